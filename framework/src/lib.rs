@@ -298,7 +298,8 @@
 //! | feature | what it adds | where it belongs |
 //! |---|---|---|
 //! | `testing` | [`testing`], the test kit for jobs | dev-dependencies |
-//! | `avro`, `csv`, `json-lines` | `rows`: typed rows in these formats, read and (but for Avro) written | programs that read or write them |
+//! | `avro`, `csv`, `json-lines`, `parquet` | `rows`: typed rows in these formats, read and (but for Avro) written | programs that read or write them |
+//! | `parquet-zstd` | `parquet` whose pages may be in zstd; needs a C compiler | programs that read such files |
 //! | `sequence-file` | `sequence_file`: Hadoop's SequenceFiles, read | programs that read them |
 //! | `bzip2`, `xz`, `lz4`, `snappy` | input in these compressions | programs that read it |
 //!
@@ -321,12 +322,15 @@ pub mod codec;
 mod counter;
 mod emit;
 pub mod input;
+#[cfg(all(doctest, feature = "csv", feature = "json-lines", feature = "parquet"))]
+#[doc = include_str!("../../docs/cookbook.md")]
+mod cookbook {}
 #[cfg(doctest)]
 mod must_use;
 pub mod output;
 pub mod program;
 pub mod records;
-#[cfg(any(feature = "avro", feature = "csv", feature = "json-lines"))]
+#[cfg(any(feature = "avro", feature = "csv", feature = "json-lines", feature = "parquet"))]
 pub mod rows;
 #[cfg(feature = "sequence-file")]
 pub mod sequence_file;

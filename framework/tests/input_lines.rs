@@ -51,7 +51,13 @@ impl TestFile {
         ends.into_iter()
             .map(|end| {
                 let length = end - std::mem::replace(&mut offset, end);
-                Split { path: self.path(), offset: end - length, length, file_length: self.size }
+                Split {
+                    path: self.path(),
+                    offset: end - length,
+                    length,
+                    file_length: self.size,
+                    version: None,
+                }
             })
             .filter(|split| split.length > 0)
             .collect()

@@ -29,7 +29,13 @@ impl TestFile {
     }
 
     fn between(&self, start: u64, end: u64) -> Split {
-        Split { path: self.path.clone(), offset: start, length: end - start, file_length: self.size }
+        Split {
+            path: self.path.clone(),
+            offset: start,
+            length: end - start,
+            file_length: self.size,
+            version: None,
+        }
     }
 }
 

@@ -2,17 +2,19 @@
 //!
 //! Owns the protocol and its errors. Does not own processes that are stopped or killed (whole-system tests).
 
+use std::num::NonZeroU32;
+
 use napreduce::streaming::{CommandMapper, CommandReducer, Commands, job};
 use napreduce::testing::JobTest;
 use napreduce::{Emit, Job};
 
 fn commands(mapper: &str, reducer: &str) -> impl Fn() -> Job + use<> {
-    let commands = Commands { mapper: mapper.to_owned(), combiner: None, reducer: Some(reducer.to_owned()) };
+    let commands = Commands { reducer: Some(reducer.to_owned()), ..Commands::mapper(mapper) };
     move || job(&commands)
 }
 
 fn mapped(command: &str) -> impl Fn() -> Job + use<> {
-    let commands = Commands { mapper: command.to_owned(), combiner: None, reducer: None };
+    let commands = Commands::mapper(command);
     move || job(&commands)
 }
 
@@ -169,7 +171,8 @@ fn a_command_is_not_sampled_for_a_total_order() {
 
 fn combining(mapper: &str, combiner: &str) -> impl Fn() -> Job + use<> {
     let [mapper, combiner] = [mapper, combiner].map(str::to_owned);
-    let commands = Commands { mapper, combiner: Some(combiner), reducer: Some(SUM.to_owned()) };
+    let commands =
+        Commands { combiner: Some(combiner), reducer: Some(SUM.to_owned()), ..Commands::mapper(mapper) };
     move || job(&commands)
 }
 
@@ -218,6 +221,40 @@ fn a_command_counts_for_its_job_on_standard_error() {
     let output = JobTest::new(commands(&script("mapped"), &script("reduced"))).input("a\nb\na\n").run();
     let counted = ["Words: mapped", "Words: reduced"].map(|name| output.counters.get(name));
     assert_eq!(counted, [6, 6]);
+}
+
+fn divided(key_fields: u32, partition_fields: u32) -> impl Fn() -> Job {
+    let fields = |fields| NonZeroU32::new(fields).expect("not 0");
+    let (key_fields, partition_fields) = (fields(key_fields), Some(fields(partition_fields)));
+    let reducer = Some("cat".to_owned());
+    move || {
+        job(&Commands { reducer: reducer.clone(), key_fields, partition_fields, ..Commands::mapper("cat") })
+    }
+}
+
+#[test]
+fn lines_go_by_the_first_fields_of_their_keys_and_stand_in_order_of_all() {
+    let line = |number: u32| format!("{}\t{:03}\t{number}\n", number % 23, (number * 37) % 101);
+    let input: String = (0..500).map(line).collect();
+    let output = JobTest::new(divided(2, 1)).input(&input).reduces(5).run();
+    let mut all = Vec::new();
+    let mut used = 0;
+    for part in &output.parts {
+        let lines: Vec<&str> = str::from_utf8(part).expect("text").lines().collect();
+        let keys: Vec<&str> =
+            lines.iter().map(|line| line.rsplit_once('\t').expect("three fields").0).collect();
+        assert!(keys.is_sorted(), "{keys:?}");
+        let mut first: Vec<&str> = keys.iter().map(|key| key.split('\t').next().expect("a field")).collect();
+        first.dedup();
+        used += usize::from(!first.is_empty());
+        all.extend(first);
+    }
+    // Each first field is in one part only, and there together.
+    all.sort_unstable();
+    let mut expected: Vec<String> = (0..23).map(|number| number.to_string()).collect();
+    expected.sort_unstable();
+    assert_eq!(all, expected);
+    assert!(used > 1, "all in one part");
 }
 
 #[test]

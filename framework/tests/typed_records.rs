@@ -43,7 +43,7 @@ fn read_within(
     file_length: u64,
     memory: usize,
 ) -> Result<Pairs, InputError> {
-    let split = Split { path: path.to_owned(), offset, length, file_length };
+    let split = Split { path: path.to_owned(), offset, length, file_length, version: None };
     let mut reader = TypedRecords::<String, u64>::default().open(&split, memory)?;
     let mut pairs = Vec::new();
     while reader.read_batch(&mut |(key, value)| -> Result<(), InputError> {

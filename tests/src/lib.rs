@@ -3,6 +3,7 @@
 //! Owns how a test runs a program and reads what it wrote, so that a scenario is a few lines. Does not own any
 //! expectation.
 
+mod engine_runs;
 mod folder;
 mod gated_job;
 mod output;
@@ -11,6 +12,9 @@ mod processes;
 mod programs;
 mod shared_cluster;
 
+pub use engine_runs::{
+    assert_every_shape_is_as_embedded, assert_nothing_is_left, assert_same, without_cluster, write_input,
+};
 pub use folder::Folder;
 pub use gated_job::{COUNTERS_OF_RECORDS, GatedJob};
 pub use output::{counter, joined, parts, report, sorted_lines};

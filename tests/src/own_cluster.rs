@@ -6,8 +6,10 @@ use std::fs;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 use crate::folder::Folder;
@@ -19,28 +21,75 @@ const DEADLINE: Duration = Duration::from_secs(60);
 
 /// Workers with one slot of each kind and a coordinator; they end with the test.
 pub struct OwnCluster {
-    process: Child,
+    process: Mutex<Child>,
     directory: PathBuf,
+    /// What `nap up` is told, and finds in its environment.
+    options: Vec<String>,
+    variables: Vec<(String, String)>,
+    log: PathBuf,
+    /// The program that starts it.
+    nap: PathBuf,
 }
 
 impl OwnCluster {
     /// Starts it in the folder `cluster` of a test, with this configuration file, and waits for its workers.
     pub fn start(folder: &Folder, count: u32, scheduler: &str, file: &str) -> OwnCluster {
+        OwnCluster::start_with(folder, count, scheduler, file, &[])
+    }
+
+    /// The same, with these variables in the environment of its daemons.
+    pub fn start_with(
+        folder: &Folder,
+        count: u32,
+        scheduler: &str,
+        file: &str,
+        variables: &[(&str, String)],
+    ) -> OwnCluster {
+        let plain = program("nap");
+        OwnCluster::start_program(Path::new(plain.get_program()), folder, count, scheduler, file, variables)
+    }
+
+    /// The same by a `nap` of one's own.
+    pub fn start_program(
+        nap: &Path,
+        folder: &Folder,
+        count: u32,
+        scheduler: &str,
+        file: &str,
+        variables: &[(&str, String)],
+    ) -> OwnCluster {
         let directory = folder.path("cluster");
         // A cluster directory holds a secret.
         fs::DirBuilder::new().mode(0o700).create(&directory).expect("a directory");
         fs::write(directory.join("napreduce.toml"), file).expect("a configuration");
         let workers = count.to_string();
-        let mut command = nap(&directory);
-        command.args(["up", "--workers", &workers, "--map-slots", "1", "--reduce-slots", "1"]);
+        let slots = ["--map-slots", "1", "--reduce-slots", "1"];
         // Jobs name the same queues under every scheduler.
-        command.args(["--queues", "production,research"]);
-        command.args(["--no-speculation", "--scheduler", scheduler]).stdout(Stdio::null());
-        let log = fs::File::create(folder.path("up.log")).expect("a log");
-        let process = command.stderr(log).spawn().expect("nap up");
-        let cluster = OwnCluster { process, directory };
+        let more = ["--queues", "production,research", "--no-speculation", "--scheduler", scheduler];
+        let options = [&["up", "--workers", &workers], &slots[..], &more].concat();
+        let options: Vec<String> = options.into_iter().map(str::to_owned).collect();
+        let variables: Vec<(String, String)> =
+            variables.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
+        let log = folder.path("up.log");
+        let nap = nap.to_owned();
+        let process = Mutex::new(up(&nap, &directory, &options, &variables, &log));
+        let cluster = OwnCluster { process, directory, options, variables, log, nap };
         cluster.wait_for_workers(count);
         cluster
+    }
+
+    fn process(&self) -> MutexGuard<'_, Child> {
+        self.process.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sends a signal to `nap up`, and starts it again in the same directory when it has ended well.
+    pub fn end_and_start_again(&self, signal: Signal, count: u32) {
+        let mut process = self.process();
+        kill_process(Pid::from_child(&process), signal).expect("it runs");
+        assert!(process.wait().expect("a child of this test").success());
+        *process = up(&self.nap, &self.directory, &self.options, &self.variables, &self.log);
+        drop(process);
+        self.wait_for_workers(count);
     }
 
     /// Waits until so many workers are there.
@@ -65,7 +114,7 @@ impl OwnCluster {
     pub fn coordinator(&self) -> Process {
         let mut found = Vec::new();
         wait_until("a coordinator", || {
-            found = Process::children_of(self.process.id(), "coordinator");
+            found = Process::children_of(self.process().id(), "coordinator");
             !found.is_empty()
         });
         found[0]
@@ -73,7 +122,7 @@ impl OwnCluster {
 
     /// The processes of its workers.
     pub fn workers(&self) -> Vec<Process> {
-        Process::children_of(self.process.id(), "worker")
+        Process::children_of(self.process().id(), "worker")
     }
 
     /// The processes of the tasks on all of its workers.
@@ -103,15 +152,30 @@ impl OwnCluster {
 
 impl Drop for OwnCluster {
     fn drop(&mut self) {
-        let process = rustix::process::Pid::from_child(&self.process);
-        if rustix::process::kill_process(process, rustix::process::Signal::INT).is_ok() {
-            let _ = self.process.wait();
+        let mut process = self.process();
+        // One that has ended is not signalled: its number may be somebody else's.
+        if let Ok(None) = process.try_wait()
+            && kill_process(Pid::from_child(&process), Signal::INT).is_ok()
+        {
+            let _ = process.wait();
         }
     }
 }
 
+fn up(nap: &Path, directory: &Path, options: &[String], variables: &[(String, String)], log: &Path) -> Child {
+    let mut command = about(Command::new(nap), directory);
+    command.stdin(Stdio::null());
+    command.envs(variables.iter().map(|(name, value)| (name, value))).args(options).stdout(Stdio::null());
+    let log = fs::OpenOptions::new().create(true).append(true).open(log).expect("a log");
+    command.stderr(log).spawn().expect("nap up")
+}
+
 fn nap(directory: &Path) -> Command {
-    let mut command = program("nap");
+    about(program("nap"), directory)
+}
+
+/// A command about the cluster of a directory.
+fn about(mut command: Command, directory: &Path) -> Command {
     command.env_remove("NAPREDUCE_CLUSTER").env_remove("NAPREDUCE_DIR").arg("--dir").arg(directory);
     command
 }

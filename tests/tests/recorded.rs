@@ -152,3 +152,34 @@ fn what_is_no_history_is_refused() {
     sim(&folder, &["--recorded", "notes", "--workload", "hfsp-fb-dataset"])
         .failed(2, &["cannot be used with"]);
 }
+
+#[test]
+fn a_run_that_is_recorded_is_read_and_run_again_as_a_cluster_is() {
+    let folder = Folder::new();
+    // Containers would be slots of two kinds in its history.
+    let slots = ["--map-slots", "8", "--reduce-slots", "8"];
+    let workload = [&["--workload", "natjam-xl-s", "--seed", "0"], &slots[..]].concat();
+    let record =
+        [&workload[..], &["--scheduler", "natjam,fifo", "--primitive", "suspend", "--record", "runs"]];
+    let record = record.concat();
+    json(&folder, &record);
+    sim(&folder, &record).failed(1, &["runs is not empty; name another directory"]);
+
+    let again = json(&folder, &["--recorded", "runs/natjam.0"]);
+    assert_eq!(again["schedulers"][0]["label"], "natjam as recorded", "{again}");
+    let ratio = again["recorded"]["fidelity"]["sojourn_mean"]["ratio"].as_f64().expect("a ratio");
+    assert!((0.98..1.02).contains(&ratio), "equal lengths by an equal policy: {again}");
+    let suspends = again["schedulers"][0]["runs"][0]["preemptions"]["suspend"].as_u64();
+    assert!(suspends.is_some_and(|suspends| suspends > 0), "{again}");
+
+    let export = ["history", "export", "runs/natjam.0", "--output", "tables"];
+    run(program("nap").current_dir(folder.root()).args(export)).succeeded();
+    let ledger = fs::read_to_string(folder.path("tables/preemptions.csv")).expect("a table");
+    let suspended =
+        ledger.lines().filter(|line| line.contains(",suspend,") && line.contains(",natjam,")).count();
+    assert!(suspended > 0, "{ledger}");
+    let waits = ["history", "export", "runs/fifo.0", "--output", "others"];
+    run(program("nap").current_dir(folder.root()).args(waits)).succeeded();
+    let ledger = fs::read_to_string(folder.path("others/preemptions.csv")).expect("a table");
+    assert_eq!(ledger.lines().skip(1).count(), 0, "fifo takes no slot: {ledger}");
+}

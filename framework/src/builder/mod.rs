@@ -43,7 +43,9 @@ use crate::rows::AvroRows;
 use crate::rows::CsvRows;
 #[cfg(feature = "json-lines")]
 use crate::rows::JsonRows;
-#[cfg(any(feature = "avro", feature = "csv", feature = "json-lines"))]
+#[cfg(feature = "parquet")]
+use crate::rows::ParquetRows;
+#[cfg(any(feature = "avro", feature = "csv", feature = "json-lines", feature = "parquet"))]
 use crate::rows::TypedRow;
 #[cfg(feature = "sequence-file")]
 use crate::sequence_file::{SequenceFiles, Writable};
@@ -184,6 +186,19 @@ impl Job {
     #[cfg(feature = "avro")]
     pub fn avro<R: TypedRow>() -> Source<AvroRows<R>> {
         Job::input(AvroRows::default())
+    }
+
+    /// Rows of Parquet files; see [`ParquetRows`](crate::rows::ParquetRows).
+    ///
+    /// ```
+    /// use napreduce::Job;
+    ///
+    /// let job = Job::parquet::<(String, u64)>().map_only(|(word, count), out| out.emit(word, count));
+    /// # let _ = job;
+    /// ```
+    #[cfg(feature = "parquet")]
+    pub fn parquet<R: TypedRow>() -> Source<ParquetRows<R>> {
+        Job::input(ParquetRows::default())
     }
 
     /// Hadoop's SequenceFiles, as pairs of key and value.

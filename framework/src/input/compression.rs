@@ -3,10 +3,10 @@
 //! Owns the names and first bytes of compressions. Does not own decompression.
 
 use std::fmt;
-use std::fs::File;
-use std::io::Read;
+use std::io;
 use std::path::Path;
 
+use super::opening::open_path;
 #[cfg(feature = "xz")]
 use super::xz;
 use super::{InputError, Splitting, zstd};
@@ -162,9 +162,7 @@ pub(super) fn check(path: &Path) -> Result<(), InputError> {
     if Compression::of(path).is_some() {
         return Ok(());
     }
-    let mut first = Vec::with_capacity(MAGIC_BYTES_MAX);
-    let read = File::open(path).and_then(|file| file.take(MAGIC_BYTES_MAX as u64).read_to_end(&mut first));
-    read.map_err(|error| InputError::unreadable(path, error))?;
+    let mut first = first_bytes(path).map_err(|error| InputError::unreadable(path, error))?;
     if first.starts_with(b"BZh") && first.get(BZIP2_MAGIC_LEVEL).is_some_and(u8::is_ascii_digit) {
         first[BZIP2_MAGIC_LEVEL] = b'9';
     }
@@ -176,6 +174,23 @@ pub(super) fn check(path: &Path) -> Result<(), InputError> {
         Some(refused) => Err(refused.error(path)),
         None => Ok(()),
     }
+}
+
+/// As many as the longest magic has, or as there are.
+fn first_bytes(path: &Path) -> io::Result<Vec<u8>> {
+    let file = open_path(path)?;
+    let mut first = vec![0; MAGIC_BYTES_MAX];
+    let mut filled = 0;
+    while filled < first.len() {
+        match file.read_at(&mut first[filled..], filled as u64) {
+            Ok(0) => break,
+            Ok(read) => filled += read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    first.truncate(filled);
+    Ok(first)
 }
 
 impl Refused {

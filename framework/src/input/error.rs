@@ -97,6 +97,28 @@ pub enum InputError {
         /// What the system said.
         error: io::Error,
     },
+    /// An object in a store cannot be read.
+    #[error("{reason}")]
+    Stored {
+        /// Which object, what is wrong, and what to do next.
+        reason: String,
+        /// Whether another try may mend it, later or elsewhere.
+        is_passing: bool,
+    },
+    /// An input in a store, in a program that reads none of them.
+    #[error(
+        "input {} is in {store}, which this program was built without; build it with the feature {feature} of napreduce, \
+         or copy it to a folder first",
+        path.display()
+    )]
+    NoStorage {
+        /// As it was given.
+        path: PathBuf,
+        /// What people call the service.
+        store: String,
+        /// The feature of this crate that reads it.
+        feature: &'static str,
+    },
     /// The file was cut after its splits were planned.
     #[error(
         "{} ends at byte {found} but had {planned} bytes when the job began; run the job again",
@@ -251,7 +273,12 @@ pub enum InputError {
 }
 
 impl InputError {
-    pub(super) fn unreadable(path: &Path, error: io::Error) -> Self {
+    /// What the system, or a store, refused.
+    pub(crate) fn unreadable(path: &Path, error: io::Error) -> Self {
+        #[cfg(feature = "storage")]
+        if let Some(explained) = super::objects::explain(path, &error) {
+            return explained;
+        }
         InputError::Unreadable { path: path.to_owned(), error }
     }
 }

@@ -27,6 +27,9 @@ mod lossy;
 #[cfg(feature = "lz4")]
 mod lz4;
 mod newlines;
+#[cfg(feature = "storage")]
+mod objects;
+mod opening;
 mod paths;
 mod place;
 #[cfg(feature = "snappy")]
@@ -54,6 +57,11 @@ pub use self::fixed::{FixedReader, FixedRecords};
 #[cfg(any(feature = "csv", feature = "json-lines"))]
 pub(crate) use self::lines::{LineBlocks, for_each_line};
 pub use self::lossy::{LossyLineReader, LossyLines};
+#[cfg(feature = "storage")]
+pub(crate) use self::objects::count as count_storage;
+pub(crate) use self::opening::{InputBytes, open_input};
+#[cfg(any(feature = "avro", feature = "parquet", feature = "sequence-file"))]
+pub(crate) use self::opening::{PositionedRead, open_path};
 pub(crate) use self::paths::{InputFile, expand};
 pub use self::place::InputPlace;
 #[cfg(any(feature = "csv", feature = "json-lines"))]
@@ -67,6 +75,9 @@ pub use self::whole::{WholeFile, WholeFileReader, WholeFiles};
 #[cfg(feature = "csv")]
 pub(crate) use self::window::Window;
 pub(crate) use napreduce_live::InputSplit;
+
+/// Objects in stores that are looked at beside each other when a job is planned.
+const CHECKS_AT_ONCE: usize = 16;
 
 /// Where a reader stands inside a batch: what of it is done, so that progress is told while a batch takes
 /// long.
@@ -87,7 +98,7 @@ pub use napreduce_live::ReadPosition;
 /// ```
 /// use napreduce::input::Split;
 ///
-/// let split = Split { path: "log".into(), offset: 100, length: 50, file_length: 400 };
+/// let split = Split { path: "log".into(), offset: 100, length: 50, file_length: 400, version: None };
 /// assert_eq!(split.end(), 150);
 /// assert_eq!(Split::whole("log".as_ref(), 400).length, 400);
 /// ```
@@ -149,6 +160,11 @@ pub use crate::words::Words;
 ///     }
 /// }
 /// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no input format",
+    label = "not an input format",
+    note = "take one of `napreduce::input`, such as `TextLines`; which files are read is said when the job runs"
+)]
 pub trait InputFormat: Sized + Send + Sync + 'static {
     /// One record; borrows from the reader's buffer.
     type Record<'a>;
@@ -204,9 +220,20 @@ pub trait InputFormat: Sized + Send + Sync + 'static {
     }
 }
 
-/// Asks a format about each file.
+/// Asks a format about each file; about objects in stores, which take their time to answer, several at once.
 pub(crate) fn check_files<F: InputFormat>(files: &[InputFile], format: &F) -> Result<(), InputError> {
-    files.iter().try_for_each(|file| format.check(&file.path))
+    let check = |files: &[InputFile]| files.iter().try_for_each(|file| format.check(&file.path));
+    if files.iter().all(|file| file.version.is_none()) {
+        return check(files);
+    }
+    std::thread::scope(|scope| {
+        let share = files.len().div_ceil(CHECKS_AT_ONCE).max(1);
+        let begun: Vec<_> = files.chunks(share).map(|files| scope.spawn(move || check(files))).collect();
+        // The first in the order of the files is what is said.
+        begun
+            .into_iter()
+            .try_for_each(|check| check.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+    })
 }
 
 /// Reads the records of one split, one buffer-full at a time. After an error nothing more can be read.

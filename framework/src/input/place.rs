@@ -13,6 +13,8 @@ use super::{InputError, ReadPosition, Split};
 
 /// Bytes in which newlines are counted at a time.
 const COUNTED_BYTES: usize = 64 << 10;
+/// No more is read once more to say where something has failed.
+const COUNTED_BYTES_MAX: u64 = 1 << 30;
 
 /// Where the current record of a map lies: `out.input()` gives it. It prints as `logs/a.txt line 3`, or with the byte where
 /// the line is not known.
@@ -49,6 +51,22 @@ impl InputPlace {
     pub(crate) fn new(split: &Split, position: Option<ReadPosition>, memory: usize) -> InputPlace {
         let lines = RefCell::new(LineCount::default());
         InputPlace { file: Rc::new(PlaceInFile { split: split.clone(), position, memory, lines }) }
+    }
+
+    /// What a place is made of that can be sent to another thread.
+    pub(crate) fn of_split(&self) -> (Split, usize) {
+        (self.file.split.clone(), self.file.memory)
+    }
+
+    /// A place that no reader stands at any more. To count its lines the file is read from its start.
+    pub(crate) fn anywhere(split: &Split, offset: u64, memory: usize) -> InputPlace {
+        let position = ReadPosition::default();
+        position.set(offset);
+        let from_start = match offset {
+            ..=COUNTED_BYTES_MAX => Split { offset: 0, ..split.clone() },
+            _ => split.clone(),
+        };
+        InputPlace::new(&from_start, Some(position), memory)
     }
 
     /// The file, beginning as the INPUT argument did; on a cluster absolute.

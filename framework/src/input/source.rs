@@ -3,9 +3,7 @@
 //! Owns opening, reading with `pread`, positioning and the end of what was planned. Does not own buffers or
 //! records.
 
-use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use napreduce_live::progress;
@@ -16,6 +14,7 @@ use super::decoder::{Decoder, Garbage};
 use super::gzip::GzipStream;
 #[cfg(feature = "lz4")]
 use super::lz4;
+use super::opening::{InputBytes, open_path, open_to_read_on};
 #[cfg(feature = "snappy")]
 use super::snappy;
 #[cfg(feature = "xz")]
@@ -53,7 +52,8 @@ impl Source {
     }
 
     fn open_split(split: &Split, offset: u64, memory: usize) -> Result<Self, InputError> {
-        let file = File::open(&split.path).map_err(|error| InputError::unreadable(&split.path, error))?;
+        let file = open_to_read_on(split, memory);
+        let file = file.map_err(|error| InputError::unreadable(&split.path, error))?;
         let file = PlainFile { file, position: 0, planned: split.file_length };
         // An empty file is empty, whatever its name says.
         let compression = Compression::of(&split.path).filter(|_| split.file_length > 0);
@@ -195,7 +195,7 @@ impl Trouble {
     pub(super) fn in_file(self, path: &Path) -> InputError {
         let path = path.to_owned();
         match self {
-            Trouble::Unreadable(error) => InputError::Unreadable { path, error },
+            Trouble::Unreadable(error) => InputError::unreadable(&path, error),
             Trouble::Shortened { planned, found } => InputError::Shortened { path, planned, found },
             Trouble::WindowTooLarge { window } => InputError::WindowTooLarge { path, window },
             Trouble::Damaged { compression, offset, reason } => {
@@ -207,7 +207,7 @@ impl Trouble {
 
 /// A file as it is stored, up to the size it had when the splits were planned.
 pub(crate) struct PlainFile {
-    file: File,
+    file: InputBytes,
     position: u64,
     planned: u64,
 }
@@ -219,8 +219,8 @@ impl PlainFile {
 
     /// A file as long as it is now.
     pub(crate) fn open(path: &Path) -> Result<Self, Trouble> {
-        let file = File::open(path).map_err(Trouble::Unreadable)?;
-        let planned = file.metadata().map_err(Trouble::Unreadable)?.len();
+        let file = open_path(path).map_err(Trouble::Unreadable)?;
+        let planned = file.length().map_err(Trouble::Unreadable)?;
         Ok(PlainFile { file, position: 0, planned })
     }
 

@@ -74,7 +74,7 @@ pub fn plan_splits<F: InputFormat>(
             }
             Splitting::Compressed(_) | Splitting::FromStart if file.size == 0 => {}
             Splitting::Compressed(_) | Splitting::FromStart | Splitting::Whole => {
-                splits.push(Split::whole(&file.path, file.size));
+                splits.push(file.whole());
             }
         }
     }
@@ -125,7 +125,7 @@ fn cut(file: &InputFile, split_size: u64, splits: &mut Vec<Split>) {
     while offset < file.size {
         let rest = file.size - offset;
         let length = if rest > split_size.saturating_add(split_size / 10) { split_size } else { rest };
-        splits.push(Split { path: file.path.clone(), offset, length, file_length: file.size });
+        splits.push(Split { offset, length, ..file.whole() });
         offset += length;
     }
 }
@@ -137,7 +137,7 @@ mod tests {
 
     /// Offset and length of each split of one file.
     fn plan<F: InputFormat>(name: &str, size: u64, split_size: u64, format: &F) -> Vec<(u64, u64)> {
-        let file = InputFile { path: name.into(), size };
+        let file = InputFile { path: name.into(), size, version: None };
         let splits = plan_splits(&[file], split_size, format).expect("it can be planned");
         let parts: Vec<Split> = splits.into_iter().flat_map(|split| split.parts).collect();
         assert!(parts.iter().all(|part| part.file_length == size && part.path == Path::new(name)));
@@ -178,7 +178,7 @@ mod tests {
         );
         assert_eq!(plan("a", 300, 10, &FixedRecords { length: 100 }), [(0, 100), (100, 100), (200, 100)]);
 
-        let file = InputFile { path: "data/x".into(), size: 1050 };
+        let file = InputFile { path: "data/x".into(), size: 1050, version: None };
         let error =
             plan_splits(&[file], 500, &FixedRecords { length: 100 }).expect_err("half a record is left");
         assert_eq!(
@@ -205,8 +205,11 @@ mod tests {
 
     /// How many parts each split has, of files of these sizes.
     fn combined(sizes: &[u64], split_size: u64) -> Vec<usize> {
-        let file =
-            |(number, size): (usize, &u64)| InputFile { path: format!("{number}").into(), size: *size };
+        let file = |(number, size): (usize, &u64)| InputFile {
+            path: format!("{number}").into(),
+            size: *size,
+            version: None,
+        };
         let files: Vec<InputFile> = sizes.iter().enumerate().map(file).collect();
         let plain = plan_splits(&files, split_size, &WholeFiles).expect("it can be planned");
         let splits = combine(plain.clone(), split_size);

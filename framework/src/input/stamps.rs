@@ -18,6 +18,8 @@ pub fn stamp(splits: &mut [InputSplit]) -> Result<(), InputError> {
         let mut stamps = Vec::with_capacity(split.parts.len());
         for part in &split.parts {
             let stamp = match &last {
+                // An object is known by its version.
+                _ if part.version.is_some() => FileStamp { modified_nanos: 0, inode: 0 },
                 Some((path, stamp)) if *path == part.path => *stamp,
                 _ => stamp_of(&look_at(&part.path)?),
             };
@@ -32,7 +34,7 @@ pub fn stamp(splits: &mut [InputSplit]) -> Result<(), InputError> {
 /// Refuses a file that is another one or was written to, unless something was only added to it. A copy that another host
 /// has has a number of its own, and the same time.
 pub fn check_unchanged(part: &Split, stamp: Option<&FileStamp>) -> Result<(), InputError> {
-    let Some(stamp) = stamp else { return Ok(()) };
+    let Some(stamp) = stamp.filter(|_| part.version.is_none()) else { return Ok(()) };
     let file = look_at(&part.path)?;
     let now = stamp_of(&file);
     let how = if file.len() < part.file_length || now.modified_nanos == stamp.modified_nanos {

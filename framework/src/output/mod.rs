@@ -93,6 +93,11 @@ use crate::state::Save;
 /// assert_eq!(test.run().text(), "<ol>\n<li>to be\n<li>or not\n</ol>\n");
 /// test.assert_preemption_safe();
 /// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no output format",
+    label = "not an output format",
+    note = "take one of `napreduce::output`, such as `Text`; where the output goes is said when the job runs"
+)]
 pub trait OutputFormat: Clone + Send + Sync + 'static {
     /// Appends what stands at the start of every part file.
     fn begin(&mut self, out: &mut Vec<u8>) {
@@ -201,7 +206,7 @@ impl<F: OutputFormat> Output<F> {
     }
 
     /// As `record`, for what may not be writable; the reason then fails the task after the current record or group.
-    #[cfg(any(feature = "csv", feature = "json-lines"))]
+    #[cfg(any(feature = "csv", feature = "json-lines", feature = "parquet"))]
     pub(crate) fn try_record(&mut self, write: impl FnOnce(&mut F, &mut Vec<u8>) -> Result<(), String>) {
         let filled = self.part.buffer().len();
         match write(&mut self.format, self.part.buffer()) {

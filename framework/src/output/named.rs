@@ -190,7 +190,7 @@ impl OpenedOutput {
         let PartOutput { records, bytes, digest, .. } = self.writer.finish()?;
         let name = self.declared.name().to_owned();
         counter(&format!("OUTPUT_RECORDS {name}")).add(records);
-        Ok(NamedPart { name, records, bytes, digest })
+        Ok(NamedPart { name, records, bytes, digest, upload: None })
     }
 }
 

@@ -164,7 +164,7 @@ impl PartWriter {
         match self.earlier {
             None => {
                 let (records, bytes, digest) = (self.records, self.bytes, self.digest.digest());
-                Ok(PartOutput { records, bytes, digest, named: Vec::new() })
+                Ok(PartOutput { records, bytes, digest, ..PartOutput::default() })
             }
             Some(earlier) => {
                 let last = OutputPiece {

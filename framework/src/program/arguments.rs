@@ -11,6 +11,7 @@ use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, ValueEnum}
 use napreduce_live::{ByteSize, ByteSizeError, ProgressMode};
 
 use super::cluster::ClusterArguments;
+use super::engine::EngineArguments;
 use crate::input::BadRows;
 use crate::settings::SETTINGS_HELP;
 
@@ -98,6 +99,9 @@ pub(crate) struct RunArguments {
 
     #[command(flatten)]
     pub cluster: ClusterArguments,
+
+    #[command(flatten)]
+    pub engine: EngineArguments,
 }
 
 impl RunArguments {

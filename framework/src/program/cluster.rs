@@ -3,7 +3,7 @@
 //! Owns what the flags mean and that none of them is without effect. Does not own the conversation with a coordinator
 //! (live runtime).
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
@@ -14,6 +14,7 @@ use napreduce_live::{
 
 use super::error::Error;
 use super::side_files::SideFileArgument;
+use super::typed_paths::TypedPaths;
 
 const VARIABLE: &str = "NAPREDUCE_CLUSTER";
 const TIMEOUT_VARIABLE: &str = "NAPREDUCE_CONNECT_TIMEOUT";
@@ -92,7 +93,13 @@ impl ClusterArguments {
         Ok(Patience { first: self.connect_timeout.or(named).unwrap_or(default.first), ..default })
     }
 
-    fn cluster_only(&self) -> Option<&'static str> {
+    /// Whether a cluster was named on the command line.
+    pub(super) fn named(&self) -> bool {
+        self.cluster.as_ref().is_some_and(|named| !named.is_empty())
+    }
+
+    /// A flag that only a cluster makes something of, if one was given.
+    pub(super) fn cluster_only(&self) -> Option<&'static str> {
         let given = [
             ("--secret-file", self.secret_file.is_some()),
             ("--connect-timeout", self.connect_timeout.is_some()),
@@ -131,8 +138,7 @@ pub(super) struct Cluster {
     submit: SubmitOptions,
     follow: FollowOptions,
     detach: bool,
-    /// Where relative paths begin.
-    here: PathBuf,
+    paths: TypedPaths,
 }
 
 impl Cluster {
@@ -143,8 +149,7 @@ impl Cluster {
         quiet: bool,
         file_bytes_max: u64,
     ) -> Result<Cluster, Error> {
-        let here = std::env::current_dir()
-            .map_err(|error| Error::Usage(format!("cannot find the current directory: {error}")))?;
+        let paths = TypedPaths::from_here()?;
         let patience = arguments.patience(!quiet)?;
         let client = ClusterClient::connect(place, patience).map_err(JobError::from)?;
         let on_interrupt = match arguments.on_interrupt {
@@ -157,7 +162,7 @@ impl Cluster {
             submit: SubmitOptions { files, file_bytes_max, ..SubmitOptions::default() },
             follow: FollowOptions { progress, quiet, on_interrupt },
             detach: arguments.detach,
-            here,
+            paths,
         })
     }
 
@@ -181,43 +186,15 @@ impl Cluster {
     /// Runs a job to its end, or only submits it. What is said of its paths is said as they were typed.
     pub(super) fn run(&mut self, mut plan: JobPlan) -> Result<JobReport, Error> {
         let typed = plan.output.clone();
-        let relative = typed.is_relative()
-            || plan.splits.iter().flat_map(|split| &split.parts).any(|part| part.path.is_relative());
-        self.make_absolute(&mut plan);
+        let relative = self.paths.make_absolute(&mut plan);
         if self.detach {
             let job = self.client.submit(plan, &self.submit).map_err(JobError::from);
-            let job = job.map_err(|error| self.as_typed(error, relative))?;
+            let job = job.map_err(|error| self.paths.as_typed(error, relative))?;
             return Err(Error::Detached { job });
         }
         match self.client.run(plan, &self.submit, &self.follow) {
             Ok(report) => Ok(JobReport { output: typed, ..report }),
-            Err(error) => Err(self.as_typed(error, relative).into()),
-        }
-    }
-
-    /// Workers have other current directories than this program.
-    fn make_absolute(&self, plan: &mut JobPlan) {
-        let absolute = |path: &Path| self.here.join(path);
-        plan.output = absolute(&plan.output);
-        for part in plan.splits.iter_mut().flat_map(|split| &mut split.parts) {
-            part.path = absolute(&part.path);
-        }
-    }
-
-    fn as_typed(&self, error: JobError, relative: bool) -> JobError {
-        if !relative || self.here == Path::new("/") {
-            return error;
-        }
-        let here = format!("{}/", self.here.display());
-        let typed = |text: String| text.replace(&here, "");
-        match error {
-            JobError::Failed { job, reason } => JobError::Failed { job, reason: typed(reason) },
-            JobError::Killed { job, reason } => JobError::Killed { job, reason: typed(reason) },
-            JobError::Interrupted { signal, left } => JobError::Interrupted { signal, left: typed(left) },
-            JobError::Cluster { reason, exit_status } => {
-                JobError::Cluster { reason: typed(reason), exit_status }
-            }
-            other => other,
+            Err(error) => Err(self.paths.as_typed(error, relative).into()),
         }
     }
 }

@@ -24,9 +24,12 @@ mod arguments;
 mod cluster;
 mod driver;
 mod ended;
+mod engine;
 mod error;
 mod report;
 mod side_files;
+mod stores;
+mod typed_paths;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -71,6 +74,7 @@ pub use napreduce_live::ByteSizeError;
 
 pub(crate) use side_files::all as all_side_files;
 pub use side_files::side_file;
+pub use stores::know_stores;
 
 use crate::builder::Job;
 use crate::settings::Settings;
@@ -299,6 +303,7 @@ impl Program {
         F: FnOnce(&mut Driver, &P) -> Result<(), E>,
         E: Into<Box<dyn std::error::Error>>,
     {
+        know_stores();
         if task_process_requested() {
             task_process_main(&self);
         }
@@ -343,7 +348,10 @@ impl Program {
     }
 
     fn build(&self, definition: &str, bytes: &[u8]) -> Result<Job, TaskError> {
-        let build = self.definitions.get(definition).ok_or_else(|| {
+        // A program of one job is called as its file is, and an engine has the file under another name.
+        let is_only = self.input_names.is_some() && self.definitions.len() == 1;
+        let only = self.definitions.values().next().filter(|_| is_only);
+        let build = self.definitions.get(definition).or(only).ok_or_else(|| {
             let known: Vec<_> = self.definitions.keys().map(String::as_str).collect();
             TaskError::fatal(format!(
                 "this program defines no job {definition:?}; it defines {}",

@@ -2,17 +2,15 @@
 //!
 //! Owns the input format. Every byte that is used was checked first. Does not own the layout (`block`).
 
-use std::fs::File;
 use std::io;
 use std::marker::PhantomData;
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use napreduce_live::{ReadPosition, progress};
 
 use super::block::{BLOCK_HEADER_BYTES, BlockHeader, HEADER_BYTES, check_header, take_field};
 use crate::codec::{DecodeError, Key, Scratch, Value};
-use crate::input::{InputError, InputFormat, RecordReader, Split, Splitting};
+use crate::input::{InputBytes, InputError, InputFormat, RecordReader, Split, Splitting, open_input};
 
 /// Files that a job wrote with [`Records`](crate::records::Records); made by
 /// [`Job::records`](crate::Job::records).
@@ -54,7 +52,7 @@ impl<K, V> Default for TypedRecords<K, V> {
 /// # let _ = all;
 /// ```
 pub struct RecordsReader<K, V> {
-    file: File,
+    file: InputBytes,
     path: PathBuf,
     file_length: u64,
     split_offset: u64,
@@ -79,9 +77,9 @@ impl<K: Key, V: Value> InputFormat for TypedRecords<K, V> {
     }
 
     fn open_at(&self, split: &Split, offset: u64, memory: usize) -> Result<RecordsReader<K, V>, InputError> {
-        let unreadable = |error| InputError::Unreadable { path: split.path.clone(), error };
+        let unreadable = |error| InputError::unreadable(&split.path, error);
         let mut reader = RecordsReader {
-            file: File::open(&split.path).map_err(unreadable)?,
+            file: open_input(split, memory).map_err(unreadable)?,
             path: split.path.clone(),
             file_length: split.file_length,
             split_offset: split.offset,
@@ -114,7 +112,7 @@ impl<K: Key, V: Value> RecordsReader<K, V> {
             io::ErrorKind::UnexpectedEof => {
                 InputError::Shortened { path: self.path.clone(), planned: self.file_length, found: at }
             }
-            _ => InputError::Unreadable { path: self.path.clone(), error },
+            _ => InputError::unreadable(&self.path, error),
         })
     }
 

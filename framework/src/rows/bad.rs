@@ -2,7 +2,7 @@
 //!
 //! Owns the count, the limit, and the words that say where such a row stands. Does not own why it is bad.
 
-#[cfg(any(feature = "avro", feature = "csv"))]
+#[cfg(any(feature = "avro", feature = "csv", feature = "parquet"))]
 use std::path::Path;
 
 use napreduce_live::{UserCounter, counter};
@@ -40,7 +40,7 @@ pub(super) enum RowPlace {
     /// A line that begins at this offset.
     #[cfg(any(feature = "csv", feature = "json-lines"))]
     Offset(u64),
-    #[cfg(feature = "avro")]
+    #[cfg(any(feature = "avro", feature = "parquet"))]
     Row(String),
 }
 
@@ -93,7 +93,7 @@ impl BadRowGate {
         match place {
             #[cfg(any(feature = "csv", feature = "json-lines"))]
             RowPlace::Offset(offset) => self.line(offset),
-            #[cfg(feature = "avro")]
+            #[cfg(any(feature = "avro", feature = "parquet"))]
             RowPlace::Row(row) => row,
         }
     }
@@ -133,7 +133,7 @@ fn quoted(row: &[u8]) -> String {
 }
 
 /// What a format of rows is made with, in errors about the file as a whole.
-#[cfg(any(feature = "avro", feature = "csv"))]
+#[cfg(any(feature = "avro", feature = "csv", feature = "parquet"))]
 pub(super) fn bad_table(path: &Path, offset: u64, reason: String) -> InputError {
     InputError::BadTable { path: path.to_owned(), offset, reason }
 }

@@ -32,12 +32,14 @@
 #[cfg(feature = "avro")]
 mod avro;
 mod bad;
-#[cfg(feature = "csv")]
+#[cfg(any(feature = "csv", feature = "parquet"))]
 mod columns;
 #[cfg(feature = "csv")]
 mod csv;
 #[cfg(feature = "json-lines")]
 mod json_lines;
+#[cfg(feature = "parquet")]
+mod parquet;
 #[cfg(feature = "csv")]
 mod shared;
 
@@ -52,6 +54,8 @@ pub use self::avro::{AvroRowReader, AvroRows};
 pub use self::csv::{Csv, CsvRowReader, CsvRows};
 #[cfg(feature = "json-lines")]
 pub use self::json_lines::{JsonLines, JsonRowReader, JsonRows};
+#[cfg(feature = "parquet")]
+pub use self::parquet::{Parquet, ParquetRowReader, ParquetRows};
 
 /// A type of rows: any serde type that owns what it holds, or one that borrows, named by
 /// [`borrowed!`](crate::borrowed).
@@ -62,6 +66,11 @@ pub use self::json_lines::{JsonLines, JsonRowReader, JsonRows};
 /// fn is_a_row<R: TypedRow>() {}
 /// is_a_row::<(String, u64)>();
 /// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be a row",
+    label = "not a row",
+    note = "derive(serde::Deserialize) for it; a type that borrows is named with `borrowed!`"
+)]
 pub trait TypedRow: 'static {
     /// One row, which may borrow from the reader's buffer.
     type Of<'a>: Deserialize<'a>;

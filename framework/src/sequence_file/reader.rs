@@ -4,10 +4,8 @@
 //! it that are done. Does not own headers nor types.
 
 use std::cell::RefCell;
-use std::fs::File;
 use std::io;
 use std::marker::PhantomData;
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use memchr::memmem::Finder;
@@ -15,7 +13,7 @@ use napreduce_live::{ByteSize, ReadPosition, progress};
 
 use super::header::{Header, Layout, MAGIC, MARKER_BYTES, take_number};
 use super::{SequenceFiles, Writable};
-use crate::input::{InputError, RecordReader, Split};
+use crate::input::{InputBytes, InputError, PositionedRead, RecordReader, Split, open_input, open_path};
 
 const SEARCH_BYTES: usize = 64 << 10;
 /// Records of a batch that are not in a block.
@@ -63,7 +61,7 @@ pub struct SequenceReader<K, V> {
 
 /// The file, without what its records mean.
 struct Container {
-    file: File,
+    file: InputBytes,
     path: PathBuf,
     length: u64,
     memory: usize,
@@ -74,17 +72,21 @@ struct Container {
 
 /// Refuses what does not begin as such a file.
 pub(super) fn check(path: &Path) -> Result<(), InputError> {
-    let unreadable = |error| InputError::Unreadable { path: path.to_owned(), error };
+    let file = open_path(path).map_err(|error| InputError::unreadable(path, error))?;
+    check_beginning(path, &*file)
+}
+
+fn check_beginning(path: &Path, file: &dyn PositionedRead) -> Result<(), InputError> {
+    let unreadable = |error| InputError::unreadable(path, error);
     let bad =
         |reason: &str| InputError::BadTable { path: path.to_owned(), offset: 0, reason: reason.to_owned() };
-    let file = File::open(path).map_err(unreadable)?;
     let mut first = [0; MAGIC.len()];
     match file.read_exact_at(&mut first, 0) {
         Ok(()) if first == *MAGIC => Ok(()),
         Ok(()) if first.starts_with(b"SEQ") => {
             Err(bad(&format!("it is a SequenceFile of version {}, this program reads version 6", first[3])))
         }
-        Err(_) if file.metadata().map_err(unreadable)?.len() == 0 => Ok(()),
+        Err(_) if file.length().map_err(unreadable)? == 0 => Ok(()),
         Err(error) if error.kind() != io::ErrorKind::UnexpectedEof => Err(unreadable(error)),
         _ => Err(bad("it does not begin as a SequenceFile")),
     }
@@ -107,7 +109,7 @@ impl Container {
             io::ErrorKind::UnexpectedEof => {
                 InputError::Shortened { path: self.path.clone(), planned: self.length, found: at }
             }
-            _ => InputError::Unreadable { path: self.path.clone(), error },
+            _ => InputError::unreadable(&self.path, error),
         })?;
         progress();
         Ok(bytes[..there.min(wanted)].to_vec())
@@ -187,9 +189,9 @@ impl Container {
 
 impl<K: Writable, V: Writable> SequenceReader<K, V> {
     pub(super) fn open(split: &Split, offset: u64, memory: usize) -> Result<Self, InputError> {
-        check(&split.path)?;
-        let file = File::open(&split.path)
-            .map_err(|error| InputError::Unreadable { path: split.path.clone(), error })?;
+        let file = open_input(split, memory);
+        let file = file.map_err(|error| InputError::unreadable(&split.path, error))?;
+        check_beginning(&split.path, &*file)?;
         let (path, length) = (split.path.clone(), split.file_length);
         let mut file =
             Container { file, path, length, memory, marker: [0; MARKER_BYTES], held: RefCell::default() };

@@ -2,12 +2,15 @@
 //!
 //! Owns the parameters of `nap streaming` and the job they make. Does not own the other arguments (`program`).
 
+use std::num::NonZeroU32;
 use std::process::ExitCode;
 
 use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
 use serde::{Deserialize, Serialize};
+use xxhash_rust::xxh3::xxh3_64;
 
+use super::lines::first_fields;
 use super::mapper::CommandMapper;
 use super::part::CommandPart;
 use super::reducer::CommandReducer;
@@ -26,7 +29,7 @@ const NONE: &str = "NONE";
 /// ```
 /// use napreduce::streaming::{Commands, job};
 ///
-/// let commands = Commands { mapper: "tr -s ' ' '\\n'".to_owned(), combiner: None, reducer: Some("uniq -c".to_owned()) };
+/// let commands = Commands { reducer: Some("uniq -c".to_owned()), ..Commands::mapper("tr -s ' ' '\\n'") };
 /// let words = job(&commands);
 /// # let _ = words;
 /// ```
@@ -45,6 +48,61 @@ pub struct Commands {
     /// Reads lines of key TAB value in order, writes the output; without one, or NONE, the mapper does
     #[arg(long, value_name = "CMD", value_parser = NonEmptyStringValueParser::new())]
     pub reducer: Option<String>,
+
+    /// So many fields of a line, divided by TABs, are its key
+    #[arg(long, value_name = "N", default_value = "1")]
+    #[serde(default = "one")]
+    pub key_fields: NonZeroU32,
+
+    /// Lines whose keys have the same first N fields go to the same reduce, in order of the whole key; all of the key unless said
+    #[arg(long, value_name = "N")]
+    #[serde(default)]
+    pub partition_fields: Option<NonZeroU32>,
+}
+
+impl Commands {
+    /// A mapper alone, with keys of one field.
+    ///
+    /// ```
+    /// use napreduce::streaming::{Commands, job};
+    ///
+    /// let errors = job(&Commands::mapper("grep ERROR || true"));
+    /// # let _ = errors;
+    /// ```
+    pub fn mapper(mapper: impl Into<String>) -> Commands {
+        let mapper = mapper.into();
+        Commands { mapper, combiner: None, reducer: None, key_fields: one(), partition_fields: None }
+    }
+
+    /// The command that is the reducer, if there is one.
+    fn command_of_reduce(&self) -> Option<&str> {
+        self.reducer.as_deref().filter(|reducer| *reducer != NONE)
+    }
+
+    /// What is said and would be without effect.
+    fn check(&self) -> Result<(), String> {
+        if self.command_of_reduce().is_none() {
+            let needless = [
+                ("a --combiner", self.combiner.is_some()),
+                ("--key-fields", self.key_fields != one()),
+                ("--partition-fields", self.partition_fields.is_some()),
+            ];
+            if let Some((needless, _)) = needless.into_iter().find(|(_, is_said)| *is_said) {
+                return Err(format!("{needless} needs a --reducer; without one, leave it out"));
+            }
+        }
+        match self.partition_fields {
+            Some(fields) if fields > self.key_fields => Err(format!(
+                "--partition-fields {fields}: a key has {} of them; raise --key-fields",
+                self.key_fields
+            )),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn one() -> NonZeroU32 {
+    NonZeroU32::MIN
 }
 
 /// The job of these commands: text in, text out.
@@ -52,34 +110,38 @@ pub struct Commands {
 /// ```
 /// use napreduce::streaming::{Commands, job};
 ///
-/// let lines = job(&Commands { mapper: "cat".to_owned(), combiner: None, reducer: Some("cut -f 1".to_owned()) });
+/// let lines = job(&Commands { reducer: Some("cut -f 1".to_owned()), ..Commands::mapper("cat") });
 /// # let _ = lines;
 /// ```
 pub fn job(commands: &Commands) -> Job {
-    match commands.reducer.as_deref().filter(|reducer| *reducer != NONE) {
-        Some(reducer) => {
-            let mapper = match &commands.combiner {
-                Some(combiner) => combined(&commands.mapper, combiner),
-                None => commands.mapper.clone(),
-            };
-            Job::bytes().mapper(CommandMapper::new(mapper)).reducer(CommandReducer::new(reducer))
-        }
-        None => map_only(&commands.mapper),
-    }
+    let Some(reducer) = commands.command_of_reduce() else { return map_only(&commands.mapper) };
+    let mapper = match &commands.combiner {
+        Some(combiner) => combined(&commands.mapper, combiner, commands.key_fields),
+        None => commands.mapper.clone(),
+    };
+    let mapped = Job::bytes().mapper(CommandMapper::new(mapper).key_fields(commands.key_fields));
+    let divided = match commands.partition_fields {
+        Some(fields) => mapped.partition_by(move |key, partitions| {
+            let hash = xxh3_64(first_fields(key, fields));
+            ((u128::from(hash) * u128::from(partitions)) >> 64) as u32
+        }),
+        None => mapped,
+    };
+    divided.reducer(CommandReducer::new(reducer))
 }
 
 /// A command whose output is sorted by its keys, as a reduce would get it, and goes through another command.
 ///
 /// A shell tells the end of the last command of a pipe only: the others leave a file behind when they fail, beside which each
 /// attempt is alone. `sort` is not missed by a combiner that has read enough.
-fn combined(mapper: &str, combiner: &str) -> String {
+fn combined(mapper: &str, combiner: &str, key_fields: NonZeroU32) -> String {
     // What an error shows of a command is its beginning.
     let shown = |command: &str| command.split_whitespace().collect::<Vec<_>>().join(" ");
     format!(
         "# {} | sort | {}\n\
          napreduce_failed=$PWD/.napreduce-failed\n\
          {{ (\n{mapper}\n) || echo $? > \"$napreduce_failed\"; }} | \
-         {{ LC_ALL=C sort -s -S 64M -T . -t '\t' -k 1,1 || {{ napreduce_status=$?; \
+         {{ LC_ALL=C sort -s -S 64M -T . -t '\t' -k 1,{key_fields} || {{ napreduce_status=$?; \
          [ $napreduce_status = 141 ] || echo $napreduce_status > \"$napreduce_failed\"; }}; }} | \
          (\n{combiner}\n) || exit\n\
          [ ! -e \"$napreduce_failed\" ] || exit \"$(cat \"$napreduce_failed\")\"",
@@ -108,8 +170,7 @@ pub fn map_only(command: impl Into<String>) -> Job {
 /// use napreduce::{Driver, Program};
 ///
 /// fn drive(driver: &mut Driver, _: &()) -> Result<(), Error> {
-///     let commands = Commands { mapper: "cat".to_owned(), combiner: None, reducer: None };
-///     driver.job("streaming").parameters(&commands).run().map(drop)
+///     driver.job("streaming").parameters(&Commands::mapper("cat")).run().map(drop)
 /// }
 ///
 /// fn main() -> std::process::ExitCode {
@@ -132,10 +193,8 @@ pub fn add_to(program: Program) -> Program {
 #[must_use = "the exit status says whether the job succeeded; return it from `main`"]
 pub fn main(program: Program) -> ExitCode {
     add_to(program).inputs_by_name().drive(|driver: &mut Driver<'_>, commands: &Commands| {
-        let Commands { mapper, combiner, reducer } = commands;
-        if combiner.is_some() && reducer.as_ref().is_none_or(|reducer| reducer == NONE) {
-            return Err(Error::Usage("a --combiner needs a --reducer; without one, leave it out".to_owned()));
-        }
+        commands.check().map_err(Error::Usage)?;
+        let Commands { mapper, combiner, reducer, .. } = commands;
         let mapper = take_along(driver, "--mapper", mapper)?;
         let combiner =
             combiner.as_deref().map(|combiner| take_along(driver, "--combiner", combiner)).transpose()?;
@@ -147,6 +206,10 @@ pub fn main(program: Program) -> ExitCode {
                 tell_of_others(driver, flag, command);
             }
         }
-        driver.job(NAME).parameters(&Commands { mapper, combiner, reducer }).run().map(drop)
+        driver
+            .job(NAME)
+            .parameters(&Commands { mapper, combiner, reducer, ..commands.clone() })
+            .run()
+            .map(drop)
     })
 }

@@ -3,6 +3,8 @@
 //! Owns the life of the command within its attempt, and where its lines go. Does not own the bytes in between (live
 //! runtime).
 
+use std::num::NonZeroU32;
+
 use napreduce_core::FaultPlace;
 use napreduce_live::{RunningCommand, SuspendHooks, TaskError};
 
@@ -22,15 +24,20 @@ pub(super) trait Lines {
 }
 
 /// Records for the reduces.
-impl Lines for Emit<Vec<u8>, Vec<u8>> {
+pub(super) struct Records<'out> {
+    pub(super) out: &'out mut Emit<Vec<u8>, Vec<u8>>,
+    pub(super) key_fields: NonZeroU32,
+}
+
+impl Lines for Records<'_> {
     #[inline]
     fn line(&mut self, line: &[u8]) {
-        let (key, value) = key_and_value(line);
-        self.emit(key, value);
+        let (key, value) = key_and_value(line, self.key_fields);
+        self.out.emit(key, value);
     }
 
     fn check(&mut self) -> Result<(), TaskError> {
-        Emit::check(self).map_err(collect_error)
+        self.out.check().map_err(collect_error)
     }
 }
 

@@ -2,6 +2,8 @@
 //!
 //! Owns where lines end and how long one may be. Does not own what is done with them.
 
+use std::num::NonZeroU32;
+
 use thiserror::Error;
 
 /// A line did not end within the limit.
@@ -61,12 +63,23 @@ impl OutputLines {
     }
 }
 
-/// What stands before and after the first TAB; without one all is key.
-pub(super) fn key_and_value(line: &[u8]) -> (&[u8], &[u8]) {
-    match memchr::memchr(b'\t', line) {
+/// The first fields of a line, and what stands after the TAB behind them; a line of no more fields is all key.
+pub(super) fn key_and_value(line: &[u8], key_fields: NonZeroU32) -> (&[u8], &[u8]) {
+    match end_of_fields(line, key_fields) {
         Some(tab) => (&line[..tab], &line[tab + 1..]),
         None => (line, &[]),
     }
+}
+
+/// So many fields of a key, or all of it.
+pub(super) fn first_fields(key: &[u8], fields: NonZeroU32) -> &[u8] {
+    &key[..end_of_fields(key, fields).unwrap_or(key.len())]
+}
+
+/// The TAB behind so many fields.
+#[inline]
+fn end_of_fields(line: &[u8], fields: NonZeroU32) -> Option<usize> {
+    memchr::memchr_iter(b'\t', line).nth(fields.get() as usize - 1)
 }
 
 #[cfg(test)]
@@ -103,11 +116,21 @@ mod tests {
     }
 
     #[test]
-    fn the_first_tab_divides_key_and_value() {
-        assert_eq!(key_and_value(b"a\tb\tc"), (&b"a"[..], &b"b\tc"[..]));
-        assert_eq!(key_and_value(b"a"), (&b"a"[..], &b""[..]));
-        assert_eq!(key_and_value(b"\ta"), (&b""[..], &b"a"[..]));
-        assert_eq!(key_and_value(b""), (&b""[..], &b""[..]));
+    fn the_tab_behind_the_fields_of_the_key_divides_key_and_value() {
+        let divided = |line: &'static str, fields| {
+            let fields = NonZeroU32::new(fields).expect("not 0");
+            let (key, value) = key_and_value(line.as_bytes(), fields);
+            assert_eq!(first_fields(line.as_bytes(), fields), key, "{line:?}");
+            (str::from_utf8(key).expect("text"), str::from_utf8(value).expect("text"))
+        };
+        assert_eq!(divided("a\tb\tc", 1), ("a", "b\tc"));
+        assert_eq!(divided("a\tb\tc", 2), ("a\tb", "c"));
+        assert_eq!(divided("a\tb\tc", 3), ("a\tb\tc", ""));
+        assert_eq!(divided("a\tb\tc", u32::MAX), ("a\tb\tc", ""));
+        assert_eq!(divided("a", 1), ("a", ""));
+        assert_eq!(divided("\ta", 1), ("", "a"));
+        assert_eq!(divided("\t\ta", 2), ("\t", "a"));
+        assert_eq!(divided("", 2), ("", ""));
     }
 
     proptest! {

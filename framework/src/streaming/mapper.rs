@@ -2,9 +2,11 @@
 //!
 //! Owns what the command reads. Does not own the command's process (`conversation`).
 
+use std::num::NonZeroU32;
+
 use napreduce_live::{SuspendHooks, TaskError};
 
-use super::conversation::Conversation;
+use super::conversation::{Conversation, Records};
 use crate::emit::Emit;
 use crate::input::ByteLines;
 use crate::user_code::{Mapper, TaskInfo};
@@ -25,12 +27,34 @@ use crate::user_code::{Mapper, TaskInfo};
 #[must_use = "a command runs in a job: give it to `mapper`"]
 pub struct CommandMapper {
     conversation: Conversation,
+    key_fields: NonZeroU32,
 }
 
 impl CommandMapper {
     /// A command for `sh -c`.
     pub fn new(command: impl Into<String>) -> CommandMapper {
-        CommandMapper { conversation: Conversation::new("mapper", command.into()) }
+        CommandMapper {
+            conversation: Conversation::new("mapper", command.into()),
+            key_fields: NonZeroU32::MIN,
+        }
+    }
+
+    /// So many fields of a line, with the TABs between them, are the key; one, unless this is said. A line of fewer is all key.
+    ///
+    /// ```
+    /// use std::num::NonZeroU32;
+    ///
+    /// use napreduce::Job;
+    /// use napreduce::streaming::{CommandMapper, CommandReducer};
+    /// use napreduce::testing::JobTest;
+    ///
+    /// let two = NonZeroU32::new(2).expect("not 0");
+    /// let sorted = || Job::bytes().mapper(CommandMapper::new("cat").key_fields(two)).reducer(CommandReducer::new("cat"));
+    /// let by_both = JobTest::new(sorted).input("a\t2\tx\na\t1\ty\n");
+    /// assert_eq!(by_both.run().text(), "a\t1\ty\na\t2\tx\n");
+    /// ```
+    pub fn key_fields(self, key_fields: NonZeroU32) -> CommandMapper {
+        CommandMapper { key_fields, ..self }
     }
 }
 
@@ -45,7 +69,7 @@ impl Mapper for CommandMapper {
     }
 
     fn map(&mut self, line: &[u8], out: &mut Emit<Vec<u8>, Vec<u8>>) -> Result<(), TaskError> {
-        self.conversation.say(&[line, b"\n"], out)
+        self.conversation.say(&[line, b"\n"], &mut Records { out, key_fields: self.key_fields })
     }
 
     fn on_suspend(&mut self) -> Result<(), TaskError> {
@@ -57,6 +81,6 @@ impl Mapper for CommandMapper {
     }
 
     fn finish(&mut self, out: &mut Emit<Vec<u8>, Vec<u8>>) -> Result<(), TaskError> {
-        self.conversation.end(out)
+        self.conversation.end(&mut Records { out, key_fields: self.key_fields })
     }
 }

@@ -27,10 +27,11 @@
 //! ```
 //!
 //! A job with a command can be suspended (the command is stopped with its task), killed and waited for, and not
-//! checkpointed: nobody can save the state of a program that does not know of it.
+//! checkpointed: nobody can save the state of a program that does not know of it. A program that speaks [`frames`] does.
 
 mod commands;
 mod conversation;
+pub mod frames;
 mod lines;
 mod mapper;
 mod part;
@@ -39,5 +40,6 @@ mod reducer;
 mod taken_along;
 
 pub use commands::{Commands, add_to, job, main, map_only};
+pub use frames::FramesProgram;
 pub use mapper::CommandMapper;
 pub use reducer::CommandReducer;

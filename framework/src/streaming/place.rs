@@ -8,7 +8,7 @@ use std::io;
 use std::os::unix::fs::symlink;
 use std::path::{Path, absolute};
 
-use napreduce_live::{CommandPlace, TaskError};
+use napreduce_live::{CommandPlace, StorageScheme, TaskError};
 
 use crate::program::all_side_files;
 
@@ -38,7 +38,9 @@ fn make(path: &Path, input: Option<&Path>) -> io::Result<CommandPlace> {
     let mut environment = vec![(FILES_VARIABLE, directory.clone().into_os_string())];
     // Embedded, it is as it was typed, and begins where the program was started.
     if let Some(input) = input {
-        environment.push((INPUT_VARIABLE, absolute(input)?.into_os_string()));
+        // The name of an object is the same everywhere.
+        let input = if StorageScheme::of(input).is_some() { input.to_owned() } else { absolute(input)? };
+        environment.push((INPUT_VARIABLE, input.into_os_string()));
     }
     Ok(CommandPlace { directory: Some(directory), environment })
 }

@@ -112,6 +112,9 @@ impl From<InputError> for TaskError {
         match &error {
             InputError::Unreadable { error: cause, .. } => TaskError::shared(message, cause),
             InputError::Missing { .. } => TaskError::retryable(message).at(FaultPlace::SharedStorage),
+            InputError::Stored { is_passing: true, .. } => {
+                TaskError::retryable(message).at(FaultPlace::SharedStorage)
+            }
             InputError::LineTooLong { .. }
             | InputError::FileTooLong { .. }
             | InputError::RecordTooLong { .. }
@@ -119,6 +122,8 @@ impl From<InputError> for TaskError {
             | InputError::WindowTooLarge { .. } => TaskError::fatal(message).at(FaultPlace::TaskMemory),
             InputError::NoMatch { .. }
             | InputError::BadPattern { .. }
+            | InputError::NoStorage { .. }
+            | InputError::Stored { .. }
             | InputError::NotAFile { .. }
             | InputError::Shortened { .. }
             | InputError::Changed { .. }

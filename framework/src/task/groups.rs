@@ -160,6 +160,7 @@ impl<'a> GroupLoop<'a> {
         if self.declined || !(due || asked) {
             return Ok(false);
         }
+        reducer.flush(out)?;
         out.check()?;
         self.saved = UserState::ask(|state| reducer.save(state), |state| out.save_format(state))?;
         self.declined = self.saved.is_none();
@@ -174,6 +175,9 @@ impl<'a> GroupLoop<'a> {
     }
 
     fn located(&self, error: TaskError) -> TaskError {
+        if error.is_located {
+            return error;
+        }
         TaskError { message: format!("{}, reducing group {}", error.message, self.count - 1), ..error }
     }
 }

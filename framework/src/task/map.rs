@@ -266,6 +266,7 @@ impl<M: Mapper> RecordSink<M::Input> for MapSink<'_, M> {
     }
 
     fn prepare_checkpoint(&mut self) -> Result<bool, TaskError> {
+        self.mapper.flush(&mut self.out)?;
         self.saved = UserState::ask(|state| self.mapper.save(state), |_| Ok(Save::Stateless))?;
         Ok(self.saved.is_some())
     }

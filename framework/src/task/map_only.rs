@@ -136,6 +136,7 @@ where
     }
 
     fn prepare_checkpoint(&mut self) -> Result<bool, TaskError> {
+        PartMap::<I, O>::flush(&mut self.map, &mut self.out)?;
         self.saved = UserState::ask(
             |state| PartMap::<I, O>::save(&self.map, state),
             |state| self.out.save_format(state),

@@ -102,7 +102,10 @@ pub(crate) fn read_all<I: InputFormat, S: RecordSink<I>>(
             loop_state.place = ReadPosition { part: number, offset: part.offset, ..loop_state.place };
             sink.begin(&part.path)?;
         }
-        if let Some(place) = read_part::<I, S>(input, (part, before), &mut loop_state, sink)? {
+        let read = read_part::<I, S>(input, (part, before), &mut loop_state, sink);
+        #[cfg(feature = "storage")]
+        crate::input::count_storage(context.counters());
+        if let Some(place) = read? {
             return Ok(Read::UpTo(place));
         }
         // What comes after, the last folds and the mapper's finish, is about any record of it.
@@ -248,6 +251,9 @@ impl RecordLoop<'_> {
 }
 
 fn located(error: TaskError, split: &Split, place: &str) -> TaskError {
+    if error.is_located {
+        return error;
+    }
     let message = format!("{}, reading {} {place}", error.message, split.path.display());
     TaskError { message, ..error }
 }

@@ -153,7 +153,7 @@ impl<'t, J: Fn() -> Job> Trial<'t, J> {
             let input =
                 input.unwrap_or_else(|| panic!("the job has no input called {name:?}, but {names:?}"));
             let path = self.folder.path().join(self.test.input_name(number));
-            files[input].push(InputFile { path, size: bytes.len() as u64 });
+            files[input].push(InputFile { path, size: bytes.len() as u64, version: None });
         }
         files
     }

@@ -84,6 +84,48 @@ pub trait Mapper: Clone + Send + Sync + 'static {
         out: &mut Emit<Self::Key, Self::Value>,
     ) -> Result<(), TaskError>;
 
+    /// Called in front of `save` when the task is checkpointed: the time to emit what is held back, such as a batch that is
+    /// not full, instead of saving it.
+    ///
+    /// ```
+    /// # use napreduce::{Emit, Job, Mapper, Save, TaskError};
+    /// # use napreduce::input::TextLines;
+    /// /// Looks up a hundred words at once.
+    /// #[derive(Clone, Default)]
+    /// struct LookUp(Vec<String>);
+    ///
+    /// impl Mapper for LookUp {
+    /// #    type Input = TextLines;
+    /// #    type Key = String;
+    /// #    type Value = u64;
+    ///     // ...
+    ///     fn map(&mut self, word: &str, out: &mut Emit<String, u64>) -> Result<(), TaskError> {
+    ///         self.0.push(word.to_owned());
+    ///         if self.0.len() == 100 { self.flush(out) } else { Ok(()) }
+    ///     }
+    ///
+    ///     fn flush(&mut self, out: &mut Emit<String, u64>) -> Result<(), TaskError> {
+    ///         self.0.drain(..).for_each(|word| out.emit(&word, word.len() as u64));
+    ///         Ok(())
+    ///     }
+    ///
+    ///     fn save(&self, _: &mut Vec<u8>) -> Result<Save, TaskError> {
+    ///         Ok(Save::Stateless)
+    ///     }
+    ///
+    ///     fn finish(&mut self, out: &mut Emit<String, u64>) -> Result<(), TaskError> {
+    ///         self.flush(out)
+    ///     }
+    /// }
+    ///
+    /// let job = || Job::text().mapper(LookUp::default()).reduce(|word, lengths, out| out.emit(word, lengths.sum()));
+    /// napreduce::testing::assert_preemption_safe(job, "to\nbe\nor\nnot\nto\nbe\n");
+    /// ```
+    fn flush(&mut self, out: &mut Emit<Self::Key, Self::Value>) -> Result<(), TaskError> {
+        let _ = out;
+        Ok(())
+    }
+
     /// Appends to `state` what `restore` needs to go on from here, between two records. What was emitted is kept apart.
     ///
     /// A mapper that keeps nothing from one record to the next answers [`Save::Stateless`].

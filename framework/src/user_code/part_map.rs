@@ -25,6 +25,12 @@ pub(crate) trait PartMap<I: InputFormat, O: OutputFormat>:
     /// Called for each record.
     fn map(&mut self, record: I::Record<'_>, out: &mut Output<O>) -> Result<(), TaskError>;
 
+    /// As [`Mapper::flush`](crate::Mapper::flush).
+    fn flush(&mut self, out: &mut Output<O>) -> Result<(), TaskError> {
+        let _ = out;
+        Ok(())
+    }
+
     /// As [`Mapper::save`](crate::Mapper::save).
     fn save(&self, state: &mut Vec<u8>) -> Result<Save, TaskError>;
 

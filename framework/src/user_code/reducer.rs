@@ -87,6 +87,12 @@ pub trait Reducer: Clone + Send + Sync + 'static {
         out: &mut Output<Self::Output>,
     ) -> Result<(), TaskError>;
 
+    /// Called in front of `save` when the task is checkpointed: the time to write what is held back, instead of saving it.
+    fn flush(&mut self, out: &mut Output<Self::Output>) -> Result<(), TaskError> {
+        let _ = out;
+        Ok(())
+    }
+
     /// Appends to `state` what `restore` needs to go on from here: between two groups, and if it `resumes_in_group`, between
     /// two values of one. What was written is kept apart.
     ///

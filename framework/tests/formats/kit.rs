@@ -35,7 +35,7 @@ impl TestFile {
         starts
             .map(|offset| {
                 let length = bytes.min(self.size - offset);
-                Split { path: self.path.clone(), offset, length, file_length: self.size }
+                Split { path: self.path.clone(), offset, length, file_length: self.size, version: None }
             })
             .collect()
     }

@@ -11,5 +11,7 @@ mod csv;
 #[cfg(feature = "json-lines")]
 mod json_lines;
 mod kit;
+#[cfg(feature = "parquet")]
+mod parquet;
 #[cfg(feature = "sequence-file")]
 mod sequence_file;

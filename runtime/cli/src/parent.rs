@@ -1,7 +1,7 @@
 //! A daemon that ends with the program that started it.
 //!
 //! Owns the agreement between `nap up` and its daemons. Does not own the ending, which is that of any
-//! SIGTERM.
+//! Ctrl-C: at once, since nobody is left who would wait for a worker that saves what it runs.
 
 use anyhow::{Context, Result, bail};
 use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
@@ -14,7 +14,8 @@ pub const PARENT_VARIABLE: &str = "NAPREDUCE_UP_PROCESS";
 pub fn end_with_parent() -> Result<()> {
     let Some(parent) = std::env::var_os(PARENT_VARIABLE) else { return Ok(()) };
     let parent = parent.to_str().and_then(|text| text.parse().ok()).and_then(Pid::from_raw);
-    set_parent_process_death_signal(Some(Signal::TERM)).context("cannot watch the parent process")?;
+    // Not ignored here, whatever the shell says: the program that started this one has a handler for it.
+    set_parent_process_death_signal(Some(Signal::INT)).context("cannot watch the parent process")?;
     // It may have ended before the kernel was asked.
     if parent.is_none() || getppid() != parent {
         bail!("the program that started this daemon has ended");

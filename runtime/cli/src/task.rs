@@ -4,13 +4,16 @@
 
 use anyhow::Result;
 use clap::{Args, Subcommand};
+use napreduce_core::{Reason, TaskId};
 use napreduce_live::{ClusterClient, LiveAttempt, TaskCommand, TaskSummary};
-use serde_json::{Value, json};
+
+use napreduce_web::answers::{TaskAnswer, TaskExplanation};
 
 use crate::cluster::ClusterArguments;
-use crate::explaining::{explanations, explanations_json};
-use crate::format::{FormatArguments, table};
+use crate::explaining::explanations;
+use crate::format::FormatArguments;
 use crate::ids::{JobSelector, TaskSelector, select};
+use crate::screen::Screen;
 use crate::settling::{Ordered, WaitArguments, settle};
 
 /// Look at tasks, suspend, resume, checkpoint and end attempts, ask why a task waits
@@ -90,7 +93,10 @@ pub fn run(arguments: &Arguments, cluster: &ClusterArguments) -> Result<()> {
             for job in select(jobs, &mut client)? {
                 tasks.extend(client.tasks(Some(job))?);
             }
-            format.print(|| text(&tasks), || tasks.iter().map(json).collect())
+            format.print(
+                |screen| text(&tasks, screen),
+                || tasks.iter().map(TaskAnswer::from).collect::<Vec<_>>(),
+            )
         }
         Command::Suspend(commanded) => command(commanded, TaskCommand::Suspend, &mut client),
         Command::Resume(commanded) => command(commanded, TaskCommand::Resume, &mut client),
@@ -99,9 +105,10 @@ pub fn run(arguments: &Arguments, cluster: &ClusterArguments) -> Result<()> {
         Command::Explain { tasks, format } => {
             let mut explained = Vec::new();
             for TaskSelector { task, .. } in tasks {
-                explained.push((task.to_string(), client.explain(task.job, Some(*task))?));
+                explained.push((*task, client.explain(task.job, Some(*task))?));
             }
-            format.print(|| explanations(&explained), || explanations_json("task", &explained))
+            let answer = |(task, reasons): &(TaskId, Vec<Reason>)| TaskExplanation::of(*task, reasons);
+            format.print(|_| explanations(&explained), || explained.iter().map(answer).collect::<Vec<_>>())
         }
     }
 }
@@ -144,7 +151,7 @@ fn in_words(command: TaskCommand) -> &'static str {
     }
 }
 
-fn text(tasks: &[TaskSummary]) -> String {
+fn text(tasks: &[TaskSummary], screen: &Screen) -> String {
     let rows = tasks.iter().flat_map(|task| {
         let row = |live: Option<&LiveAttempt>| {
             let dash = || "-".to_owned();
@@ -162,33 +169,13 @@ fn text(tasks: &[TaskSummary]) -> String {
         let live: Vec<_> = task.live.iter().map(|live| row(Some(live))).collect();
         if live.is_empty() { vec![row(None)] } else { live }
     });
-    table(&["TASK", "STATE", "TRIES", "ATTEMPT", "WORKER", "DOING", "DONE", "WHY"], rows)
+    screen.table(&["TASK", "STATE", "TRIES", "ATTEMPT", "WORKER", "DOING", "DONE", "WHY"], rows)
 }
 
 fn percent(live: &LiveAttempt) -> Option<u64> {
     let percent =
         u128::from(live.bytes_done) * 100 / u128::from((live.bytes_total > 0).then_some(live.bytes_total)?);
     u64::try_from(percent.min(100)).ok()
-}
-
-fn json(task: &TaskSummary) -> Value {
-    let live = task.live.iter().map(|live| {
-        json!({
-            "attempt": live.attempt.to_string(),
-            "worker": live.worker.to_string(),
-            "state": live.state.to_string(),
-            "reason": live.reason,
-            "bytes_done": live.bytes_done,
-            "bytes_total": live.bytes_total,
-        })
-    });
-    json!({
-        "task": task.task.to_string(),
-        "state": task.state.to_string(),
-        "reason": task.reason,
-        "attempts": task.attempts,
-        "live": live.collect::<Value>(),
-    })
 }
 
 #[cfg(test)]
@@ -223,14 +210,10 @@ mod tests {
     #[test]
     fn tasks_are_listed_with_their_live_attempts() {
         assert_eq!(
-            text(&tasks()),
+            text(&tasks(), &Screen::plain()),
             "TASK             STATE    TRIES  ATTEMPT            WORKER       DOING    DONE  WHY\n\
              job_0007_m_0000  pending  0      -                  -            -        -\n\
              job_0007_m_0001  active   2      job_0007_m_0001.2  worker_0001  running  25%\n"
-        );
-        assert_eq!(
-            json(&tasks()[1]).to_string(),
-            r#"{"attempts":2,"live":[{"attempt":"job_0007_m_0001.2","bytes_done":50,"bytes_total":200,"reason":null,"state":"running","worker":"worker_0001"}],"reason":null,"state":"active","task":"job_0007_m_0001"}"#
         );
     }
 }

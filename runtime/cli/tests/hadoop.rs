@@ -198,6 +198,24 @@ if __name__ == "__main__":
     MostUsed.run()
 "#;
 
+/// A job whose reducer gets the values of each key in order, which mrjob has Hadoop do.
+const SORTED: &str = r#"
+from mrjob.job import MRJob
+
+class InOrder(MRJob):
+    SORT_VALUES = True
+
+    def mapper(self, _, line):
+        for place, word in enumerate(line.split()):
+            yield word[0], f"{word}{place:03}"
+
+    def reducer(self, letter, words):
+        yield letter, list(words)
+
+if __name__ == "__main__":
+    InOrder.run()
+"#;
+
 fn python_with_mrjob() -> bool {
     let found = Command::new("python3").args(["-c", "import mrjob"]).output();
     if found.is_ok_and(|ended| ended.status.success()) {
@@ -231,10 +249,12 @@ fn jobs_of_mrjob_do_what_they_do_inside_of_mrjob() {
     }
     let place = Place::new();
     place.write("job.py", JOB);
+    place.write("sorted.py", SORTED);
     place.write("any.jar", "");
     place.write("books.txt", "to be or\nnot to be\n\nthat is the question\n");
     for arguments in [
         &["job.py", "books.txt"][..],
+        &["sorted.py", "books.txt", "--jobconf", "mapreduce.job.reduces=3"],
         &["-m", "mrjob.examples.mr_word_freq_count", "books.txt"],
         &["-m", "mrjob.examples.mr_count_lines_right", "books.txt"],
         &["-m", "mrjob.examples.mr_most_used_word", "books.txt"],

@@ -7,7 +7,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::ids::{AttemptId, JobId, TaskId, WorkerId};
-use crate::job::JobOutcome;
+use crate::job::{JobChange, JobOutcome};
 use crate::preemption::{Primitive, Requester};
 use crate::time::Time;
 
@@ -175,6 +175,8 @@ pub enum Record {
     },
     /// A worker gets no new attempts and will leave.
     WorkerDraining(WorkerId),
+    /// A worker that drained stays, and gets new attempts again.
+    WorkerUndrained(WorkerId),
     /// A worker on which much failed gets no new attempts until a time.
     WorkerExcluded {
         /// The worker.
@@ -263,6 +265,8 @@ pub enum Record {
     JobHeld {
         /// The job.
         job: JobId,
+        /// Whether what runs of it is let finish, rather than suspended.
+        lets_finish: bool,
         /// Who asked and why, for people.
         reason: String,
     },
@@ -273,12 +277,59 @@ pub enum Record {
         /// Who asked and why, for people.
         reason: String,
     },
+    /// A job has another priority or queue.
+    JobChanged {
+        job: JobId,
+        change: JobChange,
+        /// Who asked and why, for people.
+        reason: String,
+    },
     /// An attempt is stopped and gave up its slot.
     Suspended(AttemptId),
     /// A stopped attempt runs again.
     Resumed(AttemptId),
+    /// The slot that an attempt gave up for a job was taken by an attempt of that job.
+    SlotTaken {
+        /// Whose it was.
+        freed: AttemptId,
+        /// Whose it is.
+        by: AttemptId,
+    },
     /// How a job will end is decided; its live attempts are killed first.
     JobDecided(JobId, JobOutcome),
     /// A job is over; none of its attempts is left.
     JobEnded(JobId, JobOutcome),
+}
+
+impl Record {
+    /// The job that it is about; of a worker, none.
+    pub fn job(&self) -> Option<JobId> {
+        Some(match self {
+            Record::WorkerDraining(_)
+            | Record::WorkerUndrained(_)
+            | Record::WorkerLeft(_)
+            | Record::WorkerExcluded { .. }
+            | Record::WorkerShort { .. } => return None,
+            Record::JobAccepted(job)
+            | Record::JobDecided(job, _)
+            | Record::JobEnded(job, _)
+            | Record::JobHeld { job, .. }
+            | Record::JobChanged { job, .. }
+            | Record::JobReleased { job, .. } => *job,
+            Record::AttemptLaunched { attempt, .. }
+            | Record::CommitGranted(attempt)
+            | Record::TaskDone(attempt)
+            | Record::AttemptEnded(attempt, _)
+            | Record::PreemptRequested { attempt, .. }
+            | Record::SuspendRefused { attempt, .. }
+            | Record::Converted { attempt, .. }
+            | Record::AttemptHeld { attempt, .. }
+            | Record::AttemptReleased { attempt, .. }
+            | Record::Suspended(attempt)
+            | Record::Resumed(attempt)
+            | Record::SlotTaken { freed: attempt, .. }
+            | Record::Checkpointed(attempt) => attempt.task.job,
+            Record::OutputLost(task) | Record::TaskIsolated { task, .. } => task.job,
+        })
+    }
 }

@@ -7,8 +7,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::fault::FaultPlace;
 use crate::ids::{AttemptId, JobId, WorkerId};
-use crate::job::{JobSpec, Slots};
+use crate::job::{JobChange, JobSpec, Slots};
 use crate::preemption::Primitive;
+use crate::time::Span;
 
 /// The rack of workers that name none, as Hadoop calls it.
 pub const DEFAULT_RACK: &str = "/default-rack";
@@ -66,7 +67,13 @@ pub enum Event {
         worker: WorkerId,
         /// Do not wait: what it runs is killed and what it holds is given up, and both are done again elsewhere.
         hand_back: bool,
+        /// Of one that hands back: how long it has. What runs there saves its work, and only what has not done so after
+        /// half of it is killed.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        grace: Option<Span>,
     },
+    /// Somebody wants a worker that drains to stay, and to get work again.
+    WorkerUndrainRequested { worker: WorkerId },
     /// Somebody wants an attempt ended; not a failure, and its task is tried again.
     AttemptKillRequested {
         /// The attempt.
@@ -103,6 +110,19 @@ pub enum Event {
     JobResumeRequested {
         /// The job.
         job: JobId,
+        /// Who asked and why, for people.
+        reason: String,
+    },
+    /// Somebody wants a job held: nothing of it is launched or resumed, and what runs of it is let finish.
+    JobHoldRequested {
+        job: JobId,
+        /// Who asked and why, for people.
+        reason: String,
+    },
+    /// Somebody wants a job to have another priority or queue.
+    JobChangeRequested {
+        job: JobId,
+        change: JobChange,
         /// Who asked and why, for people.
         reason: String,
     },

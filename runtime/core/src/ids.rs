@@ -6,6 +6,7 @@
 
 use std::cmp::Ordering;
 use std::fmt;
+use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
@@ -125,5 +126,106 @@ impl fmt::Display for TaskId {
 impl fmt::Display for AttemptId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}.{}", self.task, self.number)
+    }
+}
+
+/// A text that is no identifier.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IdError {
+    text: String,
+    meant: &'static str,
+    example: &'static str,
+}
+
+impl fmt::Display for IdError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let IdError { text, meant, example } = self;
+        write!(f, "{text:?} is no {meant}; write it as {example}")
+    }
+}
+
+impl std::error::Error for IdError {}
+
+fn number(digits: &str) -> Option<u32> {
+    digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse().ok())?
+}
+
+fn numbered(text: &str, prefix: &str) -> Option<u32> {
+    number(text.strip_prefix(prefix)?).filter(|number| *number > 0)
+}
+
+fn task(text: &str) -> Option<TaskId> {
+    let mut words = text.strip_prefix("job_")?.splitn(3, '_');
+    let (job, letter, index) = (words.next()?, words.next()?, words.next()?);
+    let kind = match letter {
+        "m" => TaskKind::Map,
+        "r" => TaskKind::Reduce,
+        _ => return None,
+    };
+    let job = JobId(number(job).filter(|number| *number > 0)?);
+    Some(TaskId { job, kind, index: number(index)? })
+}
+
+fn attempt(text: &str) -> Option<AttemptId> {
+    let (of, tried) = text.split_once('.')?;
+    Some(AttemptId { task: task(of)?, number: number(tried).filter(|number| *number > 0)? })
+}
+
+macro_rules! read_as_printed {
+    ($($id:ty, $meant:literal, $example:literal, $read:expr;)*) => {$(
+        /// As it is printed.
+        impl FromStr for $id {
+            type Err = IdError;
+
+            fn from_str(text: &str) -> Result<$id, IdError> {
+                let read: fn(&str) -> Option<$id> = $read;
+                read(text).ok_or_else(|| IdError { text: text.to_owned(), meant: $meant, example: $example })
+            }
+        }
+    )*};
+}
+
+read_as_printed! {
+    JobId, "job", "job_0007", |text| numbered(text, "job_").map(JobId);
+    WorkerId, "worker", "worker_0001", |text| numbered(text, "worker_").map(WorkerId);
+    TaskId, "task", "job_0007_m_0003", task;
+    AttemptId, "attempt", "job_0007_m_0003.1", attempt;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn round<T: FromStr<Err = IdError> + fmt::Display>(text: &str) {
+        assert_eq!(text.parse::<T>().map(|id| id.to_string()), Ok(text.to_owned()));
+    }
+
+    #[test]
+    fn what_is_printed_can_be_read() {
+        round::<JobId>("job_0007");
+        round::<JobId>("job_123456");
+        round::<WorkerId>("worker_0001");
+        round::<TaskId>("job_0007_m_0003");
+        round::<TaskId>("job_0007_r_0000");
+        round::<AttemptId>("job_0007_r_0001.2");
+    }
+
+    #[test]
+    fn anything_else_is_none() {
+        for text in
+            ["", "7", "job_", "job_0", "job_-1", "job_+1", "job_99999999999", "Job_1", "job_1 ", "job_1_m_1"]
+        {
+            assert!(text.parse::<JobId>().is_err(), "{text:?}");
+        }
+        for text in
+            ["job_1", "job_1_x_1", "job_1_m_", "job_0_m_1", "job_1_m_1_1", "job_1_m_1.1", "job_1_m_-1"]
+        {
+            assert!(text.parse::<TaskId>().is_err(), "{text:?}");
+        }
+        for text in ["job_1_m_1", "job_1_m_1.0", "job_1_m_1.", "job_1_m_1.1.1"] {
+            assert!(text.parse::<AttemptId>().is_err(), "{text:?}");
+        }
+        let error = "job_x".parse::<JobId>().expect_err("it is none").to_string();
+        assert_eq!(error, "\"job_x\" is no job; write it as job_0007");
     }
 }

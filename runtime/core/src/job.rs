@@ -88,6 +88,38 @@ impl JobSpec {
     }
 }
 
+/// What of a job can be different after it was submitted.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct JobChange {
+    /// Its priority, if that is to be another one.
+    pub priority: Option<i32>,
+    /// Its queue, likewise.
+    pub queue: Option<String>,
+}
+
+impl JobChange {
+    /// Whether a job asks for what this says already.
+    pub fn is_in(&self, spec: &JobSpec) -> bool {
+        self.priority.is_none_or(|priority| priority == spec.priority)
+            && self.queue.as_ref().is_none_or(|queue| *queue == spec.queue)
+    }
+
+    /// Has a job ask for it.
+    pub fn apply_to(&self, spec: &mut JobSpec) {
+        spec.priority = self.priority.unwrap_or(spec.priority);
+        if let Some(queue) = &self.queue {
+            spec.queue.clone_from(queue);
+        }
+    }
+
+    /// As it is printed: `priority 5, queue nightly`.
+    pub fn in_words(&self) -> String {
+        let priority = self.priority.map(|priority| format!("priority {priority}"));
+        let queue = self.queue.as_ref().map(|queue| format!("queue {queue}"));
+        priority.into_iter().chain(queue).collect::<Vec<_>>().join(", ")
+    }
+}
+
 /// How a job ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum JobOutcome {

@@ -27,19 +27,19 @@ pub mod time;
 pub use by_kind::ByKind;
 pub use chain::chain_share;
 pub use cluster::{
-    Attempt, ClusterView, Explanation, GivingOrder, Job, Lengths, MeasuredCosts, Reservation, Suspension,
-    Tally, TaskHistory, Worker, looks,
+    Attempt, ClusterView, Explanation, GivingOrder, Job, Lengths, MeasuredCosts, Reason, ReasonCode,
+    Reservation, Suspension, Tally, TaskHistory, Worker, looks,
 };
 pub use effect::{Effect, MapOutput, Order, Record, Start};
 pub use engine::{Engine, EngineSnapshot, SnapshotError};
 pub use event::{DEFAULT_RACK, Event, FailureClass, Report};
 pub use fault::FaultPlace;
-pub use ids::{AttemptId, JobId, TaskId, TaskKind, WorkerId};
-pub use job::{JobOutcome, JobSpec, JobSpecError, MapSpec, Slots};
+pub use ids::{AttemptId, IdError, JobId, TaskId, TaskKind, WorkerId};
+pub use job::{JobChange, JobOutcome, JobSpec, JobSpecError, MapSpec, Slots};
 pub use preemption::{CostEstimate, PreemptRequest, Primitive, RequestState, Requester, TaskEviction};
 pub use primitive_choice::{AutoSettings, Judged, PrimitiveChoice};
 pub use ratio::{Ratio, RatioError};
-pub use scheduler::{Action, Actions, Offer, Preempt, Release, Scheduler};
+pub use scheduler::{Action, Actions, Offer, Preempt, QueueLimits, QueueShare, Release, Scheduler};
 pub use settings::{
     Conversion, Converted, CostRule, EngineSettings, Escalation, ExclusionSettings, Instead, KindPreemption,
     PreemptionLimits, PreemptionSettings, SpeculationSettings,

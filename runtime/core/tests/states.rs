@@ -48,11 +48,12 @@ const JOB: &str = "
 ";
 
 const WORKER: &str = "
-                    Unknown  Up        Draining  Lost
-    Joined          Up       -         -         -
-    DrainRequested  -        Draining  Draining  -
-    Left            -        -         Lost      -
-    Lost            -        Lost      Lost      -
+                      Unknown  Up        Draining  Lost
+    Joined            Up       -         -         -
+    DrainRequested    -        Draining  Draining  -
+    UndrainRequested  -        -         Up        -
+    Left              -        -         Lost      -
+    Lost              -        Lost      Lost      -
 ";
 
 /// The cell of a table: `Finished(..)` stands for every finished state, and so do the names of outcomes

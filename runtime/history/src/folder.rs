@@ -12,7 +12,7 @@ use napreduce_protocol::JobSummary;
 use thiserror::Error;
 
 use crate::ended::EndedJob;
-use crate::head::StoredHead;
+use crate::head::{JobOverview, StoredHead};
 use crate::recording::RecordingReader;
 use crate::store::{head_name, job_of_head, read_rows, recording_name};
 
@@ -92,6 +92,37 @@ impl HistoryFolder {
     /// When its head cannot be read.
     pub fn summary(&self, job: JobId) -> Result<Option<JobSummary>, FolderError> {
         Ok(self.head(job)?.map(|head| head.summary().clone()))
+    }
+
+    /// What its head tells of a job; `None` when it is not there any more.
+    ///
+    /// # Errors
+    /// When its head cannot be read.
+    pub fn overview(&self, job: JobId) -> Result<Option<JobOverview>, FolderError> {
+        Ok(self.head(job)?.map(StoredHead::into_overview))
+    }
+
+    /// The histories that are told apart by their places: one, if `directory` is that of a cluster or a history; else those in
+    /// the folders that are directly in it, by their names.
+    ///
+    /// # Errors
+    /// When there is none, or it cannot be read.
+    pub fn find(directory: &Path) -> Result<Vec<PathBuf>, FolderError> {
+        let none = match HistoryFolder::open(directory) {
+            Ok(_) | Err(FolderError::Empty { .. }) => return Ok(vec![directory.to_owned()]),
+            Err(none @ FolderError::NotAHistory { .. }) => none,
+            Err(error) => return Err(error),
+        };
+        let io = |source| FolderError::Io { path: directory.to_owned(), source };
+        let mut found = Vec::new();
+        for entry in fs::read_dir(directory).map_err(io)? {
+            let path = entry.map_err(io)?.path();
+            if path.is_dir() && HistoryFolder::open(&path).is_ok() {
+                found.push(path);
+            }
+        }
+        found.sort();
+        if found.is_empty() { Err(none) } else { Ok(found) }
     }
 
     /// Everything about a job; `None` when it is not there any more.

@@ -87,7 +87,9 @@ impl Daemons {
 
     /// Starts one more; returns its process.
     pub fn start(&mut self, name: &str, command: &CommandLine) -> Result<Pid, DaemonError> {
-        let child = spawn(command, name, &self.folder)?;
+        // A worker that is ended would save what it runs, and wait for a coordinator that is gone, too.
+        let command = command.clone().env("NAPREDUCE_ON_TERMINATE", "leave");
+        let child = spawn(&command, name, &self.folder)?;
         let id = Pid::from_child(&child);
         self.running.push(Daemon { name: name.to_owned(), child });
         Ok(id)

@@ -161,6 +161,12 @@ pub enum LiveClusterError {
     /// The submitter said something else than a job's id.
     #[error("a job was handed in and its program said {said:?}, which is no id of a job")]
     NoJob { said: String },
+    /// The page said something else than where it is.
+    #[error("nap web serve said {said:?}, which names no page")]
+    NoPage { said: String },
+    /// The page cannot be read.
+    #[error("cannot read the page of the cluster: {source}")]
+    Page { source: std::io::Error },
     /// A worker is not confined.
     #[error("{0}")]
     Confinement(String),

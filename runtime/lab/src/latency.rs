@@ -3,14 +3,16 @@
 //! (restore). One reduce with many small groups is preempted over and over; times are the coordinator's own,
 //! so that looking on costs nothing.
 
+mod page;
 mod report;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
 use napreduce_core::{AttemptId, AttemptState, JobId, TaskKind};
 use napreduce_live::{ByteSize, JobDetail, PreemptionEnd, TaskCommand, TaskPhase};
+pub use page::{PagePair, PageReport, latency_with_page};
 use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 pub use report::{Latencies, LatencyReport};
@@ -61,45 +63,17 @@ enum Pair {
 /// # Errors
 /// When a binary is missing, a daemon or a job fails or an output differs, and on an interrupt.
 pub fn latency(settings: &LatencySettings, session: &Session) -> Result<LatencyReport, LabError> {
-    let nap = nap(&settings.binaries)?;
-    let work = WorkFolder::make(&settings.work, ByteSize::new(64 << 20))?;
-    let mut guard = Guard::start()?;
-    if !settings.work.keep {
-        guard.take(&Charge::Folder(work.path().to_owned()))?;
-    }
-    let folder = work.fresh("latency")?;
-    let layout = Layout {
-        workers: vec![Slots { map: 1, reduce: 1 }],
-        heartbeat: HEARTBEAT,
-        configuration: "[coordinator]\nspeculation = false\n".to_owned(),
-        confinement: None,
-    };
-    let job_seconds = f64::from(settings.samples) * SAMPLE_SECONDS;
-    let groups = (job_seconds.clamp(JOB_SECONDS_LEAST, JOB_SECONDS_MOST) * GROUPS_PER_SECOND) as u64;
-    write(&folder.join("groups.txt"), &format!("0 {groups}\n"))?;
-    let rounds = (rounds_per_second() / GROUPS_PER_SECOND) as u64;
-    let cluster = LiveCluster::start(&folder, &nap, &layout, &mut guard, session)?;
-    let random = Pcg64Mcg::seed_from_u64(SEED);
-    let mut measuring = Measuring {
-        cluster,
-        session,
-        folder,
-        rounds,
-        jobs: 0,
-        random,
-        report: LatencyReport::new(Machine::describe()),
-    };
-    let reference = measuring.reference()?;
-    for pair in [Pair::SuspendAndResume, Pair::CheckpointAndRestore] {
-        while measuring.report.count(pair) < settings.samples as usize {
-            measuring.one_job(pair, settings.samples as usize, &reference)?;
+    Measuring::with_cluster(settings, session, |measuring, _| {
+        let reference = measuring.reference()?;
+        for pair in [Pair::SuspendAndResume, Pair::CheckpointAndRestore] {
+            while measuring.report.count(pair) < settings.samples as usize {
+                measuring.one_job(pair, settings.samples as usize, &reference)?;
+            }
         }
-    }
-    let Measuring { cluster, mut report, .. } = measuring;
-    cluster.stop()?;
-    guard.clean_up()?;
-    report.conclude(settings.samples as usize);
-    Ok(report)
+        let mut report = measuring.report.clone();
+        report.conclude(settings.samples as usize);
+        Ok(report)
+    })
 }
 
 struct Measuring<'s> {
@@ -112,7 +86,44 @@ struct Measuring<'s> {
     report: LatencyReport,
 }
 
-impl Measuring<'_> {
+impl<'s> Measuring<'s> {
+    /// Measures on a cluster with one reduce slot that does nothing else.
+    fn with_cluster<T>(
+        settings: &LatencySettings,
+        session: &'s Session,
+        measure: impl FnOnce(&mut Measuring<'s>, &Path) -> Result<T, LabError>,
+    ) -> Result<T, LabError> {
+        let nap = nap(&settings.binaries)?;
+        let work = WorkFolder::make(&settings.work, ByteSize::new(64 << 20))?;
+        let mut guard = Guard::start()?;
+        if !settings.work.keep {
+            guard.take(&Charge::Folder(work.path().to_owned()))?;
+        }
+        let folder = work.fresh("latency")?;
+        let layout = Layout {
+            workers: vec![Slots { map: 1, reduce: 1 }],
+            heartbeat: HEARTBEAT,
+            configuration: "[coordinator]\nspeculation = false\n".to_owned(),
+            confinement: None,
+        };
+        let job_seconds = f64::from(settings.samples) * SAMPLE_SECONDS;
+        let groups = (job_seconds.clamp(JOB_SECONDS_LEAST, JOB_SECONDS_MOST) * GROUPS_PER_SECOND) as u64;
+        write(&folder.join("groups.txt"), &format!("0 {groups}\n"))?;
+        let mut measuring = Measuring {
+            cluster: LiveCluster::start(&folder, &nap, &layout, &mut guard, session)?,
+            session,
+            folder,
+            rounds: (rounds_per_second() / GROUPS_PER_SECOND) as u64,
+            jobs: 0,
+            random: Pcg64Mcg::seed_from_u64(SEED),
+            report: LatencyReport::new(Machine::describe()),
+        };
+        let measured = measure(&mut measuring, &nap)?;
+        measuring.cluster.stop()?;
+        guard.clean_up()?;
+        Ok(measured)
+    }
+
     fn submit(&mut self, rounds: u64) -> Result<(JobId, PathBuf), LabError> {
         self.jobs += 1;
         let name = format!("latency-{}", self.jobs);

@@ -36,6 +36,7 @@ mod load;
 mod machine;
 mod memory;
 mod outputs;
+mod page_load;
 pub mod paper;
 mod peers;
 mod preempt;
@@ -61,7 +62,9 @@ pub use identity::{IdentityReport, IdentityRun, IdentitySettings, identity};
 pub use input::GeneratedInputError;
 pub use job_result::JobResultError;
 pub use jobs::{TaskBody, job_program, job_program_requested};
-pub use latency::{Latencies, LatencyReport, LatencySettings, latency};
+pub use latency::{
+    Latencies, LatencyReport, LatencySettings, PagePair, PageReport, latency, latency_with_page,
+};
 pub use load::{Load, LoadReport, LoadSettings, load};
 pub use machine::{Machine, cpus};
 pub use memory::{MemoryReport, MemoryResult, MemorySettings, memory};

@@ -20,6 +20,7 @@ use crate::error::{LabError, LiveClusterError};
 use crate::guard::Guard;
 use crate::jobs::PARENT_VARIABLE;
 use crate::jobs::own_binary;
+use crate::page_load::PagePlace;
 use crate::process::{CommandLine, run_and_read};
 use crate::session::Session;
 use crate::workspace::WorkError;
@@ -170,6 +171,26 @@ impl<'s> LiveCluster<'s> {
         let said = run_and_read(&command, &self.folder, &self.session.interrupt)?;
         let number = said.trim().strip_prefix("job_").and_then(|number| number.parse().ok());
         number.map(JobId).ok_or_else(|| LiveClusterError::NoJob { said }.into())
+    }
+
+    /// Serves the page of this cluster, until the cluster ends; where it is, and a token of one who may look.
+    ///
+    /// # Errors
+    /// When it does not come up.
+    pub fn serve_page(&mut self, nap: &Path) -> Result<PagePlace, LabError> {
+        let directory = self.folder.join("cluster");
+        let about = |command: &str| CommandLine::new(nap).arg("web").arg(command).flag("--dir", &directory);
+        let line = about("serve").flag("--bind", "127.0.0.1:0");
+        self.daemons.start("page", &line.env(PARENT_VARIABLE, std::process::id().to_string()))?;
+        self.daemons.wait(|said| said.starts_with("web: "), &self.session.interrupt)?;
+        let path = self.folder.join("page.out");
+        let said =
+            fs::read_to_string(&path).map_err(|source| WorkError::Use { action: "read", path, source })?;
+        let address = said.strip_prefix("web: http://").and_then(|rest| rest.split_once('/')?.0.parse().ok());
+        let address = address.ok_or(LiveClusterError::NoPage { said })?;
+        let token = about("token").flag("--role", "view").flag("--name", "nap-lab");
+        let token = run_and_read(&token, &self.folder, &self.session.interrupt)?.trim().to_owned();
+        Ok(PagePlace { address, token })
     }
 
     /// The connection, for what an experiment does to its jobs.

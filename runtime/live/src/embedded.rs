@@ -73,6 +73,11 @@ pub fn run_embedded(plan: JobPlan, settings: &EmbeddedSettings) -> Result<JobRep
     runtime.block_on(run(plan, settings))
 }
 
+/// The id of the next job that this program runs by itself.
+pub(crate) fn next_job() -> JobId {
+    JobId(JOBS.fetch_add(1, Ordering::Relaxed) + 1)
+}
+
 fn check(plan: &JobPlan, settings: &EmbeddedSettings) -> Result<(), JobError> {
     let refuse = |why: &str| Err(JobError::Plan(why.to_owned()));
     if task_process_requested() {
@@ -92,7 +97,7 @@ async fn run(mut plan: JobPlan, settings: &EmbeddedSettings) -> Result<JobReport
     let mut interrupts = Interrupts::install().map_err(unhandled)?;
     let mut pauses = Pauses::install().map_err(unhandled)?;
     let spawner = Spawner::for_one_job(settings.quiet);
-    let job = JobId(JOBS.fetch_add(1, Ordering::Relaxed) + 1);
+    let job = next_job();
     let output = plan.output.display().to_string();
     let cluster = Cluster::start(spawner, settings.slots, job);
     let mut submission = cluster.submit(plan);
@@ -135,7 +140,7 @@ async fn run(mut plan: JobPlan, settings: &EmbeddedSettings) -> Result<JobReport
 }
 
 /// What a signal led to: mostly a killed job, but one that was being committed is committed to its end.
-fn interrupted(signal: i32, output: &str, ended: Result<JobReport, JobError>) -> JobError {
+pub(crate) fn interrupted(signal: i32, output: &str, ended: Result<JobReport, JobError>) -> JobError {
     let left = match ended {
         Ok(_) => format!("the job was complete by then, its output is in {output}"),
         Err(JobError::Failed { .. } | JobError::Killed { .. }) => {

@@ -45,7 +45,7 @@
 //!     }
 //!     let mut plan = JobPlan::new("copy", "out");
 //!     plan.reduces = 0;
-//!     plan.splits = vec![Split { path: "in.txt".into(), offset: 0, length: 100, file_length: 100 }.into()];
+//!     plan.splits = vec![Split { path: "in.txt".into(), offset: 0, length: 100, file_length: 100, version: None }.into()];
 //!     let report = run_embedded(plan, &EmbeddedSettings::default())?;
 //!     println!("{} took {:?}", report.job, report.wall);
 //!     Ok(())
@@ -64,6 +64,7 @@ mod cluster_directory;
 mod coordinator;
 mod directory_mark;
 mod embedded;
+mod guests;
 mod journal;
 #[cfg(feature = "log")]
 mod log;
@@ -76,15 +77,17 @@ mod worker;
 
 pub use chain::Chain;
 pub use client::{
-    ClientError, ClusterClient, ClusterPlace, FollowOptions, OnInterrupt, Patience, SideFileSource,
+    ClientError, ClusterClient, ClusterPlace, FollowOptions, LogRead, OnInterrupt, Patience, SideFileSource,
     SubmitOptions,
 };
 pub use cluster_directory::{ClusterDirectory, ClusterDirectoryError, CoordinatorRecord, DirectoryLock};
 pub use coordinator::{
-    CoordinatorConfiguration, CoordinatorError, ReplayError, ReplayedBatch, replay_journal, run_coordinator,
+    CoordinatorConfiguration, CoordinatorError, JournalCheck, ReplayError, ReplayedBatch, check_journal,
+    replay_journal, run_coordinator,
 };
 pub use directory_mark::{DirectoryKind, DirectoryMarkError};
 pub use embedded::{EmbeddedSettings, run_embedded};
+pub use guests::{GuestEngine, GuestEngineSettings};
 pub use journal::{FsyncPolicy, JournalError};
 #[cfg(feature = "log")]
 pub use log::{LogError, LogFormat, LogSettings, start_log};
@@ -92,19 +95,21 @@ pub use napreduce_protocol::{
     AttemptSummary, ByteSize, ByteSizeError, CheckpointSupport, CommandOutcome, Counter, CounterValues,
     Counters, Digest, DigestError, FileStamp, HistoryLine, InputSplit, JobCommand, JobDetail, JobEnd,
     JobError, JobPhase, JobPlan, JobProgress, JobReport, JobSummary, LiveAttempt, LogStream, MapTask,
-    NamedPart, PartOutput, PartReport, PhaseProgress, PreemptionEnd, PreemptionSummary, ReduceTask,
-    RestoreSummary, ResumeSummary, Secret, SecretError, Split, TaskCommand, TaskError, TaskPhase,
-    TaskSummary, WorkerPhase, WorkerSummary, is_gone, no_try_helps, one_line, parse_time, several_lines,
+    NamedPart, PartOutput, PartReport, PhaseProgress, PreemptionEnd, PreemptionSummary, QueueListing,
+    QueueSlots, QueueSummary, ReduceTask, RestoreSummary, ResumeSummary, Secret, SecretError, Split,
+    StorageScheme, TaskCommand, TaskError, TaskPhase, TaskSummary, WorkerPhase, WorkerSummary, is_gone,
+    no_try_helps, one_line, parse_time, several_lines,
 };
 pub use napreduce_task::{
     Ask, Boundary, Checkpoint, CheckpointDirectory, CheckpointError, CheckpointStage, CommandError,
     CommandPlace, Definitions, FetchedInput, MapResult, NeededInput, OutputPiece, Position, PositionUnit,
     Presence, ReadPosition, ReduceResult, RunningCommand, SavedCheckpoint, Script, SuspendHooks, TakeOutput,
-    TaskContext, TaskProgress, TaskRunner, UserCounter, counter, progress, set_user_counters,
-    task_process_main, task_process_requested, user_counters,
+    TaskContext, TaskProgress, TaskRunner, UserCounter, counter, progress, set_object_stores,
+    set_user_counters, task_process_main, task_process_requested, user_counters,
 };
 pub use output::{OutputReservation, check_output};
 pub use progress::ProgressMode;
 pub use worker::{
-    IsolationMode, IsolationRules, PageOut, SuspendRules, WorkerConfiguration, WorkerError, run_worker,
+    IsolationMode, IsolationRules, LeaveRules, OnTerminate, PageOut, SuspendRules, WorkerConfiguration,
+    WorkerError, run_worker,
 };

@@ -29,13 +29,17 @@ impl TaskCommand {
     }
 }
 
-/// What an operator can have done to a job, beside ending it.
+/// What an operator can have done to a job, beside ending and changing it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum JobCommand {
     /// Suspend what runs of it, and start nothing of it until it is resumed.
     Suspend,
     /// Let it go on.
     Resume,
+    /// Start nothing of it until it is released; what runs of it is let finish.
+    Hold,
+    /// Let a held one go on.
+    Release,
 }
 
 impl JobCommand {
@@ -44,6 +48,8 @@ impl JobCommand {
         match self {
             JobCommand::Suspend => "suspend",
             JobCommand::Resume => "resume",
+            JobCommand::Hold => "hold",
+            JobCommand::Release => "release",
         }
     }
 }

@@ -8,6 +8,7 @@ use napreduce_core::AttemptId;
 use serde::{Deserialize, Serialize};
 
 use crate::data_network::DataNetwork;
+use crate::object_stores::PendingUpload;
 use crate::splits::InputSplit;
 
 /// The name of an output begins names of files, which have 255 bytes.
@@ -151,6 +152,9 @@ pub struct PartOutput {
     /// What the task wrote to outputs with a name, in the order of the names.
     #[serde(default)]
     pub named: Vec<NamedPart>,
+    /// Where the output is in a store: the upload that waits to become the part.
+    #[serde(default)]
+    pub upload: Option<PendingUpload>,
 }
 
 /// A part of an output with a name.
@@ -162,6 +166,9 @@ pub struct NamedPart {
     pub bytes: u64,
     /// xxh3-64 of its bytes.
     pub digest: u64,
+    /// As that of a part.
+    #[serde(default)]
+    pub upload: Option<PendingUpload>,
 }
 
 impl PartOutput {
@@ -188,6 +195,12 @@ impl NamedPart {
         path.push(name);
         PathBuf::from(path)
     }
+
+    /// Where the part of the output `name` lies in an output, beside this part file: `errors-r-00000` beside `part-r-00000`.
+    pub fn in_output(part: &Path, name: &str) -> PathBuf {
+        let own = part.file_name().unwrap_or_default().to_string_lossy();
+        part.with_file_name(format!("{name}{}", own.strip_prefix("part").unwrap_or(&own)))
+    }
 }
 
 #[cfg(test)]
@@ -195,7 +208,8 @@ mod tests {
     use super::*;
 
     fn part(names: &[&str]) -> PartOutput {
-        let named = |name: &&str| NamedPart { name: name.to_string(), records: 0, bytes: 0, digest: 0 };
+        let named =
+            |name: &&str| NamedPart { name: name.to_string(), records: 0, bytes: 0, digest: 0, upload: None };
         PartOutput { named: names.iter().map(named).collect(), ..PartOutput::default() }
     }
 
@@ -227,6 +241,10 @@ mod tests {
         assert_eq!(
             NamedPart::beside(Path::new("w/part-r-00001.tsv"), "errors"),
             Path::new("w/part-r-00001.tsv.errors")
+        );
+        assert_eq!(
+            NamedPart::in_output(Path::new("s3://b/w/part-r-00001.tsv"), "errors"),
+            Path::new("s3://b/w/errors-r-00001.tsv")
         );
     }
 }

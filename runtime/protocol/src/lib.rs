@@ -14,13 +14,17 @@ mod digest;
 #[cfg(any(test, feature = "fuzzing"))]
 #[doc(hidden)]
 pub mod fuzzing;
+mod guest;
 mod messages;
+mod object_stores;
 pub mod path_bytes;
 mod plan;
 mod preemptions;
 mod progress;
+mod queues;
 mod report;
 mod splits;
+mod storage_scheme;
 mod summaries;
 mod task_error;
 mod text;
@@ -38,12 +42,23 @@ pub use description::{
     Work,
 };
 pub use digest::{Digest, DigestError, Digester};
+pub use guest::{
+    GUEST_CHUNK_BYTES, GUEST_FRAME_BYTES_MAX, GuestFrame, GuestFrameError, GuestFrameKind, GuestFrameReader,
+    GuestFrameSequence, GuestNamedPart, GuestPart, GuestPlan, GuestReport, GuestTextError, MapsReport,
+    PendingPart,
+};
 pub use messages::*;
+pub use object_stores::{
+    ObjectEntry, ObjectStores, PendingUpload, PutCondition, StoreError, StoredUpload, UPLOAD_PART_BYTES_MIN,
+    UPLOAD_PARTS_MAX, UploadWriter, WrittenFigures,
+};
 pub use plan::{CheckpointSupport, JobPlan};
 pub use preemptions::{PreemptionEnd, PreemptionSummary, RestoreSummary, ResumeSummary};
 pub use progress::{JobProgress, PhaseProgress};
+pub use queues::{QueueListing, QueueSlots, QueueSummary, SlotsWanted};
 pub use report::{JobEnd, JobError, JobReport, PartReport};
 pub use splits::{FileStamp, InputSplit, Split};
+pub use storage_scheme::StorageScheme;
 pub use summaries::{
     AttemptSummary, HistoryLine, JobDetail, JobPhase, JobSummary, LiveAttempt, LogStream, TaskPhase,
     TaskSummary, WorkerPhase, WorkerSummary,

@@ -60,6 +60,12 @@ pub struct PreemptionSummary {
     pub ordered_micros: Option<u64>,
     /// When the slot was known to be free.
     pub freed_micros: Option<u64>,
+    /// The attempt of the job it was freed for that took the slot, by launch or resume, when one has.
+    #[serde(default)]
+    pub used_by: Option<AttemptId>,
+    /// When that attempt was told.
+    #[serde(default)]
+    pub used_micros: Option<u64>,
     /// How it came to its end, when it has.
     pub end: Option<PreemptionEnd>,
     /// From the order's arrival at the worker until it was carried out, by the worker's clock.
@@ -101,6 +107,8 @@ impl PreemptionSummary {
             requested_micros: at_micros,
             ordered_micros: None,
             freed_micros: None,
+            used_by: None,
+            used_micros: None,
             end: None,
             worker_micros: None,
             active_millis: 0,

@@ -64,12 +64,15 @@ pub struct Split {
     pub length: u64,
     /// Length of the whole file in bytes, when the splits were planned. What is added to it later is not read.
     pub file_length: u64,
+    /// The version of an object in a store: nothing else is read. A file has none, and neither needs one that was made by hand.
+    #[serde(default)]
+    pub version: Option<String>,
 }
 
 impl Split {
     /// The split that is a whole file of `file_length` bytes.
     pub fn whole(path: &Path, file_length: u64) -> Split {
-        Split { path: path.to_owned(), offset: 0, length: file_length, file_length }
+        Split { path: path.to_owned(), offset: 0, length: file_length, file_length, version: None }
     }
 
     /// The first byte behind it.

@@ -117,6 +117,16 @@ pub struct AttemptSummary {
     pub end: Option<String>,
 }
 
+impl AttemptSummary {
+    /// Whether it ended badly by itself: it did not do its task, and nobody ended or took it.
+    pub fn has_failed(&self) -> bool {
+        let Some(end) = &self.end else { return false };
+        let ended_well = ["done", "checkpointed", "killed", "its job was over"].contains(&end.as_str());
+        let was_ended = end.starts_with("killed: ") || end.starts_with("preempted: ");
+        !ended_well && !was_ended && *end != format!("{} was lost", self.worker)
+    }
+}
+
 /// Something that happened to a job.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HistoryLine {
@@ -255,4 +265,48 @@ pub enum LogStream {
     Stdout,
     /// What it wrote to standard error.
     Stderr,
+}
+
+impl LogStream {
+    /// As it is printed.
+    pub fn in_words(self) -> &'static str {
+        match self {
+            LogStream::Stdout => "stdout",
+            LogStream::Stderr => "stderr",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_attempt_has_failed_when_nobody_ended_it() {
+        let ended = |end: Option<&str>| {
+            let attempt = "job_0007_m_0003.1".parse().expect("an attempt");
+            let end = end.map(str::to_owned);
+            let (worker, worker_name) = (WorkerId(2), "w".to_owned());
+            AttemptSummary { attempt, worker, worker_name, launched_millis: 1, ended_millis: Some(2), end }
+        };
+        for end in [
+            "done",
+            "checkpointed",
+            "killed",
+            "killed: by nap task kill",
+            "preempted: for job_0009",
+            "worker_0002 was lost",
+        ] {
+            assert!(!ended(Some(end)).has_failed(), "{end}");
+        }
+        for end in [
+            "a panic at map.rs:7",
+            "task memory: it held 5 GiB",
+            "killed by signal 9",
+            "worker_0003 was lost",
+        ] {
+            assert!(ended(Some(end)).has_failed(), "{end}");
+        }
+        assert!(!ended(None).has_failed(), "it runs");
+    }
 }

@@ -24,6 +24,10 @@ pub struct TaskError {
     pub message: String,
     /// Map attempts whose output could not be read; their tasks are run again.
     pub lost_inputs: Vec<AttemptId>,
+    /// Whether it says itself which record it is about, so that whoever reads the records adds nothing. That is of no use in
+    /// other processes.
+    #[serde(skip)]
+    pub is_located: bool,
 }
 
 /// What a refusal of the system is about, whatever the path.
@@ -41,7 +45,7 @@ enum IoCause {
 
 impl TaskError {
     fn of(class: FailureClass, place: FaultPlace, message: impl Into<String>) -> TaskError {
-        TaskError { class, place, message: message.into(), lost_inputs: Vec::new() }
+        TaskError { class, place, message: message.into(), lost_inputs: Vec::new(), is_located: false }
     }
 
     /// The task's own fault: counts towards its attempts.
@@ -63,6 +67,12 @@ impl TaskError {
     #[must_use]
     pub fn at(self, place: FaultPlace) -> TaskError {
         TaskError { place, ..self }
+    }
+
+    /// The same, which says itself which record it is about.
+    #[must_use]
+    pub fn located(self) -> TaskError {
+        TaskError { is_located: true, ..self }
     }
 
     /// Map outputs could not be read: their tasks are run again, then this one.

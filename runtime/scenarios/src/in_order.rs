@@ -2,7 +2,7 @@
 //!
 //! Owns nothing between calls: the view lists the jobs that want slots. Never preempts.
 
-use napreduce_core::{Actions, ClusterView, Event, Job, Offer, Scheduler, Time};
+use napreduce_core::{Actions, ClusterView, Event, Job, JobChange, Offer, Scheduler, Time};
 
 /// Serves jobs in the order in which the view lists them: by priority, then submit time, then id.
 #[derive(Debug, Clone, Copy, Default)]
@@ -17,6 +17,10 @@ impl Scheduler for InOrder {
         if !view.wanting(offer.kind).filter(may_have).any(|job| serve(job, offer, actions)) {
             actions.decline("nobody can use it");
         }
+    }
+
+    fn can_change(&self, change: &JobChange) -> Result<(), String> {
+        change.queue.as_ref().map_or(Ok(()), |_| Err("there are no queues".to_owned()))
     }
 
     fn next_wakeup(&self, _now: Time) -> Option<Time> {

@@ -78,6 +78,7 @@ fn record(record: &Record) -> String {
             format!("launched {} on {}{beside}", name(*attempt), worker.0)
         }
         Record::WorkerDraining(worker) => format!("draining {}", worker.0),
+        Record::WorkerUndrained(worker) => format!("undrained {}", worker.0),
         Record::WorkerExcluded { worker, until } => {
             format!("excluded {} until {}ms", worker.0, until.0 / 1000)
         }
@@ -97,6 +98,7 @@ fn record(record: &Record) -> String {
         }
         Record::Suspended(attempt) => format!("suspended {}", name(*attempt)),
         Record::Resumed(attempt) => format!("resumed {}", name(*attempt)),
+        Record::SlotTaken { freed, by } => format!("slot of {} to {}", name(*freed), name(*by)),
         Record::SuspendRefused { attempt, instead, .. } => {
             let instead = instead.map_or_else(String::new, |instead| format!(" so {instead}"));
             format!("refused {}{instead}", name(*attempt))
@@ -105,6 +107,7 @@ fn record(record: &Record) -> String {
         Record::AttemptHeld { attempt, .. } => format!("held {}", name(*attempt)),
         Record::AttemptReleased { attempt, .. } => format!("released {}", name(*attempt)),
         Record::JobHeld { job, .. } => format!("held {}", job.0),
+        Record::JobChanged { job, change, .. } => format!("changed {}: {}", job.0, change.in_words()),
         Record::JobReleased { job, .. } => format!("released {}", job.0),
         Record::JobDecided(job, how) => format!("decided {} {}", job.0, outcome(how)),
         Record::JobEnded(job, how) => format!("ended {} {}", job.0, outcome(how)),

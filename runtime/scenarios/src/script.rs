@@ -12,7 +12,10 @@
 //! lost 1 [crashed]                      the worker
 //! short 1: its disk is full             what it lacks; without a reason: nothing any more
 //! memory 1 500                          bytes that the attempts of the worker have; a job says `memory N` of each task
-//! drain 1 [now]                         the worker is to leave; `now`: it hands its work back
+//! drain 1 [now | within 20ms]            the worker is to leave; `now`: it hands its work back; or it may save it first
+//! undrain 1                             the worker stays after all
+//! hold 1: wait for data                 the job: what runs is let finish; `continue 1` lets it go on, `pause 1` suspends it
+//! change 1 priority 5 queue nightly     the job has another priority or queue
 //! kill m0.1: it hangs                   an operator's kill
 //! stop 1: ada changed her mind          a kill of the job
 //! at 20ms                               the time of what follows; `wake` hands in `Woken`
@@ -35,7 +38,7 @@ use std::sync::{Arc, Mutex};
 
 use napreduce_core::{
     Action, Actions, AttemptId, ClusterView, Effect, Engine, EngineSettings, Event, Explanation,
-    FailureClass, FaultPlace, Job, JobId, JobSpec, MapSpec, Order, Report, Scheduler, Slots,
+    FailureClass, FaultPlace, Job, JobChange, JobId, JobSpec, MapSpec, Order, Report, Scheduler, Slots,
     SpeculationSettings, TaskKind, Time, WorkerId,
 };
 
@@ -117,6 +120,10 @@ impl Scheduler for Ordered {
         self.policy.can_meet(now, spec, view)
     }
 
+    fn can_change(&self, change: &JobChange) -> Result<(), String> {
+        self.policy.can_change(change)
+    }
+
     fn remarks(&self, now: Time, job: &Job, view: &ClusterView<'_>) -> Vec<String> {
         self.policy.remarks(now, job, view)
     }
@@ -162,6 +169,9 @@ impl Scene {
         if let Some(answer) = self.answer(line, &words, reason) {
             return answer;
         }
+        if let Some(event) = operated(&words, reason) {
+            return self.handle(event);
+        }
         let event = match words[..] {
             ["at", time] => {
                 self.now = Time(0) + millis(time);
@@ -190,20 +200,6 @@ impl Scene {
                     rack: after(place, "rack"),
                 }
             }
-            ["drain", id, ref how @ ..] => {
-                Event::WorkerDrainRequested { worker: worker(id), hand_back: *how == ["now"] }
-            }
-            ["kill", of] => Event::AttemptKillRequested { attempt: attempt(of), reason: reason.to_owned() },
-            ["operator", "resume", of] => {
-                Event::AttemptResumeRequested { attempt: attempt(of), reason: reason.to_owned() }
-            }
-            ["operator", how, of] => Event::AttemptPreemptRequested {
-                attempt: attempt(of),
-                primitive: primitive(how),
-                reason: reason.to_owned(),
-            },
-            ["pause", id] => Event::JobSuspendRequested { job: JobId(number(id)), reason: reason.to_owned() },
-            ["continue", id] => Event::JobResumeRequested { job: JobId(number(id)), reason: reason.into() },
             ["lost", id, ref how @ ..] => {
                 Event::WorkerLost { worker: worker(id), crashed: *how == ["crashed"] }
             }
@@ -212,7 +208,6 @@ impl Scene {
                 Event::WorkerShort { worker: worker(id), lacks: (!reason.is_empty()).then(|| reason.into()) }
             }
             ["job", id, ref asks @ ..] => Event::JobSubmitted { job: JobId(number(id)), spec: asked(asks) },
-            ["stop", id] => Event::JobKillRequested { job: JobId(number(id)), reason: reason.to_owned() },
             [what, of, ref rest @ ..] => {
                 let (of, by) = of.split_once('@').map_or((of, None), |(of, by)| (of, Some(worker(by))));
                 let attempt = attempt(of);
@@ -263,7 +258,7 @@ impl Scene {
 
     fn explained(&self, explanation: Explanation) -> Vec<String> {
         let mut lines = vec![explanation.state];
-        lines.extend(explanation.reasons);
+        lines.extend(explanation.reasons.into_iter().map(|reason| reason.text));
         lines
     }
 
@@ -292,6 +287,45 @@ impl Scene {
 /// What follows a word in pairs of words; nothing without.
 fn after(pairs: &[&str], of: &str) -> String {
     pairs.chunks(2).find(|pair| pair[0] == of).map_or("", |pair| pair[1]).to_owned()
+}
+
+/// What an operator asks for, if that is what a line says.
+fn operated(words: &[&str], reason: &str) -> Option<Event> {
+    Some(match *words {
+        ["drain", id, ref how @ ..] => {
+            let grace = match *how {
+                ["within", grace] => Some(millis(grace)),
+                _ => None,
+            };
+            let hand_back = *how == ["now"] || grace.is_some();
+            Event::WorkerDrainRequested { worker: worker(id), hand_back, grace }
+        }
+        ["undrain", id] => Event::WorkerUndrainRequested { worker: worker(id) },
+        ["hold", id] => Event::JobHoldRequested { job: JobId(number(id)), reason: reason.to_owned() },
+        ["change", id, ref to @ ..] => Event::JobChangeRequested {
+            job: JobId(number(id)),
+            change: changed(to),
+            reason: reason.to_owned(),
+        },
+        ["kill", of] => Event::AttemptKillRequested { attempt: attempt(of), reason: reason.to_owned() },
+        ["operator", "resume", of] => {
+            Event::AttemptResumeRequested { attempt: attempt(of), reason: reason.to_owned() }
+        }
+        ["operator", how, of] => Event::AttemptPreemptRequested {
+            attempt: attempt(of),
+            primitive: primitive(how),
+            reason: reason.to_owned(),
+        },
+        ["pause", id] => Event::JobSuspendRequested { job: JobId(number(id)), reason: reason.to_owned() },
+        ["continue", id] => Event::JobResumeRequested { job: JobId(number(id)), reason: reason.into() },
+        ["stop", id] => Event::JobKillRequested { job: JobId(number(id)), reason: reason.to_owned() },
+        _ => return None,
+    })
+}
+
+fn changed(to: &[&str]) -> JobChange {
+    let text = |of: &str| Some(after(to, of)).filter(|text| !text.is_empty());
+    JobChange { priority: text("priority").map(|text| number(&text) as i32), queue: text("queue") }
 }
 
 fn asked(asks: &[&str]) -> JobSpec {

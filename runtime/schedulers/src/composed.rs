@@ -4,7 +4,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use napreduce_core::{Actions, ClusterView, Event, Job, JobId, JobSpec, Scheduler, TaskKind, Time};
+use napreduce_core::{
+    Actions, ClusterView, Event, Job, JobChange, JobId, JobSpec, QueueShare, Scheduler, TaskKind, Time,
+};
 
 use crate::tables::{Built, PolicyTable, PolicyTables, SchedulerError, Wish};
 
@@ -126,6 +128,16 @@ impl Scheduler for Composed {
         {
             monitor.schedule(now, view, actions);
         }
+    }
+
+    fn can_change(&self, change: &JobChange) -> Result<(), String> {
+        self.map.can_change(change)?;
+        self.reduce.can_change(change)
+    }
+
+    /// Those of the policy of map slots where it has some: a job names one queue for both.
+    fn queues(&self, view: &ClusterView<'_>) -> Option<Vec<QueueShare>> {
+        self.map.queues(view).or_else(|| self.reduce.queues(view))
     }
 
     fn admits(&self, spec: &JobSpec) -> Result<(), String> {

@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use napreduce_core::{Actions, ClusterView, Event, Job, Scheduler, Time};
+use napreduce_core::{Actions, ClusterView, Event, Job, JobChange, Scheduler, Time};
 
 use crate::serving::{other_kind_first, serve};
 use crate::tables::{Built, PolicyTable, PolicyTables};
@@ -43,6 +43,16 @@ impl Scheduler for Fifo {
         };
         if !served {
             actions.decline("every job that wants a slot waits for one of another worker");
+        }
+    }
+
+    fn can_change(&self, change: &JobChange) -> Result<(), String> {
+        match change {
+            JobChange { queue: Some(_), .. } => Err("fifo has no queues".to_owned()),
+            _ if self.ignore_priority => {
+                Err("fifo goes by no priority ([scheduler.fifo] ignore-priority)".to_owned())
+            }
+            _ => Ok(()),
         }
     }
 

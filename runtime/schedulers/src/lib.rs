@@ -56,6 +56,14 @@ macro_rules! policies {
         }
 
         impl SchedulerTables {
+            /// Those whose values are not the published ones, as a configuration file would say them.
+            pub fn changed(&self) -> Option<serde_json::Value> {
+                let published = serde_json::to_value(SchedulerTables::default()).ok()?;
+                let mut said = serde_json::to_value(self).ok()?;
+                said.as_object_mut()?.retain(|name, table| published.get(name) != Some(table));
+                Some(said)
+            }
+
             fn all(&self) -> PolicyTables<'_> {
                 PolicyTables(vec![$(($name, &self.$field)),+])
             }

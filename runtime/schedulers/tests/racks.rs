@@ -198,7 +198,7 @@ proptest! {
                 }
                 2 if workers > 0 => vec![Event::WorkerLost { worker: WorkerId(1 + which % workers), crashed: false }],
                 3 if workers > 0 => {
-                    vec![Event::WorkerDrainRequested { worker: WorkerId(1 + which % workers), hand_back: how == 0 }]
+                    vec![Event::WorkerDrainRequested { worker: WorkerId(1 + which % workers), hand_back: how == 0, grace: None }]
                 }
                 _ => ends(&engine, which as usize),
             };

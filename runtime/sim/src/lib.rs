@@ -26,7 +26,7 @@ pub use settings::{
     CheckpointByPhase, Cost, Failures, MachineBandwidth, MachineMemory, Overheads, ProgressMark,
     SimulationSettings, ToldProgress,
 };
-pub use simulation::Simulation;
+pub use simulation::{Recording, Simulation};
 pub use workload::{
     Arrivals, ChainEntry, ClusterShape, Distribution, JobEntry, MapsEntry, PUBLISHED, Published,
     ReducesEntry, Replicas, SizeModel, Skew, SwimError, SwimJob, SwimTrace, Workload, WorkloadError,

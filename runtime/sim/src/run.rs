@@ -296,4 +296,7 @@ pub enum SimulationError {
     Books(#[from] BooksError),
     #[error("the event log cannot be written: {0}")]
     Log(#[from] io::Error),
+    /// The history of a job cannot be kept.
+    #[error("the recording cannot be written: {0}")]
+    Recording(io::Error),
 }

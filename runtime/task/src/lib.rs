@@ -8,6 +8,7 @@ mod checkpoint;
 mod command;
 mod context;
 mod fetch_inputs;
+mod object_stores;
 mod process;
 mod runner;
 mod task_process;
@@ -22,6 +23,7 @@ pub use context::{
     TaskContext, TaskProgress, progress,
 };
 pub use fetch_inputs::{Gathered, Gathering, InputEvent};
+pub use object_stores::{object_stores, set_object_stores};
 pub use process::*;
 pub use runner::{Definitions, MapResult, ReduceResult, SavedCheckpoint, TaskRunner};
 pub use task_process::{task_process_main, task_process_requested};

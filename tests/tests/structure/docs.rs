@@ -5,7 +5,8 @@ use super::files::{SourceFile, Violation};
 use std::collections::BTreeSet;
 
 /// Folders of the top level: a name in backticks that begins with one of them is a path of the repository.
-const FOLDERS: [&str; 7] = [".ci/", "datagen/", "docs/", "examples/", "framework/", "runtime/", "tests/"];
+const FOLDERS: [&str; 8] =
+    [".ci/", "datagen/", "docs/", "examples/", "framework/", "python/", "runtime/", "tests/"];
 
 /// Parts of a name that stand for a reader's own.
 const PLACEHOLDERS: [&str; 5] = ["*", "{", "<", "NAME", "mine"];

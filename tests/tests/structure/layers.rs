@@ -6,14 +6,15 @@
 use super::files::{SourceFile, Violation};
 
 /// The folder of each crate, and the crates of this repository that its code may name.
-const LAYERS: [(&str, &[&str]); 18] = [
+const LAYERS: [(&str, &[&str]); 21] = [
     ("datagen", &[]),
     ("runtime/core", &[]),
     ("runtime/data", &[]),
     ("runtime/scenarios", &["napreduce-core"]),
     ("runtime/schedulers", &["napreduce-core"]),
-    ("runtime/sim", &["napreduce-core", "napreduce-schedulers"]),
+    ("runtime/sim", &["napreduce-core", "napreduce-schedulers", "napreduce-protocol", "napreduce-history"]),
     ("runtime/protocol", &["napreduce-core"]),
+    ("runtime/storage", &["napreduce-protocol"]),
     ("runtime/task", &["napreduce-core", "napreduce-data", "napreduce-protocol"]),
     ("runtime/history", &["napreduce-core", "napreduce-protocol"]),
     (
@@ -27,6 +28,7 @@ const LAYERS: [(&str, &[&str]); 18] = [
             "napreduce-history",
         ],
     ),
+    ("runtime/web", &["napreduce-core", "napreduce-protocol", "napreduce-history", "napreduce-live"]),
     ("framework/derive", &[]),
     (
         "framework",
@@ -35,11 +37,13 @@ const LAYERS: [(&str, &[&str]); 18] = [
             "napreduce-data",
             "napreduce-derive",
             "napreduce-protocol",
+            "napreduce-storage",
             "napreduce-task",
             "napreduce-live",
         ],
     ),
     ("examples", &["napreduce"]),
+    ("examples/formats", &["napreduce"]),
     ("examples/suite", &["napreduce"]),
     ("runtime/plot", &[]),
     (
@@ -68,6 +72,7 @@ const LAYERS: [(&str, &[&str]); 18] = [
             "napreduce-live",
             "napreduce-plot",
             "napreduce-sim",
+            "napreduce-web",
         ],
     ),
     ("tests", &["napreduce"]),
@@ -117,7 +122,7 @@ mod tests {
             schedulers("[dependencies]\nserde = \"1\"\nnapreduce-live = { path = \"../live\" }\n"),
             "Cargo.toml:3: runtime/schedulers may not name napreduce-live",
         );
-        let unknown = SourceFile::sample("runtime/web/Cargo.toml", "[dependencies]\n");
+        let unknown = SourceFile::sample("runtime/dreams/Cargo.toml", "[dependencies]\n");
         check_caught(one_direction, unknown, "in no layer");
     }
 }

@@ -4,18 +4,22 @@
 //! what a glob matches (`pattern`) nor what is in the files.
 
 mod pattern;
+#[cfg(feature = "storage")]
+mod stored;
 #[cfg(test)]
 mod tests;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, Metadata};
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use napreduce_live::StorageScheme;
+
 use self::pattern::PathPattern;
-use super::InputError;
+use super::{InputError, Split};
 
 /// A file to be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,10 +28,21 @@ pub struct InputFile {
     pub path: PathBuf,
     /// Its size in bytes as it is stored.
     pub size: u64,
+    /// The version of an object in a store; a file has none.
+    pub version: Option<String>,
+}
+
+impl InputFile {
+    /// All of it as one split.
+    pub fn whole(&self) -> Split {
+        Split { version: self.version.clone(), ..Split::whole(&self.path, self.size) }
+    }
 }
 
 /// The files that `inputs` mean, sorted by path, each known to be readable. A file is there once, under the first of its
 /// names: links, hard and symbolic, are names of one file.
+///
+/// An object in a store is named by `s3://bucket/key`; what begins with a key and a slash is its directory.
 ///
 /// A directory means the files directly in it, or with `recursive` all files below it; one with directories in it is
 /// refused otherwise. Names starting with `_` or `.` are left out, there and where a glob matches them without spelling
@@ -36,6 +51,10 @@ pub fn expand<P: AsRef<Path>>(inputs: &[P], recursive: bool) -> Result<Vec<Input
     let mut expansion = Expansion { recursive, ..Expansion::default() };
     for input in inputs {
         let path = input.as_ref();
+        if let Some(scheme) = StorageScheme::of(path) {
+            expansion.add_objects(path, scheme)?;
+            continue;
+        }
         match (fs::metadata(path), path.to_str()) {
             (Ok(metadata), _) => expansion.add(path, &metadata, &HashSet::new())?,
             // What exists under this very name is meant by it, also with the letters of a glob.
@@ -45,7 +64,7 @@ pub fn expand<P: AsRef<Path>>(inputs: &[P], recursive: bool) -> Result<Vec<Input
             (Err(error), _) => return Err(unreadable(path, error)),
         }
     }
-    Ok(expansion.files.into_iter().map(|(path, size)| InputFile { path, size }).collect())
+    Ok(expansion.in_order())
 }
 
 fn is_absent(error: &io::Error) -> bool {
@@ -99,6 +118,7 @@ struct Names {
 struct Expansion {
     recursive: bool,
     files: BTreeMap<PathBuf, u64>,
+    objects: BTreeMap<OsString, InputFile>,
     known: HashMap<Identity, Names>,
     /// Whose files are taken; so a link that leads back up ends there.
     directories: HashSet<Identity>,
@@ -166,6 +186,32 @@ impl Expansion {
             }
         }
         Ok(())
+    }
+
+    /// Adds what the name of an object means.
+    #[cfg(feature = "storage")]
+    fn add_objects(&mut self, path: &Path, _: StorageScheme) -> Result<(), InputError> {
+        for object in stored::expand(path, self.recursive)? {
+            // As text: paths that are equal may be the names of two objects.
+            self.objects.insert(object.path.clone().into_os_string(), object);
+        }
+        Ok(())
+    }
+
+    #[cfg(not(feature = "storage"))]
+    fn add_objects(&mut self, path: &Path, scheme: StorageScheme) -> Result<(), InputError> {
+        let (path, store) = (path.to_owned(), scheme.to_string());
+        Err(InputError::NoStorage { path, store, feature: scheme.feature() })
+    }
+
+    /// What was added, in the order of paths.
+    fn in_order(self) -> Vec<InputFile> {
+        let files = self.files.into_iter().map(|(path, size)| InputFile { path, size, version: None });
+        let mut files: Vec<InputFile> = files.chain(self.objects.into_values()).collect();
+        files.sort_by(|one, other| {
+            one.path.cmp(&other.path).then_with(|| one.path.as_os_str().cmp(other.path.as_os_str()))
+        });
+        files
     }
 
     fn add_glob(&mut self, text: &str) -> Result<(), InputError> {

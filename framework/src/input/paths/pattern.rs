@@ -66,6 +66,48 @@ impl PathPattern {
     }
 }
 
+#[cfg(feature = "storage")]
+impl PathPattern {
+    /// The names before the first that is not spelled out: everything that matches begins with them.
+    pub(super) fn spelled(&self) -> Vec<&str> {
+        let spelled = self.parts.iter().map_while(|part| match part {
+            Part::Name(name) => name.to_str(),
+            _ => None,
+        });
+        spelled.collect()
+    }
+
+    /// Whether something of these names matches, or a directory that it is in: how many names are left below that, at least.
+    pub(super) fn left_below(&self, names: &[&str]) -> Option<usize> {
+        let left = left_below(&self.parts, names)?;
+        (left > 0 || !self.directories_only).then_some(left)
+    }
+}
+
+#[cfg(feature = "storage")]
+fn left_below(parts: &[Part], names: &[&str]) -> Option<usize> {
+    let Some((part, rest)) = parts.split_first() else { return Some(names.len()) };
+    let first = names.split_first();
+    match part {
+        Part::Name(name) => {
+            first.filter(|(first, _)| name == *first).and_then(|(_, below)| left_below(rest, below))
+        }
+        Part::Like { pattern, spells_hidden } => {
+            let (name, below) = first?;
+            let is_meant = *spells_hidden || !is_hidden(name.as_ref());
+            if is_meant && pattern.matches(name) { left_below(rest, below) } else { None }
+        }
+        Part::Deep => {
+            let here = left_below(rest, names);
+            // The last name is no directory.
+            let deeper = first
+                .filter(|(name, below)| !below.is_empty() && !is_hidden((**name).as_ref()))
+                .and_then(|(_, below)| left_below(parts, below));
+            [here, deeper].into_iter().flatten().min()
+        }
+    }
+}
+
 struct Walk {
     matches: Vec<Entry>,
     /// Directories that were searched at any depth, each with the number of parts that were left.
@@ -138,5 +180,44 @@ fn names(path: &Path) -> Result<Vec<OsString>, InputError> {
         }
         Err(error) if is_absent(&error) => Ok(Vec::new()),
         Err(error) => Err(unreadable(&path, error)),
+    }
+}
+
+#[cfg(all(test, feature = "storage"))]
+mod tests {
+    use super::*;
+
+    fn left(pattern: &str, key: &str) -> Option<usize> {
+        let names: Vec<&str> = key.split('/').collect();
+        PathPattern::parse(pattern).expect("a pattern").left_below(&names)
+    }
+
+    #[test]
+    fn keys_match_from_slash_to_slash() {
+        for (pattern, key, expected) in [
+            ("logs/*.txt", "logs/a.txt", Some(0)),
+            ("logs/*.txt", "logs/a/b.txt", None),
+            ("logs/*", "logs/a/b.txt", Some(1)),
+            ("logs/*", "logs/_a", None),
+            ("logs/_*", "logs/_a", Some(0)),
+            ("*/b", "a/b/c/d", Some(2)),
+            ("logs/*/", "logs/a", None),
+            ("logs/*/", "logs/a/b", Some(1)),
+            ("**/*.txt", "a.txt", Some(0)),
+            ("**/*.txt", "a/b/c.txt", Some(0)),
+            ("**/*.txt", "a/_b/c.txt", None),
+            ("a/**", "a/b/c", Some(1)),
+            ("[ab]?", "bc", Some(0)),
+            ("logs/x", "logs", None),
+        ] {
+            assert_eq!(left(pattern, key), expected, "{pattern} and {key}");
+        }
+    }
+
+    #[test]
+    fn what_is_listed_is_what_is_spelled_out() {
+        let spelled = |text: &str| PathPattern::parse(text).expect("a pattern").spelled().join("/");
+        assert_eq!(spelled("logs/2026/*/a.txt"), "logs/2026");
+        assert_eq!(spelled("*.txt"), "");
     }
 }

@@ -150,3 +150,25 @@ fn what_may_not_be_read_says_so() {
     let error = unreadable(Path::new("data/x"), denied);
     assert_eq!(error.to_string(), "cannot read data/x: permission denied");
 }
+
+#[cfg(not(feature = "storage"))]
+#[test]
+fn an_object_is_refused_with_the_feature_that_reads_it() {
+    for (name, says) in [
+        (
+            "s3://b/k",
+            "input s3://b/k is in S3, which this program was built without; build it with the feature s3 of",
+        ),
+        (
+            "gs://b/*",
+            "is in Google Cloud Storage, which this program was built without; build it with the feature gcs",
+        ),
+        (
+            "abfss://c@a.dfs.core.windows.net/k",
+            "build it with the feature azure of napreduce, or copy it to a folder",
+        ),
+    ] {
+        let error = expand(&[name], false).expect_err("no store is read").to_string();
+        assert!(error.contains(says), "{error}");
+    }
+}

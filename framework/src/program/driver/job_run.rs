@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use napreduce_live::{JobPlan, JobReport};
+use napreduce_live::{CheckpointSupport, JobPlan, JobReport, StorageScheme};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -154,7 +154,7 @@ impl JobRun<'_, '_> {
         let parameters = self.parameters.as_ref().map_err(unencodable)?;
         let driver = &*self.driver;
         // Workers put them where they know.
-        let files = if driver.place.is_some() { BTreeMap::new() } else { driver.files.clone() };
+        let files = if driver.is_elsewhere() { BTreeMap::new() } else { driver.files.clone() };
         let envelope = Envelope { settings: settings.clone(), files, parameters };
         serde_json::to_vec(&envelope).map_err(|error| unencodable(&error))
     }
@@ -201,7 +201,11 @@ impl JobRun<'_, '_> {
             compress: settings.compress,
             slowstart_permille: settings.slowstart_permille,
             task_timeout: settings.task_timeout,
-            checkpoint: job.pipeline.checkpoint_support(),
+            // What a checkpoint of a cluster's task saves lies in the output directory, where every worker sees it.
+            checkpoint: match driver.place.is_some() && StorageScheme::of(&self.output).is_some() {
+                true => CheckpointSupport::default(),
+                false => job.pipeline.checkpoint_support(),
+            },
             durable: settings.durable,
             ..JobPlan::new(self.definition.clone(), self.output.clone())
         };

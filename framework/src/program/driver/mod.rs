@@ -13,13 +13,15 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use napreduce_live::{
-    Chain, ClusterPlace, EmbeddedSettings, JobPlan, JobReport, OutputReservation, check_output, run_embedded,
+    Chain, ClusterPlace, EmbeddedSettings, JobPlan, JobReport, OutputReservation, StorageScheme,
+    check_output, run_embedded,
 };
 
 use self::deadline::ChainDeadline;
 use self::standard_input::{DASH, StandardInput};
 use super::arguments::{ReportFormat, RunArguments};
 use super::cluster::Cluster;
+use super::engine::{Engine, EngineKind};
 use super::error::Error;
 use super::side_files::SideFileArgument;
 use super::{Program, report, side_files};
@@ -71,6 +73,10 @@ pub struct Driver<'p> {
     place: Option<ClusterPlace>,
     /// Connected when the first job needs it.
     cluster: Option<Cluster>,
+    /// The engine of somebody else to run on, if it is one.
+    engine_kind: Option<EngineKind>,
+    /// Started when the first job needs it.
+    engine: Option<Engine>,
     /// Read when the first job needs it.
     standard_input: Option<StandardInput>,
 }
@@ -86,14 +92,18 @@ impl<'p> Driver<'p> {
         let files = side_files::by_name(&run.cluster.files).map_err(Error::Usage)?;
         // Definitions are called here, too, to be planned.
         side_files::know(files.clone());
-        let place = run.cluster.place()?;
+        let engine_kind = run.engine.kind()?;
+        let place = match &engine_kind {
+            Some(_) => run.engine.beside(&run.cluster, run.slots)?,
+            None => run.cluster.place()?,
+        };
         if place.is_some() && run.slots.is_some() && !run.quiet {
             eprintln!(
                 "{name}: the workers of a cluster have their own slots; --slots only says how many reduces there are \
                  unless --reduces does"
             );
         }
-        let chain = Chain::beside(&run.output)?;
+        let chain = Chain::beside(&chain_place(&run.output))?;
         let deadline = run.cluster.deadline().and_then(ChainDeadline::of);
         let (is_chain, output_checked, cluster) = (false, false, None);
         Ok(Driver {
@@ -111,6 +121,8 @@ impl<'p> Driver<'p> {
             reservation: None,
             place,
             cluster,
+            engine_kind,
+            engine: None,
             standard_input: None,
         })
     }
@@ -210,6 +222,13 @@ impl<'p> Driver<'p> {
         if !self.is_chain {
             return Ok(None);
         }
+        if self.place.is_some() && StorageScheme::of(&self.run.output).is_some() {
+            return Err(Error::Usage(
+                "this program runs several jobs, and on a cluster what passes between them lies beside --output, where all \
+                 workers see it: give --output a directory, and copy it to the store when the program is done"
+                    .to_owned(),
+            ));
+        }
         let is_due = self.reservation.is_none() && !self.output_used;
         if is_due && !lies_within(output, &self.run.output) {
             self.reservation = Some(OutputReservation::take(&self.run.output, self.run.overwrite)?);
@@ -236,7 +255,7 @@ impl<'p> Driver<'p> {
         if path != Path::new(DASH) {
             return Ok(path);
         }
-        if self.place.is_some() {
+        if self.is_elsewhere() {
             return Err(Error::Usage(
                 "standard input (-) is not where the tasks of a cluster are; write it to a file that all workers see, \
                  and give its path"
@@ -248,6 +267,22 @@ impl<'p> Driver<'p> {
             None => StandardInput::spool(&mut std::io::stdin().lock())?,
         };
         Ok(self.standard_input.insert(kept).path())
+    }
+
+    /// Whether tasks are no children of this process, and have another current directory.
+    fn is_elsewhere(&self) -> bool {
+        self.place.is_some() || self.engine_kind.is_some()
+    }
+
+    /// The engine to run on, started; `None` without `--on`.
+    fn engine(&mut self) -> Result<Option<&mut Engine>, Error> {
+        let Some(kind) = &self.engine_kind else { return Ok(None) };
+        if self.engine.is_none() {
+            let (progress, quiet) = (self.run.progress_mode(), self.run.quiet);
+            let attempts_max = self.settings.attempts_max;
+            self.engine = Some(Engine::start(kind, self.name, attempts_max, (progress, quiet))?);
+        }
+        Ok(self.engine.as_mut())
     }
 
     /// What the next job gets of `--deadline`, which all jobs of a chain share.
@@ -291,6 +326,10 @@ impl<'p> Driver<'p> {
             quiet: self.run.quiet,
         };
         let feeds_another = self.is_chain;
+        let files = self.files.clone();
+        if let Some(engine) = self.engine()? {
+            return engine.run(plan, &files);
+        }
         let Some(cluster) = self.cluster()? else { return Ok(run_embedded(plan, &settings)?) };
         if cluster.detaches() && feeds_another {
             return Err(Error::Usage(
@@ -312,6 +351,14 @@ impl Drop for Driver<'_> {
         if let Err(left) = self.chain.end() {
             eprintln!("{}: {left}", self.name);
         }
+    }
+}
+
+/// What a chain has its directory beside: where nothing is a directory, on this machine.
+fn chain_place(output: &Path) -> PathBuf {
+    match StorageScheme::of(output) {
+        None => output.to_owned(),
+        Some(_) => std::env::temp_dir().join(output.file_name().unwrap_or("output".as_ref())),
     }
 }
 

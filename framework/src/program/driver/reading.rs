@@ -3,13 +3,12 @@
 //! Owns which files of an output are its parts. Does not own formats (`input`).
 
 use std::ffi::OsStr;
-use std::fs::File;
-use std::io::Read;
+use std::io;
 use std::path::Path;
 
 use super::Driver;
 use crate::codec::{Key, Value};
-use crate::input::{InputError, InputFile, InputFormat, RecordReader, Split, expand};
+use crate::input::{InputError, InputFile, InputFormat, RecordReader, expand, open_input};
 use crate::program::Error;
 use crate::records::TypedRecords;
 
@@ -18,9 +17,8 @@ impl Driver<'_> {
     /// into memory, such as what a round of a computation has found for the next one.
     pub fn read_text(&self, output: impl AsRef<Path>) -> Result<String, Error> {
         let mut text = String::new();
-        for InputFile { path, .. } in parts(output.as_ref())? {
-            let read = File::open(&path).and_then(|mut file| file.read_to_string(&mut text));
-            read.map_err(|error| InputError::Unreadable { path, error })?;
+        for file in parts(output.as_ref())? {
+            text.push_str(&read_text(&file)?);
         }
         Ok(text)
     }
@@ -49,9 +47,9 @@ impl Driver<'_> {
         mut each: impl FnMut(I::Record<'_>),
     ) -> Result<(), Error> {
         let memory = usize::try_from(self.run.task_memory.bytes()).unwrap_or(usize::MAX);
-        for InputFile { path, size } in parts(output.as_ref())? {
-            format.check(&path)?;
-            let mut reader = format.open(&Split::whole(&path, size), memory)?;
+        for file in parts(output.as_ref())? {
+            format.check(&file.path)?;
+            let mut reader = format.open(&file.whole(), memory)?;
             let mut each = |record: I::Record<'_>| -> Result<(), InputError> {
                 each(record);
                 Ok(())
@@ -92,6 +90,16 @@ impl Driver<'_> {
         })?;
         Ok(records)
     }
+}
+
+fn read_text(file: &InputFile) -> Result<String, InputError> {
+    let read = || {
+        let size = usize::try_from(file.size).map_err(io::Error::other)?;
+        let mut bytes = vec![0; size];
+        open_input(&file.whole(), size)?.read_exact_at(&mut bytes, 0)?;
+        String::from_utf8(bytes).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
+    };
+    read().map_err(|error| InputError::unreadable(&file.path, error))
 }
 
 /// The part files of an output, without those of outputs with a name; or what else a path means.

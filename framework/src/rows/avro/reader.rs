@@ -3,10 +3,8 @@
 //! Owns the header, markers, which blocks belong to a split, and positions, which count rows: the offset of a split and the
 //! rows of it that are done. Does not own what is in a block.
 
-use std::fs::File;
 use std::io;
 use std::marker::PhantomData;
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use memchr::memmem::Finder;
@@ -19,7 +17,9 @@ use super::super::bad::{BadRow, BadRowGate, RowPlace, bad_table};
 use super::datum::{Datum, take_long};
 use super::schema::Schema;
 use super::{AvroRows, Codec};
-use crate::input::{BadRows, InputError, RecordReader, Split};
+use crate::input::{
+    BadRows, InputBytes, InputError, PositionedRead, RecordReader, Split, open_input, open_path,
+};
 
 const MAGIC: &[u8; 4] = b"Obj\x01";
 const MARKER_BYTES: usize = 16;
@@ -68,7 +68,7 @@ pub struct AvroRowReader<R> {
 
 /// A container file without what is in its blocks.
 struct Container {
-    file: File,
+    file: InputBytes,
     path: PathBuf,
     length: u64,
     marker: [u8; MARKER_BYTES],
@@ -84,12 +84,16 @@ struct BlockHeader {
 
 /// Refuses what does not begin as such a file.
 pub(super) fn check(path: &Path) -> Result<(), InputError> {
-    let unreadable = |error| InputError::Unreadable { path: path.to_owned(), error };
-    let file = File::open(path).map_err(unreadable)?;
+    let file = open_path(path).map_err(|error| InputError::unreadable(path, error))?;
+    check_beginning(path, &*file)
+}
+
+fn check_beginning(path: &Path, file: &dyn PositionedRead) -> Result<(), InputError> {
+    let unreadable = |error| InputError::unreadable(path, error);
     let mut first = [0; MAGIC.len()];
     match file.read_exact_at(&mut first, 0) {
         Ok(()) if first == *MAGIC => Ok(()),
-        Err(_) if file.metadata().map_err(unreadable)?.len() == 0 => Ok(()),
+        Err(_) if file.length().map_err(unreadable)? == 0 => Ok(()),
         Err(error) if error.kind() != io::ErrorKind::UnexpectedEof => Err(unreadable(error)),
         _ => Err(bad_table(path, 0, "it does not begin as an Avro container file".to_owned())),
     }
@@ -103,7 +107,7 @@ impl Container {
             io::ErrorKind::UnexpectedEof => {
                 InputError::Shortened { path: self.path.clone(), planned: self.length, found: at }
             }
-            _ => InputError::Unreadable { path: self.path.clone(), error },
+            _ => InputError::unreadable(&self.path, error),
         })?;
         progress();
         Ok(bytes)
@@ -213,9 +217,9 @@ impl<R: TypedRow> AvroRowReader<R> {
         offset: u64,
         memory: usize,
     ) -> Result<Self, InputError> {
-        check(&split.path)?;
-        let file = File::open(&split.path)
-            .map_err(|error| InputError::Unreadable { path: split.path.clone(), error })?;
+        let file = open_input(split, memory);
+        let file = file.map_err(|error| InputError::unreadable(&split.path, error))?;
+        check_beginning(&split.path, &*file)?;
         let (path, length) = (split.path.clone(), split.file_length);
         let mut file = Container { file, path, length, marker: [0; MARKER_BYTES] };
         let (schema, codec, first) = match length {

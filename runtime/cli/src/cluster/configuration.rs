@@ -14,7 +14,7 @@ use napreduce_live::{ByteSize, parse_time};
 use napreduce_schedulers::{SchedulerName, SchedulerTables};
 use serde::{Deserialize, Deserializer};
 
-use super::Fsync;
+use super::{Fsync, WebAddress};
 
 /// Everything a file may say; what it does not say is left to defaults.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
@@ -24,6 +24,7 @@ pub struct Configuration {
     pub coordinator: CoordinatorTable,
     pub worker: WorkerTable,
     pub up: UpTable,
+    pub web: WebTable,
     /// `[preemption]`: what becomes of a primitive that a scheduler prefers.
     pub preemption: Option<PreemptionSettings>,
     /// `[scheduler.fair]`, `[scheduler.capacity]` ...: the values of each scheduler.
@@ -98,6 +99,21 @@ pub struct WorkerTable {
     pub isolation: Option<IsolationName>,
     pub memory_factor: Option<u32>,
     pub pass_environment: Option<Vec<String>>,
+    pub on_terminate: Option<OnTerminateName>,
+    #[serde(deserialize_with = "time")]
+    pub grace: Option<Duration>,
+    #[serde(deserialize_with = "time")]
+    pub time_limit: Option<Duration>,
+}
+
+/// What SIGTERM means to a worker.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub enum OnTerminateName {
+    /// Save what runs, so that it goes on elsewhere, then leave
+    Drain,
+    /// Give back at once what runs, to be done again elsewhere
+    Leave,
 }
 
 /// What keeps tasks from taking the machine.
@@ -133,6 +149,14 @@ pub struct UpTable {
     pub workers: Option<u32>,
     pub map_slots: Option<u32>,
     pub reduce_slots: Option<u32>,
+}
+
+/// `[web]`
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+pub struct WebTable {
+    pub bind: Option<WebAddress>,
+    pub hosts: Vec<String>,
 }
 
 impl Configuration {

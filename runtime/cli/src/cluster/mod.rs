@@ -5,6 +5,7 @@
 
 mod configuration;
 mod fsync;
+mod web_address;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -15,8 +16,11 @@ use napreduce_live::{
     ClientError, ClusterClient, ClusterDirectory, ClusterDirectoryError, ClusterPlace, Patience, parse_time,
 };
 
-pub use configuration::{Configuration, CoordinatorTable, IsolationName, PageOutName, WorkerTable};
+pub use configuration::{
+    Configuration, CoordinatorTable, IsolationName, OnTerminateName, PageOutName, WorkerTable,
+};
 pub use fsync::Fsync;
+pub use web_address::WebAddress;
 
 /// Where a cluster is.
 #[derive(Debug, Clone, Default, Args)]

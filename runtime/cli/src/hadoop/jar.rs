@@ -17,6 +17,13 @@ const PLAIN: [&str; 6] = [
     "HashPartitioner",
 ];
 
+/// Lines go to the same reduce when some fields of their keys are the same.
+const BY_FIELDS: [&str; 3] = [
+    "org.apache.hadoop.mapred.lib.KeyFieldBasedPartitioner",
+    "org.apache.hadoop.mapreduce.lib.partition.KeyFieldBasedPartitioner",
+    "KeyFieldBasedPartitioner",
+];
+
 /// Mappers find the name of their file under these names of Hadoop, too.
 const INPUT_VARIABLES: &str =
     "export mapreduce_map_input_file=\"$NAPREDUCE_INPUT_FILE\" map_input_file=\"$NAPREDUCE_INPUT_FILE\"\n";
@@ -29,6 +36,9 @@ struct StreamingJob {
     names: Vec<String>,
     environment: Vec<String>,
     reduces: Option<u32>,
+    /// The partitioner of the job is Hadoop's by fields of the key.
+    is_by_fields: bool,
+    partition_fields: Option<u32>,
     mapper: Option<String>,
     combiner: Option<String>,
     reducer: Option<String>,
@@ -74,6 +84,7 @@ impl StreamingJob {
             }
             "-D" => self.property(value)?,
             "-inputformat" | "-outputformat" | "-partitioner" if PLAIN.contains(&value) => {}
+            "-partitioner" if BY_FIELDS.contains(&value) => self.is_by_fields = true,
             _ => return Err(format!("{option} {value} is not known; see: nap hadoop --help")),
         }
         Ok(())
@@ -108,13 +119,24 @@ impl StreamingJob {
             "mapreduce.job.reduce.slowstart.completedmaps" => {
                 self.pass("--conf", format!("slowstart={value}"))
             }
+            "stream.num.map.output.key.fields" => {
+                self.pass("--key-fields", number(name, value)?.to_string());
+            }
+            "num.key.fields.for.partition" => self.partition_fields = Some(number(name, value)?),
+            "mapreduce.partition.keypartitioner.options" | "mapred.text.key.partitioner.options" => {
+                self.partition_fields = first_fields(name, value)?;
+            }
+            "stream.map.output.field.separator"
+            | "mapreduce.map.output.key.field.separator"
+            | "map.output.key.field.separator"
+                if value == "\t" => {}
             _ => return Err(format!("-D {name} is not known; leave it out, or see: nap hadoop --help")),
         }
         Ok(())
     }
 
     fn into_options(self) -> Result<Vec<String>, String> {
-        let StreamingJob { mut options, names, environment, reduces, mapper, combiner, reducer } = self;
+        let StreamingJob { mut options, names, environment, reduces, mapper, combiner, reducer, .. } = self;
         let mapper = mapper.ok_or("-mapper is missing")?;
         let environment = environment.concat();
         let command = |text: &str| format!("{environment}{}", beside(text, &names));
@@ -130,6 +152,10 @@ impl StreamingJob {
                 }
                 options.extend(["--reducer".to_owned(), command(&reducer)]);
                 options.extend(["--reduces".to_owned(), reduces.to_string()]);
+                // Without that partitioner Hadoop does not look at the number.
+                if let (true, Some(fields)) = (self.is_by_fields, self.partition_fields) {
+                    options.extend(["--partition-fields".to_owned(), fields.to_string()]);
+                }
             }
         }
         Ok(options)
@@ -148,6 +174,17 @@ fn beside(command: &str, names: &[String]) -> String {
 
 fn path(file: &std::path::Path) -> Result<String, String> {
     file.to_str().map(str::to_owned).ok_or_else(|| format!("{} is no UTF-8", file.display()))
+}
+
+/// How many fields `-k1,N` means; `-k1` is all of the key.
+fn first_fields(name: &str, value: &str) -> Result<Option<u32>, String> {
+    let last = match value.strip_prefix("-k1") {
+        Some("") => return Ok(None),
+        Some(rest) => rest.strip_prefix(','),
+        None => None,
+    };
+    let last = last.and_then(|last| last.parse().ok()).filter(|last| *last > 0);
+    last.map(Some).ok_or_else(|| format!("-D {name}={value} is not known; -k1,N is, for the first N fields"))
 }
 
 fn number(name: &str, value: &str) -> Result<u32, String> {
@@ -224,6 +261,26 @@ mod tests {
     }
 
     #[test]
+    fn fields_of_keys_divide_them_where_that_partitioner_is_named() {
+        let start = ["any.jar", "-mapper", "cat", "-D", "stream.num.map.output.key.fields=3"];
+        let options = |more: &[&str]| {
+            translate(&[&start, more].concat()).expect("all is known")[..]
+                .join(" ")
+                .replace(INPUT_VARIABLES, "")
+        };
+        let partitioner = ["-partitioner", "org.apache.hadoop.mapred.lib.KeyFieldBasedPartitioner"];
+        let plain = "--key-fields 3 --mapper cat --reducer cat --reduces 1";
+        let property = ["-D", "mapreduce.partition.keypartitioner.options=-k1,2"];
+        assert_eq!(options(&property), plain);
+        assert_eq!(options(&partitioner), plain);
+        assert_eq!(options(&[property, partitioner].concat()), format!("{plain} --partition-fields 2"));
+        let older = ["-D", "num.key.fields.for.partition=1"];
+        assert_eq!(options(&[older, partitioner].concat()), format!("{plain} --partition-fields 1"));
+        let whole = ["-D", "mapred.text.key.partitioner.options=-k1"];
+        assert_eq!(options(&[whole, partitioner].concat()), plain);
+    }
+
+    #[test]
     fn what_is_not_known_is_refused_by_name() {
         for (line, part) in [
             (&["any.jar"][..], "-mapper is missing"),
@@ -231,13 +288,15 @@ mod tests {
             (&["any.jar", "-libjars", "x.jar"], "-libjars x.jar is not known"),
             (&["any.jar", "-archives", "x.zip"], "-archives x.zip is not known"),
             (&["any.jar", "-inputformat", "com.example.Own"], "-inputformat com.example.Own is not known"),
+            (&["any.jar", "-partitioner", "com.example.Own"], "-partitioner com.example.Own is not known"),
+            (&["any.jar", "-D", "stream.num.map.output.key.fields=x"], "a whole number is needed"),
             (
-                &["any.jar", "-partitioner", "KeyFieldBasedPartitioner"],
-                "-partitioner KeyFieldBasedPartitioner is not known",
+                &["any.jar", "-D", "mapreduce.partition.keypartitioner.options=-k2,2"],
+                "-k1,N is, for the first N fields",
             ),
             (
-                &["any.jar", "-D", "stream.num.map.output.key.fields=2"],
-                "-D stream.num.map.output.key.fields is not known",
+                &["any.jar", "-D", "stream.map.output.field.separator=,"],
+                "-D stream.map.output.field.separator is not known",
             ),
             (&["any.jar", "-D", "mapreduce.job.reduces=few"], "a whole number is needed"),
             (&["any.jar", "-mapper"], "-mapper needs a value"),

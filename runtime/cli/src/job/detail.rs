@@ -1,12 +1,12 @@
 //! Everything about one job: status, counters, history.
 //!
-//! Owns their two forms. Does not own which jobs are shown.
+//! Owns how people read them. Does not own which jobs are shown.
 
 use napreduce_live::{AttemptSummary, JobDetail, one_line, several_lines};
-use serde_json::{Map, Value, json};
 
-use super::{listing, preemptions};
-use crate::format::{moment, or_dash, span};
+use super::listing;
+use crate::format::{or_dash, span};
+use crate::screen::Screen;
 
 /// Columns that a name may take.
 const NAME_COLUMNS_MAX: usize = 200;
@@ -15,11 +15,11 @@ fn title(detail: &JobDetail) -> String {
     format!("{} {}\n", detail.summary.job, one_line(&detail.summary.name, NAME_COLUMNS_MAX))
 }
 
-pub fn status(detail: &JobDetail) -> String {
+pub fn status(detail: &JobDetail, screen: &Screen) -> String {
     let job = &detail.summary;
     let mut text = title(detail);
     let mut line = |name: &str, value: String| text.push_str(&format!("  {name:<10} {value}\n"));
-    line("state", listing::phase_name(job.phase).to_owned());
+    line("state", job.phase.in_words().to_owned());
     if let Some(reason) = &job.reason {
         line("reason", several_lines(reason).replace('\n', "\n             "));
     }
@@ -27,8 +27,8 @@ pub fn status(detail: &JobDetail) -> String {
     line("queue", format!("{}, priority {}", several_lines(&job.queue), job.priority));
     line("maps", listing::phase_text(&job.progress.map));
     line("reduces", listing::phase_text(&job.progress.reduce));
-    line("submitted", moment(job.submitted_millis));
-    line("ended", or_dash(job.ended_millis.map(moment)));
+    line("submitted", screen.moment(job.submitted_millis));
+    line("ended", or_dash(job.ended_millis.map(|ended| screen.moment(ended))));
     line("took", or_dash(listing::took_millis(job).map(span)));
     line("output", several_lines(&job.output.display().to_string()));
     if !detail.parts.is_empty() {
@@ -39,20 +39,7 @@ pub fn status(detail: &JobDetail) -> String {
     text
 }
 
-pub fn status_json(detail: &JobDetail) -> Value {
-    let parts = detail.parts.iter().map(|part| {
-        json!({
-            "name": part.name,
-            "records": part.records,
-            "bytes": part.bytes,
-            "digest": format!("{:016x}", part.digest),
-        })
-    });
-    let parts = parts.collect();
-    with(detail, "parts", parts)
-}
-
-pub fn counters(detail: &JobDetail) -> String {
+pub fn counters(detail: &JobDetail, _: &Screen) -> String {
     let mut text = title(detail);
     let width = detail.counters.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
     for (name, value) in detail.counters.iter() {
@@ -61,14 +48,8 @@ pub fn counters(detail: &JobDetail) -> String {
     text
 }
 
-pub fn counters_json(detail: &JobDetail) -> Value {
-    let counters: Map<String, Value> =
-        detail.counters.iter().map(|(name, value)| (name.to_owned(), json!(value))).collect();
-    json!({ "job": detail.summary.job.to_string(), "counters": counters })
-}
-
 /// Events and attempts in the order of their time.
-pub fn history(detail: &JobDetail) -> String {
+pub fn history(detail: &JobDetail, screen: &Screen) -> String {
     let mut lines: Vec<(u64, String)> =
         detail.events.iter().map(|event| (event.at_millis, event.text.clone())).collect();
     for attempt in &detail.attempts {
@@ -85,39 +66,13 @@ pub fn history(detail: &JobDetail) -> String {
     let mut text = title(detail);
     for (at, line) in lines {
         let line = several_lines(&line);
-        text.push_str(&format!("  {}  {}\n", moment(at), line.replace('\n', "\n                        ")));
+        text.push_str(&format!(
+            "  {}  {}\n",
+            screen.moment(at),
+            line.replace('\n', "\n                        ")
+        ));
     }
     text
-}
-
-pub fn history_json(detail: &JobDetail) -> Value {
-    let attempts = detail.attempts.iter().map(|attempt| {
-        json!({
-            "attempt": attempt.attempt.to_string(),
-            "worker": attempt.worker.to_string(),
-            "worker_name": attempt.worker_name,
-            "launched_millis": attempt.launched_millis,
-            "ended_millis": attempt.ended_millis,
-            "end": attempt.end,
-        })
-    });
-    let events =
-        detail.events.iter().map(|event| json!({ "at_millis": event.at_millis, "text": event.text }));
-    json!({
-        "job": detail.summary.job.to_string(),
-        "events": events.collect::<Value>(),
-        "attempts": attempts.collect::<Value>(),
-        "preemptions": detail.preemptions.iter().map(preemptions::preemption).collect::<Value>(),
-        "resumes": detail.resumes.iter().map(preemptions::resume).collect::<Value>(),
-        "restores": detail.restores.iter().map(preemptions::restore).collect::<Value>(),
-    })
-}
-
-/// The object of a listing and one field more.
-fn with(detail: &JobDetail, name: &str, value: Value) -> Value {
-    let mut object = listing::json(&detail.summary);
-    object[name] = value;
-    object
 }
 
 #[cfg(test)]
@@ -159,21 +114,16 @@ mod tests {
     #[test]
     fn a_status_says_what_there_is_to_say() {
         assert_eq!(
-            status(&detail()),
+            status(&detail(), &Screen::plain()),
             "job_0007 wordcount\n  state      failed\n  reason     job_0007_m_0003 failed 4 times\n  user       ada\n  \
              queue      default, priority 0\n  maps       3/4 75%\n  reduces    -\n  \
              submitted  2026-09-21T14:13:20Z\n  ended      2026-09-21T14:13:21Z\n  took       1.5 s\n  \
              output     /data/out\n  parts      1, 2 records, 9 bytes\n"
         );
-        let parts = &status_json(&detail())["parts"];
-        assert_eq!(
-            parts.to_string(),
-            r#"[{"bytes":9,"digest":"00000000000000ff","name":"part-r-00000","records":2}]"#
-        );
     }
 
     #[test]
-    fn what_others_have_written_is_escaped_and_json_has_it_as_it_is() {
+    fn what_others_have_written_is_escaped() {
         let mut detail = detail();
         let evil = "a\u{1b}[2J\u{202e}\rb";
         (detail.summary.name, detail.summary.user) = (evil.to_owned(), format!("{evil}\nroot"));
@@ -182,38 +132,29 @@ mod tests {
         detail.events[0].text = evil.to_owned();
         detail.attempts[0].end = Some(evil.to_owned());
         detail.counters.add(evil, 1);
-        for text in [status(&detail), counters(&detail), history(&detail)] {
+        for text in [status, counters, history].map(|text| text(&detail, &Screen::plain())) {
             assert!(!text.contains(['\u{1b}', '\u{202e}', '\r']), "{text}");
             assert!(text.contains("a\\u{1b}[2J"), "{text}");
         }
-        assert_eq!(status_json(&detail)["name"], evil);
-        assert_eq!(history_json(&detail)["events"][0]["text"], evil);
     }
 
     #[test]
     fn counters_stand_below_each_other() {
         assert_eq!(
-            counters(&detail()),
+            counters(&detail(), &Screen::plain()),
             "job_0007 wordcount\n  MAP_INPUT_RECORDS               12\n  bad rows                         3\n"
-        );
-        assert_eq!(
-            counters_json(&detail()).to_string(),
-            r#"{"counters":{"MAP_INPUT_RECORDS":12,"bad rows":3},"job":"job_0007"}"#
         );
     }
 
     #[test]
     fn a_history_is_in_order() {
         assert_eq!(
-            history(&detail()),
+            history(&detail(), &Screen::plain()),
             "job_0007 wordcount\n  \
              2026-09-21T14:13:20Z  submitted\n  \
              2026-09-21T14:13:20Z  job_0007_m_0003.1 launched on worker_0002 (left-hand)\n  \
              2026-09-21T14:13:21Z  job_0007_m_0003.1 failed: bad row after 1.2 s\n  \
              2026-09-21T14:13:21Z  failed\n"
         );
-        let json = history_json(&detail());
-        assert_eq!(json["attempts"][0]["end"], "failed: bad row");
-        assert_eq!(json["events"][1]["at_millis"], 1_790_000_001_500_u64);
     }
 }

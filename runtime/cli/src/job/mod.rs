@@ -3,25 +3,34 @@
 //! Owns arguments, which jobs are meant, and the exit status of waiting. Does not own how answers look
 //! (`listing`, `detail`) nor the answers (live runtime).
 
+mod changing;
 mod detail;
 mod listing;
 mod logs;
-mod preemptions;
+mod report;
+mod trace;
+
+#[cfg(test)]
+pub use listing::tests::summary as sample_summary;
+pub use listing::{phase_text, text as jobs_text};
+pub use report::ReportFile;
 
 use anyhow::Result;
 use clap::{Args, Subcommand};
-use napreduce_core::JobId;
+use napreduce_core::{JobId, Reason};
 use napreduce_live::{
     ClusterClient, FollowOptions, JobCommand, JobDetail, JobError, JobPhase, OnInterrupt, ProgressMode,
     TaskCommand, several_lines,
 };
-use serde_json::Value;
+use napreduce_web::answers::{CountersAnswer, HistoryAnswer, JobExplanation, JobStatusAnswer};
+use serde::Serialize;
 
 use crate::cluster::ClusterArguments;
-use crate::explaining::{explanations, explanations_json};
+use crate::explaining::explanations;
 use crate::failure::Failure;
 use crate::format::FormatArguments;
 use crate::ids::{JOBS_MAX, JobSelector, select};
+use crate::screen::Screen;
 use crate::settling::{Ordered, WaitArguments, settle};
 
 /// Look at jobs, wait for them, suspend, resume and end them, read their logs
@@ -31,11 +40,18 @@ JOB is job_0007 or 7, several as 3-7, the one submitted last as last, every one 
 
 Examples:
   nap job list
+  nap job list --state failed,killed --since 24h --sort -took
   nap job status last
   nap job wait 3-7                        exit status 1 if one of them fails
   nap job kill all                        every job that has not ended
+  nap job hold 7 --reason 'its input is late'
+  nap job set 7 --priority 5 --queue nightly
+  nap job rerun 7 --output /shared/again  the same definition over the same inputs, as a new job
   nap job suspend last                    stop what runs of it, and start nothing, until it is resumed
   nap job logs last m_0003.1 --stderr     what an attempt has printed, wherever it ran
+  nap job logs last --follow --tail 10    what all of them print, until the job has ended
+  nap job logs last --failed              both logs of the attempts that failed, and why they did
+  nap job trace last --output trace.json  a picture of who held which slot when
   nap job explain 7                       why it does not get on")]
 pub struct Arguments {
     #[command(subcommand)]
@@ -70,14 +86,7 @@ struct Commanded {
 #[derive(Debug, Clone, Subcommand)]
 enum Command {
     /// Running jobs, then ended ones, newest first
-    List {
-        /// At most so many
-        #[arg(long, value_name = "N", default_value = "20")]
-        limit: u32,
-
-        #[command(flatten)]
-        format: FormatArguments,
-    },
+    List(listing::JobListArguments),
     /// How far jobs are
     Status(Selected),
     /// Wait for the end of jobs, with progress; exit status 1 if one of them does not succeed
@@ -104,12 +113,24 @@ enum Command {
     Suspend(Commanded),
     /// Let suspended jobs go on
     Resume(Commanded),
+    /// Start nothing of jobs until they are released; what runs of them is let finish
+    Hold(changing::HoldArguments),
+    /// Let held jobs go on
+    Release(changing::HoldArguments),
+    /// Give jobs another priority or queue
+    Set(changing::SetArguments),
+    /// Submit a job once more, with the program and the files that it had
+    Rerun(changing::RerunArguments),
     /// What jobs have counted
     Counters(Selected),
     /// What attempts have printed
     Logs(logs::LogArguments),
     /// What happened to jobs and their attempts
     History(Selected),
+    /// Write the life of every attempt as a picture, a file for Perfetto
+    Trace(trace::TraceArguments),
+    /// Write a page about a job, one file that needs nothing else
+    Report(report::ReportArguments),
     /// Why jobs do not get on
     Explain(Selected),
 }
@@ -117,13 +138,10 @@ enum Command {
 pub fn run(arguments: &Arguments, cluster: &ClusterArguments) -> Result<()> {
     let mut client = cluster.connect()?;
     match &arguments.command {
-        Command::List { limit, format } => {
-            let jobs = client.jobs(*limit)?;
-            format.print(|| listing::text(&jobs), || jobs.iter().map(listing::json).collect())
-        }
-        Command::Status(selected) => show(selected, &mut client, detail::status, detail::status_json),
-        Command::Counters(selected) => show(selected, &mut client, detail::counters, detail::counters_json),
-        Command::History(selected) => show(selected, &mut client, detail::history, detail::history_json),
+        Command::List(arguments) => listing::list(arguments, &mut client),
+        Command::Status(selected) => show::<JobStatusAnswer>(selected, &mut client, detail::status),
+        Command::Counters(selected) => show::<CountersAnswer>(selected, &mut client, detail::counters),
+        Command::History(selected) => show::<HistoryAnswer>(selected, &mut client, detail::history),
         Command::Wait { jobs, quiet } => wait(jobs, *quiet, &mut client),
         Command::Kill { jobs, reason } => for_each_live(jobs, &mut client, |client, job| {
             client.kill_job(job, reason)?;
@@ -132,29 +150,36 @@ pub fn run(arguments: &Arguments, cluster: &ClusterArguments) -> Result<()> {
         }),
         Command::Suspend(commanded) => command(commanded, JobCommand::Suspend, &mut client),
         Command::Resume(commanded) => command(commanded, JobCommand::Resume, &mut client),
+        Command::Hold(arguments) => changing::hold(arguments, JobCommand::Hold, &mut client),
+        Command::Release(arguments) => changing::hold(arguments, JobCommand::Release, &mut client),
+        Command::Rerun(arguments) => changing::rerun(arguments, &mut client),
+        Command::Set(arguments) => changing::set(arguments, &mut client),
         Command::Logs(arguments) => logs::run(arguments, &mut client),
+        Command::Trace(arguments) => trace::run(arguments, &mut client),
+        Command::Report(arguments) => report::run(arguments, &mut client),
         Command::Explain(Selected { jobs, format }) => {
             let mut explained = Vec::new();
             for job in select(jobs, &mut client)? {
-                explained.push((job.to_string(), client.explain(job, None)?));
+                explained.push((job, client.explain(job, None)?));
             }
-            format.print(|| explanations(&explained), || explanations_json("job", &explained))
+            let answer = |(job, reasons): &(JobId, Vec<Reason>)| JobExplanation::of(*job, reasons);
+            format.print(|_| explanations(&explained), || explained.iter().map(answer).collect::<Vec<_>>())
         }
     }
 }
 
-fn show(
+fn show<A: for<'job> From<&'job JobDetail> + Serialize>(
     selected: &Selected,
     client: &mut ClusterClient,
-    text: fn(&JobDetail) -> String,
-    json: fn(&JobDetail) -> Value,
+    text: fn(&JobDetail, &Screen) -> String,
 ) -> Result<()> {
     let mut details = Vec::new();
     for job in select(&selected.jobs, client)? {
         details.push(client.job(job)?);
     }
-    let texts = || details.iter().map(text).collect::<Vec<_>>().join("\n");
-    selected.format.print(texts, || details.iter().map(json).collect())
+    let texts =
+        |screen: &Screen| details.iter().map(|detail| text(detail, screen)).collect::<Vec<_>>().join("\n");
+    selected.format.print(texts, || details.iter().map(A::from).collect::<Vec<_>>())
 }
 
 fn wait(selectors: &[JobSelector], quiet: bool, client: &mut ClusterClient) -> Result<()> {
@@ -192,7 +217,8 @@ fn command(commanded: &Commanded, command: JobCommand, client: &mut ClusterClien
         client.command_job(job, command, reason)?;
         let said = match command {
             JobCommand::Suspend => "is being suspended",
-            JobCommand::Resume => "goes on",
+            JobCommand::Resume | JobCommand::Release => "goes on",
+            JobCommand::Hold => "is held",
         };
         eprintln!("{job} {said}");
         ordered.push(Ordered { job, attempts: Vec::new() });

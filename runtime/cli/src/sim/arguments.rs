@@ -31,6 +31,7 @@ Examples:
   nap sim --workload natjam-xl-s --scheduler natjam --primitive kill,suspend --format json
   nap sim --workload hfsp-fb-dataset --scheduler fair,hfsp --baseline ps,srpt
   nap sim --workload my.toml --scheduler hfsp --configuration one.toml --configuration other.toml
+  nap sim --workload natjam-xl-s --scheduler natjam,fifo --record runs; nap history serve runs
   nap sim --recorded ~/.local/state/napreduce --scheduler fair,hfsp --primitive suspend
   nap sim --recorded history@2026-09-21T14:00:00Z..2026-09-21T16:00:00Z --scheduler capacity --nodes 20
 
@@ -115,6 +116,11 @@ pub struct Arguments {
     /// Write what came of every job of every run: as CSV to a file that ends in .csv, as lines of JSON to any other
     #[arg(long, value_name = "FILE")]
     pub results: Option<PathBuf>,
+
+    /// Keep the history of every job that ends, as a cluster does: of each run in DIR/SCHEDULER.SEED, for `nap history` and
+    /// `nap sim --recorded`; baselines have none
+    #[arg(long, value_name = "DIR")]
+    pub record: Option<PathBuf>,
 
     /// Draw sojourn times and slots over time into this folder, as SVG
     #[arg(long, value_name = "FOLDER")]

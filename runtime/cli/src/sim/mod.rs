@@ -10,6 +10,7 @@ mod fidelity;
 mod figures;
 mod jobs;
 mod recorded;
+mod recording;
 mod report;
 mod runs;
 mod source;
@@ -66,7 +67,8 @@ pub fn run(arguments: &Arguments, cluster: &ClusterArguments) -> Result<()> {
     let (seed, runs) = (arguments.seed.unwrap_or(source.seed()), arguments.runs);
     ensure!(runs > 0, "--runs 0 runs nothing; give 1 or more");
     let experiment = Experiment { source, settings, variants, seed, runs };
-    let outcomes = runs::all(&experiment, arguments)?;
+    let record = arguments.record.as_deref().map(recording::begin).transpose()?;
+    let outcomes = runs::all(&experiment, arguments, record.as_ref())?;
     if let Some(path) = &arguments.results {
         jobs::write(path, outcomes.iter().flat_map(|outcome| &outcome.jobs))?;
     }
@@ -75,7 +77,7 @@ pub fn run(arguments: &Arguments, cluster: &ClusterArguments) -> Result<()> {
     }
     let fidelity = experiment.source.recorded().map(|recorded| Fidelity::of(recorded, &outcomes));
     arguments.format.print(
-        || {
+        |_| {
             let begin = fidelity.as_ref().map_or_else(String::new, |fidelity| fidelity.text());
             begin + &report::text(&experiment, &outcomes)
         },

@@ -14,11 +14,12 @@ use anyhow::{Context, Result, anyhow};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use napreduce_schedulers::SchedulerConfiguration;
 use napreduce_sim::metrics::Summary;
-use napreduce_sim::{Run, Simulation, SimulationSettings, run_baseline};
+use napreduce_sim::{Recording, Run, Simulation, SimulationSettings, run_baseline};
 
 use super::Experiment;
 use super::arguments::Arguments;
 use super::jobs::{self, JobLine};
+use super::recording::RecordFolder;
 use super::variants::{Subject, in_file_name};
 
 /// The runs of one variant.
@@ -55,7 +56,11 @@ struct Done {
 const STRIDE: u32 = 4096;
 
 /// Does all runs. They are independent of each other, so their order does not matter.
-pub fn all(experiment: &Experiment, arguments: &Arguments) -> Result<Vec<Outcome>> {
+pub fn all(
+    experiment: &Experiment,
+    arguments: &Arguments,
+    record: Option<&RecordFolder>,
+) -> Result<Vec<Outcome>> {
     let runs = experiment.runs as usize;
     let count = experiment.variants.len() * runs;
     let bar = bar(count * experiment.source.jobs());
@@ -65,7 +70,7 @@ pub fn all(experiment: &Experiment, arguments: &Arguments) -> Result<Vec<Outcome
         loop {
             let number = next.fetch_add(1, Ordering::Relaxed);
             let Some(place) = done.get(number) else { return };
-            let result = one(experiment, arguments, number / runs, (number % runs) as u64, &bar);
+            let result = one(experiment, arguments, record, (number / runs, (number % runs) as u64), &bar);
             *place.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Some(result);
         }
     };
@@ -106,8 +111,8 @@ pub fn all(experiment: &Experiment, arguments: &Arguments) -> Result<Vec<Outcome
 fn one(
     experiment: &Experiment,
     arguments: &Arguments,
-    variant: usize,
-    offset: u64,
+    record: Option<&RecordFolder>,
+    (variant, offset): (usize, u64),
     bar: &ProgressBar,
 ) -> Result<Done> {
     let variant = &experiment.variants[variant];
@@ -117,7 +122,12 @@ fn one(
     let begun = Instant::now();
     let run = match &variant.subject {
         Subject::Baseline(baseline) => run_baseline(experiment.source.workload(seed), &settings, *baseline),
-        Subject::Policy(policy) => simulate(experiment, arguments, (&variant.label, policy), settings, bar)?,
+        Subject::Policy(policy) => {
+            let named = (variant.label.as_str(), &**policy);
+            let recording =
+                record.map(|folder| folder.recording(&variant.label, policy, &settings)).transpose()?;
+            simulate(experiment, arguments, named, settings, recording, bar)?
+        }
     };
     let seconds = begun.elapsed().as_secs_f64();
     let jobs = match arguments.results {
@@ -133,6 +143,7 @@ fn simulate(
     arguments: &Arguments,
     (label, policy): (&str, &SchedulerConfiguration),
     settings: SimulationSettings,
+    recording: Option<Recording>,
     bar: &ProgressBar,
 ) -> Result<Run> {
     let seed = settings.seed;
@@ -142,6 +153,9 @@ fn simulate(
         let path = if single { path.clone() } else { numbered(path, label, seed) };
         let file = File::create(&path).with_context(|| format!("cannot write {}", path.display()))?;
         simulation = simulation.with_log(Box::new(BufWriter::new(file)));
+    }
+    if let Some(recording) = recording {
+        simulation = simulation.with_recording(recording);
     }
     let failed = || format!("under {label}, seed {seed}");
     let (mut shown, mut since) = (0, 0);

@@ -89,13 +89,14 @@ impl Daemon {
         self.running.as_mut().is_some_and(|running| !matches!(running.child.try_wait(), Ok(Some(_))))
     }
 
-    pub fn ask_to_end(&mut self) {
+    /// SIGINT: at once. SIGTERM: a worker may save what it runs first.
+    pub fn ask_to_end(&mut self, signal: Signal) {
         if self.is_running()
             && let Some(running) = &self.running
             && let Some(pid) = i32::try_from(running.child.id()).ok().and_then(Pid::from_raw)
         {
             // It has not been waited for, so the number is still its own; it may have ended by now.
-            let _ = kill_process(pid, Signal::TERM);
+            let _ = kill_process(pid, signal);
         }
     }
 

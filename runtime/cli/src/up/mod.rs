@@ -15,12 +15,16 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use daemon::{Daemon, Ended};
+use napreduce_live::{ClusterPlace, OnTerminate};
 use readiness::Readiness;
 use restarts::Restarts;
+use rustix::process::Signal;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-use crate::cluster::ClusterArguments;
+use crate::cluster::{ClusterArguments, Configuration, WebAddress};
+use crate::web::Running;
+use crate::worker::LeaveArguments;
 
 const WORKERS_MAX: u32 = 1000;
 const SLOTS_MAX: u32 = 4096;
@@ -31,8 +35,8 @@ const LOOK: Duration = Duration::from_millis(500);
 
 /// Run a cluster on this machine, in the foreground
 ///
-/// A coordinator and workers, each in a process of its own; Ctrl-C ends them all. A daemon that dies is
-/// started again. Jobs that have not ended go on with the next `nap up` of the same directory.
+/// A coordinator and workers, each in a process of its own; Ctrl-C ends them all. SIGTERM does, too, but workers
+/// save what they run first. A daemon that dies is started again. Jobs that have not ended go on with the next `nap up` of the same directory.
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "\
 Examples:
@@ -60,6 +64,13 @@ pub struct Arguments {
     #[arg(long)]
     encrypt_shuffle: bool,
 
+    /// Where to serve the page, on this machine, or off [default: 127.0.0.1:8088, or another port if it is taken]
+    #[arg(long, value_name = "ADDRESS:PORT|off", env = "NAPREDUCE_WEB")]
+    web: Option<WebAddress>,
+
+    #[command(flatten)]
+    leave: LeaveArguments,
+
     #[command(flatten)]
     coordinator: crate::coordinator::Arguments,
 }
@@ -71,7 +82,7 @@ enum Event {
     Silent(usize),
     Ready(String),
     NotReady(String),
-    Signal,
+    Signal(i32),
 }
 
 /// Runs the cluster until a signal comes.
@@ -87,7 +98,8 @@ pub fn run(arguments: &Arguments, cluster: &ClusterArguments) -> Result<()> {
     let _lock = directory.lock_up()?;
     // One that runs by itself would be taken for ours.
     drop(directory.lock_coordinator()?);
-    let file = cluster.configuration()?.up;
+    let Configuration { up: file, worker, web, .. } = cluster.configuration()?;
+    let leave = arguments.leave.rules(&worker)?;
     let workers = chosen("workers", arguments.workers, file.workers, 2, WORKERS_MAX)?;
     let map_slots = chosen("map-slots", arguments.map_slots, file.map_slots, 2, SLOTS_MAX)?;
     let reduce_slots = chosen("reduce-slots", arguments.reduce_slots, file.reduce_slots, 1, SLOTS_MAX)?;
@@ -102,15 +114,23 @@ pub fn run(arguments: &Arguments, cluster: &ClusterArguments) -> Result<()> {
         line.extend(["--map-slots".into(), map_slots.to_string()]);
         line.extend(["--reduce-slots".into(), reduce_slots.to_string()]);
         line.extend(arguments.coordinator.log.to_line());
+        line.extend(arguments.leave.to_line());
         line.extend(arguments.network_shuffle.then(|| "--network-shuffle".into()));
         line.extend(arguments.encrypt_shuffle.then(|| "--encrypt-shuffle".into()));
         daemons.push(Daemon::new(&name, line));
     }
+    let page = match arguments.web.or(web.bind).unwrap_or(WebAddress::Usual) {
+        WebAddress::Off => None,
+        address => Some(Running::start(ClusterPlace::Directory(directory.clone()), address, web.hosts)?),
+    };
     let readiness = Readiness { directory, workers, map_slots, reduce_slots };
-    let mut up = Up { daemons, restarts: Restarts::default(), events, arriving, ready: false };
+    let mut up = Up { daemons, restarts: Restarts::default(), events, arriving, page, ready: false };
     let ran = up.run(readiness);
-    let ended = up.end();
-    ran.and(ended)
+    // What is asked for in no hurry may take as long as the workers want.
+    let drains = matches!(ran, Ok(SIGTERM)) && leave.on_terminate == OnTerminate::Drain;
+    let ended = up.end(drains.then_some(leave.grace));
+    ran?;
+    ended
 }
 
 /// A flag has been checked; what a file says is held to the same.
@@ -152,9 +172,9 @@ fn coordinator_line(arguments: &Arguments, cluster: &ClusterArguments, directory
 fn listen(events: Sender<Event>) -> Result<()> {
     let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP]).context("cannot handle signals")?;
     thread::spawn(move || {
-        for _ in signals.forever() {
+        for signal in signals.forever() {
             // The main thread is ending the program anyway when it no longer listens.
-            let _ = events.send(Event::Signal);
+            let _ = events.send(Event::Signal(signal));
         }
     });
     Ok(())
@@ -166,11 +186,13 @@ struct Up {
     restarts: Restarts,
     events: Sender<Event>,
     arriving: Receiver<Event>,
+    page: Option<Running>,
     ready: bool,
 }
 
 impl Up {
-    fn run(&mut self, readiness: Readiness) -> Result<()> {
+    /// Until a signal comes; which one.
+    fn run(&mut self, readiness: Readiness) -> Result<i32> {
         for index in 0..self.daemons.len() {
             self.start(index)?;
         }
@@ -179,10 +201,11 @@ impl Up {
             match self.arriving.recv_timeout(self.restarts.next().unwrap_or(LOOK).min(LOOK)) {
                 Ok(Event::Ready(line)) => {
                     self.ready = true;
-                    crate::format::print(&line)?;
+                    let page = self.page.as_ref().map_or(Ok(String::new()), Running::line)?;
+                    crate::format::print(&(line + &page))?;
                 }
                 Ok(Event::NotReady(reason)) => bail!("the cluster did not come up: {reason}"),
-                Ok(Event::Signal) => return Ok(()),
+                Ok(Event::Signal(signal)) => return Ok(signal),
                 Ok(Event::Silent(index)) => self.look_after(index, true)?,
                 Err(RecvTimeoutError::Timeout) => {
                     for index in 0..self.daemons.len() {
@@ -225,18 +248,20 @@ impl Up {
         Ok(())
     }
 
-    /// Workers first, so that they can give back what they run; a second signal kills what is left.
-    fn end(&mut self) -> Result<()> {
+    /// Workers first, so that they can give back what they run, or save it if there is a grace; a second signal kills what is
+    /// left.
+    fn end(&mut self, grace: Option<Duration>) -> Result<()> {
         let (coordinator, workers) = self.daemons.split_at_mut(1);
+        let signal = if grace.is_some() { Signal::TERM } else { Signal::INT };
         for group in [workers, coordinator] {
-            let until = Instant::now() + ENDING_MAX;
+            let until = Instant::now() + ENDING_MAX + grace.unwrap_or_default();
             for daemon in group.iter_mut() {
-                daemon.ask_to_end();
+                daemon.ask_to_end(signal);
             }
             while group.iter_mut().any(|daemon| daemon.is_running()) {
                 let left = until.saturating_duration_since(Instant::now());
                 let event = self.arriving.recv_timeout(left.min(Duration::from_millis(50)));
-                if left.is_zero() || matches!(event, Ok(Event::Signal)) {
+                if left.is_zero() || matches!(event, Ok(Event::Signal(_))) {
                     break;
                 }
             }

@@ -37,7 +37,8 @@ impl Readiness {
     }
 
     fn wait(&self) -> Result<bool, ClientError> {
-        let patience = Patience { first: DEADLINE, later: DEADLINE, absent: DEADLINE, tell: false };
+        let patience =
+            Patience { first: DEADLINE, later: DEADLINE, absent: DEADLINE, answer: DEADLINE, tell: false };
         let mut client = ClusterClient::connect(ClusterPlace::Directory(self.directory.clone()), patience)?;
         let until = Instant::now() + DEADLINE;
         while Instant::now() < until {

@@ -8,10 +8,11 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, bail};
 use clap::Args;
 use napreduce_live::{ClusterClient, WorkerPhase, WorkerSummary, parse_time};
-use serde_json::{Value, json};
+use napreduce_web::answers::WorkerAnswer;
 
 use super::LOOK;
-use crate::format::{FormatArguments, moment, span, table};
+use crate::format::{FormatArguments, span};
+use crate::screen::Screen;
 
 #[derive(Debug, Clone, Args)]
 pub struct ListArguments {
@@ -49,7 +50,9 @@ pub fn list(arguments: &ListArguments, client: &mut ClusterClient) -> Result<()>
         }
     }
     workers.retain(|worker| arguments.all || !is_gone(worker));
-    arguments.format.print(|| text(&workers), || workers.iter().map(json).collect())
+    arguments
+        .format
+        .print(|screen| text(&workers, screen), || workers.iter().map(WorkerAnswer::from).collect::<Vec<_>>())
 }
 
 /// Whether it may get tasks.
@@ -62,13 +65,13 @@ pub fn is_gone(worker: &WorkerSummary) -> bool {
     matches!(worker.state, WorkerPhase::Lost | WorkerPhase::Left)
 }
 
-fn text(workers: &[WorkerSummary]) -> String {
+fn text(workers: &[WorkerSummary], screen: &Screen) -> String {
     let racks: BTreeSet<&str> = workers.iter().map(|worker| worker.rack.as_str()).collect();
     let row = |worker: &WorkerSummary| {
         let slots = |(slots, used): (u32, u32)| format!("{used}/{slots}");
         let why = match (worker.gone_millis, worker.reason.as_deref()) {
             (Some(at), why) => {
-                format!("{} at {}: {}", worker.state, moment(at), why.unwrap_or("nobody knows why"))
+                format!("{} at {}: {}", worker.state, screen.moment(at), why.unwrap_or("nobody knows why"))
             }
             (None, why) => why.unwrap_or_default().to_owned(),
         };
@@ -93,24 +96,7 @@ fn text(workers: &[WorkerSummary]) -> String {
     if racks.len() > 1 {
         headings.insert(3, "RACK");
     }
-    table(&headings, workers.iter().map(row))
-}
-
-fn json(worker: &WorkerSummary) -> Value {
-    let slots = |(slots, used): (u32, u32)| json!({ "slots": slots, "used": used });
-    json!({
-        "worker": worker.worker.to_string(),
-        "name": worker.name,
-        "host": worker.host,
-        "rack": worker.rack,
-        "state": worker.state_in_words(),
-        "gone_millis": worker.gone_millis,
-        "reason": worker.reason,
-        "map": slots(worker.map_slots),
-        "reduce": slots(worker.reduce_slots),
-        "isolation": worker.isolation,
-        "silent_millis": worker.silent_millis,
-    })
+    screen.table(&headings, workers.iter().map(row))
 }
 
 #[cfg(test)]
@@ -140,28 +126,24 @@ mod tests {
     #[test]
     fn workers_are_listed_with_their_slots() {
         assert_eq!(
-            text(&[worker()]),
+            text(&[worker()], &Screen::plain()),
             "WORKER       NAME       HOST  STATE  MAPS  REDUCES  ISOLATION  HEARD      WHY\n\
              worker_0001  left-hand  ada   up     1/2   0/1      cgroup v2  0.1 s ago\n"
         );
         let (worker_2, rack) = (WorkerId(2), "/row-2".to_owned());
         let elsewhere = WorkerSummary { worker: worker_2, rack, ..worker() };
         assert_eq!(
-            text(&[worker(), elsewhere]),
+            text(&[worker(), elsewhere], &Screen::plain()),
             "WORKER       NAME       HOST  RACK           STATE  MAPS  REDUCES  ISOLATION  HEARD      WHY\n\
              worker_0001  left-hand  ada   /default-rack  up     1/2   0/1      cgroup v2  0.1 s ago\n\
              worker_0002  left-hand  ada   /row-2         up     1/2   0/1      cgroup v2  0.1 s ago\n"
         );
         let (state, reason) = (WorkerPhase::Lost, Some("nothing was heard of it for 5.0 s".to_owned()));
         let lost = WorkerSummary { state, gone_millis: Some(1_790_000_000_000), reason, ..worker() };
-        let told = text(&[lost]);
+        let told = text(&[lost], &Screen::plain());
         assert!(
             told.ends_with("lost at 2026-09-21T14:13:20Z: nothing was heard of it for 5.0 s\n"),
             "{told}"
-        );
-        assert_eq!(
-            json(&worker()).to_string(),
-            r#"{"gone_millis":null,"host":"ada","isolation":"cgroup v2","map":{"slots":2,"used":1},"name":"left-hand","rack":"/default-rack","reason":null,"reduce":{"slots":1,"used":0},"silent_millis":150,"state":"up","worker":"worker_0001"}"#
         );
     }
 

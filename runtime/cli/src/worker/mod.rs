@@ -2,6 +2,7 @@
 //!
 //! Owns flags and listings. Does not own what the daemon does (live runtime).
 
+mod leaving;
 mod listing;
 
 use std::path::PathBuf;
@@ -17,8 +18,10 @@ use crate::cluster::{ClusterArguments, IsolationName, PageOutName, WorkerTable, 
 use crate::ids::find_worker;
 use crate::log::LogArguments;
 use crate::parent::end_with_parent;
+use crate::worker::leaving::limited;
 use crate::worker::listing::{ListArguments, is_gone, list};
 
+pub use leaving::LeaveArguments;
 pub use listing::is_up;
 
 /// Between two looks at workers that are waited for.
@@ -27,7 +30,8 @@ const LOOK: Duration = Duration::from_millis(100);
 /// Run a worker, or list and drain workers
 ///
 /// Without a command a worker runs here until it is interrupted or drained. A cluster may have any number of
-/// them, on one host or several; inputs and outputs of jobs must be on storage that all of them see.
+/// them, on one host or several; inputs and outputs of jobs must be on storage that all of them see. SIGTERM
+/// has it save what it runs and leave (--on-terminate, --grace).
 #[derive(Debug, Clone, Args)]
 #[command(
     args_conflicts_with_subcommands = true,
@@ -36,7 +40,8 @@ Examples:
   nap worker                                             one more worker for the cluster of this machine
   nap worker --coordinator HOST:7000 --secret-file F --bind HERE:0   for the cluster of another
   nap worker list --wait 3                               when three are up
-  nap worker drain worker_0001                           let it finish what it does, then leave"
+  nap worker drain worker_0001 --reason 'a new disk'      let it finish what it does, then leave
+  nap worker undrain worker_0001                         let it stay after all"
 )]
 pub struct Arguments {
     #[command(subcommand)]
@@ -52,6 +57,8 @@ enum Command {
     List(ListArguments),
     /// Let workers finish what they do, then leave
     Drain(DrainArguments),
+    /// Let workers that drain stay, and get tasks again
+    Undrain(UndrainArguments),
 }
 
 /// What can be said of a worker's daemon.
@@ -146,13 +153,21 @@ pub struct DaemonArguments {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), env = "NAPREDUCE_MEMORY_FACTOR")]
     pub memory_factor: Option<u32>,
 
-    /// Variables of this environment that tasks find in theirs, beside PATH, HOME, LANG and their like
+    /// Variables of this environment that tasks find in theirs, beside PATH, HOME, LANG and their like;
+    /// AWS_* are all that begin so
     #[arg(long, value_name = "NAME", value_delimiter = ',', env = "NAPREDUCE_PASS_ENVIRONMENT")]
     pub pass_environment: Option<Vec<String>>,
 
     /// When memory of suspended tasks is moved to swap at once [default: when-short]
     #[arg(long, value_name = "WHEN", env = "NAPREDUCE_PAGE_OUT")]
     pub page_out: Option<PageOutName>,
+
+    #[command(flatten)]
+    pub leave: LeaveArguments,
+
+    /// After so long it is killed by whoever started it: it drains by itself before that
+    #[arg(long, value_name = "TIME", value_parser = parse_time, env = "NAPREDUCE_TIME_LIMIT")]
+    pub time_limit: Option<Duration>,
 }
 
 #[derive(Debug, Clone, Args)]
@@ -168,6 +183,31 @@ struct DrainArguments {
     /// Wait until they have left
     #[arg(long)]
     wait: bool,
+
+    /// Shown in the list of workers and in the coordinator's log [default: asked for by nap worker drain]
+    #[arg(
+        long,
+        value_name = "TEXT",
+        default_value = "asked for by nap worker drain",
+        hide_default_value = true
+    )]
+    reason: String,
+}
+
+#[derive(Debug, Clone, Args)]
+struct UndrainArguments {
+    /// worker_0001, 1, or the worker's name
+    #[arg(value_name = "WORKER", required = true)]
+    workers: Vec<String>,
+
+    /// Said in the coordinator's log [default: asked for by nap worker undrain]
+    #[arg(
+        long,
+        value_name = "TEXT",
+        default_value = "asked for by nap worker undrain",
+        hide_default_value = true
+    )]
+    reason: String,
 }
 
 /// Runs a daemon or answers.
@@ -181,10 +221,13 @@ pub fn run(arguments: &Arguments, cluster: &ClusterArguments) -> Result<()> {
         }
         Some(Command::List(arguments)) => list(arguments, &mut cluster.connect()?),
         Some(Command::Drain(arguments)) => drain(arguments, &mut cluster.connect()?),
+        Some(Command::Undrain(arguments)) => undrain(arguments, &mut cluster.connect()?),
     }
 }
 
 fn configuration(arguments: &DaemonArguments, cluster: &ClusterArguments) -> Result<WorkerConfiguration> {
+    let file = cluster.configuration()?.worker;
+    let leave = limited(arguments.leave.rules(&file)?, arguments.time_limit.or(file.time_limit))?;
     let WorkerTable {
         name,
         directory,
@@ -209,9 +252,13 @@ fn configuration(arguments: &DaemonArguments, cluster: &ClusterArguments) -> Res
         isolation,
         memory_factor,
         pass_environment,
-    } = cluster.configuration()?.worker;
+        on_terminate: _,
+        grace: _,
+        time_limit: _,
+    } = file;
     let bytes = |size: Option<ByteSize>| size.map(ByteSize::bytes);
     let mut chosen = WorkerConfiguration::new(cluster.place()?);
+    chosen.leave = leave;
     chosen.name = arguments.name.clone().or(name);
     chosen.directory = arguments.directory.clone().or(directory);
     chosen.advertise = arguments.advertise.clone().or(advertise);
@@ -274,12 +321,22 @@ fn when(name: PageOutName) -> PageOut {
     }
 }
 
+fn undrain(arguments: &UndrainArguments, client: &mut ClusterClient) -> Result<()> {
+    let workers = client.workers()?;
+    for name in &arguments.workers {
+        let worker = find_worker(name, &workers)?;
+        client.undrain(worker, &arguments.reason)?;
+        eprintln!("{worker} stays, and gets tasks again");
+    }
+    Ok(())
+}
+
 fn drain(arguments: &DrainArguments, client: &mut ClusterClient) -> Result<()> {
     let workers = client.workers()?;
     let mut drained = Vec::new();
     for name in &arguments.workers {
         let worker = find_worker(name, &workers)?;
-        client.drain(worker, arguments.hand_back)?;
+        client.drain(worker, arguments.hand_back, &arguments.reason)?;
         eprintln!("{worker} gets no more tasks and leaves when nothing of it is needed any more");
         drained.push(worker);
     }

@@ -5,21 +5,25 @@
 use std::cmp::Reverse;
 
 use crate::cluster::{Cluster, Deadline, Reservation};
-use crate::ids::{JobId, TaskKind, WorkerId};
+use crate::ids::{AttemptId, JobId, TaskKind, WorkerId};
 
 impl Cluster {
-    /// Gives a slot to an attempt of a job, the one reserved for it first.
-    pub fn occupy(&mut self, worker: WorkerId, kind: TaskKind, job: JobId) {
-        let mut used_one = false;
+    /// Gives a slot to an attempt of a job, the one reserved for it first. Returns whose slot that was, if it was freed
+    /// for the job.
+    pub fn occupy(&mut self, worker: WorkerId, kind: TaskKind, job: JobId) -> Option<AttemptId> {
+        let mut used = None;
         self.drop_reservations(worker, |_, kept| {
-            let mine = kept.job == job && kept.kind == kind && !used_one;
-            used_one |= mine;
+            let mine = kept.job == job && kept.kind == kind && used.is_none();
+            if mine {
+                used = Some(kept.of);
+            }
             mine
         });
         self.change_used(worker, kind, |used| used + 1);
         self.held_slots[kind] += 1;
         self.job_mut(job).holding[kind] += 1;
         self.touch(job);
+        used.flatten()
     }
 
     /// Takes back the slot of an attempt of a job.

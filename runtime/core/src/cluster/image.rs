@@ -75,7 +75,8 @@ impl Cluster {
             Deadline::Earliest(_)
             | Deadline::Reservation(_)
             | Deadline::Excluded(_)
-            | Deadline::ShortageOver(_) => None,
+            | Deadline::ShortageOver(_)
+            | Deadline::Drained(_) => None,
         })
     }
 
@@ -174,6 +175,9 @@ impl Cluster {
             if let Some(shortage) = &self.workers[&id].shortage {
                 self.deadlines.insert((shortage.until, Deadline::ShortageOver(id)));
             }
+            // One that is over was acted upon.
+            let saves = self.workers[&id].saves_until.filter(|until| *until > self.now);
+            self.deadlines.extend(saves.map(|until| (until, Deadline::Drained(id))));
             if self.workers[&id].cleared {
                 self.cleared = Some(id);
             }

@@ -33,6 +33,8 @@ pub struct Job {
     pub(crate) outcome: Option<JobOutcome>,
     /// An operator wants it to pause, and why.
     pub(crate) held: Option<String>,
+    /// What runs of it while it is held is let finish.
+    pub(crate) lets_finish: bool,
     pub(crate) phases: ByKind<Phase>,
     /// As the cluster knows them.
     pub(crate) racks: Arc<Racks>,
@@ -69,6 +71,8 @@ pub(crate) struct JobImage {
     outcome: Option<JobOutcome>,
     #[serde(default)]
     held: Option<String>,
+    #[serde(default)]
+    lets_finish: bool,
     tasks: ByKind<Vec<Task>>,
     awaiting_inputs: BTreeSet<AttemptId>,
 }
@@ -83,6 +87,7 @@ impl Job {
             state: JobState::Active,
             outcome: None,
             held: None,
+            lets_finish: false,
             phases,
             racks: Arc::default(),
             live: BTreeSet::new(),
@@ -113,6 +118,7 @@ impl Job {
             state: self.state,
             outcome: self.outcome.clone(),
             held: self.held.clone(),
+            lets_finish: self.lets_finish,
             tasks: per_kind(|kind| self.phases[kind].tasks.clone()),
             awaiting_inputs: self.awaiting_inputs.clone(),
         }
@@ -121,7 +127,8 @@ impl Job {
     /// The job without its attempts and reservations, which are entered where others hear of them, too; or what is wrong
     /// with the image.
     pub(crate) fn from_image(image: JobImage) -> Result<Job, String> {
-        let JobImage { id, spec, submitted, state, outcome, held, tasks, awaiting_inputs } = image;
+        let JobImage { id, spec, submitted, state, outcome, held, lets_finish, tasks, awaiting_inputs } =
+            image;
         spec.check().map_err(|error| format!("{id}: {error}"))?;
         if (tasks.map.len(), tasks.reduce.len()) != (spec.maps.len(), spec.reduces as usize) {
             return Err(format!("{id}: it has other tasks than it asks for"));
@@ -146,6 +153,7 @@ impl Job {
             state,
             outcome,
             held,
+            lets_finish,
             phases,
             awaiting_inputs,
             outputs,
@@ -198,6 +206,11 @@ impl Job {
     /// Why an operator wants it to pause, if one does: nothing of it is launched or resumed.
     pub fn held(&self) -> Option<&str> {
         self.held.as_deref()
+    }
+
+    /// Whether what runs of it while it is held is let finish.
+    pub fn lets_finish(&self) -> bool {
+        self.lets_finish && self.held.is_some()
     }
 
     /// How many attempts of a kind are suspended and wait for a slot; none that an operator holds.

@@ -26,7 +26,7 @@ mod view;
 mod worker;
 
 pub use attempt::{Attempt, Suspension};
-pub use explain::Explanation;
+pub use explain::{Explanation, Reason, ReasonCode};
 pub(crate) use free_workers::{FreeWorkers, OfferOrder};
 pub(crate) use image::ClusterImage;
 pub use job::Job;
@@ -72,6 +72,8 @@ pub(crate) enum Deadline {
     Excluded(WorkerId),
     /// So does this one, where something was lacking.
     ShortageOver(WorkerId),
+    /// This worker leaves, and what it runs has had its time to save its work.
+    Drained(WorkerId),
 }
 
 /// In which indices a job is with its tasks of one kind.
@@ -256,6 +258,18 @@ impl Cluster {
                 kept.job == id && !cluster.job(id).wants_on(kept.kind, worker)
             });
         }
+    }
+
+    /// Takes a job out of every order that it stands in by what it asked for. Whoever does that enters it again, and refreshes it.
+    pub fn take_out(&mut self, id: JobId) -> Option<Job> {
+        let mut job = self.jobs.remove(&id)?;
+        let place = job.giving_order();
+        for kind in TaskKind::ALL {
+            if std::mem::take(&mut job.listed[kind].wanting) {
+                self.wanting[kind].remove(&place);
+            }
+        }
+        Some(job)
     }
 
     /// The policy has to be told of this job.

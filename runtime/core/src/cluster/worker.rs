@@ -23,6 +23,8 @@ pub struct Reservation {
     pub kind: TaskKind,
     /// When it is given up.
     pub until: Time,
+    /// The attempt that gave it up for that job, if one did.
+    pub of: Option<AttemptId>,
 }
 
 /// Why a worker gets nothing for a while.
@@ -52,6 +54,8 @@ pub struct Worker {
     pub(crate) cleared: bool,
     /// It drained and was told that it may leave: that it is gone is no news.
     pub(crate) left: bool,
+    /// It ends whatever happens, and what runs there may save its work until then.
+    pub(crate) saves_until: Option<Time>,
     /// Excluded because much failed there: no new attempts before this time.
     pub(crate) excluded_until: Option<Time>,
     /// Counted failures there since the last success, and the tasks they are of.
@@ -93,6 +97,8 @@ pub(crate) struct WorkerImage {
     #[serde(default)]
     pub cleared: bool,
     left: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub saves_until: Option<Time>,
     pub excluded_until: Option<Time>,
     failures_in_row: u32,
     failed_tasks: BTreeSet<TaskId>,
@@ -117,6 +123,7 @@ impl Worker {
             shortages: 0,
             cleared: false,
             left: false,
+            saves_until: None,
             excluded_until: None,
             failures_in_row: 0,
             failed_tasks: BTreeSet::new(),
@@ -144,6 +151,7 @@ impl Worker {
             shortages: self.shortages,
             cleared: self.cleared,
             left: self.left,
+            saves_until: self.saves_until,
             excluded_until: self.excluded_until,
             failures_in_row: self.failures_in_row,
             failed_tasks: self.failed_tasks.clone(),
@@ -167,6 +175,7 @@ impl Worker {
             shortages,
             cleared,
             left,
+            saves_until,
             excluded_until,
             failures_in_row,
             failed_tasks,
@@ -178,7 +187,18 @@ impl Worker {
         } = image;
         let known =
             Worker { state, host, memory, rack, short, shortage, shortages, cleared, ..Worker::new() };
-        Worker { left, excluded_until, failures_in_row, failed_tasks, slots, shared, declined, full, ..known }
+        Worker {
+            left,
+            saves_until,
+            excluded_until,
+            failures_in_row,
+            failed_tasks,
+            slots,
+            shared,
+            declined,
+            full,
+            ..known
+        }
     }
 
     /// Whether it has the slots that its attempts hold.

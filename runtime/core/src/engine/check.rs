@@ -67,6 +67,10 @@ fn check_worker(cluster: &Cluster, id: crate::ids::WorkerId) -> Result<(), Strin
     let timed = |until| cluster.deadlines.contains(&(until, Deadline::ShortageOver(id)));
     let timed = worker.shortage.as_ref().is_none_or(|shortage| timed(shortage.until));
     ensure!(timed, "{id}: shortage for ever");
+    let saves = worker.saves_until.filter(|until| *until > cluster.now);
+    let timed = saves.is_none_or(|until| cluster.deadlines.contains(&(until, Deadline::Drained(id))));
+    ensure!(timed, "{id}: saves its work for ever");
+    ensure!(worker.saves_until.is_none() || draining, "{id}: is to save its work, but stays");
     ensure!(worker.cleared == (cluster.cleared == Some(id)), "{id}: kept free for a task, or the reverse");
     if worker.state == WorkerState::Lost {
         ensure!(mine.is_empty(), "{id}: lost, but not empty");
@@ -323,6 +327,7 @@ fn check_indices(cluster: &Cluster) -> Result<(), String> {
             Deadline::ShortageOver(worker) => {
                 cluster.workers[worker].shortage.as_ref().is_some_and(|shortage| shortage.until == *due)
             }
+            Deadline::Drained(worker) => cluster.workers[worker].saves_until == Some(*due),
             Deadline::Reservation(worker) => {
                 cluster.workers[worker].reservations.iter().any(|kept| kept.until == *due)
             }

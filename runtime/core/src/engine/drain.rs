@@ -2,17 +2,22 @@
 //!
 //! Owns what a drain means for what the worker runs and holds: nothing is resumed there any more, so that what is suspended is
 //! woken to save its work and exit, or killed. A job whose last worker drains waits for another one.
+//!
+//! A worker that somebody else ends (its pod, its allocation) says how long it has. What runs there saves its work at once,
+//! what cannot may finish, and half of the grace is left to kill what is still there.
 
+use crate::cluster::{Cluster, Deadline};
 use crate::effect::{Effect, Record};
 use crate::engine::Engine;
 use crate::ids::{AttemptId, WorkerId};
 use crate::preemption::{Primitive, Requester};
 use crate::states::{AttemptState, JobState, WorkerInput, WorkerState};
+use crate::time::Span;
 
 impl Engine {
     /// Takes a worker out of the offers. What is suspended there goes on elsewhere; when work is handed back, what runs is
-    /// killed, except what is just committing, which is a rename and ends by itself.
-    pub(super) fn drain_requested(&mut self, id: WorkerId, hand_back: bool) {
+    /// killed, or saves its work if there is a grace, except what is just committing, which is a rename and ends by itself.
+    pub(super) fn drain_requested(&mut self, id: WorkerId, hand_back: bool, grace: Option<Span>) {
         let before = self.cluster.workers.get(&id).map(|worker| worker.state);
         if !self.step_worker(id, WorkerInput::DrainRequested) {
             return;
@@ -25,16 +30,93 @@ impl Engine {
             self.workers_changed();
             self.record(Record::WorkerDraining(id));
         }
+        let grace = grace.filter(|_| hand_back);
+        if let Some(grace) = grace {
+            self.save_within(id, grace);
+        }
         let attempts: Vec<AttemptId> = self.cluster.workers[&id].attempts().collect();
         for attempt in attempts {
             if self.cluster.attempt_mut(attempt).state == AttemptState::Suspended {
                 self.move_away(attempt, id);
+            } else if grace.is_some() {
+                self.save_in_time(attempt, id);
             } else if hand_back && !self.is_committing(attempt) {
                 self.kill(attempt, format!("{id} is draining"));
             }
         }
         if hand_back {
             self.take_back_outputs_of(id);
+        }
+    }
+
+    /// Whether a worker that drains can be had back.
+    ///
+    /// # Errors
+    /// Says why not, for people.
+    pub fn can_undrain(&self, id: WorkerId) -> Result<(), String> {
+        match self.cluster.workers.get(&id).map(|worker| (worker.state, worker.left)) {
+            Some((WorkerState::Draining, _)) if self.is_ended_from_outside(id) => {
+                Err("whoever runs it ends it, so that it leaves in any case".to_owned())
+            }
+            Some((WorkerState::Draining, _)) => Ok(()),
+            Some((_, true)) => {
+                Err("it was told that it may leave; start it again with: nap worker".to_owned())
+            }
+            Some((WorkerState::Up, _)) => Err("it does not drain".to_owned()),
+            _ => Err("it is not there".to_owned()),
+        }
+    }
+
+    /// Offers the slots of a worker again that was to leave. What was handed back runs elsewhere by now.
+    pub(super) fn undrain_requested(&mut self, id: WorkerId) {
+        if self.step_worker(id, WorkerInput::UndrainRequested) {
+            self.cluster.draining.remove(&id);
+            self.cluster.drop_saving(id);
+            self.find_full(id);
+            self.cluster.list_worker(id);
+            self.workers_changed();
+            self.record(Record::WorkerUndrained(id));
+        }
+    }
+
+    /// Half of the grace is for saving work; what was promised before does not become later.
+    fn save_within(&mut self, id: WorkerId, grace: Span) {
+        let half = self.cluster.now + Span(grace.0 / 2);
+        let until = self.cluster.workers[&id].saves_until.map_or(half, |before| before.min(half));
+        self.cluster.drop_saving(id);
+        self.cluster.worker_mut(id).saves_until = Some(until);
+        self.cluster.deadlines.insert((until, Deadline::Drained(id)));
+    }
+
+    /// Whether a worker has said that it leaves because somebody else ends it.
+    pub(super) fn is_ended_from_outside(&self, id: WorkerId) -> bool {
+        self.cluster.workers.get(&id).is_some_and(|worker| worker.saves_until.is_some())
+    }
+
+    /// Has an attempt save its work, if it can, where there is a grace for it. What has not begun has nothing to save.
+    pub(super) fn save_in_time(&mut self, id: AttemptId, worker: WorkerId) {
+        let saves_until = self.cluster.workers.get(&worker).and_then(|worker| worker.saves_until);
+        if saves_until.is_none_or(|until| until < self.cluster.now) || self.is_committing(id) {
+            return;
+        }
+        let reason = format!("{worker} is draining");
+        let state = self.cluster.attempts[&id].state;
+        match state {
+            AttemptState::Launching => self.kill(id, reason),
+            AttemptState::Running | AttemptState::Resuming if self.can_do(id).checkpoint => {
+                self.ask_instead(id, Primitive::Checkpoint, Requester::Engine, reason);
+            }
+            _ => {}
+        }
+    }
+
+    /// A worker is about to be ended: what has neither saved its work nor finished there is killed.
+    pub(super) fn saving_over(&mut self, id: WorkerId) {
+        let attempts: Vec<AttemptId> = self.cluster.workers[&id].attempts().collect();
+        for attempt in attempts {
+            if !self.is_committing(attempt) {
+                self.kill(attempt, format!("{id} is draining, and its time to save work is over"));
+            }
         }
     }
 
@@ -50,11 +132,19 @@ impl Engine {
 
     /// Lets draining workers go that run nothing and hold nothing that a job needs.
     pub(super) fn let_workers_leave(&mut self) {
+        let given_up = |id: &WorkerId| {
+            let saves_until = self.cluster.workers[id].saves_until;
+            saves_until.is_some_and(|until| until <= self.cluster.now)
+        };
+        // What is finished there from now on would have to be served by a worker that is gone.
+        let given_up: Vec<WorkerId> = self.cluster.draining.iter().copied().filter(given_up).collect();
+        given_up.into_iter().for_each(|id| self.take_back_outputs_of(id));
         let leaving: Vec<WorkerId> =
             self.cluster.draining.iter().copied().filter(|id| !self.is_needed(*id)).collect();
         for id in leaving {
             if self.step_worker(id, WorkerInput::Left) {
                 self.cluster.draining.remove(&id);
+                self.cluster.drop_saving(id);
                 self.cluster.worker_mut(id).left = true;
                 self.record(Record::WorkerLeft(id));
                 self.effects.push(Effect::WorkerMayLeave { worker: id });
@@ -66,5 +156,14 @@ impl Engine {
         let mut active = self.cluster.jobs.values().filter(|job| job.state == JobState::Active);
         self.cluster.workers[&id].attempts().next().is_some()
             || active.any(|job| job.outputs_on(id).next().is_some())
+    }
+}
+
+impl Cluster {
+    /// A worker has no time to save work any more: it is gone, or stays.
+    pub(super) fn drop_saving(&mut self, id: WorkerId) {
+        if let Some(until) = self.worker_mut(id).saves_until.take() {
+            self.deadlines.remove(&(until, Deadline::Drained(id)));
+        }
     }
 }

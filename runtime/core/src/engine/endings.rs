@@ -161,7 +161,8 @@ impl Engine {
     fn task_failed(&mut self, attempt: &Attempt, failure: Failure) {
         let (id, told) = (attempt.id, failure.in_words());
         self.retry(id, told.clone());
-        if failure.class == FailureClass::Excused {
+        // Whoever ends the worker may have ended it, too: signals of a batch system reach every process of a job.
+        if failure.class == FailureClass::Excused || self.is_ended_from_outside(attempt.worker) {
             return;
         }
         let (lost, doubted) = self.weigh(attempt, &failure.lost_outputs, failure.place);

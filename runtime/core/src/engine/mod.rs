@@ -4,6 +4,7 @@
 //! clocks, transport or storage: the driver hands in time and events and carries out the effects in their order.
 
 mod auto;
+mod changes;
 mod check;
 mod choices;
 mod containment;
@@ -181,7 +182,10 @@ impl Engine {
             Event::WorkerMemory { worker, bytes } => self.worker_has_memory(*worker, *bytes),
             Event::WorkerShort { worker, lacks } => self.worker_short(*worker, lacks.as_deref()),
             Event::JobSubmitted { job, spec } => self.job_submitted(*job, spec),
-            Event::WorkerDrainRequested { worker, hand_back } => self.drain_requested(*worker, *hand_back),
+            Event::WorkerDrainRequested { worker, hand_back, grace } => {
+                self.drain_requested(*worker, *hand_back, *grace);
+            }
+            Event::WorkerUndrainRequested { worker } => self.undrain_requested(*worker),
             Event::AttemptKillRequested { attempt, reason } => self.attempt_kill_requested(*attempt, reason),
             Event::AttemptPreemptRequested { attempt, primitive, reason } => {
                 self.attempt_preempt_requested(*attempt, *primitive, reason);
@@ -191,6 +195,10 @@ impl Engine {
             }
             Event::JobSuspendRequested { job, reason } => self.job_suspend_requested(*job, reason),
             Event::JobResumeRequested { job, reason } => self.job_resume_requested(*job, reason),
+            Event::JobHoldRequested { job, reason } => self.job_hold_requested(*job, reason),
+            Event::JobChangeRequested { job, change, reason } => {
+                self.job_change_requested(*job, change, reason);
+            }
             Event::JobKillRequested { job, reason } => self.job_kill_requested(*job, reason),
             Event::Reported { worker, attempt, report } => self.reported(*worker, *attempt, report),
             Event::Woken => self.armed = None,

@@ -83,8 +83,35 @@ impl Engine {
         let job = self.cluster.jobs.get(&id).ok_or_else(|| self.no_such_job(id))?;
         match (job.state, &job.held) {
             (JobState::Active, None) => Ok(()),
+            (JobState::Active, Some(_)) if job.lets_finish => Ok(()),
             (JobState::Active, Some(_)) => Err("it is suspended already".to_owned()),
             _ => Err("it is ending".to_owned()),
+        }
+    }
+
+    /// Whether a job can be held by an operator.
+    ///
+    /// # Errors
+    /// Says why not, for people.
+    pub fn can_hold_job(&self, id: JobId) -> Result<(), String> {
+        let job = self.cluster.jobs.get(&id).ok_or_else(|| self.no_such_job(id))?;
+        match (job.state, &job.held) {
+            (JobState::Active, None) => Ok(()),
+            (JobState::Active, Some(_)) if job.lets_finish => Err("it is held already".to_owned()),
+            (JobState::Active, Some(_)) => Err("it is suspended, which is more".to_owned()),
+            _ => Err("it is ending".to_owned()),
+        }
+    }
+
+    /// Whether a job is held, so that it can be released.
+    ///
+    /// # Errors
+    /// Says why not, for people.
+    pub fn can_release_job(&self, id: JobId) -> Result<(), String> {
+        self.can_resume_job(id).map_err(|why| why.replace("suspended", "held"))?;
+        match self.cluster.job(id).lets_finish {
+            true => Ok(()),
+            false => Err(format!("it is suspended, not held; let it go on with: nap job resume {id}")),
         }
     }
 
@@ -101,7 +128,7 @@ impl Engine {
         }
     }
 
-    fn no_such_job(&self, id: JobId) -> String {
+    pub(super) fn no_such_job(&self, id: JobId) -> String {
         if self.cluster.ended.contains(id.0) { "it has ended".to_owned() } else { "no such job".to_owned() }
     }
 
@@ -182,18 +209,22 @@ impl Engine {
         job.is_some_and(|job| job.phases[task.kind].held.contains(&task.index))
     }
 
-    /// Opens a request of an operator; it takes the place of one of the policy, whose promise it keeps.
     fn replace_request(&mut self, id: AttemptId, primitive: Primitive, reason: &str) {
+        self.ask_instead(id, primitive, Requester::Operator, reason.to_owned());
+    }
+
+    /// Opens a request that is no wish of the policy; it takes the place of the one there was, whose promise it keeps.
+    pub(super) fn ask_instead(&mut self, id: AttemptId, primitive: Primitive, by: Requester, reason: String) {
         let before = self.remove_request(id);
         self.cluster.tally.requests_cancelled += u64::from(before.is_some());
         let request = PreemptRequest {
             attempt: id,
             primitive,
             asked: primitive,
-            by: Requester::Operator,
+            by,
             earliest: None,
             grace: None,
-            reason: reason.to_owned(),
+            reason,
             beneficiary: before.and_then(|before| before.beneficiary),
             created: self.cluster.now,
             state: RequestState::Created,
@@ -243,8 +274,9 @@ impl Engine {
         }
         let job = self.cluster.job_mut(id);
         job.held = Some(reason.to_owned());
+        job.lets_finish = false;
         let live: Vec<AttemptId> = job.live.iter().copied().collect();
-        self.record(Record::JobHeld { job: id, reason: reason.to_owned() });
+        self.record(Record::JobHeld { job: id, lets_finish: false, reason: reason.to_owned() });
         self.withdraw_requests_for(id);
         for attempt in live {
             match self.cluster.attempts[&attempt].state {
@@ -273,6 +305,7 @@ impl Engine {
         }
         let job = self.cluster.job_mut(id);
         job.held = None;
+        job.lets_finish = false;
         let live: Vec<AttemptId> = job.live.iter().copied().collect();
         self.record(Record::JobReleased { job: id, reason: reason.to_owned() });
         for attempt in live {
@@ -304,7 +337,7 @@ impl Engine {
     }
 
     /// Something was asked for that makes no sense now.
-    fn refuse(&mut self, why: String) {
+    pub(super) fn refuse(&mut self, why: String) {
         self.cluster.tally.illegal_events += 1;
         self.warn(format!("{why}; ignored"));
     }

@@ -71,9 +71,10 @@ impl Engine {
         if !complete {
             job.awaiting_inputs.insert(attempt);
         }
-        self.cluster.occupy(worker, id.kind, id.job);
+        let freed = self.cluster.occupy(worker, id.kind, id.job);
         self.cluster.refresh(id.job);
         self.record(Record::AttemptLaunched { attempt, worker, duplicate_of });
+        self.record_taken(freed, attempt);
         self.send(worker, Order::Launch { attempt, from, inputs });
     }
 
@@ -109,9 +110,16 @@ impl Engine {
         attempt.waits_since = None;
         let worker = attempt.worker;
         self.cluster.list_suspended(id, worker, false);
-        self.cluster.occupy(worker, id.task.kind, id.task.job);
+        let freed = self.cluster.occupy(worker, id.task.kind, id.task.job);
         self.cluster.refresh(id.task.job);
+        self.record_taken(freed, id);
         self.order(id, AttemptInput::ResumeOrdered, Order::Resume { attempt: id });
+    }
+
+    fn record_taken(&mut self, freed: Option<AttemptId>, by: AttemptId) {
+        if let Some(freed) = freed {
+            self.record(Record::SlotTaken { freed, by });
+        }
     }
 
     /// Keeps a free slot for a job, or says why that is not possible.
@@ -133,7 +141,7 @@ impl Engine {
                 "{id} has no free {kind} slot to keep for {job} until {until}, or {job} no use for it"
             ));
         }
-        self.cluster.reserve(id, Reservation { job, kind, until });
+        self.cluster.reserve(id, Reservation { job, kind, until, of: None });
         Ok(())
     }
 

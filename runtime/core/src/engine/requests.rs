@@ -103,9 +103,9 @@ impl Engine {
         self.cluster.requests.insert(attempt, request);
     }
 
-    /// Withdraws a request of the policy, or says that there is none. Of an operator's only the promise is withdrawn.
+    /// Withdraws a request of the policy, or says that there is none. Of anybody else's only the promise is withdrawn.
     pub(super) fn cancel(&mut self, id: AttemptId) -> Result<(), String> {
-        if self.cluster.requests.get(&id).is_some_and(|request| request.by == Requester::Operator) {
+        if self.cluster.requests.get(&id).is_some_and(|request| request.by != Requester::Policy) {
             self.promise_to_nobody(id);
             return Ok(());
         }
@@ -165,7 +165,7 @@ impl Engine {
         let attempt = &self.cluster.attempts[&id];
         let rest = attempt.spared_for.0.saturating_sub(attempt.runs_for(now).0);
         let spared = attempt.is_spared(now);
-        let asked = self.cluster.requests.get(&id).filter(|request| request.by != Requester::Operator);
+        let asked = self.cluster.requests.get(&id).filter(|request| request.by == Requester::Policy);
         if !spared || asked.is_none_or(|request| request.primitive == Primitive::Wait) {
             return false;
         }
@@ -252,7 +252,7 @@ impl Engine {
             && self.cluster.workers[&worker].takes_attempts()
         {
             let until = self.cluster.now + self.settings.reservation + request.grace.unwrap_or_default();
-            self.cluster.reserve(worker, Reservation { job, kind, until });
+            self.cluster.reserve(worker, Reservation { job, kind, until, of: Some(id) });
         }
     }
 

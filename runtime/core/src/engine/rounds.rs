@@ -163,6 +163,7 @@ impl Engine {
                 Deadline::Earliest(attempt) => self.advance_request(attempt),
                 Deadline::Excluded(worker) => self.exclusion_over(worker),
                 Deadline::ShortageOver(worker) => self.shortage_over(worker),
+                Deadline::Drained(worker) => self.saving_over(worker),
                 Deadline::Reservation(worker) => {
                     self.cluster.drop_reservations(worker, |_, kept| kept.until <= now);
                 }

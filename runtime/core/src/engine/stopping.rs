@@ -54,6 +54,7 @@ impl Engine {
         let worker = self.cluster.attempt_mut(id).worker;
         let told = format!("{id} cannot be suspended and goes on: {worker} says {why}");
         self.goes_on_instead(id, why, told);
+        self.save_in_time(id, worker);
     }
 
     /// What cannot be suspended after all does what the settings say if a policy wanted it so; an operator is told.

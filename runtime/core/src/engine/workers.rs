@@ -43,6 +43,7 @@ impl Engine {
             return;
         }
         self.cluster.draining.remove(&id);
+        self.cluster.drop_saving(id);
         self.cluster.list_worker(id);
         self.cluster.drop_reservations(id, |_, _| true);
         let suspects = if crashed { self.note_crash(id) } else { Vec::new() };

@@ -3,13 +3,15 @@
 //! Owns the trait. Does not own the execution: a policy decides, the engine acts, and refuses what is not possible.
 
 mod actions;
+mod queues;
 
 pub use actions::{Action, Actions, Offer, Preempt, Release};
+pub use queues::{QueueLimits, QueueShare};
 
 use crate::cluster::{ClusterView, Job};
 use crate::event::Event;
 use crate::ids::JobId;
-use crate::job::JobSpec;
+use crate::job::{JobChange, JobSpec};
 use crate::time::Time;
 
 /// A scheduling policy.
@@ -74,6 +76,20 @@ pub trait Scheduler: Send {
     /// Says what is missing.
     fn can_meet(&self, _now: Time, _spec: &JobSpec, _view: &ClusterView<'_>) -> Result<(), String> {
         Ok(())
+    }
+
+    /// Whether a job that is there may have another priority or queue. One that is changed leaves and comes back: it is named in
+    /// `job_changed` when the view does not know it, and again as it is then, whatever it holds.
+    ///
+    /// # Errors
+    /// Says why that would mean nothing, or what there is instead.
+    fn can_change(&self, _change: &JobChange) -> Result<(), String> {
+        Err("it settles the place of a job when that is submitted".to_owned())
+    }
+
+    /// The queues that it tells apart, each after the one it is part of; nothing, when there is no such thing.
+    fn queues(&self, _view: &ClusterView<'_>) -> Option<Vec<QueueShare>> {
+        None
     }
 
     /// What there is to say of a job, for people who ask why it does not get on.

@@ -3,8 +3,9 @@
 //! ```text
 //!               joined       drain requested           left | lost
 //!     Unknown ---------> Up -----------------> Draining -------------> Lost
-//!                         |                                             ^
-//!                         +--------------------- lost ------------------+
+//!                        | ^                    |                       ^
+//!                        | +- undrain requested +                       |
+//!                        +---------------------- lost ------------------+
 //! ```
 //!
 //! `Lost` is final: a worker that comes back registers under a new number, so that nothing it says about its earlier
@@ -35,6 +36,8 @@ pub enum WorkerInput {
     Joined,
     /// Somebody wants it to leave.
     DrainRequested,
+    /// Somebody wants it to stay.
+    UndrainRequested,
     /// It was told that it may leave.
     Left,
     /// It is gone.
@@ -56,6 +59,7 @@ impl WorkerState {
             (WorkerState::Up | WorkerState::Draining, WorkerInput::DrainRequested) => {
                 Ok(WorkerState::Draining)
             }
+            (WorkerState::Draining, WorkerInput::UndrainRequested) => Ok(WorkerState::Up),
             (WorkerState::Draining, WorkerInput::Left) => Ok(WorkerState::Lost),
             (WorkerState::Up | WorkerState::Draining, WorkerInput::Lost) => Ok(WorkerState::Lost),
             _ => Err(IllegalTransition::new("worker", self, input)),
@@ -65,6 +69,11 @@ impl WorkerState {
 
 impl WorkerInput {
     /// Every input, for tables and tests.
-    pub const ALL: [WorkerInput; 4] =
-        [WorkerInput::Joined, WorkerInput::DrainRequested, WorkerInput::Left, WorkerInput::Lost];
+    pub const ALL: [WorkerInput; 5] = [
+        WorkerInput::Joined,
+        WorkerInput::DrainRequested,
+        WorkerInput::UndrainRequested,
+        WorkerInput::Left,
+        WorkerInput::Lost,
+    ];
 }

@@ -187,7 +187,7 @@ fn a_refused_suspend_becomes_a_wait() {
                  > record granted m0.1; commit m0.1
              done m0.1
                  > record done m0.1; record decided 1 succeeded; record ended 1 succeeded; job 1 succeeded
-                 > record launched 2:m0.1 on 1; launch 2:m0.1 on 1"
+                 > record launched 2:m0.1 on 1; record slot of m0.1 to 2:m0.1; launch 2:m0.1 on 1"
         ),
     );
 }
@@ -202,7 +202,7 @@ fn a_refused_suspend_becomes_a_kill() {
                  > record refused m0.1 so kill; record wanted kill m0.1; kill m0.1
              killed m0.1
                  > record ended m0.1: preempted: the script says so (kill instead of suspend: no memory)
-                 > record launched 2:m0.1 on 1; launch 2:m0.1 on 1"
+                 > record launched 2:m0.1 on 1; record slot of m0.1 to 2:m0.1; launch 2:m0.1 on 1"
         ),
     );
 }
@@ -218,7 +218,7 @@ fn a_commit_that_was_asked_for_comes_before_the_kill() {
                  > record refused m0.1 so kill; record granted m0.1; commit m0.1; record wanted kill m0.1
              done m0.1
                  > record done m0.1; record decided 1 succeeded; record ended 1 succeeded; job 1 succeeded
-                 > record launched 2:m0.1 on 1; launch 2:m0.1 on 1"
+                 > record launched 2:m0.1 on 1; record slot of m0.1 to 2:m0.1; launch 2:m0.1 on 1"
         ),
     );
 }

@@ -4,6 +4,7 @@
 //! policy stand beside the policies.
 
 mod auto;
+mod changes;
 mod choices;
 mod commit;
 mod containment;
@@ -17,6 +18,7 @@ mod fault_places;
 mod isolation;
 mod jobs;
 mod keeping;
+mod leaving;
 mod limits;
 mod lost_outputs;
 mod operators;

@@ -44,7 +44,7 @@ fn checkpoint_ends_the_attempt_and_the_next_goes_on_from_there() {
          policy checkpoint m0.1 for 2
              > record wanted checkpoint m0.1; checkpoint m0.1
          checkpointed m0.1
-             > record checkpointed m0.1; record launched 2:m0.1 on 1; launch 2:m0.1 on 1
+             > record checkpointed m0.1; record launched 2:m0.1 on 1; record slot of m0.1 to 2:m0.1; launch 2:m0.1 on 1
          failed 2:m0.1 fatal: no
              > record ended 2:m0.1: no
              > record decided 2 failed: job_0002_m_0000 cannot be tried again: no

@@ -29,6 +29,27 @@ fn neither_the_victim_nor_a_third_takes_the_slot() {
 }
 
 #[test]
+fn who_takes_a_freed_slot_is_recorded_by_launch_and_by_resume() {
+    check(
+        "worker 1 1+0
+         job 1 maps 1
+             > launch m0.1 on 1
+         job 2 maps 1
+         started m0.1
+         show records
+         policy suspend m0.1 for 2
+             > record wanted suspend m0.1; suspend m0.1
+         suspended m0.1
+             > record suspended m0.1; record launched 2:m0.1 on 1; record slot of m0.1 to 2:m0.1; launch 2:m0.1 on 1
+         started 2:m0.1
+         policy suspend 2:m0.1 for 1
+             > record wanted suspend 2:m0.1; suspend 2:m0.1
+         suspended 2:m0.1
+             > record suspended 2:m0.1; record slot of 2:m0.1 to m0.1; resume m0.1",
+    );
+}
+
+#[test]
 fn a_slot_freed_for_nobody_goes_by_order() {
     contest(
         "policy kill m0.1

@@ -82,7 +82,7 @@ fn what_is_gone_takes_no_room() {
         ];
         gone.push(Event::JobKillRequested { job, reason: "enough".to_owned() });
         if number > 500 {
-            gone.push(Event::WorkerDrainRequested { worker, hand_back: true });
+            gone.push(Event::WorkerDrainRequested { worker, hand_back: true, grace: None });
         }
         gone.push(Event::WorkerLost { worker, crashed: false });
         engine.handle_batch(Time(at), &gone);

@@ -2,7 +2,7 @@
 //!
 //! Owns each fault and its count. When they happen is up to `world`.
 
-use napreduce_core::{AttemptId, Event, JobId, WorkerId};
+use napreduce_core::{AttemptId, Event, JobId, Span, WorkerId};
 use rand::Rng;
 
 use crate::world::World;
@@ -67,7 +67,8 @@ impl World {
     pub(crate) fn drain(&mut self) {
         if let Some(worker) = self.any_worker().filter(|id| self.coordinator.knows(*id)) {
             let hand_back = self.rng.random_bool(0.5);
-            self.handle(Event::WorkerDrainRequested { worker, hand_back }, None);
+            let grace = self.rng.random_bool(0.5).then(|| Span::from_millis(self.rng.random_range(0..100)));
+            self.handle(Event::WorkerDrainRequested { worker, hand_back, grace }, None);
         }
     }
 

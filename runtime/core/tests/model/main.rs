@@ -75,6 +75,7 @@ fn every_job_ends_well_or_is_told_why_whatever_the_network_does() {
         "job succeeded",
         "job failed",
         "job killed",
+        "work saved",
     ];
     for what in expected {
         let count = happened.remove(what).unwrap_or_default();

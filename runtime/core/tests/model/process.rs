@@ -15,6 +15,7 @@ enum Doing {
     Working,
     /// It waits for the right to commit.
     Asking,
+    Saving,
     Dying,
 }
 
@@ -81,6 +82,13 @@ impl Process {
         self.doing = Doing::Dying;
     }
 
+    /// What waits for the right to commit goes on to wait.
+    pub fn save(&mut self) {
+        if self.doing == Doing::Working {
+            self.doing = Doing::Saving;
+        }
+    }
+
     pub fn grant(&mut self) {
         self.granted = true;
     }
@@ -119,6 +127,10 @@ impl Process {
                 (true, None)
             }
             Doing::Asking => (true, None),
+            Doing::Saving => {
+                world.note("work saved");
+                (false, Some(Report::Checkpointed))
+            }
             // It may have been quicker than the kill.
             Doing::Dying if self.promoted && rng.random_bool(0.5) => {
                 (false, Some(Report::Done { output_bytes: 0 }))

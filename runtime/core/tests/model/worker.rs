@@ -77,6 +77,8 @@ impl Worker {
             Order::MoreInputs { attempt, inputs } => self.tell(attempt, |process| process.feed(&inputs)),
             Order::Kill { attempt } => self.tell(attempt, Process::kill),
             Order::Commit { attempt } => self.tell(attempt, Process::grant),
+            // A worker that is ended from outside may save what it runs.
+            Order::Checkpoint { attempt } => self.tell(attempt, Process::save),
             other => panic!("FIFO preempts nobody, and so has no reason to {}", other.verb()),
         }
     }

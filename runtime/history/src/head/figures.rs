@@ -50,33 +50,33 @@ impl Quantiles {
     }
 }
 
-/// The ledger of preemptions, added up.
+/// The ledger of preemptions of a job, added up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub(super) struct PreemptionTotals {
-    requests: u64,
-    suspended: u64,
-    checkpointed: u64,
-    killed: u64,
-    withdrawn: u64,
-    resumes: u64,
-    restores: u64,
-    suspended_millis: u64,
-    swapped_out_bytes: u64,
-    checkpoint_bytes: u64,
-    work_saved_millis: u64,
-    work_lost_millis: u64,
+pub struct LedgerTotals {
+    pub requests: u64,
+    pub suspended: u64,
+    pub checkpointed: u64,
+    pub killed: u64,
+    pub withdrawn: u64,
+    pub resumes: u64,
+    pub restores: u64,
+    pub suspended_millis: u64,
+    pub swapped_out_bytes: u64,
+    pub checkpoint_bytes: u64,
+    pub work_saved_millis: u64,
+    pub work_lost_millis: u64,
 }
 
-impl PreemptionTotals {
+impl LedgerTotals {
     pub(super) fn of(
         requests: &[PreemptionSummary],
         resumes: &[ResumeSummary],
         restores: &[RestoreSummary],
-    ) -> PreemptionTotals {
+    ) -> LedgerTotals {
         let ended = |end| requests.iter().filter(|one| one.end == Some(end)).count() as u64;
         let sum = |of: fn(&PreemptionSummary) -> u64| requests.iter().map(of).fold(0, u64::saturating_add);
-        PreemptionTotals {
+        LedgerTotals {
             requests: requests.len() as u64,
             suspended: ended(PreemptionEnd::Suspended),
             checkpointed: ended(PreemptionEnd::Checkpointed),

@@ -15,7 +15,8 @@ use napreduce_protocol::{
 };
 use serde::{Deserialize, Serialize};
 
-use self::figures::{Durations, PreemptionTotals};
+use self::figures::Durations;
+pub use self::figures::LedgerTotals;
 use crate::ended::{DoneTask, EndedJob, JobSettings, RecordedCluster};
 use crate::rows::{CounterRow, ReasonRow};
 
@@ -40,10 +41,20 @@ pub(crate) struct Head {
     /// How many rows the recording has.
     rows: RowCounts,
     durations: Durations,
-    preemptions: PreemptionTotals,
+    preemptions: LedgerTotals,
     settings: Option<JobSettings>,
     #[serde(default)]
     cluster: Option<RecordedCluster>,
+}
+
+/// A job as its head alone tells it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct JobOverview {
+    pub summary: JobSummary,
+    /// What its preemptions come to.
+    pub ledger: LedgerTotals,
+    /// The cluster that it ran on; unknown of jobs that an earlier version kept.
+    pub cluster: Option<RecordedCluster>,
 }
 
 /// How many rows of each kind a recording was written with.
@@ -159,6 +170,20 @@ impl StoredHead {
         }
     }
 
+    /// What is known of it without its recording.
+    pub(crate) fn into_overview(self) -> JobOverview {
+        match self {
+            StoredHead::Version1(job) => {
+                let EndedJob { detail, cluster, .. } = *job;
+                let ledger = LedgerTotals::of(&detail.preemptions, &detail.resumes, &detail.restores);
+                JobOverview { summary: detail.summary, ledger, cluster }
+            }
+            StoredHead::Version2(head) => {
+                JobOverview { summary: head.summary, ledger: head.preemptions, cluster: head.cluster }
+            }
+        }
+    }
+
     /// The same, and the token.
     pub(crate) fn into_summary(self) -> (JobSummary, u128) {
         match self {
@@ -194,7 +219,7 @@ impl Head {
             parts: parts.clone(),
             rows,
             durations: Durations::of(attempts),
-            preemptions: PreemptionTotals::of(preemptions, resumes, restores),
+            preemptions: LedgerTotals::of(preemptions, resumes, restores),
             settings: job.settings.clone(),
             cluster: job.cluster.clone(),
         }

@@ -5,7 +5,9 @@
 use napreduce_core::{JobId, Primitive, WorkerId};
 use napreduce_protocol::{PreemptionEnd, PreemptionSummary, RestoreSummary, ResumeSummary};
 
-use super::{kinds, or_empty, read_attempts, small, write_attempts};
+use super::{
+    kinds, or_empty, read_attempts, read_optional_attempts, small, write_attempts, write_optional_attempts,
+};
 use crate::recording::{Columns, ColumnsWriter, Row};
 
 const PRIMITIVES: [Primitive; 4] =
@@ -45,6 +47,8 @@ impl Row for PreemptionSummary {
         columns.differences("requested_micros", rows.iter().map(|row| Some(row.requested_micros)));
         columns.differences("ordered_micros", rows.iter().map(|row| row.ordered_micros));
         columns.differences("freed_micros", rows.iter().map(|row| row.freed_micros));
+        write_optional_attempts("used_by_", rows.iter().map(|row| row.used_by), columns);
+        columns.differences("used_micros", rows.iter().map(|row| row.used_micros));
         columns.texts("end", rows.iter().map(|row| Some(row.end?.in_words())));
         columns.numbers("worker_micros", rows.iter().map(|row| row.worker_micros));
         columns.numbers("active_millis", rows.iter().map(|row| Some(row.active_millis)));
@@ -66,6 +70,7 @@ impl Row for PreemptionSummary {
         let (mut by, mut reasons) = (columns.texts("by")?, columns.texts("reason")?);
         let (requested, ordered, freed) =
             (columns.all_numbers("requested_micros")?, numbers("ordered_micros")?, numbers("freed_micros")?);
+        let (used_by, used) = (read_optional_attempts("used_by_", columns)?, numbers("used_micros")?);
         let (worker_micros, active, suspended) =
             (numbers("worker_micros")?, numbers("active_millis")?, numbers("suspended_millis")?);
         let (resident, swapped, swapped_out) =
@@ -85,6 +90,8 @@ impl Row for PreemptionSummary {
                 requested_micros: requested[row],
                 ordered_micros: ordered[row],
                 freed_micros: freed[row],
+                used_by: used_by[row],
+                used_micros: used[row],
                 end: ends[row].as_deref().map(end_of).transpose()?,
                 worker_micros: worker_micros[row],
                 active_millis: active[row].unwrap_or(0),

@@ -52,6 +52,35 @@ fn read_attempts(prefix: &str, columns: &Columns) -> Result<Vec<AttemptId>, Stri
     (0..columns.rows()).map(attempt).collect()
 }
 
+/// Attempts of which a row may have none.
+fn write_optional_attempts(
+    prefix: &str,
+    attempts: impl Iterator<Item = Option<AttemptId>> + Clone,
+    columns: &mut ColumnsWriter,
+) {
+    let mut column = |name: &str, value: fn(AttemptId) -> u64| {
+        columns.numbers(&format!("{prefix}{name}"), attempts.clone().map(|one| one.map(value)));
+    };
+    column("job", |one| one.task.job.0.into());
+    column("phase", |one| number_of(one.task.kind));
+    column("task", |one| one.task.index.into());
+    column("attempt", |one| one.number.into());
+}
+
+fn read_optional_attempts(prefix: &str, columns: &Columns) -> Result<Vec<Option<AttemptId>>, String> {
+    let all = |name: &str| columns.numbers(&format!("{prefix}{name}"));
+    let (jobs, phases, tasks, numbers) = (all("job")?, all("phase")?, all("task")?, all("attempt")?);
+    let attempt = |row: usize| {
+        let Some(job) = jobs[row] else { return Ok(None) };
+        let part = |name: &str, value: Option<u64>| small(&format!("{prefix}{name}"), value);
+        let kind = kind_of(part("phase", phases[row])?)?;
+        let job = JobId(part("job", Some(job))?);
+        let task = TaskId { job, kind, index: part("task", tasks[row])? };
+        Ok(Some(AttemptId { task, number: part("attempt", numbers[row])? }))
+    };
+    (0..columns.rows()).map(attempt).collect()
+}
+
 /// Maps are phase 0, reduces phase 1.
 fn number_of(kind: TaskKind) -> u64 {
     match kind {

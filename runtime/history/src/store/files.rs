@@ -84,10 +84,9 @@ fn job_of(name: &str, ending: &str) -> Option<JobId> {
     (format!("{job}{ending}") == name).then_some(job)
 }
 
-/// Writes both files of a job.
+/// Writes both files of a job, and waits until they are on the disk.
 pub(super) fn write(directory: &Path, job: JobId, written: &Written<'_>) -> Result<Stamp, HistoryError> {
-    let recording = Unfinished::write(directory.join(recording_name(job)), |out| write_rows(out, written))?;
-    let head = Unfinished::write(directory.join(head_name(job)), |out| Ok(out.write_all(&written.head)?))?;
+    let [recording, head] = unfinished(directory, job, written)?;
     // Whoever follows the job waits for the disk once instead of twice.
     let (first, second) = thread::scope(|scope| {
         let beside = scope.spawn(|| recording.sync());
@@ -101,6 +100,25 @@ pub(super) fn write(directory: &Path, job: JobId, written: &Written<'_>) -> Resu
     synced.map_err(|error| HistoryError::new(directory, error.into()))?;
     let stamp = stamp_of(&stamp).map_err(|error| HistoryError::new(directory, error.into()))?;
     Ok(Stamp { recording_bytes, ..stamp })
+}
+
+/// Writes both files of a job of a simulation, which can be simulated again.
+pub(super) fn write_unsynced(
+    directory: &Path,
+    job: JobId,
+    written: &Written<'_>,
+) -> Result<(), HistoryError> {
+    for file in unfinished(directory, job, written)? {
+        file.finish()?;
+    }
+    Ok(())
+}
+
+/// The recording, which is there before its head is, and the head.
+fn unfinished(directory: &Path, job: JobId, written: &Written<'_>) -> Result<[Unfinished; 2], HistoryError> {
+    let recording = Unfinished::write(directory.join(recording_name(job)), |out| write_rows(out, written))?;
+    let head = Unfinished::write(directory.join(head_name(job)), |out| Ok(out.write_all(&written.head)?))?;
+    Ok([recording, head])
 }
 
 /// With a head alone.

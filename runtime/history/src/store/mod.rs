@@ -169,6 +169,17 @@ impl History {
     }
 }
 
+/// Writes the files of a job of a simulation into `directory`, as a history has them. There is no index, and nothing waits for
+/// the disk.
+///
+/// # Errors
+/// When a file cannot be written, or the job is too large for one.
+pub fn write_simulated(directory: &Path, job: &EndedJob) -> Result<(), HistoryError> {
+    let id = job.detail.summary.job;
+    let too_large = |what| HistoryError::new(&directory.join(head_name(id)), RecordingError::TooLarge(what));
+    files::write_unsynced(directory, id, &share_out(job).map_err(too_large)?)
+}
+
 impl Kept {
     fn enter(&mut self, job: JobId, row: IndexRow) {
         self.leave(job);

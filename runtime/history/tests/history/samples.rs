@@ -233,13 +233,13 @@ prop_compose! {
     fn any_preemption()(
         attempt in any_attempt(), worker: u32, primitive in any_primitive(), asked in any_primitive(),
         by in ".{0,5}", reason in ".{0,30}", beneficiary: Option<u32>, end in any_end(),
-        times: [Option<u64>; 4], requested_micros: u64, numbers: [u64; 7],
+        used_by in option::of(any_attempt()), times: [Option<u64>; 5], requested_micros: u64, numbers: [u64; 7],
     ) -> PreemptionSummary {
         PreemptionSummary {
             attempt, worker: WorkerId(worker), primitive, asked, by, reason,
             beneficiary: beneficiary.map(JobId), requested_micros, end,
             ordered_micros: times[0], freed_micros: times[1], worker_micros: times[2],
-            suspended_millis: times[3], active_millis: numbers[0], resident_bytes: numbers[1],
+            suspended_millis: times[3], used_micros: times[4], used_by, active_millis: numbers[0], resident_bytes: numbers[1],
             swapped_bytes: numbers[2], swapped_out_bytes: numbers[3], checkpoint_bytes: numbers[4],
             work_saved_millis: numbers[5], work_lost_millis: numbers[6],
         }

@@ -154,8 +154,14 @@ fn run(program: &str, path: &Path) -> io::Result<()> {
     Err(io::Error::other(format!("{program}: {}", said.trim())))
 }
 
-/// Only processes of the experiment are ever put into its group.
+/// Only processes of the experiment are ever put into its group. A worker that was killed before it could clean up leaves groups of its
+/// attempts in it, and a group with others in it cannot be removed.
 fn end_group(path: &Path) -> Result<(), String> {
+    for inside in fs::read_dir(path).into_iter().flatten().flatten() {
+        if inside.file_type().is_ok_and(|kind| kind.is_dir()) {
+            end_group(&inside.path())?;
+        }
+    }
     let empty = || match fs::read_to_string(path.join("cgroup.procs")) {
         Ok(members) => {
             for id in members.lines().filter_map(|line| Pid::from_raw(line.parse().ok()?)) {
@@ -183,6 +189,18 @@ mod tests {
     use std::process::{Command, Stdio};
 
     use super::*;
+
+    #[test]
+    fn a_group_goes_with_those_that_were_left_in_it() {
+        let place = tempfile::tempdir().unwrap();
+        let group = place.path().join("nap-lab-1");
+        fs::create_dir_all(group.join("worker/0")).unwrap();
+        fs::create_dir_all(group.join("worker/1")).unwrap();
+        let charge = Charge::ControlGroup(group.clone());
+        charge.end().unwrap();
+        assert!(!group.exists());
+        charge.end().unwrap();
+    }
 
     #[test]
     fn a_process_is_ended_and_one_of_another_start_is_not() {

@@ -73,6 +73,7 @@ impl Handing<'_> {
             offset: map * length,
             length,
             file_length: self.records_length,
+            version: None,
         };
         let definition = if job.reduces.is_empty() { REPLAYED_MAPS } else { REPLAYED };
         // Names of jobs may be of any form, so that outputs are numbered.

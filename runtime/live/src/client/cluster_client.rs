@@ -4,23 +4,35 @@
 
 use std::cell::Cell;
 use std::io::Write;
+use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use napreduce_core::{AttemptId, JobId, TaskId, WorkerId};
+use napreduce_core::{AttemptId, JobChange, JobId, Reason, TaskId, WorkerId};
 use napreduce_protocol::{
     CommandOutcome, FromCoordinator, JobCommand, JobDetail, JobError, JobPlan, JobReport, JobSummary,
-    LogStream, TaskCommand, TaskSummary, ToCoordinator, WorkerSummary,
+    LogStream, QueueListing, RerunOf, TaskCommand, TaskSummary, ToCoordinator, WorkerSummary,
 };
 use tokio::runtime::{Builder, Runtime};
 
 use super::run::{self, FollowOptions};
 use super::session::{Patience, Session, Trouble, ask, receive};
-use super::submission::{Parcel, SubmitOptions};
+use super::submission::{Parcel, SubmitOptions, random_token};
 use super::{ClientError, ClusterPlace};
 
 /// A piece of a log comes from another host.
 const PIECE_DEADLINE: Duration = Duration::from_secs(60);
+
+/// What there was of a log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct LogRead {
+    /// Bytes that were written, from the offset on.
+    pub written: u64,
+    /// Bytes of the whole log when it was read.
+    pub length: u64,
+    /// Whether its attempt had ended by then: it will never be longer.
+    pub has_ended: bool,
+}
 
 /// A connection to the coordinator of a cluster, made again when it breaks. Must not be used inside an async runtime.
 ///
@@ -151,10 +163,35 @@ impl ClusterClient {
         done(self.runtime.block_on(self.session.ask_once(&request))?)
     }
 
-    /// Why a job, or a task of it, does not run.
-    pub fn explain(&mut self, job: JobId, task: Option<TaskId>) -> Result<Vec<String>, ClientError> {
+    /// Hands in what was submitted as a job once more, with another output if one is said; the new job. The program and the files
+    /// that it took along come from the coordinator.
+    pub fn rerun(&mut self, job: JobId, output: Option<&Path>, reason: &str) -> Result<JobId, ClientError> {
+        let of = RerunOf { job, reason: reason.to_owned() };
+        let request = ToCoordinator::Rerun { token: random_token()?, of, output: output.map(Path::to_owned) };
+        match self.ask(&request)? {
+            FromCoordinator::Submitted { job } => Ok(job),
+            other => Err(ClientError::nonsense(&other)),
+        }
+    }
+
+    /// Gives a job another priority or queue; returns when it has them.
+    pub fn change_job(&mut self, job: JobId, change: &JobChange, reason: &str) -> Result<(), ClientError> {
+        let request = ToCoordinator::ChangeJob { job, change: change.clone(), reason: reason.to_owned() };
+        done(self.runtime.block_on(self.session.ask_once(&request))?)
+    }
+
+    /// The queues that the scheduler tells apart, with what is used and wanted in each.
+    pub fn queues(&mut self) -> Result<QueueListing, ClientError> {
+        match self.ask(&ToCoordinator::Queues)? {
+            FromCoordinator::Queues(queues) => Ok(queues),
+            other => Err(ClientError::nonsense(&other)),
+        }
+    }
+
+    /// Why a job, or a task of it, does not run; the most important reason first.
+    pub fn explain(&mut self, job: JobId, task: Option<TaskId>) -> Result<Vec<Reason>, ClientError> {
         match self.ask(&ToCoordinator::Explain { job, task })? {
-            FromCoordinator::Explained { lines } => Ok(lines),
+            FromCoordinator::Explained { reasons } => Ok(reasons),
             other => Err(ClientError::nonsense(&other)),
         }
     }
@@ -168,25 +205,34 @@ impl ClusterClient {
     }
 
     /// Has a worker finish what it runs, or hand it back, and leave; returns when it gets nothing more to do.
-    pub fn drain(&mut self, worker: WorkerId, hand_back: bool) -> Result<(), ClientError> {
-        let answer = self.ask(&ToCoordinator::Drain { worker, hand_back })?;
+    pub fn drain(&mut self, worker: WorkerId, hand_back: bool, reason: &str) -> Result<(), ClientError> {
+        let answer = self.ask(&ToCoordinator::Drain { worker, hand_back, reason: reason.to_owned() })?;
         done(answer)
     }
 
-    /// Writes the log of an attempt from `offset` on; how many bytes there were. When the connection breaks it goes on
-    /// where it was.
+    /// Has a worker that drains stay; returns when it may get tasks again.
+    pub fn undrain(&mut self, worker: WorkerId, reason: &str) -> Result<(), ClientError> {
+        let request = ToCoordinator::Undrain { worker, reason: reason.to_owned() };
+        done(self.runtime.block_on(self.session.ask_once(&request))?)
+    }
+
+    /// Writes the log of an attempt from `offset` on, as it is now, and says how much there was. When the connection breaks
+    /// it goes on where it was. An offset behind the end asks for the length alone.
     pub fn log(
         &mut self,
         attempt: AttemptId,
         stream: LogStream,
         offset: u64,
         into: &mut dyn Write,
-    ) -> Result<u64, ClientError> {
-        let mut written = 0;
+    ) -> Result<LogRead, ClientError> {
+        let mut read = LogRead::default();
         self.runtime.block_on(self.session.persist(async |connection| {
-            let request = ToCoordinator::Log { attempt, stream, offset: offset + written };
+            let request = ToCoordinator::Log { attempt, stream, offset: offset.saturating_add(read.written) };
             let mut left = match ask(connection, &request).await? {
-                FromCoordinator::LogLength { bytes } => bytes,
+                FromCoordinator::LogLength { bytes, length, has_ended } => {
+                    (read.length, read.has_ended) = (length, has_ended);
+                    bytes
+                }
                 other => return Err(ClientError::nonsense(&other).into()),
             };
             while left > 0 {
@@ -195,12 +241,12 @@ impl ClusterClient {
                     other => return Err(ClientError::nonsense(&other).into()),
                 };
                 into.write_all(&bytes).map_err(|error| Trouble::Final(ClientError::Output(error)))?;
-                written += bytes.len() as u64;
+                read.written += bytes.len() as u64;
                 left = left.saturating_sub(bytes.len() as u64);
             }
             Ok(())
         }))?;
-        Ok(written)
+        Ok(read)
     }
 
     fn ask(&mut self, request: &ToCoordinator) -> Result<FromCoordinator, ClientError> {

@@ -15,7 +15,7 @@ mod submission;
 mod tests;
 
 pub(crate) use chain::ChainKeeper;
-pub use cluster_client::ClusterClient;
+pub use cluster_client::{ClusterClient, LogRead};
 pub use error::ClientError;
 pub use place::ClusterPlace;
 pub use run::{FollowOptions, OnInterrupt};

@@ -36,15 +36,23 @@ pub struct Patience {
     /// While the cluster directory names no coordinator and nothing is starting one: long enough for one that was started
     /// in the same breath. `first` is the limit of this, too.
     pub absent: Duration,
+    /// For an answer of a coordinator that listens. One that is asked to do something has a minute.
+    pub answer: Duration,
     /// Whether standard error is told what is waited for.
     pub tell: bool,
 }
 
 impl Default for Patience {
-    /// A minute; a second for a cluster that is not up.
+    /// A minute each; a second for a cluster that is not up.
     fn default() -> Patience {
         let minute = Duration::from_secs(60);
-        Patience { first: minute, later: minute, absent: Duration::from_secs(1), tell: true }
+        Patience {
+            first: minute,
+            later: minute,
+            absent: Duration::from_secs(1),
+            answer: ANSWER_DEADLINE,
+            tell: true,
+        }
     }
 }
 
@@ -108,7 +116,8 @@ impl Session {
 
     /// Asks, again if the connection breaks, and gives the answer unless it is a refusal.
     pub(super) async fn ask(&mut self, request: &ToCoordinator) -> Result<FromCoordinator, ClientError> {
-        self.persist(async |connection| ask(connection, request).await).await
+        let patience = self.patience.answer;
+        self.persist(async |connection| ask_within(connection, request, patience).await).await
     }
 
     /// Asks once; for what must not happen twice.
@@ -166,7 +175,7 @@ impl Session {
         if let Trouble::Final(error) = trouble {
             return Err(error);
         }
-        let Patience { first, later, absent, tell } = self.patience;
+        let Patience { first, later, absent, tell, .. } = self.patience;
         let patience = match &trouble {
             Trouble::Absent(_) if !self.answered_before => absent.min(first),
             _ if self.answered_before => later,
@@ -206,7 +215,9 @@ impl Session {
             ClusterDirectoryError::DamagedRecord { .. } => Trouble::Passing(error.to_string()),
             other => Trouble::Final(other.into()),
         })?;
-        let connected = transport::connect(&address, Role::Client, &secret, HANDSHAKE_DEADLINE).await;
+        // A coordinator that is stopped takes connections and says nothing.
+        let limit = HANDSHAKE_DEADLINE.min(self.patience.first.max(self.patience.later));
+        let connected = transport::connect(&address, Role::Client, &secret, limit).await;
         let refused = matches!(connected, Err(TransportError::SecretRefused));
         self.refusals = if refused { self.refusals + 1 } else { 0 };
         connected.map_err(|error| match &error {
@@ -242,8 +253,16 @@ pub(super) async fn ask(
     connection: &mut Connection,
     request: &ToCoordinator,
 ) -> Result<FromCoordinator, Trouble> {
+    ask_within(connection, request, ANSWER_DEADLINE).await
+}
+
+async fn ask_within(
+    connection: &mut Connection,
+    request: &ToCoordinator,
+    deadline: Duration,
+) -> Result<FromCoordinator, Trouble> {
     connection.send(request).await.map_err(Trouble::new)?;
-    receive(connection, ANSWER_DEADLINE).await
+    receive(connection, deadline).await
 }
 
 /// Receives a message within limits; a refusal is a final trouble.

@@ -78,6 +78,7 @@ impl Parcel {
             program: program.file.blob,
             architecture: program.architecture,
             files,
+            rerun_of: None,
         };
         Ok(Parcel { submission, sources })
     }
@@ -105,7 +106,7 @@ impl Parcel {
     }
 }
 
-fn random_token() -> Result<u128, ClientError> {
+pub(super) fn random_token() -> Result<u128, ClientError> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes)
         .map_err(|error| ClientError::Io { doing: "draw a random number", source: error.into() })?;

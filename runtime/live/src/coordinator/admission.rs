@@ -5,7 +5,7 @@
 //! (the framework, which says so in the plan).
 
 use napreduce_core::TaskKind;
-use napreduce_protocol::JobPlan;
+use napreduce_protocol::{JobPlan, StorageScheme};
 use napreduce_schedulers::SchedulerConfiguration;
 
 use super::daemon::Coordinator;
@@ -23,6 +23,15 @@ impl Coordinator {
         check(rules, plan).map_err(Refusal::wrong)?;
         let now = self.clock.now().max(self.state.last);
         self.state.engine.can_meet(now, &spec_of(plan, user, now)).map_err(Refusal::wrong)
+    }
+}
+
+impl Coordinator {
+    /// Whether a job may be in a queue of this name.
+    pub(super) fn check_queue(&self, queue: &str) -> Result<(), Refusal> {
+        let Some(lasting) = &self.lasting else { return Ok(()) };
+        let scheduler = &lasting.journal.header().rules.scheduler;
+        check_queue(scheduler, &lasting.queues, queue).map_err(Refusal::wrong)
     }
 }
 
@@ -56,6 +65,13 @@ fn check(rules: &EngineRules, plan: &JobPlan) -> Result<(), String> {
 
 fn refusal(kind: TaskKind, plan: &JobPlan, why: &str) -> String {
     let name = &plan.name;
+    if StorageScheme::of(&plan.output).is_some() {
+        return format!(
+            "this cluster checkpoints {kind}s ({why}), and what is saved of those of {name} has no place that every worker \
+             sees, since its output is in a store; give --output a directory, or let the cluster do something else: \
+             [preemption] {kind} = {{ checkpoint = false, otherwise = \"wait\" }}"
+        );
+    }
     let code = match kind {
         TaskKind::Map => "mapper",
         TaskKind::Reduce => "reducer",
@@ -94,6 +110,16 @@ mod tests {
             "{refused}"
         );
         assert!(refused.contains("reduce = { checkpoint = false, otherwise = \"wait\" }"), "{refused}");
+    }
+
+    #[test]
+    fn a_job_that_writes_to_a_store_is_told_why_it_is_not_taken() {
+        let (settings, scheduler) =
+            (EngineSettings::default(), SchedulerConfiguration::named(SchedulerName::Natjam));
+        let mut plan = JobPlan::new("count", "s3://b/out");
+        plan.checkpoint = CheckpointSupport::default();
+        let refused = check(&EngineRules { settings, scheduler }, &plan).expect_err("it takes reduce slots");
+        assert!(refused.contains("since its output is in a store; give --output a directory"), "{refused}");
     }
 
     #[test]

@@ -5,8 +5,8 @@
 use std::fmt::Display;
 
 use napreduce_core::{
-    AttemptId, AttemptState, Explanation, Job, JobId, Start, TaskId, TaskKind, TaskState, WorkerId,
-    WorkerState,
+    AttemptId, AttemptState, Explanation, Job, JobId, Reason, ReasonCode, Start, TaskId, TaskKind, TaskState,
+    WorkerId, WorkerState,
 };
 use napreduce_protocol::{
     FromCoordinator, JobDetail, JobSummary, LiveAttempt, Submission, TaskPhase, TaskSummary, ToCoordinator,
@@ -40,6 +40,7 @@ impl Coordinator {
                 }
                 None => self.log_holder_of_ended(attempt, reply),
             },
+            Request::Definition { job, reply } => self.definition(job, reply),
             Request::ReleaseChain { chain } => self.release_chain(chain),
         }
     }
@@ -57,7 +58,9 @@ impl Coordinator {
             Asked::KillJob { .. }
             | Asked::CommandTask { .. }
             | Asked::CommandJob { .. }
-            | Asked::Drain { .. } => {
+            | Asked::ChangeJob { .. }
+            | Asked::Drain { .. }
+            | Asked::Undrain { .. } => {
                 let commanded = self.command(asked);
                 return self.afterwards(move || send(reply, commanded));
             }
@@ -67,11 +70,15 @@ impl Coordinator {
             Asked::Outcomes { job, attempts, command } => {
                 self.outcomes(job, &attempts, command).map(Answer::Outcomes)
             }
-            Asked::Explain { job, task } => self.explain(job, task).map(|lines| Answer::Explained { lines }),
+            Asked::Explain { job, task } => {
+                self.explain(job, task).map(|reasons| Answer::Explained { reasons })
+            }
+            Asked::Queues => Ok(Answer::Queues(self.list_queues())),
             Asked::Workers => Ok(Answer::Workers(self.list_workers())),
             Asked::Offer { .. }
             | Asked::Chunk { .. }
             | Asked::FetchBlob { .. }
+            | Asked::Rerun { .. }
             | Asked::Follow { .. }
             | Asked::Log { .. } => Err(Refusal::wrong("only a connection of its own answers this")),
         };
@@ -93,9 +100,9 @@ impl Coordinator {
             return send(reply, Err(refusal));
         }
         let job = self.next_job();
-        let Submission { plan, user, program, files, .. } = submission;
+        let Submission { plan, user, program, files, rerun_of, .. } = submission;
         let claim = ClaimMark::default();
-        let accepted = Accepted { job, token, plan, user, program: Some(program), files, claim };
+        let accepted = Accepted { job, token, plan, user, program: Some(program), files, claim, rerun_of };
         self.claim(accepted, Submitter::Client(reply));
     }
 
@@ -218,48 +225,55 @@ impl Coordinator {
         tasks
     }
 
-    fn explain(&self, job: JobId, task: Option<TaskId>) -> Result<Vec<String>, Refusal> {
+    fn explain(&self, job: JobId, task: Option<TaskId>) -> Result<Vec<Reason>, Refusal> {
         let view = self.state.view();
         let Some(known) = view.job(job) else {
-            if let Some(lines) = self.explain_ending(job) {
-                return Ok(lines);
+            if let Some(reasons) = self.explain_ending(job) {
+                return Ok(reasons);
             }
             return Ok(explain_ended(&*self.find(job)?));
         };
+        let remedy = |text: String| Reason::new(ReasonCode::Remedy, text);
         let held = known.held().map(|reason| match is_out_of_reach(reason) {
-            true => format!("it goes on by itself when that is back; end it with: nap job kill {job}"),
-            false => format!("let it go on with: nap job resume {job}"),
+            true => {
+                remedy(format!("it goes on by itself when that is back; end it with: nap job kill {job}"))
+            }
+            false if known.lets_finish() => remedy(format!("let it go on with: nap job release {job}")),
+            false => remedy(format!("let it go on with: nap job resume {job}")),
         });
         match task {
             Some(task) if known.task_state(task).is_none() => {
                 Err(Refusal::wrong(format!("{job} has no task {task}")))
             }
             Some(task) => {
-                let mut lines = in_lines(&task, view.explain(task));
-                lines.extend(held);
-                lines.extend(self.ways_on(known, |attempt| attempt.task == task));
-                lines.extend(self.state.jobs.get(&job).into_iter().flat_map(|kept| kept.book.lines(task)));
-                Ok(lines)
+                let mut reasons = with_state(&task, view.explain(task));
+                reasons.extend(held);
+                reasons.extend(self.ways_on(known, |attempt| attempt.task == task));
+                let lately = self.state.jobs.get(&job).into_iter().flat_map(|kept| kept.book.lines(task));
+                reasons.extend(lately.map(|line| Reason::new(ReasonCode::Preempted, line)));
+                Ok(reasons)
             }
             None => {
-                let mut lines = in_lines(&job, view.explain_job(job));
-                lines.extend(self.state.engine.remarks(self.clock.now().max(self.state.last), job));
-                lines.extend(held);
-                lines.extend(self.ways_on(known, |_| true).into_iter().take(WAYS_MAX));
-                Ok(lines)
+                let mut reasons = with_state(&job, view.explain_job(job));
+                let remarks = self.state.engine.remarks(self.clock.now().max(self.state.last), job);
+                reasons.extend(remarks.into_iter().map(|remark| Reason::new(ReasonCode::Scheduler, remark)));
+                reasons.extend(held);
+                reasons.extend(self.ways_on(known, |_| true).into_iter().take(WAYS_MAX));
+                Ok(reasons)
             }
         }
     }
 
     /// The commands that let go on what operators have suspended of a job.
-    fn ways_on(&self, job: &Job, of: impl Fn(AttemptId) -> bool) -> Vec<String> {
+    fn ways_on(&self, job: &Job, of: impl Fn(AttemptId) -> bool) -> Vec<Reason> {
         let view = self.state.view();
         let held = |attempt: &AttemptId| {
             view.attempt(*attempt)
                 .is_some_and(|known| known.is_held() && known.state() == AttemptState::Suspended)
         };
         let attempts = job.attempts().filter(|attempt| of(*attempt)).filter(held);
-        attempts.map(|attempt| format!("let it go on with: nap task resume {attempt}")).collect()
+        let command = |attempt| format!("let it go on with: nap task resume {attempt}");
+        attempts.map(|attempt| Reason::new(ReasonCode::Remedy, command(attempt))).collect()
     }
 
     fn list_workers(&self) -> Vec<WorkerSummary> {
@@ -307,7 +321,7 @@ impl Coordinator {
             remarks,
             isolation: link.identity().isolation.clone(),
             gone_millis: None,
-            reason: None,
+            reason: link.drain_reason().filter(|_| state == WorkerPhase::Draining).map(str::to_owned),
             map_slots: slots(TaskKind::Map),
             reduce_slots: slots(TaskKind::Reduce),
             silent_millis: u64::try_from(link.heard.silence().as_millis()).unwrap_or(u64::MAX),
@@ -323,10 +337,10 @@ fn phase_of(state: Option<TaskState>) -> TaskPhase {
     }
 }
 
-fn in_lines(what: &dyn Display, explanation: Explanation) -> Vec<String> {
-    let mut lines = vec![format!("{what} is {}", explanation.state)];
-    lines.extend(explanation.reasons);
-    lines
+fn with_state(what: &dyn Display, explanation: Explanation) -> Vec<Reason> {
+    let mut reasons = vec![Reason::new(ReasonCode::State, format!("{what} is {}", explanation.state))];
+    reasons.extend(explanation.reasons);
+    reasons
 }
 
 pub(super) fn unknown_job(job: JobId) -> Refusal {

@@ -125,7 +125,11 @@ impl Coordinator {
     /// Looks at a claimed directory, but not for long: one that does not answer is out of reach.
     fn verify_claim(&mut self, job: JobId) -> Result<(), Trouble> {
         let claim = match self.claims.remove(&job) {
-            Some(Claim::Held(claim)) => claim,
+            Some(Claim::Held(claim)) if claim.is_soon_looked_at() => claim,
+            Some(held @ Claim::Held(_)) => {
+                self.claims.insert(job, held);
+                return Ok(());
+            }
             Some(waiting) => {
                 self.claims.insert(job, waiting);
                 return Err(Trouble::Passing { what: "it is being looked for".to_owned(), away: true });
@@ -202,8 +206,7 @@ impl Coordinator {
                 })
                 .collect();
             tokio::task::spawn_blocking(move || {
-                // What hinders it is met again, and said, by the next step of the job.
-                leases.iter().for_each(|lease| drop(lease.renew()));
+                leases.iter().for_each(Lease::renew);
             });
         }
     }

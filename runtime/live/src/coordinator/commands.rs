@@ -3,11 +3,14 @@
 //! Owns the answers to commands: to what they can be done, and which entries follow. Does not own what an entry leads to
 //! (the engine).
 
-use napreduce_core::{AttemptId, Event, JobId, Primitive, TaskId, WorkerId};
-use napreduce_protocol::{FromCoordinator, JobCommand, TaskCommand, ToCoordinator};
+use napreduce_core::{AttemptId, Event, JobChange, JobId, Primitive, TaskId, WorkerId};
+use napreduce_protocol::{
+    FromCoordinator, JobCommand, StorageScheme, TaskCommand, ToCoordinator, check_name,
+};
 
 use super::answers::unknown_job;
 use super::daemon::Coordinator;
+use super::entry::Extra;
 use super::requests::Refusal;
 
 impl Coordinator {
@@ -16,7 +19,9 @@ impl Coordinator {
         match asked {
             ToCoordinator::KillJob { job, reason } => self.kill_job(job, reason)?,
             ToCoordinator::CommandJob { job, command, reason } => self.command_job(job, command, reason)?,
-            ToCoordinator::Drain { worker, hand_back } => self.drain(worker, hand_back)?,
+            ToCoordinator::ChangeJob { job, change, reason } => self.change_job(job, change, reason)?,
+            ToCoordinator::Drain { worker, hand_back, reason } => self.drain(worker, hand_back, reason)?,
+            ToCoordinator::Undrain { worker, reason } => self.undrain(worker, reason)?,
             ToCoordinator::CommandTask { task, attempt, command, reason } => {
                 let attempts = self.command_task(task, attempt, command, &reason)?;
                 return Ok(FromCoordinator::Commanded { attempts });
@@ -91,11 +96,20 @@ impl Coordinator {
         let engine = &self.state.engine;
         let can = match command {
             TaskCommand::Suspend => engine.can_preempt(attempt, Primitive::Suspend),
+            TaskCommand::Checkpoint if self.writes_to_store(attempt.task.job) => {
+                Err("its output is in a store, where what is saved of it has no place; suspend or kill it"
+                    .to_owned())
+            }
             TaskCommand::Checkpoint => engine.can_preempt(attempt, Primitive::Checkpoint),
             TaskCommand::Kill => engine.can_preempt(attempt, Primitive::Kill),
             TaskCommand::Resume => engine.can_resume(attempt),
         };
         can.map_err(|why| format!("{attempt}: {why}"))
+    }
+
+    fn writes_to_store(&self, job: JobId) -> bool {
+        let output = self.state.jobs.get(&job).map(|known| &known.accepted.plan.output);
+        output.is_some_and(|output| StorageScheme::of(output).is_some())
     }
 
     /// Suspends a job as a whole, or lets it go on.
@@ -105,20 +119,51 @@ impl Coordinator {
         let can = match command {
             JobCommand::Suspend => engine.can_suspend_job(job),
             JobCommand::Resume => engine.can_resume_job(job),
+            JobCommand::Hold => engine.can_hold_job(job),
+            JobCommand::Release => engine.can_release_job(job),
         };
         can.map_err(|why| Refusal::wrong(format!("cannot {} {job}: {why}", command.in_words())))?;
         self.enter(match command {
             JobCommand::Suspend => Event::JobSuspendRequested { job, reason },
-            JobCommand::Resume => Event::JobResumeRequested { job, reason },
+            JobCommand::Hold => Event::JobHoldRequested { job, reason },
+            JobCommand::Resume | JobCommand::Release => Event::JobResumeRequested { job, reason },
         });
         Ok(())
     }
 
-    fn drain(&mut self, worker: WorkerId, hand_back: bool) -> Result<(), Refusal> {
+    /// Gives a job another priority or queue, where the policy makes a difference of it.
+    fn change_job(&mut self, job: JobId, change: JobChange, reason: String) -> Result<(), Refusal> {
+        self.check_active(job)?;
+        if let Some(queue) = &change.queue {
+            check_name("queue", queue, "--queue").map_err(Refusal::wrong)?;
+            self.check_queue(queue)?;
+        }
+        let can = self.state.engine.can_change_job(job, &change);
+        can.map_err(|why| {
+            let (what, scheduler) = (change.in_words(), &self.state.policy);
+            Refusal::wrong(format!("{job} cannot have {what} under the scheduler {scheduler}: {why}"))
+        })?;
+        self.enter(Event::JobChangeRequested { job, change, reason });
+        Ok(())
+    }
+
+    fn drain(&mut self, worker: WorkerId, hand_back: bool, reason: String) -> Result<(), Refusal> {
         if !self.is_there(worker) {
             return Err(Refusal::wrong(format!("there is no {worker}; see: nap worker list")));
         }
-        self.enter(Event::WorkerDrainRequested { worker, hand_back });
+        let event = Event::WorkerDrainRequested { worker, hand_back, grace: None };
+        self.enter_with(Some(event), vec![Extra::DrainAsked { worker, reason }]);
+        Ok(())
+    }
+
+    fn undrain(&mut self, worker: WorkerId, reason: String) -> Result<(), Refusal> {
+        if !self.is_there(worker) {
+            return Err(Refusal::wrong(format!("there is no {worker}; see: nap worker list")));
+        }
+        let can = self.state.engine.can_undrain(worker);
+        can.map_err(|why| Refusal::wrong(format!("cannot undrain {worker}: {why}")))?;
+        let event = Event::WorkerUndrainRequested { worker };
+        self.enter_with(Some(event), vec![Extra::UndrainAsked { worker, reason }]);
         Ok(())
     }
 }

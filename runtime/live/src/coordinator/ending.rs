@@ -3,19 +3,19 @@
 //! Owns what becomes of an output directory when the engine has forgotten its job, and for how long that is tried. Every step
 //! can be done again after a restart of the coordinator. Does not own the steps themselves (`output`).
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use napreduce_core::{JobId, JobOutcome};
+use napreduce_core::{JobId, JobOutcome, Reason, ReasonCode};
 use napreduce_history::{EndedJob, JobSettings};
-use napreduce_protocol::{JobDetail, JobEnd, JobPhase, JobReport, NamedPart, PartOutput, PartReport};
+use napreduce_protocol::{JobDetail, JobEnd, JobPhase, JobReport};
 
 use super::claims::{Claim, wait_after};
 use super::daemon::{Coordinator, Input};
+use super::definitions;
 use super::entry::Extra;
 use super::job::LiveJob;
-use crate::output::{CommittedPart, Disk, JobPaths, Manifest, OutputClaim, Owner, Resumed, Trouble, commit};
+use crate::output::{Disk, JobPaths, Manifest, OutputClaim, Owner, Resumed, Trouble, commit};
 
 /// How long a program of its own tries to commit, before it says that it could not.
 const COMMIT_PATIENCE: Duration = Duration::from_secs(60);
@@ -97,7 +97,7 @@ fn settle_success(
     let (id, plan) = (job.id(), &job.accepted.plan);
     let failed = |reason| Ok((JobEnd::Failed { job: id, reason }, Vec::new()));
     let paths = JobPaths::new(&plan.output, id, job.accepted.claim.token, &plan.part_extension);
-    let manifest = manifest(job, &paths);
+    let manifest = Manifest::of((id, &plan.name), job.counters(), job.parts(), &paths);
     let remarks = match resumed {
         Ok(Resumed::Claimed(mut claim)) => match commit(&mut claim, &manifest) {
             Ok(()) => claim.clean_up().err().map(|trouble| {
@@ -128,29 +128,6 @@ fn settle_success(
         output: plan.output.clone(),
     };
     Ok((JobEnd::Succeeded(report), remarks.into_iter().collect()))
-}
-
-fn manifest(job: &LiveJob, paths: &JobPaths) -> Manifest {
-    let mut parts: Vec<CommittedPart> = Vec::new();
-    let mut named: BTreeMap<&str, Vec<CommittedPart>> = BTreeMap::new();
-    for (attempt, part) in job.parts() {
-        let name = paths.part_name(attempt.task);
-        let PartOutput { records, bytes, digest, .. } = *part;
-        parts.push(CommittedPart {
-            attempt,
-            output: None,
-            report: PartReport { name, records, bytes, digest },
-        });
-        for NamedPart { name: output, records, bytes, digest } in &part.named {
-            let (records, bytes, digest) = (*records, *bytes, *digest);
-            let report = PartReport { name: paths.named_part(output, attempt.task), records, bytes, digest };
-            let part = CommittedPart { attempt, output: Some(output.clone()), report };
-            named.entry(output).or_default().push(part);
-        }
-    }
-    parts.extend(named.into_values().flatten());
-    let name = job.accepted.plan.name.clone();
-    Manifest { job: job.id(), name, counters: job.counters(), parts }
 }
 
 fn ended_without(job: JobId, reason: String, killed: bool) -> JobEnd {
@@ -209,6 +186,7 @@ impl Coordinator {
     pub(super) fn try_to_end(&mut self, id: JobId, claim: Option<Box<OutputClaim>>, end: Option<JobEnd>) {
         let Some(job) = self.state.jobs.get(&id).cloned() else { return };
         let history = self.lasting.as_ref().map(|lasting| Arc::clone(&lasting.history));
+        let definitions = self.lasting.as_ref().map(|lasting| definitions::folder(&lasting.directory));
         let detail = self.detail(&job);
         let cluster = self.recorded_cluster();
         let (own, disk) = (self.own.clone(), self.disk.clone());
@@ -224,6 +202,11 @@ impl Coordinator {
             };
             let tried = match settled {
                 Ok((end, mut remarks)) => {
+                    let kept =
+                        definitions.map(|folder| definitions::keep(&folder, &job.accepted, job.change()));
+                    if let Some(Err(error)) = kept {
+                        remarks.push(format!("{id} cannot be run again by its number: {error}"));
+                    }
                     let token = job.accepted.token;
                     let settings = Some(JobSettings::of(&job.accepted.plan));
                     let detail = ended_detail(detail, &end, ended_millis);
@@ -313,23 +296,24 @@ impl Coordinator {
     }
 
     /// Why a job whose tasks are over has not ended.
-    pub(super) fn explain_ending(&self, job: JobId) -> Option<Vec<String>> {
+    pub(super) fn explain_ending(&self, job: JobId) -> Option<Vec<Reason>> {
         let ending = self.endings.get(&job)?;
         let known = self.state.jobs.get(&job)?;
         let what = match known.outcome {
             Some(JobOutcome::Succeeded) => "its output is being put into place",
             _ => "what it wrote is being removed",
         };
-        let mut lines = vec![format!("{job} has done its tasks; {what}")];
+        let text = format!("{job} has done its tasks; {what}");
+        let mut reasons = vec![Reason::new(ReasonCode::State, text)];
         if let Some(why) = &ending.why {
             let seconds = ending.since.elapsed().as_secs();
-            lines.push(format!(
-                "it is held and tried again, {} times in {seconds} s so far: {why}",
-                ending.tries
-            ));
-            lines.push(format!("end it without its output with: nap job kill {job}"));
+            let text =
+                format!("it is held and tried again, {} times in {seconds} s so far: {why}", ending.tries);
+            reasons.push(Reason::new(ReasonCode::Ending, text));
+            let remedy = format!("end it without its output with: nap job kill {job}");
+            reasons.push(Reason::new(ReasonCode::Remedy, remedy));
         }
-        Some(lines)
+        Some(reasons)
     }
 
     fn on_ended(&mut self, job: JobId, ended: EndedJob, kept: Result<(), String>, remarks: Vec<String>) {

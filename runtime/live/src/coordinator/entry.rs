@@ -7,11 +7,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use napreduce_core::{
-    AttemptId, DEFAULT_RACK, Event, JobId, JobOutcome, JobSpec, MapSpec, Primitive, Report, Slots, Span,
-    Time, WorkerId,
+    AttemptId, DEFAULT_RACK, Event, JobChange, JobId, JobOutcome, JobSpec, MapSpec, Primitive, Report, Slots,
+    Span, Time, WorkerId,
 };
 use napreduce_protocol::{
-    Blob, Counter, CounterValues, JobPlan, PartOutput, PreemptionAccount, SideFile, WorkerReport,
+    Blob, Counter, CounterValues, JobPlan, PartOutput, PreemptionAccount, RerunOf, SideFile, WorkerReport,
 };
 use serde::{Deserialize, Serialize};
 
@@ -40,6 +40,16 @@ pub(super) enum Extra {
         identity: Identity,
     },
     Lost {
+        worker: WorkerId,
+        reason: String,
+    },
+    /// Somebody wants a worker to leave, and says why.
+    DrainAsked {
+        worker: WorkerId,
+        reason: String,
+    },
+    /// Somebody wants it to stay after all, and says why.
+    UndrainAsked {
         worker: WorkerId,
         reason: String,
     },
@@ -83,16 +93,19 @@ pub(super) enum Extra {
 /// A job whose output directory is claimed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Accepted {
-    pub(super) job: JobId,
+    pub(crate) job: JobId,
     /// The submitter's: handed in again, it is the same job.
-    pub(super) token: u128,
-    pub(super) plan: JobPlan,
-    pub(super) user: String,
+    pub(crate) token: u128,
+    pub(crate) plan: JobPlan,
+    pub(crate) user: String,
     /// `None` for an embedded job, which runs the worker's own program.
-    pub(super) program: Option<Blob>,
-    pub(super) files: Vec<SideFile>,
+    pub(crate) program: Option<Blob>,
+    pub(crate) files: Vec<SideFile>,
     /// By what the claim on its output directory is known again.
-    pub(super) claim: ClaimMark,
+    pub(crate) claim: ClaimMark,
+    /// The job whose definition this is once more, and why.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) rerun_of: Option<RerunOf>,
 }
 
 /// Who a worker is, as long as it has its number.
@@ -127,6 +140,16 @@ pub(super) fn default_rack() -> String {
 }
 
 impl Accepted {
+    /// As it would be submitted with what was changed since.
+    pub(super) fn with(&self, change: &JobChange) -> Accepted {
+        let mut accepted = self.clone();
+        accepted.plan.priority = change.priority.unwrap_or(accepted.plan.priority);
+        if let Some(queue) = &change.queue {
+            accepted.plan.queue.clone_from(queue);
+        }
+        accepted
+    }
+
     /// Keeps its blobs in the store as long as the result lives. What is missing is missed by the worker that asks for
     /// it, which says so. Blocking.
     pub(super) fn pin(&self, blobs: &Arc<BlobStore>) -> Vec<PinnedBlob> {
@@ -186,7 +209,11 @@ pub(super) fn of_report(worker: WorkerId, number: u64, report: WorkerReport) -> 
             extra.push(Extra::Finished { attempt, counters, part });
             Event::Reported { worker, attempt, report: Report::Done { output_bytes } }
         }
-        WorkerReport::Draining { hand_back } => Event::WorkerDrainRequested { worker, hand_back },
+        WorkerReport::Leaving { grace_millis, why } => {
+            extra.push(Extra::DrainAsked { worker, reason: format!("it is ended: {why}") });
+            let grace = (grace_millis > 0).then(|| Span::from_millis(grace_millis));
+            Event::WorkerDrainRequested { worker, hand_back: true, grace }
+        }
         WorkerReport::SuspendWanted { attempt } => {
             let reason = format!("its process was sent SIGTSTP on {worker}");
             Event::AttemptPreemptRequested { attempt, primitive: Primitive::Suspend, reason }

@@ -6,17 +6,15 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use napreduce_core::{AttemptId, JobId, TaskKind, WorkerState};
+use napreduce_core::{AttemptId, JobId, Reason, ReasonCode, TaskKind, WorkerState};
 use napreduce_history::{EndedJob, History, RecordedCluster, WorkerGroup};
 use napreduce_protocol::{FromCoordinator, JobDetail, TaskPhase, TaskSummary, ToCoordinator};
-use napreduce_schedulers::SchedulerTables;
-use serde_json::Value;
 
 use super::answers::{send, unknown_job};
 use super::daemon::Coordinator;
 use super::link::Link;
 use super::outcomes::outcomes_of_ended;
-use super::requests::{Following, Refusal, Reply};
+use super::requests::{Following, LogHolder, Refusal, Reply};
 
 impl Coordinator {
     /// The job that a message asks about, if it has ended or is not known.
@@ -38,7 +36,9 @@ impl Coordinator {
                 ToCoordinator::Outcomes { attempts, command, .. } => {
                     FromCoordinator::Outcomes(outcomes_of_ended(&detail, &attempts, command))
                 }
-                ToCoordinator::Explain { .. } => FromCoordinator::Explained { lines: explain_ended(&detail) },
+                ToCoordinator::Explain { .. } => {
+                    FromCoordinator::Explained { reasons: explain_ended(&detail) }
+                }
                 _ => FromCoordinator::Job(Box::new(detail)),
             })
         });
@@ -52,7 +52,7 @@ impl Coordinator {
         });
     }
 
-    pub(super) fn log_holder_of_ended(&self, attempt: AttemptId, reply: Reply<String>) {
+    pub(super) fn log_holder_of_ended(&self, attempt: AttemptId, reply: Reply<LogHolder>) {
         let workers = self.data_addresses();
         self.read_ended(attempt.task.job, reply, move |EndedJob { detail, .. }| {
             log_holder(&detail, attempt, &workers)
@@ -88,7 +88,7 @@ impl Coordinator {
                 |((map_slots, reduce_slots), workers)| WorkerGroup { workers, map_slots, reduce_slots };
             let cluster = RecordedCluster {
                 scheduler: rules.scheduler.scheduler.to_string(),
-                tables: changed_tables(&rules.scheduler.tables),
+                tables: rules.scheduler.tables.changed(),
                 preemption: serde_json::to_value(rules.settings.preemption).unwrap_or_default(),
                 workers: groups.into_iter().map(group).collect(),
             };
@@ -104,14 +104,6 @@ impl Coordinator {
         }
         addresses
     }
-}
-
-/// The tables whose values are not the published ones.
-fn changed_tables(tables: &SchedulerTables) -> Option<Value> {
-    let published = serde_json::to_value(SchedulerTables::default()).ok()?;
-    let mut said = serde_json::to_value(tables).ok()?;
-    said.as_object_mut()?.retain(|name, table| published.get(name) != Some(table));
-    Some(said)
 }
 
 /// Whoever is answered may start the next coordinator: by then the history is let go of.
@@ -130,20 +122,21 @@ pub(super) fn log_holder(
     detail: &JobDetail,
     attempt: AttemptId,
     workers: &BTreeMap<String, String>,
-) -> Result<String, Refusal> {
+) -> Result<LogHolder, Refusal> {
     let ran = detail.attempts.iter().find(|known| known.attempt == attempt);
     let ran = ran.ok_or_else(|| Refusal::wrong(format!("there was no {attempt}")))?;
-    workers.get(&ran.worker_name).cloned().ok_or_else(|| Refusal {
+    let address = workers.get(&ran.worker_name).cloned().ok_or_else(|| Refusal {
         status: 1,
         reason: format!("the logs of {attempt} are on {}, which is not there now", ran.worker_name),
-    })
+    })?;
+    Ok(LogHolder { address, has_ended: ran.ended_millis.is_some() })
 }
 
 /// Also of a job whose tasks are over and whose output is not settled.
-pub(super) fn explain_ended(detail: &JobDetail) -> Vec<String> {
+pub(super) fn explain_ended(detail: &JobDetail) -> Vec<Reason> {
     let (job, how) = (detail.summary.job, detail.summary.phase.in_words());
     let why = detail.summary.reason.as_ref().map_or_else(String::new, |reason| format!(": {reason}"));
-    vec![format!("{job} has ended, {how}{why}")]
+    vec![Reason::new(ReasonCode::State, format!("{job} has ended, {how}{why}"))]
 }
 
 /// Likewise.

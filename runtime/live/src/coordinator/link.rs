@@ -41,6 +41,9 @@ pub(super) struct KeptLink {
     read: BTreeMap<JobId, usize>,
     /// It may go, and counts as gone.
     leaving: bool,
+    /// Why it is to leave, if somebody has said so.
+    #[serde(default)]
+    drain_reason: Option<String>,
 }
 
 /// Where messages go.
@@ -65,7 +68,8 @@ impl Link {
     pub(super) fn new(identity: Identity) -> Link {
         let (orders, reports) = (Outbox::default(), Inbox::default());
         let (defined, read) = (BTreeSet::new(), BTreeMap::new());
-        Link::restored(KeptLink { identity, orders, reports, defined, read, leaving: false })
+        let (leaving, drain_reason) = (false, None);
+        Link::restored(KeptLink { identity, orders, reports, defined, read, leaving, drain_reason })
     }
 
     /// As it was when the coordinator ended.
@@ -92,6 +96,14 @@ impl Link {
 
     pub(super) fn is_leaving(&self) -> bool {
         self.kept.leaving
+    }
+
+    pub(super) fn drain_reason(&self) -> Option<&str> {
+        self.kept.drain_reason.as_deref().filter(|reason| !reason.is_empty())
+    }
+
+    pub(super) fn set_drain_reason(&mut self, reason: Option<String>) {
+        self.kept.drain_reason = reason;
     }
 
     /// Puts what it is to be told, by its number, into the queue; `flush` sends it.

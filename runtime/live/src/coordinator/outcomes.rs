@@ -1,13 +1,13 @@
 //! What has become of the commands of operators.
 //!
 //! Owns when a command counts as done, refused or overtaken, for whoever waits for it. Does not own the commands
-//! (`commands`) nor what is kept of preemptions (`preemptions`).
+//! (`commands`) nor what is kept of preemptions (`napreduce_history`).
 
 use napreduce_core::{AttemptId, AttemptState, JobId};
+use napreduce_history::PreemptionBook;
 use napreduce_protocol::{CommandOutcome, JobDetail, PreemptionEnd, PreemptionSummary, TaskCommand};
 
 use super::daemon::Coordinator;
-use super::preemptions::PreemptionBook;
 use super::requests::Refusal;
 
 impl Coordinator {

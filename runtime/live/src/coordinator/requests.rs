@@ -7,6 +7,8 @@ use napreduce_core::{AttemptId, JobId};
 use napreduce_protocol::{FromCoordinator, JobEnd, JobError, JobProgress, ToCoordinator};
 use tokio::sync::{oneshot, watch};
 
+use super::entry::Accepted;
+
 /// Why a request is not carried out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Refusal {
@@ -37,6 +39,15 @@ pub(crate) struct Following {
     pub(crate) end: watch::Receiver<Option<JobEnd>>,
 }
 
+/// Who has the logs of an attempt.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct LogHolder {
+    /// The data address of the worker it ran on.
+    pub(crate) address: String,
+    /// Whether the attempt has ended.
+    pub(crate) has_ended: bool,
+}
+
 /// What a connection asks of the loop.
 #[derive(Debug)]
 pub(crate) enum Request {
@@ -46,10 +57,15 @@ pub(crate) enum Request {
         job: JobId,
         reply: Reply<Following>,
     },
-    /// Where the logs of an attempt can be read: the data address of the worker it ran on.
+    /// Where the logs of an attempt can be read.
     LogHolder {
         attempt: AttemptId,
-        reply: Reply<String>,
+        reply: Reply<LogHolder>,
+    },
+    /// What was submitted of a job, which may have ended.
+    Definition {
+        job: JobId,
+        reply: Reply<Box<Accepted>>,
     },
     /// The connection that held a chain is closed.
     ReleaseChain {

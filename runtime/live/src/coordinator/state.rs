@@ -98,6 +98,10 @@ impl CoordinatorState {
             }
             // Its name is wanted for the history until the engine has said what follows.
             Extra::Lost { worker, reason } => self.remember_gone(worker, Parting::Lost, &reason),
+            Extra::DrainAsked { worker, reason } => self.note_drain(worker, "is to leave", Some(reason)),
+            Extra::UndrainAsked { worker, reason } => {
+                self.note_drain(worker, &format!("is to stay: {reason}"), None);
+            }
             Extra::Received { worker, number } => {
                 if let Some(link) = self.links.get_mut(&worker) {
                     link.take_in(number);
@@ -243,7 +247,7 @@ impl CoordinatorState {
 
     fn keep(&mut self, record: &Record) {
         let micros = self.unix_micros();
-        let Some(job) = job_of(record) else { return self.keep_of_worker(record) };
+        let Some(job) = record.job() else { return self.keep_of_worker(record) };
         let name = match record {
             Record::AttemptLaunched { worker, .. } => {
                 self.links.get(worker).map(|link| link.identity().name.as_str()).unwrap_or_default()
@@ -261,8 +265,15 @@ impl CoordinatorState {
     fn keep_of_worker(&mut self, record: &Record) {
         let notice = match record {
             Record::WorkerDraining(worker) => format!("{worker} is draining"),
+            Record::WorkerUndrained(worker) => format!("{worker} gets work again"),
             Record::WorkerLeft(worker) => {
-                self.remember_gone(*worker, Parting::Left, "nothing of it was needed any more");
+                let asked = self.links.get(worker).and_then(Link::drain_reason);
+                let why = asked.map_or_else(String::new, |asked| format!(" (drained: {asked})"));
+                self.remember_gone(
+                    *worker,
+                    Parting::Left,
+                    &format!("nothing of it was needed any more{why}"),
+                );
                 format!("{worker} may leave")
             }
             Record::WorkerExcluded { worker, until } => {
@@ -340,33 +351,6 @@ fn reader_of(effect: &Effect, named: &[MapOutput]) -> Option<(WorkerId, AttemptI
         }
         _ => None,
     }
-}
-
-fn job_of(record: &Record) -> Option<JobId> {
-    Some(match record {
-        Record::WorkerDraining(_)
-        | Record::WorkerLeft(_)
-        | Record::WorkerExcluded { .. }
-        | Record::WorkerShort { .. } => return None,
-        Record::JobAccepted(job)
-        | Record::JobDecided(job, _)
-        | Record::JobEnded(job, _)
-        | Record::JobHeld { job, .. }
-        | Record::JobReleased { job, .. } => *job,
-        Record::AttemptLaunched { attempt, .. }
-        | Record::CommitGranted(attempt)
-        | Record::TaskDone(attempt)
-        | Record::AttemptEnded(attempt, _)
-        | Record::PreemptRequested { attempt, .. }
-        | Record::SuspendRefused { attempt, .. }
-        | Record::Converted { attempt, .. }
-        | Record::AttemptHeld { attempt, .. }
-        | Record::AttemptReleased { attempt, .. }
-        | Record::Suspended(attempt)
-        | Record::Resumed(attempt)
-        | Record::Checkpointed(attempt) => attempt.task.job,
-        Record::OutputLost(task) | Record::TaskIsolated { task, .. } => task.job,
-    })
 }
 
 /// What a launch comes to that cannot be ordered.

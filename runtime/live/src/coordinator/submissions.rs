@@ -3,7 +3,6 @@
 //! Owns who waits for the answer, and that a submission handed in twice is one job. Does not own the claim itself
 //! (`output`).
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use napreduce_core::{Event, JobId};
@@ -16,7 +15,7 @@ use super::daemon::{Coordinator, Input};
 use super::entry::{Accepted, Extra};
 use super::requests::{Following, Refusal, Reply};
 use crate::blobs::PinnedBlob;
-use crate::output::{ClaimMark, OutputClaim, Surroundings, check_place};
+use crate::output::{ClaimMark, OutputClaim, Surroundings, check_place, files_read};
 use crate::user::current_user;
 
 /// Who waits for a submission to be accepted.
@@ -45,11 +44,8 @@ impl Coordinator {
     fn surroundings(&self, plan: &JobPlan) -> Surroundings {
         let workers = self.state.links.values().map(|link| link.identity().directory.clone());
         let own = self.lasting.as_ref().map(|lasting| lasting.directory.clone());
-        let mut inputs: Vec<PathBuf> =
-            plan.splits.iter().flat_map(|split| &split.parts).map(|part| part.path.clone()).collect();
-        inputs.dedup();
         let cluster = workers.filter(|directory| !directory.as_os_str().is_empty()).chain(own).collect();
-        Surroundings { cluster, inputs }
+        Surroundings { cluster, inputs: files_read(plan) }
     }
 
     pub(super) fn on_claimed(
@@ -99,7 +95,7 @@ impl Coordinator {
         // Unlike that of any other process.
         let token =
             (u128::from(unix_micros()) << 64) | (u128::from(std::process::id()) << 32) | u128::from(job.0);
-        let accepted = Accepted { job, token, plan, user, program, files, claim };
+        let accepted = Accepted { job, token, plan, user, program, files, claim, rerun_of: None };
         self.claim(accepted, Submitter::Embedding(reply));
     }
 

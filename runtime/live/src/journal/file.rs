@@ -156,7 +156,7 @@ fn read_frames(path: &Path, bytes: &[u8]) -> Result<Frames, JournalError> {
             Frame::End => return Ok((payloads, offset as u64, None)),
             Frame::Torn { what } => {
                 let cut = format!(
-                    "{} ended in the middle of an entry ({what}): cut {} bytes at byte {offset}",
+                    "{} ended in the middle of an entry ({what}): its last {} bytes, from byte {offset} on, are left out",
                     path.display(),
                     bytes.len() - offset
                 );

@@ -212,7 +212,8 @@ fn a_torn_tail_is_cut_and_named_at_whatever_byte() {
         assert_eq!(recovered.entries, entries(&["one"]));
         let remark = &recovered.remarks[0];
         assert!(remark.contains(&path.display().to_string()), "{remark}");
-        assert!(remark.contains(&format!("cut {} bytes at byte {last}", length - last)), "{remark}");
+        let left_out = format!("its last {} bytes, from byte {last} on, are left out", length - last);
+        assert!(remark.contains(&left_out), "{remark}");
         journal.append(&entries(&["three"])).expect("appended");
         assert_eq!(open(folder.path()).expect("opened").1.entries, entries(&["one", "three"]));
     }
@@ -309,7 +310,7 @@ fn another_version_is_refused() {
     super::frame::push(&mut bytes, br#"{"version":9,"news":true}"#).expect("short");
     fs::write(path, bytes).expect("written");
     let error = open(folder.path()).expect_err("another version").to_string();
-    assert!(error.contains("has version 9, and this program writes 3; let the jobs end with"), "{error}");
+    assert!(error.contains("has version 9, and this program writes 4; let the jobs end with"), "{error}");
 }
 
 #[test]

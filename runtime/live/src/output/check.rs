@@ -6,12 +6,14 @@ use std::fs::{self, File};
 use std::io;
 use std::path::Path;
 
-use napreduce_protocol::JobError;
+use napreduce_protocol::{JobError, StorageScheme};
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 
+use super::bucket::{Bucket, look};
 use super::layout::TEMPORARY;
 use super::places::{Surroundings, check_place};
+use super::trouble::{Trouble, refused};
 
 /// Refuses an output directory that holds something, unless it may be overwritten, or that another run writes into.
 /// Blocking.
@@ -24,6 +26,10 @@ use super::places::{Surroundings, check_place};
 /// and [`JobError::OutputUnusable`].
 pub fn check_output(output: &Path, overwrite: bool) -> Result<(), JobError> {
     check_place(output, &Surroundings::default())?;
+    if StorageScheme::of(output).is_some() {
+        let bucket = Bucket::of(output).map_err(|reason| refused(output, Trouble::Final(reason)))?;
+        return look(&bucket, output, overwrite);
+    }
     let path = || output.display().to_string().trim_end_matches('/').to_owned();
     let unusable = |source| JobError::OutputUnusable { path: path(), source };
     let entries = match fs::read_dir(output) {

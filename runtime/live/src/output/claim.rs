@@ -16,6 +16,7 @@ use super::holder::Holding;
 use super::layout::{JobPaths, SUCCESS, TEMPORARY, claim_in, staged};
 use super::manifest::Written;
 use super::obstacles::{make_way, set_aside};
+use super::output_claim::OutputClaim;
 use super::record::{ClaimRecord, Owner, Step};
 use super::removal::remove_retired;
 use super::storage::{Disk, Locked, Storage};
@@ -46,9 +47,16 @@ pub(crate) struct ClaimMark {
     root: u64,
 }
 
+impl ClaimMark {
+    /// That of an output in a store, which has no directories.
+    pub(super) fn of_store(token: ClaimToken) -> ClaimMark {
+        ClaimMark { token, ..ClaimMark::default() }
+    }
+}
+
 /// An output directory that this run alone writes into.
 #[derive(Debug)]
-pub(crate) struct OutputClaim {
+pub(crate) struct DirectoryClaim {
     storage: Storage,
     paths: JobPaths,
     record: ClaimRecord,
@@ -70,12 +78,22 @@ pub(super) enum Whose {
 
 /// What became of a claim while nobody looked after it.
 #[derive(Debug)]
-pub(crate) enum Resumed {
-    Claimed(Box<OutputClaim>),
+pub(crate) enum Resumed<C = OutputClaim> {
+    Claimed(Box<C>),
     /// Its commit is complete.
     Settled,
     /// All that belonged to it was removed.
     Gone,
+}
+
+impl<C> Resumed<C> {
+    pub(super) fn map<D>(self, act: impl FnOnce(C) -> D) -> Resumed<D> {
+        match self {
+            Resumed::Claimed(claim) => Resumed::Claimed(Box::new(act(*claim))),
+            Resumed::Settled => Resumed::Settled,
+            Resumed::Gone => Resumed::Gone,
+        }
+    }
 }
 
 /// Reads the claim again, and where there is none, what that means.
@@ -101,9 +119,9 @@ pub(super) fn whose(storage: &Storage, paths: &JobPaths, token: ClaimToken) -> R
     }
 }
 
-impl OutputClaim {
+impl DirectoryClaim {
     /// Makes the directories of a job, unless what is there already forbids it.
-    pub(crate) fn take(disk: &Disk, request: &ClaimRequest<'_>) -> Result<OutputClaim, JobError> {
+    pub(crate) fn take(disk: &Disk, request: &ClaimRequest<'_>) -> Result<DirectoryClaim, JobError> {
         let made = make_directories(disk, request)?;
         claim_within(disk, request, made).inspect_err(|_| remove_made(disk, request.output, made))
     }
@@ -113,7 +131,7 @@ impl OutputClaim {
         disk: &Disk,
         request: &ClaimRequest<'_>,
         mark: ClaimMark,
-    ) -> Result<Resumed, Trouble> {
+    ) -> Result<Resumed<DirectoryClaim>, Trouble> {
         let output = request.output;
         let failed = |error| Trouble::io(format!("open {}", output.display()), &error);
         let storage = disk.open(output, request.durable).map_err(failed)?;
@@ -149,11 +167,11 @@ impl OutputClaim {
             ProcessIdentity::this().map_err(|error| Trouble::io("find out about this process", &error))?;
         write_record(&storage, &record)?;
         let holding = Holding::new(mark.token);
-        let claim = OutputClaim { storage, paths, record, mark, _lock: lock, _holding: holding };
+        let claim = DirectoryClaim { storage, paths, record, mark, _lock: lock, _holding: holding };
         Ok(Resumed::Claimed(Box::new(claim)))
     }
 
-    /// What to remember for [`OutputClaim::resume`].
+    /// What to remember for [`DirectoryClaim::resume`].
     pub(crate) fn mark(&self) -> ClaimMark {
         self.mark
     }
@@ -161,11 +179,6 @@ impl OutputClaim {
     /// The paths of the job.
     pub(crate) fn paths(&self) -> &JobPaths {
         &self.paths
-    }
-
-    /// The output directory.
-    pub(super) fn output(&self) -> &Path {
-        self.storage.path()
     }
 
     pub(super) fn storage(&self) -> &Storage {
@@ -234,19 +247,19 @@ impl OutputClaim {
 
 /// Tells other hosts that the holder of a claim lives.
 #[derive(Debug, Clone)]
-pub(crate) struct Lease {
+pub(crate) struct DirectoryLease {
     disk: Disk,
     output: PathBuf,
     token: ClaimToken,
 }
 
-impl Lease {
-    pub(crate) fn of(claim: &OutputClaim) -> Lease {
+impl DirectoryLease {
+    pub(crate) fn of(claim: &DirectoryClaim) -> DirectoryLease {
         let (disk, output) = (claim.storage.disk(), claim.storage.path().to_owned());
-        Lease { disk, output, token: claim.record.token }
+        DirectoryLease { disk, output, token: claim.record.token }
     }
 
-    /// To be called every now and then. What hinders it is met again, and said, by the next step of the job.
+    /// To be called every now and then.
     pub(crate) fn renew(&self) -> io::Result<()> {
         let storage = self.disk.open(&self.output, false)?;
         let path = claim_in(Path::new(TEMPORARY));
@@ -310,7 +323,7 @@ fn remove_made(disk: &Disk, output: &Path, made: u32) {
     }
 }
 
-fn claim_within(disk: &Disk, request: &ClaimRequest<'_>, made: u32) -> Result<OutputClaim, JobError> {
+fn claim_within(disk: &Disk, request: &ClaimRequest<'_>, made: u32) -> Result<DirectoryClaim, JobError> {
     let failed = |source| JobError::OutputUnusable { path: request.output.display().to_string(), source };
     let storage = disk.open(request.output, request.durable).map_err(failed)?;
     let made = made.max(make_way(&storage, request)?);
@@ -328,7 +341,7 @@ fn claim_within(disk: &Disk, request: &ClaimRequest<'_>, made: u32) -> Result<Ou
                 .and_then(|()| remove_retired(&storage, request.submission));
         }
     })?;
-    Ok(OutputClaim { storage, paths, record, mark, _lock: lock, _holding: holding })
+    Ok(DirectoryClaim { storage, paths, record, mark, _lock: lock, _holding: holding })
 }
 
 /// Makes `_temporary` under a name that says whose it is, and renames it when it is whole: a coordinator may be killed at any

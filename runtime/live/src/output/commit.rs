@@ -12,13 +12,13 @@
 //! Until `claim.json` says intent nothing old was touched. From then on each step can be done again, by whoever comes: what is
 //! not where it was is where it shall be.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use napreduce_protocol::ClaimToken;
 use serde::{Deserialize, Serialize};
 
-use super::claim::{OutputClaim, Whose, whose};
+use super::claim::{DirectoryClaim, Whose, whose};
 use super::layout::{JobPaths, SUCCESS, is_part, is_unfinished_success};
 use super::manifest::{Manifest, Written};
 use super::record::Step;
@@ -53,7 +53,7 @@ struct IntendedPart {
 
 /// Puts the parts of a job that succeeded into place; replaces an older output. When this fails before the intent is
 /// recorded nothing old was touched; afterwards it is to be called again.
-pub(crate) fn commit(claim: &mut OutputClaim, manifest: &Manifest) -> Result<(), Trouble> {
+pub(crate) fn commit(claim: &mut DirectoryClaim, manifest: &Manifest) -> Result<(), Trouble> {
     claim.verify()?;
     if claim.step() == Step::Claimed {
         begin(claim, manifest)?;
@@ -61,9 +61,9 @@ pub(crate) fn commit(claim: &mut OutputClaim, manifest: &Manifest) -> Result<(),
     roll_forward(claim.storage(), claim.paths(), claim.token())
 }
 
-fn begin(claim: &mut OutputClaim, manifest: &Manifest) -> Result<(), Trouble> {
+fn begin(claim: &mut DirectoryClaim, manifest: &Manifest) -> Result<(), Trouble> {
     let (storage, paths, token) = (claim.storage(), claim.paths(), claim.token());
-    let text = manifest.text(token)?;
+    let text = manifest.text(token, &BTreeMap::new())?;
     let mut parts = Vec::with_capacity(manifest.parts.len());
     for part in &manifest.parts {
         let (from, to) = (paths.waiting_name(part), part.report.name.clone());

@@ -9,6 +9,7 @@
 //! OUT/_temporary/<job>-<token>/          all that belongs to one claim, below `WORK/`:
 //! WORK/<attempt>/                        scratch of an attempt, and its part file until it may commit
 //! WORK/shuffle/<attempt>.segment         sealed map output
+//! WORK/guests/<any name>                 parts that guests of another engine have written, until the job commits
 //! WORK/checkpoints/<attempt>/            what an attempt saved when it was checkpointed; kept until the job ends, since
 //!                                        later checkpoints name files of earlier ones
 //! WORK/committed/part-r-00000.1          parts of attempts that committed, by the number of the attempt: one that commits
@@ -19,13 +20,16 @@
 //!                                        once the job has committed
 //! ```
 //!
+//! Where OUT is in a store, what is below `WORK` is below `TMPDIR/napreduce-<job>-<token>/` (of a cluster's jobs, in the directories
+//! of its workers), but for `committed`, of which there is none: attempts send uploads of the parts themselves (`bucket`).
+//!
 //! Since the token is in the paths, a step of a job whose claim another run has taken by now finds nothing to move.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 use napreduce_core::{AttemptId, JobId, TaskId, TaskKind};
-use napreduce_protocol::{ClaimToken, NamedPart};
+use napreduce_protocol::{ClaimToken, NamedPart, StorageScheme};
 
 use super::manifest::CommittedPart;
 
@@ -44,6 +48,8 @@ const PART_DIGITS: usize = 5;
 #[derive(Debug, Clone)]
 pub(crate) struct JobPaths {
     output: PathBuf,
+    /// What `work` is below.
+    root: PathBuf,
     work: PathBuf,
     extension: String,
 }
@@ -51,11 +57,21 @@ pub(crate) struct JobPaths {
 impl JobPaths {
     /// The paths of `job` inside `output`; part files get `extension` unless it is empty.
     pub(crate) fn new(output: &Path, job: JobId, token: ClaimToken, extension: &str) -> JobPaths {
-        JobPaths {
-            output: output.to_owned(),
-            work: Path::new(TEMPORARY).join(format!("{job}-{token}")),
-            extension: extension.to_owned(),
-        }
+        let (root, work) = match StorageScheme::of(output) {
+            None => (output.to_owned(), Path::new(TEMPORARY).join(format!("{job}-{token}"))),
+            Some(_) => (std::env::temp_dir(), PathBuf::from(format!("napreduce-{job}-{token}"))),
+        };
+        JobPaths { output: output.to_owned(), root, work, extension: extension.to_owned() }
+    }
+
+    /// Whether the output is in a store.
+    pub(crate) fn are_in_store(&self) -> bool {
+        StorageScheme::of(&self.output).is_some()
+    }
+
+    /// All of an embedded job that lies beside an output in a store.
+    pub(super) fn local_work(&self) -> PathBuf {
+        self.root.join(&self.work)
     }
 
     /// All that belongs to the claim, relative to the output directory.
@@ -72,6 +88,11 @@ impl JobPaths {
 
     pub(super) fn shuffle(&self) -> PathBuf {
         self.work.join("shuffle")
+    }
+
+    /// Where guests write their parts, relative to the output directory.
+    pub(super) fn guests(&self) -> PathBuf {
+        self.work.join("guests")
     }
 
     /// Where parts wait whose attempts have committed, relative to the output directory.
@@ -91,21 +112,24 @@ impl JobPaths {
 
     /// The sealed output of a map attempt.
     pub(crate) fn segment(&self, attempt: AttemptId) -> PathBuf {
-        self.output.join(self.shuffle()).join(format!("{attempt}.segment"))
+        self.root.join(self.shuffle()).join(format!("{attempt}.segment"))
     }
 
     /// The directory of one attempt alone.
     pub(crate) fn attempt(&self, attempt: AttemptId) -> PathBuf {
-        self.output.join(&self.work).join(attempt.to_string())
+        self.root.join(&self.work).join(attempt.to_string())
     }
 
     /// What an attempt saves when it is checkpointed.
     pub(crate) fn checkpoint(&self, attempt: AttemptId) -> PathBuf {
-        self.output.join(&self.work).join("checkpoints").join(attempt.to_string())
+        self.root.join(&self.work).join("checkpoints").join(attempt.to_string())
     }
 
-    /// The part of an attempt that has committed.
+    /// The part of an attempt that has committed; in a store, the part of its task.
     pub(crate) fn promoted(&self, attempt: AttemptId) -> PathBuf {
+        if self.are_in_store() {
+            return self.output.join(self.part_name(attempt.task));
+        }
         self.output.join(self.committed()).join(self.promoted_name(attempt))
     }
 
@@ -169,6 +193,16 @@ pub(super) fn is_part(name: &OsStr) -> bool {
     digits >= PART_DIGITS && (digits == number.len() || number[digits..].starts_with('.'))
 }
 
+/// Whether tasks may have begun to write an object of that name: `part-r-00000`, or `errors-r-00000` of an output with a name.
+pub(super) fn is_written_by_tasks(name: &str) -> bool {
+    let is_one = |(at, _): (usize, &str)| {
+        let output = &name[..at];
+        let rest = OsString::from(format!("{PART}{}", &name[at..]));
+        (output == PART || NamedPart::is_name(output)) && is_part(&rest)
+    };
+    name.match_indices("-m-").chain(name.match_indices("-r-")).any(is_one)
+}
+
 /// Whether it is what an earlier version left of a commit that it did not finish.
 pub(super) fn is_unfinished_success(name: &OsStr) -> bool {
     name == SUCCESS_UNFINISHED
@@ -188,6 +222,23 @@ mod tests {
             ["part-time-staff.csv", "part-r-0001", "part-r-00000x", "part-x-00000", "part-", "_SUCCESS"]
         {
             assert!(!is_part(OsStr::new(name)), "{name}");
+        }
+        for name in ["part-r-00000", "errors-m-00007.tsv", "a-r-b-r-00001"] {
+            assert!(is_written_by_tasks(name), "{name}");
+        }
+        for name in ["x.bin", "errors-r-1", "9-r-00000", "a b-r-00000", "_SUCCESS", "-r-00000"] {
+            assert!(!is_written_by_tasks(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn the_work_of_an_output_in_a_store_lies_beside_it() {
+        let task = TaskId { job: JobId(3), kind: TaskKind::Reduce, index: 1 };
+        let attempt = AttemptId { task, number: 2 };
+        let paths = JobPaths::new(Path::new("s3://b/out"), JobId(3), ClaimToken::from(7), "tsv");
+        assert_eq!(paths.promoted(attempt), Path::new("s3://b/out/part-r-00001.tsv"));
+        for local in [paths.attempt(attempt), paths.segment(attempt), paths.checkpoint(attempt)] {
+            assert!(local.starts_with(paths.local_work()) && local.starts_with(std::env::temp_dir()));
         }
     }
 }

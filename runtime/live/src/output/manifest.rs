@@ -5,16 +5,17 @@
 use std::collections::BTreeMap;
 
 use napreduce_core::{AttemptId, JobId};
-use napreduce_protocol::{ClaimToken, CounterValues, PartReport};
+use napreduce_protocol::{ClaimToken, CounterValues, NamedPart, PartOutput, PartReport, PendingUpload};
 use serde::{Deserialize, Serialize};
 
+use super::layout::JobPaths;
 use super::trouble::Trouble;
 
 /// Version of the text of `_SUCCESS`.
 const MANIFEST_VERSION: u32 = 1;
 
 /// What `_SUCCESS` says.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Manifest {
     pub(crate) job: JobId,
     pub(crate) name: String,
@@ -23,12 +24,14 @@ pub(crate) struct Manifest {
 }
 
 /// A part and the attempt whose part it is.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct CommittedPart {
     pub(crate) attempt: AttemptId,
     /// Of an output with a name: which.
     pub(crate) output: Option<String>,
     pub(crate) report: PartReport,
+    /// Where the output is in a store.
+    pub(crate) upload: Option<PendingUpload>,
 }
 
 #[derive(Serialize)]
@@ -49,15 +52,56 @@ struct PartText<'a> {
     bytes: u64,
     /// xxh3-64 of the file, in hexadecimal.
     digest: String,
+    /// What version of an object it is, in a store.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    etag: Option<&'a str>,
 }
 
 impl Manifest {
-    pub(super) fn text(&self, claim: ClaimToken) -> Result<Vec<u8>, Trouble> {
+    /// Of the parts of a job in the order of their tasks; those of outputs with a name come behind, by name.
+    pub(crate) fn of<'a>(
+        (job, name): (JobId, &str),
+        counters: CounterValues,
+        written: impl Iterator<Item = (AttemptId, &'a PartOutput)>,
+        paths: &JobPaths,
+    ) -> Manifest {
+        let mut parts: Vec<CommittedPart> = Vec::new();
+        let mut named: BTreeMap<&str, Vec<CommittedPart>> = BTreeMap::new();
+        for (attempt, part) in written {
+            let name = paths.part_name(attempt.task);
+            let PartOutput { records, bytes, digest, upload, .. } = part;
+            let (records, bytes, digest, upload) = (*records, *bytes, *digest, upload.clone());
+            parts.push(CommittedPart {
+                attempt,
+                output: None,
+                report: PartReport { name, records, bytes, digest },
+                upload,
+            });
+            for NamedPart { name: output, records, bytes, digest, upload } in &part.named {
+                let (records, bytes, digest) = (*records, *bytes, *digest);
+                let report =
+                    PartReport { name: paths.named_part(output, attempt.task), records, bytes, digest };
+                let upload = upload.clone();
+                let part = CommittedPart { attempt, output: Some(output.clone()), report, upload };
+                named.entry(output).or_default().push(part);
+            }
+        }
+        parts.extend(named.into_values().flatten());
+        Manifest { job, name: name.to_owned(), counters, parts }
+    }
+
+    /// The text; `versions` are those of objects, by the names of parts.
+    pub(super) fn text(
+        &self,
+        claim: ClaimToken,
+        versions: &BTreeMap<String, String>,
+    ) -> Result<Vec<u8>, Trouble> {
         let parts = self.parts.iter().map(|part| &part.report).map(|part| PartText {
             name: &part.name,
             records: part.records,
             bytes: part.bytes,
             digest: format!("{:016x}", part.digest),
+            etag: versions.get(&part.name).map(|version| version.trim_matches('"')),
         });
         let text = serde_json::to_vec_pretty(&ManifestText {
             version: MANIFEST_VERSION,

@@ -7,13 +7,16 @@
 //! claimed (claim.json) -> intent (claim.json, intent.json) -> settled (_SUCCESS, or all of it removed)
 //! ```
 
+mod bucket;
 mod check;
 mod claim;
 mod commit;
+mod guests;
 mod holder;
 mod layout;
 mod manifest;
 mod obstacles;
+mod output_claim;
 mod places;
 mod record;
 mod removal;
@@ -24,11 +27,15 @@ mod tests;
 mod trouble;
 
 pub use check::check_output;
-pub(crate) use claim::{ClaimMark, ClaimRequest, Lease, OutputClaim, Resumed};
-pub(crate) use commit::commit;
+pub(crate) use claim::{ClaimMark, ClaimRequest, DirectoryClaim, DirectoryLease, Resumed};
+pub(crate) use commit::commit as commit_to_directory;
+pub(crate) use guests::{make_guests, promote_guest};
 pub(crate) use layout::JobPaths;
-pub(crate) use manifest::{CommittedPart, Manifest};
-pub(crate) use places::{Surroundings, check_place};
+#[cfg(test)]
+pub(crate) use manifest::CommittedPart;
+pub(crate) use manifest::Manifest;
+pub(crate) use output_claim::{Lease, OutputClaim, commit};
+pub(crate) use places::{Surroundings, check_place, files_read};
 pub(crate) use record::Owner;
 pub use reservation::OutputReservation;
 pub(crate) use storage::Disk;

@@ -19,7 +19,7 @@ use super::storage::{Locked, Storage};
 use super::trouble::{Trouble, refused};
 
 /// A holder of another host, which did not renew his claim for so long, has lost it. In seconds.
-const LEASE_SECONDS: i64 = 60;
+pub(super) const LEASE_SECONDS: i64 = 60;
 
 /// An older claim.
 #[derive(Debug)]
@@ -106,7 +106,7 @@ pub(super) fn make_way(storage: &Storage, request: &ClaimRequest<'_>) -> Result<
 
 /// Whether what a dead holder left is this claim's to finish or undo. That of a cluster is its next coordinator's, unless
 /// somebody says otherwise.
-fn may_go(record: Option<&ClaimRecord>, request: &ClaimRequest<'_>) -> bool {
+pub(super) fn may_go(record: Option<&ClaimRecord>, request: &ClaimRequest<'_>) -> bool {
     let known =
         |record: &ClaimRecord| record.submission == request.submission || record.owner == Owner::Program;
     request.overwrite || record.is_some_and(known)

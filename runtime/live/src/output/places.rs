@@ -7,7 +7,7 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use napreduce_protocol::JobError;
+use napreduce_protocol::{JobError, JobPlan, StorageScheme};
 
 /// Directories of the system, which hold what everybody needs. What is below them may be an output.
 const SYSTEM: [&str; 34] = [
@@ -63,14 +63,27 @@ pub(crate) struct Surroundings {
     pub(crate) inputs: Vec<PathBuf>,
 }
 
+/// The files that a job reads, as they are named.
+pub(crate) fn files_read(plan: &JobPlan) -> Vec<PathBuf> {
+    let parts = plan.splits.iter().flat_map(|split| &split.parts);
+    let mut inputs: Vec<PathBuf> = parts.map(|part| part.path.clone()).collect();
+    inputs.dedup();
+    inputs
+}
+
 /// Refuses an output directory that must never be one.
 ///
 /// # Errors
 /// [`JobError::OutputRefused`], which says why.
 pub(crate) fn check_place(output: &Path, surroundings: &Surroundings) -> Result<(), JobError> {
     let refuse = |why: String| Err(JobError::OutputRefused { path: output.display().to_string(), why });
+    if let Some((_, rest)) = StorageScheme::split(output) {
+        return check_in_store(rest, &surroundings.inputs).or_else(refuse);
+    }
     if let Some(scheme) = scheme(output) {
-        return refuse(format!("{scheme}:// is not supported; name a directory that this machine sees"));
+        return refuse(format!(
+            "{scheme}:// is not supported; name a directory that this machine sees, or an object's place in a store"
+        ));
     }
     let place = resolved(output);
     let home = std::env::var_os("HOME").filter(|home| !home.is_empty()).map(|home| resolved(home.as_ref()));
@@ -98,6 +111,34 @@ pub(crate) fn check_place(output: &Path, surroundings: &Surroundings) -> Result<
         Some(input) => refuse(format!("the job reads {}, which is in it", input.display())),
         None => Ok(()),
     }
+}
+
+/// The same of an output in a store, of which `rest` stands behind `s3://`; why it is refused.
+fn check_in_store(rest: &[u8], inputs: &[PathBuf]) -> Result<(), String> {
+    let place = trimmed(rest);
+    let Some(key) = place.iter().position(|byte| *byte == b'/').map(|slash| &place[slash + 1..]) else {
+        return Err("it is a whole bucket; name a place in it".to_owned());
+    };
+    if key.split(|byte| *byte == b'/').any(|part| matches!(part, b"" | b"." | b"..")) {
+        return Err("keys with //, /./ or /../ are not written".to_owned());
+    }
+    let is_in = |input: &&PathBuf| {
+        let input = StorageScheme::split(input).map(|(_, rest)| rest);
+        input
+            .and_then(|input| input.strip_prefix(place))
+            .is_some_and(|rest| rest.is_empty() || rest[0] == b'/')
+    };
+    match inputs.iter().find(is_in) {
+        Some(input) => Err(format!("the job reads {}, which is in it", input.display())),
+        None => Ok(()),
+    }
+}
+
+fn trimmed(mut place: &[u8]) -> &[u8] {
+    while let Some(shorter) = place.strip_suffix(b"/") {
+        place = shorter;
+    }
+    place
 }
 
 /// `hdfs` of `hdfs://host/x`, also where it was made absolute.
@@ -142,7 +183,7 @@ fn cluster_around(place: &Path) -> Option<PathBuf> {
 /// An input in a directory. Of the inputs of one directory only the directory is resolved.
 fn input_within<'a>(place: &Path, inputs: &'a [PathBuf]) -> Option<&'a Path> {
     let mut seen = BTreeSet::new();
-    for input in inputs {
+    for input in inputs.iter().filter(|input| StorageScheme::of(input).is_none()) {
         let directory = input.parent().unwrap_or(Path::new("/"));
         if seen.insert(directory) && resolved(directory).starts_with(place) {
             return Some(input);
@@ -198,6 +239,27 @@ mod tests {
             assert!(said.contains(&format!("{scheme}:// is not supported")), "{said}");
         }
         check_place(Path::new("/data/a:/b"), &Surroundings::default()).expect("a name with a colon");
+    }
+
+    #[test]
+    fn what_no_output_in_a_store_can_be_is_refused() {
+        let inputs = ["s3://b/in/a.txt".into(), "/srv/in".into(), "s3a://b/deep/b.txt".into()];
+        let surroundings = Surroundings { inputs: inputs.to_vec(), ..Surroundings::default() };
+        for (output, why) in [
+            ("s3://b", "a whole bucket"),
+            ("s3://b//", "a whole bucket"),
+            ("s3://b/a//c", "//"),
+            ("s3://b/a/../c", "//"),
+            ("s3://b/in", "the job reads s3://b/in/a.txt, which is in it"),
+            ("s3://b/in/a.txt/", "the job reads"),
+            ("s3://b/deep/", "the job reads s3a://b/deep/b.txt"),
+        ] {
+            let said = refused(Path::new(output), &surroundings);
+            assert!(said.contains(why), "{said}");
+        }
+        for output in ["s3://b/out/", "s3://b/i", "s3://other/in", "gs://b/a%20b/c"] {
+            check_place(Path::new(output), &surroundings).unwrap_or_else(|error| panic!("{error}"));
+        }
     }
 
     #[test]

@@ -3,12 +3,13 @@
 //! Owns that nobody else gets it until then. Does not own the claim of the job itself, which is taken when this one is given
 //! back: between the two there is a moment in which another run could be faster.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use napreduce_core::JobId;
 use napreduce_protocol::JobError;
 
-use super::claim::{ClaimRequest, OutputClaim};
+use super::claim::ClaimRequest;
+use super::output_claim::OutputClaim;
 use super::places::{Surroundings, check_place};
 use super::record::Owner;
 use super::storage::Disk;
@@ -20,6 +21,7 @@ const NO_JOB: JobId = JobId(0);
 /// Refuses the output directory to every other run as long as it lives, in this process or another.
 #[derive(Debug)]
 pub struct OutputReservation {
+    output: PathBuf,
     claim: Option<OutputClaim>,
 }
 
@@ -44,7 +46,7 @@ impl OutputReservation {
             durable: false,
         };
         let claim = OutputClaim::take(&Disk::default(), &request)?;
-        Ok(OutputReservation { claim: Some(claim) })
+        Ok(OutputReservation { output: output.to_owned(), claim: Some(claim) })
     }
 
     /// Gives it back, to be claimed by the job; leaves nothing. Blocking.
@@ -53,8 +55,7 @@ impl OutputReservation {
     /// What was made cannot be removed.
     pub fn give_back(mut self) -> Result<(), JobError> {
         let Some(claim) = self.claim.take() else { return Ok(()) };
-        let output = claim.output().to_owned();
-        claim.discard().map_err(|trouble| refused(&output, trouble))
+        claim.discard().map_err(|trouble| refused(&self.output, trouble))
     }
 }
 

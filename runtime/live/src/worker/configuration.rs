@@ -56,6 +56,45 @@ pub struct WorkerConfiguration {
     pub suspend: SuspendRules,
     /// What keeps attempts apart.
     pub isolation: IsolationRules,
+    /// How it leaves when somebody else ends it.
+    pub leave: LeaveRules,
+}
+
+/// How a worker leaves that is not asked by its own cluster: a pod that is evicted, an allocation that is over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LeaveRules {
+    /// What SIGTERM means.
+    pub on_terminate: OnTerminate,
+    /// How long it has from then until it is gone: what runs there saves its work in the first half.
+    pub grace: Duration,
+    /// After so long it is killed, as it knows from the start: it leaves by itself before that.
+    pub time_limit: Option<Duration>,
+}
+
+/// What SIGTERM means to a worker. Ctrl-C and a hang-up always have it give back at once what it runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OnTerminate {
+    /// What runs there saves its work first.
+    Drain,
+    /// What runs there is given back at once and done again elsewhere.
+    Leave,
+}
+
+/// What is left between the end of the grace and a time limit, for processes to end in.
+const LIMIT_MARGIN: Duration = Duration::from_secs(2);
+
+impl Default for LeaveRules {
+    /// It drains, within the 30 seconds that Kubernetes and many batch systems give.
+    fn default() -> LeaveRules {
+        LeaveRules { on_terminate: OnTerminate::Drain, grace: Duration::from_secs(25), time_limit: None }
+    }
+}
+
+impl LeaveRules {
+    /// How long it works until it begins to leave by itself, if it has a time limit.
+    pub fn leaves_after(&self) -> Option<Duration> {
+        self.time_limit.map(|limit| limit.saturating_sub(self.grace + LIMIT_MARGIN))
+    }
 }
 
 /// What keeps attempts from taking the machine, and what they know of their daemon.
@@ -154,6 +193,24 @@ impl WorkerConfiguration {
             fetch_patience: Duration::from_secs(60),
             suspend: SuspendRules::default(),
             isolation: IsolationRules::default(),
+            leave: LeaveRules::default(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_grace_ends_before_the_limit() {
+        let minutes = |count: u64| Some(Duration::from_secs(60 * count));
+        let leaves = |time_limit, grace| {
+            let grace = Duration::from_secs(grace);
+            LeaveRules { time_limit, grace, ..LeaveRules::default() }.leaves_after()
+        };
+        assert_eq!(leaves(None, 25), None);
+        assert_eq!(leaves(minutes(240), 25), Some(Duration::from_secs(4 * 3600 - 27)));
+        assert_eq!(leaves(minutes(1), 600), Some(Duration::ZERO), "it leaves at once");
     }
 }

@@ -2,11 +2,9 @@
 //!
 //! Owns the lines. Does not own what follows from a change (`link`).
 
-use std::time::Duration;
-
 use napreduce_core::WorkerId;
 
-use super::link::Apart;
+use super::introduction::Apart;
 
 /// What was said last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,8 +68,8 @@ impl ConnectionLog {
         self.tell("nothing here is needed any more; leaving");
     }
 
-    pub(super) fn on_leave_unanswered(&self, waited: Duration) {
-        self.tell(&format!("the coordinator did not let this worker go within {waited:?}; leaving"));
+    pub(super) fn on_leave_unanswered(&self) {
+        self.tell("the coordinator did not let this worker go in time; leaving");
     }
 
     fn say(&mut self, what: Said, line: &str) {

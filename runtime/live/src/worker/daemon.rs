@@ -87,6 +87,7 @@ impl Worker {
         let mut looks = ticks(LOOK_INTERVAL);
         let mut open = true;
         while open || !worker.attempts.is_empty() {
+            worker.settings.note_running(worker.attempts.len());
             tokio::select! {
                 order = orders.recv(), if open => match order {
                     Some(order) => worker.follow(order),
@@ -394,6 +395,6 @@ fn ticks(period: Duration) -> Interval {
 }
 
 fn failed(error: TaskError) -> Report {
-    let TaskError { class, place, message, lost_inputs } = error;
+    let TaskError { class, place, message, lost_inputs, .. } = error;
     Report::Failed { class, place, reason: message, lost_outputs: lost_inputs }
 }

@@ -60,7 +60,7 @@ impl Isolation {
             let Some(name) = name.to_str() else { return false };
             PASSED.contains(&name)
                 || PASSED_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
-                || rules.pass_environment.iter().any(|also| also == name)
+                || rules.pass_environment.iter().any(|also| is_meant(also, name))
         };
         let environment = std::env::vars_os().filter(|(name, _)| passed(name)).collect();
         Ok(Isolation { rules: rules.clone(), groups, environment })
@@ -97,6 +97,11 @@ impl Isolation {
         });
         Some(Bounds { task_memory, factor, memory_max, group })
     }
+}
+
+/// Whether a name is the one that was given, or begins as one that was given with a star behind it.
+fn is_meant(given: &str, name: &str) -> bool {
+    given.strip_suffix('*').map_or(given == name, |beginning| name.starts_with(beginning))
 }
 
 /// What one attempt may hold, with the processes that it starts.
@@ -183,5 +188,11 @@ mod tests {
         let names: Vec<&str> = isolation.environment().iter().filter_map(|(name, _)| name.to_str()).collect();
         assert!(names.contains(&"PATH") && names.contains(&"CARGO_MANIFEST_DIR"), "{names:?}");
         assert!(!names.iter().any(|name| name.starts_with("CARGO_PKG")), "{names:?}");
+    }
+
+    #[test]
+    fn a_star_stands_for_the_rest_of_a_name() {
+        assert!(is_meant("AWS_*", "AWS_REGION") && is_meant("AWS_REGION", "AWS_REGION"));
+        assert!(!is_meant("AWS_*", "MY_AWS_REGION") && !is_meant("AWS_", "AWS_REGION"));
     }
 }

@@ -202,6 +202,10 @@ impl KnownJob {
     /// Where an attempt writes its result: a part on storage that everybody sees, a segment where it is served from.
     fn output(&self, attempt: AttemptId, commits: bool) -> PathBuf {
         match &self.environment {
+            // It is sent from here.
+            _ if commits && self.shared.are_in_store() => {
+                self.scratch(attempt).join(self.shared.part_name(attempt.task))
+            }
             _ if commits => self.shared.attempt(attempt).join(self.shared.part_name(attempt.task)),
             Some((environment, _)) => environment.paths.segment(attempt),
             None => self.shared.segment(attempt),

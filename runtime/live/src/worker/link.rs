@@ -6,7 +6,7 @@
 //! ```text
 //!   apart --connected, Hello, Welcome--> together --closed, broken, silent--> apart
 //!   together: Leave order, or told to stop and the answer does not come -> the life ends, the daemon ends
-//!   apart: told to stop -> the same at once
+//!   apart: told to stop -> the same at once; within a grace it goes on to look for a coordinator that takes what it has
 //! ```
 
 use std::future::Future;
@@ -14,53 +14,27 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use napreduce_core::delivery::Receipt;
-use napreduce_core::{Slots, WorkerId};
 use napreduce_protocol::{
-    Connection, FromWorker, HANDSHAKE_DEADLINE, Hello, MessageReceiver, MessageSender, Role, ToWorker,
-    TransportError, WorkerNews, WorkerReport, transport,
+    Connection, FromWorker, MessageReceiver, MessageSender, ToWorker, TransportError, WorkerNews,
+    WorkerReport,
 };
-use napreduce_task::SpareMemory;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep, sleep_until, timeout};
 
 use super::connection_log::ConnectionLog;
-use super::environment::WorkerEnvironment;
 use super::error::WorkerError;
 use super::exchange::{Exchange, Followed, Welcomed};
+use super::introduction::{Apart, Introduction, introduce};
 use super::registration::{Registration, Resources};
+use super::stop::{Stop, StopRequest};
 use super::worker_directory::random;
-use crate::client::ClusterPlace;
 
 const RETRY_MIN: Duration = Duration::from_millis(50);
 const RETRY_MAX: Duration = Duration::from_secs(2);
-/// How long a coordinator may take to answer `Hello`: the answer waits for its journal.
-const WELCOME_DEADLINE: Duration = Duration::from_secs(10);
 /// How long a worker whose name is taken asks again: the one that has it may be an earlier life of it, whose end has not been
 /// noticed yet.
 const NAME_PATIENCE: Duration = Duration::from_secs(3);
 /// How long a coordinator may take to let a worker go that was told to stop.
 const LEAVE_DEADLINE: Duration = Duration::from_secs(10);
-
-/// What a worker says of itself to every coordinator.
-pub(super) struct Introduction {
-    pub(super) incarnation: u64,
-    pub(super) slots: Slots,
-    pub(super) data_address: String,
-}
-
-/// Why there is no connection.
-#[derive(Debug)]
-pub(super) enum Apart {
-    /// It cannot be reached, or not understood.
-    Unreachable(String),
-    /// It will not do with this worker, however often it is asked.
-    NotLetIn { address: String, reason: String },
-    /// It said no.
-    Refused(String),
-    /// Another worker has this name.
-    NameTaken(String),
-    /// The connection was there and ended.
-    Lost(String),
-}
 
 /// How often to say what, as the coordinator wants it.
 #[derive(Debug, Clone, Copy)]
@@ -78,6 +52,15 @@ struct Together {
     silent: Duration,
 }
 
+/// The worker was told to stop.
+#[derive(Debug, Clone, Copy)]
+struct Leaving {
+    /// When it ends by itself.
+    by: Instant,
+    /// What it runs saves its work until then.
+    saves: bool,
+}
+
 /// How a connection ended.
 enum End {
     Apart(Apart),
@@ -85,23 +68,22 @@ enum End {
     Leave,
 }
 
-pub(super) struct Link<S> {
+pub(super) struct Link<'a> {
     resources: Resources,
     introduction: Introduction,
     exchange: Exchange,
     registration: Option<Registration>,
     connection_log: ConnectionLog,
-    /// Comes true when the daemon is told to stop.
-    stop: S,
-    /// When it ends by itself, once it was told to stop.
-    leave_by: Option<Instant>,
+    /// Says when the daemon is to stop.
+    stop: &'a mut Stop,
+    leaving: Option<Leaving>,
 }
 
-impl<S: Future<Output = String> + Unpin> Link<S> {
-    pub(super) fn new(resources: Resources, introduction: Introduction, stop: S) -> Link<S> {
+impl<'a> Link<'a> {
+    pub(super) fn new(resources: Resources, introduction: Introduction, stop: &'a mut Stop) -> Link<'a> {
         let connection_log = ConnectionLog::new(&resources.environment.name);
         let exchange = Exchange::default();
-        Link { resources, introduction, exchange, registration: None, connection_log, stop, leave_by: None }
+        Link { resources, introduction, exchange, registration: None, connection_log, stop, leaving: None }
     }
 
     /// Runs until the worker may leave or is told to stop; then no attempt of it is left.
@@ -139,7 +121,7 @@ impl<S: Future<Output = String> + Unpin> Link<S> {
                 _ => taken_since = None,
             }
             self.connection_log.on_apart(&apart);
-            if self.leave_by.is_some() {
+            if self.leaving.is_some_and(|leaving| !leaving.saves || !self.runs_something()) {
                 // There is nobody left to say goodbye to.
                 break Ok(());
             }
@@ -158,15 +140,54 @@ impl<S: Future<Output = String> + Unpin> Link<S> {
     async fn meanwhile<T>(&mut self, something: impl Future<Output = T>) -> Option<T> {
         let mut something = std::pin::pin!(something);
         loop {
+            let (leave_by, may_be_told) = self.patience();
             tokio::select! {
                 done = &mut something => return Some(done),
                 Some(news) = next_news(&mut self.registration) => self.exchange.on_news(news),
-                why = &mut self.stop => {
-                    self.connection_log.on_stop(&why, "no coordinator to tell, so at once");
+                request = self.stop.next(), if may_be_told => match request.grace {
+                    Some(_) if self.runs_something() => self.begin_to_leave(&request),
+                    _ => {
+                        self.connection_log.on_stop(&request.why, "no coordinator to tell, so at once");
+                        return None;
+                    }
+                },
+                () = sleep_until(leave_by.unwrap_or_else(Instant::now)), if leave_by.is_some() => {
+                    self.connection_log.on_leave_unanswered();
                     return None;
                 }
             }
         }
+    }
+
+    fn runs_something(&self) -> bool {
+        self.registration.as_ref().is_some_and(Registration::runs_something)
+    }
+
+    /// When it ends by itself, and whether anything that it is told yet can make that earlier.
+    fn patience(&self) -> (Option<Instant>, bool) {
+        (self.leaving.map(|leaving| leaving.by), self.leaving.is_none_or(|leaving| leaving.saves))
+    }
+
+    /// Asks the coordinator to let this worker go, as soon as there is a connection. Nothing that was said before becomes
+    /// later by it.
+    fn begin_to_leave(&mut self, request: &StopRequest) {
+        let within = request.grace.unwrap_or(LEAVE_DEADLINE);
+        let (by, saves) = (Instant::now() + within, request.grace.is_some());
+        if saves && self.leaving.is_some_and(|before| before.by <= by) {
+            return;
+        }
+        let how = match request.grace {
+            Some(grace) => format!("what runs here saves its work; leaving within {grace:?}"),
+            None => String::from("asking the coordinator to let this worker go"),
+        };
+        self.connection_log.on_stop(&request.why, &how);
+        self.leaving = Some(Leaving { by: self.leaving.map_or(by, |before| before.by.min(by)), saves });
+        self.say_that_it_leaves(request.grace.unwrap_or_default(), request.why.clone());
+    }
+
+    fn say_that_it_leaves(&mut self, grace: Duration, why: String) {
+        let grace_millis = u64::try_from(grace.as_millis()).unwrap_or(u64::MAX);
+        self.exchange.report(WorkerReport::Leaving { grace_millis, why });
     }
 
     /// Begins to converse, as the worker that the coordinator says this is.
@@ -200,6 +221,13 @@ impl<S: Future<Output = String> + Unpin> Link<S> {
                     }
                 }
                 self.connection_log.on_anew(superseded);
+                if self.leaving.is_some() {
+                    // What it had to save belonged to the worker that it was.
+                    self.say_that_it_leaves(
+                        Duration::ZERO,
+                        String::from("it was told to stop before it joined"),
+                    );
+                }
             }
             Welcomed::Forgotten => {
                 let reason = "it has lost what it knew of this worker, which begins anew";
@@ -217,13 +245,11 @@ impl<S: Future<Output = String> + Unpin> Link<S> {
         beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut looked = Instant::now();
         loop {
-            let leave_by = self.leave_by;
+            let (leave_by, may_be_told) = self.patience();
             let done = tokio::select! {
                 biased;
-                why = &mut self.stop, if leave_by.is_none() => {
-                    self.connection_log.on_stop(&why, "asking the coordinator to let this worker go");
-                    self.leave_by = Some(Instant::now() + LEAVE_DEADLINE);
-                    self.exchange.report(WorkerReport::Draining { hand_back: true });
+                request = self.stop.next(), if may_be_told => {
+                    self.begin_to_leave(&request);
                     Ok(())
                 }
                 received = together.receiver.receive::<ToWorker>() => {
@@ -265,7 +291,7 @@ impl<S: Future<Output = String> + Unpin> Link<S> {
                     }
                 }
                 () = sleep_until(leave_by.unwrap_or_else(Instant::now)), if leave_by.is_some() => {
-                    self.connection_log.on_leave_unanswered(LEAVE_DEADLINE);
+                    self.connection_log.on_leave_unanswered();
                     return End::Leave;
                 }
             };
@@ -309,56 +335,6 @@ impl Together {
             Ok(Err(_)) => Err("the connection broke"),
             Err(_) => Err("the coordinator took nothing"),
         }
-    }
-}
-
-impl Introduction {
-    fn hello(
-        &self,
-        environment: &WorkerEnvironment,
-        before: Option<(u64, WorkerId)>,
-        received: u64,
-    ) -> Hello {
-        Hello {
-            name: environment.name.clone(),
-            incarnation: self.incarnation,
-            before,
-            received,
-            slots: self.slots,
-            host: environment.host.clone(),
-            rack: environment.rack.clone(),
-            data_address: self.data_address.clone(),
-            directory: environment.paths.root().to_owned(),
-            architecture: std::env::consts::ARCH.to_owned(),
-            isolation: environment.isolation.in_words(),
-            memory: SpareMemory::read().map_or(0, |spare| spare.available),
-            process: std::process::id(),
-        }
-    }
-}
-
-/// Connects and says hello; the connection and the answer.
-async fn introduce(place: &ClusterPlace, hello: Hello) -> Result<(Connection, ToWorker), Apart> {
-    let unreachable = |error: TransportError| Apart::Unreachable(error.to_string());
-    let (address, secret) = place.look_up().map_err(|error| Apart::Unreachable(error.to_string()))?;
-    let connected = transport::connect(&address, Role::Worker, &secret, HANDSHAKE_DEADLINE).await;
-    let mut connection = connected.map_err(|error| match (&error, place) {
-        // An address out of a directory may be that of a coordinator which is gone, and somebody else's by now.
-        (
-            TransportError::SecretRefused | TransportError::OtherSecret | TransportError::OtherVersion { .. },
-            ClusterPlace::Address { .. },
-        ) => Apart::NotLetIn { address: address.clone(), reason: error.to_string() },
-        _ => unreachable(error),
-    })?;
-    let answered = timeout(WELCOME_DEADLINE, async {
-        connection.send(&FromWorker::Hello(Box::new(hello))).await?;
-        connection.receive::<ToWorker>().await
-    });
-    match answered.await {
-        Ok(Ok(Some(answer))) => Ok((connection, answer)),
-        Ok(Ok(None)) => Err(Apart::Unreachable(format!("{address} closed the connection at our hello"))),
-        Ok(Err(error)) => Err(unreachable(error)),
-        Err(_) => Err(Apart::Unreachable(format!("{address} did not answer our hello"))),
     }
 }
 

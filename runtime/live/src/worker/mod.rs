@@ -5,7 +5,7 @@
 //!
 //! ```text
 //! start -> link (connections) -> registration (one number) -> daemon (the loop) -> attempt (one process)
-//!            exchange, connection_log               job, preparation, admission     hang, isolation, logs, start_error
+//!   stop     exchange, connection_log, introduction job, preparation, admission     hang, isolation, logs, start_error
 //! ```
 
 mod admission;
@@ -19,6 +19,7 @@ mod environment;
 mod error;
 mod exchange;
 mod hang;
+mod introduction;
 mod isolation;
 mod job;
 mod link;
@@ -31,11 +32,14 @@ mod segment_memory;
 mod settings;
 mod start;
 mod start_error;
+mod stop;
 #[cfg(test)]
 mod tests;
 mod worker_directory;
 
-pub use configuration::{IsolationMode, IsolationRules, PageOut, SuspendRules, WorkerConfiguration};
+pub use configuration::{
+    IsolationMode, IsolationRules, LeaveRules, OnTerminate, PageOut, SuspendRules, WorkerConfiguration,
+};
 pub(crate) use daemon::Worker;
 pub use error::WorkerError;
 pub(crate) use settings::WorkerSettings;

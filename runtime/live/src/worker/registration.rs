@@ -8,6 +8,7 @@
 
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use napreduce_core::WorkerId;
@@ -40,6 +41,7 @@ pub(super) struct Registration {
     news: UnboundedReceiver<WorkerNews>,
     /// Tells when the life has ended.
     ended: oneshot::Receiver<()>,
+    running: Arc<AtomicUsize>,
 }
 
 impl Registration {
@@ -63,7 +65,9 @@ impl Registration {
             environment: Some((Arc::clone(&environment), worker)),
             segment_memory: Arc::clone(&resources.segment_memory),
             suspend: resources.suspend,
+            running: Arc::default(),
         };
+        let running = Arc::clone(&settings.running);
         let spawner = Arc::clone(&resources.spawner);
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let (living, ended) = oneshot::channel();
@@ -78,7 +82,12 @@ impl Registration {
                 Worker::run(settings, spawner, followed, told).await;
             });
         })?;
-        Ok(Registration { orders, news, ended })
+        Ok(Registration { orders, news, ended, running })
+    }
+
+    /// Whether there is work that could be saved.
+    pub(super) fn runs_something(&self) -> bool {
+        self.running.load(Ordering::Relaxed) > 0
     }
 
     /// Hands an order on.
@@ -99,7 +108,7 @@ impl Registration {
 
     /// Ends every attempt, and waits until all of them are gone.
     pub(super) async fn end(self) {
-        let Registration { orders, news, ended } = self;
+        let Registration { orders, news, ended, .. } = self;
         drop((orders, news));
         // Nothing is ever sent. A panic has been printed; its attempts died with it.
         let _ = ended.await;

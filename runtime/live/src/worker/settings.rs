@@ -3,6 +3,7 @@
 //! Owns the values. Does not own where they come from (`configuration`).
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use napreduce_core::WorkerId;
@@ -24,6 +25,8 @@ pub(crate) struct WorkerSettings {
     pub(super) segment_memory: Arc<SegmentMemory>,
     /// How attempts are suspended.
     pub(super) suspend: SuspendRules,
+    /// How many attempts have a process, for whoever decides whether there is work to be saved.
+    pub(super) running: Arc<AtomicUsize>,
 }
 
 impl WorkerSettings {
@@ -35,6 +38,11 @@ impl WorkerSettings {
             environment: None,
             segment_memory: SegmentMemory::new(None),
             suspend: SuspendRules::default(),
+            running: Arc::default(),
         }
+    }
+
+    pub(super) fn note_running(&self, attempts: usize) {
+        self.running.store(attempts, Ordering::Relaxed);
     }
 }

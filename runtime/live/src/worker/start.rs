@@ -9,18 +9,21 @@ use std::sync::Arc;
 
 use napreduce_core::{AttemptId, Slots};
 use napreduce_protocol::{Listener, LogStream, Secret};
-use napreduce_task::{Interrupts, Spawner, check_kernel, raise_descriptors, signal_name};
+use napreduce_task::{Interrupts, Spawner, check_kernel, raise_descriptors};
 use tokio::runtime::Builder;
 use tokio::sync::Mutex;
+use tokio::time::Instant;
 
 use super::configuration::WorkerConfiguration;
 use super::environment::WorkerEnvironment;
 use super::error::WorkerError;
+use super::introduction::Introduction;
 use super::isolation::Isolation;
-use super::link::{Introduction, Link};
+use super::link::Link;
 use super::logs::{LogBounds, LogShelf};
 use super::registration::Resources;
 use super::segment_memory::SegmentMemory;
+use super::stop::Stop;
 use super::worker_directory::{WorkerDirectory, host_name};
 use crate::blobs::BlobStore;
 use crate::client::ClusterPlace;
@@ -29,7 +32,8 @@ use crate::shuffle::{DataServer, DataServerSettings, ServedFiles};
 
 /// Runs a worker's daemon until it may leave its cluster, blocking.
 ///
-/// SIGINT, SIGTERM and SIGHUP ask it to go: its attempts are given back, and it ends within some seconds; a second signal
+/// SIGTERM asks it to drain: its attempts save their work, and it ends within the grace of its rules. SIGINT and SIGHUP (and
+/// SIGTERM, if the rules say so) ask it to go: its attempts are given back, and it ends within some seconds. A second signal
 /// ends it at once. Whichever way it ends, its attempts end with it. Must not be called from inside an async runtime.
 ///
 /// # Errors
@@ -42,8 +46,9 @@ pub fn run_worker(configuration: &WorkerConfiguration) -> Result<(), WorkerError
 }
 
 async fn run(configuration: &WorkerConfiguration) -> Result<(), WorkerError> {
+    let began = Instant::now();
     check_kernel().map_err(WorkerError::io("run tasks on this machine"))?;
-    let mut interrupts = Interrupts::install().map_err(WorkerError::io("handle signals"))?;
+    let interrupts = Interrupts::install().map_err(WorkerError::io("handle signals"))?;
     let secret = secret(&configuration.cluster)?;
     let directory = take_directory_of(configuration)?;
     let who = directory.name.clone();
@@ -64,14 +69,9 @@ async fn run(configuration: &WorkerConfiguration) -> Result<(), WorkerError> {
         segment_memory: SegmentMemory::new(configuration.segment_memory),
         suspend: configuration.suspend,
     };
-    // Borrowed, so that the handlers stay until the end: they are what a second signal meets.
-    let stop = Box::pin(async {
-        match interrupts.arrival().await {
-            Ok(signal) => signal_name(signal).unwrap_or("a signal").to_owned(),
-            Err(error) => format!("cannot wait for signals: {error}"),
-        }
-    });
-    let ended = Link::new(resources, introduction, stop).run().await;
+    // Borrowed below, so that the handlers stay until the end: they are what a second signal meets.
+    let mut stop = Stop::new(interrupts, configuration.leave, began);
+    let ended = Link::new(resources, introduction, &mut stop).run().await;
     drop(server);
     // Nothing of this worker is of any use to anybody now.
     let cleared = directory.clear_jobs();

@@ -55,6 +55,18 @@ counters! {
     ReduceMillis = "MILLIS_REDUCES",
     /// Bytes of input consumed by maps.
     InputBytes = "BYTES_READ",
+    /// Requests to stores for the bytes of input, those that failed included.
+    StorageReadRequests = "STORAGE_READ_REQUESTS",
+    /// Bytes of input that came from stores.
+    StorageReadBytes = "STORAGE_READ_BYTES",
+    /// Requests to stores that were made again, or went on where an answer had broken off.
+    StorageReadRetries = "STORAGE_READ_RETRIES",
+    /// Requests to stores that wrote parts of the output, those that failed included.
+    StorageWriteRequests = "STORAGE_WRITE_REQUESTS",
+    /// Bytes of the output that stores have taken.
+    StorageWriteBytes = "STORAGE_WRITE_BYTES",
+    /// Requests to stores that wrote, and were made again.
+    StorageWriteRetries = "STORAGE_WRITE_RETRIES",
     /// Records handed to the map function.
     MapInputRecords = "MAP_INPUT_RECORDS",
     /// Records emitted by the map function.
@@ -97,6 +109,12 @@ counters! {
     FileBytesWritten = "FILE_BYTES_WRITTEN",
     /// Processor time of attempts, in milliseconds.
     CpuMillis = "CPU_MILLISECONDS",
+    /// Processor time of commands that attempts ran, and of what those ran and waited for, in milliseconds; not in
+    /// `CPU_MILLISECONDS`.
+    CommandCpuMillis = "COMMAND_CPU_MILLISECONDS",
+    /// The most resident memory that any one process among them was seen to have had, in bytes. They are looked at each second,
+    /// and when their input ends.
+    PeakCommandBytes = "PEAK_COMMAND_BYTES",
     /// Times an attempt was suspended.
     Suspends = "SUSPENDS",
     /// Times a suspended attempt went on.
@@ -124,10 +142,14 @@ counters! {
 }
 
 impl Counter {
+    const fn is_peak(self) -> bool {
+        matches!(self, Counter::PeakAnonBytes | Counter::PeakCommandBytes)
+    }
+
     /// The value for two attempts together: the larger of two peaks, the sum of anything else.
     pub fn join(self, one: u64, other: u64) -> u64 {
         match self {
-            Counter::PeakAnonBytes => one.max(other),
+            _ if self.is_peak() => one.max(other),
             _ => one.saturating_add(other),
         }
     }
@@ -152,9 +174,9 @@ impl Counters {
     #[inline]
     pub fn add(&self, counter: Counter, amount: u64) {
         let cell = &self.cells[counter as usize];
-        match counter {
-            Counter::PeakAnonBytes => cell.fetch_max(amount, Ordering::Relaxed),
-            _ => cell.fetch_add(amount, Ordering::Relaxed),
+        match counter.is_peak() {
+            true => cell.fetch_max(amount, Ordering::Relaxed),
+            false => cell.fetch_add(amount, Ordering::Relaxed),
         };
     }
 

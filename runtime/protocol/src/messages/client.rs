@@ -5,7 +5,7 @@
 
 use std::path::PathBuf;
 
-use napreduce_core::{AttemptId, JobId, TaskId, WorkerId};
+use napreduce_core::{AttemptId, JobChange, JobId, Reason, TaskId, WorkerId};
 use serde::{Deserialize, Serialize};
 
 use super::data::Payload;
@@ -14,6 +14,7 @@ use crate::commands::{CommandOutcome, JobCommand, TaskCommand};
 use crate::digest::Digest;
 use crate::plan::JobPlan;
 use crate::progress::JobProgress;
+use crate::queues::QueueListing;
 use crate::report::JobEnd;
 use crate::summaries::{JobDetail, JobSummary, LogStream, TaskSummary, WorkerSummary};
 
@@ -31,6 +32,15 @@ pub struct Submission {
     /// Architecture the program was built for, as Rust calls it.
     pub architecture: String,
     pub files: Vec<SideFile>,
+    /// The job whose definition this is once more.
+    pub rerun_of: Option<RerunOf>,
+}
+
+/// What an operator has run again, and why.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RerunOf {
+    pub job: JobId,
+    pub reason: String,
 }
 
 /// What a client asks.
@@ -50,6 +60,14 @@ pub enum ToCoordinator {
     },
     /// Answered by `Submitted`, when the job will survive a restart of the coordinator.
     Submit(Box<Submission>),
+    /// Hands in the definition of another job once more, as a job of its own, with another output if one is said. Answered by
+    /// `Submitted`; handed in twice with one token, it is one job.
+    Rerun {
+        token: u128,
+        of: RerunOf,
+        #[serde(with = "crate::path_bytes::optional")]
+        output: Option<PathBuf>,
+    },
     /// Answered by any number of `Progress` and then `Ended`.
     Follow {
         job: JobId,
@@ -90,10 +108,16 @@ pub enum ToCoordinator {
         command: TaskCommand,
         reason: String,
     },
-    /// Suspends a job, or lets it go on. Answered by `Done` when it is ordered.
+    /// Suspends or holds a job, or lets it go on. Answered by `Done` when it is ordered.
     CommandJob {
         job: JobId,
         command: JobCommand,
+        reason: String,
+    },
+    /// Gives a job another priority or queue. Answered by `Done` when it has them.
+    ChangeJob {
+        job: JobId,
+        change: JobChange,
         reason: String,
     },
     /// Answered by `Outcomes`: what has become of a command so far, for these attempts of a job, or for all live ones.
@@ -113,7 +137,15 @@ pub enum ToCoordinator {
     Drain {
         worker: WorkerId,
         hand_back: bool,
+        reason: String,
     },
+    /// A worker that drains stays after all. Answered by `Done` when it may get tasks again.
+    Undrain {
+        worker: WorkerId,
+        reason: String,
+    },
+    /// Answered by `Queues`.
+    Queues,
     /// Answered by `LogLength`, followed by `Chunk`s of that many bytes in all.
     Log {
         attempt: AttemptId,
@@ -134,6 +166,10 @@ pub enum FromCoordinator {
     },
     LogLength {
         bytes: u64,
+        /// Of the whole log, as it is now.
+        length: u64,
+        /// Whether the attempt had ended before: then the log does not grow any more.
+        has_ended: bool,
     },
     Chunk {
         bytes: Payload,
@@ -153,9 +189,11 @@ pub enum FromCoordinator {
     /// Each attempt that was asked about, in that order.
     Outcomes(Vec<(AttemptId, CommandOutcome)>),
     Explained {
-        lines: Vec<String>,
+        /// The most important one first.
+        reasons: Vec<Reason>,
     },
     Workers(Vec<WorkerSummary>),
+    Queues(QueueListing),
     /// The request cannot be carried out; exit status (1 failed, 2 asked wrongly) and why, for people.
     Refused {
         status: u8,

@@ -10,7 +10,7 @@ mod task;
 mod tests;
 mod worker;
 
-pub use client::{CHUNK_BYTES, FromCoordinator, Submission, ToCoordinator};
+pub use client::{CHUNK_BYTES, FromCoordinator, RerunOf, Submission, ToCoordinator};
 pub use data::{
     CREDIT_BYTES_MAX, FETCH_ITEMS_MAX, FetchItem, FromDataServer, PIECE_BYTES_MAX, Payload, ToDataServer,
 };

@@ -23,7 +23,7 @@ use crate::description::{MapInput, PartOutput, TaskDescription};
 use crate::task_error::TaskError;
 
 /// Version of the messages; both ends are the same program, so a difference means that it was replaced under a run.
-pub const PROTOCOL_VERSION: u32 = 5;
+pub const PROTOCOL_VERSION: u32 = 7;
 
 /// What a worker says to a task process.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -218,8 +218,13 @@ pub enum WorkerReport {
     Happened { attempt: AttemptId, report: Report },
     /// An attempt ended well; what it counted and, if it wrote one, its promoted part.
     Finished { attempt: AttemptId, counters: CounterValues, part: Option<PartOutput> },
-    /// The operator asked this worker's daemon to go; as `nap worker drain`.
-    Draining { hand_back: bool },
+    /// Whoever runs this worker's daemon wants it to go, and says why; as `nap worker drain --hand-back`. With a grace, it
+    /// ends so long after this was said in any case, and what runs there is to save its work before.
+    Leaving {
+        /// 0 for none.
+        grace_millis: u64,
+        why: String,
+    },
     /// It lacks something that every attempt needs, disk above all, and wants no new ones; nothing any more, without.
     Short { lacks: Option<String> },
     /// What a preemption, or the return from one, took and brought. Comes just before the report that it has happened

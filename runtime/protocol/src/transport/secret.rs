@@ -153,9 +153,18 @@ impl Secret {
     /// it. Keyed BLAKE2s (RFC 7693) of these words and the job's number.
     #[must_use]
     pub fn of_job(&self, job: JobId) -> Secret {
+        self.derived(&[b"napreduce: the tasks of job ", &job.0.to_le_bytes()])
+    }
+
+    /// The key of the web server: what it signs proves nothing to members of the cluster. Likewise.
+    #[must_use]
+    pub fn of_web(&self) -> Secret {
+        self.derived(&[b"napreduce: what the web server signs"])
+    }
+
+    fn derived(&self, words: &[&[u8]]) -> Secret {
         let mut keyed = Blake2sMac256::new_from_slice(self.bytes()).expect("a key of 32 bytes is allowed");
-        keyed.update(b"napreduce: the tasks of job ");
-        keyed.update(&job.0.to_le_bytes());
+        words.iter().for_each(|words| keyed.update(words));
         let mut token = Secret::from_bytes([0; SECRET_BYTES]);
         keyed.finalize_into((&mut *token.0).into());
         token

@@ -82,6 +82,7 @@ impl Ledger {
         match record {
             Record::JobAccepted(_)
             | Record::WorkerDraining(_)
+            | Record::WorkerUndrained(_)
             | Record::WorkerExcluded { .. }
             | Record::WorkerShort { .. }
             | Record::TaskIsolated { .. }
@@ -89,11 +90,13 @@ impl Ledger {
             | Record::PreemptRequested { .. }
             | Record::Suspended(_)
             | Record::Resumed(_)
+            | Record::SlotTaken { .. }
             | Record::SuspendRefused { .. }
             | Record::Converted { .. }
             | Record::AttemptHeld { .. }
             | Record::AttemptReleased { .. }
             | Record::JobHeld { .. }
+            | Record::JobChanged { .. }
             | Record::JobReleased { .. } => {}
             Record::AttemptLaunched { attempt, worker, .. } => {
                 assert!(

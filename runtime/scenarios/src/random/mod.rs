@@ -215,7 +215,8 @@ impl Run {
     fn drain(&mut self) {
         if let Some(worker) = self.any_worker() {
             let hand_back = self.rng.random_bool(0.5);
-            self.handle(Event::WorkerDrainRequested { worker, hand_back });
+            let grace = self.rng.random_bool(0.5).then(|| Span::from_millis(self.rng.random_range(0..100)));
+            self.handle(Event::WorkerDrainRequested { worker, hand_back, grace });
         }
     }
 

@@ -5,10 +5,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use napreduce_core::{ByKind, ClusterView, Job, JobId, Ratio, TaskKind, Time};
+use napreduce_core::{ByKind, ClusterView, Job, JobId, QueueLimits, QueueShare, Ratio, TaskKind, Time};
 
 use super::configuration::ApplicationOrder;
-use super::queues::Queues;
+use super::queues::{Queue, Queues};
 use crate::running::{Group, Limit, RunningJobs};
 
 /// The place of a job in the order of its queue.
@@ -126,6 +126,33 @@ impl Books {
     pub fn user_of(&self, kind: TaskKind, job: JobId) -> Option<&Sums> {
         let entry = self.entries.get(&job)?;
         self.leaves[kind][entry.leaf].users.get(&entry.user)
+    }
+
+    /// The queues below the root, with what they are guaranteed of the slots that there are.
+    pub fn listed(&self, view: &ClusterView<'_>) -> Vec<QueueShare> {
+        let named = |number: usize| self.queues.queue(number).name.clone();
+        let mut jobs: BTreeMap<usize, Vec<JobId>> = BTreeMap::new();
+        for (job, entry) in &self.entries {
+            jobs.entry(entry.leaf).or_default().push(*job);
+        }
+        let mut share = |(number, queue): (usize, &Queue)| {
+            let limits = |kind| {
+                let slots = view.slots(kind);
+                QueueLimits {
+                    guaranteed: Some(self.queues.guaranteed(number, slots)),
+                    maximum: Some(u64::from(self.queues.maximum(number, slots))),
+                }
+            };
+            QueueShare {
+                name: queue.name.clone(),
+                // What is below the root is below nothing that a job can name.
+                parent: queue.parent.filter(|parent| *parent > 0).map(named),
+                limits: ByKind { map: limits(TaskKind::Map), reduce: limits(TaskKind::Reduce) },
+                jobs: jobs.remove(&number).unwrap_or_default(),
+                ..QueueShare::default()
+            }
+        };
+        self.queues.all().iter().enumerate().skip(1).map(&mut share).collect()
     }
 
     /// Enters what a job has and wants now.

@@ -2,7 +2,9 @@
 //!
 //! Owns the two schedulers. Does not own any decision: the assignment gives slots, the watch takes them.
 
-use napreduce_core::{Actions, ClusterView, Event, Job, JobId, Offer, Scheduler, Time};
+use napreduce_core::{
+    Actions, ClusterView, Event, Job, JobChange, JobId, Offer, QueueShare, Scheduler, Time,
+};
 use serde::{Deserialize, Serialize};
 
 use super::assignment::{Assignment, Refused};
@@ -109,6 +111,14 @@ impl Scheduler for Capacity {
 
     fn remarks(&self, _now: Time, job: &Job, _view: &ClusterView<'_>) -> Vec<String> {
         self.books.why_not_running(job.id()).map(|why| format!("it waits: {why}")).into_iter().collect()
+    }
+
+    fn can_change(&self, change: &JobChange) -> Result<(), String> {
+        change.queue.as_ref().map_or(Ok(()), |queue| self.books.queues.check_leaf(queue))
+    }
+
+    fn queues(&self, view: &ClusterView<'_>) -> Option<Vec<QueueShare>> {
+        Some(self.books.listed(view))
     }
 
     fn save(&self) -> Option<String> {

@@ -8,10 +8,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use napreduce_core::{
-    Actions, ByKind, ClusterView, Event, Job, JobId, JobSpec, Offer, Scheduler, TaskKind, Time,
+    Actions, ByKind, ClusterView, Event, Job, JobChange, JobId, JobSpec, Offer, QueueShare, Scheduler,
+    TaskKind, Time,
 };
 
-use crate::fair::configuration::{FairConfiguration, FairConfigurationError};
+use crate::fair::configuration::{FairConfiguration, FairConfigurationError, Placement};
 use crate::fair::pool::{Key, PoolId};
 use crate::fair::tree::{Look, ROOT, Tree};
 use crate::serving::Delay;
@@ -203,6 +204,20 @@ impl Scheduler for Fair {
             self.next_update = Some(now + self.configuration.update_interval);
             self.preempt(now, view, actions);
         }
+    }
+
+    fn can_change(&self, change: &JobChange) -> Result<(), String> {
+        match (&change.queue, self.configuration.placement) {
+            (Some(_), Placement::User) => {
+                Err("its pools go by the user of a job, not by its queue ([scheduler.fair] placement)"
+                    .to_owned())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn queues(&self, _view: &ClusterView<'_>) -> Option<Vec<QueueShare>> {
+        Some(self.tree.listed())
     }
 
     fn admits(&self, spec: &JobSpec) -> Result<(), String> {

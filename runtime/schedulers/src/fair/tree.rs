@@ -8,12 +8,13 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use napreduce_core::{ByKind, Job, JobId, JobSpec, TaskKind, Time};
+use napreduce_core::{ByKind, Job, JobId, JobSpec, QueueLimits, QueueShare, Ratio, TaskKind, Time};
 
 use crate::fair::configuration::{
     DEFAULT_POOL, FairConfiguration, FairConfigurationError, Placement, PoolConfiguration, UnknownPools,
 };
 use crate::fair::pool::{Amount, Children, Key, Pool, PoolId};
+use crate::fair::shares::UNBOUNDED;
 use crate::fair::weights::JobWeights;
 use crate::running::{Group, Limit, RunningJobs};
 
@@ -203,6 +204,28 @@ impl Tree {
         let of_pool = |id| Some((Group::Queue(id), self.pools[id].max_running_jobs?));
         let of_user = self.user_max_running_jobs.map(|most| (Group::User(user.to_owned()), most));
         above.filter_map(of_pool).chain(of_user).collect()
+    }
+
+    /// The pools below the root, as they are configured or were made.
+    pub(super) fn listed(&self) -> Vec<QueueShare> {
+        let share = |pool: &Pool| {
+            let limits = |kind| QueueLimits {
+                guaranteed: (pool.min[kind] > 0).then(|| Ratio::whole(pool.min[kind])),
+                maximum: (pool.max[kind] < UNBOUNDED).then_some(pool.max[kind]),
+            };
+            QueueShare {
+                name: pool.name.to_string(),
+                parent: pool
+                    .parent
+                    .filter(|parent| *parent != ROOT)
+                    .map(|parent| self.pools[parent].name.to_string()),
+                weight: Some(pool.weight),
+                limits: ByKind { map: limits(TaskKind::Map), reduce: limits(TaskKind::Reduce) },
+                remark: None,
+                jobs: pool.jobs.iter().copied().collect(),
+            }
+        };
+        self.pools.iter().skip(1).map(share).collect()
     }
 
     /// Why a job has no place among those that run.

@@ -2,12 +2,13 @@
 //!
 //! Owns what passes between the engine and the two lanes. Does not own any rule.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
 use napreduce_core::{
-    Actions, AttemptId, ByKind, ClusterView, Event, JobId, Primitive, Report, Scheduler, TaskKind, Time,
+    Actions, AttemptId, ByKind, ClusterView, Event, JobChange, JobId, Primitive, QueueShare, Ratio, Report,
+    Scheduler, TaskKind, Time,
 };
 
 use crate::hfsp::configuration::{HfspConfiguration, HfspError};
@@ -119,6 +120,28 @@ impl Scheduler for Hfsp {
         let lane = &mut lanes[offer.kind];
         lane.update(now, view, &self.configuration);
         lane.offer(now, view, offer, &self.configuration, delay, actions);
+    }
+
+    fn can_change(&self, _change: &JobChange) -> Result<(), String> {
+        Err("hfsp goes by the size of a job, and gives it the weight of its queue when it is submitted"
+            .to_owned())
+    }
+
+    fn queues(&self, view: &ClusterView<'_>) -> Option<Vec<QueueShare>> {
+        let weights = &self.configuration.weights;
+        let of = |queue: &str| Ratio::whole(u64::from(weights.get(queue).copied().unwrap_or(1)));
+        let share = |name: &str| QueueShare {
+            name: name.to_owned(),
+            weight: Some(of(name)),
+            ..QueueShare::default()
+        };
+        let mut queues: BTreeMap<&str, QueueShare> =
+            weights.keys().map(|name| (name.as_str(), share(name))).collect();
+        for job in view.jobs() {
+            let queue = job.spec().queue.as_str();
+            queues.entry(queue).or_insert_with(|| share(queue)).jobs.push(job.id());
+        }
+        (!weights.is_empty()).then(|| queues.into_values().collect())
     }
 
     fn save(&self) -> Option<String> {

@@ -2,9 +2,11 @@
 //!
 //! Owns the values, the published defaults and what is allowed. Does not own what follows from them.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
-use napreduce_core::{JobSpec, Primitive, Span, TaskEviction, TaskKind};
+use napreduce_core::{ClusterView, JobSpec, Primitive, QueueShare, Span, TaskEviction, TaskKind};
 
 use crate::natjam::admission::DeadlineAdmission;
 use crate::natjam::eviction::JobEviction;
@@ -157,6 +159,27 @@ impl NatjamConfiguration {
     pub fn is_production(&self, spec: &JobSpec) -> bool {
         let below = |queue: &String| spec.queue.strip_prefix(queue.as_str());
         self.production.iter().filter_map(below).any(|rest| rest.is_empty() || rest.starts_with('.'))
+    }
+
+    /// The queues of production, and those of the jobs that are there.
+    pub(super) fn listed_queues(&self, view: &ClusterView<'_>) -> Vec<QueueShare> {
+        let mut queues = BTreeMap::new();
+        let share = |name: &str, is_production: bool| QueueShare {
+            name: name.to_owned(),
+            remark: Some(
+                if is_production { "production: goes first" } else { "research: gives way" }.to_owned(),
+            ),
+            ..QueueShare::default()
+        };
+        for name in &self.production {
+            queues.insert(name.as_str(), share(name, true));
+        }
+        for job in view.jobs() {
+            let queue = job.spec().queue.as_str();
+            let listed = queues.entry(queue).or_insert_with(|| share(queue, self.is_production(job.spec())));
+            listed.jobs.push(job.id());
+        }
+        queues.into_values().collect()
     }
 
     pub(super) fn limits(&self) -> ReclaimLimits {

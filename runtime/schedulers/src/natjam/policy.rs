@@ -10,7 +10,8 @@ use rand_pcg::Pcg64;
 use serde::{Deserialize, Serialize};
 
 use napreduce_core::{
-    Actions, ByKind, ClusterView, Event, GivingOrder, JobId, Offer, Release, Scheduler, TaskKind, Time,
+    Actions, ByKind, ClusterView, Event, GivingOrder, JobChange, JobId, Offer, QueueShare, Release,
+    Scheduler, TaskKind, Time,
 };
 
 use crate::natjam::configuration::{NatjamConfiguration, NatjamConfigurationError};
@@ -209,6 +210,14 @@ impl Scheduler for Natjam {
                 }
             }
         }
+    }
+
+    fn can_change(&self, _change: &JobChange) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn queues(&self, view: &ClusterView<'_>) -> Option<Vec<QueueShare>> {
+        Some(self.configuration.listed_queues(view))
     }
 
     fn save(&self) -> Option<String> {

@@ -142,8 +142,9 @@ fn check_requests(simulation: &Simulation) -> Result<(), String> {
 fn explained(simulation: &Simulation) -> String {
     let view = simulation.view();
     let explain = |job: &Job| {
-        let reasons = view.explain_job(job.id()).reasons.join("; ");
-        format!("\n  {}: {reasons}", job.id())
+        let reasons: Vec<String> =
+            view.explain_job(job.id()).reasons.into_iter().map(|reason| reason.text).collect();
+        format!("\n  {}: {}", job.id(), reasons.join("; "))
     };
     view.jobs().take(3).map(explain).collect()
 }

@@ -46,6 +46,8 @@ pub(super) struct VirtualAttempt {
     /// Changes with the phase: an entry of the queue with another stamp is out of date.
     pub stamp: u32,
     pub phase: Phase,
+    /// When that began.
+    pub phase_began: Time,
     /// Up to when its time is entered in the books.
     pub since: Time,
     /// As far as the coordinator knows.

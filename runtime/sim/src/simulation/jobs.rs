@@ -10,6 +10,7 @@ use napreduce_core::{
 
 use super::Simulation;
 use super::attempts::Phase;
+use super::held_slots::HeldReduceSlots;
 use super::reports::Group;
 use crate::books;
 use crate::job::SimulatedJob;
@@ -53,25 +54,6 @@ pub(super) enum Management {
     Master { of: Option<JobId> },
     /// A job, and its master.
     Managed { by: JobId },
-}
-
-/// The reduce slots of a job over time.
-#[derive(Debug, Default)]
-struct HeldReduceSlots {
-    now: u64,
-    since: Time,
-    /// Slot time until `since`, and until the job's last map was done.
-    total: u64,
-    before_maps_end: u64,
-    /// When its reduces were done, one after the other.
-    done_at: u64,
-}
-
-impl HeldReduceSlots {
-    fn count_until(&mut self, now: Time) {
-        self.total += self.now * now.since(self.since).0;
-        self.since = now;
-    }
 }
 
 /// The jobs that run, by number.
@@ -142,6 +124,11 @@ impl RunningJob {
 
     pub fn is_master(&self) -> bool {
         matches!(self.management, Some(Management::Master { .. }))
+    }
+
+    /// How many of its tasks are done.
+    pub fn tasks_done(&self, kind: TaskKind) -> u32 {
+        self.done[books::of(kind)].iter().map(|word| word.count_ones()).sum()
     }
 
     pub fn maps(&self) -> u32 {
@@ -377,8 +364,11 @@ impl Simulation {
         job.result.reduces_waited = Span(job.held.done_at.saturating_sub(held_after));
         if job.result.ending == Ending::Succeeded {
             let kinds = if job.plan.reduces.is_empty() { TaskKind::Map } else { TaskKind::Reduce };
-            let done: u32 = job.done[books::of(kinds)].iter().map(|word| word.count_ones()).sum();
+            let done = job.tasks_done(kinds);
             assert_eq!(done as usize, job.plan.tasks(kinds), "{id} ended before its tasks");
+        }
+        if let Some(recorder) = &mut self.recorder {
+            recorder.job_ended(self.now, &job, outcome)?;
         }
         self.follow(job.plan, &job.result);
         if self.settings.overheads.job_tasks {

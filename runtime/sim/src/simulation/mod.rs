@@ -17,6 +17,7 @@ mod chains;
 mod checkpoints;
 mod failures;
 mod guard;
+mod held_slots;
 mod job_tasks;
 mod jobs;
 mod log;
@@ -25,6 +26,7 @@ mod masters;
 mod orders;
 mod paging;
 mod queue;
+mod recorder;
 mod reports;
 mod telling;
 mod work;
@@ -46,6 +48,8 @@ use self::log::Log;
 use self::marks::Marks;
 use self::masters::Masters;
 use self::queue::{Due, Queue};
+use self::recorder::Recorder;
+pub use self::recorder::Recording;
 use self::reports::Batch;
 use self::workers::VirtualWorker;
 use crate::job::SimulatedJob;
@@ -103,6 +107,7 @@ pub struct Simulation {
     chain_lengths: ChainLengths,
     guard: Guard,
     log: Option<Log>,
+    recorder: Option<Recorder>,
     run: Run,
 }
 
@@ -137,6 +142,7 @@ impl Simulation {
             chain_lengths: ChainLengths::default(),
             guard: Guard::default(),
             log: None,
+            recorder: None,
             run: Run::new(&settings),
             settings,
         }
@@ -146,6 +152,13 @@ impl Simulation {
     #[must_use]
     pub fn with_log(mut self, to: Box<dyn Write>) -> Simulation {
         self.log = Some(Log::new(to));
+        self
+    }
+
+    /// The same with the history of every job that ends, as a cluster would keep it.
+    #[must_use]
+    pub fn with_recording(mut self, recording: Recording) -> Simulation {
+        self.recorder = Some(Recorder::new(recording));
         self
     }
 

@@ -16,6 +16,7 @@ impl Simulation {
         if let Effect::Record(record) = &effect {
             self.guard.note(record);
         }
+        self.record(&effect);
         match effect {
             Effect::Record(Record::TaskDone(attempt)) => self.task_done(attempt),
             Effect::Record(Record::OutputLost(task)) => self.output_lost(task),
@@ -77,10 +78,8 @@ impl Simulation {
         };
         let done = kept.map_or(0, |kept| kept.done);
         let loss = if job.is_master() { 0.0 } else { self.settings.failures.attempt };
-        let fails_at = match super::failures::fails_after(self.settings.seed, id, loss, total - done) {
-            Some(work) => done + work,
-            None => u64::MAX,
-        };
+        let fails_after = super::failures::fails_after(self.settings.seed, id, loss, total - done);
+        let fails_at = fails_after.map_or(u64::MAX, |work| done + work);
         if kind == TaskKind::Reduce {
             job.reduce_launched(now);
         }
@@ -90,6 +89,7 @@ impl Simulation {
             life: 0,
             stamp: 0,
             phase: Phase::Ordered,
+            phase_began: now,
             since: now,
             holds_slot: true,
             done,

@@ -6,6 +6,7 @@
 //! do.
 
 use napreduce_core::{AttemptId, AttemptState, Effect, Event, Order, Report, WorkerId};
+use napreduce_protocol::PreemptionAccount;
 
 use super::Simulation;
 use super::jobs::Kept;
@@ -17,6 +18,8 @@ pub(super) struct Told {
     pub place: u32,
     pub attempt: AttemptId,
     pub report: Report,
+    /// Where the run is recorded, what the worker accounts for just before.
+    pub account: Option<Box<PreemptionAccount>>,
 }
 
 /// The groups of events of one instant.
@@ -122,8 +125,9 @@ fn find_from<'a, T>(list: &'a [T], next: &mut usize, wanted: impl Fn(&T) -> bool
 impl Simulation {
     /// A worker has something to tell: now, or with its next heartbeat.
     pub(super) fn tell(&mut self, place: u32, report: Report) {
+        let account = self.account_of(place, &report);
         let attempt = self.attempts.at(place);
-        let (worker, told) = (attempt.worker, Told { place, attempt: attempt.id, report });
+        let (worker, told) = (attempt.worker, Told { place, attempt: attempt.id, report, account });
         if self.settings.overheads.heartbeat.0 == 0 {
             self.hear(worker, told, None);
         } else {
@@ -136,7 +140,10 @@ impl Simulation {
 
     /// The coordinator hears a report: it becomes an event, and slots change hands.
     pub(super) fn hear(&mut self, worker: u32, told: Told, heartbeat: Option<u64>) {
-        let Told { place, attempt, report } = told;
+        let Told { place, attempt, report, account } = told;
+        if let Some(recorder) = &mut self.recorder {
+            recorder.on_report(self.now, attempt, &report, account);
+        }
         let group = match (&heartbeat, &report) {
             (Some(_), _) => Group::Heartbeat,
             (None, Report::Failed { .. }) => Group::Failure,

@@ -23,9 +23,11 @@ impl Simulation {
 
     /// Begins a phase that ends by something else than time.
     pub(super) fn rest(&mut self, place: u32, phase: Phase) {
+        let now = self.now;
         let attempt = self.attempts.at_mut(place);
         let (worker, worked) = (attempt.worker, attempt.phase == Phase::Working);
         attempt.phase = phase;
+        attempt.phase_began = now;
         attempt.stamp = attempt.stamp.wrapping_add(1);
         if worked {
             self.share_bandwidth(worker);

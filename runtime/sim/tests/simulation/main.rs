@@ -16,6 +16,7 @@ mod job_tasks;
 mod log;
 mod overheads;
 mod racks;
+mod recording;
 mod reduces;
 mod telling;
 

@@ -19,7 +19,7 @@ fn checkpoint() -> Checkpoint {
     let mut counters = CounterValues::default();
     counters.add("MAP_INPUT_RECORDS", 7);
     counters.add("bad rows", 2);
-    let split = Split { path: "data/x".into(), offset: 10, length: 90, file_length: 200 };
+    let split = Split { path: "data/x".into(), offset: 10, length: 90, file_length: 200, version: None };
     let split = split.into();
     let (part, collection) = (0, None);
     let stage =

@@ -101,12 +101,7 @@ impl Pipes {
 
     /// Waits until something can be done with one of the pipes, the bell rings, the time is over, or, once its output is
     /// closed, the command has ended.
-    pub(super) fn wait(
-        &self,
-        bell: BorrowedFd<'_>,
-        end: &OwnedFd,
-        timeout: Option<Timespec>,
-    ) -> io::Result<Ready> {
+    pub(super) fn wait(&self, bell: BorrowedFd<'_>, end: &OwnedFd, timeout: Timespec) -> io::Result<Ready> {
         // A pipe that is not of interest is represented by the bell, which may be looked at several times.
         let input = self.input.as_ref().filter(|_| self.unwritten() > 0).map(AsFd::as_fd);
         let output = self.output.as_ref().map(AsFd::as_fd);
@@ -132,7 +127,7 @@ impl Pipes {
                 if errors.is_some() { PollFlags::IN } else { PollFlags::empty() },
             ),
         ];
-        match poll(&mut interest, timeout.as_ref()) {
+        match poll(&mut interest, Some(&timeout)) {
             // After a stop, say.
             Ok(_) | Err(Errno::INTR) => {}
             Err(error) => return Err(error.into()),

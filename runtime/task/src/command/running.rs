@@ -6,10 +6,12 @@
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::process::{Child, ExitStatus};
+use std::time::{Duration, Instant};
 
-use napreduce_protocol::TaskError;
+use napreduce_protocol::{Counter, TaskError};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use wait4::Wait4;
 
 use super::error::CommandError;
 use super::pipes::Pipes;
@@ -24,10 +26,14 @@ const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 2_000_000 };
 /// Between two looks at one that may stop itself when it is too late for that.
 const LATE_LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
+/// Between two looks at its memory.
+const MEMORY_EVERY: Duration = Duration::from_secs(1);
+const MEMORY_LOOK: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
+
 /// A command that wants no more input has mostly ended when that is seen; if not, it is looked at again now and then.
 const UNWANTED_PER_LOOK: u64 = 1024;
 
-/// Pieces of standard error that are read after its end: more than a pipe holds.
+/// Pieces of a pipe that are read after its end: more than one holds.
 const LAST_PIECES: u32 = 16;
 
 /// Takes output of a command, in pieces of any length.
@@ -49,6 +55,8 @@ pub struct RunningCommand {
     /// Pieces of input that came after it had enough.
     unwanted: u64,
     presence: Presence,
+    /// When its memory was.
+    looked: Instant,
     /// It was sent SIGTSTP, which it handles.
     was_asked_to_stop: bool,
     /// It handles stop requests and was stopped before it had done so: it may yet stop itself.
@@ -95,6 +103,7 @@ impl RunningCommand {
                 done: false,
                 unwanted: 0,
                 presence,
+                looked: Instant::now(),
                 was_asked_to_stop: false,
                 may_stop_late: false,
             }),
@@ -123,9 +132,19 @@ impl RunningCommand {
         }
         self.pipes.append(input);
         while self.pipes.unwritten() >= KEPT_BYTES {
-            self.turn(take)?;
+            self.attend(take)?;
         }
         Ok(())
+    }
+
+    /// Whether it still takes input.
+    pub fn takes_input(&self) -> bool {
+        self.pipes.takes_input()
+    }
+
+    /// Whether it has ended, and all of its output was taken.
+    pub fn has_ended(&self) -> bool {
+        self.done
     }
 
     /// Says that there is no more input, takes the rest of its output and waits for its end.
@@ -135,19 +154,24 @@ impl RunningCommand {
     /// As [`feed`](RunningCommand::feed).
     pub fn finish(&mut self, take: &mut TakeOutput<'_>) -> Result<(), TaskError> {
         while !self.done {
-            if self.pipes.unwritten() == 0 {
+            if self.pipes.unwritten() == 0 && self.pipes.takes_input() {
+                self.look_at_memory();
                 self.pipes.close_input();
             }
-            self.turn(take)?;
+            self.attend(take)?;
         }
         Ok(())
     }
 
-    /// Waits for anything to happen, and sees to it.
-    fn turn(&mut self, take: &mut TakeOutput<'_>) -> Result<(), TaskError> {
+    /// Waits for anything to happen, a second at most, and sees to it: writes what it was fed, takes its output.
+    ///
+    /// # Errors
+    ///
+    /// As [`feed`](RunningCommand::feed).
+    pub fn attend(&mut self, take: &mut TakeOutput<'_>) -> Result<(), TaskError> {
         let presence = self.presence.clone();
         presence.stand_still(self)?;
-        let timeout = self.may_stop_late.then_some(LATE_LOOK);
+        let timeout = if self.may_stop_late { LATE_LOOK } else { MEMORY_LOOK };
         let waited = presence.bell().and_then(|bell| {
             let ready = self.pipes.wait(bell.as_fd(), &self.end, timeout)?;
             // What is asked for is looked at after this, and so are asks that ring from here on.
@@ -155,7 +179,10 @@ impl RunningCommand {
             Ok(ready)
         });
         let ready = waited.map_err(|error| self.broken("wait for", error))?;
-        if timeout.is_some()
+        if self.looked.elapsed() >= MEMORY_EVERY {
+            self.look_at_memory();
+        }
+        if self.may_stop_late
             && let Some(family) = self.family()
         {
             family.continue_stopped();
@@ -164,34 +191,42 @@ impl RunningCommand {
             self.pipes.write().map_err(|error| self.broken("write to", error))?;
             presence.is_well();
             if !self.pipes.takes_input() {
+                // Its own words say more than its status.
+                for _ in 0..LAST_PIECES {
+                    if !self.take_output(take)? {
+                        break;
+                    }
+                }
                 self.look_for_failure()?;
             }
         }
         if ready.output {
-            let (role, command) = (self.role, &self.command);
-            let output = self.pipes.read().map_err(|error| {
-                TaskError::from(CommandError::Pipe {
-                    doing: "read from",
-                    role,
-                    command: command.clone(),
-                    error,
-                })
-            })?;
-            if !output.is_empty() {
-                presence.is_well();
-                take(output)?;
-            }
+            self.take_output(take)?;
         }
         if ready.errors {
             self.listen()?;
         }
         if ready.ended {
-            let status = self.child.wait().map_err(|error| self.broken("wait for", error))?;
-            (self.status, self.done) = (Some(status), true);
+            let Some(status) = self.reap()? else { return Ok(()) };
+            self.done = true;
             self.listen_to_the_end()?;
             self.judge(status)?;
         }
         Ok(())
+    }
+
+    /// Takes what there is of its output, at most a pipe full; whether there was anything.
+    fn take_output(&mut self, take: &mut TakeOutput<'_>) -> Result<bool, TaskError> {
+        let (role, command) = (self.role, &self.command);
+        let output = self.pipes.read().map_err(|error| {
+            TaskError::from(CommandError::Pipe { doing: "read from", role, command: command.clone(), error })
+        })?;
+        if output.is_empty() {
+            return Ok(false);
+        }
+        self.presence.is_well();
+        take(output)?;
+        Ok(true)
     }
 
     /// A command that wants no more input has maybe ended; if not well, that is known now and not after all of the input.
@@ -200,13 +235,29 @@ impl RunningCommand {
             let (role, command) = (self.role, self.command.clone());
             return Err(CommandError::Disturbed { role, command }.into());
         }
-        match self.child.try_wait().map_err(|error| self.broken("wait for", error))? {
-            Some(status) => {
-                self.status = Some(status);
-                self.listen_to_the_end()?;
-                self.judge(status)
-            }
-            None => Ok(()),
+        let Some(status) = self.reap()? else { return Ok(()) };
+        self.listen_to_the_end()?;
+        self.judge(status)
+    }
+
+    /// How it has ended, if it has. The time that it took is counted when that is heard of.
+    fn reap(&mut self) -> Result<Option<ExitStatus>, TaskError> {
+        if self.status.is_none()
+            && let Some(ended) = self.child.try_wait4().map_err(|error| self.broken("wait for", error))?
+        {
+            self.status = Some(ended.status);
+            let took = (ended.rusage.utime + ended.rusage.stime).as_millis();
+            let counters = self.presence.counters();
+            counters.add(Counter::CommandCpuMillis, u64::try_from(took).unwrap_or(u64::MAX));
+        }
+        Ok(self.status)
+    }
+
+    /// Notes how much memory it has had.
+    pub(super) fn look_at_memory(&mut self) {
+        self.looked = Instant::now();
+        if let Some(family) = self.family() {
+            self.presence.counters().add(Counter::PeakCommandBytes, family.peak_bytes());
         }
     }
 

@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
 use napreduce_core::{AttemptId, JobId, TaskId, TaskKind};
-use napreduce_protocol::{FromTask, TaskError, WireError};
+use napreduce_protocol::{Counter, FromTask, TaskError, WireError};
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::RunningCommand;
@@ -18,6 +18,8 @@ const DEADLINE: Duration = Duration::from_secs(60);
 
 /// More than a pipe holds.
 const MUCH: &[u8] = &[b'\n'; 100_000];
+
+const MAP: TaskId = TaskId { job: JobId(1), kind: TaskKind::Map, index: 0 };
 
 /// A command that has told its process number, and is set up by then.
 struct Scene {
@@ -39,8 +41,7 @@ impl Supervisor for Told {
 
 impl Scene {
     fn start(script: &str) -> Scene {
-        let task = TaskId { job: JobId(1), kind: TaskKind::Map, index: 0 };
-        let context = Arc::new(TaskContext::new(AttemptId { task, number: 1 }, 1 << 20));
+        let context = Arc::new(TaskContext::new(AttemptId { task: MAP, number: 1 }, 1 << 20));
         let (told, heard) = channel();
         context.gate().attach(Box::new(Told(told)));
         let place = CommandPlace::default();
@@ -134,6 +135,21 @@ fn a_command_that_ends_when_it_is_asked_to_stop_fails_its_task() {
     let error = feed_to_failure(scene.command);
     let says = "ended before it had read all of its input, after it was asked to stop (SIGTSTP";
     assert!(error.message.contains(says), "{error}");
+}
+
+#[test]
+fn time_and_memory_of_what_a_command_runs_are_counted() {
+    let context = TaskContext::new(AttemptId { task: MAP, number: 1 }, 1 << 20);
+    let script = "awk 'BEGIN { s = \"x\"; while (length(s) < 20000000) s = s s; print length(s); fflush() } { n++ }'; true";
+    let place = CommandPlace::default();
+    let mut command = RunningCommand::start("mapper", script, &place, context.presence()).expect("a shell");
+    assert_eq!(command_says(&mut command), (1 << 25).to_string());
+    command.look_at_memory();
+    let held = context.counters().get(Counter::PeakCommandBytes);
+    assert!((20_000_000..1 << 30).contains(&held), "{held} bytes");
+    command.finish(&mut |_| Ok(())).expect("it ends");
+    let took = context.counters().get(Counter::CommandCpuMillis);
+    assert!((1..600_000).contains(&took), "{took} ms");
 }
 
 #[test]

@@ -20,7 +20,7 @@ use super::progress::TaskProgress;
 pub struct TaskContext {
     attempt: AttemptId,
     memory: u64,
-    counters: Counters,
+    counters: Arc<Counters>,
     progress: Arc<TaskProgress>,
     position: Position,
     interrupted: AtomicBool,
@@ -44,7 +44,7 @@ impl TaskContext {
         TaskContext {
             attempt,
             memory,
-            counters: Counters::default(),
+            counters: Arc::default(),
             progress: Arc::default(),
             position: Position::default(),
             interrupted: AtomicBool::new(false),
@@ -163,7 +163,7 @@ impl TaskContext {
 
     /// A way to the gate for code that waits for somebody outside.
     pub fn presence(&self) -> Presence {
-        Presence::new(&self.gate, &self.progress)
+        Presence::new(&self.gate, &self.progress, &self.counters)
     }
 
     pub fn gate(&self) -> &Gate {

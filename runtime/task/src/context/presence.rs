@@ -5,7 +5,7 @@
 use std::io;
 use std::sync::Arc;
 
-use napreduce_protocol::TaskError;
+use napreduce_protocol::{Counters, TaskError};
 
 use super::bell::Bell;
 use super::gate::{Boundary, Gate, SuspendHooks};
@@ -16,11 +16,17 @@ use super::progress::TaskProgress;
 pub struct Presence {
     gate: Arc<Gate>,
     progress: Arc<TaskProgress>,
+    counters: Arc<Counters>,
 }
 
 impl Presence {
-    pub(super) fn new(gate: &Arc<Gate>, progress: &Arc<TaskProgress>) -> Presence {
-        Presence { gate: Arc::clone(gate), progress: Arc::clone(progress) }
+    pub(super) fn new(gate: &Arc<Gate>, progress: &Arc<TaskProgress>, counters: &Arc<Counters>) -> Presence {
+        Presence { gate: Arc::clone(gate), progress: Arc::clone(progress), counters: Arc::clone(counters) }
+    }
+
+    /// The counters of the attempt.
+    pub(crate) fn counters(&self) -> &Counters {
+        &self.counters
     }
 
     /// Whether the attempt is to stand still.

@@ -8,6 +8,7 @@ use std::fs;
 use rustix::process::{Pid, PidfdFlags, Signal, getpgrp, pidfd_open, pidfd_send_signal};
 
 use super::members::{children_of, state_of};
+use super::memory::bytes_of;
 
 /// A process can start others without end; what it started first is what counts.
 const SEEN_MAX: usize = 10_000;
@@ -37,6 +38,15 @@ impl Family {
     /// Whether one of them handles SIGTSTP and has not stopped itself.
     pub fn is_getting_ready(self) -> bool {
         self.members().into_iter().any(|(member, state)| state != 'T' && handles_stop_requests(member))
+    }
+
+    /// The most resident memory that one of those that are there has had, in bytes.
+    pub fn peak_bytes(self) -> u64 {
+        let peak = |(member, _): (i32, char)| {
+            let status = fs::read_to_string(format!("/proc/{member}/status")).ok()?;
+            bytes_of(&status, "VmHWM:")
+        };
+        self.members().into_iter().filter_map(peak).max().unwrap_or(0)
     }
 
     /// Ends them.

@@ -36,7 +36,7 @@ pub use memory::{
 };
 pub use paging::{PagedProcess, Paging, page_out_self};
 pub use pauses::{PauseSignal, Pauses, stop_this_process};
-pub use signals::{Interrupts, heed_hang_ups, signal_name};
+pub use signals::{Interrupts, exit_when_told, heed_hang_ups, outlive_terminate, signal_name};
 pub use spawn::{Executable, Launch, Spawner, TaskOutput, TaskProcess, Variable, parent_of_task_process};
 pub use stop_signals::StopSignals;
 pub use stops::{Awaited, ChildEvent, await_turn};

@@ -91,6 +91,24 @@ pub fn heed_hang_ups() -> io::Result<()> {
     Ok(())
 }
 
+/// Has SIGTERM end this process with status 143, as a shell would say it: whoever runs it may know statuses only.
+pub fn exit_when_told() -> io::Result<()> {
+    extern "C" fn on_told(signal: libc::c_int) {
+        // SAFETY: _exit is async-signal-safe.
+        unsafe { libc::_exit(128 + signal) };
+    }
+    install_handler(libc::SIGTERM, on_told)
+}
+
+/// Lets SIGTERM pass this process by, which ends with its worker or by its word. A batch system that takes an allocation back
+/// sends it to every process of it, and the work is to be saved first. Not what is started from here on: a handler, unlike an
+/// ignored signal, is gone after an execution.
+pub fn outlive_terminate() -> io::Result<()> {
+    install_handler(libc::SIGTERM, on_terminate)
+}
+
+extern "C" fn on_terminate(_: libc::c_int) {}
+
 pub(super) fn current_action(signal: libc::c_int) -> io::Result<libc::sigaction> {
     let mut action = MaybeUninit::<libc::sigaction>::uninit();
     // SAFETY: a null new action only asks; the out pointer is valid for one sigaction.

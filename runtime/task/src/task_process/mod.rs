@@ -4,9 +4,11 @@
 //! the supervision from outside (`worker`).
 
 mod control;
+mod guest;
 mod memory;
 mod panics;
 mod promotion;
+mod uploading;
 
 use std::ffi::OsStr;
 use std::fs::{File, create_dir};
@@ -18,10 +20,11 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 use control::{ControlChannel, Word};
+use guest::{guest_main, guest_requested};
 use memory::sample_memory;
 use napreduce_protocol::{
-    Counter, CounterValues, FromTask, NamedPart, PROTOCOL_VERSION, PartOutput, ReduceWork, TaskDescription,
-    TaskError, ToTask, WireError, Work, read_message, write_message,
+    Counter, CounterValues, FromTask, NamedPart, PROTOCOL_VERSION, PartOutput, ReduceWork, StorageScheme,
+    TaskDescription, TaskError, ToTask, WireError, Work, read_message, write_message,
 };
 use panics::catch_panics;
 use promotion::{Promotion, WAS_IT_CHANGED, in_output};
@@ -30,10 +33,13 @@ use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
 use rustix::stdio::{dup2_stdin, stdin};
 use rustix::time::{ClockId, clock_gettime};
 use thiserror::Error;
+use uploading::upload;
 
 use crate::context::TaskContext;
 use crate::fetch_inputs::{Gathered, Gathering, InputEvent};
-use crate::process::{become_command, command_requested, heed_hang_ups, parent_of_task_process};
+use crate::process::{
+    become_command, command_requested, heed_hang_ups, outlive_terminate, parent_of_task_process,
+};
 use crate::runner::{Definitions, MapResult, ReduceResult, SavedCheckpoint};
 use crate::user_counters::user_values;
 
@@ -54,16 +60,19 @@ enum TaskProcessError {
     Io(#[from] io::Error),
 }
 
-/// Whether this process was started as a task process, or to become a command of one; then [`task_process_main`] is to be
-/// called before anything else.
+/// Whether this process was started as a task process, by a worker or by another engine, or to become a command of one; then
+/// [`task_process_main`] is to be called before anything else.
 pub fn task_process_requested() -> bool {
-    parent_of_task_process().is_some() || command_requested()
+    parent_of_task_process().is_some() || command_requested() || guest_requested()
 }
 
 /// Runs the one attempt this process was started for, and exits.
 pub fn task_process_main(definitions: &dyn Definitions) -> ! {
     if command_requested() {
         become_command();
+    }
+    if guest_requested() {
+        guest_main(definitions);
     }
     let status = match serve(definitions) {
         Ok(()) => 0,
@@ -80,6 +89,7 @@ fn serve(definitions: &dyn Definitions) -> Result<(), TaskProcessError> {
     let parent = parent_of_task_process().ok_or(TaskProcessError::NotStarted)?;
     die_with(&parent)?;
     heed_hang_ups()?;
+    outlive_terminate()?;
     let stream = take_control_channel()?;
     write_message(&stream, &FromTask::Hello { version: PROTOCOL_VERSION })?;
     let description = match read_message(&stream)? {
@@ -95,7 +105,7 @@ fn serve(definitions: &dyn Definitions) -> Result<(), TaskProcessError> {
     let said = match worked {
         Ok(Worked::Checkpointed(saved)) => FromTask::Checkpointed { bytes: saved.bytes },
         Ok(Worked::Done(part)) => match commit(&description, part, &surroundings, &granted)? {
-            Ok(()) => FromTask::Done { counters: final_counters(&description, &context) },
+            Ok(()) => FromTask::Done { counters: final_counters(millis_of(&description.work), &context) },
             Err(error) => FromTask::Failed(error),
         },
         Err(error) => FromTask::Failed(error.unless_hopeless()),
@@ -218,7 +228,8 @@ fn create_part_directory(
     }
 }
 
-/// Asks for the right to commit, waits for it, and promotes the part file with one rename, and one for each with a name. Waiting is a boundary; once it has
+/// Asks for the right to commit, waits for it, and promotes the part file with one rename, and one for each with a name; where the
+/// output is in a store, all of it is there by then, and seen when the job commits. Waiting is a boundary; once it has
 /// the right it is not stopped any more. A checkpoint is not worth its while here: whoever asked for it lets this finish.
 fn commit(
     description: &TaskDescription,
@@ -240,7 +251,17 @@ fn commit(
         Work::Map(task) => &task.output,
         Work::Reduce(ReduceWork { task, .. }) => &task.output,
     };
-    let promotions = promotions(&part, (written, target), description.sync_part);
+    let (part, promotions) = match StorageScheme::of(target) {
+        // Whoever commits the job does the rest.
+        Some(_) => match upload(part, (written, target), surroundings.context) {
+            Ok(part) => (part, Vec::new()),
+            Err(error) => return Ok(Err(error)),
+        },
+        None => {
+            let promotions = promotions(&part, (written, target), description.sync_part);
+            (part, promotions)
+        }
+    };
     if let Err(error) = promotions.iter().try_for_each(Promotion::prepare) {
         return Ok(Err(error));
     }
@@ -270,16 +291,18 @@ fn promotions(part: &PartOutput, (written, target): (&Path, &Path), sync: bool) 
     named.chain([part]).collect()
 }
 
-fn final_counters(description: &TaskDescription, context: &TaskContext) -> CounterValues {
+/// Where the time of an attempt is counted.
+fn millis_of(work: &Work) -> Counter {
+    match work {
+        Work::Map(_) => Counter::MapMillis,
+        Work::Reduce(_) => Counter::ReduceMillis,
+    }
+}
+
+fn final_counters(millis: Counter, context: &TaskContext) -> CounterValues {
     sample_memory(context);
     let counters = context.counters();
-    counters.add(
-        match description.work {
-            Work::Map(_) => Counter::MapMillis,
-            Work::Reduce(_) => Counter::ReduceMillis,
-        },
-        context.active_millis(),
-    );
+    counters.add(millis, context.active_millis());
     let processor = clock_gettime(ClockId::ProcessCPUTime);
     let millis = processor.tv_sec.saturating_mul(1_000).saturating_add(processor.tv_nsec / 1_000_000);
     counters.add(Counter::CpuMillis, u64::try_from(millis).unwrap_or(0));

@@ -32,13 +32,33 @@ fn drive(driver: &mut Driver<'_>, choice: &Choice) -> Result<(), Error> {
     if choice.job == "rounds" {
         return rounds::drive(driver, choice);
     }
+    if let Some(names) = choice.job.strip_prefix("several:") {
+        return several(driver, choice, names);
+    }
     if choice.job != "chain" {
         return driver.job(&choice.job).parameters(choice).run().map(drop);
     }
+    chain(driver, choice)
+}
+
+fn chain(driver: &mut Driver<'_>, choice: &Choice) -> Result<(), Error> {
     let counts = driver.intermediate("counts");
     driver.job("count-to-records").parameters(choice).output(&counts).run()?;
     driver.job("by-count").parameters(choice).inputs([&counts]).run()?;
     Ok(())
+}
+
+/// Runs jobs one after the other, on the same input, each into a directory of its own beside `--output`, which a
+/// chain behind them has.
+fn several(driver: &mut Driver<'_>, choice: &Choice, names: &str) -> Result<(), Error> {
+    let output = driver.output().to_owned();
+    for name in names.split(',').filter(|name| *name != "chain") {
+        driver.job(name).parameters(choice).output(output.with_extension(name)).run()?;
+    }
+    match names.ends_with("chain") {
+        true => chain(driver, choice),
+        false => Ok(()),
+    }
 }
 
 fn main() -> ExitCode {
@@ -56,6 +76,7 @@ fn main() -> ExitCode {
         .job("panic-in-combine", misbehaving::panic_in_combine)
         .job("panic-in-reduce", misbehaving::panic_in_reduce)
         .job("error-in-map", misbehaving::error_in_map)
+        .job("fatal-in-map", misbehaving::fatal_in_map)
         .job("visits", shapes::visits)
         .job("one-key", shapes::one_key)
         .job("first-of-group", shapes::first_of_group)

@@ -96,6 +96,26 @@ pub fn error_in_map(_: &Choice) -> Job {
         .reduce(|number, _, out| out.emit(number, ()))
 }
 
+/// The line `bad` is one with which no try can succeed; each attempt says in a file beside the input that it was made.
+pub fn fatal_in_map(_: &Choice) -> Job {
+    Job::text()
+        .map(|line: &str, out: &mut Emit<String, ()>| -> Result<(), TaskError> {
+            if line == "bad" {
+                let input = std::env::var("NAPREDUCE_INPUT_FILE").expect("every map has it");
+                let attempts =
+                    std::fs::OpenOptions::new().create(true).append(true).open(format!("{input}.attempts"));
+                let written = attempts.and_then(|mut file| std::io::Write::write_all(&mut file, b"one\n"));
+                written.expect("a writable folder");
+                let place = out.input();
+                let (path, number) = (place.path().display().to_string(), place.line().unwrap_or(0));
+                return Err(TaskError::fatal(format!("{path} line {number}: it is bad, and stays so")));
+            }
+            out.emit(line, ());
+            Ok(())
+        })
+        .reduce(|line, _, out| out.emit(line, ()))
+}
+
 /// Chooses a partition that does not exist.
 pub fn bad_partition(_: &Choice) -> Job {
     Job::text()

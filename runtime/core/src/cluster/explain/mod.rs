@@ -3,9 +3,11 @@
 //! Owns the answers. `slots` says what keeps a task that could run from a slot, `suspended` what stopped an attempt. Does not
 //! own how they are shown.
 
+mod reason;
 mod slots;
 mod suspended;
 
+pub use reason::{Reason, ReasonCode};
 use serde::{Deserialize, Serialize};
 
 use crate::cluster::task::Task;
@@ -21,8 +23,8 @@ pub struct Explanation {
     /// In one word: of a task `pending`, `active`, `done`; of a job `active`, `stopping`; of either `suspended`, `unknown`,
     /// `ended`.
     pub state: String,
-    /// Sentences, the most important one first.
-    pub reasons: Vec<String>,
+    /// The most important one first.
+    pub reasons: Vec<Reason>,
 }
 
 impl ClusterView<'_> {
@@ -35,7 +37,8 @@ impl ClusterView<'_> {
         };
         let Some(known) = job.task(task) else {
             let total = job.tasks_total(task.kind);
-            return explanation("unknown", vec![format!("{} has {total} {} tasks", task.job, task.kind)]);
+            let text = format!("{} has {total} {} tasks", task.job, task.kind);
+            return explanation("unknown", vec![Reason::new(ReasonCode::State, text)]);
         };
         let mut reasons = ending(job);
         reasons.extend(match known.state {
@@ -69,15 +72,17 @@ impl ClusterView<'_> {
             let (running, suspended) =
                 (job.holding(kind), job.attempts_of_kind(kind).filter(stopped).count());
             let waiting = job.phases[kind].pending.len();
-            reasons.push(format!(
+            let text = format!(
                 "{done} of {total} {kind} tasks are done; {running} attempts run, {suspended} are suspended, {waiting} tasks wait"
-            ));
+            );
+            reasons.push(Reason::new(ReasonCode::Progress, text));
             if job.held.is_none() {
                 reasons.extend(suspended::of_job(self.cluster(), job, kind));
             }
             let held = job.held_tasks(kind).count();
             if held > 0 {
-                reasons.push(format!("{held} {kind} tasks are suspended by an operator, without an attempt"));
+                let text = format!("{held} {kind} tasks are suspended by an operator, without an attempt");
+                reasons.push(Reason::new(ReasonCode::HeldByOperator, text));
             }
             if let Some(index) = job.phases[kind].pending.iter().next() {
                 reasons.extend(waits(self.cluster(), job, TaskId { job: job.id, kind, index }));
@@ -94,9 +99,10 @@ impl ClusterView<'_> {
     fn known_job(&self, id: JobId) -> Result<&Job, Explanation> {
         let over = || {
             if self.cluster().ended.contains(id.0) {
-                explanation("ended", vec![format!("{id} has ended; its history says how")])
+                let text = format!("{id} has ended; its history says how");
+                explanation("ended", vec![Reason::new(ReasonCode::State, text)])
             } else {
-                explanation("unknown", vec![format!("there is no {id}")])
+                explanation("unknown", vec![Reason::new(ReasonCode::State, format!("there is no {id}"))])
             }
         };
         self.cluster().jobs.get(&id).ok_or_else(over)
@@ -108,14 +114,15 @@ fn is_suspended(cluster: &Cluster, job: &Job, task: TaskId) -> bool {
     job.attempts_of(task).all(|id| cluster.attempts[&id].state == AttemptState::Suspended)
 }
 
-fn explanation(state: &str, reasons: Vec<String>) -> Explanation {
+fn explanation(state: &str, reasons: Vec<Reason>) -> Explanation {
     Explanation { state: state.to_owned(), reasons }
 }
 
 /// That its job is being ended, if it is.
-fn ending(job: &Job) -> Vec<String> {
+fn ending(job: &Job) -> Vec<Reason> {
     if let (JobState::Active, Some(reason)) = (job.state, &job.held) {
-        return vec![format!("it is suspended: {reason}")];
+        let how = if job.lets_finish { "held" } else { "suspended" };
+        return vec![Reason::new(ReasonCode::HeldByOperator, format!("it is {how}: {reason}"))];
     }
     let live = job.live.len();
     let why = match &job.outcome {
@@ -124,11 +131,12 @@ fn ending(job: &Job) -> Vec<String> {
         Some(JobOutcome::Killed { reason }) => format!("it is killed: {reason}"),
         None => return Vec::new(),
     };
-    vec![format!("{} is ending, since {why}; {live} attempts are being killed", job.id)]
+    let text = format!("{} is ending, since {why}; {live} attempts are being killed", job.id);
+    vec![Reason::new(ReasonCode::Ending, text)]
 }
 
 /// What a pending task waits for.
-fn waits(cluster: &Cluster, job: &Job, task: TaskId) -> Vec<String> {
+fn waits(cluster: &Cluster, job: &Job, task: TaskId) -> Vec<Reason> {
     let phase = &job.phases.map;
     if job.state != JobState::Active || job.held.is_some() {
         return Vec::new();
@@ -139,24 +147,27 @@ fn waits(cluster: &Cluster, job: &Job, task: TaskId) -> Vec<String> {
             None => "from the beginning".to_owned(),
         };
         let why = format!("it is suspended by an operator: {reason}");
-        return vec![why, format!("its attempt is gone; it goes on {from} when an operator resumes it")];
+        let gone = format!("its attempt is gone; it goes on {from} when an operator resumes it");
+        return vec![
+            Reason::new(ReasonCode::HeldByOperator, why),
+            Reason::new(ReasonCode::HeldByOperator, gone),
+        ];
     }
     if task.kind == TaskKind::Reduce && job.maps_lost > 0 {
-        return vec![format!("it waits for {} map outputs that were lost and are made again", job.maps_lost)];
+        let text = format!("it waits for {} map outputs that were lost and are made again", job.maps_lost);
+        return vec![Reason::new(ReasonCode::OutputsLost, text)];
     }
     if !job.is_open(task.kind) {
         let needed = (u64::from(job.spec.slowstart_permille) * u64::from(phase.total())).div_ceil(1000);
-        return vec![format!(
-            "it waits for maps: {needed} of {} must be done (slow-start), {} are",
-            phase.total(),
-            phase.done
-        )];
+        let (total, done) = (phase.total(), phase.done);
+        let text = format!("it waits for maps: {needed} of {total} must be done (slow-start), {done} are");
+        return vec![Reason::new(ReasonCode::SlowStart, text)];
     }
     slots::obstacles(cluster, job, task)
 }
 
 /// Where an attempt is.
-fn goes_on(cluster: &Cluster, job: &Job, id: AttemptId) -> String {
+fn goes_on(cluster: &Cluster, job: &Job, id: AttemptId) -> Reason {
     let attempt = &cluster.attempts[&id];
     let since = seconds(cluster.now.since(attempt.launched));
     let committing = job.task(id.task).is_some_and(|task| task.committer == Some(id.number));
@@ -196,7 +207,12 @@ fn goes_on(cluster: &Cluster, job: &Job, id: AttemptId) -> String {
     } else if let Some(why) = suspended::why(cluster, job, attempt) {
         text += &format!("; {why}");
     }
-    text + &unwanted(cluster, attempt)
+    let code = match attempt.state {
+        AttemptState::Suspended if attempt.held || job.held.is_some() => ReasonCode::HeldByOperator,
+        AttemptState::Suspended => ReasonCode::Suspended,
+        _ => ReasonCode::Attempt,
+    };
+    Reason::new(code, text + &unwanted(cluster, attempt))
 }
 
 /// Why an attempt is to end or to give its slot, if it is.
@@ -219,18 +235,19 @@ fn spared(cluster: &Cluster, attempt: &Attempt) -> String {
     )
 }
 
-fn done(task: TaskId, known: &Task, (number, worker): (u32, crate::ids::WorkerId)) -> String {
+fn done(task: TaskId, known: &Task, (number, worker): (u32, crate::ids::WorkerId)) -> Reason {
     let by = AttemptId { task, number };
     let output = if known.output.is_some() { "; its output is there" } else { "" };
-    format!("{by} did it on {worker} in {}{output}", seconds(known.took))
+    Reason::new(ReasonCode::Done, format!("{by} did it on {worker} in {}{output}", seconds(known.took)))
 }
 
 /// How often it failed so far, if it did.
-fn failures(job: &Job, task: &Task) -> Option<String> {
+fn failures(job: &Job, task: &Task) -> Option<Reason> {
     let last = task.faults.failures.last()?;
     let (count, most) = (task.faults.failures.len(), job.spec.attempts_max);
     let places: Vec<String> = task.faults.failed_on.iter().map(ToString::to_string).collect();
-    Some(format!("it failed {count} of at most {most} times, on {}; last: {last}", places.join(", ")))
+    let text = format!("it failed {count} of at most {most} times, on {}; last: {last}", places.join(", "));
+    Some(Reason::new(ReasonCode::FailedBefore, text))
 }
 
 /// A span as people say it.

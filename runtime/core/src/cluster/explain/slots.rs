@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use super::seconds;
+use super::{Reason, ReasonCode, seconds};
 use crate::cluster::{Cluster, Job, Worker};
 use crate::ids::{JobId, TaskId, TaskKind, WorkerId};
 use crate::states::WorkerState;
@@ -13,25 +13,23 @@ use crate::states::WorkerState;
 const NAMED: usize = 5;
 
 /// Every reason why no slot was given to a task that may be launched.
-pub(super) fn obstacles(cluster: &Cluster, job: &Job, task: TaskId) -> Vec<String> {
+pub(super) fn obstacles(cluster: &Cluster, job: &Job, task: TaskId) -> Vec<Reason> {
     let present: Vec<(WorkerId, &Worker)> =
         cluster.workers.iter().filter(|(_, worker)| worker.state != WorkerState::Lost).collect();
     if present.is_empty() {
-        return vec!["no worker is up; start one".to_owned()];
+        return vec![Reason::new(ReasonCode::NoWorker, "no worker is up; start one")];
     }
     let kind = task.kind;
-    let mut reasons: Vec<String> = unread(cluster, job, task);
+    let mut reasons: Vec<Reason> = unread(cluster, job, task);
     if job.isolates(task) {
         reasons.push(alone(cluster, job, task));
     }
-    let out: Vec<String> =
-        present.iter().filter_map(|(id, worker)| out_of_use(cluster, *id, worker)).collect();
-    reasons.extend(out);
+    reasons.extend(present.iter().filter_map(|(id, worker)| out_of_use(cluster, *id, worker)));
     let usable: Vec<_> = present.iter().filter(|(_, worker)| worker.takes_attempts()).collect();
     if usable.is_empty() {
-        reasons.push("no worker takes new attempts".to_owned());
+        reasons.push(Reason::new(ReasonCode::NoWorker, "no worker takes new attempts"));
     } else if usable.iter().all(|(_, worker)| worker.slots(kind) == 0) {
-        reasons.push(format!("no worker has {kind} slots"));
+        reasons.push(Reason::new(ReasonCode::NoSlotsOfKind, format!("no worker has {kind} slots")));
     } else if cluster.free[kind].is_empty() {
         reasons.push(all_taken(cluster, kind));
     }
@@ -41,52 +39,60 @@ pub(super) fn obstacles(cluster: &Cluster, job: &Job, task: TaskId) -> Vec<Strin
     reasons.extend(jobs_before(cluster, job, kind));
     let before = job.phases[kind].pending.iter().take_while(|index| *index < task.index).count();
     if before > 0 {
-        reasons.push(format!("{before} {kind} tasks of {} come first", job.id));
+        let text = format!("{before} {kind} tasks of {} come first", job.id);
+        reasons.push(Reason::new(ReasonCode::TasksBefore, text));
     }
     reasons.extend(freed_for(cluster, job.id, kind));
     reasons
 }
 
 /// That it runs alone, and why.
-fn alone(cluster: &Cluster, job: &Job, task: TaskId) -> String {
+fn alone(cluster: &Cluster, job: &Job, task: TaskId) -> Reason {
     let deaths = job.task(task).map_or(0, |known| known.faults.lost_with.len());
     let place = match cluster.cleared {
         Some(worker) => format!("when {worker}, which is kept for such tasks, is free"),
         None => "when a worker can be kept free for it".to_owned(),
     };
-    format!("it runs alone, since {deaths} workers died while it ran: {place}")
+    let text = format!("it runs alone, since {deaths} workers died while it ran: {place}");
+    Reason::new(ReasonCode::Alone, text)
 }
 
 /// Between which hosts its inputs did not come through.
-fn unread(cluster: &Cluster, job: &Job, task: TaskId) -> Vec<String> {
+fn unread(cluster: &Cluster, job: &Job, task: TaskId) -> Vec<Reason> {
     if task.kind != TaskKind::Reduce {
         return Vec::new();
     }
     let unread = cluster.unread.iter().filter(|(holder, _)| job.outputs_on(*holder).next().is_some());
-    unread.map(|(holder, reader)| format!("{reader} could not read map outputs from {holder}")).collect()
+    let text = |holder, reader| format!("{reader} could not read map outputs from {holder}");
+    unread.map(|(holder, reader)| Reason::new(ReasonCode::OutputsUnread, text(holder, reader))).collect()
 }
 
-fn out_of_use(cluster: &Cluster, id: WorkerId, worker: &Worker) -> Option<String> {
+fn out_of_use(cluster: &Cluster, id: WorkerId, worker: &Worker) -> Option<Reason> {
+    let because = |code, text| Some(Reason::new(code, text));
     if worker.state == WorkerState::Draining {
-        return Some(format!("{id} is draining"));
+        return because(ReasonCode::Draining, format!("{id} is draining"));
     }
     if let Some(lacks) = &worker.short {
-        return Some(format!("{id} gets nothing until it has what it lacks: {lacks}"));
+        let text = format!("{id} gets nothing until it has what it lacks: {lacks}");
+        return because(ReasonCode::WorkerShort, text);
     }
     if let Some(shortage) = &worker.shortage {
         let left = seconds(shortage.until.since(cluster.now));
-        return Some(format!("{id} gets nothing for another {left}: {}", shortage.because));
+        let text = format!("{id} gets nothing for another {left}: {}", shortage.because);
+        return because(ReasonCode::WorkerShort, text);
     }
     if worker.cleared {
-        return Some(format!("{id} is kept for a task that runs alone, since workers died while it ran"));
+        let text = format!("{id} is kept for a task that runs alone, since workers died while it ran");
+        return because(ReasonCode::WorkerKept, text);
     }
     let until = worker.excluded_until?;
     let (left, failures) = (seconds(until.since(cluster.now)), worker.failures_in_row);
-    Some(format!("{id} is excluded for another {left}: the last {failures} attempts there failed"))
+    let text = format!("{id} is excluded for another {left}: the last {failures} attempts there failed");
+    because(ReasonCode::Excluded, text)
 }
 
 /// That every slot is held, and by whose attempts.
-fn all_taken(cluster: &Cluster, kind: TaskKind) -> String {
+fn all_taken(cluster: &Cluster, kind: TaskKind) -> Reason {
     let mut holders: BTreeMap<JobId, u32> = BTreeMap::new();
     for attempt in cluster.attempts.values().filter(|one| one.holds_slot && one.id.task.kind == kind) {
         *holders.entry(attempt.id.task.job).or_default() += 1;
@@ -98,47 +104,52 @@ fn all_taken(cluster: &Cluster, kind: TaskKind) -> String {
         holders.iter().take(NAMED).map(|(job, count)| format!("{count} by {job}")).collect();
     let others = holders.len().saturating_sub(NAMED);
     let rest = if others > 0 { format!(" and the rest by {others} more jobs") } else { String::new() };
-    format!("no {kind} slot is free: {total} are held, {}{rest}", named.join(", "))
+    let text = format!("no {kind} slot is free: {total} are held, {}{rest}", named.join(", "));
+    Reason::new(ReasonCode::AllSlotsTaken, text)
 }
 
 /// Why a worker with a free slot does not run it.
-fn not_here(cluster: &Cluster, job: &Job, task: TaskId, id: WorkerId) -> Vec<String> {
+fn not_here(cluster: &Cluster, job: &Job, task: TaskId, id: WorkerId) -> Vec<Reason> {
     let (worker, kind) = (&cluster.workers[&id], task.kind);
     let mut reasons = Vec::new();
     if job.avoids(task, id) {
-        reasons.push(format!(
-            "{id} has a free {kind} slot, but the task failed there and another worker can have it"
-        ));
+        let text =
+            format!("{id} has a free {kind} slot, but the task failed there and another worker can have it");
+        reasons.push(Reason::new(ReasonCode::FailedThere, text));
     } else if !worker.has_slot_for(job.id, kind) {
         let kept = worker.reservations.iter().filter(|kept| kept.kind == kind);
         reasons.extend(kept.map(|kept| {
             let left = seconds(kept.until.since(cluster.now));
-            format!("a free {kind} slot of {id} is kept for {} for another {left}", kept.job)
+            let text = format!("a free {kind} slot of {id} is kept for {} for another {left}", kept.job);
+            Reason::new(ReasonCode::KeptFor, text)
         }));
     } else if let Some(reason) = worker.declined(kind) {
-        reasons.push(format!("the scheduler left a {kind} slot of {id} empty: {reason}"));
+        let text = format!("the scheduler left a {kind} slot of {id} empty: {reason}");
+        reasons.push(Reason::new(ReasonCode::Declined, text));
     }
     reasons
 }
 
 /// The jobs that are given to earlier, by priority and time of submission.
-fn jobs_before(cluster: &Cluster, job: &Job, kind: TaskKind) -> Option<String> {
+fn jobs_before(cluster: &Cluster, job: &Job, kind: TaskKind) -> Option<Reason> {
     let before: Vec<JobId> =
         cluster.wanting[kind].range(..job.giving_order()).map(|(_, _, before)| *before).collect();
     let named: Vec<String> = before.iter().take(NAMED).map(ToString::to_string).collect();
     let rest = before.len().saturating_sub(NAMED);
     let rest = if rest > 0 { format!(" and {rest} more") } else { String::new() };
     let text = format!("jobs that want {kind} slots and come first: {}{rest}", named.join(", "));
-    (!before.is_empty()).then_some(text)
+    (!before.is_empty()).then(|| Reason::new(ReasonCode::JobsBefore, text))
 }
 
 /// The slots that are being freed for its job.
-fn freed_for(cluster: &Cluster, job: JobId, kind: TaskKind) -> Vec<String> {
+fn freed_for(cluster: &Cluster, job: JobId, kind: TaskKind) -> Vec<Reason> {
     let requests = cluster.requests.values();
     let mine = requests.filter(|one| one.beneficiary == Some(job) && one.attempt.task.kind == kind);
     mine.map(|request| {
         let since = seconds(cluster.now.since(request.created));
-        format!("{} is to give its slot to {job} ({}, since {since})", request.attempt, request.primitive)
+        let (attempt, primitive) = (request.attempt, request.primitive);
+        let text = format!("{attempt} is to give its slot to {job} ({primitive}, since {since})");
+        Reason::new(ReasonCode::BeingFreed, text)
     })
     .collect()
 }

@@ -3,7 +3,7 @@
 //! Owns the sentences about suspended attempts: who wanted that, for whom, since when, and what has to happen next. Does not
 //! own which attempts are shown.
 
-use super::seconds;
+use super::{Reason, ReasonCode, seconds};
 use crate::cluster::{Attempt, Cluster, Job};
 use crate::ids::{AttemptId, TaskKind};
 use crate::preemption::Requester;
@@ -40,16 +40,19 @@ fn what_next(job: &Job, attempt: &Attempt) -> String {
 }
 
 /// Sentences about the suspended attempts of a kind: the first few in full, the rest by number.
-pub(super) fn of_job(cluster: &Cluster, job: &Job, kind: TaskKind) -> Vec<String> {
+pub(super) fn of_job(cluster: &Cluster, job: &Job, kind: TaskKind) -> Vec<Reason> {
     let stopped = |id: &AttemptId| cluster.attempts[id].state == AttemptState::Suspended;
     let all: Vec<AttemptId> = job.attempts_of_kind(kind).filter(stopped).collect();
     let named = all.iter().take(NAMED).filter_map(|id| {
         let attempt = &cluster.attempts[id];
-        Some(format!("{id} on {} is suspended: {}", attempt.worker, why(cluster, job, attempt)?))
+        let text = format!("{id} on {} is suspended: {}", attempt.worker, why(cluster, job, attempt)?);
+        let code = if attempt.held { ReasonCode::HeldByOperator } else { ReasonCode::Suspended };
+        Some(Reason::new(code, text))
     });
-    let mut sentences: Vec<String> = named.collect();
+    let mut sentences: Vec<Reason> = named.collect();
     if all.len() > NAMED {
-        sentences.push(format!("{} more {kind} attempts are suspended", all.len() - NAMED));
+        let text = format!("{} more {kind} attempts are suspended", all.len() - NAMED);
+        sentences.push(Reason::new(ReasonCode::Suspended, text));
     }
     sentences
 }

@@ -101,11 +101,16 @@ pub struct PreemptArguments {
 #[command(after_help = "\
 Examples:
   nap lab latency
-  nap lab latency --samples 200 --format json")]
+  nap lab latency --samples 200 --format json
+  nap lab latency --page-pairs 10 --samples 60      what a page that 16 streams and 100 requests a second read costs")]
 pub struct LatencyArguments {
     /// Samples of each kind
     #[arg(long, value_name = "N", default_value = "200", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub samples: u32,
+
+    /// Suspend and resume only, without and with readers of the cluster's page, by turns; status 1 when the page costs something
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    pub page_pairs: Option<u32>,
 
     #[command(flatten)]
     pub place: Workplace,
@@ -186,8 +191,13 @@ pub fn preempt(arguments: &PreemptArguments, session: &Session) -> Result<bool> 
 
 /// Measures; whether every bound is kept.
 pub fn latency(arguments: &LatencyArguments, session: &Session) -> Result<bool> {
-    let LatencyArguments { samples, place } = arguments;
+    let LatencyArguments { samples, page_pairs, place } = arguments;
     let settings = LatencySettings { samples: *samples, binaries: place.binaries()?, work: place.work() };
+    if let Some(pairs) = *page_pairs {
+        let report = napreduce_lab::latency_with_page(&settings, pairs, session)?;
+        place.print(&report, || report.table(), None)?;
+        return Ok(report.succeeded());
+    }
     let report = napreduce_lab::latency(&settings, session)?;
     place.print(&report, || report.table(), None)?;
     Ok(report.succeeded())

@@ -6,7 +6,7 @@ use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use napreduce_core::{AttemptId, JobId, TaskId, TaskKind, WorkerId};
+use napreduce_core::{AttemptId, JobId, Reason, ReasonCode, TaskId, TaskKind, WorkerId};
 use napreduce_protocol::{
     CommandOutcome, FromCoordinator, JobCommand, JobEnd, JobError, Secret, TaskCommand, ToCoordinator,
 };
@@ -20,8 +20,13 @@ fn quietly() -> FollowOptions {
     FollowOptions { progress: ProgressMode::Never, quiet: true, ..FollowOptions::default() }
 }
 
-const AT_ONCE: Patience =
-    Patience { first: Duration::ZERO, later: Duration::ZERO, absent: Duration::ZERO, tell: false };
+const AT_ONCE: Patience = Patience {
+    first: Duration::ZERO,
+    later: Duration::ZERO,
+    absent: Duration::ZERO,
+    answer: Duration::from_secs(60),
+    tell: false,
+};
 
 #[test]
 fn a_job_is_submitted_with_its_plan_and_its_user() {
@@ -215,12 +220,16 @@ fn every_question_gets_its_answer_or_the_refusal() {
             drop(reply.send(Ok(FromCoordinator::Outcomes(outcomes))));
         }
         Request::Asked(ToCoordinator::Explain { .. }, reply) => {
-            drop(reply.send(Ok(FromCoordinator::Explained { lines: vec!["no slot is free".to_owned()] })))
+            drop(reply.send(Ok(FromCoordinator::Explained {
+                reasons: vec![Reason::new(ReasonCode::AllSlotsTaken, "no slot is free")],
+            })))
         }
         Request::Asked(ToCoordinator::Workers, reply) => {
             drop(reply.send(Ok(FromCoordinator::Workers(Vec::new()))))
         }
-        Request::Asked(ToCoordinator::Drain { hand_back: true, .. }, reply) => {
+        Request::Asked(ToCoordinator::Drain { hand_back: true, reason, .. }, reply)
+            if reason == "a new disk" =>
+        {
             drop(reply.send(Ok(FromCoordinator::Done)))
         }
         other => panic!("{other:?}"),
@@ -240,9 +249,10 @@ fn every_question_gets_its_answer_or_the_refusal() {
     let refused = CommandOutcome::Refused("memory is short".to_owned());
     let outcomes = client.outcomes(JobId(7), &[second], TaskCommand::Suspend).expect("an answer");
     assert_eq!(outcomes, [(second, refused)]);
-    assert_eq!(client.explain(JobId(7), Some(task)).expect("an answer"), ["no slot is free"]);
+    let reasons = client.explain(JobId(7), Some(task)).expect("an answer");
+    assert_eq!(reasons, [Reason::new(ReasonCode::AllSlotsTaken, "no slot is free")]);
     assert_eq!(client.workers().expect("an answer"), []);
-    client.drain(WorkerId(1), true).expect("an answer");
+    client.drain(WorkerId(1), true, "a new disk").expect("an answer");
 }
 
 #[test]
@@ -264,7 +274,7 @@ fn without_a_coordinator_it_is_said_how_to_start_one() {
 
 #[test]
 fn a_cluster_that_is_not_up_is_said_at_once_and_one_that_is_away_is_waited_for_a_minute() {
-    let Patience { first, later, absent, tell } = Patience::default();
+    let Patience { first, later, absent, tell, .. } = Patience::default();
     assert_eq!((first, later), (Duration::from_secs(60), Duration::from_secs(60)));
     assert!(absent <= Duration::from_secs(1) && tell);
     let scene = Scene::new();

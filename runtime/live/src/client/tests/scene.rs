@@ -157,7 +157,7 @@ fn tell(to: &Sender<String>, line: &str) {
 }
 
 pub(super) fn patience() -> Patience {
-    Patience { first: DEADLINE, later: DEADLINE, absent: DEADLINE, tell: false }
+    Patience { first: DEADLINE, later: DEADLINE, absent: DEADLINE, answer: DEADLINE, tell: false }
 }
 
 pub(super) fn plan() -> JobPlan {

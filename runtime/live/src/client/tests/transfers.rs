@@ -15,8 +15,8 @@ use napreduce_protocol::{Blob, Digest, FromCoordinator, Listener, LogStream, Sub
 use super::scene::{Background, Coordinator, DEADLINE, Scene, plan};
 use crate::blobs;
 use crate::blobs::{BlobStore, FetchError};
-use crate::client::SideFileSource;
-use crate::coordinator::{Refusal, Request};
+use crate::client::{LogRead, SideFileSource};
+use crate::coordinator::{LogHolder, Refusal, Request};
 use crate::shuffle::{DataServer, DataServerSettings, LogExtent, ServedFiles};
 
 /// A coordinator that takes every job.
@@ -226,7 +226,11 @@ fn a_log_comes_from_the_worker_that_keeps_it() {
     let _coordinator = scene.coordinator(move |request| {
         if let Request::LogHolder { attempt, reply } = request {
             let gone = || Refusal { status: 1, reason: "its worker is lost".to_owned() };
-            let _ = reply.send(if attempt.number == 3 { Err(gone()) } else { Ok(holder.clone()) });
+            let _ = reply.send(if attempt.number == 3 {
+                Err(gone())
+            } else {
+                Ok(LogHolder { address: holder.clone(), has_ended: attempt.number == 1 })
+            });
         }
     });
     let attempt =
@@ -234,11 +238,13 @@ fn a_log_comes_from_the_worker_that_keeps_it() {
     let mut client = scene.client();
     let mut read = |number, offset| {
         let mut bytes = Vec::new();
-        client.log(attempt(number), LogStream::Stderr, offset, &mut bytes).map(|count| (count, bytes))
+        client.log(attempt(number), LogStream::Stderr, offset, &mut bytes).map(|read| (read, bytes))
     };
-    assert!(read(1, 0).expect("a log") == (1_600_000, text.clone()));
-    assert!(read(1, 1_599_990).expect("a log") == (10, text[1_599_990..].to_vec()));
-    assert!(read(1, 1_600_000).expect("a log") == (0, Vec::new()));
+    let of = |written| LogRead { written, length: 1_600_000, has_ended: true };
+    assert!(read(1, 0).expect("a log") == (of(1_600_000), text.clone()));
+    assert!(read(1, 1_599_990).expect("a log") == (of(10), text[1_599_990..].to_vec()));
+    assert!(read(1, 1_600_000).expect("a log") == (of(0), Vec::new()));
+    assert!(read(1, u64::MAX).expect("a length") == (of(0), Vec::new()));
     let error = read(2, 0).expect_err("there is none").to_string();
     assert!(error.starts_with("the logs of job_0001_m_0000.2 at 127.0.0.1:"), "{error}");
     assert_eq!(read(3, 0).expect_err("nobody has it").to_string(), "its worker is lost");

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use napreduce_protocol::{Blob, Digest, Submission};
+use napreduce_protocol::{Blob, Digest, Split, StorageScheme, Submission};
 
 use crate::blobs::{PinnedBlob, program_architecture};
 use crate::coordinator::requests::Refusal;
@@ -19,16 +19,20 @@ pub(super) fn check(submission: &Submission, pins: &BTreeMap<Digest, PinnedBlob>
     let plan = &submission.plan;
     plan.check().map_err(refusal)?;
     napreduce_protocol::check_name("user", &submission.user, "USER").map_err(refusal)?;
-    if !plan.output.is_absolute() {
+    if !plan.output.is_absolute() && StorageScheme::of(&plan.output).is_none() {
         return Err(refusal(format!("output directory {} is not absolute", plan.output.display())));
     }
     if plan.splits.iter().any(|split| split.parts.is_empty()) {
         return Err(refusal("a split without a file".to_owned()));
     }
-    if let Some(part) =
-        plan.splits.iter().flat_map(|split| &split.parts).find(|part| !part.path.is_absolute())
-    {
+    if let Some(part) = plan.splits.iter().flat_map(|split| &split.parts).find(|part| !is_everywhere(part)) {
         return Err(refusal(format!("input {} is not absolute", part.path.display())));
+    }
+    if let Some(part) = plan.splits.iter().flat_map(|split| &split.parts).find(|part| !is_pinned(part)) {
+        return Err(refusal(format!(
+            "input {} is without its version; submit the job by a program of this version",
+            part.path.display()
+        )));
     }
     if submission.files.len() > FILES_MAX {
         let count = submission.files.len();
@@ -56,6 +60,16 @@ pub(super) fn check(submission: &Submission, pins: &BTreeMap<Digest, PinnedBlob>
         )));
     }
     Ok(())
+}
+
+/// Whether the name of an input means the same on every worker.
+fn is_everywhere(part: &Split) -> bool {
+    part.path.is_absolute() || StorageScheme::of(&part.path).is_some()
+}
+
+/// Attempts that read different versions of an object would give an output of no input.
+fn is_pinned(part: &Split) -> bool {
+    part.version.is_some() || StorageScheme::of(&part.path).is_none()
 }
 
 /// A name becomes a file in a directory of the job, and nothing else.

@@ -12,7 +12,7 @@ use napreduce_protocol::{
 use tokio::time::timeout;
 
 use super::{Client, Parting, Refusal};
-use crate::coordinator::requests::Request;
+use crate::coordinator::requests::{LogHolder, Request};
 
 /// A worker that does not send a piece of a log within so long is stopped or cut off.
 const PIECE_DEADLINE: Duration = Duration::from_secs(10);
@@ -35,10 +35,11 @@ impl Client {
         stream: LogStream,
         offset: u64,
     ) -> Result<(), Parting> {
-        let holder = match self.question(|reply| Request::LogHolder { attempt, reply }).await? {
-            Ok(holder) => holder,
-            Err(Refusal { status, reason }) => return self.refuse(status, reason).await,
-        };
+        let LogHolder { address: holder, has_ended } =
+            match self.question(|reply| Request::LogHolder { attempt, reply }).await? {
+                Ok(holder) => holder,
+                Err(Refusal { status, reason }) => return self.refuse(status, reason).await,
+            };
         let unreadable = |why: String| format!("the logs of {attempt} at {holder} cannot be read: {why}");
         let mut reader = match self.open_log(&holder, attempt, stream).await {
             Ok(reader) => reader,
@@ -50,7 +51,7 @@ impl Client {
         };
         // It may grow meanwhile; what was there when it was asked for is sent.
         let mut left = length.saturating_sub(offset);
-        self.send(&FromCoordinator::LogLength { bytes: left }).await?;
+        self.send(&FromCoordinator::LogLength { bytes: left, length, has_ended }).await?;
         while left > 0 {
             piece.truncate(usize::try_from(left).unwrap_or(usize::MAX));
             if piece.is_empty() {

@@ -8,6 +8,7 @@ mod checks;
 mod following;
 mod logs;
 mod passage;
+mod rerun;
 mod uploads;
 
 use std::collections::BTreeMap;
@@ -148,12 +149,20 @@ impl Client {
             }
             ToCoordinator::FetchBlob { digest } => self.hand_out(digest).await,
             ToCoordinator::Submit(submission) => self.submit(submission).await,
+            ToCoordinator::Rerun { of, .. } if of.reason.chars().count() > REASON_CHARS_MAX => {
+                let why = format!("a reason has at most {REASON_CHARS_MAX} characters; give a shorter one");
+                self.refuse(2, why).await
+            }
+            ToCoordinator::Rerun { token, of, output } => self.rerun(token, of, output).await,
             ToCoordinator::Follow { job } => self.follow(job).await,
             ToCoordinator::HoldChain { chain, root } => self.hold_chain(chain, root).await,
             ToCoordinator::Log { attempt, stream, offset } => self.log(attempt, stream, offset).await,
             ToCoordinator::KillJob { reason, .. }
             | ToCoordinator::CommandTask { reason, .. }
             | ToCoordinator::CommandJob { reason, .. }
+            | ToCoordinator::ChangeJob { reason, .. }
+            | ToCoordinator::Drain { reason, .. }
+            | ToCoordinator::Undrain { reason, .. }
                 if reason.chars().count() > REASON_CHARS_MAX =>
             {
                 let why = format!("a reason has at most {REASON_CHARS_MAX} characters; give a shorter one");

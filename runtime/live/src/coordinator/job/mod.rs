@@ -11,24 +11,27 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use napreduce_core::{
-    AttemptId, ClusterView, JobId, JobOutcome, JobState, Record, Report, TaskId, TaskKind, WorkerId,
+    AttemptId, ClusterView, JobChange, JobId, JobOutcome, JobState, Record, Report, TaskId, TaskKind,
 };
+use napreduce_history::{JobHistory, PreemptionBook};
 use napreduce_protocol::{
     AttemptSummary, Counter, CounterValues, HistoryLine, JobDescription, JobPhase, JobSummary, LaunchWork,
-    PartOutput, Preempted, PreemptionAccount, PreemptionEnd,
+    PartOutput,
 };
 use serde::{Deserialize, Serialize};
 
 use self::progress::Sums;
 use super::entry::Accepted;
 use super::output_log::OutputLog;
-use super::preemptions::PreemptionBook;
 
 /// A job from submission until it is in history.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct LiveJob {
     /// Shared with the snapshots that are being written: it never changes, and names every split.
     pub(super) accepted: Arc<Accepted>,
+    /// What an operator wants different from how it was submitted.
+    #[serde(default)]
+    change: JobChange,
     /// In microseconds since 1970.
     pub(super) submitted_micros: u64,
     /// How it ended, when the engine has forgotten it: its output is then committed or removed.
@@ -69,6 +72,7 @@ impl LiveJob {
     pub(super) fn new(accepted: Accepted, submitted_micros: u64) -> LiveJob {
         LiveJob {
             accepted: Arc::new(accepted),
+            change: JobChange::default(),
             submitted_micros,
             outcome: None,
             commit_begun: false,
@@ -82,6 +86,15 @@ impl LiveJob {
             book: PreemptionBook::default(),
             outputs: OutputLog::default(),
         }
+    }
+
+    /// As it would be submitted now.
+    pub(super) fn definition(&self) -> Accepted {
+        self.accepted.with(&self.change)
+    }
+
+    pub(super) fn change(&self) -> &JobChange {
+        &self.change
     }
 
     pub(super) fn id(&self) -> JobId {
@@ -163,133 +176,33 @@ impl LiveJob {
 
     /// Keeps what the engine says has happened.
     pub(super) fn on_record(&mut self, at_micros: u64, record: &Record, worker_name: &str) {
-        let at_millis = at_micros / 1_000;
         match record {
-            Record::AttemptLaunched { attempt, worker, duplicate_of } => {
-                if let Some(slow) = duplicate_of {
-                    self.say(at_millis, format!("{attempt} races {slow}, which is slow"));
-                }
-                self.on_launched(at_millis, *attempt, *worker, worker_name);
-            }
             Record::TaskDone(attempt) => {
                 if let Some(result) = self.brought.remove(attempt) {
                     self.results.insert(attempt.task, Arc::new(result));
                 }
                 self.count_done(attempt.task, 1);
-                self.book.ended(at_micros, *attempt, PreemptionEnd::Finished);
-                self.on_attempt_end(at_millis, *attempt, "done");
             }
-            Record::AttemptEnded(attempt, why) => {
-                let killed = self.killed.remove(attempt);
-                let end = if killed { PreemptionEnd::Killed } else { PreemptionEnd::Ended };
-                self.book.ended(at_micros, *attempt, end);
-                self.on_attempt_end(at_millis, *attempt, why);
-            }
-            Record::Checkpointed(attempt) => {
-                self.book.ended(at_micros, *attempt, PreemptionEnd::Checkpointed);
-                self.on_attempt_end(at_millis, *attempt, "checkpointed");
-            }
-            Record::CommitGranted(_)
-            | Record::WorkerDraining(_)
-            | Record::WorkerLeft(_)
-            | Record::WorkerExcluded { .. }
-            | Record::WorkerShort { .. } => {}
-            Record::PreemptRequested { .. }
-            | Record::SuspendRefused { .. }
-            | Record::Converted { .. }
-            | Record::AttemptHeld { .. }
-            | Record::AttemptReleased { .. }
-            | Record::JobHeld { .. }
-            | Record::JobReleased { .. }
-            | Record::Suspended(_)
-            | Record::Resumed(_) => self.on_preemption(at_micros, record),
-            Record::JobAccepted(_) => self.say(at_millis, "submitted".to_owned()),
-            Record::OutputLost(task) => {
-                self.count_done(*task, -1);
-                self.say(at_millis, format!("the output of {task} is lost; it runs again"))
-            }
-            Record::TaskIsolated { task, reason } => {
-                self.say(at_millis, format!("{task} runs alone from now on: {reason}"));
-            }
-            Record::JobDecided(_, outcome) => {
-                self.book.decided();
-                self.say(at_millis, format!("it will have {}", in_words(outcome)))
-            }
-            Record::JobEnded(_, outcome) => self.say(at_millis, format!("it has {}", in_words(outcome))),
-        }
-    }
-
-    /// Keeps what is said of a preemption; who asked for it is in the book.
-    fn on_preemption(&mut self, at_micros: u64, record: &Record) {
-        let text = match record {
-            Record::PreemptRequested { attempt, primitive, beneficiary, reason, .. } => {
-                let whom = beneficiary.map_or_else(String::new, |job| format!(" for {job}"));
-                format!("{attempt} is to give its slot{whom} by {primitive}: {reason}")
-            }
-            Record::SuspendRefused { attempt, reason, .. } => {
-                self.book.withdrawn(*attempt, reason);
-                format!("{attempt} cannot be suspended and goes on: {reason}")
-            }
-            Record::Converted { attempt, primitive, reason, .. } => {
-                format!("{attempt} is given up where it is, by {primitive}: {reason}")
-            }
-            Record::AttemptHeld { attempt, reason } => format!("{attempt} is held by an operator: {reason}"),
-            Record::AttemptReleased { attempt, reason } => {
-                format!("{attempt} is wanted back by an operator: {reason}")
-            }
-            Record::JobHeld { reason, .. } => format!("suspended: {reason}"),
-            Record::JobReleased { reason, .. } => format!("resumed: {reason}"),
-            Record::Suspended(attempt) => {
-                self.book.suspended(at_micros, *attempt);
-                format!("{attempt} is suspended")
-            }
-            Record::Resumed(attempt) => {
-                self.book.resumed(at_micros, *attempt);
-                format!("{attempt} runs again")
-            }
-            _ => return,
-        };
-        self.say(at_micros / 1_000, text);
-    }
-
-    /// What a worker accounts for, and what it could not do.
-    pub(super) fn on_account(&mut self, at_micros: u64, attempt: AttemptId, account: &PreemptionAccount) {
-        self.book.accounted(at_micros, attempt, account);
-        let at_millis = at_micros / 1_000;
-        match &account.what {
-            Preempted::Restored => self.say(at_millis, format!("{attempt} goes on from its checkpoint")),
-            Preempted::RestoreRefused(why) => {
-                self.say(at_millis, format!("{attempt} starts from scratch: {why}"));
+            Record::OutputLost(task) => self.count_done(*task, -1),
+            Record::JobChanged { change, .. } => {
+                self.change.priority = change.priority.or(self.change.priority);
+                self.change.queue = change.queue.clone().or(self.change.queue.take());
             }
             _ => {}
         }
-        for note in &account.notes {
-            self.say(at_millis, format!("{attempt}: {note}"));
+        match (record, &self.accepted.rerun_of) {
+            (Record::JobAccepted(_), Some(of)) => {
+                let text = format!("submitted as a rerun of {}: {}", of.job, of.reason);
+                self.history().say(at_micros / 1_000, text);
+            }
+            _ => self.history().on_record(at_micros, record, worker_name),
         }
     }
 
-    fn on_launched(&mut self, at_millis: u64, attempt: AttemptId, worker: WorkerId, worker_name: &str) {
-        self.attempts.push(Arc::new(AttemptSummary {
-            attempt,
-            worker,
-            worker_name: worker_name.to_owned(),
-            launched_millis: at_millis,
-            ended_millis: None,
-            end: None,
-        }));
-    }
-
-    fn on_attempt_end(&mut self, at_millis: u64, attempt: AttemptId, end: &str) {
-        // The newest are the likeliest to end.
-        if let Some(known) = self.attempts.iter_mut().rev().find(|known| known.attempt == attempt) {
-            let known = Arc::make_mut(known);
-            known.ended_millis = Some(at_millis);
-            known.end = Some(end.to_owned());
-        }
-    }
-
-    fn say(&mut self, at_millis: u64, text: String) {
-        self.events.push(HistoryLine { at_millis, text });
+    /// What is told of it over time.
+    pub(super) fn history(&mut self) -> JobHistory<'_> {
+        let LiveJob { attempts, events, book, killed, .. } = self;
+        JobHistory { attempts, events, book, killed }
     }
 
     /// Counters of the attempts whose result counts, and of the job as a whole.
@@ -321,8 +234,8 @@ impl LiveJob {
             job: self.id(),
             name: plan.name.clone(),
             user: self.accepted.user.clone(),
-            queue: plan.queue.clone(),
-            priority: plan.priority,
+            queue: self.change.queue.as_ref().unwrap_or(&plan.queue).clone(),
+            priority: self.change.priority.unwrap_or(plan.priority),
             phase,
             reason: outcome.and_then(reason_of),
             submitted_millis: self.submitted_micros / 1_000,
@@ -338,14 +251,6 @@ pub(super) fn reason_of(outcome: &JobOutcome) -> Option<String> {
     match outcome {
         JobOutcome::Succeeded => None,
         JobOutcome::Failed { reason } | JobOutcome::Killed { reason } => Some(reason.clone()),
-    }
-}
-
-fn in_words(outcome: &JobOutcome) -> String {
-    match outcome {
-        JobOutcome::Succeeded => "succeeded".to_owned(),
-        JobOutcome::Failed { reason } => format!("failed: {reason}"),
-        JobOutcome::Killed { reason } => format!("been killed: {reason}"),
     }
 }
 

@@ -14,7 +14,7 @@ use napreduce_protocol::{
 use tokio::time::timeout;
 
 use super::{DEADLINE, Running, Scene, Worker, attempt};
-use crate::coordinator::requests::Request;
+use crate::coordinator::requests::{LogHolder, Request};
 
 impl Scene {
     fn history(&self, name: &str) -> PathBuf {
@@ -67,7 +67,8 @@ async fn answers_about_an_ended_job_are_the_same_after_a_restart_and_without_the
     let (worker, detail) = done_job(&scene, &coordinator).await;
     let reduce = detail.attempts[1].attempt;
     let holder = |attempt| move |reply| Request::LogHolder { attempt, reply };
-    assert_eq!(coordinator.ask(holder(reduce)).await.expect("it is there"), "127.0.0.1:1");
+    let found = coordinator.ask(holder(reduce)).await.expect("it is there");
+    assert_eq!(found, LogHolder { address: "127.0.0.1:1".to_owned(), has_ended: true });
     let other = attempt(1, TaskKind::Map, 7, 1);
     let refused = coordinator.ask(holder(other)).await.expect_err("there was none");
     assert_eq!(refused.reason, "there was no job_0001_m_0007.1");

@@ -4,6 +4,7 @@
 //! Does not own connections: their messages are handed over in this process.
 
 mod chains;
+mod changes;
 mod history;
 mod jobs;
 mod outcomes;
@@ -144,14 +145,15 @@ impl Scene {
     /// A job of `maps` maps and `reduces` reduces that writes to `out`.
     fn submission(&self, token: u128, maps: u32, reduces: u32) -> Box<Submission> {
         let mut plan = JobPlan::new("count", self.path("out"));
-        let split = Split { path: self.path("in"), offset: 0, length: 10, file_length: 10 };
+        let split = Split { path: self.path("in"), offset: 0, length: 10, file_length: 10, version: None };
         plan.splits = vec![split.into(); maps as usize];
         plan.reduces = reduces;
         plan.slowstart_permille = 1000;
         plan.checkpoint = CheckpointSupport { map: true, reduce: true };
         let program = Blob { digest: Digest([7; 32]), bytes: 1 };
         let architecture = std::env::consts::ARCH.to_owned();
-        Box::new(Submission { token, plan, user: "ada".to_owned(), program, architecture, files: Vec::new() })
+        let (user, files, rerun_of) = ("ada".to_owned(), Vec::new(), None);
+        Box::new(Submission { token, plan, user, program, architecture, files, rerun_of })
     }
 }
 
@@ -197,8 +199,8 @@ impl Running {
 
     async fn explain(&self, job: JobId, task: Option<TaskId>) -> Result<Vec<String>, Refusal> {
         let answer = self.asked(ToCoordinator::Explain { job, task }).await?;
-        let FromCoordinator::Explained { lines } = answer else { panic!("{answer:?}") };
-        Ok(lines)
+        let FromCoordinator::Explained { reasons } = answer else { panic!("{answer:?}") };
+        Ok(reasons.into_iter().map(|reason| reason.text).collect())
     }
 
     async fn kill_job(&self, job: JobId, reason: String) -> Result<(), Refusal> {
@@ -387,7 +389,7 @@ impl Worker {
     }
 
     fn finish_part(&mut self, attempt: AttemptId) {
-        self.finished(attempt, Some(PartOutput { records: 1, bytes: 5, digest: 1, named: Vec::new() }));
+        self.finished(attempt, Some(PartOutput { records: 1, bytes: 5, digest: 1, ..PartOutput::default() }));
     }
 }
 

@@ -147,7 +147,10 @@ async fn a_worker_whose_earlier_life_has_left_keeps_its_number_over_a_restart() 
     let coordinator = scene.start();
     let mut first = Worker::join(&coordinator, "w", 1).await;
     let (worker, hand_back) = (first.id, true);
-    coordinator.done(napreduce_protocol::ToCoordinator::Drain { worker, hand_back }).await.expect("drained");
+    coordinator
+        .done(napreduce_protocol::ToCoordinator::Drain { worker, hand_back, reason: String::new() })
+        .await
+        .expect("drained");
     assert!(matches!(first.numbered().await.1, ToWorker::Leave { .. }));
     first.disconnect();
     let mut second = Worker::join(&coordinator, "w", 1).await;

@@ -50,7 +50,7 @@ impl Answering {
                 }
             }
             Order::Commit { attempt } => {
-                let part = Some(PartOutput { records: 1, bytes: 5, digest: 1, named: Vec::new() });
+                let part = Some(PartOutput { records: 1, bytes: 5, digest: 1, ..PartOutput::default() });
                 let counters = CounterValues::default();
                 self.worker.report(WorkerReport::Finished { attempt: *attempt, counters, part });
             }

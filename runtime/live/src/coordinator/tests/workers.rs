@@ -179,7 +179,10 @@ async fn a_drained_worker_gets_nothing_new_and_leaves() {
     let map = worker.launched().await;
     worker.started(map);
     let (id, hand_back) = (worker.id, true);
-    coordinator.done(ToCoordinator::Drain { worker: id, hand_back }).await.expect("drained");
+    coordinator
+        .done(ToCoordinator::Drain { worker: id, hand_back, reason: "a new disk".to_owned() })
+        .await
+        .expect("drained");
     assert_eq!(worker.order().await, Order::Kill { attempt: map });
     worker.happened(map, Report::Killed);
     assert!(matches!(worker.numbered().await.1, ToWorker::Leave { .. }));
@@ -189,13 +192,14 @@ async fn a_drained_worker_gets_nothing_new_and_leaves() {
     loop {
         let workers = coordinator.workers().await.expect("a list");
         if workers[0].state == WorkerPhase::Left {
-            assert_eq!(workers[0].reason.as_deref(), Some("nothing of it was needed any more"));
+            let why = "nothing of it was needed any more (drained: a new disk)";
+            assert_eq!(workers[0].reason.as_deref(), Some(why));
             break;
         }
         assert!(began.elapsed() < DEADLINE, "the worker does not leave: {workers:?}");
         tokio::task::yield_now().await;
     }
-    let gone = coordinator.done(ToCoordinator::Drain { worker: id, hand_back }).await;
+    let gone = coordinator.done(ToCoordinator::Drain { worker: id, hand_back, reason: String::new() }).await;
     assert_eq!(gone.expect_err("gone").reason, "there is no worker_0001; see: nap worker list");
     coordinator.stop().await;
 }

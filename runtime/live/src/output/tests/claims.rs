@@ -98,7 +98,7 @@ fn between_hosts_the_lease_decides() {
 fn a_lease_is_renewed_by_its_holder_alone() {
     let place = Place::new();
     let claim = place.take(&Disk::default(), FIRST).expect("a free directory");
-    let lease = super::super::Lease::of(&claim);
+    let lease = super::super::claim::DirectoryLease::of(&claim);
     let age = || {
         let modified = fs::metadata(place.record_file()).and_then(|found| found.modified()).expect("a file");
         modified.elapsed().unwrap_or_default().as_secs()

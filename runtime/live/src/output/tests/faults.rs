@@ -106,7 +106,7 @@ impl Case {
         (Ended::Failed(format!("held for ever: {last}")), Some(mark))
     }
 
-    fn settle(self, resumed: Resumed, manifest: &Manifest) -> Result<Ended, Trouble> {
+    fn settle(self, resumed: Resumed<DirectoryClaim>, manifest: &Manifest) -> Result<Ended, Trouble> {
         match (self.end, resumed) {
             (End::Discard, Resumed::Claimed(claim)) => claim.discard().map(|()| Ended::Discarded),
             (End::Discard, Resumed::Gone) => Ok(Ended::Discarded),
@@ -201,11 +201,11 @@ pub(super) fn assert_recovers(
 }
 
 /// The manifest that a journal would give.
-fn known_parts(claim: &OutputClaim) -> Manifest {
+fn known_parts(claim: &DirectoryClaim) -> Manifest {
     let parts = [(attempt(0, 2), PARTS[0].1), (attempt(1, 1), PARTS[1].1)].map(|(attempt, text)| {
         let name = claim.paths().part_name(attempt.task);
         let report = PartReport { name, records: 1, bytes: text.len() as u64, digest: 1 };
-        CommittedPart { attempt, output: None, report }
+        CommittedPart { attempt, output: None, report, upload: None }
     });
     let (name, counters) = ("a test".to_owned(), CounterValues::default());
     Manifest { job: JOB, name, counters, parts: parts.to_vec() }

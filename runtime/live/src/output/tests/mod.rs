@@ -15,10 +15,10 @@ use napreduce_core::{AttemptId, JobId, TaskId, TaskKind};
 use napreduce_protocol::{CounterValues, JobError, PartReport};
 use tempfile::TempDir;
 
+use super::claim::{DirectoryClaim, Resumed};
+use super::commit::commit;
 use super::storage::script::DiskScript;
-use super::{
-    ClaimMark, ClaimRequest, CommittedPart, Disk, Manifest, OutputClaim, Owner, Resumed, Trouble, commit,
-};
+use super::{ClaimMark, ClaimRequest, CommittedPart, Disk, Manifest, Owner, Trouble};
 
 const JOB: JobId = JobId(7);
 /// The parts of the job.
@@ -67,21 +67,24 @@ impl Place {
         ClaimRequest { output, job: JOB, extension: "", overwrite, submission, owner, durable: true }
     }
 
-    fn take(&self, disk: &Disk, asking: Asking) -> Result<OutputClaim, JobError> {
+    fn take(&self, disk: &Disk, asking: Asking) -> Result<DirectoryClaim, JobError> {
         let out = self.out();
         let request = self.request(&out, asking);
-        patiently(|| OutputClaim::take(disk, &request), |error| matches!(error, JobError::OutputInUse { .. }))
+        patiently(
+            || DirectoryClaim::take(disk, &request),
+            |error| matches!(error, JobError::OutputInUse { .. }),
+        )
     }
 
-    fn resume(&self, disk: &Disk, mark: ClaimMark) -> Result<Resumed, Trouble> {
+    fn resume(&self, disk: &Disk, mark: ClaimMark) -> Result<Resumed<DirectoryClaim>, Trouble> {
         let out = self.out();
         let request = self.request(&out, FIRST);
         let is_locked = |trouble: &Trouble| matches!(trouble, Trouble::Passing { what, .. } if what.ends_with("holds it"));
-        patiently(|| OutputClaim::resume(disk, &request, mark), is_locked)
+        patiently(|| DirectoryClaim::resume(disk, &request, mark), is_locked)
     }
 
     /// The next process takes the claim up.
-    fn resumed(&self, mark: ClaimMark) -> OutputClaim {
+    fn resumed(&self, mark: ClaimMark) -> DirectoryClaim {
         match self.resume(&Disk::default(), mark) {
             Ok(Resumed::Claimed(claim)) => *claim,
             other => panic!("its own claim, not {other:?}"),
@@ -128,12 +131,12 @@ impl Place {
 }
 
 /// What the tasks of the job have done: the first part was written by a second attempt, after a first one was unheard.
-fn write_parts(claim: &OutputClaim) -> Manifest {
+fn write_parts(claim: &DirectoryClaim) -> Manifest {
     let parts = [(attempt(0, 2), PARTS[0].1), (attempt(1, 1), PARTS[1].1)].map(|(attempt, text)| {
         fs::write(claim.paths().promoted(attempt), text).expect("a part");
         let name = claim.paths().part_name(attempt.task);
         let report = PartReport { name, records: 1, bytes: text.len() as u64, digest: 1 };
-        CommittedPart { attempt, output: None, report }
+        CommittedPart { attempt, output: None, report, upload: None }
     });
     fs::write(claim.paths().promoted(attempt(0, 1)), "late and unheard").expect("a part");
     let (name, counters) = ("a test".to_owned(), CounterValues::default());
@@ -141,7 +144,7 @@ fn write_parts(claim: &OutputClaim) -> Manifest {
 }
 
 /// Commits to the end.
-fn committed(mut claim: OutputClaim, manifest: &Manifest) {
+fn committed(mut claim: DirectoryClaim, manifest: &Manifest) {
     commit(&mut claim, manifest).expect("a commit");
     claim.clean_up().expect("nothing is in the way");
 }

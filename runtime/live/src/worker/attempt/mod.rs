@@ -23,8 +23,8 @@ use std::{fs, io};
 
 use napreduce_core::{AttemptId, FailureClass, FaultPlace, Order, Report};
 use napreduce_protocol::{
-    CounterValues, MapInput, PartOutput, PreemptionAccount, ReduceWork, TaskDescription, TaskError, ToTask,
-    Work,
+    CounterValues, MapInput, PartOutput, PreemptionAccount, ReduceWork, StorageScheme, TaskDescription,
+    TaskError, ToTask, Work,
 };
 use napreduce_task::{Launch, Spawner};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
@@ -169,7 +169,9 @@ impl Supervision {
         let (Some(host), Work::Map(task)) = (&self.host, &self.description.work) else { return end };
         match end {
             AttemptEnd::Failed(error) if is_blamed_on_input(&error) => {
-                let parts = task.split.parts.clone();
+                let mut parts = task.split.parts.clone();
+                // What is wrong with an object the task has said itself.
+                parts.retain(|part| StorageScheme::of(&part.path).is_none());
                 let opening = move || {
                     parts.into_iter().find_map(|part| Some((fs::File::open(&part.path).err()?, part.path)))
                 };

@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
 
 use napreduce_core::{Order, Report};
-use napreduce_protocol::{ToWorker, WorkerReport};
+use napreduce_protocol::ToWorker;
 use rustix::process::Signal;
 
 use super::script::*;
@@ -25,14 +25,14 @@ async fn a_worker_that_may_leave_ends_well() {
 #[tokio::test(flavor = "current_thread")]
 async fn a_worker_that_is_told_to_stop_gives_back_what_it_runs() {
     let mut script = Script::new().await;
-    let mut daemon = script.start(&[]);
+    let mut daemon = script.start(&["on_terminate=leave"]);
     let mut line = script.join().await;
     line.define(script.job("* work pause SOCKET")).await;
     line.launch(map(1), script.map_work()).await;
     let moment = script.moment().await;
     line.assert_happened(1, map(1), Report::Started).await;
     daemon.signal(Signal::TERM);
-    assert_eq!(line.report().await, (2, WorkerReport::Draining { hand_back: true }));
+    assert_eq!(line.report().await, (2, leaving(0, "SIGTERM")));
     line.order(Order::Kill { attempt: map(1) }).await;
     line.preempted(map(1), Report::Killed).await;
     assert!(moment.process.is_gone());
@@ -67,7 +67,7 @@ async fn a_second_signal_ends_it_and_its_tasks_at_once() {
     let moment = script.moment().await;
     line.assert_happened(1, map(1), Report::Started).await;
     daemon.signal(Signal::TERM);
-    assert_eq!(line.report().await, (2, WorkerReport::Draining { hand_back: true }));
+    assert_eq!(line.report().await, (2, leaving(25_000, "SIGTERM")));
     daemon.signal(Signal::TERM);
     assert_eq!(daemon.end().await.code(), Some(128 + 15));
     moment.process.assert_gone().await;

@@ -7,6 +7,7 @@ mod connections;
 mod ends;
 mod hangs;
 mod jobs;
+mod leaving;
 mod line;
 mod processes;
 mod programs;

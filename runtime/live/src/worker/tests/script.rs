@@ -61,6 +61,11 @@ pub fn happened(attempt: AttemptId, report: Report) -> WorkerReport {
     WorkerReport::Happened { attempt, report }
 }
 
+/// A worker is to end, and has so long to save what it runs.
+pub fn leaving(grace_millis: u64, why: &str) -> WorkerReport {
+    WorkerReport::Leaving { grace_millis, why: why.to_owned() }
+}
+
 /// A cluster directory whose coordinator is the test.
 pub struct Script {
     directory: TempDir,

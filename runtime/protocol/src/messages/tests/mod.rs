@@ -18,6 +18,7 @@ use crate::description::{
     MapInput, MapTask, MemoryFile, NamedPart, PartOutput, Place, ReduceTask, ReduceWork, TaskDescription,
     Work,
 };
+use crate::object_stores::PendingUpload;
 use crate::splits::Split;
 use crate::task_error::TaskError;
 use crate::transport::Secret;
@@ -41,7 +42,14 @@ fn said_by_a_task() -> Vec<FromTask> {
                 records: 1,
                 bytes: 2,
                 digest: u64::MAX,
-                named: vec![NamedPart { name: "errors".to_owned(), records: 3, bytes: 4, digest: 5 }],
+                named: vec![NamedPart {
+                    name: "errors".to_owned(),
+                    records: 3,
+                    bytes: 4,
+                    digest: 5,
+                    upload: None,
+                }],
+                upload: Some(PendingUpload { id: "u1".to_owned(), parts: vec!["\"e1\"".to_owned()] }),
             },
         },
         FromTask::Done { counters },
@@ -77,7 +85,7 @@ fn told_to_a_task() -> Vec<ToTask> {
             sync_part: true,
         }))
     };
-    let split = Split { path: odd.clone(), offset: 5, length: 6, file_length: 11 };
+    let split = Split { path: odd.clone(), offset: 5, length: 6, file_length: 11, version: None };
     let map = MapTask {
         split: split.into(),
         partitions: 2,

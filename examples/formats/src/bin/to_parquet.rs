@@ -1,0 +1,27 @@
+//! Writes rows of csv as Parquet: `to-parquet flights.csv --output DIR`.
+//!
+//! Owns the columns, which are the fields of a struct. Does not own bad rows: `--bad-rows` says what becomes of them.
+
+use std::process::ExitCode;
+
+use napreduce::rows::Parquet;
+use napreduce::{Job, Program};
+use serde::{Deserialize, Serialize};
+
+/// A column that may be empty is an `Option`.
+#[derive(Serialize, Deserialize)]
+struct Flight {
+    carrier: String,
+    delay: Option<i64>,
+}
+
+fn to_parquet(_: &()) -> Job {
+    Job::csv::<Flight>().map_only_to(Parquet::<Flight>::default(), |flight: Flight, out| out.emit(&flight))
+}
+
+fn main() -> ExitCode {
+    Program::new()
+        .about("Writes the columns carrier and delay of csv files as Parquet")
+        .examples("to-parquet flights.csv --output flights")
+        .main(to_parquet)
+}

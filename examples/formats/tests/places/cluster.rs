@@ -1,0 +1,58 @@
+//! Objects as inputs of a cluster's tasks, which are stopped and saved in the middle of one.
+//!
+//! Owns that the output is the same. Does not own preemption itself (`tests`).
+
+use napreduce_tests::{Folder, OwnCluster, counter, joined, run};
+
+use super::jobs::text;
+use super::moto::{Bucket, SECRET, environment};
+use super::proxy::{Proxy, Trick};
+
+#[test]
+fn tasks_of_a_cluster_read_objects_and_go_on_in_the_middle_of_one() {
+    let Some(bucket) = Bucket::create("cluster") else { return };
+    let folder = Folder::new();
+    bucket.put("a.txt", text(100_000));
+    folder.write("a.txt", text(100_000));
+    let local = ["a.txt", "--output", "expected", "--reduces", "1"];
+    let mut command = bucket.program(env!("CARGO_BIN_EXE_stored-words"), &bucket.address);
+    run(command.current_dir(folder.root()).args(local)).succeeded();
+    // A map of 16 MiB asks for half a megabyte at once: it is held behind its third request, with records of the first done.
+    let held = [Trick::Pass, Trick::Pass, Trick::Pass, Trick::Hold];
+    let proxy = Proxy::before(&bucket.address, &held);
+    let variables = environment(&proxy.address);
+    let cluster =
+        OwnCluster::start_with(&folder, 2, "fifo", "[worker]\npass-environment = [\"AWS_*\"]\n", &variables);
+    let mut submit = bucket.program(env!("CARGO_BIN_EXE_stored-words"), &bucket.address);
+    submit.current_dir(folder.root()).arg("--cluster").arg(cluster.directory());
+    let job =
+        [&bucket.uri("a.txt"), "--output", "out", "--reduces", "1", "--task-memory", "16MiB", "--detach"];
+    let job = run(submit.args(job)).succeeded().stdout.trim().to_owned();
+    proxy.wait_until_held();
+    let map = format!("{job}_m_0000");
+    run(cluster.nap().args(["task", "suspend", &map])).succeeded();
+    run(cluster.nap().args(["task", "resume", &map])).succeeded();
+    run(cluster.nap().args(["task", "checkpoint", &map, "--no-wait"])).succeeded();
+    proxy.release();
+    cluster.wait(&[&job]).succeeded();
+    assert!(joined(&folder.path("out")) == joined(&folder.path("expected")));
+    let out = folder.path("out");
+    assert_eq!(counter(&out, "MAP_INPUT_RECORDS"), 100_000);
+    assert_eq!((counter(&out, "SUSPENDS"), counter(&out, "CHECKPOINTS")), (1, 1));
+    assert!(counter(&out, "STORAGE_READ_REQUESTS") > 3);
+    keeps_no_credentials(cluster.directory());
+}
+
+/// Not in the journal, nor in logs, nor in the history.
+fn keeps_no_credentials(directory: &std::path::Path) {
+    for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
+        let path = entry.path();
+        if path.is_dir() && !path.is_symlink() {
+            keeps_no_credentials(&path);
+        } else if let Ok(bytes) = std::fs::read(&path) {
+            let found = bytes.windows(SECRET.len()).any(|window| window == SECRET.as_bytes());
+            // The program itself holds it, as this test does.
+            assert!(!found, "{} holds a credential", path.display());
+        }
+    }
+}

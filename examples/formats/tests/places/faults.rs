@@ -1,0 +1,70 @@
+//! Answers that break off, servers that are busy, objects that are replaced.
+//!
+//! Owns that the output is the same or the job fails and says why. Does not own how long it is tried (`runtime/storage`).
+
+use std::process::Stdio;
+
+use napreduce_tests::{Folder, counter, parts};
+
+use super::jobs::text;
+use super::moto::Bucket;
+use super::proxy::{Proxy, Trick};
+
+#[test]
+fn busy_servers_and_answers_that_break_off_do_not_show_in_the_output() {
+    let Some(bucket) = Bucket::create("faults") else { return };
+    let folder = Folder::new();
+    bucket.put("a.txt", text(20_000));
+    let run = |address: &str, output: &str| {
+        let mut command = bucket.program(env!("CARGO_BIN_EXE_stored-words"), address);
+        command.args([&bucket.uri("a.txt"), "--output", output, "--reduces", "2", "--split-size", "200KiB"]);
+        napreduce_tests::run(command.current_dir(folder.root())).succeeded();
+    };
+    run(&bucket.address, "expected");
+    let tricks = [
+        Trick::Status(503),
+        Trick::Status(429),
+        Trick::Cut(0),
+        Trick::Cut(1000),
+        Trick::Cut(70_000),
+        Trick::Status(500),
+    ];
+    let proxy = Proxy::before(&bucket.address, &[&[Trick::Pass][..], &tricks].concat());
+    run(&proxy.address, "found");
+    proxy.check_fired();
+    let (expected, found) = (folder.path("expected"), folder.path("found"));
+    assert!(parts(&expected) == parts(&found));
+    assert_eq!(counter(&expected, "STORAGE_READ_RETRIES"), 0);
+    assert_eq!(counter(&found, "STORAGE_READ_RETRIES"), tricks.len() as u64);
+    // What had come before an answer broke off was not asked for again.
+    assert_eq!(counter(&expected, "STORAGE_READ_BYTES"), counter(&found, "STORAGE_READ_BYTES"));
+}
+
+/// Runs the job until its map wants to read; changes the object; what the job says then.
+fn said_after(name: &'static str, change: impl FnOnce(&Bucket)) -> Option<String> {
+    let bucket = Bucket::create(name)?;
+    let folder = Folder::new();
+    bucket.put("a.txt", text(1000));
+    // The first bytes are looked at when the splits are made.
+    let proxy = Proxy::before(&bucket.address, &[Trick::Pass, Trick::Hold]);
+    let mut command = bucket.program(env!("CARGO_BIN_EXE_stored-words"), &proxy.address);
+    command.args([&bucket.uri("a.txt"), "--output", "out"]).current_dir(folder.root());
+    let job = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program");
+    proxy.wait_until_held();
+    change(&bucket);
+    proxy.release();
+    let ended = job.wait_with_output().expect("the program");
+    assert_eq!(ended.status.code(), Some(1));
+    assert!(!folder.has("out/_SUCCESS"));
+    Some(String::from_utf8_lossy(&ended.stderr).into_owned())
+}
+
+#[test]
+fn an_object_that_is_replaced_or_removed_while_the_job_runs_is_named() {
+    let replaced = said_after("replaced", |bucket| bucket.put("a.txt", text(1001)));
+    let Some(replaced) = replaced else { return };
+    let says = "a.txt was replaced or removed after the job began: attempts would read different bytes";
+    assert!(replaced.contains(&format!("s3://replaced/{says}")), "{replaced}");
+    let removed = said_after("removed", |bucket| bucket.remove("a.txt")).expect("there is a server");
+    assert!(removed.contains(&format!("s3://removed/{says}")), "{removed}");
+}

@@ -1,0 +1,122 @@
+//! The same output from a store as from files.
+//!
+//! Owns inputs of several forms. Does not own faults.
+
+use std::io::Write;
+use std::path::Path;
+
+use napreduce_tests::{Folder, counter, joined, parts, run};
+
+use super::moto::Bucket;
+
+/// Text of which every line is another one.
+pub fn text(lines: usize) -> String {
+    (0..lines).map(|line| format!("line {line} of {lines} with word{}\n", line % 97)).collect()
+}
+
+fn gzip(text: &str) -> Vec<u8> {
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+    encoder.write_all(text.as_bytes()).expect("memory takes it");
+    encoder.finish().expect("memory takes it")
+}
+
+/// The same files in a folder and in a bucket.
+fn books(folder: &Folder, bucket: &Bucket) {
+    folder.write("books/a.txt", text(1000));
+    folder.write("books/b.txt", "to be\r\nor not to be");
+    folder.write("books/empty.txt", "");
+    folder.write("books/c d%20e.txt", text(10));
+    folder.write("books/z.txt.gz", gzip(&text(500)));
+    folder.write("books/_hidden", "hidden\n");
+    folder.write("books/.hidden", "hidden\n");
+    bucket.put_all(&folder.path("books"), "books/");
+}
+
+/// What both make of an argument is the same, byte for byte.
+fn check_same(folder: &Folder, bucket: &Bucket, argument: &str, more: &[&str]) {
+    let local = folder.path(argument);
+    let (files, objects) = (folder.path("of-files"), folder.path("of-objects"));
+    let words = |input: &str, output: &Path| {
+        let output = output.to_str().expect("text");
+        let fixed = [input, "--output", output, "--overwrite", "--quiet", "--reduces", "3"];
+        bucket.words(&[&fixed[..], more].concat()).succeeded();
+    };
+    words(local.to_str().expect("text"), &files);
+    words(&bucket.uri(argument), &objects);
+    assert!(!joined(&files).is_empty() && parts(&files) == parts(&objects), "{argument} {more:?}");
+    for name in ["MAP_INPUT_RECORDS", "BYTES_READ", "TOTAL_LAUNCHED_MAPS"] {
+        assert_eq!(counter(&files, name), counter(&objects, name), "{name} of {argument} {more:?}");
+    }
+    assert_eq!(counter(&files, "STORAGE_READ_REQUESTS"), 0);
+    assert!(counter(&objects, "STORAGE_READ_BYTES") > 0 && counter(&objects, "STORAGE_READ_REQUESTS") > 0);
+}
+
+#[test]
+fn words_of_objects_are_those_of_files_however_they_are_cut() {
+    let Some(bucket) = Bucket::create("cut") else { return };
+    let folder = Folder::new();
+    books(&folder, &bucket);
+    for split_size in ["64MiB", "7777", "1000"] {
+        check_same(&folder, &bucket, "books/", &["--split-size", split_size]);
+    }
+    check_same(&folder, &bucket, "books/", &["--split-size", "1000", "--conf", "combine-files=false"]);
+}
+
+#[test]
+fn an_argument_means_what_it_means_of_files() {
+    let Some(bucket) = Bucket::create("arguments") else { return };
+    let folder = Folder::new();
+    books(&folder, &bucket);
+    folder.write("deep/a/b/c.txt", "c\n");
+    folder.write("deep/a/d.txt", "d d\n");
+    folder.write("deep/_a/d.txt", "hidden\n");
+    folder.write("deep/x[1].txt", "x x x\n");
+    bucket.put_all(&folder.path("deep"), "deep/");
+    for argument in [
+        "books",
+        "books/",
+        "books/a.txt",
+        "books/c d%20e.txt",
+        "books/*.txt",
+        "books/?.*",
+        "deep/a/*.txt",
+        "deep/**/*.txt",
+        "deep/x[1].txt",
+    ] {
+        check_same(&folder, &bucket, argument, &[]);
+    }
+    check_same(&folder, &bucket, "deep", &["--recursive"]);
+    let output = folder.path("out");
+    let refused = bucket.words(&[&bucket.uri("deep/a"), "--output", output.to_str().expect("text")]);
+    refused.failed(2, &["s3://arguments/deep/a holds the directory s3://arguments/deep/a/b", "--recursive"]);
+    let local = folder.path("books/b.txt");
+    let both = [
+        &bucket.uri("books/b.txt"),
+        local.to_str().expect("text"),
+        "--output",
+        output.to_str().expect("text"),
+    ];
+    bucket.words(&both).succeeded();
+    assert_eq!(counter(&output, "MAP_INPUT_RECORDS"), 4);
+}
+
+#[test]
+fn parquet_is_read_from_a_store() {
+    let Some(bucket) = Bucket::create("tables") else { return };
+    let folder = Folder::new();
+    let rows = |row: usize| format!("TXL,C{},{}\n", row % 13, row % 31);
+    folder.write("flights.csv", format!("from,carrier,delay\n{}", (0..20_000).map(rows).collect::<String>()));
+    let program = |path: &str, arguments: &[&str]| {
+        run(bucket.program(path, &bucket.address).current_dir(folder.root()).args(arguments)).succeeded();
+    };
+    program(env!("CARGO_BIN_EXE_to-parquet"), &["flights.csv", "--output", "flights", "--quiet"]);
+    bucket.put_all(&folder.path("flights"), "flights/");
+    let delays = env!("CARGO_BIN_EXE_delays");
+    program(delays, &["flights", "--output", "of-files", "--reduces", "1", "--quiet"]);
+    let (whole, cut) = (bucket.uri("flights/"), bucket.uri("flights/part-*"));
+    program(delays, &[&whole, "--output", "of-objects", "--reduces", "1", "--quiet"]);
+    program(delays, &[&cut, "--output", "cut", "--reduces", "1", "--split-size", "2000", "--quiet"]);
+    let expected = parts(&folder.path("of-files"));
+    assert!(expected.iter().any(|(_, bytes)| bytes.len() > 100));
+    assert!(parts(&folder.path("of-objects")) == expected && parts(&folder.path("cut")) == expected);
+}

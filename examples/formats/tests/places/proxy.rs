@@ -1,0 +1,189 @@
+//! What stands between a program and the server, and breaks answers.
+//!
+//! Owns the tricks, which are played on requests of one kind, in order. Does not own what comes of them.
+
+use std::collections::VecDeque;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::{Arc, Condvar, Mutex};
+
+use napreduce_tests::wait_until;
+
+/// What is done to one request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Trick {
+    Pass,
+    /// It is answered with this status.
+    Status(u16),
+    /// The answer ends after so many bytes of the object.
+    Cut(usize),
+    /// It waits until the test lets it pass, and all that come behind it.
+    Hold,
+    /// It is carried out, and its answer lost.
+    Lose,
+}
+
+/// On which requests tricks are played.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// For bytes of an object.
+    Read,
+    /// That send a part of an upload.
+    SendPart,
+    /// That make an upload an object.
+    Complete,
+    /// That write an object whose name ends so, as a whole.
+    Put(&'static str),
+}
+
+impl Kind {
+    /// Whether a request is one, by its head in small letters.
+    fn is(self, head: &str) -> bool {
+        let target = head.split(' ').nth(1).unwrap_or_default();
+        let (path, query) = target.split_once('?').unwrap_or((target, ""));
+        match self {
+            Kind::Read => head.starts_with("get ") && head.contains("\r\nrange:"),
+            Kind::SendPart => head.starts_with("put ") && query.contains("partnumber="),
+            Kind::Complete => head.starts_with("post ") && query.contains("uploadid="),
+            Kind::Put(name) => head.starts_with("put ") && query.is_empty() && path.ends_with(name),
+        }
+    }
+}
+
+/// What becomes of requests that were held.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Way {
+    Passed,
+    Dropped,
+}
+
+/// It ends with the process.
+pub struct Proxy {
+    pub address: String,
+    state: Arc<State>,
+}
+
+struct State {
+    kind: Kind,
+    tricks: Mutex<VecDeque<Trick>>,
+    /// Whether what waits passes, or is dropped; how many do.
+    held: Mutex<(Option<Way>, usize)>,
+    released: Condvar,
+}
+
+impl Proxy {
+    /// Plays each trick on one request; those that follow pass.
+    pub fn before(server: &str, tricks: &[Trick]) -> Proxy {
+        Proxy::on(Kind::Read, server, tricks)
+    }
+
+    /// The same for requests of another kind.
+    pub fn on(kind: Kind, server: &str, tricks: &[Trick]) -> Proxy {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = listener.local_addr().expect("an address").to_string();
+        let state = Arc::new(State {
+            kind,
+            tricks: Mutex::new(tricks.iter().copied().collect()),
+            held: Mutex::new((None, 0)),
+            released: Condvar::new(),
+        });
+        let (shared, server) = (Arc::clone(&state), server.to_owned());
+        std::thread::spawn(move || {
+            for client in listener.incoming() {
+                let (Ok(client), state, server) = (client, Arc::clone(&shared), server.clone()) else {
+                    return;
+                };
+                // Whoever is gone does not read its answer.
+                std::thread::spawn(move || drop(state.serve(client, &server)));
+            }
+        });
+        Proxy { address, state }
+    }
+
+    /// Waits until a request is held.
+    pub fn wait_until_held(&self) {
+        wait_until("a request that waits", || self.state.held.lock().expect("not poisoned").1 > 0);
+    }
+
+    /// Lets what waits pass, and all that follows.
+    pub fn release(&self) {
+        self.state.let_go(Way::Passed);
+    }
+
+    /// Drops what waits, whose sender is gone, and lets pass all that follows.
+    pub fn drop_held(&self) {
+        self.state.let_go(Way::Dropped);
+    }
+
+    /// Every trick was played.
+    pub fn check_fired(&self) {
+        let left = self.state.tricks.lock().expect("not poisoned");
+        assert!(left.is_empty(), "not played: {left:?}");
+    }
+}
+
+impl State {
+    fn let_go(&self, way: Way) {
+        self.held.lock().expect("not poisoned").0 = Some(way);
+        self.released.notify_all();
+    }
+
+    fn serve(&self, mut client: TcpStream, server: &str) -> std::io::Result<()> {
+        let mut head = Vec::new();
+        let mut byte = [0];
+        while !head.ends_with(b"\r\n\r\n") {
+            if client.read(&mut byte)? == 0 {
+                return Ok(());
+            }
+            head.push(byte[0]);
+        }
+        let text = String::from_utf8_lossy(&head).to_ascii_lowercase();
+        let mut body = vec![0; length_of(&text)];
+        client.read_exact(&mut body)?;
+        let trick = if self.kind.is(&text) { self.next_trick() } else { Trick::Pass };
+        if let Trick::Status(status) = trick {
+            let body = "<Error><Code>SlowDown</Code></Error>";
+            let length = body.len();
+            return write!(
+                client,
+                "HTTP/1.1 {status} No\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}"
+            );
+        }
+        if trick == Trick::Hold {
+            let mut held = self.held.lock().expect("not poisoned");
+            held.1 += 1;
+            let held = self.released.wait_while(held, |held| held.0.is_none()).expect("not poisoned");
+            if held.0 == Some(Way::Dropped) {
+                return Ok(());
+            }
+        }
+        let mut server = TcpStream::connect(server)?;
+        server.write_all(&head)?;
+        server.write_all(&body)?;
+        let mut answer = Vec::new();
+        // The server ends each connection behind its answer.
+        server.read_to_end(&mut answer)?;
+        let body = answer.windows(4).position(|end| end == b"\r\n\r\n").map_or(answer.len(), |at| at + 4);
+        let sent = match trick {
+            Trick::Lose => return Ok(()),
+            Trick::Cut(bytes) => &answer[..answer.len().min(body + bytes)],
+            _ => &answer[..],
+        };
+        client.write_all(sent)
+    }
+
+    fn next_trick(&self) -> Trick {
+        let mut tricks = self.tricks.lock().expect("not poisoned");
+        // What is held holds what comes behind it.
+        match tricks.front() {
+            Some(Trick::Hold) if self.held.lock().expect("not poisoned").0.is_none() => Trick::Hold,
+            _ => tricks.pop_front().unwrap_or(Trick::Pass),
+        }
+    }
+}
+
+/// How many bytes follow a head.
+fn length_of(head: &str) -> usize {
+    let line = head.lines().find_map(|line| line.strip_prefix("content-length:"));
+    line.and_then(|length| length.trim().parse().ok()).unwrap_or(0)
+}

@@ -1,0 +1,43 @@
+//! Every program does what `examples/formats/README.md` says: its lines are run as they stand there, and what they print is
+//! compared.
+//!
+//! Owns the reading of that page. Does not own the formats.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+const README: &str = include_str!("../README.md");
+
+/// The text of the first fenced block of a language behind a heading.
+fn block<'a>(heading: &str, language: &str) -> &'a str {
+    let section = README.split(&format!("\n## {heading}\n")).nth(1).expect("a heading of the page");
+    let behind = section.split(&format!("```{language}\n")).nth(1).expect("a block of the section");
+    behind.split("```").next().expect("the end of the block")
+}
+
+/// Types the lines of a section in a folder of this name, and compares what comes out.
+fn prints_what_is_written_under(heading: &str, name: &str) {
+    let folder: PathBuf =
+        Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{}", std::process::id()));
+    fs::create_dir_all(&folder).expect("a folder");
+    let programs = Path::new(env!("CARGO_BIN_EXE_to-parquet")).parent().expect("a program lies in a folder");
+    let mut shell = Command::new("sh");
+    shell.args(["-e", "-c", block(heading, "sh")]).current_dir(&folder).env("programs", programs);
+    shell.env_remove("NAPREDUCE_CLUSTER").env_remove("NAPREDUCE_DIR");
+    let ended = shell.output().expect("there is a shell");
+    let told = String::from_utf8_lossy(&ended.stderr);
+    assert!(ended.status.success(), "{heading}: {told}");
+    assert_eq!(String::from_utf8_lossy(&ended.stdout), block(heading, "text"), "{heading}: {told}");
+    fs::remove_dir_all(&folder).expect("the folder was made by this test");
+}
+
+#[test]
+fn csv_becomes_parquet_and_csv_again() {
+    prints_what_is_written_under("csv to Parquet, and Parquet to csv", "flights");
+}
+
+#[test]
+fn visits_are_joined_with_users() {
+    prints_what_is_written_under("JSON lines, joined", "visits");
+}

@@ -1,0 +1,154 @@
+//! Objects in stores as what formats read.
+//!
+//! Owns how the reads of a format become requests: one that reads on is read ahead of, one that jumps back and forth, as
+//! Parquet does between columns, has a place for each thing that it reads. Does not own requests, nor which objects are meant.
+
+use std::collections::HashMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use napreduce_live::{Counter, Counters};
+use napreduce_storage::{
+    ObjectStream, ObjectUri, REQUEST_BYTES, StorageError, StoredObject, stat, take_figures,
+};
+
+use super::opening::{InputBytes, PositionedRead};
+use super::{InputError, InputFile, Split};
+
+/// The share of a task's memory that one request fills at most: two are under way while a third is taken.
+const MEMORY_SHARE: u64 = 32;
+/// Places of an object at which is read at once.
+const LANES: usize = 16;
+/// The least that one request asks for.
+const REQUEST_BYTES_MIN: u64 = 64 << 10;
+
+/// The objects that inputs were expanded to, so that planning looks at none of them again: version and length.
+static FOUND: Mutex<Option<HashMap<PathBuf, (String, u64)>>> = Mutex::new(None);
+
+/// Notes down what an object was when the input was expanded.
+pub(super) fn remember(file: &InputFile) {
+    if let Some(version) = &file.version {
+        let mut found = locked(&FOUND);
+        found.get_or_insert_default().insert(file.path.clone(), (version.clone(), file.size));
+    }
+}
+
+/// Adds what this process has read from stores to the counters of its task.
+pub(crate) fn count(counters: &Counters) {
+    let figures = take_figures();
+    counters.add(Counter::StorageReadRequests, figures.requests);
+    counters.add(Counter::StorageReadBytes, figures.bytes);
+    counters.add(Counter::StorageReadRetries, figures.retries);
+}
+
+/// The object of a split, in its version. With `reads_on` it is read ahead of whoever is in the split.
+pub(super) fn open(split: &Split, memory: usize, reads_on: bool) -> io::Result<InputBytes> {
+    let Some(version) = &split.version else {
+        // Made by hand: the version of now is as good as any.
+        let (version, _) = look_up(&split.path)?;
+        return open(&Split { version: Some(version), ..split.clone() }, memory, reads_on);
+    };
+    let object = object(&split.path, version, split.file_length)?;
+    let request_bytes = (memory as u64 / MEMORY_SHARE).clamp(REQUEST_BYTES_MIN, REQUEST_BYTES);
+    let ahead = reads_on.then_some((split.offset.saturating_sub(1), split.end()));
+    Ok(Arc::new(ObjectInput::new(object, ahead, request_bytes)))
+}
+
+/// What is there under a name: as it was when the inputs were expanded, if it was among them.
+pub(super) fn open_found(path: &Path) -> io::Result<InputBytes> {
+    let (version, length) = look_up(path)?;
+    Ok(Arc::new(ObjectInput::new(object(path, &version, length)?, None, REQUEST_BYTES_MIN)))
+}
+
+fn look_up(path: &Path) -> io::Result<(String, u64)> {
+    if let Some(known) = locked(&FOUND).get_or_insert_default().get(path) {
+        return Ok(known.clone());
+    }
+    let found = ObjectUri::parse(path).and_then(|uri| stat(&uri)).map_err(io::Error::other)?;
+    Ok((found.version, found.length))
+}
+
+fn object(path: &Path, version: &str, length: u64) -> io::Result<StoredObject> {
+    let object = ObjectUri::parse(path).and_then(|uri| StoredObject::open(uri, version.to_owned(), length));
+    object.map_err(io::Error::other)
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What is wrong with an object, if that is what an error is about.
+pub(super) fn explain(path: &Path, error: &io::Error) -> Option<InputError> {
+    let error = error.get_ref()?.downcast_ref::<StorageError>()?;
+    let path = path.to_owned();
+    Some(match error {
+        StorageError::Missing { .. } => InputError::Missing { path },
+        StorageError::Changed { .. } => InputError::Changed { path, how: "replaced or removed" },
+        other => InputError::Stored { reason: other.to_string(), is_passing: other.is_passing() },
+    })
+}
+
+/// An open object.
+struct ObjectInput {
+    object: StoredObject,
+    /// From where to where certainly all is read.
+    ahead: Option<(u64, u64)>,
+    request_bytes: u64,
+    /// The one that was used last comes last.
+    lanes: Mutex<Vec<ObjectStream>>,
+    trouble: Mutex<Option<StorageError>>,
+}
+
+impl ObjectInput {
+    fn new(object: StoredObject, ahead: Option<(u64, u64)>, request_bytes: u64) -> ObjectInput {
+        let (lanes, trouble) = (Mutex::new(Vec::new()), Mutex::new(None));
+        ObjectInput { object, ahead, request_bytes, lanes, trouble }
+    }
+
+    /// The lane that has what stands at `offset`, or will have it next.
+    fn lane(&self, lanes: &mut Vec<ObjectStream>, offset: u64) -> ObjectStream {
+        let serves = |lane: &ObjectStream| (lane.position()..=lane.asked()).contains(&offset);
+        if let Some(at) = lanes.iter().position(serves) {
+            return lanes.remove(at);
+        }
+        if lanes.len() == LANES {
+            lanes.remove(0);
+        }
+        let object = self.object.clone();
+        match self.ahead {
+            Some((begin, end)) if (begin..end).contains(&offset) => {
+                ObjectStream::new(object, offset, end, self.request_bytes)
+            }
+            _ => {
+                let most = (self.request_bytes / LANES as u64).max(REQUEST_BYTES_MIN);
+                ObjectStream::growing(object, offset, REQUEST_BYTES_MIN, most)
+            }
+        }
+    }
+}
+
+impl PositionedRead for ObjectInput {
+    fn read_at(&self, into: &mut [u8], offset: u64) -> io::Result<usize> {
+        if offset >= self.object.length() || into.is_empty() {
+            return Ok(0);
+        }
+        let mut lanes = locked(&self.lanes);
+        let mut lane = self.lane(&mut lanes, offset);
+        let read = lane.skip_to(offset).and_then(|()| lane.read(into));
+        lanes.push(lane);
+        read.map_err(|error| {
+            *locked(&self.trouble) = Some(error.clone());
+            io::Error::other(error)
+        })
+    }
+
+    fn length(&self) -> io::Result<u64> {
+        Ok(self.object.length())
+    }
+
+    #[cfg(feature = "parquet")]
+    fn take_trouble(&self) -> Option<io::Error> {
+        locked(&self.trouble).take().map(io::Error::other)
+    }
+}

@@ -1,0 +1,110 @@
+//! The objects that an INPUT argument in a store means.
+//!
+//! Owns that keys mean what paths of files would: directories are what is before a slash, hidden names are left out, and
+//! globs match from slash to slash. Does not own requests.
+
+use std::path::Path;
+
+use napreduce_storage::{FoundObject, ObjectUri, StorageError, list, stat};
+
+use super::pattern::{PathPattern, is_glob};
+use super::{InputFile, is_hidden};
+use crate::input::{InputError, objects};
+
+/// The objects of one argument.
+pub(super) fn expand(argument: &Path, recursive: bool) -> Result<Vec<InputFile>, InputError> {
+    let failed = |error: StorageError| InputError::unreadable(argument, std::io::Error::other(error));
+    let uri = ObjectUri::parse(argument).map_err(failed)?;
+    let found = if is_glob(uri.key()) {
+        matching(&uri, recursive, &failed)?
+    } else {
+        named(&uri, recursive, &failed)?
+    };
+    let file = |object: FoundObject| InputFile {
+        path: object.uri.to_string().into(),
+        size: object.length,
+        version: Some(object.version),
+    };
+    let files: Vec<InputFile> = found.into_iter().map(file).collect();
+    files.iter().for_each(objects::remember);
+    Ok(files)
+}
+
+type Failed<'f> = &'f dyn Fn(StorageError) -> InputError;
+
+/// The object of this name, or those in the directory of this name.
+fn named(uri: &ObjectUri, recursive: bool, failed: Failed<'_>) -> Result<Vec<FoundObject>, InputError> {
+    let folder = uri.key().trim_end_matches('/');
+    if !folder.is_empty() && folder == uri.key() {
+        match stat(uri) {
+            Ok(object) => return Ok(vec![object]),
+            Err(StorageError::Missing { .. }) => {}
+            Err(error) => return Err(failed(error)),
+        }
+    }
+    let listed = list(&uri.with_key(folder)).map_err(failed)?;
+    if listed.is_empty() && !folder.is_empty() {
+        return Err(InputError::Missing { path: uri.to_string().into() });
+    }
+    let depth = if folder.is_empty() { 0 } else { folder.split('/').count() };
+    let below = listed.into_iter().map(|object| {
+        let left = object.uri.key().split('/').count() - depth;
+        (object, left)
+    });
+    directly(below.collect(), recursive)
+}
+
+/// The objects that a glob matches, and those in the directories that it matches.
+fn matching(uri: &ObjectUri, recursive: bool, failed: Failed<'_>) -> Result<Vec<FoundObject>, InputError> {
+    let whole = |error: InputError| match error {
+        InputError::BadPattern { reason, .. } => InputError::BadPattern { pattern: uri.to_string(), reason },
+        other => other,
+    };
+    let pattern = PathPattern::parse(uri.key()).map_err(whole)?;
+    let listed = list(&uri.with_key(&pattern.spelled().join("/"))).map_err(failed)?;
+    // What exists under this very name is meant by it, also with the letters of a glob.
+    let literal = uri.key().trim_end_matches('/');
+    if let Some(at) = listed.iter().position(|object| object.uri.key() == uri.key()) {
+        return Ok(vec![listed[at].clone()]);
+    }
+    let is_in = |object: &FoundObject| {
+        object.uri.key().strip_prefix(literal).is_some_and(|rest| rest.starts_with('/'))
+    };
+    if listed.iter().any(is_in) {
+        return named(&uri.with_key(&format!("{literal}/")), recursive, failed);
+    }
+    let matched = listed.into_iter().filter_map(|object| {
+        let left = {
+            let names: Vec<&str> = object.uri.key().split('/').collect();
+            pattern.left_below(&names)?
+        };
+        Some((object, left))
+    });
+    let matched: Vec<(FoundObject, usize)> = matched.collect();
+    if matched.is_empty() {
+        return Err(InputError::NoMatch { pattern: uri.to_string() });
+    }
+    directly(matched, recursive)
+}
+
+/// Of objects and how many of their names are below what was asked for: those that a directory means.
+fn directly(found: Vec<(FoundObject, usize)>, recursive: bool) -> Result<Vec<FoundObject>, InputError> {
+    let mut meant = Vec::new();
+    for (object, left) in found {
+        let names: Vec<&str> = object.uri.key().split('/').collect();
+        let below = &names[names.len() - left..];
+        if below.iter().any(|name| is_hidden(name.as_ref())) {
+            continue;
+        }
+        if left > 1 && !recursive {
+            let folder = |depth: usize| object.uri.with_key(&names[..depth].join("/")).to_string();
+            let asked = names.len() - left;
+            return Err(InputError::Nested {
+                directory: folder(asked).trim_end_matches('/').into(),
+                nested: folder(asked + 1).into(),
+            });
+        }
+        meant.push(object);
+    }
+    Ok(meant)
+}

@@ -1,0 +1,200 @@
+//! `--on`: running a program's jobs on an engine of somebody else.
+//!
+//! Owns what the flags mean, and that none of them is without effect. Does not own how Spark is found and started (`spark`) nor
+//! what passes between this program and an engine (live runtime).
+
+mod spark;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::process::Command;
+
+use clap::Args;
+use napreduce_live::{ClusterPlace, GuestEngine, GuestEngineSettings, JobPlan, JobReport, ProgressMode};
+
+use self::spark::Spark;
+use super::cluster::ClusterArguments;
+use super::error::Error;
+use super::typed_paths::TypedPaths;
+
+/// With what an engine is named that is a program of one's own.
+const EXECUTED: &str = "exec:";
+
+/// The flags that are about another engine.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct EngineArguments {
+    /// Run on another engine: Spark, named by its master, such as local[4], spark://HOST:7077, yarn or k8s://URL; or
+    /// exec:PROGRAM, which runs guests as docs/guests.md says
+    #[arg(long, value_name = "ENGINE")]
+    on: Option<String>,
+
+    /// A setting of that engine, such as spark.executor.memory=4g
+    #[arg(long, value_name = "KEY=VALUE")]
+    on_conf: Vec<String>,
+
+    /// The spark-submit to use [default: that of SPARK_HOME, of PATH, or of the module pyspark of python3]
+    #[arg(long, value_name = "PATH")]
+    on_submit: Option<PathBuf>,
+}
+
+/// An engine, and how it is started.
+#[derive(Debug)]
+pub(super) struct EngineKind {
+    runner: Runner,
+    settings: BTreeMap<String, String>,
+}
+
+#[derive(Debug)]
+enum Runner {
+    Spark(Spark),
+    Executed(PathBuf),
+}
+
+impl EngineArguments {
+    /// The engine to run on, if it is one. Flags that would do nothing are refused.
+    pub(super) fn kind(&self) -> Result<Option<EngineKind>, Error> {
+        let Some(on) = &self.on else {
+            let given = [("--on-conf", !self.on_conf.is_empty()), ("--on-submit", self.on_submit.is_some())];
+            return match given.into_iter().find(|(_, given)| *given) {
+                Some((flag, _)) => {
+                    Err(Error::Usage(format!("{flag} is for another engine; name one with --on")))
+                }
+                None => Ok(None),
+            };
+        };
+        let settings = self.settings()?;
+        let runner = match on.strip_prefix(EXECUTED) {
+            Some("") => {
+                return Err(Error::Usage("--on exec: names no program; give --on exec:PROGRAM".to_owned()));
+            }
+            Some(_) if self.on_submit.is_some() => {
+                return Err(Error::Usage("--on-submit is for Spark; leave it out".to_owned()));
+            }
+            Some(program) => Runner::Executed(program.into()),
+            None => Runner::Spark(Spark::of(on, self.on_submit.clone(), &settings).map_err(Error::Usage)?),
+        };
+        Ok(Some(EngineKind { runner, settings }))
+    }
+
+    fn settings(&self) -> Result<BTreeMap<String, String>, Error> {
+        let parse = |text: &String| match text.split_once('=') {
+            Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
+            _ => Err(Error::Usage(format!("--on-conf {text:?} is no setting; write it as KEY=VALUE"))),
+        };
+        self.on_conf.iter().map(parse).collect()
+    }
+
+    /// Refuses flags that are about our own clusters, which another engine makes nothing of. A cluster that only a variable
+    /// names is not meant.
+    pub(super) fn beside(
+        &self,
+        cluster: &ClusterArguments,
+        slots: Option<u32>,
+    ) -> Result<Option<ClusterPlace>, Error> {
+        let given = cluster.named().then_some("--cluster").or_else(|| cluster.cluster_only());
+        let given = given.or(slots.map(|_| "--slots"));
+        match given {
+            Some(flag) => Err(Error::Usage(format!(
+                "{flag} is nothing to the engine that --on names; leave one of them out"
+            ))),
+            None => Ok(None),
+        }
+    }
+}
+
+/// An engine that runs jobs of this program; it ends with this value.
+pub(super) struct Engine {
+    engine: GuestEngine,
+    paths: TypedPaths,
+}
+
+impl Engine {
+    pub(super) fn start(
+        kind: &EngineKind,
+        name: &str,
+        attempts_max: u32,
+        (progress, quiet): (ProgressMode, bool),
+    ) -> Result<Engine, Error> {
+        let paths = TypedPaths::from_here()?;
+        let settings =
+            GuestEngineSettings { name: name.to_owned(), settings: kind.settings.clone(), progress, quiet };
+        let engine = match &kind.runner {
+            Runner::Executed(program) => GuestEngine::start(settings, |directory| {
+                let mut command = Command::new(program);
+                command.arg(directory);
+                Ok(command)
+            })?,
+            Runner::Spark(spark) => {
+                let submit = spark.submit().map_err(Error::Usage)?;
+                GuestEngine::start(settings, |directory| {
+                    spark.command(&submit, name, attempts_max, &kind.settings, directory)
+                })?
+            }
+        };
+        Ok(Engine { engine, paths })
+    }
+
+    /// Runs a job to its end. What is said of its paths is said as they were typed.
+    pub(super) fn run(
+        &mut self,
+        mut plan: JobPlan,
+        files: &BTreeMap<String, PathBuf>,
+    ) -> Result<JobReport, Error> {
+        let typed = plan.output.clone();
+        let relative = self.paths.make_absolute(&mut plan);
+        match self.engine.run(&plan, files) {
+            Ok(report) => Ok(JobReport { output: typed, ..report }),
+            Err(error) => Err(Error::from(self.paths.as_typed(error, relative))),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        engine: EngineArguments,
+        #[command(flatten)]
+        cluster: ClusterArguments,
+    }
+
+    fn refused(arguments: &[&str]) -> String {
+        let line = Line::try_parse_from([&["program"], arguments].concat())
+            .unwrap_or_else(|error| panic!("{error}"));
+        let kind = line.engine.kind().and_then(|_| line.engine.beside(&line.cluster, None));
+        let error = kind.expect_err("it makes no sense");
+        assert_eq!(error.exit_status(), 2);
+        error.to_string()
+    }
+
+    #[test]
+    fn no_flag_is_without_effect() {
+        for (arguments, says) in [
+            (&["--on-conf", "a=b"][..], "--on-conf is for another engine; name one with --on"),
+            (&["--on-submit", "x"], "--on-submit is for another engine; name one with --on"),
+            (&["--on", "exec:x", "--on-submit", "y"], "--on-submit is for Spark; leave it out"),
+            (&["--on", "exec:"], "--on exec: names no program; give --on exec:PROGRAM"),
+            (&["--on", "local", "--on-conf", "x"], "--on-conf \"x\" is no setting; write it as KEY=VALUE"),
+            (
+                &["--on", "local", "--queue", "a"],
+                "--queue is nothing to the engine that --on names; leave one of them out",
+            ),
+            (
+                &["--on", "local", "--cluster", "a"],
+                "--cluster is nothing to the engine that --on names; leave one of them out",
+            ),
+        ] {
+            assert_eq!(refused(arguments), says);
+        }
+    }
+
+    #[test]
+    fn without_the_flag_there_is_no_engine() {
+        assert!(matches!(EngineArguments::default().kind(), Ok(None)));
+    }
+}

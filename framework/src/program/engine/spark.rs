@@ -1,0 +1,235 @@
+//! Spark: which masters it has, where its `spark-submit` is, and the command that runs our driver in it.
+//!
+//! Owns finding and starting it. Does not own what the driver does (`spark_driver.py`).
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use napreduce_live::JobError;
+
+const DRIVER: &str = include_str!("spark_driver.py");
+/// The file of the driver beside those that pass between it and this program.
+const DRIVER_NAME: &str = "napreduce_driver.py";
+const SUBMIT: &str = "spark-submit";
+const DEPLOY_MODE: &str = "spark.submit.deployMode";
+/// With what its masters begin.
+const MASTERS: [&str; 5] = ["local", "spark://", "yarn", "k8s://", "local-cluster["];
+/// Prints where the module is, which has a Spark in it.
+const FIND_MODULE: &str = "import importlib.util as u; s = u.find_spec('pyspark'); print(s.submodule_search_locations[0] if s else '')";
+
+/// A Spark, by its master.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Spark {
+    master: String,
+    /// The `spark-submit` that was named.
+    named: Option<PathBuf>,
+}
+
+/// A `spark-submit` that is there.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Submit {
+    path: PathBuf,
+    /// What it has to be told, if it is that of a Python module: its home, and which Python has the module.
+    module: Option<(PathBuf, OsString)>,
+}
+
+impl Spark {
+    /// Of a master, as Spark spells it.
+    pub(super) fn of(
+        master: &str,
+        named: Option<PathBuf>,
+        settings: &BTreeMap<String, String>,
+    ) -> Result<Spark, String> {
+        if master.starts_with("sc://") {
+            return Err(format!(
+                "--on {master} is Spark Connect, which has no RDDs, and so nothing that guests could run in; name a master, \
+                 such as spark://HOST:7077"
+            ));
+        }
+        if !MASTERS.iter().any(|known| is_of(master, known)) {
+            return Err(format!(
+                "--on {master} is no engine; name a master of Spark (local[4], local-cluster[2,1,1024], spark://HOST:7077, \
+                 yarn, k8s://URL) or exec:PROGRAM"
+            ));
+        }
+        if settings.get(DEPLOY_MODE).is_some_and(|mode| mode != "client") {
+            return Err(format!(
+                "--on-conf {DEPLOY_MODE} has to be client: this program commits what the driver hands over, and stays for that"
+            ));
+        }
+        Ok(Spark { master: master.to_owned(), named })
+    }
+
+    /// Finds a `spark-submit`.
+    pub(super) fn submit(&self) -> Result<Submit, String> {
+        let plain = |path: PathBuf| Submit { path, module: None };
+        if let Some(named) = &self.named {
+            return match named.is_file() {
+                true => Ok(plain(named.clone())),
+                false => Err(format!("--on-submit {} is no file; name a spark-submit", named.display())),
+            };
+        }
+        let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty());
+        if let Some(home) = variable("SPARK_HOME") {
+            let path = Path::new(&home).join("bin").join(SUBMIT);
+            return match path.is_file() {
+                true => Ok(plain(path)),
+                false => Err(format!(
+                    "SPARK_HOME is {}, and there is no bin/{SUBMIT} in it",
+                    Path::new(&home).display()
+                )),
+            };
+        }
+        // The one of a module in PATH is the one of that module.
+        let paths = variable("PATH").unwrap_or_default();
+        let in_path =
+            std::env::split_paths(&paths).map(|folder| folder.join(SUBMIT)).find(|path| path.is_file());
+        let python = variable("PYSPARK_PYTHON").unwrap_or_else(|| "python3".into());
+        if let Some(home) = module_home(&python) {
+            return Ok(Submit { path: home.join("bin").join(SUBMIT), module: Some((home, python)) });
+        }
+        in_path.map(plain).ok_or_else(|| {
+            format!(
+                "there is no Spark: no {SUBMIT} in PATH, no SPARK_HOME, and {} has no module pyspark; install it with: \
+                 pip install pyspark (it needs Java 17), or name a {SUBMIT} with --on-submit",
+                Path::new(&python).display()
+            )
+        })
+    }
+
+    /// The command that runs the driver, for the directory by which it is told.
+    pub(super) fn command(
+        &self,
+        submit: &Submit,
+        name: &str,
+        attempts_max: u32,
+        settings: &BTreeMap<String, String>,
+        directory: &Path,
+    ) -> Result<Command, JobError> {
+        let driver = directory.join(DRIVER_NAME);
+        fs::write(&driver, DRIVER)
+            .map_err(|error| JobError::io(format!("write {}", driver.display()), error))?;
+        let mut command = Command::new(&submit.path);
+        if let Some((home, python)) = &submit.module {
+            command
+                .env("SPARK_HOME", home)
+                .env("PYSPARK_PYTHON", python)
+                .env("PYSPARK_DRIVER_PYTHON", python);
+        }
+        command.arg("--master").arg(with_attempts(&self.master, attempts_max)).arg("--name").arg(name);
+        // A guest whose task is ended is ended with the Python that runs it, which Spark would give two seconds.
+        let own = [
+            ("spark.task.maxFailures", attempts_max.to_string()),
+            ("spark.python.task.killTimeout", "500ms".to_owned()),
+            ("spark.ui.showConsoleProgress", "false".to_owned()),
+        ];
+        let own = own.into_iter().filter(|(key, _)| !settings.contains_key(*key));
+        for (key, value) in own.chain(settings.iter().map(|(key, value)| (key.as_str(), value.clone()))) {
+            command.arg("--conf").arg(format!("{key}={value}"));
+        }
+        command.arg(driver).arg(directory);
+        Ok(command)
+    }
+}
+
+/// Whether a master is of a form; some are whole words.
+fn is_of(master: &str, known: &str) -> bool {
+    match known {
+        "local" => master == known || (master.starts_with("local[") && master.ends_with(']')),
+        "yarn" => master == known,
+        _ => master.starts_with(known) && master.len() > known.len(),
+    }
+}
+
+/// A Spark of one process tries nothing again unless its master says how often.
+fn with_attempts(master: &str, attempts_max: u32) -> String {
+    let threads = match master {
+        "local" => Some("1"),
+        _ => master.strip_prefix("local[").and_then(|rest| rest.strip_suffix(']')),
+    };
+    match threads {
+        Some(threads) if !threads.contains(',') => format!("local[{threads},{attempts_max}]"),
+        _ => master.to_owned(),
+    }
+}
+
+/// The Spark inside the Python module of it, if this Python has one.
+fn module_home(python: &OsString) -> Option<PathBuf> {
+    let mut asked = Command::new(python);
+    asked.arg("-c").arg(FIND_MODULE).stdin(Stdio::null()).stderr(Stdio::null());
+    let answer = asked.output().ok().filter(|answer| answer.status.success())?;
+    let home = PathBuf::from(String::from_utf8(answer.stdout).ok()?.trim_end());
+    home.join("bin").join(SUBMIT).is_file().then_some(home)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(master: &str) -> Result<Spark, String> {
+        Spark::of(master, None, &BTreeMap::new())
+    }
+
+    #[test]
+    fn masters_are_known_by_their_form() {
+        for master in [
+            "local",
+            "local[2]",
+            "local[*,3]",
+            "local-cluster[2,1,1024]",
+            "spark://head:7077",
+            "yarn",
+            "k8s://https://x",
+        ] {
+            assert!(of(master).is_ok(), "{master}");
+        }
+        for master in ["", "locale", "local[2", "spark://", "yarns", "hadoop", "Spark"] {
+            let error = of(master).expect_err(master);
+            assert!(error.contains("is no engine; name a master of Spark"), "{error}");
+        }
+        assert!(of("sc://host").expect_err("no RDDs").contains("has no RDDs"));
+        let cluster = BTreeMap::from([(DEPLOY_MODE.to_owned(), "cluster".to_owned())]);
+        assert!(Spark::of("yarn", None, &cluster).expect_err("no client").contains("has to be client"));
+    }
+
+    #[test]
+    fn a_task_is_tried_as_often_as_the_job_says() {
+        for (master, expected) in [
+            ("local", "local[1,4]"),
+            ("local[2]", "local[2,4]"),
+            ("local[2,1]", "local[2,1]"),
+            ("spark://h:1", "spark://h:1"),
+            ("local-cluster[2,1,1024]", "local-cluster[2,1,1024]"),
+        ] {
+            assert_eq!(with_attempts(master, 4), expected);
+        }
+    }
+
+    #[test]
+    fn what_is_no_submit_is_named() {
+        let spark =
+            Spark::of("local", Some("/nowhere/spark-submit".into()), &BTreeMap::new()).expect("a master");
+        assert_eq!(
+            spark.submit().expect_err("no file"),
+            "--on-submit /nowhere/spark-submit is no file; name a spark-submit"
+        );
+    }
+
+    #[test]
+    fn what_was_said_for_spark_wins() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let settings = BTreeMap::from([("spark.task.maxFailures".to_owned(), "9".to_owned())]);
+        let submit = Submit { path: "s".into(), module: None };
+        let spark = of("yarn").expect("a master");
+        let command =
+            spark.command(&submit, "count", 4, &settings, folder.path()).expect("it can be written");
+        let words: Vec<_> = command.get_args().map(|word| word.to_string_lossy().into_owned()).collect();
+        assert_eq!(words[..4], ["--master", "yarn", "--name", "count"]);
+        let failures: Vec<_> = words.iter().filter(|word| word.contains("maxFailures")).collect();
+        assert_eq!(failures, ["spark.task.maxFailures=9"]);
+        assert!(folder.path().join(DRIVER_NAME).is_file());
+    }
+}

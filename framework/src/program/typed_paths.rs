@@ -1,0 +1,65 @@
+//! Paths that other processes are told: absolute, for they have other current directories; and said to people as they were
+//! typed.
+//!
+//! Owns the two directions. Does not own which processes those are.
+
+use std::path::{Path, PathBuf};
+
+use napreduce_live::{JobError, JobPlan, StorageScheme};
+
+use super::error::Error;
+
+/// Where relative paths begin.
+pub(super) struct TypedPaths {
+    here: PathBuf,
+}
+
+impl TypedPaths {
+    pub(super) fn from_here() -> Result<TypedPaths, Error> {
+        let here = std::env::current_dir()
+            .map_err(|error| Error::Usage(format!("cannot find the current directory: {error}")))?;
+        Ok(TypedPaths { here })
+    }
+
+    /// Makes the paths of a plan absolute; whether one was not.
+    pub(super) fn make_absolute(&self, plan: &mut JobPlan) -> bool {
+        let is_relative = |path: &Path| path.is_relative() && StorageScheme::of(path).is_none();
+        let relative = is_relative(&plan.output)
+            || plan.splits.iter().flat_map(|split| &split.parts).any(|part| is_relative(&part.path));
+        let absolute = |path: &Path| match StorageScheme::of(path) {
+            None => self.here.join(path),
+            // An object has the same name everywhere.
+            Some(_) => path.to_owned(),
+        };
+        plan.output = absolute(&plan.output);
+        for part in plan.splits.iter_mut().flat_map(|split| &mut split.parts) {
+            part.path = absolute(&part.path);
+        }
+        relative
+    }
+
+    /// What is said of paths, as they were typed if one was relative.
+    pub(super) fn as_typed(&self, error: JobError, relative: bool) -> JobError {
+        if !relative || self.here == Path::new("/") {
+            return error;
+        }
+        let here = format!("{}/", self.here.display());
+        let typed = |text: String| text.replace(&here, "");
+        match error {
+            JobError::Failed { job, reason } => JobError::Failed { job, reason: typed(reason) },
+            JobError::Killed { job, reason } => JobError::Killed { job, reason: typed(reason) },
+            JobError::Interrupted { signal, left } => JobError::Interrupted { signal, left: typed(left) },
+            JobError::Cluster { reason, exit_status } => {
+                JobError::Cluster { reason: typed(reason), exit_status }
+            }
+            JobError::OutputExists { path } => JobError::OutputExists { path: typed(path) },
+            JobError::OutputInUse { path } => JobError::OutputInUse { path: typed(path) },
+            JobError::OutputUnfinished { path } => JobError::OutputUnfinished { path: typed(path) },
+            JobError::OutputRefused { path, why } => JobError::OutputRefused { path: typed(path), why },
+            JobError::OutputUnusable { path, source } => {
+                JobError::OutputUnusable { path: typed(path), source }
+            }
+            other => other,
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! The bytes of a Parquet file as the parquet crate asks for them.
+//!
+//! Owns that seam. Does not own what a file is opened from.
+
+use std::io::{self, BufReader, Read};
+
+use bytes::Bytes;
+use parquet::errors::ParquetError;
+use parquet::file::reader::{ChunkReader, Length};
+
+use crate::input::InputBytes;
+
+/// An open file, which several readers share.
+#[derive(Clone)]
+pub(super) struct ParquetBytes {
+    bytes: InputBytes,
+    length: u64,
+}
+
+/// What stands at an offset and behind it.
+pub(super) struct FromOffset {
+    file: ParquetBytes,
+    offset: u64,
+}
+
+impl ParquetBytes {
+    pub(super) fn new(bytes: InputBytes) -> io::Result<ParquetBytes> {
+        let length = bytes.length()?;
+        Ok(ParquetBytes { bytes, length })
+    }
+
+    /// Why a read has failed that seemed to meet damage.
+    pub(super) fn take_trouble(&self) -> Option<io::Error> {
+        self.bytes.take_trouble()
+    }
+}
+
+impl Length for ParquetBytes {
+    fn len(&self) -> u64 {
+        self.length
+    }
+}
+
+impl ChunkReader for ParquetBytes {
+    type T = BufReader<FromOffset>;
+
+    fn get_read(&self, start: u64) -> Result<Self::T, ParquetError> {
+        Ok(BufReader::new(FromOffset { file: self.clone(), offset: start }))
+    }
+
+    fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes, ParquetError> {
+        let rest = self.length.saturating_sub(start);
+        if length as u64 > rest {
+            return Err(ParquetError::EOF(format!(
+                "{length} bytes at byte {start} are more than the {rest} there"
+            )));
+        }
+        let mut bytes = vec![0; length];
+        self.bytes.read_exact_at(&mut bytes, start)?;
+        Ok(bytes.into())
+    }
+}
+
+impl Read for FromOffset {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let read = self.file.bytes.read_at(into, self.offset)?;
+        self.offset += read as u64;
+        Ok(read)
+    }
+}

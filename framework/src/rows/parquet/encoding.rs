@@ -1,0 +1,250 @@
+//! Row groups as bytes, and the footer over them.
+//!
+//! Owns what makes the bytes the same wherever a task was interrupted: a group is encoded at once, when all its rows are there,
+//! as a file of its own, of which the columns are taken. Does not own when a group is full (`writer`).
+
+use arrow_array::RecordBatch;
+use arrow_select::concat::concat_batches;
+use bytes::Bytes;
+use parquet::arrow::ArrowWriter;
+use parquet::arrow::arrow_reader::ParquetRecordBatchReader;
+use parquet::arrow::arrow_writer::ArrowWriterOptions;
+use parquet::basic::Compression;
+use parquet::file::metadata::{
+    FileMetaData, ParquetMetaData, ParquetMetaDataBuilder, ParquetMetaDataOptions, ParquetMetaDataReader,
+    ParquetMetaDataWriter, RowGroupMetaData,
+};
+use parquet::file::properties::{EnabledStatistics, WriterProperties};
+use serde::{Deserialize, Serialize};
+use serde_arrow::ArrayBuilder;
+use serde_arrow::schema::{SchemaLike, SerdeArrowSchema, TracingOptions};
+
+use super::super::TypedRow;
+
+pub(super) const MAGIC: &[u8; 4] = b"PAR1";
+/// Rows that are gathered before they become columns.
+const BATCH_ROWS: usize = 1024;
+/// Behind the metadata in a footer: their length, and the magic.
+const TAIL_BYTES: usize = 8;
+
+/// The rows of the group that is not full yet.
+pub(super) struct OpenRows {
+    batches: Vec<RecordBatch>,
+    builder: ArrayBuilder,
+    /// Rows in the builder.
+    gathered: usize,
+    /// Rows in all.
+    count: usize,
+    /// No rows, with the columns of all.
+    none: RecordBatch,
+}
+
+impl OpenRows {
+    /// No rows of this type; why it has no columns, if it has none.
+    pub(super) fn of<R: TypedRow>() -> Result<OpenRows, String> {
+        let options = TracingOptions::default()
+            .strings_as_large_utf8(false)
+            .bytes_as_large_binary(false)
+            .sequence_as_large_list(false)
+            .map_as_struct(false)
+            .enums_without_data_as_strings(true)
+            .string_dictionary_encoding(false);
+        let schema = SerdeArrowSchema::from_type::<R::Of<'static>>(options);
+        let schema = schema.map_err(|error| error.to_string())?;
+        let mut builder = ArrayBuilder::new(schema).map_err(|error| error.to_string())?;
+        let none = builder.to_record_batch().map_err(|error| error.to_string())?;
+        if none.num_columns() == 0 {
+            return Err("they have no columns".to_owned());
+        }
+        Ok(OpenRows { batches: Vec::new(), builder, gathered: 0, count: 0, none })
+    }
+
+    pub(super) fn none(&self) -> &RecordBatch {
+        &self.none
+    }
+
+    pub(super) fn count(&self) -> usize {
+        self.count
+    }
+
+    pub(super) fn push(&mut self, row: &impl Serialize) -> Result<(), String> {
+        self.builder.push(row).map_err(|error| error.to_string())?;
+        self.gathered += 1;
+        self.count += 1;
+        if self.gathered == BATCH_ROWS { self.gather() } else { Ok(()) }
+    }
+
+    fn gather(&mut self) -> Result<(), String> {
+        self.gathered = 0;
+        self.batches.push(self.builder.to_record_batch().map_err(|error| error.to_string())?);
+        Ok(())
+    }
+
+    /// All of them at once: how they were gathered is not to be seen in what is made of them.
+    pub(super) fn all(&mut self) -> Result<RecordBatch, String> {
+        self.gather()?;
+        concat_batches(&self.none.schema(), &self.batches).map_err(|error| error.to_string())
+    }
+
+    /// The same, after which there are none.
+    pub(super) fn take(&mut self) -> Result<RecordBatch, String> {
+        let all = self.all()?;
+        self.batches.clear();
+        self.count = 0;
+        Ok(all)
+    }
+
+    /// Begins with the rows of an earlier attempt.
+    pub(super) fn put_back(&mut self, batches: Vec<RecordBatch>) {
+        self.count = batches.iter().map(RecordBatch::num_rows).sum();
+        self.batches = batches;
+    }
+}
+
+/// What of a part file has been encoded.
+pub(super) struct Encoded {
+    /// Of a file without rows.
+    file: FileMetaData,
+    groups: Vec<RowGroupMetaData>,
+    /// Bytes so far.
+    bytes: u64,
+}
+
+/// What is kept in a checkpoint, beside the bytes of the full groups.
+#[derive(Serialize, Deserialize)]
+struct Saved {
+    bytes: u64,
+    /// A footer over the full groups.
+    footer: Vec<u8>,
+    /// A file of the rows of the other group.
+    rows: Vec<u8>,
+}
+
+impl Encoded {
+    /// A file that begins with the magic and will have the columns of these rows.
+    pub(super) fn new(none: &RecordBatch) -> Result<Encoded, String> {
+        let (_, metadata) = file_of(none, Types::Parquet)?;
+        Ok(Encoded { file: metadata.file_metadata().clone(), groups: Vec::new(), bytes: MAGIC.len() as u64 })
+    }
+
+    /// Appends a group of these rows, if there are any.
+    pub(super) fn add_group(&mut self, rows: &RecordBatch, out: &mut Vec<u8>) -> Result<(), String> {
+        let (file, metadata) = file_of(rows, Types::Parquet)?;
+        let Some(group) = metadata.row_groups().first() else { return Ok(()) };
+        let end = group.columns().iter().map(|column| column.byte_range()).map(|(at, length)| at + length);
+        let columns = &file[MAGIC.len()..end.max().unwrap_or_default() as usize];
+        out.extend_from_slice(columns);
+        let moved_by = self.bytes as i64 - MAGIC.len() as i64;
+        self.groups
+            .push(moved(group.clone(), moved_by, self.groups.len()).map_err(|error| error.to_string())?);
+        self.bytes += columns.len() as u64;
+        Ok(())
+    }
+
+    fn footer(&self) -> Result<Vec<u8>, String> {
+        let rows = self.groups.iter().map(RowGroupMetaData::num_rows).sum();
+        let file = FileMetaData::new(
+            self.file.version(),
+            rows,
+            self.file.created_by().map(str::to_owned),
+            self.file.key_value_metadata().cloned(),
+            self.file.schema_descr_ptr(),
+            self.file.column_orders().cloned(),
+        );
+        let metadata = ParquetMetaDataBuilder::new(file).set_row_groups(self.groups.clone()).build();
+        let mut footer = Vec::new();
+        let written = ParquetMetaDataWriter::new(&mut footer, &metadata).finish();
+        written.map(|()| footer).map_err(|error| error.to_string())
+    }
+
+    /// Appends the footer, which is the end of the file.
+    pub(super) fn end(&self, out: &mut Vec<u8>) -> Result<(), String> {
+        out.append(&mut self.footer()?);
+        Ok(())
+    }
+
+    pub(super) fn save(&self, rows: &RecordBatch, state: &mut Vec<u8>) -> Result<(), String> {
+        let (rows, _) = file_of(rows, Types::Arrow)?;
+        let saved = Saved { bytes: self.bytes, footer: self.footer()?, rows };
+        *state = postcard::to_extend(&saved, std::mem::take(state)).map_err(|error| error.to_string())?;
+        Ok(())
+    }
+
+    /// Goes on where `save` was called; the rows of the group that was not full.
+    pub(super) fn restore(&mut self, state: &[u8]) -> Result<Vec<RecordBatch>, String> {
+        let Saved { bytes, footer, rows } = postcard::from_bytes(state).map_err(|error| error.to_string())?;
+        let metadata = metadata_of(&footer)?;
+        self.bytes = bytes;
+        self.groups = metadata.row_groups().to_vec();
+        let rows = ParquetRecordBatchReader::try_new(Bytes::from(rows), BATCH_ROWS);
+        let rows = rows.map_err(|error| error.to_string())?;
+        rows.collect::<Result<_, _>>().map_err(|error| error.to_string())
+    }
+}
+
+/// Which types a file knows its columns by.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Types {
+    /// Those that every program knows.
+    Parquet,
+    /// Beside those, what the columns are in memory, so that they are the same when they are read.
+    Arrow,
+}
+
+/// Rows as a file with one group, or none where there are no rows.
+fn file_of(rows: &RecordBatch, types: Types) -> Result<(Vec<u8>, ParquetMetaData), String> {
+    let properties = WriterProperties::builder()
+        .set_compression(Compression::SNAPPY)
+        .set_statistics_enabled(EnabledStatistics::Chunk)
+        .set_offset_index_disabled(true)
+        .set_max_row_group_row_count(None)
+        .set_max_row_group_bytes(None)
+        .build();
+    let options = ArrowWriterOptions::new().with_properties(properties);
+    let options = options.with_skip_arrow_metadata(types == Types::Parquet);
+    let mut file = Vec::new();
+    let encode = || {
+        let mut writer = ArrowWriter::try_new_with_options(&mut file, rows.schema(), options)?;
+        writer.write(rows)?;
+        writer.finish()
+    };
+    encode().map_err(|error| error.to_string())?;
+    let metadata = metadata_of(&file)?;
+    Ok((file, metadata))
+}
+
+/// What the footer at the end of these bytes says. All that is written was read so before, since not everything that a writer
+/// knows comes back.
+fn metadata_of(bytes: &[u8]) -> Result<ParquetMetaData, String> {
+    let cut = || "it ends too early".to_owned();
+    let end = bytes.len().checked_sub(TAIL_BYTES).ok_or_else(cut)?;
+    let length = bytes[end..].first_chunk().map_or(0, |length| u32::from_le_bytes(*length));
+    let start = end.checked_sub(length as usize).ok_or_else(cut)?;
+    let options = ParquetMetaDataOptions::new().with_encoding_stats_as_mask(false);
+    let metadata = ParquetMetaDataReader::decode_metadata_with_options(&bytes[start..end], Some(&options));
+    metadata.map_err(|error| error.to_string())
+}
+
+/// The same group as the one of this number in a file, so many bytes further on.
+fn moved(
+    group: RowGroupMetaData,
+    by: i64,
+    number: usize,
+) -> Result<RowGroupMetaData, parquet::errors::ParquetError> {
+    let offset = group.file_offset();
+    let mut group = group.into_builder();
+    let columns = group.take_columns().into_iter().map(|column| {
+        let (data, dictionary) = (column.data_page_offset(), column.dictionary_page_offset());
+        let column = column.into_builder().set_data_page_offset(data + by);
+        column.set_dictionary_page_offset(dictionary.map(|at| at + by)).build()
+    });
+    let group = group.set_column_metadata(columns.collect::<Result<_, _>>()?);
+    let group = match i16::try_from(number) {
+        Ok(number) => group.set_ordinal(number.into()),
+        Err(_) => group,
+    };
+    match offset {
+        Some(offset) => group.set_file_offset(offset + by).build(),
+        None => group.build(),
+    }
+}

@@ -1,0 +1,166 @@
+//! What the footer of a Parquet file says: which columns a row type takes, and which row groups a split has.
+//!
+//! Owns every check of the footer that the reading relies on. Does not own what is in a column.
+
+use std::fmt::Display;
+use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use parquet::arrow::ProjectionMask;
+use parquet::arrow::arrow_reader::{
+    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder,
+};
+use parquet::basic::Compression;
+use parquet::file::metadata::{ColumnChunkMetaData, RowGroupMetaData};
+
+use super::super::TypedRow;
+use super::super::columns::columns;
+use super::bytes::ParquetBytes;
+
+/// Rows that are decoded at once, at most.
+const BATCH_ROWS: u64 = 1024;
+/// Columns that a message names.
+const NAMED_COLUMNS: usize = 8;
+
+/// A footer, and the columns of it that are read.
+pub(super) struct Footer {
+    metadata: ArrowReaderMetadata,
+    mask: ProjectionMask,
+}
+
+/// A row group of a split.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Group {
+    number: usize,
+    /// Of its first byte.
+    pub(super) offset: u64,
+    pub(super) rows: u64,
+}
+
+/// The row groups of a split.
+pub(super) struct Groups {
+    pub(super) list: Vec<Group>,
+    /// Rows of the file before them.
+    pub(super) rows_before: u64,
+    pub(super) rows: u64,
+}
+
+impl Footer {
+    /// The footer of a file, for the columns of `R`; what is wrong with it, if something is.
+    pub(super) fn read<R: TypedRow>(file: &ParquetBytes) -> Result<Footer, String> {
+        // What writers by Arrow note of their own types is not looked at: the types of Parquet suffice.
+        let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
+        let metadata = checked(|| ArrowReaderMetadata::load(file, options))?;
+        let schema = metadata.parquet_schema();
+        let held: Vec<&str> = schema.root_schema().get_fields().iter().map(|field| field.name()).collect();
+        let wanted = columns::<R>().filter(|wanted| !wanted.is_empty());
+        let is_wanted = |name: &str| wanted.is_none_or(|wanted| wanted.contains(&name));
+        let taken: Vec<usize> = (0..held.len()).filter(|at| is_wanted(held[*at])).collect();
+        if taken.is_empty() {
+            let dots = if held.len() > NAMED_COLUMNS { ", ..." } else { "" };
+            return Err(format!(
+                "none of the columns {} is in it, which has {}{dots}; check the names",
+                wanted.unwrap_or_default().join(", "),
+                held[..held.len().min(NAMED_COLUMNS)].join(", ")
+            ));
+        }
+        let mask = ProjectionMask::roots(schema, taken);
+        Ok(Footer { metadata, mask })
+    }
+
+    /// The row groups whose first bytes are in `range` of a file of so many bytes.
+    pub(super) fn groups(&self, range: &Range<u64>, file_length: u64) -> Result<Groups, String> {
+        let mut groups = Groups { list: Vec::new(), rows_before: 0, rows: 0 };
+        for (number, group) in self.metadata.metadata().row_groups().iter().enumerate() {
+            let damaged = || format!("it is damaged: its footer makes no sense of row group {number}");
+            let rows = u64::try_from(group.num_rows()).map_err(|_| damaged())?;
+            let offset = self.check(group, file_length)?.ok_or_else(damaged)?;
+            let sum = if offset < range.start { &mut groups.rows_before } else { &mut groups.rows };
+            if offset < range.end {
+                *sum = sum.checked_add(rows).filter(|rows| *rows < 1 << 62).ok_or_else(damaged)?;
+            }
+            if range.contains(&offset) {
+                groups.list.push(Group { number, offset, rows });
+            }
+        }
+        Ok(groups)
+    }
+
+    /// Where a row group begins, if its columns lie in the file and can be decompressed.
+    fn check(&self, group: &RowGroupMetaData, file_length: u64) -> Result<Option<u64>, String> {
+        let mut first = None;
+        for (leaf, column) in group.columns().iter().enumerate() {
+            let Some(range) = chunk(column) else { return Ok(None) };
+            if range.end > file_length {
+                return Ok(None);
+            }
+            first = Some(first.unwrap_or(range.start).min(range.start));
+            if !self.mask.leaf_included(leaf) {
+                continue;
+            }
+            if column.file_path().is_some() {
+                return Err("its columns are in other files; read those instead".to_owned());
+            }
+            match column.compression() {
+                Compression::ZSTD(_) if !cfg!(feature = "parquet-zstd") => {
+                    return Err(format!(
+                        "column {} is compressed with zstd; build this program with the feature parquet-zstd of \
+                         napreduce, or write the file with snappy",
+                        column.column_path().string()
+                    ));
+                }
+                Compression::LZO => {
+                    return Err(format!(
+                        "column {} is compressed with lzo, which is not read; write the file with snappy",
+                        column.column_path().string()
+                    ));
+                }
+                _ => {}
+            }
+        }
+        Ok(first)
+    }
+
+    /// A reader of a row group from the row behind `skipped` on, which decodes about so many bytes at once.
+    pub(super) fn open(
+        &self,
+        file: ParquetBytes,
+        group: Group,
+        skipped: u64,
+        batch_bytes: u64,
+    ) -> Result<ParquetRecordBatchReader, String> {
+        let chunks = self.metadata.metadata().row_group(group.number).columns().iter().enumerate();
+        let read = chunks.filter(|(leaf, _)| self.mask.leaf_included(*leaf));
+        let bytes: u64 = read.map(|(_, chunk)| u64::try_from(chunk.uncompressed_size()).unwrap_or(0)).sum();
+        let rows = batch_bytes.checked_div(bytes / group.rows.max(1)).unwrap_or(BATCH_ROWS);
+        let skipped = usize::try_from(skipped).map_err(|error| error.to_string())?;
+        let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(file, self.metadata.clone())
+            .with_row_groups(vec![group.number])
+            .with_projection(self.mask.clone())
+            .with_batch_size(rows.clamp(1, BATCH_ROWS) as usize)
+            .with_offset(skipped);
+        checked(|| builder.build())
+    }
+}
+
+/// What the parquet crate makes of bytes; of some that are damaged it panics.
+pub(super) fn checked<T, E: Display>(read: impl FnOnce() -> Result<T, E>) -> Result<T, String> {
+    match catch_unwind(AssertUnwindSafe(read)) {
+        Ok(read) => read.map_err(|error| format!("it is damaged: {error}")),
+        Err(panic) => {
+            let said = panic.downcast_ref::<String>().map(String::as_str);
+            let said = said.or(panic.downcast_ref::<&str>().copied()).unwrap_or("nothing was said");
+            Err(format!("it is damaged: {said}"))
+        }
+    }
+}
+
+/// Where a column of a row group lies; `None` where its footer makes no sense. A dictionary comes before the data, and some
+/// writers say 0 where there is none.
+fn chunk(column: &ColumnChunkMetaData) -> Option<Range<u64>> {
+    let data = column.data_page_offset();
+    let start = column.dictionary_page_offset().filter(|at| *at > 0 && *at < data).unwrap_or(data);
+    let start = u64::try_from(start).ok()?;
+    let end = start.checked_add(u64::try_from(column.compressed_size()).ok()?)?;
+    column.dictionary_page_offset().is_none_or(|at| at >= 0).then_some(start..end)
+}

@@ -1,0 +1,86 @@
+//! Rows of Parquet files, in both directions.
+//!
+//! Owns the input format. Does not own row groups (`groups`), the reading of them (`reader`), nor files that are written
+//! (`writer`, `encoding`).
+
+mod bytes;
+mod encoding;
+mod groups;
+mod reader;
+mod writer;
+
+use std::marker::PhantomData;
+use std::path::Path;
+
+pub use self::reader::ParquetRowReader;
+pub use self::writer::Parquet;
+use super::TypedRow;
+use crate::input::{BadRows, InputError, InputFormat, Split, Splitting};
+
+/// Rows of Parquet files as values of the serde type `R`; made by [`Job::parquet`](crate::Job::parquet).
+///
+/// A struct takes the columns that its fields are called like, in any order, and no others are read; any other type takes all
+/// of them in their order. A column that may hold nulls is an `Option`, a group a struct, a list a `Vec`; dates, times and
+/// timestamps are numbers or texts, decimals texts. Pages may be plain or in snappy, gzip, brotli, lz4, and zstd with the
+/// feature `parquet-zstd`. A row group belongs to the split that holds its first byte.
+///
+/// ```
+/// use napreduce::rows::{Parquet, ParquetRows};
+/// use napreduce::testing::JobTest;
+/// use napreduce::{Job, borrowed};
+/// use serde::{Deserialize, Serialize};
+///
+/// #[derive(Serialize, Deserialize)]
+/// struct Word {
+///     word: String,
+///     count: u32,
+/// }
+///
+/// let write = || {
+///     Job::text().map_only_to(Parquet::<Word>::default(), |line: &str, out| {
+///         out.emit(&Word { word: line.to_owned(), count: 1 });
+///     })
+/// };
+/// let file = JobTest::new(write).input("to\nbe\n").run().parts.concat();
+///
+/// #[derive(Deserialize)]
+/// struct Name<'a> {
+///     word: &'a str,
+/// }
+///
+/// let words = || Job::input(ParquetRows::<borrowed!(Name)>::default()).map_only(|row, out| out.emit(row.word, ()));
+/// let test = JobTest::new(words).input(file);
+/// assert_eq!(test.run().text(), "to\nbe\n");
+/// test.assert_preemption_safe();
+/// ```
+pub struct ParquetRows<R> {
+    bad_rows: BadRows,
+    row: PhantomData<fn() -> R>,
+}
+
+impl<R> Default for ParquetRows<R> {
+    fn default() -> Self {
+        ParquetRows { bad_rows: BadRows::default(), row: PhantomData }
+    }
+}
+
+impl<R: TypedRow> InputFormat for ParquetRows<R> {
+    type Record<'a> = R::Of<'a>;
+    type Reader = ParquetRowReader<R>;
+
+    fn splitting(&self, _: &Path) -> Splitting {
+        Splitting::Anywhere
+    }
+
+    fn check(&self, path: &Path) -> Result<(), InputError> {
+        reader::check(path)
+    }
+
+    fn open_at(&self, split: &Split, offset: u64, memory: usize) -> Result<ParquetRowReader<R>, InputError> {
+        ParquetRowReader::open(self.bad_rows, split, offset, memory)
+    }
+
+    fn take_bad_rows(&mut self, bad_rows: BadRows) {
+        self.bad_rows = bad_rows;
+    }
+}

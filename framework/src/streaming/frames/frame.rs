@@ -1,0 +1,253 @@
+//! One frame: a length, a kind and a payload, and the decoder of frames that arrive in pieces.
+//!
+//! Owns what is a frame and how long one may be. Does not own what a payload holds (`batch`, `hello`), nor which frame may
+//! come when (`talk`).
+
+use thiserror::Error;
+
+/// Length and kind.
+pub(super) const HEAD_BYTES: usize = 5;
+/// So much of what is no frame is shown.
+const SHOWN_BYTES: usize = 40;
+
+/// What a frame is for. Its letter travels.
+///
+/// ```
+/// use napreduce::streaming::frames::FrameKind;
+///
+/// assert_eq!(FrameKind::RecordBatch.letter(), b'R');
+/// assert_eq!(FrameKind::of(b'O'), Some(FrameKind::Output));
+/// assert_eq!(FrameKind::of(b'?'), None);
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FrameKind {
+    /// `H`: who is there, and what for; the first one in both directions.
+    Hello,
+    /// `R`: records, to a program that maps.
+    RecordBatch,
+    /// `O`: pairs for the reduces, or lines of a part file.
+    Output,
+    /// `G`: the key of a group that begins.
+    Group,
+    /// `V`: values of the group.
+    Values,
+    /// `g`: the group is at its end.
+    GroupEnd,
+    /// `C`: what counters are to be raised by.
+    Counters,
+    /// `L`: a line for the log, which says that the program is at work.
+    Log,
+    /// `X`: the program has failed.
+    Failure,
+    /// `S`: the state is wanted.
+    Save,
+    /// `D`: the state, after all output that came before it.
+    State,
+    /// `d`: there is no state, after all output that came before it.
+    Stateless,
+    /// `E`: there is no more input.
+    End,
+    /// `F`: there is no more output.
+    Finished,
+}
+
+impl FrameKind {
+    const ALL: [(u8, FrameKind); 14] = [
+        (b'H', FrameKind::Hello),
+        (b'R', FrameKind::RecordBatch),
+        (b'O', FrameKind::Output),
+        (b'G', FrameKind::Group),
+        (b'V', FrameKind::Values),
+        (b'g', FrameKind::GroupEnd),
+        (b'C', FrameKind::Counters),
+        (b'L', FrameKind::Log),
+        (b'X', FrameKind::Failure),
+        (b'S', FrameKind::Save),
+        (b'D', FrameKind::State),
+        (b'd', FrameKind::Stateless),
+        (b'E', FrameKind::End),
+        (b'F', FrameKind::Finished),
+    ];
+
+    /// The kind with this letter.
+    pub fn of(letter: u8) -> Option<FrameKind> {
+        FrameKind::ALL.iter().find(|(known, _)| *known == letter).map(|(_, kind)| *kind)
+    }
+
+    /// Its letter.
+    pub fn letter(self) -> u8 {
+        FrameKind::ALL.iter().find(|(_, kind)| *kind == self).map_or(0, |(letter, _)| *letter)
+    }
+}
+
+/// A frame, which borrows its payload from the decoder.
+///
+/// ```
+/// use napreduce::streaming::frames::{Frame, FrameKind};
+///
+/// let end = Frame { kind: FrameKind::End, payload: b"" };
+/// assert_eq!(end.encoded().expect("it is short"), [0, 0, 0, 0, b'E']);
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Frame<'a> {
+    /// What it is for.
+    pub kind: FrameKind,
+    /// What it holds.
+    pub payload: &'a [u8],
+}
+
+impl Frame<'_> {
+    /// The bytes of the frame; an error when its length cannot be said in 32 bits.
+    pub fn encoded(&self) -> Result<Vec<u8>, FrameError> {
+        let mut bytes = head(self.kind, self.payload.len())?.to_vec();
+        bytes.extend_from_slice(self.payload);
+        Ok(bytes)
+    }
+}
+
+/// What stands before a payload of this length.
+pub(super) fn head(kind: FrameKind, length: usize) -> Result<[u8; HEAD_BYTES], FrameError> {
+    let too_long = FrameError::TooLong { kind, length: length as u64, limit: u64::from(u32::MAX) };
+    let [a, b, c, d] = u32::try_from(length).map_err(|_| too_long)?.to_be_bytes();
+    Ok([a, b, c, d, kind.letter()])
+}
+
+/// Bytes that are no frame.
+///
+/// ```
+/// use napreduce::streaming::frames::FrameDecoder;
+///
+/// let mut decoder = FrameDecoder::new(1 << 20);
+/// decoder.push(b"Hello, world\n");
+/// let error = decoder.next_frame().expect_err("it is text");
+/// assert_eq!(error.to_string(), r#""Hello, world\n" where a frame should begin"#);
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum FrameError {
+    /// No kind has this letter.
+    #[error("{shown} where a frame should begin")]
+    Unknown {
+        /// What was there, as it would be written in a program.
+        shown: String,
+    },
+    /// It says to be longer than one may be.
+    #[error("a frame {} of {length} bytes; one may have {limit}", char::from(.kind.letter()))]
+    TooLong {
+        /// What it is for.
+        kind: FrameKind,
+        /// What it says.
+        length: u64,
+        /// What it may have.
+        limit: u64,
+    },
+}
+
+/// Makes frames of pieces of any length. It keeps what has come, and nothing that a frame only promises.
+///
+/// ```
+/// use napreduce::streaming::frames::{Frame, FrameDecoder, FrameKind};
+///
+/// let frame = Frame { kind: FrameKind::Group, payload: b"key" };
+/// let mut decoder = FrameDecoder::new(1 << 20);
+/// for byte in frame.encoded()? {
+///     assert_eq!(decoder.next_frame()?, None);
+///     decoder.push(&[byte]);
+/// }
+/// assert_eq!(decoder.next_frame()?, Some(frame));
+/// assert!(!decoder.is_inside());
+/// # Ok::<(), napreduce::streaming::frames::FrameError>(())
+/// ```
+#[derive(Debug)]
+pub struct FrameDecoder {
+    bytes: Vec<u8>,
+    /// Before it all frames were handed out.
+    taken: usize,
+    limit: usize,
+}
+
+impl FrameDecoder {
+    /// A decoder of frames with payloads of up to `limit` bytes.
+    pub fn new(limit: usize) -> FrameDecoder {
+        FrameDecoder { bytes: Vec::new(), taken: 0, limit }
+    }
+
+    /// Takes the next piece.
+    pub fn push(&mut self, piece: &[u8]) {
+        self.bytes.drain(..self.taken);
+        self.taken = 0;
+        self.bytes.extend_from_slice(piece);
+    }
+
+    /// The next frame, if all of it has come.
+    pub fn next_frame(&mut self) -> Result<Option<Frame<'_>>, FrameError> {
+        let rest = &self.bytes[self.taken..];
+        let Some((&[a, b, c, d, letter], behind)) = rest.split_first_chunk() else { return Ok(None) };
+        let Some(kind) = FrameKind::of(letter) else {
+            let shown = &rest[..rest.len().min(SHOWN_BYTES)];
+            return Err(FrameError::Unknown { shown: format!("\"{}\"", shown.escape_ascii()) });
+        };
+        let length = u32::from_be_bytes([a, b, c, d]);
+        let whole = usize::try_from(length).unwrap_or(usize::MAX);
+        if whole > self.limit {
+            return Err(FrameError::TooLong { kind, length: length.into(), limit: self.limit as u64 });
+        }
+        let Some(payload) = behind.get(..whole) else { return Ok(None) };
+        self.taken += HEAD_BYTES + whole;
+        Ok(Some(Frame { kind, payload }))
+    }
+
+    /// Whether the beginning of a frame has come and not its end.
+    pub fn is_inside(&self) -> bool {
+        self.taken < self.bytes.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stream(frames: &[(FrameKind, &[u8])]) -> Vec<u8> {
+        let encoded = frames.iter().map(|(kind, payload)| Frame { kind: *kind, payload }.encoded());
+        encoded.collect::<Result<Vec<_>, _>>().expect("they are short").concat()
+    }
+
+    #[test]
+    fn frames_come_out_as_they_went_in_however_they_are_cut() {
+        let frames: &[(FrameKind, &[u8])] =
+            &[(FrameKind::Hello, b"{}"), (FrameKind::Output, &[0; 300]), (FrameKind::Finished, b"")];
+        let bytes = stream(frames);
+        for size in 1..bytes.len() {
+            let mut decoder = FrameDecoder::new(300);
+            let mut found = Vec::new();
+            for piece in bytes.chunks(size) {
+                decoder.push(piece);
+                while let Some(frame) = decoder.next_frame().expect("it is a frame") {
+                    found.push((frame.kind, frame.payload.to_vec()));
+                }
+            }
+            let expected: Vec<_> = frames.iter().map(|(kind, payload)| (*kind, payload.to_vec())).collect();
+            assert_eq!(found, expected, "in pieces of {size}");
+            assert!(!decoder.is_inside());
+        }
+    }
+
+    #[test]
+    fn a_frame_that_is_too_long_is_refused_before_it_comes() {
+        let mut decoder = FrameDecoder::new(299);
+        decoder.push(&stream(&[(FrameKind::Output, &[0; 300])])[..HEAD_BYTES]);
+        let error = decoder.next_frame().expect_err("it is too long").to_string();
+        assert_eq!(error, "a frame O of 300 bytes; one may have 299");
+        decoder = FrameDecoder::new(usize::MAX);
+        decoder.push(&[255, 255, 255, 255, b'O']);
+        assert_eq!(decoder.next_frame(), Ok(None));
+        assert!(decoder.is_inside() && decoder.bytes.capacity() < 1 << 10, "nothing is kept for a promise");
+    }
+
+    #[test]
+    fn what_is_no_frame_is_shown() {
+        let mut decoder = FrameDecoder::new(1 << 20);
+        decoder.push(&[b"\x00\xff".as_slice(), &[b'x'; 100]].concat());
+        let error = decoder.next_frame().expect_err("it is rubbish").to_string();
+        assert_eq!(error, format!("\"\\x00\\xff{}\" where a frame should begin", "x".repeat(38)));
+    }
+}

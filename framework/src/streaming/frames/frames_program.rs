@@ -1,0 +1,55 @@
+//! The program of a job: how it is run, and what it has said of itself.
+//!
+//! Owns what tasks are told of it. Does not own its processes (`conversation`, `asking`).
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+
+use napreduce_live::CommandPlace;
+use serde::{Deserialize, Serialize};
+
+use super::hello::Description;
+
+/// Says to a program that it is to speak frames, and not to run a job.
+const SPEAK_VARIABLE: &str = "NAPREDUCE_FRAMES";
+/// Python's order of sets and of the like changes from process to process unless this is said, and with it what a map emits.
+const HASH_VARIABLE: &str = "PYTHONHASHSEED";
+/// Python takes the program for where its link leads to, and would not find other files of the job beside it.
+const MODULES_VARIABLE: &str = "PYTHONPATH";
+
+/// A program that speaks frames, as the job of `nap frames` has it.
+///
+/// ```no_run
+/// use napreduce::streaming::frames::{FramesProgram, job};
+///
+/// let program = FramesProgram::ask("python3 wordcount.py", "wordcount.py", [("least".to_owned(), "2".to_owned())])?;
+/// let words = job(&program);
+/// # let _ = words;
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct FramesProgram {
+    /// For `sh -c`.
+    pub(super) command: String,
+    /// For people.
+    pub(super) name: String,
+    pub(super) parameters: BTreeMap<String, String>,
+    pub(super) description: Description,
+}
+
+/// What a program finds in its environment beside what commands find.
+pub(super) fn environment(place: &CommandPlace) -> Vec<(&'static str, OsString)> {
+    let mut variables = vec![(SPEAK_VARIABLE, OsString::from("1"))];
+    if std::env::var_os(HASH_VARIABLE).is_none() {
+        variables.push((HASH_VARIABLE, OsString::from("0")));
+    }
+    if let Some(directory) = &place.directory {
+        let mut paths = directory.clone().into_os_string();
+        if let Some(before) = std::env::var_os(MODULES_VARIABLE).filter(|before| !before.is_empty()) {
+            paths.push(":");
+            paths.push(before);
+        }
+        variables.push((MODULES_VARIABLE, paths));
+    }
+    variables
+}

@@ -1,0 +1,202 @@
+//! A program that speaks frames as the map of a job, with and without a reduce.
+//!
+//! Owns what the program is given of the input, and where its pairs and lines go. Does not own the conversation with it.
+
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use napreduce_live::{SuspendHooks, TaskError};
+
+use super::batch::{NoBatch, pairs, strings};
+use super::conversation::Conversation;
+use super::frames_program::FramesProgram;
+use super::hello::{Combine, Role};
+use super::number::{Number, combinable};
+use super::talk::{TakeBatch, Wrong};
+use crate::codec::Value;
+use crate::emit::Emit;
+use crate::input::InputFormat;
+use crate::output::{Output, Text};
+use crate::state::Save;
+use crate::task::errors::collect_error;
+use crate::user_code::{Mapper, PartMap, TaskInfo};
+
+/// What becomes of the values of a program's pairs.
+pub(super) trait PairValue: Value {
+    /// What has to be known of the job for it.
+    type How: Copy + Send + Sync + 'static;
+
+    /// A value of these bytes, or why there is none.
+    fn read(how: Self::How, bytes: &[u8]) -> Result<Self::Ref<'_>, String>;
+}
+
+/// They stay as they are.
+impl PairValue for Vec<u8> {
+    type How = ();
+
+    #[inline]
+    fn read((): (), bytes: &[u8]) -> Result<&[u8], String> {
+        Ok(bytes)
+    }
+}
+
+/// They are combined.
+impl PairValue for Number {
+    type How = Combine;
+
+    #[inline]
+    fn read(how: Combine, bytes: &[u8]) -> Result<i128, String> {
+        combinable(how, bytes)
+    }
+}
+
+/// Pairs for the reduces.
+struct Pairs<'out, V: PairValue> {
+    out: &'out mut Emit<Vec<u8>, V>,
+    how: V::How,
+}
+
+impl<V: PairValue> TakeBatch for Pairs<'_, V> {
+    fn take_batch(&mut self, payload: &[u8]) -> Result<(), Wrong> {
+        pairs(payload, |key, value| {
+            self.out.emit(key, V::read(self.how, value).map_err(Wrong::Sent)?);
+            Ok::<_, Wrong>(())
+        })
+    }
+
+    fn check(&mut self) -> Result<(), TaskError> {
+        self.out.check().map_err(collect_error)
+    }
+}
+
+/// Lines of a part file, as they are.
+impl TakeBatch for Output<Text> {
+    fn take_batch(&mut self, payload: &[u8]) -> Result<(), Wrong> {
+        strings(payload, |line| {
+            self.emit(line, ());
+            Ok::<_, NoBatch>(())
+        })?;
+        Ok(())
+    }
+
+    fn check(&mut self) -> Result<(), TaskError> {
+        Ok(Output::check(self)?)
+    }
+}
+
+/// A mapper that is a program. It is given the records of its split and answers with pairs.
+pub(super) struct FramesMapper<I, V: PairValue> {
+    conversation: Conversation,
+    how: V::How,
+    types: PhantomData<fn(I) -> V>,
+}
+
+impl<I, V: PairValue> FramesMapper<I, V> {
+    pub(super) fn new(program: &Arc<FramesProgram>, how: V::How) -> FramesMapper<I, V> {
+        let conversation = Conversation::new(Arc::clone(program), Role::Map);
+        FramesMapper { conversation, how, types: PhantomData }
+    }
+}
+
+impl<I, V: PairValue> Clone for FramesMapper<I, V> {
+    fn clone(&self) -> Self {
+        FramesMapper { conversation: self.conversation.clone(), how: self.how, types: PhantomData }
+    }
+}
+
+impl<I, V> Mapper for FramesMapper<I, V>
+where
+    I: InputFormat,
+    for<'r> I::Record<'r>: AsRef<[u8]>,
+    V: PairValue,
+{
+    type Input = I;
+    type Key = Vec<u8>;
+    type Value = V;
+
+    fn setup(&mut self, task: &TaskInfo<'_>) -> Result<(), TaskError> {
+        self.conversation.begin(task)
+    }
+
+    fn map(&mut self, record: I::Record<'_>, out: &mut Emit<Vec<u8>, V>) -> Result<(), TaskError> {
+        let place = out.input();
+        self.conversation.record(record.as_ref(), &place, &mut Pairs { out, how: self.how })
+    }
+
+    fn flush(&mut self, out: &mut Emit<Vec<u8>, V>) -> Result<(), TaskError> {
+        self.conversation.ask_for_state(&mut Pairs { out, how: self.how })
+    }
+
+    fn save(&self, state: &mut Vec<u8>) -> Result<Save, TaskError> {
+        self.conversation.save(state)
+    }
+
+    fn restore(&mut self, state: &[u8]) -> Result<(), TaskError> {
+        self.conversation.restore(state)
+    }
+
+    fn on_suspend(&mut self) -> Result<(), TaskError> {
+        self.conversation.on_suspend()
+    }
+
+    fn on_resume(&mut self) -> Result<(), TaskError> {
+        self.conversation.on_resume()
+    }
+
+    fn finish(&mut self, out: &mut Emit<Vec<u8>, V>) -> Result<(), TaskError> {
+        self.conversation.end(&mut Pairs { out, how: self.how })
+    }
+}
+
+/// The map of a job without reduce, which answers with lines.
+#[derive(Clone)]
+pub(super) struct FramesPart {
+    conversation: Conversation,
+}
+
+impl FramesPart {
+    pub(super) fn new(program: &Arc<FramesProgram>) -> FramesPart {
+        FramesPart { conversation: Conversation::new(Arc::clone(program), Role::Map) }
+    }
+}
+
+impl<I> PartMap<I, Text> for FramesPart
+where
+    I: InputFormat,
+    for<'r> I::Record<'r>: AsRef<[u8]>,
+{
+    fn setup(&mut self, task: &TaskInfo<'_>) -> Result<(), TaskError> {
+        self.conversation.begin(task)
+    }
+
+    fn map(&mut self, record: I::Record<'_>, out: &mut Output<Text>) -> Result<(), TaskError> {
+        let place = out.input();
+        self.conversation.record(record.as_ref(), &place, out)
+    }
+
+    fn flush(&mut self, out: &mut Output<Text>) -> Result<(), TaskError> {
+        self.conversation.ask_for_state(out)
+    }
+
+    fn save(&self, state: &mut Vec<u8>) -> Result<Save, TaskError> {
+        self.conversation.save(state)
+    }
+
+    fn restore(&mut self, state: &[u8]) -> Result<(), TaskError> {
+        self.conversation.restore(state)
+    }
+
+    fn finish(&mut self, out: &mut Output<Text>) -> Result<(), TaskError> {
+        self.conversation.end(out)
+    }
+}
+
+impl SuspendHooks for FramesPart {
+    fn on_suspend(&mut self) -> Result<(), TaskError> {
+        self.conversation.on_suspend()
+    }
+
+    fn on_resume(&mut self) -> Result<(), TaskError> {
+        self.conversation.on_resume()
+    }
+}

@@ -1,0 +1,85 @@
+//! A program that speaks frames as the reduce of a job.
+//!
+//! Owns what the program is given of a group. Does not own the conversation with it.
+
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use napreduce_live::{SuspendHooks, TaskError};
+
+use super::conversation::Conversation;
+use super::frames_program::FramesProgram;
+use super::hello::Role;
+use super::mapper::PairValue;
+use crate::output::{Output, Text};
+use crate::state::Save;
+use crate::user_code::{Reducer, TaskInfo};
+use crate::values::Values;
+
+/// A reducer that is a program. It is given group by group and answers with lines of the part file.
+pub(super) struct FramesReducer<V> {
+    conversation: Conversation,
+    value: Vec<u8>,
+    types: PhantomData<fn() -> V>,
+}
+
+impl<V> FramesReducer<V> {
+    pub(super) fn new(program: &Arc<FramesProgram>) -> FramesReducer<V> {
+        let conversation = Conversation::new(Arc::clone(program), Role::Reduce);
+        FramesReducer { conversation, value: Vec::new(), types: PhantomData }
+    }
+}
+
+impl<V> Clone for FramesReducer<V> {
+    fn clone(&self) -> Self {
+        FramesReducer { conversation: self.conversation.clone(), value: Vec::new(), types: PhantomData }
+    }
+}
+
+impl<V: PairValue> Reducer for FramesReducer<V> {
+    type Group = Vec<u8>;
+    type Key = Vec<u8>;
+    type Value = V;
+    type Output = Text;
+
+    fn setup(&mut self, task: &TaskInfo<'_>, _: &mut Output<Text>) -> Result<(), TaskError> {
+        self.conversation.begin(task)
+    }
+
+    fn reduce(
+        &mut self,
+        key: &[u8],
+        values: &mut Values<'_, Vec<u8>, V>,
+        out: &mut Output<Text>,
+    ) -> Result<(), TaskError> {
+        self.conversation.group(key, out)?;
+        while let Some(value) = values.next() {
+            self.conversation.value(V::bytes(value, &mut self.value), out)?;
+        }
+        self.conversation.end_group(out)
+    }
+
+    fn flush(&mut self, out: &mut Output<Text>) -> Result<(), TaskError> {
+        self.conversation.ask_for_state(out)
+    }
+
+    fn save(&self, state: &mut Vec<u8>) -> Result<Save, TaskError> {
+        self.conversation.save(state)
+    }
+
+    fn restore(&mut self, state: &[u8]) -> Result<(), TaskError> {
+        self.conversation.restore(state)
+    }
+
+    fn on_suspend(&mut self) -> Result<(), TaskError> {
+        self.conversation.on_suspend()
+    }
+
+    fn on_resume(&mut self) -> Result<(), TaskError> {
+        self.conversation.on_resume()
+    }
+
+    fn finish(&mut self, out: &mut Output<Text>) -> Result<(), TaskError> {
+        self.conversation.end(out)
+    }
+}

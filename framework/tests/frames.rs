@@ -1,0 +1,97 @@
+//! Programs that do not speak frames as they should: each fails with an error that names what happened.
+//!
+//! Owns what a broken program does to its task. Does not own programs that do it right (`python_programs` of the whole-system
+//! tests), nor the rules one by one (`talk`).
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use napreduce::streaming::frames::{FrameDecoder, FramesProgram, job};
+use napreduce::testing::JobTest;
+use proptest::prelude::*;
+
+const HELLO: &str = r#"printf '\0\0\0\034H{"version":1,"input":"text"}'; "#;
+
+/// What a map task says of a program that goes on so after a right hello.
+fn failure(rest: &str) -> String {
+    failure_of_lines(rest, 6)
+}
+
+fn failure_of_lines(rest: &str, lines: usize) -> String {
+    let program = FramesProgram::ask(&format!("{HELLO}{rest}"), "broken", []).expect("its hello is right");
+    let test = JobTest::new(|| job(&program)).input("be\n".repeat(lines));
+    let panicked = catch_unwind(AssertUnwindSafe(|| test.run())).expect_err("it fails");
+    *panicked.downcast::<String>().expect("it says why")
+}
+
+#[test]
+fn a_program_that_does_not_speak_frames_fails_with_what_it_did() {
+    for (rest, says) in [
+        ("exec 1>&-; exit 3", "exited with status 3"),
+        ("kill -9 $$", "was ended by signal 9 (SIGKILL)"),
+        ("no-such-program-here", "status 127"),
+        ("true", "the mapper `broken` ended before it had sent a frame F"),
+        ("echo rubbish", r#"the mapper `broken` sent "rubbish\n" where a frame should begin"#),
+        (
+            r"printf '\377\377\377\377O'",
+            "sent a frame O of 4294967295 bytes; one may have 4194304, which is --task-memory",
+        ),
+        (r"printf '\0\0\0\7O'; cat > /dev/null", "the mapper `broken` ended in the middle of a frame"),
+        (r"printf '\0\0\0\4O\0\0\0\1'; cat", "sent a batch of 4 bytes that says to have 8"),
+        (r"printf '\0\0\0\0d'; cat", "sent a frame d that nobody has asked for"),
+        (r"printf '\0\0\0\0E'; cat", "sent a frame E which is for programs, and not from them"),
+        (r#"printf '\0\0\0\020X{"message":"oh"}'; cat > /dev/null"#, "the mapper `broken` failed: oh"),
+    ] {
+        let said = failure(rest);
+        assert!(said.contains(says), "{rest}: {said}");
+    }
+}
+
+#[test]
+fn a_program_that_reads_no_more_is_not_waited_for() {
+    let said = failure_of_lines("exec 0<&-; exec sleep 60", 100_000);
+    assert!(said.contains("the mapper `broken` closed its input before the end of it"), "{said}");
+}
+
+#[test]
+fn a_failure_names_the_line_it_is_about_and_no_other() {
+    let said = failure(r#"printf '\0\0\0\033X{"message":"oh","record":3}'; cat > /dev/null"#);
+    assert!(
+        said.contains("the mapper `broken` failed, mapping ") && said.contains("input-0000 line 4: oh"),
+        "{said}"
+    );
+    assert!(!said.contains("reading"), "{said}");
+    let said = failure(r#"printf '\0\0\0\035X{"message":"oh","record":300}'; cat > /dev/null"#);
+    assert!(said.contains("mapping record 300 of those read from"), "{said}");
+}
+
+#[test]
+fn a_program_that_describes_another_job_in_its_tasks_fails_the_job() {
+    let command =
+        r#"if [ -e asked ]; then printf '\0\0\0\035H{"version":1,"input":"bytes"}'; else : > asked; "#;
+    let folder = tempfile::tempdir().expect("a folder");
+    let asked = folder.path().join("asked");
+    let command = command.replace("asked", &asked.display().to_string()) + HELLO + "fi; cat > /dev/null";
+    let program = FramesProgram::ask(&command, "moody", []).expect("its first hello is right");
+    let test = JobTest::new(|| job(&program)).input("to be\n");
+    let panicked = catch_unwind(AssertUnwindSafe(|| test.run())).expect_err("it fails");
+    let said = panicked.downcast::<String>().expect("it says why");
+    assert!(said.contains("`moody` describes another job than it did when that was submitted"), "{said}");
+}
+
+proptest! {
+    /// Also what the fuzz target `frames` looks for.
+    #[test]
+    fn any_bytes_are_frames_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..200), size in 1..20usize) {
+        let mut decoder = FrameDecoder::new(64);
+        'stream: for piece in bytes.chunks(size) {
+            decoder.push(piece);
+            loop {
+                match decoder.next_frame() {
+                    Ok(Some(frame)) => prop_assert!(frame.payload.len() <= 64),
+                    Ok(None) => break,
+                    Err(_) => break 'stream,
+                }
+            }
+        }
+    }
+}

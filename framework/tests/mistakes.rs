@@ -1,0 +1,37 @@
+//! What the compiler says of the common mistakes, beside each of which stands what it is to say.
+//!
+//! Owns that it says so. Does not own the words, which stand where the traits are. After a change:
+//! `TRYBUILD=overwrite cargo test -p napreduce --test mistakes`, and a look at what changed.
+
+/// The compiler lists what there is instead, and each of these features adds to those lists.
+const MORE_FORMATS: bool = cfg!(any(
+    feature = "avro",
+    feature = "csv",
+    feature = "json-lines",
+    feature = "parquet",
+    feature = "sequence-file"
+));
+
+#[test]
+fn the_compiler_says_what_to_do_instead() {
+    let cases = trybuild::TestCases::new();
+    for mistake in [
+        "group_that_does_not_begin_the_key",
+        "key_without_the_trait",
+        "map_of_another_record",
+        "map_that_returns_a_value",
+        "text_of_a_struct",
+        "value_without_the_trait",
+    ] {
+        cases.compile_fail(format!("tests/mistakes/{mistake}.rs"));
+    }
+    if MORE_FORMATS {
+        eprintln!(
+            "skipped: what is said of inputs and outputs that are no formats; it is tested without more formats"
+        );
+        return;
+    }
+    for mistake in ["input_that_is_no_format", "output_that_is_no_format"] {
+        cases.compile_fail(format!("tests/mistakes/{mistake}.rs"));
+    }
+}

@@ -1,0 +1,103 @@
+"""Frames over pipes: a length, a kind and a payload.
+
+Owns reading and writing them, and batches of byte strings. Does not own what is said (``task``).
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import struct
+from typing import Any, List, Optional, Sequence, Tuple
+
+#: Of the protocol.
+VERSION = 1
+#: Output is sent when there is so much of it.
+BATCH_BYTES = 64 << 10
+#: The same in byte strings, of which each has a length.
+BATCH_STRINGS = 16 << 10
+
+_HEAD = struct.Struct(">IB")
+_COUNT = struct.Struct(">I")
+_PIPE_BYTES = 128 << 10
+
+HELLO, RECORDS, OUTPUT, GROUP, VALUES, GROUP_END = b"HROGVg"
+COUNTERS, LOG, FAILURE, SAVE, STATE, STATELESS, END, FINISHED = b"CLXSDdEF"
+
+
+class ProtocolError(Exception):
+    """The other side does not speak as it should."""
+
+
+class Pipe:
+    """Both directions, to and from ``nap``."""
+
+    def __init__(self, source: int, target: int) -> None:
+        self._source = io.BufferedReader(io.FileIO(source, "rb"), _PIPE_BYTES)
+        self._target = io.FileIO(target, "wb")
+
+    def read(self) -> Tuple[int, bytes]:
+        """The next frame: its kind and its payload."""
+        head = self._source.read(_HEAD.size)
+        if len(head) < _HEAD.size:
+            raise EOFError("nap has closed the pipe")
+        length, kind = _HEAD.unpack(head)
+        payload = self._source.read(length)
+        if len(payload) < length:
+            raise EOFError("nap has closed the pipe in the middle of a frame")
+        return kind, payload
+
+    def write(self, kind: int, payload: bytes = b"") -> None:
+        """Sends a frame."""
+        if len(payload) > 0xFFFF_FFFF:
+            raise OverflowError(f"a frame of {len(payload)} bytes; emit smaller values")
+        rest = memoryview(_HEAD.pack(len(payload), kind) + payload)
+        while rest:
+            rest = rest[self._target.write(rest) or 0 :]
+
+    def write_json(self, kind: int, value: Any) -> None:
+        """Sends a frame that holds JSON."""
+        self.write(kind, json.dumps(value).encode())
+
+    def drain(self) -> None:
+        """Reads to the end, so that the other side can write all it wants to before it looks."""
+        while self._source.read(_PIPE_BYTES):
+            pass
+
+
+def private_pipe() -> Pipe:
+    """The pipe to ``nap`` in standard input and output, which are somebody else's from here on: what the program prints goes to
+    standard error, and what it would read is nothing."""
+    source, target = os.dup(0), os.dup(1)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    os.dup2(2, 1)
+    return Pipe(source, target)
+
+
+def strings(payload: bytes) -> List[bytes]:
+    """The byte strings of a batch."""
+    try:
+        (count,) = _COUNT.unpack_from(payload)
+        lengths = struct.unpack_from(f">{count}I", payload, _COUNT.size)
+    except struct.error:
+        raise ProtocolError(f"a batch of {len(payload)} bytes is cut short") from None
+    at = _COUNT.size * (count + 1)
+    if at + sum(lengths) != len(payload):
+        raise ProtocolError(f"a batch of {len(payload)} bytes that says to have {at + sum(lengths)}")
+    found = []
+    for length in lengths:
+        found.append(payload[at : at + length])
+        at += length
+    return found
+
+
+def batch(items: Sequence[bytes], others: Optional[Sequence[bytes]] = None) -> bytes:
+    """The payload of byte strings; with others, of pairs."""
+    lengths = list(map(len, items))
+    if others is None:
+        return struct.pack(f">I{len(lengths)}I", len(lengths), *lengths) + b"".join(items)
+    lengths += map(len, others)
+    return struct.pack(f">I{len(lengths)}I", len(items), *lengths) + b"".join(items) + b"".join(others)

@@ -1,0 +1,392 @@
+"""What a program does in a task: it is told what to do, maps records or reduces groups, and says what its state is.
+
+Owns the conversation with ``nap``. Does not own how frames are written (``frames``), nor what a job is (``job``).
+"""
+
+from __future__ import annotations
+
+import json
+import pickle
+import struct
+import time
+import traceback
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Dict, Iterable, Iterator, List, Optional, Tuple
+
+from . import frames
+from .codec import Codec
+from .frames import BATCH_BYTES, BATCH_STRINGS, Pipe, ProtocolError
+
+if TYPE_CHECKING:
+    from .job import Job
+
+#: So many pairs are kept until those of one key are combined.
+_COMBINED_PAIRS = 100_000
+_PROGRESS_SECONDS = 1.0
+_HERE = str(Path(__file__).parent)
+
+
+class Counter:
+    """A counter of one's own; it is in the report of the job."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def add(self, amount: int = 1) -> None:
+        """Counts, once for each record however often a task is tried."""
+        if amount < 0:
+            raise ValueError(f"counter {self._name!r}: {amount} is less than 0")
+        _counted[self._name] = _counted.get(self._name, 0) + amount
+
+
+_counted: Dict[str, int] = {}
+_speaking: Optional["_Task"] = None
+
+
+def counter(name: str) -> Counter:
+    """The counter of this name."""
+    return Counter(name)
+
+
+def progress() -> None:
+    """Says that a task which takes minutes for one record is at work."""
+    if _speaking is not None:
+        _speaking.progress()
+
+
+class _Task:
+    """What maps and reduces have in common."""
+
+    def __init__(self, pipe: Pipe, function: Any) -> None:
+        self._pipe = pipe
+        self._function = function
+        self._told = 0.0
+
+    def progress(self) -> None:
+        now = time.monotonic()
+        if now - self._told >= _PROGRESS_SECONDS:
+            self._told = now
+            self._pipe.write(frames.LOG)
+
+    def restore(self, state: bytes) -> None:
+        """Goes on from what another process has answered."""
+        user, own = pickle.loads(state)
+        self.restore_own(own)
+        if user is None:
+            return
+        if hasattr(self._function, "__setstate__"):
+            self._function.__setstate__(user[0])
+        else:
+            self._function.__dict__.update(user[0])
+
+    def save(self) -> None:
+        """Answers with the state, after all output."""
+        self.flush()
+        user = (self._function.__getstate__(),) if is_stateful(self._function) else None
+        own = self.own_state()
+        if user is None and own is None:
+            self._pipe.write(frames.STATELESS)
+        else:
+            self._pipe.write(frames.STATE, pickle.dumps((user, own), 5))
+
+    def flush(self) -> None:
+        if _counted:
+            self._pipe.write_json(frames.COUNTERS, _counted)
+            _counted.clear()
+
+    def own_state(self) -> Any:
+        return None
+
+    def restore_own(self, own: Any) -> None:
+        pass
+
+
+def is_stateful(function: Any) -> bool:
+    """Whether it is an object of a class that says itself what its state is."""
+    return any("__getstate__" in vars(known) for known in type(function).__mro__ if known is not object)
+
+
+class _Lines:
+    """Lines of the output."""
+
+    def __init__(self, pipe: Pipe) -> None:
+        self._pipe = pipe
+        self._lines: List[bytes] = []
+        self._bytes = 0
+
+    def add_all(self, items: Optional[Iterable[Any]]) -> None:
+        for item in as_items(items):
+            written = line(item)
+            self._lines.append(written)
+            self._bytes += len(written)
+        if self._bytes >= BATCH_BYTES or len(self._lines) >= BATCH_STRINGS:
+            self.flush()
+
+    def flush(self) -> None:
+        if self._lines:
+            self._pipe.write(frames.OUTPUT, frames.batch(self._lines))
+            self._lines, self._bytes = [], 0
+
+
+def as_items(items: Optional[Iterable[Any]]) -> Iterable[Any]:
+    """What a function has returned, if it is what one goes through."""
+    if items is None:
+        return ()
+    if isinstance(items, (str, bytes, tuple, dict)):
+        raise TypeError(f"the function returned {items!r}; it is to yield, or to return a list")
+    return items
+
+
+def line(item: Any) -> bytes:
+    """An item of the output as its line: the fields of a tuple with TABs between them."""
+    if isinstance(item, tuple):
+        return b"\t".join([_field(field) for field in item])
+    return _field(item)
+
+
+def _field(field: Any) -> bytes:
+    if isinstance(field, bytes):
+        return field
+    return b"" if field is None else str(field).encode()
+
+
+class _Pairs:
+    """Pairs for the reduces."""
+
+    def __init__(self, pipe: Pipe, keys: Codec, values: Codec) -> None:
+        self._pipe = pipe
+        self._encode_key, self._encode_value = keys.encode, values.encode
+        self._keys: List[bytes] = []
+        self._values: List[bytes] = []
+        self._bytes = 0
+
+    def add_all(self, pairs: Optional[Iterable[Tuple[Any, Any]]]) -> None:
+        keys, values = self._keys, self._values
+        before = len(keys)
+        encode_key, encode_value = self._encode_key, self._encode_value
+        for key, value in as_items(pairs):
+            keys.append(encode_key(key))
+            values.append(encode_value(value))
+        self._bytes += sum(map(len, keys[before:])) + sum(map(len, values[before:]))
+        if self._bytes >= BATCH_BYTES or len(keys) >= BATCH_STRINGS:
+            self.flush()
+
+    def flush(self) -> None:
+        if self._keys:
+            self._pipe.write(frames.OUTPUT, frames.batch(self._keys, self._values))
+            self._keys, self._values, self._bytes = [], [], 0
+
+    def own_state(self) -> Any:
+        return None
+
+    def restore_own(self, own: Any) -> None:
+        pass
+
+
+class _CombinedPairs(_Pairs):
+    """Pairs of which the values of one key are combined, as soon as there are enough.
+
+    What is not combined yet is part of the state: it depends on the pairs alone what is combined with what, and never on where
+    a task was interrupted.
+    """
+
+    def __init__(self, pipe: Pipe, keys: Codec, values: Codec, combine: Any) -> None:
+        super().__init__(pipe, keys, values)
+        self._combine = combine
+        self._held: Dict[Any, List[Any]] = {}
+        self._count = 0
+
+    def add_all(self, pairs: Optional[Iterable[Tuple[Any, Any]]]) -> None:
+        held = self._held
+        for key, value in as_items(pairs):
+            values = held.get(key)
+            if values is None:
+                held[key] = [value]
+            else:
+                values.append(value)
+            self._count += 1
+        if self._count >= _COMBINED_PAIRS:
+            self.combine()
+
+    def combine(self) -> None:
+        combine, held = self._combine, self._held
+        self._held, self._count = {}, 0
+        super().add_all(
+            [(key, values[0] if len(values) == 1 else combine(values)) for key, values in held.items()]
+        )
+
+    def own_state(self) -> Any:
+        return (self._held, self._count) if self._held else None
+
+    def restore_own(self, own: Any) -> None:
+        if own is not None:
+            self._held, self._count = own
+
+
+class _Map(_Task):
+    """Maps records to pairs, or to lines of the output."""
+
+    def __init__(self, pipe: Pipe, job: "Job") -> None:
+        super().__init__(pipe, job.make_map())
+        self._decode = job.decode_record
+        self._done = 0
+        self._is_mapping = False
+        self._out: Any = _Lines(pipe)
+        if job.reduces_groups:
+            keys, values = job.codecs()
+            combine = job.combine_here
+            self._out = _CombinedPairs(pipe, keys, values, combine) if combine else _Pairs(pipe, keys, values)
+
+    def run(self) -> None:
+        while True:
+            kind, payload = self._pipe.read()
+            if kind == frames.RECORDS:
+                self._records(payload)
+            elif kind == frames.SAVE:
+                self.save()
+            elif kind == frames.END:
+                break
+            else:
+                raise ProtocolError(f"a frame {chr(kind)} for a map")
+        if hasattr(self._function, "finish"):
+            self._out.add_all(self._function.finish())
+        if isinstance(self._out, _CombinedPairs):
+            self._out.combine()
+        self.flush()
+
+    def _records(self, payload: bytes) -> None:
+        function, decode, add_all = self._function, self._decode, self._out.add_all
+        self._is_mapping = True
+        for record in frames.strings(payload):
+            add_all(function(decode(record)))
+            self._done += 1
+        self._is_mapping = False
+
+    def flush(self) -> None:
+        self._out.flush()
+        super().flush()
+
+    def own_state(self) -> Any:
+        return None if isinstance(self._out, _Lines) else self._out.own_state()
+
+    def restore_own(self, own: Any) -> None:
+        if own is not None:
+            self._out.restore_own(own)
+
+    @property
+    def record(self) -> Optional[int]:
+        """The number of the record at work, if one is."""
+        return self._done if self._is_mapping else None
+
+
+class _Reduce(_Task):
+    """Reduces groups to lines of the output."""
+
+    def __init__(self, pipe: Pipe, job: "Job") -> None:
+        super().__init__(pipe, job.make_reduce())
+        keys, values = job.codecs()
+        self._decode_key, self._decode_value = keys.decode, values.decode
+        self._out = _Lines(pipe)
+
+    def run(self) -> None:
+        while True:
+            kind, payload = self._pipe.read()
+            if kind == frames.GROUP:
+                self._group(payload)
+            elif kind == frames.SAVE:
+                self.save()
+            elif kind == frames.END:
+                break
+            else:
+                raise ProtocolError(f"a frame {chr(kind)} between groups")
+        if hasattr(self._function, "finish"):
+            self._out.add_all(self._function.finish())
+        self.flush()
+
+    def _group(self, payload: bytes) -> None:
+        key = self._decode_key(payload)
+        values = self._values()
+        try:
+            self._out.add_all(self._function(key, values))
+        except Exception as error:
+            raise GroupError(key) from error
+        for _ in values:
+            pass
+
+    def _values(self) -> Iterator[Any]:
+        read, decode = self._pipe.read, self._decode_value
+        while True:
+            kind, payload = read()
+            if kind == frames.GROUP_END:
+                return
+            if kind != frames.VALUES:
+                raise ProtocolError(f"a frame {chr(kind)} in a group")
+            for value in frames.strings(payload):
+                yield decode(value)
+
+    def flush(self) -> None:
+        self._out.flush()
+        super().flush()
+
+
+class GroupError(Exception):
+    """A reduce has failed; the cause says why."""
+
+    def __init__(self, key: Any) -> None:
+        super().__init__(key)
+        self.key = key
+
+
+def speak(job: "Job", pipe: Pipe) -> bool:
+    """Does what ``nap`` asks for, to the end; whether that was reached."""
+    task: Optional[_Task] = None
+    try:
+        kind, payload = pipe.read()
+        if kind != frames.HELLO:
+            raise ProtocolError(f"a frame {chr(kind)} where a hello should be")
+        (length,) = struct.unpack_from(">I", payload)
+        told = json.loads(payload[4 : 4 + length])
+        if told["version"] != frames.VERSION:
+            raise ProtocolError(
+                f"nap speaks frames of version {told['version']}, and this module version {frames.VERSION}; "
+                "bring both to the same release"
+            )
+        job.begin(told["parameters"], told["input"], told["attempt"])
+        description = job.describe()
+        pipe.write_json(frames.HELLO, description)
+        if told["role"] == "describe":
+            return True
+        task = _Map(pipe, job) if told["role"] == "map" else _Reduce(pipe, job)
+        if told["restores"]:
+            task.restore(payload[4 + length :])
+        global _speaking
+        _speaking = task
+        task.run()
+        pipe.write(frames.FINISHED)
+        return True
+    except (EOFError, BrokenPipeError):
+        # There is nobody to tell.
+        return False
+    except BaseException as error:
+        pipe.write_json(frames.FAILURE, _failure(error, task))
+        pipe.drain()
+        return False
+
+
+def _failure(error: BaseException, task: Optional[_Task]) -> Dict[str, Any]:
+    about = ""
+    if isinstance(error, GroupError):
+        about = f"reducing the group of {error.key!r}\n"
+        error = error.__cause__ or error
+    shown = traceback.format_exception(type(error), error, _of_program(error.__traceback__))
+    record = task.record if isinstance(task, _Map) else None
+    return {"message": about + "".join(shown).rstrip(), "record": record}
+
+
+def _of_program(trace: Optional[TracebackType]) -> Optional[TracebackType]:
+    """The part of a traceback that is about the program and not about this module; all of it if none is."""
+    rest = trace
+    while rest is not None and rest.tb_frame.f_code.co_filename.startswith(_HERE):
+        rest = rest.tb_next
+    return rest or trace

@@ -1,0 +1,305 @@
+//! `nap history export`: what is kept of ended jobs as tables, for the tools that people have.
+//!
+//! Owns the tables and their columns, which are added and never renamed or removed. Does not own the history
+//! (`napreduce-history`).
+
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use clap::{Args, ValueEnum};
+use napreduce_core::JobId;
+use napreduce_history::HistoryFolder;
+use napreduce_history::ledger_of;
+use napreduce_live::JobDetail;
+use napreduce_web::answers::{AttemptAnswer, EventAnswer, JobAnswer, PartAnswer, PreemptionAnswer};
+use serde::Serialize;
+
+use crate::ids::JobSelector;
+use crate::whole_file::{make_empty, write_whole};
+
+#[derive(Debug, Clone, Args)]
+#[command(after_help = "\
+Writes jobs, attempts, preemptions, counters, parts and events, a table each, joined by the column `job`.
+
+Examples:
+  nap history export /srv/nap --output tables
+  nap history export copied/history 3-7 --output tables --format json     a line of JSON for each row
+  duckdb -c \"select state, count(*) from 'tables/jobs.csv' group by all\"")]
+pub struct ExportArguments {
+    /// The directory of a cluster, that of its coordinator, or a copy of its history
+    #[arg(value_name = "PATH")]
+    path: PathBuf,
+
+    /// job_0007, 7, 3-7, last, all
+    #[arg(value_name = "JOB", default_value = "all")]
+    jobs: Vec<JobSelector>,
+
+    /// A directory for the tables, which is made; it may be there if it is empty
+    #[arg(long, short, value_name = "DIR")]
+    output: PathBuf,
+
+    #[arg(long, value_name = "FORMAT", default_value = "csv")]
+    format: TableFormat,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum TableFormat {
+    /// With a header, quoted as RFC 4180 says
+    Csv,
+    /// Lines, with the names that --format json has everywhere
+    Json,
+}
+
+#[derive(Serialize)]
+struct ExportedJob<'a> {
+    job: &'a str,
+    name: &'a str,
+    user: &'a str,
+    queue: &'a str,
+    priority: i32,
+    state: &'a str,
+    reason: Option<&'a str>,
+    submitted_millis: u64,
+    ended_millis: Option<u64>,
+    output: &'a str,
+    maps: u32,
+    maps_done: u32,
+    reduces: u32,
+    reduces_done: u32,
+    attempts: usize,
+    preemptions: usize,
+    work_saved_millis: u64,
+    work_lost_millis: u64,
+}
+
+#[derive(Serialize)]
+struct ExportedAttempt<'a> {
+    job: &'a str,
+    attempt: String,
+    worker: String,
+    worker_name: String,
+    launched_millis: u64,
+    ended_millis: Option<u64>,
+    end: Option<String>,
+}
+
+#[derive(Serialize)]
+struct ExportedCounter<'a> {
+    job: &'a str,
+    counter: &'a str,
+    value: u64,
+}
+
+#[derive(Serialize)]
+struct ExportedPart<'a> {
+    job: &'a str,
+    part: String,
+    records: u64,
+    bytes: u64,
+    digest: String,
+}
+
+#[derive(Serialize)]
+struct ExportedEvent<'a> {
+    job: &'a str,
+    at_millis: u64,
+    text: String,
+}
+
+/// A preemption has its attempt, and so its job, in itself; here a column says it like in the other tables.
+#[derive(Serialize)]
+struct ExportedPreemption<'a> {
+    job: &'a str,
+    attempt: String,
+    worker: String,
+    primitive: String,
+    asked: String,
+    by: String,
+    reason: String,
+    beneficiary: Option<String>,
+    requested_micros: u64,
+    ordered_micros: Option<u64>,
+    freed_micros: Option<u64>,
+    used_by: Option<String>,
+    used_micros: Option<u64>,
+    kept_millis: Option<u64>,
+    given_back: Option<&'static str>,
+    resumed_micros: Option<u64>,
+    restored_by: Option<String>,
+    end: Option<&'static str>,
+    worker_micros: Option<u64>,
+    active_millis: u64,
+    suspended_millis: Option<u64>,
+    resident_bytes: u64,
+    swapped_bytes: u64,
+    swapped_out_bytes: u64,
+    checkpoint_bytes: u64,
+    work_saved_millis: u64,
+    work_lost_millis: u64,
+}
+
+pub fn run(arguments: &ExportArguments) -> Result<()> {
+    let ExportArguments { path, jobs, output, format } = arguments;
+    let folder = HistoryFolder::open(path)?;
+    let wanted = JobSelector::select(jobs, folder.jobs())?;
+    make_empty(output)?;
+    let mut exported = Vec::new();
+    for job in wanted {
+        // One that was removed meanwhile is not there any more.
+        exported.extend(folder.read(job)?.map(|ended| ended.detail));
+    }
+    let rows = write_tables(&exported, output, *format)?;
+    eprintln!("{}: {} jobs, {rows} rows in six tables", output.display(), exported.len());
+    Ok(())
+}
+
+fn write_tables(jobs: &[JobDetail], output: &Path, format: TableFormat) -> Result<usize> {
+    let ids: Vec<String> = jobs.iter().map(|job| job.summary.job.to_string()).collect();
+    let each = || ids.iter().map(String::as_str).zip(jobs);
+    let answers: Vec<JobAnswer> = jobs.iter().map(|job| JobAnswer::from(&job.summary)).collect();
+    let table = |name: &str| Table { path: output.to_owned(), name: name.to_owned(), format };
+    let rows = [
+        table("jobs").write(answers.iter().zip(jobs).map(|(answer, job)| exported_job(answer, job)))?,
+        table("attempts").write(each().flat_map(|(id, job)| {
+            job.attempts.iter().map(move |attempt| exported_attempt(id, AttemptAnswer::from(attempt)))
+        }))?,
+        table("preemptions").write(each().flat_map(|(id, job)| {
+            let ledger = ledger_of(job).into_iter();
+            ledger.map(move |entry| exported_preemption(id, PreemptionAnswer::from(&entry)))
+        }))?,
+        table("counters").write(each().flat_map(|(job, detail)| {
+            detail.counters.iter().map(move |(counter, value)| ExportedCounter { job, counter, value })
+        }))?,
+        table("parts").write(each().flat_map(|(job, detail)| {
+            detail.parts.iter().map(move |part| {
+                let PartAnswer { name, records, bytes, digest } = part.into();
+                ExportedPart { job, part: name, records, bytes, digest }
+            })
+        }))?,
+        table("events").write(each().flat_map(|(job, detail)| {
+            detail.events.iter().map(move |event| {
+                let EventAnswer { at_millis, text } = event.into();
+                ExportedEvent { job, at_millis, text }
+            })
+        }))?,
+    ];
+    Ok(rows.iter().sum())
+}
+
+fn exported_job<'a>(answer: &'a JobAnswer, job: &JobDetail) -> ExportedJob<'a> {
+    ExportedJob {
+        job: &answer.job,
+        name: &answer.name,
+        user: &answer.user,
+        queue: &answer.queue,
+        priority: answer.priority,
+        state: answer.state,
+        reason: answer.reason.as_deref(),
+        submitted_millis: answer.submitted_millis,
+        ended_millis: answer.ended_millis,
+        output: &answer.output,
+        maps: answer.map.tasks,
+        maps_done: answer.map.done,
+        reduces: answer.reduce.tasks,
+        reduces_done: answer.reduce.done,
+        attempts: job.attempts.len(),
+        preemptions: job.preemptions.len(),
+        work_saved_millis: job.preemptions.iter().map(|one| one.work_saved_millis).sum(),
+        work_lost_millis: job.preemptions.iter().map(|one| one.work_lost_millis).sum(),
+    }
+}
+
+fn exported_attempt(job: &str, answer: AttemptAnswer) -> ExportedAttempt<'_> {
+    let AttemptAnswer { attempt, worker, worker_name, launched_millis, ended_millis, end } = answer;
+    ExportedAttempt { job, attempt, worker, worker_name, launched_millis, ended_millis, end }
+}
+
+fn exported_preemption(job: &str, answer: PreemptionAnswer) -> ExportedPreemption<'_> {
+    ExportedPreemption {
+        job,
+        attempt: answer.attempt,
+        worker: answer.worker,
+        primitive: answer.primitive,
+        asked: answer.asked,
+        by: answer.by,
+        reason: answer.reason,
+        beneficiary: answer.beneficiary,
+        requested_micros: answer.requested_micros,
+        ordered_micros: answer.ordered_micros,
+        freed_micros: answer.freed_micros,
+        used_by: answer.used_by,
+        used_micros: answer.used_micros,
+        kept_millis: answer.kept_millis,
+        given_back: answer.given_back,
+        resumed_micros: answer.resumed_micros,
+        restored_by: answer.restored_by,
+        end: answer.end,
+        worker_micros: answer.worker_micros,
+        active_millis: answer.active_millis,
+        suspended_millis: answer.suspended_millis,
+        resident_bytes: answer.resident_bytes,
+        swapped_bytes: answer.swapped_bytes,
+        swapped_out_bytes: answer.swapped_out_bytes,
+        checkpoint_bytes: answer.checkpoint_bytes,
+        work_saved_millis: answer.work_saved_millis,
+        work_lost_millis: answer.work_lost_millis,
+    }
+}
+
+/// A file of rows.
+struct Table {
+    path: PathBuf,
+    name: String,
+    format: TableFormat,
+}
+
+impl Table {
+    /// How many there were.
+    fn write<T: Serialize>(&self, rows: impl Iterator<Item = T>) -> Result<usize> {
+        let end = match self.format {
+            TableFormat::Csv => "csv",
+            TableFormat::Json => "jsonl",
+        };
+        let file = self.path.join(format!("{}.{end}", self.name));
+        write_whole(&file, false, |file| match self.format {
+            TableFormat::Csv => write_csv(file, rows),
+            TableFormat::Json => write_lines(file, rows),
+        })
+    }
+}
+
+fn write_csv<T: Serialize>(file: &mut BufWriter<File>, rows: impl Iterator<Item = T>) -> io::Result<usize> {
+    let mut table = csv::Writer::from_writer(file);
+    let mut count = 0;
+    for row in rows {
+        table.serialize(row).map_err(io::Error::other)?;
+        count += 1;
+    }
+    table.flush()?;
+    Ok(count)
+}
+
+fn write_lines<T: Serialize>(file: &mut BufWriter<File>, rows: impl Iterator<Item = T>) -> io::Result<usize> {
+    let mut count = 0;
+    for row in rows {
+        serde_json::to_writer(&mut *file, &row)?;
+        file.write_all(b"\n")?;
+        count += 1;
+    }
+    Ok(count)
+}
+
+/// One job of a history, which has to be there.
+///
+/// # Errors
+/// When it is not, or cannot be read.
+pub fn read_one(path: &Path, job: JobSelector) -> Result<JobDetail> {
+    let folder = HistoryFolder::open(path)?;
+    let jobs: Vec<JobId> = JobSelector::select(&[job], folder.jobs())?;
+    let [job] = jobs[..] else { bail!("a report is of one job, and {} are meant", jobs.len()) };
+    let ended =
+        folder.read(job)?.with_context(|| format!("there is no {job} in {}", folder.path().display()))?;
+    Ok(ended.detail)
+}

@@ -1,0 +1,99 @@
+//! `nap history`: what is kept of jobs that have ended, without a cluster.
+//!
+//! Owns the commands. Does not own the files (`napreduce-history`) nor the page (`napreduce-web`).
+
+mod export;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::{Context, Result};
+use clap::{Args, Subcommand};
+use napreduce_history::HistoryFolder;
+use napreduce_live::Secret;
+use napreduce_web::{HistorySource, PageSource, WebServer, WebSettings};
+
+use crate::cluster::WebAddress;
+use crate::ids::JobSelector;
+use crate::job::ReportFile;
+use crate::web::{Running, ServeArguments, settings, wait};
+
+/// The history of a cluster, which may run, have ended, or be a copy
+#[derive(Debug, Clone, Args)]
+#[command(after_help = "\
+Examples:
+  nap history serve /srv/nap                  the page of a cluster that does not run
+  nap history serve copied/history            of a copy of DIR/coordinator/history, on any machine
+  nap history serve runs other/history        several, to be compared: all that `nap sim --record runs` wrote, and one more
+  nap history export /srv/nap --output tables             jobs, attempts, preemptions and more as csv
+  nap history report /srv/nap last --output report.html   one job as a page that needs nothing else")]
+pub struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Clone, Subcommand)]
+enum Command {
+    /// Serve the page of a history, or of several, until interrupted; nothing is locked, nothing is written
+    Serve {
+        /// The directory of a cluster, that of its coordinator, a copy of its history, or a folder of these
+        #[arg(value_name = "PATH", required = true)]
+        paths: Vec<PathBuf>,
+
+        #[command(flatten)]
+        serve: ServeArguments,
+    },
+    /// Write tables of ended jobs, for other tools
+    Export(export::ExportArguments),
+    /// Write a page about an ended job, one file that needs nothing else
+    Report {
+        /// The directory of a cluster, that of its coordinator, or a copy of its history
+        #[arg(value_name = "PATH")]
+        path: PathBuf,
+
+        /// job_0007, 7, last
+        #[arg(value_name = "JOB")]
+        job: JobSelector,
+
+        #[command(flatten)]
+        file: ReportFile,
+    },
+}
+
+pub fn run(arguments: &Arguments) -> Result<()> {
+    match &arguments.command {
+        Command::Serve { paths, serve } => serve_page(paths, serve),
+        Command::Export(arguments) => export::run(arguments),
+        Command::Report { path, job, file } => file.write(&export::read_one(path, *job)?),
+    }
+}
+
+fn serve_page(paths: &[PathBuf], serve: &ServeArguments) -> Result<()> {
+    let recordings = named_histories(paths)?;
+    // Nobody shares a secret with it, so what it signs counts until it ends.
+    let secret = Secret::generate().context("the system gives no random numbers")?;
+    let settings = settings(secret, WebAddress::chosen(serve.bind, None));
+    let settings = WebSettings { hosts: serve.host.clone(), ..settings };
+    let server = match <[_; 1]>::try_from(recordings) {
+        Ok([(_, source)]) => WebServer::start(&settings, source)?,
+        Err(several) => WebServer::start_recordings(&settings, several)?,
+    };
+    wait(&Running::new(server).view_line()?)
+}
+
+/// Every history that is meant, by the name of its folder; one of a name that was there already has a number behind it.
+fn named_histories(paths: &[PathBuf]) -> Result<Vec<(String, Arc<dyn PageSource>)>> {
+    let mut found: Vec<(String, Arc<dyn PageSource>)> = Vec::new();
+    for path in paths {
+        for folder in HistoryFolder::find(path)? {
+            let source = HistorySource::open(&folder)?;
+            let place = folder.canonicalize().unwrap_or(folder);
+            let base = place.file_name().unwrap_or(place.as_os_str()).to_string_lossy().into_owned();
+            let is_free = |name: &String| found.iter().all(|(known, _)| known != name);
+            let numbered = (2..).map(|number| format!("{base}-{number}"));
+            let name = std::iter::once(base.clone()).chain(numbered).find(is_free).unwrap_or(base);
+            found.push((name, Arc::new(source)));
+        }
+    }
+    Ok(found)
+}

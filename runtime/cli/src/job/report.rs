@@ -1,0 +1,59 @@
+//! `nap job report`: a job as one file for browsers, which needs nothing else.
+//!
+//! Owns the file. Does not own what is in it (`napreduce-web`).
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use anyhow::{Result, bail};
+use clap::Args;
+use napreduce_live::{ClusterClient, JobDetail};
+use napreduce_web::report_html;
+
+use crate::ids::{JobSelector, select};
+use crate::whole_file::write_whole;
+
+#[derive(Debug, Clone, Args)]
+#[command(after_help = "\
+The life of every attempt as a picture, who took which slot and what that saved and lost, counters and parts; without scripts, to
+be mailed or kept.
+
+Examples:
+  nap job report last --output report.html
+  nap history report copied/history 7 --output report.html     without a cluster")]
+pub struct ReportArguments {
+    /// job_0007, 7, last
+    #[arg(value_name = "JOB")]
+    job: JobSelector,
+
+    #[command(flatten)]
+    file: ReportFile,
+}
+
+#[derive(Debug, Clone, Args)]
+pub struct ReportFile {
+    /// The file
+    #[arg(long, short, value_name = "FILE")]
+    output: PathBuf,
+
+    /// Replace the file if it is there
+    #[arg(long)]
+    overwrite: bool,
+}
+
+pub fn run(arguments: &ReportArguments, client: &mut ClusterClient) -> Result<()> {
+    let jobs = select(&[arguments.job], client)?;
+    let [job] = jobs[..] else { bail!("a report is of one job, and {} are meant", jobs.len()) };
+    arguments.file.write(&client.job(job)?)
+}
+
+impl ReportFile {
+    pub fn write(&self, job: &JobDetail) -> Result<()> {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let page = report_html(job, u64::try_from(now.as_micros()).unwrap_or(u64::MAX));
+        write_whole(&self.output, self.overwrite, |file| file.write_all(page.as_bytes()))?;
+        eprintln!("{}: open it in a browser", Path::new(&self.output).display());
+        Ok(())
+    }
+}

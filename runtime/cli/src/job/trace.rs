@@ -1,0 +1,67 @@
+//! `nap job trace`: the life of every attempt as a picture, in a file that Perfetto opens.
+//!
+//! Owns the file. Does not own what is in it (`napreduce-history`).
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use anyhow::Result;
+use clap::Args;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use napreduce_history::{TraceFigures, write_trace};
+use napreduce_live::{ClusterClient, JobDetail};
+
+use crate::ids::{JobSelector, select};
+use crate::whole_file::write_whole;
+
+#[derive(Debug, Clone, Args)]
+#[command(after_help = "\
+A lane for each slot of each worker, a bar for each stretch of time in which an attempt held it, and the naps in between, with who
+took the slot, why, and what that saved and lost.
+
+Examples:
+  nap job trace last --output trace.json
+  nap job trace 3-7 --output trace.json.gz        packed; Perfetto opens that as well")]
+pub struct TraceArguments {
+    /// job_0007, 7, 3-7, last, all
+    #[arg(value_name = "JOB", required = true)]
+    jobs: Vec<JobSelector>,
+
+    /// The file, in Chrome's JSON; packed if its name ends in .gz
+    #[arg(long, short, value_name = "FILE")]
+    output: PathBuf,
+
+    /// Replace the file if it is there
+    #[arg(long)]
+    overwrite: bool,
+}
+
+pub fn run(arguments: &TraceArguments, client: &mut ClusterClient) -> Result<()> {
+    let TraceArguments { jobs, output, overwrite } = arguments;
+    let mut details = Vec::new();
+    for job in select(jobs, client)? {
+        details.push(client.job(job)?);
+    }
+    let is_packed = output.extension().is_some_and(|end| end == "gz");
+    let figures = write_whole(output, *overwrite, |file| write(&details, is_packed, file))?;
+    let TraceFigures { stints, naps } = figures;
+    eprintln!(
+        "{}: {stints} stretches at work, {naps} naps; open it in Perfetto (ui.perfetto.dev) or chrome://tracing",
+        output.display()
+    );
+    Ok(())
+}
+
+fn write(jobs: &[JobDetail], is_packed: bool, file: &mut impl Write) -> io::Result<TraceFigures> {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let now_micros = u64::try_from(now.as_micros()).unwrap_or(u64::MAX);
+    if !is_packed {
+        return write_trace(jobs, now_micros, file);
+    }
+    let mut packed = GzEncoder::new(file, Compression::default());
+    let figures = write_trace(jobs, now_micros, &mut packed)?;
+    packed.finish()?;
+    Ok(figures)
+}

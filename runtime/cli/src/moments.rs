@@ -1,0 +1,84 @@
+//! Moments as people write them.
+//!
+//! Owns reading `2026-11-23`, `2026-11-23T10:30`, `2026-11-23T10:30:00Z` and `2h`. Does not own how moments are printed (`screen`).
+
+use std::str::FromStr;
+use std::time::Duration;
+
+use anyhow::{Result, anyhow};
+use jiff::Timestamp;
+use jiff::civil::DateTime;
+use jiff::tz::TimeZone;
+use napreduce_live::parse_time;
+
+/// A moment, or how long ago it was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WrittenMoment {
+    At(Timestamp),
+    /// By the clock of whoever wrote it.
+    Local(DateTime),
+    Ago(Duration),
+}
+
+impl FromStr for WrittenMoment {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<WrittenMoment, String> {
+        if let Ok(ago) = parse_time(text) {
+            return Ok(WrittenMoment::Ago(ago));
+        }
+        let at = text.parse().map(WrittenMoment::At).ok();
+        at.or_else(|| text.parse().map(WrittenMoment::Local).ok()).ok_or_else(|| {
+            format!(
+                "{text:?} is no time; write 2026-11-23, 2026-11-23T10:30 (local), 2026-11-23T10:30:00Z, or 2h for two hours ago"
+            )
+        })
+    }
+}
+
+impl WrittenMoment {
+    /// In milliseconds since 1970, for somebody in this zone.
+    ///
+    /// # Errors
+    /// When it is before that.
+    pub fn millis(self, now: Timestamp, zone: &TimeZone) -> Result<u64> {
+        let stamp = match self {
+            WrittenMoment::At(stamp) => stamp,
+            WrittenMoment::Local(civil) => civil.to_zoned(zone.clone())?.timestamp(),
+            WrittenMoment::Ago(ago) => now.checked_sub(ago)?,
+        };
+        let millis = u64::try_from(stamp.as_millisecond());
+        millis.map_err(|_| anyhow!("{stamp} is before 1970; give a later time"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn millis(text: &str) -> u64 {
+        let now = Timestamp::from_second(1_790_000_000).expect("a time");
+        let zone = TimeZone::posix("CET-1CEST,M3.5.0,M10.5.0/3").expect("a zone");
+        text.parse::<WrittenMoment>().expect(text).millis(now, &zone).expect(text)
+    }
+
+    #[test]
+    fn moments_are_read_in_every_form() {
+        assert_eq!(millis("2026-09-21T14:13:20Z"), 1_790_000_000_000);
+        assert_eq!(millis("2026-09-21T16:13:20+02:00"), 1_790_000_000_000);
+        assert_eq!(millis("2026-09-21T16:13:20"), 1_790_000_000_000, "without a zone it is local");
+        assert_eq!(millis("2026-09-21 16:13"), 1_789_999_980_000);
+        assert_eq!(millis("2026-09-21"), 1_789_941_600_000, "midnight of whoever writes it");
+        assert_eq!(millis("2h"), 1_790_000_000_000 - 7_200_000);
+    }
+
+    #[test]
+    fn what_is_no_moment_says_what_is_one() {
+        for text in ["", "soon", "yesterday", "26-09-21", "2026-13-01", "14:13"] {
+            let error = text.parse::<WrittenMoment>().expect_err(text);
+            assert!(error.contains("is no time; write 2026-11-23"), "{error}");
+        }
+        let early = "1969-01-01T00:00:00Z".parse::<WrittenMoment>().expect("a moment");
+        assert!(early.millis(Timestamp::UNIX_EPOCH, &TimeZone::UTC).is_err());
+    }
+}

@@ -1,0 +1,189 @@
+//! How many workers there are to be: from what is wanted and what is there to what is done, and nothing else.
+//!
+//! Owns the decision. Does not own looking, nor doing.
+
+use std::time::Duration;
+
+/// What is never gone below or beyond.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Bounds {
+    pub min: u32,
+    pub max: u32,
+    pub idle: Duration,
+}
+
+/// A job of ours in the queue of the batch system.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BatchJob {
+    pub id: String,
+    pub phase: BatchPhase,
+    /// The name that its worker has in the cluster.
+    pub worker: String,
+}
+
+/// Where a job is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BatchPhase {
+    Pending,
+    /// It has a node, whether its worker has joined or not.
+    Running,
+    /// It is being ended.
+    Ending,
+}
+
+/// A worker of a job of ours that may get tasks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Member {
+    pub name: String,
+    /// For how long it has run nothing; `None` when it runs something.
+    pub idle_for: Option<Duration>,
+}
+
+/// What is so at present.
+#[derive(Debug, Clone, Copy)]
+pub struct Round<'a> {
+    /// Slots that jobs could use beside those that they hold.
+    pub wanted: u64,
+    /// That has been so for long enough.
+    pub waits: bool,
+    /// Slots of a worker that is submitted.
+    pub slots_each: u64,
+    pub jobs: &'a [BatchJob],
+    pub members: &'a [Member],
+}
+
+/// What follows.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Plan {
+    pub submit: u32,
+    /// Jobs, by id.
+    pub cancel: Vec<String>,
+    /// Workers, by name.
+    pub drain: Vec<String>,
+}
+
+/// Decides.
+pub fn plan(bounds: &Bounds, round: &Round<'_>) -> Plan {
+    let count = |phase| round.jobs.iter().filter(|job| job.phase == phase).count() as u64;
+    let (pending, running) = (count(BatchPhase::Pending), count(BatchPhase::Running));
+    let joined = |job: &&BatchJob| round.members.iter().any(|member| member.name == job.worker);
+    let up = round.jobs.iter().filter(joined).count() as u64;
+    // One that drains has its node, but will be of no use to anybody: it counts for the most that may be there only.
+    let of_use = pending + running;
+    let (min, max) = (u64::from(bounds.min), u64::from(bounds.max));
+    if round.wanted == 0 {
+        let cancel = newest_pending(round.jobs, of_use.saturating_sub(min));
+        let left = of_use - cancel.len() as u64;
+        let drain = longest_idle(round.members, bounds.idle, left.saturating_sub(min));
+        let submit = min.saturating_sub(of_use);
+        return Plan { submit: capped(submit), cancel, drain };
+    }
+    let coming = of_use.saturating_sub(up);
+    let lacking =
+        if round.waits { round.wanted.div_ceil(round.slots_each).saturating_sub(coming) } else { 0 };
+    let submit = lacking.max(min.saturating_sub(of_use)).min(max.saturating_sub(of_use));
+    Plan { submit: capped(submit), ..Plan::default() }
+}
+
+/// Jobs that have waited least go first: the others are nearer to a node.
+fn newest_pending(jobs: &[BatchJob], most: u64) -> Vec<String> {
+    let pending = jobs.iter().rev().filter(|job| job.phase == BatchPhase::Pending);
+    pending.take(usize::try_from(most).unwrap_or(usize::MAX)).map(|job| job.id.clone()).collect()
+}
+
+fn longest_idle(members: &[Member], idle: Duration, most: u64) -> Vec<String> {
+    let mut idle: Vec<(Duration, &Member)> = members
+        .iter()
+        .filter_map(|member| Some((member.idle_for.filter(|time| *time >= idle)?, member)))
+        .collect();
+    idle.sort_by(|(one, left), (other, right)| other.cmp(one).then_with(|| left.name.cmp(&right.name)));
+    idle.truncate(usize::try_from(most).unwrap_or(usize::MAX));
+    idle.into_iter().map(|(_, member)| member.name.clone()).collect()
+}
+
+fn capped(count: u64) -> u32 {
+    u32::try_from(count).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Jobs `P` pending, `R` running without a worker yet, `U` with a worker that is up and busy, `I` with one that has been
+    /// idle for six minutes, `N` for one minute, `E` ending; job and worker are called by their place.
+    fn decide(min: u32, max: u32, wanted: u64, waits: bool, slots_each: u64, queue: &str) -> Plan {
+        let (mut jobs, mut members) = (Vec::new(), Vec::new());
+        for (at, letter) in queue.chars().enumerate() {
+            let phase = match letter {
+                'P' => BatchPhase::Pending,
+                'E' => BatchPhase::Ending,
+                _ => BatchPhase::Running,
+            };
+            jobs.push(BatchJob { id: at.to_string(), phase, worker: format!("w{at}") });
+            let idle_for = match letter {
+                'U' => None,
+                'I' => Some(Duration::from_secs(360 + at as u64)),
+                'N' => Some(Duration::from_secs(60)),
+                _ => continue,
+            };
+            members.push(Member { name: format!("w{at}"), idle_for });
+        }
+        let bounds = Bounds { min, max, idle: Duration::from_secs(300) };
+        plan(&bounds, &Round { wanted, waits, slots_each, jobs: &jobs, members: &members })
+    }
+
+    fn submitted(min: u32, max: u32, wanted: u64, slots_each: u64, queue: &str) -> u32 {
+        let plan = decide(min, max, wanted, true, slots_each, queue);
+        assert_eq!((&plan.cancel, &plan.drain), (&Vec::new(), &Vec::new()), "{queue} with {wanted} wanted");
+        plan.submit
+    }
+
+    #[test]
+    fn what_waits_gets_workers() {
+        assert_eq!(submitted(0, 20, 1, 4, ""), 1);
+        assert_eq!(submitted(0, 20, 8, 4, ""), 2);
+        assert_eq!(submitted(0, 20, 9, 4, ""), 3);
+        assert_eq!(submitted(0, 20, 9, 4, "UU"), 3, "those that are busy are of no use to it");
+        assert_eq!(submitted(0, 20, 9, 4, "PR"), 1, "those that are on their way are");
+        assert_eq!(submitted(0, 20, 9, 4, "PRP"), 0);
+        assert_eq!(submitted(0, 20, 9, 4, "EE"), 3, "those that end are not");
+        assert_eq!(submitted(0, 20, u64::MAX, 1, ""), 20);
+    }
+
+    #[test]
+    fn there_are_never_more_than_the_most_nor_less_than_the_least() {
+        assert_eq!(submitted(0, 2, 100, 1, ""), 2);
+        assert_eq!(submitted(0, 2, 100, 1, "U"), 1);
+        assert_eq!(submitted(0, 2, 100, 1, "UP"), 0);
+        assert_eq!(submitted(0, 2, 100, 1, "UPUUP"), 0, "somebody else submitted some");
+        assert_eq!(submitted(3, 5, 1, 8, ""), 3);
+        assert_eq!(submitted(3, 5, 0, 8, "U"), 2);
+        assert_eq!(submitted(3, 5, 0, 8, "UPR"), 0);
+    }
+
+    #[test]
+    fn what_has_just_begun_to_wait_gets_none_yet() {
+        assert_eq!(decide(0, 20, 9, false, 1, ""), Plan::default());
+        assert_eq!(decide(2, 20, 9, false, 1, "U").submit, 1, "but the least is there in any case");
+    }
+
+    #[test]
+    fn when_nothing_waits_what_is_pending_is_cancelled_newest_first() {
+        let cancelled = |min, queue| decide(min, 20, 0, false, 1, queue).cancel;
+        assert_eq!(cancelled(0, "UPP"), ["2", "1"]);
+        assert_eq!(cancelled(2, "UPP"), ["2"]);
+        assert_eq!(cancelled(3, "UPP"), [""; 0]);
+        assert_eq!(cancelled(0, "RUE"), [""; 0], "what has a node joins, and is drained when it is idle");
+        assert_eq!(decide(0, 20, 1, true, 1, "UPP").cancel, [""; 0]);
+    }
+
+    #[test]
+    fn idle_workers_are_drained_longest_idle_first() {
+        let drained = |min, wanted, queue| decide(min, 20, wanted, true, 1, queue).drain;
+        assert_eq!(drained(0, 0, "IUNI"), ["w3", "w0"]);
+        assert_eq!(drained(3, 0, "IUNI"), ["w3"]);
+        assert_eq!(drained(4, 0, "IUNI"), [""; 0]);
+        assert_eq!(drained(0, 1, "IUNI"), [""; 0], "what waits may be for them");
+        assert_eq!(drained(1, 0, "IP"), [""; 0], "the one that is left is not taken, too");
+    }
+}

@@ -1,0 +1,271 @@
+//! Slurm, as its commands show it: sbatch, squeue and scancel.
+//!
+//! Owns their lines and what they print, and the script of a worker. Does not own when they are called.
+
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, anyhow, bail};
+use napreduce_live::ClusterPlace;
+
+use super::plan::{BatchJob, BatchPhase};
+use crate::cluster::ClusterArguments;
+
+/// What the script of a worker says.
+#[derive(Debug, Clone)]
+pub struct WorkerScript {
+    pub program: PathBuf,
+    /// Of the jobs; a worker is called so with its job's number.
+    pub name: String,
+    /// By which flags the cluster is found.
+    pub cluster: Vec<String>,
+    /// How it leaves.
+    pub leave: Vec<String>,
+}
+
+pub struct Slurm {
+    script: WorkerScript,
+    arguments: Vec<String>,
+}
+
+/// By which flags a worker on another node finds the cluster.
+pub fn cluster_line(place: &ClusterPlace, arguments: &ClusterArguments) -> Result<Vec<String>> {
+    let absolute = |path: PathBuf| {
+        let path =
+            std::path::absolute(&path).with_context(|| format!("cannot tell where {} is", path.display()));
+        path.and_then(|path| {
+            path.into_os_string()
+                .into_string()
+                .map_err(|path| anyhow!("{path:?} is no text; give it another name"))
+        })
+    };
+    Ok(match place {
+        ClusterPlace::Directory(directory) => vec!["--dir".into(), absolute(directory.path().to_owned())?],
+        ClusterPlace::Address { address, .. } => {
+            let mut line = vec!["--coordinator".into(), address.clone()];
+            let filed = arguments.configuration()?.client.secret_file;
+            if let Some(secret) = arguments.secret_file.clone().or(filed) {
+                line.extend(["--secret-file".into(), absolute(secret)?]);
+            }
+            line
+        }
+    })
+}
+
+/// A name that fits into lists and file names.
+pub fn job_name(name: &str) -> Result<String, String> {
+    let fits = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
+    match !name.is_empty() && name.len() <= 100 && name.chars().all(fits) {
+        true => Ok(name.to_owned()),
+        false => Err(format!("{name:?} is no name; give letters, digits and dashes, such as nap-worker")),
+    }
+}
+
+impl Slurm {
+    /// Slurm as this machine reaches it.
+    ///
+    /// # Errors
+    /// When its commands are not there.
+    pub fn new(script: WorkerScript, arguments: Vec<String>) -> Result<Slurm> {
+        let slurm = Slurm { script, arguments };
+        ask(Command::new("sbatch").arg("--version"))?;
+        Ok(slurm)
+    }
+
+    /// What the worker of a job is called in the cluster.
+    pub fn worker_of(&self, job: &str) -> String {
+        format!("{}-{job}", self.script.name)
+    }
+
+    pub fn is_ours(&self, worker: &str) -> bool {
+        let number = worker.strip_prefix(&self.script.name).and_then(|rest| rest.strip_prefix('-'));
+        number.is_some_and(|number| number.bytes().all(|letter| letter.is_ascii_digit()))
+    }
+
+    /// How many processors a worker gets, as far as the arguments say.
+    pub fn processors_each(&self) -> u32 {
+        processors(&self.arguments)
+    }
+
+    /// Our jobs that have not ended, oldest first.
+    pub fn jobs(&self) -> Result<Vec<BatchJob>> {
+        let mut asking = Command::new("squeue");
+        asking.args([
+            "--me",
+            "--noheader",
+            "--states=all",
+            "--sort=i",
+            "--format=%A %t",
+            "--name",
+            &self.script.name,
+        ]);
+        let said = ask(&mut asking)?;
+        let jobs = read_jobs(&said)?;
+        Ok(jobs.into_iter().map(|(id, phase)| BatchJob { worker: self.worker_of(&id), id, phase }).collect())
+    }
+
+    /// Submits one worker; the number of its job.
+    pub fn submit(&self) -> Result<String> {
+        let script = self.script.text()?;
+        let mut line = Command::new("sbatch");
+        // Told a minute before its time is over; what the user says of that comes later and wins.
+        line.args(["--parsable", "--signal=B:TERM@60"]).args(&self.arguments);
+        line.args(["--job-name", &self.script.name]);
+        line.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut running = line.spawn().context("cannot run sbatch")?;
+        if let Some(mut stdin) = running.stdin.take() {
+            // One that has refused its arguments does not read, and says why.
+            let _ = stdin.write_all(script.as_bytes());
+        }
+        let said = answer("sbatch", running.wait_with_output().context("cannot wait for sbatch")?)?;
+        let number = said.trim().split(';').next().unwrap_or_default().to_owned();
+        match !number.is_empty() && number.bytes().all(|letter| letter.is_ascii_digit()) {
+            true => Ok(number),
+            false => bail!("sbatch did not say which job it is, but {:?}", said.trim()),
+        }
+    }
+
+    pub fn cancel(&self, jobs: &[String]) -> Result<()> {
+        // One that got its node in this moment is left alone: its worker is drained when it is idle.
+        ask(Command::new("scancel").arg("--state=PENDING").args(jobs)).map(drop)
+    }
+}
+
+impl WorkerScript {
+    /// What runs on the node. The shell becomes the worker, so that whoever is told to end is the worker; it works in a
+    /// directory of the node, since nothing of it is of use elsewhere.
+    fn text(&self) -> Result<String> {
+        let program = self.program.to_str().with_context(|| format!("{:?} is no text", self.program))?;
+        let mut text = String::from("#!/bin/sh\nexec");
+        for word in [program, "worker"].into_iter().chain(self.cluster.iter().map(String::as_str)) {
+            let _ = write!(text, " {}", quoted(word));
+        }
+        for word in &self.leave {
+            let _ = write!(text, " {}", quoted(word));
+        }
+        let name = format!("{}-$SLURM_JOB_ID", self.name);
+        let _ = write!(text, " --name \"{name}\" --directory \"${{TMPDIR:-/tmp}}/{name}\"");
+        // Everywhere, so that the coordinator's side of the network decides under which address others reach it.
+        text.push_str(" --bind 0.0.0.0:0");
+        text.push_str(
+            " --map-slots \"${SLURM_CPUS_ON_NODE:-1}\" --reduce-slots \"${SLURM_CPUS_ON_NODE:-1}\"\n",
+        );
+        Ok(text)
+    }
+}
+
+/// As a shell takes it for one word.
+fn quoted(word: &str) -> String {
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+/// What `-c` says, in any of its forms; the last one counts, as for sbatch.
+fn processors(arguments: &[String]) -> u32 {
+    let mut found = 1;
+    for (at, argument) in arguments.iter().enumerate() {
+        let next = || arguments.get(at + 1).map(String::as_str);
+        let said = match argument.as_str() {
+            "-c" | "--cpus-per-task" => next(),
+            other => other.strip_prefix("--cpus-per-task=").or_else(|| other.strip_prefix("-c")),
+        };
+        found = said.and_then(|said| said.parse().ok()).unwrap_or(found);
+    }
+    found.max(1)
+}
+
+/// Lines of a number and a short state. What has ended is left out.
+fn read_jobs(said: &str) -> Result<Vec<(String, BatchPhase)>> {
+    let mut jobs = Vec::new();
+    for line in said.lines().map(str::trim).filter(|line| !line.is_empty()) {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let &[id, state] = &words[..] else {
+            bail!("squeue printed {line:?} instead of a job and its state")
+        };
+        let phase = match state {
+            "PD" | "RH" | "RQ" | "RF" | "RD" | "SE" => BatchPhase::Pending,
+            "R" | "CF" | "S" | "ST" | "SO" | "RS" | "SI" => BatchPhase::Running,
+            "CG" | "PR" | "RV" => BatchPhase::Ending,
+            // BF, CA, CD, DL, F, NF, OOM, TO: it has ended, and is still remembered.
+            _ => continue,
+        };
+        jobs.push((id.to_owned(), phase));
+    }
+    Ok(jobs)
+}
+
+fn ask(command: &mut Command) -> Result<String> {
+    let name = command.get_program().to_string_lossy().into_owned();
+    let output = command.stdin(Stdio::null()).output();
+    let output =
+        output.with_context(|| format!("cannot run {name}; is this a host where jobs are submitted?"))?;
+    answer(&name, output)
+}
+
+fn answer(name: &str, output: std::process::Output) -> Result<String> {
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    if output.status.success() {
+        return Ok(said);
+    }
+    let why = String::from_utf8_lossy(&output.stderr);
+    bail!("{name} failed ({}): {}", output.status, why.trim())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(text: &str) -> Vec<String> {
+        text.split_whitespace().map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn a_worker_has_as_many_slots_as_processors_are_asked_for() {
+        for (said, expected) in [
+            ("", 1),
+            ("-p batch -c 8", 8),
+            ("-c8 -t 1:00", 8),
+            ("--cpus-per-task=4", 4),
+            ("--cpus-per-task 4 -c 2", 2),
+            ("--comment=-c9", 1),
+            ("-c many", 1),
+            ("-c", 1),
+            ("-c 0", 1),
+        ] {
+            assert_eq!(processors(&words(said)), expected, "{said}");
+        }
+    }
+
+    #[test]
+    fn jobs_are_read_with_their_state() {
+        let jobs = read_jobs("12 PD\n 13 R\n14 CG\n15 CD\n16 CF\n\n").expect("as squeue prints it");
+        let expected = [
+            ("12", BatchPhase::Pending),
+            ("13", BatchPhase::Running),
+            ("14", BatchPhase::Ending),
+            ("16", BatchPhase::Running),
+        ];
+        assert_eq!(jobs, expected.map(|(id, phase)| (id.to_owned(), phase)));
+        let error = read_jobs("slurm_load_jobs error: Unable to contact").expect_err("no job").to_string();
+        assert!(error.contains("instead of a job and its state"), "{error}");
+    }
+
+    #[test]
+    fn the_script_becomes_the_worker_and_quotes_what_it_is_given() {
+        let script = WorkerScript {
+            program: "/opt/nap tools/nap".into(),
+            name: "nap-worker".into(),
+            cluster: words("--coordinator head:7000 --secret-file /home/o'hara/secret"),
+            leave: words("--grace 50000ms"),
+        };
+        assert_eq!(
+            script.text().expect("text"),
+            "#!/bin/sh\nexec '/opt/nap tools/nap' 'worker' '--coordinator' 'head:7000' '--secret-file' \
+             '/home/o'\\''hara/secret' '--grace' '50000ms' --name \"nap-worker-$SLURM_JOB_ID\" --directory \
+             \"${TMPDIR:-/tmp}/nap-worker-$SLURM_JOB_ID\" --bind 0.0.0.0:0 --map-slots \"${SLURM_CPUS_ON_NODE:-1}\" \
+             --reduce-slots \"${SLURM_CPUS_ON_NODE:-1}\"\n"
+        );
+        assert!(job_name("nap worker").is_err() && job_name("").is_err() && job_name("nap-worker.2").is_ok());
+    }
+}

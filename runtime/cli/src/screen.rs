@@ -1,0 +1,253 @@
+//! Where answers are read: how wide a table may be, whether it has colours, and whose clock its times are by.
+//!
+//! Owns tables and moments as people read them. Does not own what is in them.
+
+use std::env;
+use std::io::{self, IsTerminal};
+
+use comfy_table::{Cell, Color, ContentArrangement, Table, presets};
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use napreduce_live::one_line;
+
+/// Columns that one cell may take, and the last one of a row, where sentences stand.
+const CELL_COLUMNS_MAX: usize = 48;
+const LAST_CELL_COLUMNS_MAX: usize = 200;
+/// Columns between two cells.
+const GAP: usize = 2;
+/// No cell is cut to less, nor a table to less than a terminal has had since there are terminals.
+const CELL_COLUMNS_MIN: usize = 6;
+const TABLE_COLUMNS_MIN: usize = 80;
+/// Columns of sentences: where they do not fit beside the others, each stands below its row.
+const SENTENCES: [&str; 2] = ["WHY", "WHY IT WAITS"];
+
+/// What is known of the reader.
+#[derive(Debug, Clone)]
+pub struct Screen {
+    /// None: a file or another program, for which nothing is cut to fit.
+    columns: Option<usize>,
+    colours: bool,
+    zone: TimeZone,
+}
+
+impl Screen {
+    /// Standard output, and the time zone of the machine or of `TZ`, or UTC. `COLUMNS` says how wide it is, if set, and
+    /// `NO_COLOR` that it is to have no colours.
+    pub fn of_stdout(utc: bool) -> Screen {
+        let said = |name| env::var(name).ok().filter(|value| !value.is_empty());
+        let is_terminal = io::stdout().is_terminal();
+        let asked = said("COLUMNS").and_then(|columns| columns.parse().ok());
+        let wide = || Table::new().width().filter(|_| is_terminal).map(usize::from);
+        let dumb = said("TERM").is_none_or(|terminal| terminal == "dumb");
+        Screen {
+            columns: asked.filter(|columns| *columns > 0).or_else(wide),
+            colours: is_terminal && !dumb && said("NO_COLOR").is_none(),
+            zone: if utc { TimeZone::UTC } else { TimeZone::system() },
+        }
+    }
+
+    /// Without an end, without colours, in UTC.
+    pub fn plain() -> Screen {
+        Screen { columns: None, colours: false, zone: TimeZone::UTC }
+    }
+
+    /// A moment by the reader's clock; in UTC it says so.
+    pub fn moment(&self, millis: u64) -> String {
+        match stamp(millis) {
+            None => "?".to_owned(),
+            Some(stamp) if self.zone == TimeZone::UTC => format!("{stamp:.0}"),
+            Some(stamp) => stamp.to_zoned(self.zone.clone()).strftime("%Y-%m-%d %H:%M:%S").to_string(),
+        }
+    }
+
+    /// The same without seconds, where there is little room.
+    pub fn minute(&self, millis: u64) -> String {
+        let form = if self.zone == TimeZone::UTC { "%Y-%m-%dT%H:%MZ" } else { "%Y-%m-%d %H:%M" };
+        let zoned = stamp(millis).map(|stamp| stamp.to_zoned(self.zone.clone()));
+        zoned.map_or_else(|| "?".to_owned(), |zoned| zoned.strftime(form).to_string())
+    }
+
+    /// Rows under headings, in columns as wide as they need to be, at most as the reader can see. What is longer than a
+    /// cell may be is cut; the first cell of a row, which names the thing, is not.
+    pub fn table(&self, headings: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> String {
+        let mut headings = headings.to_vec();
+        let mut rows: Vec<Vec<String>> = rows.into_iter().map(shown).collect();
+        let mut sentences = Vec::new();
+        if let Some(wide) = self.columns.map(|columns| columns.max(TABLE_COLUMNS_MIN)) {
+            let all = headings.len() - 1;
+            if total(&widths(&headings, &rows)) > wide && SENTENCES.contains(&headings[all]) {
+                headings.pop();
+                sentences = rows.iter_mut().map(|row| row.split_off(all.min(row.len())).pop()).collect();
+            }
+            fit(&headings, &mut rows, wide);
+        }
+        let at = headings.iter().position(|heading| *heading == "STATE").filter(|_| self.colours);
+        let lines = drawn(&headings, &rows, at);
+        let mut text = String::new();
+        for (number, line) in lines.lines().enumerate() {
+            text.push_str(&format!("{}\n", line.trim_end()));
+            let sentence = number.checked_sub(1).and_then(|row| sentences.get(row)?.as_deref());
+            if let Some(sentence) = sentence.filter(|sentence| !sentence.is_empty()) {
+                text.push_str(&format!("  {sentence}\n"));
+            }
+        }
+        text
+    }
+}
+
+fn stamp(millis: u64) -> Option<Timestamp> {
+    i64::try_from(millis).ok().and_then(|millis| Timestamp::from_millisecond(millis).ok())
+}
+
+/// Cells that cannot be taken for anything else.
+fn shown(row: Vec<String>) -> Vec<String> {
+    let last = row.len().saturating_sub(1);
+    let most = |at| if at == last { LAST_CELL_COLUMNS_MAX } else { CELL_COLUMNS_MAX };
+    row.into_iter().enumerate().map(|(at, cell)| one_line(&cell, most(at))).collect()
+}
+
+fn laid_out(headings: &[&str], rows: impl IntoIterator<Item = Vec<Cell>>) -> Table {
+    let mut table = Table::new();
+    table.load_preset(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
+    table.set_header(headings.iter().copied());
+    for row in rows {
+        table.add_row(row);
+    }
+    for column in table.column_iter_mut() {
+        column.set_padding((0, GAP as u16));
+    }
+    table
+}
+
+fn widths(headings: &[&str], rows: &[Vec<String>]) -> Vec<usize> {
+    let table = laid_out(headings, rows.iter().map(|row| row.iter().map(Cell::new).collect()));
+    table.column_max_content_widths().into_iter().map(usize::from).collect()
+}
+
+fn total(widths: &[usize]) -> usize {
+    widths.iter().sum::<usize>() + GAP * widths.len().saturating_sub(1)
+}
+
+/// Cuts the widest columns until all of them can be seen.
+fn fit(headings: &[&str], rows: &mut [Vec<String>], wide: usize) {
+    let mut widths = widths(headings, rows);
+    let least = |at: usize| headings[at].len().max(CELL_COLUMNS_MIN);
+    while total(&widths) > wide {
+        let can_shrink = (1..widths.len()).filter(|at| widths[*at] > least(*at));
+        let Some(widest) = can_shrink.max_by_key(|at| widths[*at]) else { break };
+        widths[widest] -= 1;
+    }
+    for row in rows {
+        for (at, cell) in row.iter_mut().enumerate().skip(1) {
+            *cell = one_line(cell, widths[at]);
+        }
+    }
+}
+
+/// The table as text; the cells of a column of states have the colour of what they say.
+fn drawn(headings: &[&str], rows: &[Vec<String>], states: Option<usize>) -> String {
+    let cell = |(at, text): (usize, &String)| match colour(text).filter(|_| states == Some(at)) {
+        Some(colour) => Cell::new(text).fg(colour),
+        None => Cell::new(text),
+    };
+    let mut table = laid_out(headings, rows.iter().map(|row| row.iter().enumerate().map(cell).collect()));
+    table.style_text_only();
+    match states {
+        Some(_) => table.enforce_styling(),
+        None => table.force_no_tty(),
+    };
+    table.to_string()
+}
+
+/// Of a state, with what there is to add behind a comma.
+fn colour(state: &str) -> Option<Color> {
+    match state.split([',', ' ']).next().unwrap_or_default() {
+        "succeeded" | "done" => Some(Color::Green),
+        "failed" | "lost" => Some(Color::Red),
+        "killed" | "excluded" | "held" | "suspended" | "checkpointed" | "draining" | "leaving"
+        | "stopping" => Some(Color::Yellow),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(columns: usize) -> Screen {
+        Screen { columns: Some(columns), ..Screen::plain() }
+    }
+
+    fn row(cells: &[&str]) -> Vec<String> {
+        cells.iter().map(|cell| (*cell).to_owned()).collect()
+    }
+
+    #[test]
+    fn columns_are_as_wide_as_their_longest_cell() {
+        let rows = [row(&["a", "b c"]), row(&["long", ""])];
+        assert_eq!(Screen::plain().table(&["X", "Y"], rows), "X     Y\na     b c\nlong\n");
+    }
+
+    #[test]
+    fn nothing_in_a_cell_is_more_than_a_cell() {
+        let rows = ["a\nfake_0001  row", "\u{1b}[2Jgone", "\u{202e}back", &"wide ".repeat(1_000)];
+        let rows = rows.map(|text| row(&[text, "b"]));
+        let text = Screen::plain().table(&["X", "Y"], rows);
+        assert_eq!(text.lines().count(), 5, "{text}");
+        assert!(!text.contains(['\u{1b}', '\u{202e}']) && text.contains("a\\nfake_0001  row"), "{text}");
+        assert!(text.lines().all(|line| line.chars().count() <= CELL_COLUMNS_MAX + 3), "{text}");
+        assert!(text.contains('…'), "{text}");
+        let last = Screen::plain().table(&["X"], [row(&[&"日".repeat(5_000)])]);
+        assert!(last.lines().all(|line| line.chars().count() <= LAST_CELL_COLUMNS_MAX / 2), "{last}");
+    }
+
+    #[test]
+    fn a_table_fits_the_screen_and_keeps_what_names_its_rows() {
+        let long = "a-name-that-goes-on-and-on-for-long";
+        let wide = ["job_0007", long, long, "succeeded", "2026-09-21 14:13"];
+        let headings = ["JOB", "NAME", "USER", "STATE", "SUBMITTED"];
+        let text = of(80).table(&headings, [row(&wide)]);
+        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+        assert!(text.contains("job_0007") && text.contains("succeeded") && text.contains("14:13"), "{text}");
+        assert!(text.matches('…').count() == 2, "{text}");
+        assert_eq!(of(40).table(&headings, [row(&wide)]), text, "80 is the least");
+        assert!(of(200).table(&headings, [row(&wide)]).contains(long), "there is room for it");
+    }
+
+    #[test]
+    fn sentences_stand_below_their_rows_where_there_is_no_room_beside_them() {
+        let why = "it waits for a slot that job_0009 holds until somebody with more right to it comes along";
+        let headings = ["JOB", "STATE", "WHY"];
+        let rows = [row(&["job_0007", "active", why]), row(&["job_0008", "active", ""])];
+        let beside = Screen::plain().table(&headings, rows.clone());
+        assert_eq!(beside.lines().count(), 3);
+        let below = of(80).table(&headings, rows);
+        let lines: Vec<&str> = below.lines().collect();
+        assert_eq!(lines[..2], ["JOB       STATE", "job_0007  active"]);
+        assert_eq!(lines[2], format!("  {why}"));
+        assert_eq!(lines[3], "job_0008  active");
+    }
+
+    #[test]
+    fn states_have_colours_where_they_can_be_seen() {
+        let rows = [row(&["job_0007", "failed", "x"]), row(&["job_0008", "active", "x"])];
+        let coloured = Screen { colours: true, ..Screen::plain() };
+        let text = coloured.table(&["JOB", "STATE", "Y"], rows.clone());
+        assert!(text.contains('\u{1b}') && text.contains("failed"), "{text:?}");
+        let plain = Screen::plain().table(&["JOB", "STATE", "Y"], rows);
+        assert_eq!(plain, "JOB       STATE   Y\njob_0007  failed  x\njob_0008  active  x\n");
+        let active = text.lines().nth(2).expect("the second job");
+        assert_eq!(active, "job_0008  active  x", "and what is as it should be has none");
+    }
+
+    #[test]
+    fn moments_are_by_the_clock_of_the_reader() {
+        assert_eq!(Screen::plain().moment(1_790_000_000_123), "2026-09-21T14:13:20Z");
+        assert_eq!(Screen::plain().moment(u64::MAX), "?");
+        assert_eq!(Screen::plain().minute(1_790_000_000_123), "2026-09-21T14:13Z");
+        let zone = TimeZone::posix("CET-1CEST,M3.5.0,M10.5.0/3").expect("a zone");
+        let here = Screen { zone, ..Screen::plain() };
+        assert_eq!(here.moment(1_790_000_000_123), "2026-09-21 16:13:20");
+        assert_eq!(here.minute(1_790_000_000_123), "2026-09-21 16:13");
+    }
+}

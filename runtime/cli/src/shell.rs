@@ -1,0 +1,104 @@
+//! `nap completions` and `nap man`: what shells and `man` know of `nap`.
+//!
+//! Owns where it is written. What it says comes from the definition of the commands alone.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use clap::{Args, Command};
+use clap_complete::Shell;
+
+/// The name under which all of it is known.
+const NAME: &str = "nap";
+
+/// Write what a shell needs to complete the commands of nap
+#[derive(Debug, Clone, Args)]
+#[command(after_help = "\
+Examples:
+  nap completions bash > ~/.local/share/bash-completion/completions/nap
+  nap completions zsh > ~/.zfunc/_nap                 with fpath+=~/.zfunc before compinit
+  nap completions fish > ~/.config/fish/completions/nap.fish")]
+pub struct CompletionArguments {
+    /// For which shell
+    #[arg(value_name = "SHELL")]
+    shell: Shell,
+}
+
+/// Write manual pages, one for each command
+#[derive(Debug, Clone, Args)]
+#[command(after_help = "\
+Examples:
+  nap man ~/.local/share/man/man1           then: man nap-job-list")]
+pub struct ManualArguments {
+    /// Where to; the directory is made, and pages of the same name are replaced
+    #[arg(value_name = "DIR")]
+    directory: PathBuf,
+}
+
+pub fn complete(arguments: &CompletionArguments, mut command: Command) -> Result<()> {
+    let mut script = Vec::new();
+    clap_complete::generate(arguments.shell, &mut command, NAME, &mut script);
+    crate::format::print(&String::from_utf8_lossy(&script))
+}
+
+pub fn write_manual(arguments: &ManualArguments, mut command: Command) -> Result<()> {
+    let directory = &arguments.directory;
+    let cannot = || format!("cannot write manual pages to {}", directory.display());
+    fs::create_dir_all(directory).with_context(cannot)?;
+    // Settings of the whole reach the commands when it is built.
+    command.build();
+    let count = write_pages(&command, NAME.to_owned(), directory).with_context(cannot)?;
+    eprintln!(
+        "wrote {count} pages to {}; see: man -l {}",
+        directory.display(),
+        directory.join("nap.1").display()
+    );
+    Ok(())
+}
+
+/// A page for a command and one for each below it, called `nap-job-list.1`; how many there are.
+fn write_pages(command: &Command, name: String, directory: &Path) -> io::Result<usize> {
+    let page = clap_mangen::Man::new(command.clone().name(name.clone()));
+    let mut text = Vec::new();
+    page.render(&mut text)?;
+    fs::write(directory.join(format!("{name}.1")), text)?;
+    let mut count = 1;
+    for below in command.get_subcommands().filter(|below| below.get_name() != "help" && !below.is_hide_set())
+    {
+        count += write_pages(below, format!("{name}-{}", below.get_name()), directory)?;
+    }
+    Ok(count)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A command with one below it that has an option.
+    fn command() -> Command {
+        let list = Command::new("list").about("What there is").arg(clap::arg!(--limit <N> "At most so many"));
+        Command::new(NAME).about("Operates").subcommand(Command::new("job").subcommand(list))
+    }
+
+    #[test]
+    fn every_command_has_a_page_with_its_options() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let directory = folder.path().join("man/man1");
+        write_manual(&ManualArguments { directory: directory.clone() }, command()).expect("written");
+        let page = |name: &str| {
+            fs::read_to_string(directory.join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
+        };
+        assert!(page("nap.1").contains("Operates"));
+        assert!(page("nap-job.1").contains("list"));
+        let list = page("nap-job-list.1");
+        assert!(
+            list.contains("What there is") && list.contains("limit") && list.contains("nap-job-list"),
+            "{list}"
+        );
+        let error = write_manual(&ManualArguments { directory: directory.join("nap.1") }, command());
+        let error = format!("{:#}", error.expect_err("that is a file"));
+        assert!(error.starts_with("cannot write manual pages to "), "{error}");
+    }
+}

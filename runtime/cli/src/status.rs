@@ -1,0 +1,156 @@
+//! `nap status`: a cluster at a glance.
+//!
+//! Owns how people read it. Does not own what is put together (`napreduce-web`).
+
+use anyhow::Result;
+use clap::Args;
+use napreduce_live::one_line;
+use napreduce_web::answers::{CurrentJob, JobCounts, SlotsInUse, StatusAnswer, WorkerCounts};
+
+use crate::cluster::ClusterArguments;
+use crate::format::FormatArguments;
+use crate::ids::JOBS_MAX;
+use crate::job::phase_text;
+use crate::screen::Screen;
+
+/// Jobs that are shown; `nap job list` has them all.
+const SHOWN_MAX: usize = 20;
+/// Columns of a sentence about a worker.
+const WARNING_COLUMNS_MAX: usize = 200;
+
+/// A cluster at a glance: workers, slots, jobs, and why those that wait do
+#[derive(Debug, Clone, Args)]
+#[command(after_help = "\
+Examples:
+  nap status
+  nap status --format json                for programs
+  watch nap status")]
+pub struct Arguments {
+    #[command(flatten)]
+    format: FormatArguments,
+}
+
+pub fn run(arguments: &Arguments, cluster: &ClusterArguments) -> Result<()> {
+    let mut client = cluster.connect()?;
+    let (workers, jobs) = (client.workers()?, client.jobs(JOBS_MAX)?);
+    let status = StatusAnswer::of(&workers, &jobs, |job| client.explain(job, None))?;
+    arguments.format.print(|screen| text(&status, screen), || &status)
+}
+
+fn text(status: &StatusAnswer, screen: &Screen) -> String {
+    let WorkerCounts { up, excluded, draining, leaving, lost } = status.workers;
+    let workers =
+        [(up, "up"), (excluded, "excluded"), (draining, "draining"), (leaving, "leaving"), (lost, "lost")];
+    let JobCounts { active, waiting, succeeded, failed, killed } = status.jobs;
+    let jobs = [
+        (active - waiting, "at work"),
+        (waiting, "waiting"),
+        (succeeded, "succeeded"),
+        (failed, "failed"),
+        (killed, "killed"),
+    ];
+    let slots = |of: SlotsInUse| format!("{}/{}", of.used, of.slots);
+    let naps = [
+        (status.map.suspended + status.reduce.suspended, "suspended"),
+        (status.checkpointed, "checkpointed"),
+    ];
+    let mut text = format!(
+        "workers  {}\nslots    maps {}, reduces {}\njobs     {}\nnaps     {}\n",
+        counts(&workers),
+        slots(status.map),
+        slots(status.reduce),
+        counts(&jobs),
+        counts(&naps)
+    );
+    for warning in &status.warnings {
+        let why = warning.reason.as_deref().unwrap_or("nobody knows why");
+        let line = format!("{} ({}) is {}: {why}", warning.worker, warning.name, warning.state);
+        text.push_str(&format!("warning  {}\n", one_line(&line, WARNING_COLUMNS_MAX)));
+    }
+    if !status.current.is_empty() {
+        let rows = status.current.iter().take(SHOWN_MAX).map(|CurrentJob { job, why, .. }| {
+            vec![
+                job.job.clone(),
+                job.name.clone(),
+                job.queue.clone(),
+                job.state.to_owned(),
+                phase_text(job.map.clone()),
+                phase_text(job.reduce.clone()),
+                why.clone().unwrap_or_default(),
+            ]
+        });
+        text.push('\n');
+        text.push_str(
+            &screen.table(&["JOB", "NAME", "QUEUE", "STATE", "MAPS", "REDUCES", "WHY IT WAITS"], rows),
+        );
+    }
+    if status.current.len() > SHOWN_MAX {
+        let more = status.current.len() - SHOWN_MAX;
+        text.push_str(&format!("... and {more} more: nap job list --limit {}\n", status.current.len()));
+    }
+    text
+}
+
+/// `3 up, 1 lost`, without what there is none of.
+fn counts<N: Copy + PartialEq + Default + std::fmt::Display>(all: &[(N, &str)]) -> String {
+    let there = all.iter().filter(|(count, _)| *count != N::default());
+    let said: Vec<String> = there.map(|(count, name)| format!("{count} {name}")).collect();
+    if said.is_empty() { "none".to_owned() } else { said.join(", ") }
+}
+
+#[cfg(test)]
+mod tests {
+    use napreduce_live::JobPhase;
+    use napreduce_web::answers::{JobAnswer, WorkerWarning};
+
+    use super::*;
+    use crate::job::sample_summary as summary;
+
+    fn current(number: u32, is_waiting: bool) -> CurrentJob {
+        let job = JobAnswer {
+            job: format!("job_{number:04}"),
+            state: JobPhase::Active.in_words(),
+            ..(&summary()).into()
+        };
+        let why = is_waiting.then(|| format!("job_{number:04} waits for a slot"));
+        CurrentJob { job, is_waiting, why, code: is_waiting.then_some("all-slots-taken") }
+    }
+
+    #[test]
+    fn a_cluster_at_a_glance() {
+        let warning = WorkerWarning {
+            worker: "worker_0002".to_owned(),
+            name: "w2".to_owned(),
+            state: "lost".to_owned(),
+            reason: Some("silent\u{1b}[2J".to_owned()),
+        };
+        let status = StatusAnswer {
+            workers: WorkerCounts { up: 1, lost: 1, ..WorkerCounts::default() },
+            map: SlotsInUse { slots: 2, used: 2, suspended: 1 },
+            reduce: SlotsInUse { slots: 1, used: 0, suspended: 0 },
+            jobs: JobCounts { active: 2, waiting: 1, succeeded: 1, failed: 0, killed: 1 },
+            checkpointed: 0,
+            current: vec![current(9, true), current(8, false)],
+            warnings: vec![warning],
+        };
+        assert_eq!(
+            text(&status, &Screen::plain()),
+            "workers  1 up, 1 lost\nslots    maps 2/2, reduces 0/1\njobs     1 at work, 1 waiting, 1 succeeded, 1 killed\n\
+             naps     1 suspended\nwarning  worker_0002 (w2) is lost: silent\\u{1b}[2J\n\n\
+             JOB       NAME       QUEUE    STATE   MAPS     REDUCES  WHY IT WAITS\n\
+             job_0009  wordcount  default  active  3/4 75%  -        job_0009 waits for a slot\n\
+             job_0008  wordcount  default  active  3/4 75%  -\n"
+        );
+    }
+
+    #[test]
+    fn some_of_many_jobs_are_shown_and_an_idle_cluster_says_so() {
+        let current = (1..=50).map(|number| current(number, true)).collect();
+        let jobs = JobCounts { active: 50, waiting: 50, ..JobCounts::default() };
+        let many = text(&StatusAnswer { jobs, current, ..StatusAnswer::default() }, &Screen::plain());
+        assert!(many.contains("jobs     50 waiting\n"), "{many}");
+        assert!(many.ends_with("... and 30 more: nap job list --limit 50\n"), "{many}");
+        let idle = text(&StatusAnswer::default(), &Screen::plain());
+        assert_eq!(idle, "workers  none\nslots    maps 0/0, reduces 0/0\njobs     none\nnaps     none\n");
+    }
+}

@@ -1,0 +1,186 @@
+//! A page that runs: where it is, and who may know.
+//!
+//! Owns `web.json` in the directory of a cluster, for its owner's eyes only, by which `nap web link` finds the server. Does not own
+//! the server (`napreduce-web`).
+
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
+use std::net::SocketAddr;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::{Context, Result, bail};
+use napreduce_live::{ClusterDirectory, ClusterPlace, Secret};
+use napreduce_web::{ClusterSource, DEFAULT_ADDRESS, WebRole, WebServer, WebSettings};
+use serde::{Deserialize, Serialize};
+
+use crate::cluster::WebAddress;
+
+/// Says to others of the same user where the page of a cluster is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct WebRecord {
+    address: SocketAddr,
+    process: u32,
+}
+
+/// A page that is served until this is dropped.
+#[derive(Debug)]
+pub struct Running {
+    server: WebServer,
+    record: Option<(PathBuf, WebRecord)>,
+}
+
+impl Running {
+    /// Serves the page of a cluster, whether or not it is up already.
+    pub fn start(place: ClusterPlace, address: WebAddress, hosts: Vec<String>) -> Result<Running> {
+        let secret = secret_of(&place)?;
+        let directory = match &place {
+            ClusterPlace::Directory(directory) => Some(directory.clone()),
+            ClusterPlace::Address { .. } => None,
+        };
+        let revocations = directory.as_ref().map(revocations_file);
+        let settings = WebSettings { hosts, revocations, ..settings(secret, address) };
+        let server = WebServer::start(&settings, Arc::new(ClusterSource::new(place)))?;
+        let mut running = Running { server, record: None };
+        if let Some(directory) = directory {
+            let record = WebRecord { address: running.server.address(), process: std::process::id() };
+            let file = record_file(&directory);
+            write_private(&file, &serde_json::to_vec(&record)?)
+                .with_context(|| format!("cannot write {}", file.display()))?;
+            running.record = Some((file, record));
+        }
+        Ok(running)
+    }
+
+    /// A page of something else than a cluster.
+    pub fn new(server: WebServer) -> Running {
+        Running { server, record: None }
+    }
+
+    /// What is printed once it is there.
+    pub fn line(&self) -> Result<String> {
+        let link = self.server.link(WebRole::Operate)?;
+        Ok(format!("web: {link}      (one sign-in, within 15 minutes; another: nap web link)\n"))
+    }
+
+    /// The same for whoever may only look.
+    pub fn view_line(&self) -> Result<String> {
+        Ok(format!("web: {}      (one sign-in, within 15 minutes)\n", self.server.link(WebRole::View)?))
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let Some((file, ours)) = &self.record else { return };
+        let is_ours = fs::read(file).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
+        if is_ours.is_some_and(|record: WebRecord| record == *ours) {
+            // One that is left names a process that is gone.
+            let _ = fs::remove_file(file);
+        }
+    }
+}
+
+/// The settings of a server at an address.
+pub fn settings(secret: Secret, address: WebAddress) -> WebSettings {
+    let usual = WebSettings::new(secret);
+    match address {
+        WebAddress::At(address) => WebSettings { address, any_port: false, ..usual },
+        WebAddress::Off | WebAddress::Usual => WebSettings { address: DEFAULT_ADDRESS, ..usual },
+    }
+}
+
+/// The secret of a cluster.
+pub fn secret_of(place: &ClusterPlace) -> Result<Secret> {
+    Ok(match place {
+        ClusterPlace::Directory(directory) => directory.secret()?,
+        ClusterPlace::Address { secret, .. } => secret.clone(),
+    })
+}
+
+/// Where the page of a cluster is served at present.
+pub fn address_in(directory: &ClusterDirectory) -> Result<SocketAddr> {
+    let file = record_file(directory);
+    let bytes = match fs::read(&file) {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            bail!("no page is served for {}; serve it with: nap web serve", directory.path().display())
+        }
+        Err(error) => return Err(error).with_context(|| format!("cannot read {}", file.display())),
+    };
+    let record: WebRecord = serde_json::from_slice(&bytes)
+        .with_context(|| format!("{} is damaged; remove it", file.display()))?;
+    let alive = rustix::process::Pid::from_raw(record.process as i32)
+        .is_some_and(|process| rustix::process::test_kill_process(process).is_ok());
+    if !alive {
+        bail!(
+            "the page of {} is gone: process {} does not run any more; serve it with: nap web serve",
+            directory.path().display(),
+            record.process
+        );
+    }
+    Ok(record.address)
+}
+
+/// What was revoked is kept there.
+pub fn revocations_file(directory: &ClusterDirectory) -> PathBuf {
+    directory.path().join("web.toml")
+}
+
+fn record_file(directory: &ClusterDirectory) -> PathBuf {
+    directory.path().join("web.json")
+}
+
+fn write_private(file: &PathBuf, bytes: &[u8]) -> io::Result<()> {
+    let partial = file.with_extension(format!("json.{}.new", std::process::id()));
+    let written = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(&partial)
+        .and_then(|mut opened| opened.write_all(bytes))
+        .and_then(|()| fs::rename(&partial, file));
+    if written.is_err() {
+        // The first error is the one to tell of.
+        let _ = fs::remove_file(&partial);
+    }
+    written
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_found_is_said_with_what_to_do() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let directory = ClusterDirectory::resolve(Some(folder.path().join("cluster"))).expect("a path");
+        directory.create().expect("a cluster directory");
+        let said = || address_in(&directory).expect_err("it cannot be found").to_string();
+        assert!(said().ends_with("; serve it with: nap web serve"), "{}", said());
+        fs::write(record_file(&directory), "{}").expect("written");
+        assert!(said().ends_with("web.json is damaged; remove it"), "{}", said());
+        let address = "127.0.0.1:9".parse().expect("an address");
+        // No process has the highest number there can be.
+        let gone = serde_json::to_vec(&WebRecord { address, process: i32::MAX as u32 }).expect("JSON");
+        fs::write(record_file(&directory), gone).expect("written");
+        assert!(said().contains("does not run any more"), "{}", said());
+    }
+
+    #[test]
+    fn the_record_of_a_page_goes_with_it() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let directory = ClusterDirectory::resolve(Some(folder.path().join("cluster"))).expect("a path");
+        directory.create().expect("a cluster directory");
+        let place = ClusterPlace::Directory(directory.clone());
+        let address = WebAddress::At("127.0.0.1:0".parse().expect("an address"));
+        let running = Running::start(place, address, Vec::new()).expect("a page");
+        assert_eq!(address_in(&directory).expect("it runs"), running.server.address());
+        assert!(
+            running.line().expect("a link").contains(&format!("http://{}/#code=", running.server.address()))
+        );
+        drop(running);
+        assert!(!record_file(&directory).exists());
+    }
+}

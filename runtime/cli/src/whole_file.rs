@@ -1,0 +1,85 @@
+//! Files that are there whole or not at all, and directories that hold nothing else.
+//!
+//! Owns that files are written beside their place first, and that nothing is replaced unasked. Does not own what is in them.
+
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+
+use anyhow::{Context, Result, bail};
+
+/// Writes a file, and gives back what that says of it.
+///
+/// # Errors
+/// When it is there and is not to be replaced, or cannot be written; then nothing is left of it.
+pub fn write_whole<T>(
+    output: &Path,
+    overwrite: bool,
+    write: impl FnOnce(&mut BufWriter<File>) -> io::Result<T>,
+) -> Result<T> {
+    if !overwrite && output.exists() {
+        bail!("{} is there already; name another file, or pass --overwrite", output.display());
+    }
+    write_beside(output, write).with_context(|| format!("cannot write {}", output.display()))
+}
+
+/// Makes a directory; one that is there must be empty.
+///
+/// # Errors
+/// When it is not, or cannot be made or read.
+pub fn make_empty(directory: &Path) -> Result<()> {
+    fs::create_dir_all(directory).with_context(|| format!("cannot make {}", directory.display()))?;
+    let mut inside =
+        fs::read_dir(directory).with_context(|| format!("cannot read {}", directory.display()))?;
+    if inside.next().is_some() {
+        bail!("{} is not empty; name another directory", directory.display());
+    }
+    Ok(())
+}
+
+fn write_beside<T>(
+    output: &Path,
+    write: impl FnOnce(&mut BufWriter<File>) -> io::Result<T>,
+) -> io::Result<T> {
+    let name = output.file_name().ok_or_else(|| io::Error::other("it has no name"))?;
+    let mut hidden = name.to_owned();
+    hidden.push(format!(".{}.partial", std::process::id()));
+    let partial = output.with_file_name(hidden);
+    let written = File::create_new(&partial).and_then(|file| {
+        let mut file = BufWriter::new(file);
+        let said = write(&mut file)?;
+        file.flush()?;
+        fs::rename(&partial, output).map(|()| said)
+    });
+    if written.is_err() {
+        // The first error is the one to tell of.
+        let _ = fs::remove_file(&partial);
+    }
+    written
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_whole_or_not_there() {
+        let place = tempfile::tempdir().expect("a directory");
+        let output = place.path().join("x");
+        let broken = write_whole(&output, false, |file| {
+            file.write_all(b"half")?;
+            Err::<(), _>(io::Error::other("no more"))
+        });
+        assert!(broken.is_err_and(|error| format!("{error:#}").ends_with("no more")));
+        assert_eq!(fs::read_dir(place.path()).expect("it is there").count(), 0);
+        let whole = |text: &'static str, overwrite| {
+            write_whole(&output, overwrite, |file| file.write_all(text.as_bytes()))
+        };
+        assert!(whole("one", false).is_ok());
+        let refused = whole("two", false).expect_err("it is there").to_string();
+        assert!(refused.contains("is there already; name another file, or pass --overwrite"), "{refused}");
+        assert_eq!(fs::read(&output).expect("it is there"), b"one");
+        assert!(whole("three", true).is_ok());
+        assert_eq!(fs::read(&output).expect("it is there"), b"three");
+    }
+}

@@ -1,0 +1,106 @@
+//! How a worker leaves that somebody else ends: flags of `nap worker` and `nap up`.
+//!
+//! Owns their names and what makes no sense. Does not own what follows from a signal (live runtime).
+
+use std::time::Duration;
+
+use anyhow::{Result, bail};
+use clap::{Args, ValueEnum};
+use napreduce_live::{LeaveRules, OnTerminate, parse_time};
+
+use crate::cluster::{OnTerminateName, WorkerTable, set};
+
+/// What can be said of it.
+#[derive(Debug, Clone, Default, Args)]
+pub struct LeaveArguments {
+    /// What SIGTERM means to a worker [default: drain]
+    #[arg(long, value_name = "HOW", env = "NAPREDUCE_ON_TERMINATE")]
+    on_terminate: Option<OnTerminateName>,
+
+    /// How long a worker that drains so may take to leave; what it runs saves its work in the first half
+    /// [default: 25s]
+    #[arg(long, value_name = "TIME", value_parser = parse_time, env = "NAPREDUCE_GRACE")]
+    grace: Option<Duration>,
+}
+
+impl LeaveArguments {
+    /// What holds, with what a file says.
+    pub fn rules(&self, file: &WorkerTable) -> Result<LeaveRules> {
+        let mut rules = LeaveRules::default();
+        set(&mut rules.on_terminate, self.on_terminate.map(meaning), file.on_terminate.map(meaning));
+        set(&mut rules.grace, self.grace, file.grace);
+        if rules.grace.is_zero() {
+            bail!("a grace of nothing saves nothing; give --on-terminate leave instead of --grace 0s");
+        }
+        Ok(rules)
+    }
+
+    /// The flags that were given, for a daemon.
+    pub fn to_line(&self) -> Vec<String> {
+        let how = self.on_terminate.and_then(|how| how.to_possible_value());
+        let how = how.map(|how| ["--on-terminate".to_owned(), how.get_name().to_owned()]);
+        let grace = self.grace.map(|grace| ["--grace".to_owned(), format!("{}ms", grace.as_millis())]);
+        [how, grace].into_iter().flatten().flatten().collect()
+    }
+}
+
+/// The same with a time limit.
+pub fn limited(rules: LeaveRules, time_limit: Option<Duration>) -> Result<LeaveRules> {
+    let rules = LeaveRules { time_limit, ..rules };
+    if let (Some(Duration::ZERO), Some(limit)) = (rules.leaves_after(), time_limit) {
+        let grace = rules.grace;
+        bail!("--time-limit {limit:?} leaves no time to work, since {grace:?} of it are --grace");
+    }
+    Ok(rules)
+}
+
+fn meaning(name: OnTerminateName) -> OnTerminate {
+    match name {
+        OnTerminateName::Drain => OnTerminate::Drain,
+        OnTerminateName::Leave => OnTerminate::Leave,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn seconds(count: u64) -> Option<Duration> {
+        Some(Duration::from_secs(count))
+    }
+
+    #[test]
+    fn a_flag_wins_over_the_file_and_the_file_over_the_default() {
+        let file = WorkerTable {
+            on_terminate: Some(OnTerminateName::Leave),
+            grace: seconds(50),
+            ..WorkerTable::default()
+        };
+        let said = LeaveArguments { on_terminate: Some(OnTerminateName::Drain), grace: None };
+        let rules = said.rules(&file).expect("they make sense");
+        assert_eq!((rules.on_terminate, rules.grace), (OnTerminate::Drain, Duration::from_secs(50)));
+        let rules = LeaveArguments::default().rules(&file).expect("they make sense");
+        assert_eq!(rules.on_terminate, OnTerminate::Leave);
+        let rules = LeaveArguments::default().rules(&WorkerTable::default()).expect("they make sense");
+        assert_eq!(rules, LeaveRules::default());
+    }
+
+    #[test]
+    fn a_daemon_is_told_what_was_said() {
+        let said = LeaveArguments { on_terminate: Some(OnTerminateName::Leave), grace: seconds(3) };
+        assert_eq!(said.to_line(), ["--on-terminate", "leave", "--grace", "3000ms"]);
+        assert_eq!(LeaveArguments::default().to_line(), [""; 0]);
+    }
+
+    #[test]
+    fn what_leaves_no_time_is_refused() {
+        let none = LeaveArguments { grace: seconds(0), ..LeaveArguments::default() };
+        let error = none.rules(&WorkerTable::default()).expect_err("nothing is saved in no time");
+        assert!(error.to_string().contains("--on-terminate leave"), "{error}");
+        let rules = LeaveRules::default();
+        assert_eq!(limited(rules, None).expect("no limit").time_limit, None);
+        assert_eq!(limited(rules, seconds(60)).expect("half a minute of work").time_limit, seconds(60));
+        let error = limited(rules, seconds(20)).expect_err("the grace is longer").to_string();
+        assert_eq!(error, "--time-limit 20s leaves no time to work, since 25s of it are --grace");
+    }
+}

@@ -1,0 +1,307 @@
+//! The preemptions of one job as its history and its counters have them.
+//!
+//! Owns what becomes of each request, continuation and restored attempt, from what the engine records, what is ordered
+//! and what workers account for; as plain data that a snapshot of a coordinator holds. Does not own a decision (the engine).
+
+use napreduce_core::{AttemptId, TaskId, WorkerId};
+use napreduce_protocol::{
+    Counter, CounterValues, Preempted, PreemptionAccount, PreemptionEnd, PreemptionSummary, RestoreSummary,
+    ResumeSummary,
+};
+use serde::{Deserialize, Serialize};
+
+/// Whose wish a preemption is that no scheduler has.
+pub const OPERATOR: &str = "operator";
+
+/// So many preemptions of a task are told with its explanation.
+const LINES_MAX: usize = 5;
+
+/// Every preemption of a job, oldest first.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct PreemptionBook {
+    pub preemptions: Vec<PreemptionSummary>,
+    pub resumes: Vec<ResumeSummary>,
+    pub restores: Vec<RestoreSummary>,
+    /// How the job ends is decided.
+    over: bool,
+}
+
+impl PreemptionBook {
+    /// A slot is wanted back. An earlier wish for the same attempt that came to nothing is over.
+    pub fn requested(&mut self, preemption: PreemptionSummary) {
+        if let Some(earlier) = self.open(preemption.attempt) {
+            earlier.end = Some(PreemptionEnd::Withdrawn);
+        }
+        self.preemptions.push(preemption);
+    }
+
+    /// The worker is told; the first of several orders for one request counts.
+    pub fn ordered(&mut self, at_micros: u64, attempt: AttemptId) {
+        if let Some(open) = self.open(attempt) {
+            open.ordered_micros.get_or_insert(at_micros);
+        }
+    }
+
+    /// It came to nothing and the attempt goes on.
+    pub fn withdrawn(&mut self, attempt: AttemptId, why: &str) {
+        if let Some(open) = self.open(attempt) {
+            open.end = Some(PreemptionEnd::Withdrawn);
+            open.reason = format!("{} (but {why})", open.reason);
+        }
+    }
+
+    /// The attempt is stopped.
+    pub fn suspended(&mut self, at_micros: u64, attempt: AttemptId) {
+        if let Some(open) = self.open(attempt) {
+            open.freed_micros = Some(at_micros);
+            open.end = Some(PreemptionEnd::Suspended);
+        }
+    }
+
+    /// An attempt of the job that a slot was freed for has it.
+    pub fn used(&mut self, at_micros: u64, attempt: AttemptId, by: AttemptId) {
+        let freed = |known: &&mut PreemptionSummary| known.attempt == attempt && known.freed_micros.is_some();
+        if let Some(known) = self.preemptions.iter_mut().rev().find(freed) {
+            known.used_by = Some(by);
+            known.used_micros = Some(at_micros);
+        }
+    }
+
+    /// The attempt has ended, in this way.
+    pub fn ended(&mut self, at_micros: u64, attempt: AttemptId, end: PreemptionEnd) {
+        let mut accounted = matches!(end, PreemptionEnd::Finished | PreemptionEnd::Checkpointed);
+        if let Some(open) = self.open(attempt) {
+            open.freed_micros = Some(at_micros);
+            open.end = Some(end);
+            accounted |= end == PreemptionEnd::Killed;
+        }
+        let lost = !accounted && !self.over;
+        if let Some(stop) = self.standing_stop(attempt) {
+            let freed = stop.freed_micros.unwrap_or(at_micros);
+            stop.suspended_millis = Some(at_micros.saturating_sub(freed) / 1_000);
+            // Gone with its worker, say: nobody was there to account for it.
+            stop.work_lost_millis = if lost { stop.active_millis } else { 0 };
+        }
+    }
+
+    /// How the job ends is decided: what is not done now is not wanted any more.
+    pub fn decided(&mut self) {
+        self.over = true;
+    }
+
+    /// What a worker accounts for, just before it reports what has happened.
+    pub fn accounted(&mut self, at_micros: u64, attempt: AttemptId, account: &PreemptionAccount) {
+        // Memory comes back while it runs on, so that later accounts tell of the same resume.
+        if let Some(resume) = self.resumes.iter_mut().rev().find(|resume| resume.attempt == attempt) {
+            resume.swapped_in_bytes += account.swapped_in_bytes;
+        }
+        match &account.what {
+            Preempted::Suspended | Preempted::Checkpointed | Preempted::Killed => {
+                self.slot_accounted(attempt, account);
+            }
+            Preempted::Resumed => self.resume_accounted(attempt, account),
+            Preempted::Restored => {
+                if let Some(restore) = self.restore_of(attempt) {
+                    restore.restored_micros = Some(at_micros);
+                    restore.worker_micros = Some(account.micros);
+                }
+            }
+            Preempted::RestoreRefused(reason) => {
+                if let Some(restore) = self.restore_of(attempt) {
+                    restore.refused = Some(reason.clone());
+                }
+            }
+            Preempted::Ended => {}
+        }
+    }
+
+    fn slot_accounted(&mut self, attempt: AttemptId, account: &PreemptionAccount) {
+        let killed = account.what == Preempted::Killed;
+        let mut active_millis = account.active_millis;
+        if let Some(stop) = self.standing_stop(attempt) {
+            stop.swapped_bytes = stop.swapped_bytes.max(account.swapped_bytes);
+            if killed {
+                // It has done nothing since.
+                active_millis = stop.active_millis;
+            }
+        }
+        let Some(open) = self.open(attempt) else { return };
+        open.worker_micros = Some(account.micros);
+        open.active_millis = active_millis;
+        open.resident_bytes = account.resident_bytes;
+        open.swapped_bytes = account.swapped_bytes;
+        open.swapped_out_bytes = account.swapped_out_bytes;
+        open.checkpoint_bytes = account.checkpoint_bytes;
+        match killed {
+            true => open.work_lost_millis = active_millis,
+            false => open.work_saved_millis = active_millis,
+        }
+    }
+
+    fn resume_accounted(&mut self, attempt: AttemptId, account: &PreemptionAccount) {
+        let of_attempt = |known: &&PreemptionSummary| known.attempt == attempt;
+        let before: u64 =
+            self.preemptions.iter().filter(of_attempt).filter_map(|known| known.suspended_millis).sum();
+        if let Some(resume) = self.open_resume(attempt) {
+            resume.worker_micros = Some(account.micros);
+            resume.suspended_millis = account.suspended_millis.saturating_sub(before);
+            resume.swapped_bytes = account.swapped_bytes;
+        }
+        if let Some(stop) = self.standing_stop(attempt) {
+            stop.swapped_bytes = stop.swapped_bytes.max(account.swapped_bytes);
+            stop.swapped_out_bytes += account.swapped_out_bytes;
+        }
+    }
+
+    /// A stopped attempt is told to go on.
+    pub fn resume_ordered(&mut self, at_micros: u64, attempt: AttemptId, worker: WorkerId) {
+        self.resumes.push(ResumeSummary {
+            attempt,
+            worker,
+            ordered_micros: at_micros,
+            resumed_micros: None,
+            worker_micros: None,
+            suspended_millis: 0,
+            swapped_bytes: 0,
+            swapped_in_bytes: 0,
+        });
+    }
+
+    /// It goes on.
+    pub fn resumed(&mut self, at_micros: u64, attempt: AttemptId) {
+        let Some(resume) = self.open_resume(attempt) else { return };
+        resume.resumed_micros = Some(at_micros);
+        let told = resume.suspended_millis;
+        if let Some(stop) = self.standing_stop(attempt) {
+            let waited = at_micros.saturating_sub(stop.freed_micros.unwrap_or(at_micros)) / 1_000;
+            stop.suspended_millis = Some(if told > 0 { told } else { waited });
+        }
+    }
+
+    /// An attempt is launched from the checkpoint of an earlier one.
+    pub fn restore_ordered(&mut self, at_micros: u64, attempt: AttemptId, from: AttemptId, worker: WorkerId) {
+        let before = self.restores.iter().rev().find(|restore| restore.attempt == from);
+        let before =
+            before.filter(|restore| restore.refused.is_none()).map_or(0, |restore| restore.work_saved_millis);
+        let saved = self.checkpoint_of(from);
+        let from_worker = saved.map(|saved| saved.worker);
+        let work_saved_millis = saved.map_or(0, |saved| before + saved.active_millis);
+        self.restores.push(RestoreSummary {
+            attempt,
+            from,
+            worker,
+            from_worker,
+            ordered_micros: at_micros,
+            restored_micros: None,
+            worker_micros: None,
+            work_saved_millis,
+            refused: None,
+        });
+    }
+
+    fn open(&mut self, attempt: AttemptId) -> Option<&mut PreemptionSummary> {
+        // The newest are the likeliest to be open.
+        let open = |known: &&mut PreemptionSummary| known.attempt == attempt && known.end.is_none();
+        self.preemptions.iter_mut().rev().find(open)
+    }
+
+    /// The stop of an attempt that has not gone on since.
+    fn standing_stop(&mut self, attempt: AttemptId) -> Option<&mut PreemptionSummary> {
+        let stops = |known: &&mut PreemptionSummary| {
+            known.attempt == attempt
+                && known.end == Some(PreemptionEnd::Suspended)
+                && known.suspended_millis.is_none()
+        };
+        self.preemptions.iter_mut().rev().find(stops)
+    }
+
+    fn open_resume(&mut self, attempt: AttemptId) -> Option<&mut ResumeSummary> {
+        let open = |resume: &&mut ResumeSummary| resume.attempt == attempt && resume.resumed_micros.is_none();
+        self.resumes.iter_mut().rev().find(open)
+    }
+
+    fn restore_of(&mut self, attempt: AttemptId) -> Option<&mut RestoreSummary> {
+        self.restores.iter_mut().rev().find(|restore| restore.attempt == attempt)
+    }
+
+    fn checkpoint_of(&self, attempt: AttemptId) -> Option<&PreemptionSummary> {
+        let saved = |known: &&PreemptionSummary| {
+            known.attempt == attempt && known.end == Some(PreemptionEnd::Checkpointed)
+        };
+        self.preemptions.iter().rev().find(saved)
+    }
+
+    /// Whether work was ever saved.
+    pub fn has_checkpoints(&self) -> bool {
+        self.preemptions.iter().any(|known| known.end == Some(PreemptionEnd::Checkpointed))
+    }
+
+    /// Why an attempt is stopped or to give up its slot, and who wanted that.
+    pub fn why(&self, attempt: AttemptId) -> Option<String> {
+        let last = self.preemptions.iter().rev().find(|known| known.attempt == attempt)?;
+        let told = !matches!(last.end, Some(PreemptionEnd::Withdrawn));
+        told.then(|| in_words(last))
+    }
+
+    /// Why a task waits to go on from the checkpoint of this attempt.
+    pub fn why_checkpointed(&self, attempt: AttemptId) -> Option<String> {
+        self.checkpoint_of(attempt).map(in_words)
+    }
+
+    /// What happened to a task lately, for its explanation: a line for each of the last preemptions.
+    pub fn lines(&self, task: TaskId) -> Vec<String> {
+        let of_task: Vec<_> = self.preemptions.iter().filter(|known| known.attempt.task == task).collect();
+        let last = of_task.len().saturating_sub(LINES_MAX);
+        let line = |known: &&PreemptionSummary| {
+            let became = known.end.map_or("is to give its slot", |end| match end {
+                PreemptionEnd::Suspended => "was suspended",
+                PreemptionEnd::Checkpointed => "was checkpointed",
+                PreemptionEnd::Killed => "was killed",
+                PreemptionEnd::Finished => "was to give its slot and was done first",
+                PreemptionEnd::Ended => "was to give its slot and ended",
+                PreemptionEnd::Withdrawn => "was to give its slot and kept it",
+            });
+            format!("{} {became}, {}", known.attempt, in_words(known))
+        };
+        of_task[last..].iter().map(line).collect()
+    }
+
+    /// What the preemptions add to the counters of the job.
+    pub fn counters(&self) -> CounterValues {
+        let mut counters = CounterValues::default();
+        let mut add = |counter: Counter, amount: u64| counters.add(counter.name(), amount);
+        for known in &self.preemptions {
+            match known.end {
+                Some(PreemptionEnd::Suspended) => {
+                    add(Counter::Suspends, 1);
+                }
+                Some(PreemptionEnd::Checkpointed) => {
+                    add(Counter::Checkpoints, 1);
+                    add(Counter::CheckpointBytes, known.checkpoint_bytes);
+                    add(Counter::CheckpointMillis, known.worker_micros.unwrap_or(0).div_ceil(1_000));
+                }
+                _ => {}
+            }
+            add(Counter::SwappedOutBytes, known.swapped_out_bytes);
+            add(Counter::SuspendedMillis, known.suspended_millis.unwrap_or(0));
+            add(Counter::WorkSavedMillis, known.work_saved_millis);
+            add(Counter::WorkLostMillis, known.work_lost_millis);
+        }
+        for resume in self.resumes.iter().filter(|resume| resume.resumed_micros.is_some()) {
+            add(Counter::Resumes, 1);
+            add(Counter::SwappedInBytes, resume.swapped_in_bytes);
+        }
+        for restore in &self.restores {
+            match restore.refused {
+                None => add(Counter::CheckpointRestores, u64::from(restore.restored_micros.is_some())),
+                Some(_) => add(Counter::WorkLostMillis, restore.work_saved_millis),
+            }
+        }
+        counters
+    }
+}
+
+fn in_words(known: &PreemptionSummary) -> String {
+    let whom = known.beneficiary.map_or_else(String::new, |job| format!(" for {job}"));
+    format!("{} by {}{whom}: {}", known.primitive, known.by, known.reason)
+}

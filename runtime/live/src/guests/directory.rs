@@ -1,0 +1,166 @@
+//! The directory by which this program and an engine hear of each other.
+//!
+//! Owns what is written there, and that nobody else can read it. Does not own the engine's process.
+
+use std::collections::BTreeMap;
+use std::fs::{self, DirBuilder, File};
+use std::io::{self, Read, Seek, SeekFrom};
+use std::os::unix::fs::{DirBuilderExt, symlink};
+use std::path::{Path, PathBuf};
+
+use napreduce_core::JobId;
+use napreduce_protocol::{Digest, GuestPlan, JobError, JobPlan};
+
+use super::engine::GuestEngineSettings;
+use super::events::{ENGINE_FORMAT, EngineDescription, JobRequest, SideFile};
+
+/// As much of what an engine printed is quoted when it ends without a word.
+const QUOTED_BYTES: u64 = 4 << 10;
+
+/// The directory, which is removed with this value.
+#[derive(Debug)]
+pub(super) struct EngineDirectory {
+    path: PathBuf,
+    /// This program under a name that says which one it is, once a job has wanted it.
+    program: Option<PathBuf>,
+}
+
+impl EngineDirectory {
+    pub(super) fn make(settings: &GuestEngineSettings) -> Result<EngineDirectory, JobError> {
+        let failed = |error| JobError::io("make a directory for the engine", error);
+        let random = getrandom::u64().map_err(|error| failed(error.into()))?;
+        let path = std::env::temp_dir().join(format!("napreduce-engine-{random:016x}"));
+        let path = std::path::absolute(path).map_err(failed)?;
+        // Parameters may be nobody else's business.
+        DirBuilder::new().mode(0o700).create(&path).map_err(failed)?;
+        let directory = EngineDirectory { path, program: None };
+        fs::create_dir(directory.path.join("jobs")).map_err(failed)?;
+        let description = EngineDescription {
+            format: ENGINE_FORMAT,
+            submitter: std::process::id(),
+            name: &settings.name,
+            settings: &settings.settings,
+        };
+        directory.write("engine.json", &json(&description)?)?;
+        Ok(directory)
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(super) fn log(&self) -> Result<File, JobError> {
+        let path = self.path.join("log");
+        File::options()
+            .append(true)
+            .create(true)
+            .open(&path)
+            .map_err(|error| JobError::io(format!("write {}", path.display()), error))
+    }
+
+    /// The last lines that the engine printed.
+    pub(super) fn last_words(&self) -> String {
+        let read = || -> io::Result<Vec<u8>> {
+            let mut file = File::open(self.path.join("log"))?;
+            let length = file.metadata()?.len();
+            file.seek(SeekFrom::Start(length.saturating_sub(QUOTED_BYTES)))?;
+            let mut bytes = Vec::new();
+            file.take(QUOTED_BYTES).read_to_end(&mut bytes)?;
+            Ok(bytes)
+        };
+        let text = read().map(|bytes| String::from_utf8_lossy(&bytes).trim().to_owned());
+        text.ok().filter(|text| !text.is_empty()).unwrap_or_else(|| "it has printed nothing".to_owned())
+    }
+
+    /// Tells the engine of a job.
+    pub(super) fn request(
+        &mut self,
+        (number, job): (u32, JobId),
+        plan: &JobPlan,
+        files: &BTreeMap<String, PathBuf>,
+        parts: &Path,
+    ) -> Result<(), JobError> {
+        let guest_plan = GuestPlan::of(job, plan).map_err(JobError::Plan)?;
+        let text = guest_plan.to_json();
+        let text = text.map_err(|error| JobError::Plan(format!("the plan cannot be written: {error}")))?;
+        let plan_name = format!("napreduce-plan-{number}.json");
+        self.write(&plan_name, &text)?;
+        let unlinked = |error| JobError::io("hand a file to the engine", error);
+        let mut side_files = Vec::new();
+        for ((name, path), index) in files.iter().zip(0..) {
+            let link = self.path.join(format!("napreduce-file-{number}-{index}"));
+            symlink(path, &link).map_err(unlinked)?;
+            side_files.push(SideFile { name: name.clone(), path: link });
+        }
+        let parts = parts.to_str().ok_or_else(|| {
+            JobError::Plan(format!("{} is no text, and an engine needs to be told it", parts.display()))
+        })?;
+        let request = JobRequest {
+            format: ENGINE_FORMAT,
+            number,
+            job: job.to_string(),
+            name: plan.name.clone(),
+            program: self.program()?,
+            plan: self.path.join(plan_name),
+            files: side_files,
+            inputs: plan.splits.iter().map(|split| one_file(&split.parts)).collect(),
+            reduces: plan.reduces,
+            attempts_max: plan.attempts_max,
+            parts: parts.to_owned(),
+        };
+        let text = json(&request)?;
+        self.write(&format!("jobs/{number}.unfinished"), &text)?;
+        let (from, to) = (
+            self.path.join(format!("jobs/{number}.unfinished")),
+            self.path.join(format!("jobs/{number}.json")),
+        );
+        fs::rename(from, to).map_err(|error| JobError::io("hand the job to the engine", error))
+    }
+
+    /// This program, linked under a name with its digest.
+    fn program(&mut self) -> Result<PathBuf, JobError> {
+        if let Some(program) = &self.program {
+            return Ok(program.clone());
+        }
+        let unreadable = |error| JobError::io("read this program", error);
+        let own = std::env::current_exe().map_err(unreadable)?;
+        let (digest, _) = Digest::of(File::open(&own).map_err(unreadable)?).map_err(unreadable)?;
+        let link = self.path.join(format!("napreduce-program-{digest}"));
+        symlink(&own, &link).map_err(unreadable)?;
+        Ok(self.program.insert(link).clone())
+    }
+
+    pub(super) fn cancel(&self, number: u32) -> Result<(), JobError> {
+        self.write(&format!("jobs/{number}.cancel"), b"")
+    }
+
+    pub(super) fn end(&self) -> Result<(), JobError> {
+        self.write("end", b"")
+    }
+
+    fn write(&self, name: &str, bytes: &[u8]) -> Result<(), JobError> {
+        let path = self.path.join(name);
+        fs::write(&path, bytes).map_err(|error| JobError::io(format!("write {}", path.display()), error))
+    }
+}
+
+impl Drop for EngineDirectory {
+    fn drop(&mut self) {
+        if let Err(error) = fs::remove_dir_all(&self.path) {
+            eprintln!("cannot remove {}: {error}", self.path.display());
+        }
+    }
+}
+
+fn json(value: &impl serde::Serialize) -> Result<Vec<u8>, JobError> {
+    serde_json::to_vec_pretty(value)
+        .map_err(|error| JobError::Internal(format!("no JSON for an engine: {error}")))
+}
+
+/// Of several files there is none to name for a whole task.
+fn one_file(parts: &[napreduce_protocol::Split]) -> Option<String> {
+    match parts {
+        [part] => part.path.to_str().map(str::to_owned),
+        _ => None,
+    }
+}

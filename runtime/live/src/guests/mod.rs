@@ -1,0 +1,23 @@
+//! Jobs whose tasks run on an engine of somebody else, such as Spark: as guests, which are this program executed again.
+//!
+//! Owns what the submitter does: it claims the output, writes plans, hears from the engine, commits each part that it was
+//! handed once, and discards everything else. Does not own the guests (`napreduce-task`) nor any engine: that is a process which
+//! is told and answers in files and lines (docs/guests.md).
+//!
+//! ```text
+//! DIR/engine.json                       who submits, and the settings that were given for the engine
+//! DIR/jobs/<n>.json                     a job to run, complete when it is there
+//! DIR/jobs/<n>.cancel                   it is to be ended
+//! DIR/napreduce-...                     program, plans and side files, under names that no other job has
+//! DIR/end                               nothing more is to be run
+//! DIR/log                               what the engine prints that is not for us
+//! standard output of the engine         RS, one JSON object, newline: an event
+//! ```
+
+mod directory;
+mod engine;
+mod events;
+mod outcome;
+mod run;
+
+pub use engine::{GuestEngine, GuestEngineSettings};

@@ -1,0 +1,163 @@
+//! The commit of a job to a store: an intent that is recorded, and then carried out whatever happens.
+//!
+//! Owns the order of the steps. Does not own the uploads, which task processes have sent before their commit was granted.
+//!
+//! ```text
+//! intent.json written below _temporary -> claim.json says intent
+//!   -> old _SUCCESS away -> other old parts away -> uploads completed, over old objects of the same name
+//!   -> _SUCCESS written, with the version of each part         (then other uploads are dropped, and _temporary is removed)
+//! ```
+//!
+//! Until `claim.json` says intent nothing old was touched. From then on each step can be done again, by whoever comes: an upload
+//! that is not there any more was completed, if its object is what it was to become.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
+
+use napreduce_protocol::{ClaimToken, PendingUpload, PutCondition};
+use serde::{Deserialize, Serialize};
+
+use super::super::layout::{SUCCESS, is_part};
+use super::super::manifest::{CommittedPart, Manifest, Written};
+use super::super::record::Step;
+use super::super::removal::in_shares;
+use super::super::trouble::Trouble;
+use super::claim::{BucketClaim, verify};
+use super::place::{Bucket, INTENT};
+
+/// Version of `intent.json`.
+const INTENT_VERSION: u32 = 1;
+/// Requests at once.
+const AT_ONCE: usize = 16;
+
+/// What a commit does.
+#[derive(Debug, Serialize, Deserialize)]
+struct Intent {
+    version: u32,
+    claim: ClaimToken,
+    manifest: Manifest,
+    /// Older objects of the names of parts: of which version.
+    replaced: BTreeMap<String, String>,
+    /// Older objects of a job that go.
+    removed: Vec<String>,
+}
+
+/// Makes the parts of a job that succeeded objects; replaces an older output. When this fails before the intent is recorded
+/// nothing old was touched; afterwards it is to be called again.
+pub(crate) fn commit(claim: &mut BucketClaim, manifest: &Manifest) -> Result<(), Trouble> {
+    claim.verify()?;
+    if claim.step() == Step::Claimed {
+        begin(claim, manifest)?;
+    }
+    roll_forward(claim.bucket(), claim.token())
+}
+
+fn begin(claim: &mut BucketClaim, manifest: &Manifest) -> Result<(), Trouble> {
+    let bucket = claim.bucket();
+    for part in &manifest.parts {
+        upload_of(bucket, part)?;
+    }
+    let names: BTreeSet<&str> = manifest.parts.iter().map(|part| part.report.name.as_str()).collect();
+    let listed: BTreeSet<String> = match bucket.get(SUCCESS)? {
+        Some((text, _)) => Written::parse(&text).files().collect(),
+        None => BTreeSet::new(),
+    };
+    let (mut replaced, mut removed) = (BTreeMap::new(), Vec::new());
+    for (name, entry) in bucket.objects()? {
+        if names.contains(name.as_str()) {
+            replaced.insert(name, entry.version);
+        } else if listed.contains(&name) || is_part(OsStr::new(&name)) {
+            removed.push(name);
+        }
+    }
+    let (version, token) = (INTENT_VERSION, claim.token());
+    let intent = Intent { version, claim: token, manifest: manifest.clone(), replaced, removed };
+    let intent = serde_json::to_vec(&intent)
+        .map_err(|error| Trouble::Final(format!("cannot write the intent of the commit: {error}")))?;
+    bucket.put(INTENT, &intent, PutCondition::Always)?;
+    claim.verify()?;
+    claim.advance()
+}
+
+/// Carries out the recorded intent of a claim, as far as that was not done before.
+pub(super) fn roll_forward(bucket: &Bucket, token: ClaimToken) -> Result<(), Trouble> {
+    let written = bucket.get(SUCCESS)?.map(|(text, _)| Written::parse(&text));
+    if written.as_ref().is_some_and(|written| written.claim == Some(token)) {
+        // Written last.
+        return Ok(());
+    }
+    let intent = read_intent(bucket, token)?;
+    verify(bucket, token)?;
+    if written.is_some() {
+        bucket.remove(SUCCESS)?;
+    }
+    all_of(&intent.removed, |name| bucket.remove(name))?;
+    let versions = all_of(&intent.manifest.parts, |part| {
+        Ok((part.report.name.clone(), complete(bucket, part, &intent.replaced)?))
+    })?;
+    verify(bucket, token)?;
+    let text = intent.manifest.text(token, &versions.into_iter().collect())?;
+    bucket.put(SUCCESS, &text, PutCondition::Always).map(drop)
+}
+
+/// Does something to all of a list, so many at once; the first trouble, if there is any.
+fn all_of<T: Sync, R: Send>(
+    list: &[T],
+    act: impl Fn(&T) -> Result<R, Trouble> + Sync,
+) -> Result<Vec<R>, Trouble> {
+    let share = list.len().div_ceil(AT_ONCE).max(1);
+    let done = in_shares(list, share, |part| part.iter().map(&act).collect::<Result<Vec<R>, Trouble>>());
+    Ok(done.into_iter().collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect())
+}
+
+/// Completes the upload of a part; its version. Fine if it was completed before.
+fn complete(
+    bucket: &Bucket,
+    part: &CommittedPart,
+    replaced: &BTreeMap<String, String>,
+) -> Result<String, Trouble> {
+    let (name, upload) = (&part.report.name, upload_of(bucket, part)?);
+    if let Some(version) = bucket.complete(name, upload)? {
+        return Ok(version);
+    }
+    let found = bucket.find(name)?;
+    let expected = bucket.version_of(name, upload);
+    let is_it = |version: &String, bytes: u64| {
+        Some(version) == expected.as_ref()
+            || (replaced.get(name) != Some(version) && bytes == part.report.bytes)
+    };
+    match found {
+        Some(found) if is_it(&found.version, found.bytes) => Ok(found.version),
+        _ => Err(Trouble::Final(format!(
+            "cannot complete {}: its upload is gone, and it is not there; was it dropped by somebody, or by a lifecycle rule \
+             of the bucket?",
+            bucket.shown(name)
+        ))),
+    }
+}
+
+fn upload_of<'a>(bucket: &Bucket, part: &'a CommittedPart) -> Result<&'a PendingUpload, Trouble> {
+    part.upload.as_ref().ok_or_else(|| {
+        let name = bucket.shown(&part.report.name);
+        Trouble::Final(format!("cannot complete {name}: {} has not said which upload it is", part.attempt))
+    })
+}
+
+fn read_intent(bucket: &Bucket, token: ClaimToken) -> Result<Intent, Trouble> {
+    let unusable = |what: String| {
+        Trouble::Final(format!("cannot go on with the commit in {}: {what}", bucket.shown(INTENT)))
+    };
+    let Some((text, _)) = bucket.get(INTENT)? else {
+        verify(bucket, token)?;
+        return Err(unusable("it is gone".to_owned()));
+    };
+    let intent: Intent = serde_json::from_slice(&text).map_err(|error| unusable(error.to_string()))?;
+    if intent.version != INTENT_VERSION {
+        let what = format!("it has version {}, and this program reads {INTENT_VERSION}", intent.version);
+        return Err(unusable(what));
+    }
+    if intent.claim != token {
+        return Err(unusable(format!("it is of claim {}", intent.claim)));
+    }
+    Ok(intent)
+}

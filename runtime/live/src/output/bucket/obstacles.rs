@@ -1,0 +1,138 @@
+//! What stands in the way of a claim in a store: whether somebody is still at it, and what becomes of what the dead left.
+//!
+//! Owns the judgement of an older claim, finishing its commit, and putting the new claim in its place. Does not own the
+//! claim from then on (`claim`).
+
+use std::fs;
+use std::path::Path;
+
+use napreduce_protocol::{JobError, PutCondition};
+use napreduce_task::Life;
+
+use super::super::claim::ClaimRequest;
+use super::super::holder::life_of;
+use super::super::layout::JobPaths;
+use super::super::obstacles::{LEASE_SECONDS, may_go};
+use super::super::record::{ClaimRecord, Owner, Step};
+use super::super::trouble::{Trouble, refused};
+use super::commit::roll_forward;
+use super::place::{Bucket, CLAIM, PROBE, is_remains, is_temporary};
+
+/// Whoever loses so often against others finds one of them at work.
+const TRIES_MAX: usize = 8;
+
+/// Whether there is anything that is no claim's.
+pub(super) fn is_occupied(bucket: &Bucket) -> Result<bool, Trouble> {
+    Ok(bucket.objects()?.iter().any(|(name, _)| !is_temporary(name)))
+}
+
+/// Refuses an output that holds something, unless it may be overwritten, or that another run writes. Changes nothing.
+pub(crate) fn look(bucket: &Bucket, output: &Path, overwrite: bool) -> Result<(), JobError> {
+    let path = || output.display().to_string().trim_end_matches('/').to_owned();
+    let in_store = |trouble| refused(output, trouble);
+    let record = bucket.get(CLAIM).map_err(in_store)?.and_then(|(text, _)| parse(&text));
+    // One of another host is looked at when it is in the way of a claim.
+    let lives =
+        |record: ClaimRecord| life_of(&record.holder, record.token).is_ok_and(|life| life == Life::Alive);
+    if record.is_some_and(lives) {
+        return Err(JobError::OutputInUse { path: path() });
+    }
+    match !overwrite && is_occupied(bucket).map_err(in_store)? {
+        true => Err(JobError::OutputExists { path: path() }),
+        false => Ok(()),
+    }
+}
+
+/// Puts a claim in its place, or says why it cannot be.
+pub(super) fn make_way(
+    bucket: &Bucket,
+    request: &ClaimRequest<'_>,
+    record: &ClaimRecord,
+) -> Result<(), JobError> {
+    let path = || request.output.display().to_string().trim_end_matches('/').to_owned();
+    let in_store = |trouble| refused(request.output, trouble);
+    let unwritten = |source| JobError::OutputUnusable { path: path(), source };
+    let text = record.text().map_err(unwritten)?;
+    for _ in 0..TRIES_MAX {
+        let put = match bucket.get(CLAIM).map_err(in_store)? {
+            None => {
+                let objects = bucket.objects().map_err(in_store)?;
+                if !request.overwrite && objects.iter().any(|(name, _)| !is_temporary(name)) {
+                    return Err(JobError::OutputExists { path: path() });
+                }
+                if !request.overwrite && objects.iter().any(|(name, _)| !is_remains(name)) {
+                    return Err(JobError::OutputUnfinished { path: path() });
+                }
+                bucket.put(CLAIM, &text, PutCondition::Absent)
+            }
+            Some((older, found)) => {
+                let older = parse(&older);
+                if let Some(known) = &older
+                    && is_in_use(bucket, request, known, found.modified).map_err(in_store)?
+                {
+                    return Err(JobError::OutputInUse { path: path() });
+                }
+                if !may_go(older.as_ref(), request) {
+                    let occupied = is_occupied(bucket).map_err(in_store)?;
+                    return Err(match occupied && !request.overwrite {
+                        true => JobError::OutputExists { path: path() },
+                        false => JobError::OutputUnfinished { path: path() },
+                    });
+                }
+                if let Some(known) = &older {
+                    finish(bucket, request, known).map_err(in_store)?;
+                }
+                bucket.put(CLAIM, &text, PutCondition::Version(&found.version))
+            }
+        };
+        if put.map_err(in_store)?.is_some() {
+            return Ok(());
+        }
+    }
+    Err(JobError::OutputInUse { path: path() })
+}
+
+/// One that cannot be read says nothing.
+fn parse(text: &[u8]) -> Option<ClaimRecord> {
+    ClaimRecord::parse(text, Path::new(CLAIM)).ok()
+}
+
+fn is_in_use(
+    bucket: &Bucket,
+    request: &ClaimRequest<'_>,
+    older: &ClaimRecord,
+    renewed: i64,
+) -> Result<bool, Trouble> {
+    let life = life_of(&older.holder, older.token);
+    Ok(match life.map_err(|error| Trouble::io("find out about another process", &error))? {
+        Life::Alive => true,
+        Life::Dead => false,
+        Life::Unknown => now(bucket, request)? - renewed < LEASE_SECONDS,
+    })
+}
+
+/// What the clock of the store says: those of two hosts may differ.
+fn now(bucket: &Bucket, request: &ClaimRequest<'_>) -> Result<i64, Trouble> {
+    let probe = format!("{PROBE}{:032x}", request.submission);
+    bucket.put(&probe, b"", PutCondition::Always)?;
+    let found = bucket.find(&probe);
+    bucket.remove(&probe)?;
+    Ok(found?.map_or(0, |found| found.modified))
+}
+
+/// Finishes the commit of a dead holder whose intent is recorded. What it left on this host goes.
+fn finish(bucket: &Bucket, request: &ClaimRequest<'_>, older: &ClaimRecord) -> Result<(), Trouble> {
+    if older.step == Step::Intent {
+        match roll_forward(bucket, older.token) {
+            // What it would have put into place is not there any more, so nothing can be finished.
+            Ok(()) | Err(Trouble::Final(_)) => {}
+            Err(trouble) => return Err(trouble),
+        }
+    }
+    if older.owner == Owner::Program {
+        let work = JobPaths::new(request.output, older.job, older.token, "").local_work();
+        // That of another host is not here.
+        let _ = fs::remove_dir_all(work);
+    }
+    Ok(())
+}

@@ -1,0 +1,116 @@
+//! The objects of one output, by their names in it.
+//!
+//! Owns the way from names to whole ones and back, and what a failed call means for the job. Does not own their order.
+
+use std::path::Path;
+
+use napreduce_protocol::{ObjectEntry, ObjectStores, PendingUpload, PutCondition, StoreError, StoredUpload};
+use napreduce_task::object_stores;
+
+use super::super::layout::{TEMPORARY, is_written_by_tasks};
+use super::super::trouble::Trouble;
+
+pub(super) const CLAIM: &str = "_temporary/claim.json";
+pub(super) const INTENT: &str = "_temporary/intent.json";
+/// With what the names of objects begin that are written to learn the time.
+pub(super) const PROBE: &str = "_temporary/probe-";
+
+/// An output in a store.
+#[derive(Debug, Clone)]
+pub(crate) struct Bucket {
+    stores: &'static dyn ObjectStores,
+    /// `s3://bucket/prefix`, without a slash at its end.
+    base: String,
+}
+
+impl Bucket {
+    /// The output of this name, in the stores that this program is built with; else what to do about it.
+    pub(crate) fn of(output: &Path) -> Result<Bucket, String> {
+        let text = output.to_str().ok_or_else(|| format!("{} is not UTF-8", output.display()))?;
+        Ok(Bucket::in_stores(object_stores(output)?, text))
+    }
+
+    pub(super) fn in_stores(stores: &'static dyn ObjectStores, output: &str) -> Bucket {
+        Bucket { stores, base: output.trim_end_matches('/').to_owned() }
+    }
+
+    /// As people are told of an object in it.
+    pub(super) fn shown(&self, name: &str) -> String {
+        format!("{}/{name}", self.base)
+    }
+
+    fn below<'a>(&self, object: &'a str) -> Option<&'a str> {
+        object.strip_prefix(&self.base)?.strip_prefix('/')
+    }
+
+    pub(super) fn get(&self, name: &str) -> Result<Option<(Vec<u8>, ObjectEntry)>, Trouble> {
+        self.stores.get(&self.shown(name)).map_err(|error| trouble("read", &self.shown(name), error))
+    }
+
+    pub(super) fn put(
+        &self,
+        name: &str,
+        bytes: &[u8],
+        condition: PutCondition<'_>,
+    ) -> Result<Option<String>, Trouble> {
+        let put = self.stores.put(&self.shown(name), bytes, condition);
+        put.map_err(|error| trouble("write", &self.shown(name), error))
+    }
+
+    pub(super) fn find(&self, name: &str) -> Result<Option<ObjectEntry>, Trouble> {
+        self.stores.find(&self.shown(name)).map_err(|error| trouble("find", &self.shown(name), error))
+    }
+
+    pub(super) fn remove(&self, name: &str) -> Result<(), Trouble> {
+        self.stores.remove(&self.shown(name)).map_err(|error| trouble("remove", &self.shown(name), error))
+    }
+
+    /// All objects, however deep, by their names.
+    pub(super) fn objects(&self) -> Result<Vec<(String, ObjectEntry)>, Trouble> {
+        let listed = self.stores.list(&self.base).map_err(|error| trouble("list", &self.base, error))?;
+        let named = |entry: ObjectEntry| Some((self.below(&entry.object)?.to_owned(), entry));
+        Ok(listed.into_iter().filter_map(named).collect())
+    }
+
+    /// Makes an upload the object of this name. Its version; `None` when there is no such upload.
+    pub(super) fn complete(&self, name: &str, upload: &PendingUpload) -> Result<Option<String>, Trouble> {
+        let completed = self.stores.complete_upload(&self.shown(name), upload);
+        completed.map_err(|error| trouble("complete", &self.shown(name), error))
+    }
+
+    /// What version an upload will be.
+    pub(super) fn version_of(&self, name: &str, upload: &PendingUpload) -> Option<String> {
+        self.stores.version_of(&self.shown(name), upload)
+    }
+
+    /// Drops what tasks have begun to write and nobody completes, of this run or one before. Uploads of objects that no task
+    /// writes are somebody else's.
+    pub(super) fn abort_uploads(&self) -> Result<(), Trouble> {
+        let listed = self.stores.uploads(&self.base);
+        let listed = listed.map_err(|error| trouble("list the uploads of", &self.base, error))?;
+        let is_ours = |upload: &&StoredUpload| self.below(&upload.object).is_some_and(is_written_by_tasks);
+        listed.iter().filter(is_ours).try_for_each(|upload| {
+            let aborted = self.stores.abort_upload(upload);
+            aborted.map_err(|error| trouble("drop an upload of", &upload.object, error))
+        })
+    }
+}
+
+/// Whether an object is no part of any output.
+pub(super) fn is_temporary(name: &str) -> bool {
+    name.strip_prefix(TEMPORARY).is_some_and(|rest| rest.starts_with('/'))
+}
+
+/// Whether an object is what claim and commit make; what else is temporary is of another program.
+pub(super) fn is_remains(name: &str) -> bool {
+    matches!(name, CLAIM | INTENT) || name.starts_with(PROBE)
+}
+
+fn trouble(doing: &str, object: &str, error: StoreError) -> Trouble {
+    let StoreError { message, is_passing } = error;
+    let what = match message.contains(object) {
+        true => format!("cannot {doing} output: {message}"),
+        false => format!("cannot {doing} {object}: {message}"),
+    };
+    if is_passing { Trouble::Passing { what, away: true } } else { Trouble::Final(what) }
+}

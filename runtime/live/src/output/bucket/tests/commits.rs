@@ -1,0 +1,158 @@
+//! What a commit makes of uploads, whoever dies or is away meanwhile.
+//!
+//! Owns every call of a commit at which a process may end. Does not own claims that meet others.
+
+use super::super::place::CLAIM;
+use super::*;
+
+#[test]
+fn granted_uploads_become_the_parts_and_all_others_are_dropped() {
+    let stores = MemoryStores::default();
+    let claim = take(stores.process(None), FIRST).expect("it is free");
+    let manifest = send_parts(&stores);
+    assert_eq!(stores.files().len(), 1, "only the claim is seen");
+    committed(claim, &manifest).expect("a commit");
+    assert_committed(&stores, &[]);
+}
+
+#[test]
+fn overwriting_removes_what_the_old_manifest_lists_and_what_only_a_job_writes() {
+    let stores = MemoryStores::default();
+    fill(&stores);
+    let claim = take(stores.process(None), AGAIN).expect("it may be overwritten");
+    let manifest = send_parts(&stores);
+    committed(claim, &manifest).expect("a commit");
+    assert_committed(&stores, &FOREIGN);
+}
+
+#[test]
+fn a_job_that_fails_leaves_the_older_output_and_no_upload() {
+    let stores = MemoryStores::default();
+    fill(&stores);
+    let before = stores.files();
+    let claim = take(stores.process(None), AGAIN).expect("it may be overwritten");
+    send_parts(&stores);
+    claim.discard().expect("it is ours");
+    assert_eq!((stores.files(), stores.uploads_left()), (before, Vec::new()));
+}
+
+/// How many calls a commit makes, from the claim on.
+fn calls_of_a_commit() -> (usize, usize) {
+    let stores = MemoryStores::default();
+    fill(&stores);
+    let process = stores.process(None);
+    let claim = take(process, AGAIN).expect("it may be overwritten");
+    let claimed = process.calls();
+    let manifest = send_parts(&stores);
+    committed(claim, &manifest).expect("a commit");
+    (claimed, process.calls())
+}
+
+#[test]
+fn a_coordinator_that_dies_at_any_call_goes_on_from_its_journal() {
+    let (claimed, all) = calls_of_a_commit();
+    for call in claimed..all {
+        let stores = MemoryStores::default();
+        fill(&stores);
+        let process = stores.process(Some((call, memory::Fault::Last)));
+        let claim = take(process, AGAIN).expect("it may be overwritten");
+        let (mark, manifest) = (claim.mark(), send_parts(&stores));
+        committed(claim, &manifest).expect_err("it died");
+        assert!(process.is_dead());
+        match resume(stores.process(None), mark).unwrap_or_else(|trouble| panic!("{call}: {trouble:?}")) {
+            Resumed::Claimed(claim) => committed(*claim, &manifest).expect("a commit"),
+            Resumed::Settled => {}
+            Resumed::Gone => panic!("{call}: its output is gone"),
+        }
+        assert_committed(&stores, &FOREIGN);
+    }
+}
+
+#[test]
+fn a_store_that_is_away_for_one_call_is_asked_again() {
+    let (claimed, all) = calls_of_a_commit();
+    for call in claimed..all {
+        let stores = MemoryStores::default();
+        fill(&stores);
+        let process = stores.process(Some((call, memory::Fault::Away)));
+        let mut claim = take(process, AGAIN).expect("it may be overwritten");
+        let (mark, manifest) = (claim.mark(), send_parts(&stores));
+        if let Err(trouble) = commit(&mut claim, &manifest) {
+            assert!(matches!(trouble, Trouble::Passing { .. }), "{call}: {trouble:?}");
+            drop(claim);
+            let Resumed::Claimed(again) = resume(process, mark).expect("it is back") else {
+                panic!("{call}")
+            };
+            claim = *again;
+            commit(&mut claim, &manifest).expect("a commit");
+        }
+        // What is left then is the next run's to remove.
+        if claim.clean_up().is_err() {
+            let taken =
+                take(stores.process(None), Asking { submission: 2, ..AGAIN }).expect("nobody holds it");
+            taken.discard().expect("it is ours");
+        }
+        assert_committed(&stores, &FOREIGN);
+    }
+}
+
+#[test]
+fn the_next_run_finishes_or_undoes_what_a_killed_program_left() {
+    let (_, all) = calls_of_a_commit();
+    let embedded = Asking { owner: Owner::Program, ..AGAIN };
+    for call in 0..all {
+        let stores = MemoryStores::default();
+        fill(&stores);
+        let before = stores.files();
+        let process = stores.process(Some((call, memory::Fault::Last)));
+        if let Ok(claim) = take(process, embedded) {
+            let manifest = send_parts(&stores);
+            committed(claim, &manifest).expect_err("it died");
+        }
+        assert!(process.is_dead());
+        // It may be another program, which gives back what it got.
+        let next = Asking { submission: 2, ..embedded };
+        let claim = take(stores.process(None), next).unwrap_or_else(|error| panic!("{call}: {error}"));
+        claim.discard().expect("it is ours");
+        match stores.completed() {
+            0 => assert_eq!((stores.files(), stores.uploads_left()), (before, Vec::new()), "{call}"),
+            _ => assert_committed(&stores, &FOREIGN),
+        }
+    }
+}
+
+#[test]
+fn a_part_whose_upload_somebody_dropped_fails_the_job() {
+    let stores = MemoryStores::default();
+    let mut claim = take(stores.process(None), FIRST).expect("it is free");
+    let manifest = send_parts(&stores);
+    stores.drop_upload(manifest.parts[1].upload.as_ref().expect("it was sent"));
+    let trouble = commit(&mut claim, &manifest).expect_err("a part is gone");
+    let said = trouble.in_words(Path::new(OUT));
+    assert!(said.contains("s3://b/out/part-r-00001") && said.contains("lifecycle rule"), "{said}");
+    assert!(!stores.files().contains_key("_SUCCESS"));
+}
+
+#[test]
+fn an_older_object_is_not_taken_for_the_part_of_a_dropped_upload() {
+    let stores = MemoryStores::default();
+    stores.set("part-r-00001", PARTS[1].1);
+    let mut claim = take(stores.process(None), AGAIN).expect("it may be overwritten");
+    let manifest = send_parts(&stores);
+    stores.drop_upload(manifest.parts[1].upload.as_ref().expect("it was sent"));
+    commit(&mut claim, &manifest).expect_err("what is there is as long, and another one");
+}
+
+#[test]
+fn an_output_that_somebody_took_is_not_touched() {
+    let stores = MemoryStores::default();
+    let mut claim = take(stores.process(None), FIRST).expect("it is free");
+    let manifest = send_parts(&stores);
+    stores.unset(CLAIM);
+    let other = take(stores.process(None), Asking { submission: 2, ..FIRST }).expect("it is free");
+    let before = stores.files();
+    assert!(matches!(commit(&mut claim, &manifest), Err(Trouble::Taken { .. })));
+    assert!(matches!(claim.discard(), Err(Trouble::Taken { .. })));
+    assert_eq!(stores.files(), before);
+    other.discard().expect("it is its own");
+}

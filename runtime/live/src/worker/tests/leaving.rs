@@ -1,0 +1,160 @@
+//! A daemon that is told to end and has a grace: it goes on as before until it may leave, or until the grace is over.
+//!
+//! Owns what the daemon says and when it ends. Does not own what is ordered meanwhile (the engine), nor a daemon that leaves at
+//! once (`ends`).
+
+use std::time::{Duration, Instant};
+
+use napreduce_core::{Order, Report};
+use napreduce_protocol::ToWorker;
+use rustix::process::Signal;
+
+use super::line::Line;
+use super::processes::{Daemon, Moment};
+use super::script::*;
+
+/// A map attempt that has work to save.
+async fn working(options: &[&str]) -> (Script, Daemon, Line, Moment) {
+    let mut script = Script::new().await;
+    let daemon = script.start(options);
+    let mut line = script.join().await;
+    line.define(script.job("* work tame SOCKET")).await;
+    line.launch(map(1), script.map_work()).await;
+    let moment = script.moment().await;
+    line.assert_happened(1, map(1), Report::Started).await;
+    (script, daemon, line, moment)
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn a_worker_that_is_told_to_end_follows_orders_until_it_may_leave() {
+    let (_script, mut daemon, mut line, moment) = working(&["leave_millis=60000"]).await;
+    daemon.signal(Signal::TERM);
+    assert_eq!(line.report().await, (2, leaving(60_000, "SIGTERM")));
+    line.order(Order::Suspend { attempt: map(1) }).await;
+    line.preempted(map(1), Report::Suspended).await;
+    line.order(Order::Resume { attempt: map(1) }).await;
+    line.preempted(map(1), Report::Resumed).await;
+    assert!(!moment.process.is_gone());
+    line.order(Order::Kill { attempt: map(1) }).await;
+    line.preempted(map(1), Report::Killed).await;
+    line.tell(|number| ToWorker::Leave { number }).await;
+    assert_eq!(daemon.end().await.code(), Some(0));
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn when_the_grace_is_over_it_ends_in_any_case_and_its_tasks_with_it() {
+    let (_script, mut daemon, mut line, moment) = working(&["leave_millis=700"]).await;
+    let began = Instant::now();
+    daemon.signal(Signal::TERM);
+    assert_eq!(line.report().await, (2, leaving(700, "SIGTERM")));
+    assert_eq!(daemon.end().await.code(), Some(0));
+    assert!(began.elapsed() >= Duration::from_millis(700), "it ended after {:?}", began.elapsed());
+    moment.process.assert_gone().await;
+    assert!(daemon.said().contains("did not let this worker go in time"), "{}", daemon.said());
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn ctrl_c_within_the_grace_ends_it_at_once() {
+    let (_script, mut daemon, mut line, moment) = working(&["leave_millis=60000"]).await;
+    daemon.signal(Signal::TERM);
+    assert_eq!(line.report().await, (2, leaving(60_000, "SIGTERM")));
+    daemon.signal(Signal::INT);
+    assert_eq!(daemon.end().await.code(), Some(128 + 2));
+    moment.process.assert_gone().await;
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn while_there_is_no_coordinator_it_waits_for_one_that_takes_what_it_has() {
+    let (mut script, mut daemon, line, moment) = working(&["leave_millis=60000"]).await;
+    script.stop_listening();
+    drop(line);
+    until("the worker's notice of the loss", || daemon.said().contains("lost the coordinator")).await;
+    daemon.signal(Signal::TERM);
+    until("its word that it leaves", || daemon.said().contains("stopping (SIGTERM)")).await;
+    assert!(!moment.process.is_gone());
+    script.listen().await;
+    let mut line = script.hello().await;
+    line.welcome(1, 1).await;
+    assert_eq!(line.report().await, (2, leaving(60_000, "SIGTERM")));
+    line.tell(|number| ToWorker::Leave { number }).await;
+    assert_eq!(daemon.end().await.code(), Some(0));
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn a_worker_without_work_to_save_waits_for_nobody() {
+    let mut script = Script::new().await;
+    let mut daemon = script.start(&["leave_millis=600000"]);
+    let line = script.join().await;
+    script.stop_listening();
+    drop(line);
+    until("the worker's notice of the loss", || daemon.said().contains("lost the coordinator")).await;
+    daemon.signal(Signal::TERM);
+    assert_eq!(daemon.end().await.code(), Some(0));
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn a_coordinator_that_stays_away_is_not_waited_for_beyond_the_grace() {
+    let (mut script, mut daemon, line, moment) = working(&["leave_millis=500"]).await;
+    script.stop_listening();
+    drop(line);
+    until("the worker's notice of the loss", || daemon.said().contains("lost the coordinator")).await;
+    daemon.signal(Signal::TERM);
+    assert_eq!(daemon.end().await.code(), Some(0));
+    moment.process.assert_gone().await;
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn a_coordinator_that_does_not_know_it_any_more_lets_it_go_at_once() {
+    let (mut script, mut daemon, line, moment) = working(&["leave_millis=60000"]).await;
+    script.stop_listening();
+    drop(line);
+    until("the worker's notice of the loss", || daemon.said().contains("lost the coordinator")).await;
+    daemon.signal(Signal::TERM);
+    until("its word that it leaves", || daemon.said().contains("stopping (SIGTERM)")).await;
+    script.listen().await;
+    let mut line = script.hello().await;
+    line.welcome(2, 0).await;
+    assert_eq!(line.report().await, (1, leaving(0, "it was told to stop before it joined")));
+    moment.process.assert_gone().await;
+    line.tell(|number| ToWorker::Leave { number }).await;
+    assert_eq!(daemon.end().await.code(), Some(0));
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn it_leaves_by_itself_before_its_time_limit_and_sooner_when_it_is_interrupted() {
+    let mut script = Script::new().await;
+    let daemon = script.start(&["leave_millis=30000", "limit_millis=32500"]);
+    let mut line = script.join().await;
+    assert_eq!(line.report().await, (1, leaving(30_000, "its time limit is near")));
+    daemon.signal(Signal::TERM);
+    line.hear_nothing_for(Duration::from_millis(300)).await;
+    drop(daemon);
+    let mut daemon_of_another = script.start_as("two", &["leave_millis=30000", "limit_millis=32500"]);
+    let mut line = script.join().await;
+    assert_eq!(line.report().await, (1, leaving(30_000, "its time limit is near")));
+    daemon_of_another.signal(Signal::INT);
+    assert_eq!(line.report().await, (2, leaving(0, "SIGINT")));
+    line.tell(|number| ToWorker::Leave { number }).await;
+    assert_eq!(daemon_of_another.end().await.code(), Some(0));
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn a_task_outlives_sigterm_and_what_it_has_started_does_not() {
+    let (_script, _daemon, mut line, mut moment) = working(&[]).await;
+    moment.process.signal(Signal::TERM);
+    line.hear_nothing_for(Duration::from_millis(300)).await;
+    moment.let_go().await;
+    line.assert_ends_well(map(1)).await;
+
+    let mut script = Script::new().await;
+    let _daemon = script.start(&[]);
+    let mut line = script.join().await;
+    line.define(script.job("* work child SOCKET")).await;
+    line.launch(map(1), script.map_work()).await;
+    line.assert_happened(1, map(1), Report::Started).await;
+    let child = script.moment().await;
+    child.process.signal(Signal::TERM);
+    child.process.assert_gone().await;
+    assert!(child.go_on().await.is_gone());
+    line.assert_ends_well(map(1)).await;
+}

@@ -1,0 +1,182 @@
+//! Frames: in what form a map's sealed blocks, and reports, pass through an engine that knows nothing of them.
+//!
+//! Owns their bytes. Does not own which frames may follow each other (`sequence`) nor what is in them.
+//!
+//! ```text
+//! u32 partition, u32 map, u32 number, u32 length     big-endian: their first 12 bytes, compared as bytes, put the frames of
+//!                                                    a partition in the order of map and number
+//! length bytes                                       number 0: the extent; then chunks; partition FFFFFFFF: a report
+//! ```
+
+use std::io::{self, Read, Write};
+
+/// The longest chunk of blocks that a map writes.
+pub const GUEST_CHUNK_BYTES: usize = 1 << 20;
+/// The longest frame that is read: an extent describes each block, and a chunk may be any other engine's.
+pub const GUEST_FRAME_BYTES_MAX: u32 = 64 << 20;
+/// The partition of reports, behind all others.
+const REPORT: u32 = u32::MAX;
+const HEADER_BYTES: usize = 16;
+
+/// What stands before the bytes of a frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct GuestFrame {
+    pub partition: u32,
+    pub map: u32,
+    pub number: u32,
+    pub length: u32,
+}
+
+/// A rule about frames that was broken, by its name.
+#[derive(Debug, thiserror::Error)]
+pub enum GuestFrameError {
+    #[error("cannot read frames: {0}")]
+    Io(#[from] io::Error),
+    #[error("cut short: a frame ends {missing} bytes before its end")]
+    CutShort { missing: u64 },
+    #[error("too long: a frame of {length} bytes, and {GUEST_FRAME_BYTES_MAX} are the most")]
+    TooLong { length: u32 },
+    #[error("other partition: a frame of map {map} is for partition {found}, and this task reduces {own}")]
+    OtherPartition { map: u32, found: u32, own: u32 },
+    #[error("unknown map: a frame is of map {map}, and there are {maps} maps")]
+    UnknownMap { map: u32, maps: u32 },
+    #[error("missing extent: the first frame of map {map} is number {found}")]
+    MissingExtent { map: u32, found: u32 },
+    #[error("second extent: map {map} has sent one before")]
+    SecondExtent { map: u32 },
+    #[error("missing frame: number {found} of map {map} came where {expected} was to come")]
+    MissingFrame { map: u32, found: u32, expected: u32 },
+    #[error("frame after report: map {map} had reported before frame {number} came")]
+    AfterReport { map: u32, number: u32 },
+    #[error("second report: map {map} has sent one before")]
+    SecondReport { map: u32 },
+    #[error("other report: that of map {map} goes to reduce {taker}, and this is reduce {own}")]
+    OtherReport { map: u32, taker: u32, own: u32 },
+    #[error("missing report: that of map {map} has not come")]
+    MissingReport { map: u32 },
+    #[error("bad extent: that of map {map} cannot be used: {why}")]
+    BadExtent { map: u32, why: String },
+    #[error("bad block: map {map}: {why}")]
+    BadBlock { map: u32, why: String },
+    #[error("bad report: that of map {map} cannot be used: {why}")]
+    BadReport { map: u32, why: String },
+}
+
+impl GuestFrame {
+    /// That of the report of a map.
+    pub fn of_report(map: u32, length: u32) -> GuestFrame {
+        GuestFrame { partition: REPORT, map, number: 0, length }
+    }
+
+    pub fn is_report(&self) -> bool {
+        self.partition == REPORT
+    }
+
+    pub fn encode(&self) -> [u8; HEADER_BYTES] {
+        let words = [self.partition, self.map, self.number, self.length];
+        let mut bytes = [0; HEADER_BYTES];
+        for (place, word) in bytes.chunks_exact_mut(4).zip(words) {
+            place.copy_from_slice(&word.to_be_bytes());
+        }
+        bytes
+    }
+
+    pub fn decode(bytes: &[u8; HEADER_BYTES]) -> Result<GuestFrame, GuestFrameError> {
+        let [partition, map, number, length] = [0, 4, 8, 12]
+            .map(|at| u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]));
+        match length <= GUEST_FRAME_BYTES_MAX {
+            true => Ok(GuestFrame { partition, map, number, length }),
+            false => Err(GuestFrameError::TooLong { length }),
+        }
+    }
+
+    /// Writes the frame with what is in it, which is as long as it says.
+    pub fn write(&self, payload: &[u8], to: &mut impl Write) -> io::Result<()> {
+        debug_assert_eq!(payload.len(), self.length as usize);
+        to.write_all(&self.encode())?;
+        to.write_all(payload)
+    }
+}
+
+/// Frames from a stream, one after the other. Memory follows from what came, not from what a frame claims.
+#[derive(Debug)]
+pub struct GuestFrameReader<R> {
+    source: R,
+    payload: Vec<u8>,
+}
+
+impl<R: Read> GuestFrameReader<R> {
+    pub fn new(source: R) -> GuestFrameReader<R> {
+        GuestFrameReader { source, payload: Vec::new() }
+    }
+
+    /// The next frame and what is in it; nothing at the end of the stream.
+    ///
+    /// # Errors
+    /// `CutShort`, `TooLong`, `Io`.
+    pub fn next_frame(&mut self) -> Result<Option<(GuestFrame, &[u8])>, GuestFrameError> {
+        self.payload.clear();
+        self.take(HEADER_BYTES as u64)?;
+        let header: [u8; HEADER_BYTES] = match self.payload.as_slice().try_into() {
+            Ok(header) => header,
+            Err(_) if self.payload.is_empty() => return Ok(None),
+            Err(_) => {
+                let missing = (HEADER_BYTES - self.payload.len()) as u64;
+                return Err(GuestFrameError::CutShort { missing });
+            }
+        };
+        let frame = GuestFrame::decode(&header)?;
+        self.payload.clear();
+        self.take(u64::from(frame.length))?;
+        let missing = u64::from(frame.length) - self.payload.len() as u64;
+        match missing {
+            0 => Ok(Some((frame, &self.payload))),
+            missing => Err(GuestFrameError::CutShort { missing }),
+        }
+    }
+
+    fn take(&mut self, bytes: u64) -> io::Result<()> {
+        self.source.by_ref().take(bytes).read_to_end(&mut self.payload).map(drop)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frame(partition: u32, map: u32, number: u32, length: u32) -> GuestFrame {
+        GuestFrame { partition, map, number, length }
+    }
+
+    #[test]
+    fn frames_of_a_partition_compare_as_their_bytes_do() {
+        let ascending = [frame(0, 0, 1, 9), frame(0, 1, 0, 2), frame(0, 256, 0, 1), frame(1, 0, 0, 0)];
+        assert!(ascending.is_sorted());
+        assert!(ascending.map(|frame| frame.encode()[..12].to_vec()).is_sorted());
+        assert!(GuestFrame::of_report(0, 0).encode()[..12] > ascending[3].encode()[..12]);
+    }
+
+    #[test]
+    fn what_was_written_is_read_to_its_end() {
+        let mut bytes = Vec::new();
+        for (frame, payload) in [(frame(3, 1, 0, 2), &b"ab"[..]), (GuestFrame::of_report(1, 0), b"")] {
+            frame.write(payload, &mut bytes).expect("memory can be written");
+        }
+        let mut reader = GuestFrameReader::new(bytes.as_slice());
+        assert_eq!(reader.next_frame().expect("a frame"), Some((frame(3, 1, 0, 2), &b"ab"[..])));
+        assert_eq!(reader.next_frame().expect("a frame"), Some((GuestFrame::of_report(1, 0), &b""[..])));
+        assert_eq!(reader.next_frame().expect("the end"), None);
+    }
+
+    #[test]
+    fn what_is_cut_short_or_claims_too_much_is_named() {
+        let whole = [frame(3, 1, 0, 2).encode().as_slice(), b"ab"].concat();
+        for length in 1..whole.len() {
+            let error = GuestFrameReader::new(&whole[..length]).next_frame().expect_err("it is cut short");
+            assert!(error.to_string().starts_with("cut short: "), "{error}");
+        }
+        let huge = frame(3, 1, 0, GUEST_FRAME_BYTES_MAX + 1).encode();
+        let error = GuestFrameReader::new(&huge[..]).next_frame().expect_err("it is huge");
+        assert_eq!(error.to_string(), "too long: a frame of 67108865 bytes, and 67108864 are the most");
+    }
+}

@@ -1,0 +1,133 @@
+//! The plan file: all that guests of a job are told, whatever engine runs them.
+//!
+//! Owns its form. Does not own how a submitter comes to it, nor where it lies.
+
+use napreduce_core::JobId;
+use serde::{Deserialize, Serialize};
+
+use super::text_forms::{self, GuestTextError};
+use crate::plan::JobPlan;
+use crate::splits::InputSplit;
+
+const FORMAT: &str = "napreduce-guest-plan/1";
+
+/// What the tasks of a job are told.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GuestPlan {
+    format: String,
+    #[serde(with = "text_forms")]
+    pub job: JobId,
+    /// Name of the job, for people.
+    pub name: String,
+    /// Which definition of the program to build, and its encoded parameters.
+    pub definition: String,
+    pub parameters: String,
+    /// How many reduces; 0 makes the job map-only.
+    pub reduces: u32,
+    /// One map each.
+    pub splits: Vec<InputSplit>,
+    /// The cut keys of a range partitioner, encoded, in hexadecimal.
+    #[serde(with = "text_forms::keys")]
+    pub cuts: Vec<Vec<u8>>,
+    pub compress: bool,
+    /// Memory that one attempt may use, in bytes.
+    pub task_memory: u64,
+    /// Whether a part is on the disk before it is reported.
+    pub durable: bool,
+}
+
+impl GuestPlan {
+    /// Of a plan whose parameters are text, as those of job programs are.
+    ///
+    /// # Errors
+    /// What the plan has that a file of this form cannot say.
+    pub fn of(job: JobId, plan: &JobPlan) -> Result<GuestPlan, String> {
+        let parameters = String::from_utf8(plan.parameters.clone())
+            .map_err(|_| format!("the parameters of {} are no text", plan.definition))?;
+        Ok(GuestPlan {
+            format: FORMAT.to_owned(),
+            job,
+            name: plan.name.clone(),
+            definition: plan.definition.clone(),
+            parameters,
+            reduces: plan.reduces,
+            splits: plan.splits.clone(),
+            cuts: plan.cuts.clone(),
+            compress: plan.compress,
+            task_memory: plan.task_memory,
+            durable: plan.durable,
+        })
+    }
+
+    /// How many maps there are.
+    pub fn maps(&self) -> u32 {
+        u32::try_from(self.splits.len()).unwrap_or(u32::MAX)
+    }
+
+    /// As JSON.
+    pub fn to_json(&self) -> Result<Vec<u8>, GuestTextError> {
+        Ok(serde_json::to_vec_pretty(self)?)
+    }
+
+    /// Reads what `to_json` wrote.
+    ///
+    /// # Errors
+    /// It is another text, or of another version.
+    pub fn from_json(text: &[u8]) -> Result<GuestPlan, GuestTextError> {
+        text_forms::read(text, FORMAT)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::splits::Split;
+
+    fn plan() -> GuestPlan {
+        let mut plan = JobPlan::new("sort", "out");
+        plan.parameters = b"{\"settings\":{}}".to_vec();
+        plan.splits = vec![Split::whole("in.txt".as_ref(), 7).into()];
+        plan.cuts = vec![vec![0, 255, 16]];
+        plan.reduces = 2;
+        GuestPlan::of(JobId(3), &plan).expect("its parameters are text")
+    }
+
+    #[test]
+    fn a_plan_is_read_as_it_was_written_and_says_what_it_is() {
+        let text = plan().to_json().expect("it can be written");
+        assert_eq!(GuestPlan::from_json(&text).expect("it can be read"), plan());
+        let text = String::from_utf8(text).expect("text");
+        for said in [
+            "\"format\": \"napreduce-guest-plan/1\"",
+            "\"job\": \"job_0003\"",
+            "\"00ff10\"",
+            "\"path\": \"in.txt\"",
+        ] {
+            assert!(text.contains(said), "{said} is not in {text}");
+        }
+    }
+
+    #[test]
+    fn other_texts_are_refused() {
+        let text = String::from_utf8(plan().to_json().expect("it can be written")).expect("text");
+        for (from, to, says) in [
+            ("plan/1", "plan/2", "it is of format \"napreduce-guest-plan/2\", and this program reads"),
+            ("\"00ff10\"", "\"00ff1\"", "\"00ff1\" is no key"),
+            ("\"00ff10\"", "\"é0\"", "is no key"),
+            ("job_0003", "job-3", "is no job; write it as job_0007"),
+            ("{", "", "it is no JSON of a guest: "),
+        ] {
+            let error = GuestPlan::from_json(text.replacen(from, to, 1).as_bytes()).expect_err(to);
+            assert!(error.to_string().contains(says), "{error}");
+        }
+    }
+
+    #[test]
+    fn parameters_that_are_no_text_cannot_be_said() {
+        let plan = JobPlan { parameters: vec![0xff], ..JobPlan::new("sort", "out") };
+        assert_eq!(
+            GuestPlan::of(JobId(1), &plan).expect_err("no text"),
+            "the parameters of sort are no text"
+        );
+    }
+}

@@ -1,0 +1,84 @@
+//! How plans and reports are read and written as JSON: only what is of the format that this program writes.
+//!
+//! Owns the check of the format, and bytes and ids as text. Does not own what is in them.
+
+use std::fmt::Display;
+use std::str::FromStr;
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer, Serializer};
+
+/// Why a text is no plan, or no report.
+#[derive(Debug, thiserror::Error)]
+pub enum GuestTextError {
+    #[error("it is no JSON of a guest: {0}")]
+    Unreadable(#[from] serde_json::Error),
+    #[error("it is of format {found:?}, and this program reads {expected:?}")]
+    OtherFormat { found: String, expected: &'static str },
+}
+
+/// Reads JSON of one format.
+pub(super) fn read<T: DeserializeOwned>(text: &[u8], expected: &'static str) -> Result<T, GuestTextError> {
+    #[derive(Deserialize)]
+    struct Versioned {
+        format: String,
+    }
+    let Versioned { format: found } = serde_json::from_slice(text)?;
+    match found == expected {
+        true => Ok(serde_json::from_slice(text)?),
+        false => Err(GuestTextError::OtherFormat { found, expected }),
+    }
+}
+
+pub(super) fn serialize<T: Display, S: Serializer>(value: &T, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(value)
+}
+
+pub(super) fn deserialize<'de, T, D>(deserializer: D) -> Result<T, D::Error>
+where
+    T: FromStr<Err: Display>,
+    D: Deserializer<'de>,
+{
+    String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+}
+
+/// A digest in hexadecimal, since JSON numbers are not read exactly everywhere.
+pub(super) mod hexadecimal {
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub fn serialize<S: Serializer>(digest: &u64, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&format_args!("{digest:016x}"))
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
+        u64::from_str_radix(&String::deserialize(deserializer)?, 16).map_err(serde::de::Error::custom)
+    }
+}
+
+/// Encoded keys in hexadecimal.
+pub(super) mod keys {
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub fn serialize<S: Serializer>(keys: &[Vec<u8>], serializer: S) -> Result<S::Ok, S::Error> {
+        let text = |key: &Vec<u8>| key.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+        serializer.collect_seq(keys.iter().map(text))
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Vec<u8>>, D::Error> {
+        let texts = Vec::<String>::deserialize(deserializer)?;
+        texts
+            .iter()
+            .map(|text| key(text).ok_or_else(|| serde::de::Error::custom(format!("{text:?} is no key"))))
+            .collect()
+    }
+
+    fn key(text: &str) -> Option<Vec<u8>> {
+        let pairs = text.as_bytes().chunks(2);
+        let byte = |pair: &[u8]| {
+            let text =
+                std::str::from_utf8(pair).ok().filter(|text| text.len() == 2 && !text.starts_with('+'))?;
+            u8::from_str_radix(text, 16).ok()
+        };
+        pairs.map(byte).collect()
+    }
+}

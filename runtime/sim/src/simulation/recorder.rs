@@ -1,0 +1,280 @@
+//! The history of the jobs of a run, in the form in which a cluster keeps that of its own: times count from the begin of the run.
+//!
+//! Owns what virtual workers account for, and what a history says of a job that only a cluster has. Does not own how a history
+//! grows (`napreduce_history`), nor where it is kept. Masters of jobs are left out: a cluster has none.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use napreduce_core::{
+    Attempt, AttemptId, Effect, JobId, JobOutcome, Record, Report, TaskId, TaskKind, Time, WorkerId,
+};
+use napreduce_history::{DoneTask, EndedJob, JobHistory, JobSettings, PreemptionBook, RecordedCluster};
+use napreduce_protocol::{
+    AttemptSummary, Counter, CounterValues, HistoryLine, JobDetail, JobEnd, JobPhase, JobPlan, JobProgress,
+    JobReport, JobSummary, PhaseProgress, Preempted, PreemptionAccount,
+};
+
+use super::Simulation;
+use super::jobs::RunningJob;
+use crate::run::SimulationError;
+
+/// How a run is to be recorded.
+pub struct Recording {
+    /// What every job says of the cluster that it ran on; the name of its policy is that of who preempts.
+    pub cluster: RecordedCluster,
+    /// Keeps a job that has ended.
+    pub keep: Box<dyn FnMut(EndedJob) -> io::Result<()>>,
+}
+
+impl fmt::Debug for Recording {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Recording").field("cluster", &self.cluster).finish_non_exhaustive()
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct Recorder {
+    recording: Recording,
+    /// The jobs that run.
+    jobs: BTreeMap<JobId, RecordedJob>,
+}
+
+#[derive(Debug, Default)]
+struct RecordedJob {
+    attempts: Vec<Arc<AttemptSummary>>,
+    events: Vec<HistoryLine>,
+    book: PreemptionBook,
+    killed: BTreeSet<AttemptId>,
+    counters: CounterValues,
+}
+
+impl RecordedJob {
+    fn history(&mut self) -> JobHistory<'_> {
+        let RecordedJob { attempts, events, book, killed, .. } = self;
+        JobHistory { attempts, events, book, killed }
+    }
+
+    fn count(&mut self, kind: TaskKind, map: Counter, reduce: Counter) {
+        let counter = if kind == TaskKind::Map { map } else { reduce };
+        self.counters.add(counter.name(), 1);
+    }
+}
+
+impl Recorder {
+    pub fn new(recording: Recording) -> Recorder {
+        Recorder { recording, jobs: BTreeMap::new() }
+    }
+
+    /// An attempt reports, which its worker may have accounted for.
+    pub fn on_report(
+        &mut self,
+        now: Time,
+        attempt: AttemptId,
+        report: &Report,
+        account: Option<Box<PreemptionAccount>>,
+    ) {
+        let Some(job) = self.jobs.get_mut(&attempt.task.job) else { return };
+        if let Some(account) = account {
+            job.history().on_account(now.0, attempt, &account);
+        }
+        match report {
+            Report::Killed => {
+                job.killed.insert(attempt);
+                job.count(attempt.task.kind, Counter::KilledMaps, Counter::KilledReduces);
+            }
+            Report::Failed { .. } => {
+                job.count(attempt.task.kind, Counter::FailedMaps, Counter::FailedReduces);
+            }
+            _ => {}
+        }
+    }
+
+    fn on_record(&mut self, now: Time, record: &Record, worker: Option<(WorkerId, String)>) {
+        let Some(job) = record.job().and_then(|job| self.jobs.get_mut(&job)) else { return };
+        if let Record::AttemptLaunched { attempt, .. } = record {
+            job.count(attempt.task.kind, Counter::LaunchedMaps, Counter::LaunchedReduces);
+        }
+        let name = worker.as_ref().map_or("", |(_, name)| name);
+        job.history().on_record(now.0, record, name);
+        if let Some((worker, _)) = worker {
+            job.history().on_request(now.0, record, worker, &self.recording.cluster.scheduler);
+        }
+    }
+
+    /// A job has ended: its history is whole, and is kept.
+    pub fn job_ended(
+        &mut self,
+        now: Time,
+        job: &RunningJob,
+        outcome: &JobOutcome,
+    ) -> Result<(), SimulationError> {
+        let Some(recorded) = self.jobs.remove(&job.result.job) else { return Ok(()) };
+        let ended = ended_job(now, job, outcome, recorded, self.recording.cluster.clone());
+        (self.recording.keep)(ended).map_err(SimulationError::Recording)
+    }
+}
+
+impl Simulation {
+    /// Keeps what an effect of the engine means for the history of a job.
+    pub(super) fn record(&mut self, effect: &Effect) {
+        let Some(recorder) = &mut self.recorder else { return };
+        let (now, view) = (self.now, self.engine.view());
+        match effect {
+            Effect::Record(Record::JobAccepted(job)) if !self.jobs.at_mut(*job).is_master() => {
+                recorder.jobs.insert(*job, RecordedJob::default());
+                recorder.on_record(now, &Record::JobAccepted(*job), None);
+            }
+            Effect::Record(record) => {
+                let worker = match record {
+                    Record::AttemptLaunched { worker, .. } => Some(*worker),
+                    Record::PreemptRequested { attempt, .. } | Record::Converted { attempt, .. } => {
+                        view.attempt(*attempt).map(Attempt::worker)
+                    }
+                    _ => None,
+                };
+                let name = |WorkerId(number): WorkerId| {
+                    format!("machine-{}", self.workers[number as usize - 1].machine + 1)
+                };
+                recorder.on_record(now, record, worker.map(|worker| (worker, name(worker))));
+            }
+            Effect::Send { worker, order } => {
+                if let Some(job) = recorder.jobs.get_mut(&order.attempt().task.job) {
+                    job.history().on_order(now.0, *worker, order);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// What a worker accounts for before it reports this, if the run is recorded and it is about a preemption.
+    pub(super) fn account_of(&mut self, place: u32, report: &Report) -> Option<Box<PreemptionAccount>> {
+        self.recorder.as_ref()?;
+        let attempt = self.attempts.at(place);
+        let what = match report {
+            Report::Suspended => Preempted::Suspended,
+            Report::Resumed => Preempted::Resumed,
+            Report::Checkpointed => Preempted::Checkpointed,
+            Report::Killed => Preempted::Killed,
+            Report::Started if attempt.restores.is_some() => Preempted::Restored,
+            _ => return None,
+        };
+        let began = attempt.phase_began;
+        let (active, swapped, job) = (attempt.executed(), attempt.swapped, attempt.id.task.job);
+        let checkpoint_bytes = match what {
+            Preempted::Checkpointed => self.checkpoint_bytes(place),
+            _ => 0,
+        };
+        let memory = self.jobs.at_mut(job).plan.memory;
+        let (out, back) = match what {
+            Preempted::Suspended => (swapped, 0),
+            Preempted::Resumed => (0, swapped),
+            _ => (0, 0),
+        };
+        Some(Box::new(PreemptionAccount {
+            what,
+            micros: self.now.since(began).0,
+            active_millis: active / 1_000,
+            // It follows from when it was stopped and went on.
+            suspended_millis: 0,
+            resident_bytes: memory.saturating_sub(swapped),
+            swapped_bytes: swapped,
+            swapped_out_bytes: out,
+            swapped_in_bytes: back,
+            checkpoint_bytes,
+            notes: Vec::new(),
+        }))
+    }
+}
+
+/// A job as its history has it. There is neither a program nor an output.
+fn ended_job(
+    now: Time,
+    job: &RunningJob,
+    outcome: &JobOutcome,
+    recorded: RecordedJob,
+    cluster: RecordedCluster,
+) -> EndedJob {
+    let (plan, result) = (&job.plan, &job.result);
+    let (phase, reason) = match outcome {
+        JobOutcome::Succeeded => (JobPhase::Succeeded, None),
+        JobOutcome::Failed { reason } => (JobPhase::Failed, Some(reason.clone())),
+        JobOutcome::Killed { reason } => (JobPhase::Killed, Some(reason.clone())),
+    };
+    let progress = |kind| PhaseProgress {
+        tasks: plan.tasks(kind) as u32,
+        done: job.tasks_done(kind),
+        ..PhaseProgress::default()
+    };
+    let summary = JobSummary {
+        job: result.job,
+        name: plan.name.to_string(),
+        user: plan.user.to_string(),
+        queue: plan.queue.to_string(),
+        priority: plan.priority,
+        phase,
+        reason: reason.clone(),
+        submitted_millis: result.submitted.0 / 1_000,
+        ended_millis: Some(now.0 / 1_000),
+        progress: JobProgress { map: progress(TaskKind::Map), reduce: progress(TaskKind::Reduce) },
+        output: PathBuf::new(),
+    };
+    let mut counters = recorded.counters;
+    counters.merge(&recorded.book.counters());
+    let tasks = done_tasks(job, &recorded.attempts);
+    let PreemptionBook { preemptions, resumes, restores, .. } = recorded.book;
+    let end = match reason {
+        None => JobEnd::Succeeded(JobReport {
+            job: result.job,
+            name: summary.name.clone(),
+            counters: counters.clone(),
+            wall: Duration::from_micros(now.since(result.submitted).0),
+            parts: Vec::new(),
+            output: PathBuf::new(),
+        }),
+        Some(reason) if phase == JobPhase::Failed => JobEnd::Failed { job: result.job, reason },
+        Some(reason) => JobEnd::Killed { job: result.job, reason },
+    };
+    let settings = JobSettings {
+        definition: "simulated".to_owned(),
+        reduces: plan.reduces.len() as u32,
+        attempts_max: plan.attempts_max,
+        task_memory: plan.memory,
+        slowstart_permille: plan.slowstart_permille,
+        deadline: plan.deadline.map(|span| Duration::from_micros(span.0)),
+        checkpoint_maps: !plan.unsaved.contains(&TaskKind::Map),
+        checkpoint_reduces: !plan.unsaved.contains(&TaskKind::Reduce),
+        ..JobSettings::of(&JobPlan::new("", ""))
+    };
+    let attempts = recorded.attempts.into_iter().map(Arc::unwrap_or_clone).collect();
+    let (events, parts) = (recorded.events, Vec::new());
+    EndedJob {
+        token: u128::from(result.job.0),
+        end,
+        detail: JobDetail { summary, counters, parts, attempts, events, preemptions, resumes, restores },
+        settings: Some(settings),
+        cluster: Some(cluster),
+        tasks,
+    }
+}
+
+/// The attempt that did each task, and what it moved; of a task that was done twice the last one.
+fn done_tasks(job: &RunningJob, attempts: &[Arc<AttemptSummary>]) -> Vec<DoneTask> {
+    let mut done: BTreeMap<TaskId, AttemptId> = BTreeMap::new();
+    for attempt in attempts.iter().filter(|attempt| attempt.end.as_deref() == Some("done")) {
+        done.insert(attempt.attempt.task, attempt.attempt);
+    }
+    let moved = |attempt: AttemptId| {
+        let index = attempt.task.index as usize;
+        let (input_bytes, output_bytes) = match attempt.task.kind {
+            TaskKind::Map => (job.plan.maps[index].bytes, job.plan.maps[index].output_bytes),
+            TaskKind::Reduce => (job.plan.reduces[index].bytes, 0),
+        };
+        DoneTask { attempt, input_bytes, output_bytes }
+    };
+    done.into_values().map(moved).collect()
+}

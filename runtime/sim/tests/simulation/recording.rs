@@ -1,0 +1,106 @@
+//! Runs that are recorded: the history of their jobs says what the books say.
+//!
+//! Owns that nothing is missing in it. Does not own how a history grows (`napreduce-history`).
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use napreduce_core::{PrimitiveChoice, TaskKind};
+use napreduce_history::{EndedJob, HistoryFolder, RecordedCluster, Timeline, write_simulated};
+use napreduce_protocol::{JobEnd, PreemptionEnd};
+use napreduce_schedulers::SchedulerConfiguration;
+use napreduce_sim::{Recording, Run, Simulation, SimulationSettings, published};
+
+/// Runs the published workload in which a small job takes slots from a large one, and keeps its history.
+fn record(primitive: PrimitiveChoice) -> (Run, Vec<EndedJob>) {
+    let file = published("natjam-xl-s").expect("it is published").expect("it is right");
+    let shape = file.cluster.expect("it has a cluster");
+    let mut settings = SimulationSettings::new(shape.machines, shape.slots());
+    settings.overheads = file.overheads;
+    settings.engine.preemption.primitive = Some(primitive);
+    let policy =
+        SchedulerConfiguration { scheduler: "natjam".parse().expect("a policy"), ..Default::default() };
+    let ended: Rc<RefCell<Vec<EndedJob>>> = Rc::default();
+    let kept = Rc::clone(&ended);
+    let recording = Recording {
+        cluster: RecordedCluster { scheduler: "natjam".to_owned(), ..RecordedCluster::default() },
+        keep: Box::new(move |job| {
+            kept.borrow_mut().push(job);
+            Ok(())
+        }),
+    };
+    let simulation = Simulation::new(policy.build().expect("it can be built"), settings, file.workload(0));
+    let run = simulation.with_recording(recording).run().expect("it ends");
+    (run, ended.take())
+}
+
+#[test]
+fn the_stints_of_all_jobs_are_the_slot_time_of_the_books() {
+    for primitive in [PrimitiveChoice::Kill, PrimitiveChoice::Suspend, PrimitiveChoice::Checkpoint] {
+        let (run, jobs) = record(primitive);
+        assert_eq!(jobs.len(), run.jobs.len());
+        let timelines: Vec<Timeline> =
+            jobs.iter().map(|job| Timeline::of(&job.detail, run.ended.0)).collect();
+        let stints = || timelines.iter().flat_map(|timeline| &timeline.stints);
+        let held: u64 = stints().map(|stint| stint.until_micros - stint.from_micros).sum();
+        let busy: u64 = run.books.busy.iter().sum();
+        // Launches and ends are cut off at milliseconds.
+        let unknown = 2_000 * stints().count() as u64;
+        assert!(held.abs_diff(busy) <= unknown, "{primitive:?}: {held} is not {busy} within {unknown}");
+    }
+}
+
+#[test]
+fn every_preemption_is_in_the_ledger_with_its_price() {
+    let cases = [
+        (PrimitiveChoice::Kill, PreemptionEnd::Killed),
+        (PrimitiveChoice::Suspend, PreemptionEnd::Suspended),
+        (PrimitiveChoice::Checkpoint, PreemptionEnd::Checkpointed),
+    ];
+    for (primitive, expected) in cases {
+        let (run, jobs) = record(primitive);
+        let happened: u64 = run
+            .jobs
+            .iter()
+            .map(|job| job.preemptions.suspend + job.preemptions.checkpoint + job.preemptions.kill)
+            .sum();
+        let ledger: Vec<_> = jobs
+            .iter()
+            .flat_map(|job| &job.detail.preemptions)
+            .filter(|preemption| preemption.end == Some(expected))
+            .collect();
+        assert!(happened > 0, "{primitive:?}: nothing was preempted");
+        assert_eq!(ledger.len() as u64, happened, "{primitive:?}");
+        assert!(ledger.iter().all(|one| one.by == "natjam" && one.beneficiary.is_some()));
+        assert!(ledger.iter().any(|one| one.used_by.is_some()), "{primitive:?}: nobody took a slot");
+        let lost: u64 = ledger.iter().map(|one| one.work_lost_millis).sum();
+        let saved: u64 = ledger.iter().map(|one| one.work_saved_millis).sum();
+        let (expects_loss, expects_gain) =
+            (primitive == PrimitiveChoice::Kill, primitive != PrimitiveChoice::Kill);
+        assert_eq!(
+            (lost > 0, saved > 0),
+            (expects_loss, expects_gain),
+            "{primitive:?}: {lost} lost, {saved} saved"
+        );
+    }
+}
+
+#[test]
+fn a_job_in_the_files_is_the_job_that_ran() {
+    let (run, jobs) = record(PrimitiveChoice::Suspend);
+    let folder = tempfile::tempdir().expect("a directory");
+    jobs.iter().for_each(|job| write_simulated(folder.path(), job).expect("written"));
+    let read = HistoryFolder::open(folder.path()).expect("it is a history");
+    assert_eq!(read.jobs().len(), run.jobs.len());
+    for result in &run.jobs {
+        let job = read.read(result.job).expect("it can be read").expect("it is there");
+        let written = jobs.iter().find(|job| job.detail.summary.job == result.job).expect("it was kept");
+        assert_eq!(job.detail, written.detail);
+        let JobEnd::Succeeded(report) = &job.end else { panic!("{:?}", job.end) };
+        assert_eq!(report.wall.as_micros(), u128::from(result.sojourn().0), "{}", result.name);
+        let [maps, reduces] = result.tasks;
+        let done = |kind| job.tasks.iter().filter(|task| task.attempt.task.kind == kind).count() as u32;
+        assert_eq!((done(TaskKind::Map), done(TaskKind::Reduce)), (maps, reduces));
+        assert_eq!(job.detail.summary.name, *result.name);
+    }
+}

@@ -1,0 +1,220 @@
+//! Connections to buckets, one for each, with what the environment says.
+//!
+//! Owns how a bucket is reached, and that credentials are there before anything else is asked for. Does not own requests.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, Once, PoisonError};
+use std::time::Duration;
+
+use napreduce_protocol::StorageScheme;
+use object_store::client::{HttpClient, HttpConnector};
+use object_store::multipart::MultipartStore;
+use object_store::signer::Signer;
+use object_store::{ClientConfigKey, ClientOptions, CredentialProvider, ObjectStore, RetryConfig};
+
+use crate::crypto::PlainCrypto;
+use crate::requests::{RetryBudget, TracingConnector, innermost, retried};
+use crate::threads;
+use crate::{ObjectUri, StorageError};
+
+/// How long credentials are looked for: where there are none, the address that hands them out answers nobody.
+const CREDENTIALS_PATIENCE: Duration = Duration::from_secs(10);
+/// How long requests take at most: an answer may be long, but not silent for long.
+const TIMES: [(ClientConfigKey, &str); 3] = [
+    (ClientConfigKey::ConnectTimeout, "10 seconds"),
+    (ClientConfigKey::ReadTimeout, "30 seconds"),
+    (ClientConfigKey::Timeout, "1 hour"),
+];
+
+/// A bucket, as the library has it.
+#[derive(Clone)]
+pub(crate) struct Bucket {
+    pub(crate) objects: Arc<dyn ObjectStore>,
+    pub(crate) uploads: Arc<dyn MultipartStore>,
+    /// Where uploads are listed, by requests that the library does not make itself.
+    pub(crate) signer: Option<Arc<dyn Signer>>,
+}
+
+impl Bucket {
+    fn of<B: ObjectStore + MultipartStore + Signer>(bucket: B, lists_uploads: bool) -> Bucket {
+        let bucket = Arc::new(bucket);
+        let signer: Option<Arc<dyn Signer>> = lists_uploads.then_some(Arc::clone(&bucket) as _);
+        Bucket { objects: Arc::clone(&bucket) as _, uploads: bucket, signer }
+    }
+
+    /// One in the memory of a test.
+    #[cfg(test)]
+    pub(crate) fn in_memory() -> Bucket {
+        let bucket = Arc::new(object_store::memory::InMemory::new());
+        Bucket { objects: Arc::clone(&bucket) as _, uploads: bucket, signer: None }
+    }
+}
+
+impl std::fmt::Debug for Bucket {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.objects.fmt(formatter)
+    }
+}
+
+static BUCKETS: Mutex<Option<HashMap<(StorageScheme, String), Bucket>>> = Mutex::new(None);
+static TLS: Once = Once::new();
+
+/// The bucket that an object is in, connected before or now.
+pub(crate) fn bucket(uri: &ObjectUri) -> Result<Bucket, StorageError> {
+    let key = (uri.scheme(), uri.bucket().to_owned());
+    // Held while connecting: others who want the bucket wait for this one.
+    let mut buckets = BUCKETS.lock().unwrap_or_else(PoisonError::into_inner);
+    let known = buckets.get_or_insert_default();
+    if let Some(bucket) = known.get(&key) {
+        return Ok(bucket.clone());
+    }
+    // Another one that is there already serves as well.
+    TLS.call_once(|| drop(rustls_graviola::default_provider().install_default()));
+    let bucket = connect(uri)?;
+    known.insert(key, bucket.clone());
+    Ok(bucket)
+}
+
+fn connect(uri: &ObjectUri) -> Result<Bucket, StorageError> {
+    match uri.scheme() {
+        #[cfg(feature = "s3")]
+        StorageScheme::S3 => s3(uri),
+        #[cfg(feature = "gcs")]
+        StorageScheme::Gcs => gcs(uri),
+        #[cfg(feature = "azure")]
+        StorageScheme::Azure => azure(uri),
+        #[allow(unreachable_patterns, reason = "without all features some are left")]
+        scheme => Err(StorageError::FeatureOff {
+            uri: uri.to_string(),
+            store: scheme.to_string(),
+            feature: scheme.feature(),
+        }),
+    }
+}
+
+#[cfg(feature = "s3")]
+fn s3(uri: &ObjectUri) -> Result<Bucket, StorageError> {
+    use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey as Key};
+
+    let mut builder = AmazonS3Builder::from_env().with_bucket_name(uri.bucket());
+    // Whoever names an endpoint without TLS means it.
+    let endpoints = [Key::Endpoint, Key::S3Endpoint].map(|key| builder.get_config_value(&key));
+    if endpoints.iter().flatten().any(|endpoint| endpoint.starts_with("http://")) {
+        builder = builder.with_allow_http(true);
+    }
+    for (key, value) in TIMES {
+        builder = builder.with_config(Key::Client(key), value);
+    }
+    let is_public = builder.get_config_value(&Key::SkipSignature).as_deref() == Some("true");
+    let built = builder
+        .with_http_connector(TracingConnector)
+        .with_crypto_provider(Arc::new(PlainCrypto))
+        .with_retry(once())
+        .build();
+    let bucket = built.map_err(|error| settings(uri, &error))?;
+    if !is_public {
+        let provider = Arc::clone(bucket.credentials());
+        let remedy = "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, run where a role is given, or set \
+                      AWS_SKIP_SIGNATURE=true for a public bucket";
+        credentials(uri, remedy, provider)?;
+    }
+    Ok(Bucket::of(bucket, true))
+}
+
+#[cfg(feature = "gcs")]
+fn gcs(uri: &ObjectUri) -> Result<Bucket, StorageError> {
+    use object_store::gcp::{GoogleCloudStorageBuilder, GoogleConfigKey as Key};
+
+    let mut builder = GoogleCloudStorageBuilder::from_env().with_bucket_name(uri.bucket());
+    for (key, value) in TIMES {
+        builder = builder.with_config(Key::Client(key), value);
+    }
+    let is_public = builder.get_config_value(&Key::SkipSignature).as_deref() == Some("true");
+    let built = builder
+        .with_http_connector(TracingConnector)
+        .with_crypto_provider(Arc::new(PlainCrypto))
+        .with_retry(once())
+        .build();
+    let bucket = built.map_err(|error| settings(uri, &error))?;
+    if !is_public {
+        let provider = Arc::clone(bucket.credentials());
+        let remedy = "set GOOGLE_APPLICATION_CREDENTIALS to the file of a service account, run where one is given, or set \
+                      GOOGLE_SKIP_SIGNATURE=true for a public bucket";
+        credentials(uri, remedy, provider)?;
+    }
+    Ok(Bucket::of(bucket, true))
+}
+
+#[cfg(feature = "azure")]
+fn azure(uri: &ObjectUri) -> Result<Bucket, StorageError> {
+    use object_store::azure::{AzureConfigKey as Key, MicrosoftAzureBuilder};
+
+    let mut builder = MicrosoftAzureBuilder::from_env().with_url(uri.with_key("").to_string());
+    for (key, value) in TIMES {
+        builder = builder.with_config(Key::Client(key), value);
+    }
+    let is_public = builder.get_config_value(&Key::SkipSignature).as_deref() == Some("true");
+    let built = builder
+        .with_http_connector(TracingConnector)
+        .with_crypto_provider(Arc::new(PlainCrypto))
+        .with_retry(once())
+        .build();
+    let bucket = built.map_err(|error| settings(uri, &error))?;
+    if !is_public {
+        let provider = Arc::clone(bucket.credentials());
+        let remedy = "set AZURE_STORAGE_ACCOUNT_KEY or AZURE_STORAGE_SAS_KEY, run where an identity is given, or set \
+                      AZURE_SKIP_SIGNATURE=true for a public container";
+        credentials(uri, remedy, provider)?;
+    }
+    // What is left of uploads goes by itself after a week.
+    Ok(Bucket::of(bucket, false))
+}
+
+/// Looks for credentials, so that a lack of them is told from a store that does not answer. They stay in the provider, which
+/// renews them.
+fn credentials<C: std::fmt::Debug + Send + Sync + 'static>(
+    uri: &ObjectUri,
+    remedy: &'static str,
+    provider: Arc<dyn CredentialProvider<Credential = C>>,
+) -> Result<(), StorageError> {
+    let object = uri.clone();
+    let found = threads::wait(async move {
+        let budget = RetryBudget::of(CREDENTIALS_PATIENCE);
+        let request = || async { provider.get_credential().await.map(drop) };
+        retried(&object, budget, request).await
+    });
+    let none = |reason: String| StorageError::NoCredentials { uri: uri.to_string(), reason, remedy };
+    match found.map_err(|kind| no_threads(uri, kind))? {
+        Ok(()) => Ok(()),
+        Err(StorageError::Unreachable { reason, .. }) => {
+            Err(none(format!("the environment has none, and the address that hands them out says: {reason}")))
+        }
+        Err(StorageError::Denied { answer, .. } | StorageError::Refused { answer, .. }) => {
+            Err(none(format!("whoever hands them out answered {answer}")))
+        }
+        Err(_) => Err(none("whoever hands them out knows none for this process".to_owned())),
+    }
+}
+
+/// What a request of one's own goes through: as the library's, with the same patience.
+pub(crate) fn client() -> object_store::Result<HttpClient> {
+    let mut options = ClientOptions::new().with_allow_http(true);
+    for (key, value) in TIMES {
+        options = options.with_config(key, value);
+    }
+    TracingConnector.connect(&options)
+}
+
+/// `object_store` makes each request once: `requests` makes it again.
+fn once() -> RetryConfig {
+    RetryConfig { max_retries: 0, ..RetryConfig::default() }
+}
+
+fn settings(uri: &ObjectUri, error: &object_store::Error) -> StorageError {
+    StorageError::Settings { uri: uri.to_string(), reason: innermost(error) }
+}
+
+/// There are no threads for requests.
+pub(crate) fn no_threads(uri: &ObjectUri, kind: std::io::ErrorKind) -> StorageError {
+    StorageError::Settings { uri: uri.to_string(), reason: format!("no threads for requests: {kind}") }
+}

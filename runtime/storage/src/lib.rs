@@ -1,0 +1,29 @@
+//! Objects of S3, Google Cloud Storage and Azure as inputs and outputs: looked at, listed, read by ranges, and written.
+//!
+//! Owns names such as `s3://bucket/key`, the connections, trying again, and that all that is read of an object is of one version
+//! of it. Blocking: requests run on two threads that start with the first. Does not own formats nor what an input argument
+//! means. Credentials are found in the environment by each service's usual rules and stay in this process: no error names one.
+#![cfg(any(feature = "s3", feature = "gcs", feature = "azure"))]
+
+mod connection;
+mod crypto;
+mod error;
+mod figures;
+mod listing;
+mod object;
+mod requests;
+mod small;
+mod stores;
+mod stream;
+mod threads;
+mod upload;
+mod upload_listing;
+mod uri;
+
+pub use error::StorageError;
+pub use figures::{StorageFigures, take_figures};
+pub use listing::{FoundObject, list, stat};
+pub use object::StoredObject;
+pub use stores::Stores;
+pub use stream::{ObjectStream, REQUEST_BYTES};
+pub use uri::ObjectUri;

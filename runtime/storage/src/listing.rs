@@ -1,0 +1,113 @@
+//! What is under a name.
+//!
+//! Owns looking at one object and listing those that a prefix has. Does not own which of them a job reads.
+
+use futures_util::TryStreamExt;
+use object_store::path::Path;
+use object_store::{ObjectMeta, ObjectStoreExt as _};
+
+use crate::connection::{bucket, no_threads};
+use crate::object::{path_of, quoted};
+use crate::requests::{RetryBudget, retried};
+use crate::{ObjectUri, StorageError, threads};
+
+/// An object that is there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FoundObject {
+    /// Its name.
+    pub uri: ObjectUri,
+    /// Bytes.
+    pub length: u64,
+    /// By what this version of it is known: its ETag.
+    pub version: String,
+    /// When it was written by the clock of the store, in seconds since 1970.
+    pub modified: i64,
+}
+
+impl FoundObject {
+    pub(crate) fn of(uri: ObjectUri, found: ObjectMeta) -> Result<FoundObject, StorageError> {
+        let Some(version) = found.e_tag else {
+            let answer = "without an ETag, by which versions are told apart".to_owned();
+            return Err(StorageError::Refused { uri: uri.to_string(), answer, hint: "" });
+        };
+        let modified = found.last_modified.timestamp();
+        Ok(FoundObject { uri, length: found.size, version: quoted(version), modified })
+    }
+}
+
+/// Looks at one object.
+///
+/// # Errors
+///
+/// [`StorageError::Missing`] when there is none; what cannot be read, after it was tried for three minutes.
+pub fn stat(uri: &ObjectUri) -> Result<FoundObject, StorageError> {
+    let (bucket, path, object) = (bucket(uri)?, path_of(uri)?, uri.clone());
+    let found =
+        threads::wait(
+            async move { retried(&object, RetryBudget::new(), || bucket.objects.head(&path)).await },
+        );
+    let found = found.map_err(|kind| no_threads(uri, kind))??;
+    FoundObject::of(uri.clone(), found)
+}
+
+/// Lists the objects whose keys begin with that of `uri` and a slash, however deep; without a key, all of the bucket. They
+/// come in no particular order, and without those that only mark a folder.
+///
+/// # Errors
+///
+/// That there is no such bucket, or that it cannot be listed, after it was tried for three minutes.
+pub fn list(uri: &ObjectUri) -> Result<Vec<FoundObject>, StorageError> {
+    let (bucket, prefix, asked) = (bucket(uri)?, path_of(uri)?, uri.clone());
+    let listed = threads::wait(async move {
+        let page = || {
+            let prefix: Option<&Path> = (!prefix.is_root()).then_some(&prefix);
+            bucket.objects.list(prefix).try_collect::<Vec<ObjectMeta>>()
+        };
+        retried(&asked, RetryBudget::new(), page).await
+    });
+    let listed = listed.map_err(|kind| no_threads(uri, kind))?;
+    let listed = match listed {
+        Ok(listed) => listed,
+        Err(StorageError::Missing { .. }) => return Err(uri.no_bucket()),
+        Err(error) => return Err(error),
+    };
+    let found = |object: ObjectMeta| FoundObject::of(uri.with_key(object.location.as_ref()), object);
+    let mut found = listed.into_iter().map(found).collect::<Result<Vec<_>, _>>()?;
+    remove_marks(&mut found);
+    Ok(found)
+}
+
+/// Empty objects called like a folder, which consoles make, come without their last slash.
+fn remove_marks(found: &mut Vec<FoundObject>) {
+    let mut folders = std::collections::HashSet::new();
+    for object in found.iter() {
+        let mut key = object.uri.key();
+        while let Some((folder, _)) = key.rsplit_once('/') {
+            if !folders.insert(folder.to_owned()) {
+                break;
+            }
+            key = folder;
+        }
+    }
+    found.retain(|object| object.length > 0 || !folders.contains(object.uri.key()));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn marks_of_folders_are_no_objects() {
+        let object = |(key, length): (&str, u64)| FoundObject {
+            uri: ObjectUri::parse(format!("s3://b/{key}").as_ref()).expect("a name"),
+            length,
+            version: "1".to_owned(),
+            modified: 0,
+        };
+        let there = [("a", 0), ("a/b", 0), ("a/b/c", 1), ("d", 0), ("e", 5), ("e/f", 0)];
+        let mut found: Vec<FoundObject> = there.into_iter().map(object).collect();
+        remove_marks(&mut found);
+        let left: Vec<&str> = found.iter().map(|object| object.uri.key()).collect();
+        assert_eq!(left, ["a/b/c", "d", "e", "e/f"], "an empty object may be an input; a folder is none");
+    }
+}

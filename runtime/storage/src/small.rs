@@ -1,0 +1,142 @@
+//! Small objects as a whole: written under a condition, read, removed.
+//!
+//! Owns that a request whose answer was lost is not taken for somebody else's. Does not own what is in them, nor objects of
+//! any size (`object`, `upload`).
+
+use bytes::Bytes;
+use napreduce_protocol::{PutCondition, StorageScheme};
+use object_store::{ObjectStoreExt as _, PutMode, PutOptions, UpdateVersion};
+
+use crate::connection::{Bucket, bucket, no_threads};
+use crate::figures::WRITTEN;
+use crate::listing::FoundObject;
+use crate::object::{path_of, quoted};
+use crate::requests::{RetryBudget, retried};
+use crate::{ObjectUri, StorageError, threads};
+
+/// More than any of them has; a larger one is somebody else's.
+const BYTES_MAX: u64 = 256 << 20;
+
+/// The whole of a small object, if there is one.
+pub(crate) fn get(uri: &ObjectUri) -> Result<Option<(Vec<u8>, FoundObject)>, StorageError> {
+    get_in(&bucket(uri)?, uri)
+}
+
+fn get_in(bucket: &Bucket, uri: &ObjectUri) -> Result<Option<(Vec<u8>, FoundObject)>, StorageError> {
+    let (bucket, path, object) = (bucket.clone(), path_of(uri)?, uri.clone());
+    let got = threads::wait(async move {
+        let whole = || async {
+            let answer = bucket.objects.get(&path).await?;
+            let meta = answer.meta.clone();
+            if meta.size > BYTES_MAX {
+                return Ok((Bytes::new(), meta));
+            }
+            Ok((answer.bytes().await?, meta))
+        };
+        retried(&object, RetryBudget::new(), whole).await
+    });
+    match got.map_err(|kind| no_threads(uri, kind))? {
+        Ok((bytes, meta)) => {
+            let generation = meta.version.clone();
+            let found = FoundObject::of(uri.clone(), meta)?;
+            let version = version_in(uri, generation).unwrap_or(found.version);
+            Ok(Some((bytes.to_vec(), FoundObject { version, ..found })))
+        }
+        Err(StorageError::Missing { .. }) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Writes an object. Its version; `None` when the condition is not met.
+pub(crate) fn put(
+    uri: &ObjectUri,
+    bytes: &[u8],
+    condition: PutCondition<'_>,
+) -> Result<Option<String>, StorageError> {
+    put_in(&bucket(uri)?, uri, bytes, condition)
+}
+
+fn put_in(
+    bucket: &Bucket,
+    uri: &ObjectUri,
+    bytes: &[u8],
+    condition: PutCondition<'_>,
+) -> Result<Option<String>, StorageError> {
+    let mode = match condition {
+        PutCondition::Always => PutMode::Overwrite,
+        PutCondition::Absent => PutMode::Create,
+        PutCondition::Version(version) => PutMode::Update(UpdateVersion {
+            e_tag: Some(version.to_owned()),
+            version: Some(version.to_owned()),
+        }),
+    };
+    let (sent, path, object) = (Bytes::copy_from_slice(bytes), path_of(uri)?, uri.clone());
+    let asked = bucket.clone();
+    let put = threads::wait(async move {
+        let request = || {
+            WRITTEN.count_request();
+            let options = PutOptions::from(mode.clone());
+            asked.objects.put_opts(&path, sent.clone().into(), options)
+        };
+        retried(&object, RetryBudget::writing(), request).await
+    });
+    match put.map_err(|kind| no_threads(uri, kind))? {
+        Ok(result) => {
+            WRITTEN.count_bytes(bytes.len());
+            match version_in(uri, result.version).or(result.e_tag.map(quoted)) {
+                Some(version) => Ok(Some(version)),
+                None => Ok(get_in(bucket, uri)?.map(|(_, found)| found.version)),
+            }
+        }
+        // The first of several requests may have done it, and its answer been lost.
+        Err(StorageError::Changed { .. } | StorageError::Missing { .. })
+            if condition != PutCondition::Always =>
+        {
+            let found = get_in(bucket, uri)?;
+            Ok(found.filter(|(there, _)| there == bytes).map(|(_, found)| found.version))
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// Conditions of Google go by what it calls the generation, those of others by the ETag.
+fn version_in(uri: &ObjectUri, generation: Option<String>) -> Option<String> {
+    generation.filter(|_| uri.scheme() == StorageScheme::Gcs)
+}
+
+/// Removes an object; fine if there is none.
+pub(crate) fn remove(uri: &ObjectUri) -> Result<(), StorageError> {
+    let (bucket, path, object) = (bucket(uri)?, path_of(uri)?, uri.clone());
+    let removed = threads::wait(async move {
+        let request = || {
+            WRITTEN.count_request();
+            bucket.objects.delete(&path)
+        };
+        retried(&object, RetryBudget::writing(), request).await
+    });
+    match removed.map_err(|kind| no_threads(uri, kind))? {
+        Ok(()) | Err(StorageError::Missing { .. }) => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_object_is_written_only_where_the_condition_is_met() {
+        let (bucket, uri) =
+            (Bucket::in_memory(), ObjectUri::parse("s3://memory/claim".as_ref()).expect("a name"));
+        let put = |bytes: &[u8], condition| put_in(&bucket, &uri, bytes, condition).expect("memory answers");
+        assert_eq!(get_in(&bucket, &uri).expect("memory answers"), None);
+        let first = put(b"one", PutCondition::Absent).expect("there was none");
+        assert_eq!(put(b"two", PutCondition::Absent), None, "somebody else's is there");
+        assert_eq!(put(b"one", PutCondition::Absent), Some(first.clone()), "it was written before");
+        assert_eq!(put(b"two", PutCondition::Version("\"other\"")), None);
+        let (bytes, found) = get_in(&bucket, &uri).expect("memory answers").expect("an object");
+        assert_eq!((&bytes[..], &found.version), (&b"one"[..], &first));
+        let second = put(b"three", PutCondition::Always).expect("nothing was asked for");
+        assert_ne!(first, second);
+    }
+}

@@ -1,0 +1,236 @@
+//! Reading an object from one end to the other, ahead of whoever takes the bytes.
+//!
+//! Owns how much is asked for at once and that two requests are under way. Does not own trying again (`object`).
+
+use std::collections::VecDeque;
+
+use bytes::{Buf, Bytes};
+use tokio::task::JoinHandle;
+
+use crate::connection::no_threads;
+use crate::{StorageError, StoredObject, threads};
+
+/// Bytes that one request asks for, at most.
+pub const REQUEST_BYTES: u64 = 8 << 20;
+/// What a request asks for behind the end of what is certainly wanted.
+const BEHIND_BYTES: u64 = 64 << 10;
+/// Requests at once.
+const UNDER_WAY: usize = 2;
+
+type Answer = Result<Bytes, StorageError>;
+
+/// The bytes of an object from an offset on, in order.
+///
+/// Up to `end` they are certainly wanted; of what comes behind, little is read ahead.
+#[derive(Debug)]
+pub struct ObjectStream {
+    object: StoredObject,
+    /// Where the next byte that is handed out is.
+    position: u64,
+    /// Where the next request begins.
+    next: u64,
+    end: u64,
+    /// What the next request asks for, and what any asks for at most.
+    request_bytes: u64,
+    most: u64,
+    /// Whether somebody has read on, so that reading ahead pays.
+    is_read: bool,
+    under_way: VecDeque<JoinHandle<Answer>>,
+    here: Bytes,
+}
+
+impl ObjectStream {
+    /// What stands at `offset` and behind it, by requests of at most `request_bytes`, which is at least 1. Nothing is asked
+    /// for before the first read.
+    pub fn new(object: StoredObject, offset: u64, end: u64, request_bytes: u64) -> ObjectStream {
+        let request_bytes = request_bytes.clamp(1, REQUEST_BYTES);
+        ObjectStream {
+            object,
+            position: offset,
+            next: offset,
+            end,
+            request_bytes,
+            most: request_bytes,
+            is_read: true,
+            under_way: VecDeque::with_capacity(UNDER_WAY),
+            here: Bytes::new(),
+        }
+    }
+
+    /// The same for somebody who may want only little: requests begin with `first` bytes and grow up to `most` as long as
+    /// they are read.
+    pub fn growing(object: StoredObject, offset: u64, first: u64, most: u64) -> ObjectStream {
+        let end = object.length();
+        let most = most.clamp(1, REQUEST_BYTES);
+        let mut stream = ObjectStream::new(object, offset, end, first.min(most));
+        (stream.most, stream.is_read) = (most, false);
+        stream
+    }
+
+    /// Where the next byte is.
+    pub fn position(&self) -> u64 {
+        self.position
+    }
+
+    /// How far bytes are here or asked for.
+    pub fn asked(&self) -> u64 {
+        self.next
+    }
+
+    /// Passes over bytes; those that are not here or asked for yet are not asked for.
+    ///
+    /// # Errors
+    ///
+    /// As [`read`](ObjectStream::read).
+    pub fn skip_to(&mut self, offset: u64) -> Result<(), StorageError> {
+        while self.position < offset && (!self.here.is_empty() || !self.under_way.is_empty()) {
+            if self.here.is_empty() {
+                self.here = self.first_answer()?;
+            }
+            let wanted = usize::try_from(offset - self.position).unwrap_or(usize::MAX).min(self.here.len());
+            self.here.advance(wanted);
+            self.position += wanted as u64;
+        }
+        if self.position < offset {
+            self.position = offset;
+            self.next = offset;
+        }
+        Ok(())
+    }
+
+    /// Hands out at most `into.len()` bytes, at least one unless the object ends here.
+    ///
+    /// # Errors
+    ///
+    /// As [`StoredObject::read_at`].
+    pub fn read(&mut self, into: &mut [u8]) -> Result<usize, StorageError> {
+        if into.is_empty() || self.position >= self.object.length() {
+            return Ok(0);
+        }
+        while self.here.is_empty() {
+            self.ask()?;
+            self.here = self.first_answer()?;
+            if self.is_read {
+                self.ask()?;
+            }
+        }
+        self.is_read = true;
+        let taken = into.len().min(self.here.len());
+        into[..taken].copy_from_slice(&self.here[..taken]);
+        self.here.advance(taken);
+        self.position += taken as u64;
+        Ok(taken)
+    }
+
+    /// Sees to it that as many requests are under way as make sense.
+    fn ask(&mut self) -> Result<(), StorageError> {
+        let wanted = if self.is_read { UNDER_WAY } else { 1 };
+        while self.under_way.len() < wanted && self.next < self.object.length() {
+            let certain = self.end.saturating_sub(self.next);
+            if certain == 0 && (!self.under_way.is_empty() || !self.here.is_empty()) {
+                break;
+            }
+            let bytes = if certain == 0 { BEHIND_BYTES } else { certain }.min(self.request_bytes);
+            let range = self.next..(self.next + bytes).min(self.object.length());
+            self.next = range.end;
+            self.request_bytes = (self.request_bytes * 2).min(self.most);
+            let object = self.object.clone();
+            let request = threads::start(async move { object.fetch(range).await });
+            self.under_way.push_back(request.map_err(|kind| no_threads(self.object.uri(), kind))?);
+        }
+        Ok(())
+    }
+
+    fn first_answer(&mut self) -> Answer {
+        let Some(request) = self.under_way.pop_front() else { return Ok(Bytes::new()) };
+        let ended = threads::wait(request).map_err(|kind| no_threads(self.object.uri(), kind))?;
+        let answer =
+            ended.unwrap_or_else(|_| Err(no_threads(self.object.uri(), std::io::ErrorKind::Interrupted)));
+        if answer.is_err() {
+            // Whoever reads on all the same reads from here, and not behind what is missing.
+            self.abort();
+            self.next = self.position;
+        }
+        answer
+    }
+
+    fn abort(&mut self) {
+        for request in self.under_way.drain(..) {
+            request.abort();
+        }
+    }
+}
+
+impl Drop for ObjectStream {
+    fn drop(&mut self) {
+        self.abort();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bytes(length: usize) -> Vec<u8> {
+        (0..length).map(|at| (at * 7 % 251) as u8).collect()
+    }
+
+    /// All that a stream hands out, in pieces of at most so many bytes.
+    fn read_all(mut stream: ObjectStream, piece: usize) -> Vec<u8> {
+        let mut all = Vec::new();
+        loop {
+            let mut into = vec![0; piece];
+            let begin = stream.position();
+            let read = stream.read(&mut into).expect("it can be read");
+            assert_eq!(stream.position(), begin + read as u64);
+            all.extend_from_slice(&into[..read]);
+            if read == 0 {
+                return all;
+            }
+        }
+    }
+
+    #[test]
+    fn every_byte_comes_once_however_much_is_asked_for() {
+        let content = bytes(1000);
+        let object = StoredObject::in_memory(&content);
+        for request in [1, 7, 100, 1000, REQUEST_BYTES] {
+            for (offset, end) in [(0, 1000), (0, 300), (1, 2), (500, 400), (999, 1000), (1000, 1000)] {
+                let expected = &content[offset as usize..];
+                let stream = ObjectStream::new(object.clone(), offset, end, request);
+                assert_eq!(read_all(stream, 64), expected, "{request} {offset}..{end}");
+                let growing = ObjectStream::growing(object.clone(), offset, 3, request);
+                assert_eq!(read_all(growing, 1000), expected, "{request} {offset}");
+            }
+        }
+    }
+
+    #[test]
+    fn bytes_that_are_passed_over_are_not_handed_out() {
+        let content = bytes(1000);
+        let object = StoredObject::in_memory(&content);
+        for to in [0, 1, 9, 10, 25, 500, 1000] {
+            for read_before in [false, true] {
+                let mut stream = ObjectStream::new(object.clone(), 0, 1000, 10);
+                if read_before && to > 0 {
+                    assert_eq!(stream.read(&mut [0]), Ok(1));
+                }
+                stream.skip_to(to).expect("nothing is wrong");
+                assert_eq!(read_all(stream, 64), &content[to as usize..], "{to} {read_before}");
+            }
+        }
+    }
+
+    #[test]
+    fn nothing_is_handed_out_behind_what_is_missing() {
+        let object = StoredObject::in_memory(&bytes(100));
+        let mut stream = ObjectStream::new(object.clone(), 0, 100, 10);
+        assert_eq!(stream.read(&mut [0; 10]), Ok(10));
+        object.replace(&bytes(99));
+        let mut into = [0; 10];
+        // What was under way before may have come.
+        while stream.read(&mut into).is_ok() {}
+        let position = stream.position();
+        assert!(stream.read(&mut into).is_err() && stream.position() == position);
+    }
+}

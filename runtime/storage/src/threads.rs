@@ -1,0 +1,43 @@
+//! The two threads on which requests run.
+//!
+//! Owns them, and waiting for what they do from code that blocks. Does not own what a request is.
+
+use std::io;
+use std::sync::{OnceLock, mpsc};
+
+use tokio::runtime::{Builder, Runtime};
+use tokio::task::JoinHandle;
+
+/// Enough for the requests of one reader: they wait most of the time.
+const THREADS: usize = 2;
+
+static RUNTIME: OnceLock<Result<Runtime, io::ErrorKind>> = OnceLock::new();
+
+fn runtime() -> Result<&'static Runtime, io::ErrorKind> {
+    let start = || {
+        let mut builder = Builder::new_multi_thread();
+        builder.worker_threads(THREADS).thread_name("storage").enable_io().enable_time();
+        builder.build().map_err(|error| error.kind())
+    };
+    RUNTIME.get_or_init(start).as_ref().map_err(|kind| *kind)
+}
+
+/// Runs `work` beside the caller.
+pub(crate) fn start<T: Send + 'static>(
+    work: impl Future<Output = T> + Send + 'static,
+) -> Result<JoinHandle<T>, io::ErrorKind> {
+    Ok(runtime()?.spawn(work))
+}
+
+/// Waits for `work`, from any thread: also from one of another runtime, where blocking calls of this crate are as bad a habit
+/// as those of files.
+pub(crate) fn wait<T: Send + 'static>(
+    work: impl Future<Output = T> + Send + 'static,
+) -> Result<T, io::ErrorKind> {
+    let (done, outcome) = mpsc::sync_channel(1);
+    start(async move {
+        // Whoever waits has not gone away.
+        let _ = done.send(work.await);
+    })?;
+    outcome.recv().map_err(|_| io::ErrorKind::BrokenPipe)
+}

@@ -1,0 +1,239 @@
+//! Uploads of many parts: an object that nobody sees until somebody who knows its parts completes it.
+//!
+//! Owns sending the parts, two at a time, and what completes or drops the upload, in this process or another. Does not own when
+//! that is (the commit of a job).
+
+use std::collections::VecDeque;
+
+use bytes::Bytes;
+use md5::{Digest as _, Md5};
+use napreduce_protocol::{PendingUpload, StorageScheme};
+use object_store::multipart::PartId;
+use tokio::task::JoinHandle;
+
+use crate::connection::{Bucket, bucket, no_threads};
+use crate::figures::WRITTEN;
+use crate::object::{path_of, quoted};
+use crate::requests::{Failure, RetryBudget, retried, traced};
+use crate::{ObjectUri, StorageError, threads};
+
+/// Requests at once.
+const UNDER_WAY: usize = 2;
+
+type Answer = Result<PartId, StorageError>;
+
+/// An upload while it is written. Dropped, it stays begun until somebody aborts it.
+#[derive(Debug)]
+pub(crate) struct Upload {
+    uri: ObjectUri,
+    bucket: Bucket,
+    path: object_store::path::Path,
+    id: String,
+    under_way: VecDeque<JoinHandle<Answer>>,
+    sent: usize,
+    done: Vec<String>,
+}
+
+impl Upload {
+    /// Begins one.
+    ///
+    /// # Errors
+    ///
+    /// What the store does not do, after it was tried for three minutes.
+    pub(crate) fn begin(uri: ObjectUri) -> Result<Upload, StorageError> {
+        let bucket = bucket(&uri)?;
+        Upload::begin_in(bucket, uri)
+    }
+
+    fn begin_in(bucket: Bucket, uri: ObjectUri) -> Result<Upload, StorageError> {
+        let path = path_of(&uri)?;
+        let (asked, at, object) = (bucket.clone(), path.clone(), uri.clone());
+        let begun = threads::wait(async move {
+            let request = || {
+                WRITTEN.count_request();
+                asked.uploads.create_multipart(&at)
+            };
+            retried(&object, RetryBudget::writing(), request).await
+        });
+        let id = begun.map_err(|kind| no_threads(&uri, kind))??;
+        let (under_way, sent, done) = (VecDeque::with_capacity(UNDER_WAY), 0, Vec::new());
+        Ok(Upload { uri, bucket, path, id, under_way, sent, done })
+    }
+
+    /// What the store calls it.
+    pub(crate) fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// Sends the next part; waits while two are under way.
+    ///
+    /// # Errors
+    ///
+    /// What the store does not take, after it was tried for three minutes: of this part or one before.
+    pub(crate) fn send(&mut self, part: Vec<u8>) -> Result<(), StorageError> {
+        while self.under_way.len() >= UNDER_WAY {
+            self.take_answer()?;
+        }
+        let (bucket, path, object) = (self.bucket.clone(), self.path.clone(), self.uri.clone());
+        let (id, number, part) = (self.id.clone(), self.sent, Bytes::from(part));
+        let request = threads::start(async move {
+            let request = || {
+                WRITTEN.count_request();
+                bucket.uploads.put_part(&path, &id, number, part.clone().into())
+            };
+            let sent = retried(&object, RetryBudget::writing(), request).await?;
+            WRITTEN.count_bytes(part.len());
+            Ok(sent)
+        });
+        self.under_way.push_back(request.map_err(|kind| no_threads(&self.uri, kind))?);
+        self.sent += 1;
+        Ok(())
+    }
+
+    fn take_answer(&mut self) -> Result<(), StorageError> {
+        let Some(request) = self.under_way.pop_front() else { return Ok(()) };
+        let ended = threads::wait(request).map_err(|kind| no_threads(&self.uri, kind))?;
+        let answer = ended.unwrap_or_else(|_| Err(no_threads(&self.uri, std::io::ErrorKind::Interrupted)));
+        self.done.push(answer?.content_id);
+        Ok(())
+    }
+
+    /// Waits until the store has all parts. An object without bytes has one part, which is empty.
+    ///
+    /// # Errors
+    ///
+    /// As [`send`](Upload::send).
+    pub(crate) fn finish(mut self) -> Result<PendingUpload, StorageError> {
+        if self.sent == 0 {
+            self.send(Vec::new())?;
+        }
+        while !self.under_way.is_empty() {
+            self.take_answer()?;
+        }
+        Ok(PendingUpload { id: std::mem::take(&mut self.id), parts: std::mem::take(&mut self.done) })
+    }
+}
+
+impl Drop for Upload {
+    fn drop(&mut self) {
+        self.under_way.drain(..).for_each(|request| request.abort());
+    }
+}
+
+/// Makes an upload the object: the version of it; `None` when there is no such upload.
+pub(crate) fn complete(uri: &ObjectUri, upload: &PendingUpload) -> Result<Option<String>, StorageError> {
+    complete_in(&bucket(uri)?, uri, upload)
+}
+
+fn complete_in(
+    bucket: &Bucket,
+    uri: &ObjectUri,
+    upload: &PendingUpload,
+) -> Result<Option<String>, StorageError> {
+    let (bucket, path, object, upload) = (bucket.clone(), path_of(uri)?, uri.clone(), upload.clone());
+    let completed = threads::wait(async move {
+        let mut budget = RetryBudget::writing();
+        loop {
+            WRITTEN.count_request();
+            let parts = upload.parts.iter().map(|part| PartId { content_id: part.clone() }).collect();
+            let failure = match traced(bucket.uploads.complete_multipart(&path, &upload.id, parts)).await {
+                Ok(result) => return Ok(Some(result.e_tag)),
+                Err(Failure::Answer { status: 404, code }) if code.as_deref() != Some("NoSuchBucket") => {
+                    return Ok(None);
+                }
+                // An answer may begin as a good one, and say in its body that it was none.
+                Err(Failure::Odd(reason)) => Failure::Broken(reason),
+                Err(failure) => failure,
+            };
+            budget.wait(&object, &failure).await?;
+        }
+    });
+    let completed = completed.map_err(|kind| no_threads(uri, kind))??;
+    completed.map(|version| version.map(quoted).ok_or_else(|| no_version(uri))).transpose()
+}
+
+fn no_version(uri: &ObjectUri) -> StorageError {
+    let answer = "without an ETag, by which versions are told apart".to_owned();
+    StorageError::Refused { uri: uri.to_string(), answer, hint: "" }
+}
+
+/// Drops an upload; fine if there is none.
+pub(crate) fn abort(uri: &ObjectUri, id: &str) -> Result<(), StorageError> {
+    let (bucket, path, object, id) = (bucket(uri)?, path_of(uri)?, uri.clone(), id.to_owned());
+    let aborted = threads::wait(async move {
+        let request = || {
+            WRITTEN.count_request();
+            bucket.uploads.abort_multipart(&path, &id)
+        };
+        retried(&object, RetryBudget::writing(), request).await
+    });
+    match aborted.map_err(|kind| no_threads(uri, kind))? {
+        Ok(()) | Err(StorageError::Missing { .. }) => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+/// What version the object of an upload will be: S3 makes it of those of the parts, unless it encrypts them by keys of its own.
+pub(crate) fn version_of(uri: &ObjectUri, upload: &PendingUpload) -> Option<String> {
+    if uri.scheme() != StorageScheme::S3 {
+        return None;
+    }
+    let mut digests = Md5::new();
+    for part in &upload.parts {
+        let part = part.trim_matches('"');
+        if part.len() != 32 || !part.is_ascii() {
+            return None;
+        }
+        for at in (0..part.len()).step_by(2) {
+            digests.update([u8::from_str_radix(&part[at..at + 2], 16).ok()?]);
+        }
+    }
+    let digest: String = digests.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+    Some(format!("\"{digest}-{}\"", upload.parts.len()))
+}
+
+#[cfg(test)]
+mod tests {
+    use object_store::ObjectStoreExt as _;
+
+    use super::*;
+
+    fn uri() -> ObjectUri {
+        ObjectUri::parse("s3://memory/part".as_ref()).expect("a name")
+    }
+
+    fn bytes_of(bucket: &Bucket) -> Option<Vec<u8>> {
+        let (bucket, path) = (bucket.clone(), path_of(&uri()).expect("a key"));
+        let got = threads::wait(async move { bucket.objects.get(&path).await?.bytes().await });
+        got.expect("threads").ok().map(|bytes| bytes.to_vec())
+    }
+
+    #[test]
+    fn what_is_uploaded_is_seen_when_somebody_completes_it() {
+        for parts in [&[][..], &["a"], &["a", "bc", "d", "ef", "g"]] {
+            let bucket = Bucket::in_memory();
+            let mut upload = Upload::begin_in(bucket.clone(), uri()).expect("begun");
+            parts.iter().for_each(|part| upload.send(part.as_bytes().to_vec()).expect("taken"));
+            let pending = upload.finish().expect("all of it is there");
+            assert_eq!(pending.parts.len(), parts.len().max(1));
+            assert_eq!(bytes_of(&bucket), None, "nobody sees it yet");
+            let version = complete_in(&bucket, &uri(), &pending).expect("memory answers");
+            assert!(version.is_some());
+            assert_eq!(bytes_of(&bucket), Some(parts.concat().into_bytes()));
+        }
+    }
+
+    #[test]
+    fn the_version_of_an_object_follows_from_those_of_its_parts() {
+        let of = |uri: &str, parts: &[&str]| {
+            let parts = parts.iter().map(|part| (*part).to_owned()).collect();
+            let upload = PendingUpload { id: "u".to_owned(), parts };
+            version_of(&ObjectUri::parse(uri.as_ref()).expect("a name"), &upload)
+        };
+        // Of the empty part: the MD5 of its MD5.
+        let empty = "\"d41d8cd98f00b204e9800998ecf8427e\"";
+        assert_eq!(of("s3://b/k", &[empty]).as_deref(), Some("\"59adb24ef3cdbe0297f05b395827453f-1\""));
+        assert_eq!(of("gs://b/k", &[empty]), None);
+        assert_eq!(of("s3://b/k", &["\"not-md5\""]), None);
+    }
+}

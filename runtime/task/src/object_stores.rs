@@ -1,0 +1,28 @@
+//! The stores that this program is built with, for whoever commits to them.
+//!
+//! Owns where they are found. Does not own them: they come from a feature of the program, and a program without has none.
+
+use std::path::Path;
+use std::sync::OnceLock;
+
+use napreduce_protocol::{ObjectStores, StorageScheme};
+
+static STORES: OnceLock<&'static dyn ObjectStores> = OnceLock::new();
+
+/// Lets this process write to stores. To be called before any job or task runs; called again, it changes nothing.
+pub fn set_object_stores(stores: &'static dyn ObjectStores) {
+    // The first ones are as good: a program has one set of features.
+    let _ = STORES.set(stores);
+}
+
+/// The stores of this process; where there are none, what to do about an object there.
+pub fn object_stores(object: &Path) -> Result<&'static dyn ObjectStores, String> {
+    STORES.get().copied().ok_or_else(|| match StorageScheme::of(object) {
+        Some(store) => format!(
+            "{} is in {store}, which this program was built without; build it with the feature {} of napreduce",
+            object.display(),
+            store.feature()
+        ),
+        None => format!("{} is no name of an object", object.display()),
+    })
+}

@@ -1,0 +1,119 @@
+//! A map of a guest: run as under a worker, its sealed output written as frames, its report behind them.
+//!
+//! Owns the cutting into frames. Does not own their form (`napreduce-protocol`).
+
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+use napreduce_core::TaskKind;
+use napreduce_data::{PartitionExtent, SegmentIndex};
+use napreduce_protocol::{GUEST_FRAME_BYTES_MAX, GuestFrame, MapTask, MapsReport, PartOutput, TaskError};
+
+use super::{Guest, GuestError};
+use crate::runner::{Definitions, MapResult};
+
+pub(super) fn run(guest: &Guest, definitions: &dyn Definitions, out: &mut File) -> Result<(), GuestError> {
+    let segment = guest.scratch("map.segment");
+    let part = map(guest, definitions, &segment)?;
+    let mut out = BufWriter::new(out);
+    let frames = match guest.plan.reduces {
+        0 => 0,
+        _ => send(&segment, guest, &mut out)?,
+    };
+    let report = guest.report(frames, MapsReport::default(), part)?;
+    let length = u32::try_from(report.len()).ok().filter(|length| *length <= GUEST_FRAME_BYTES_MAX);
+    let length =
+        length.ok_or_else(|| TaskError::fatal("the counters of this task are too many for a report"))?;
+    GuestFrame::of_report(guest.arguments.task, length).write(&report, &mut out).map_err(unheard)?;
+    out.flush().map_err(unheard)
+}
+
+/// The part of a map-only job; the segment of any other.
+fn map(
+    guest: &Guest,
+    definitions: &dyn Definitions,
+    segment: &Path,
+) -> Result<Option<PartOutput>, GuestError> {
+    let (plan, arguments) = (&guest.plan, &guest.arguments);
+    let no_task = || TaskError::fatal(format!("the plan has no {} {}", TaskKind::Map, arguments.task));
+    let split = plan.splits.get(arguments.task as usize).ok_or_else(no_task)?;
+    let task = MapTask {
+        split: split.clone(),
+        partitions: plan.reduces,
+        cuts: plan.cuts.clone(),
+        compress: plan.compress,
+        output: arguments.part.clone().unwrap_or_else(|| segment.to_owned()),
+        memory_file: None,
+        scratch: arguments.scratch.clone(),
+        checkpoint: guest.scratch("checkpoint"),
+        restore: None,
+        durable: plan.durable,
+    };
+    match guest.call(definitions, |body| body.run_map(&task, &guest.context))? {
+        MapResult::Done { part } => Ok(part),
+        MapResult::Checkpointed(_) => Err(unasked().into()),
+    }
+}
+
+/// Nobody can ask a guest for a checkpoint.
+pub(super) fn unasked() -> TaskError {
+    TaskError::fatal("the task saved a checkpoint that nobody has asked for; please report it")
+}
+
+/// Whoever was to read the frames is gone.
+pub(super) fn unheard(error: io::Error) -> GuestError {
+    GuestError::io("write to the engine")(error)
+}
+
+/// Writes the sealed blocks of each partition that has any; how many frames they are.
+fn send(segment: &Path, guest: &Guest, out: &mut impl Write) -> Result<u64, GuestError> {
+    let unreadable = |error: &dyn std::fmt::Display| TaskError::retryable(error.to_string());
+    let opened = File::open(segment);
+    let file = opened
+        .map_err(|error| TaskError::local(format!("cannot open {}: {error}", segment.display()), &error))?;
+    let index = SegmentIndex::read(&file, segment).map_err(|error| unreadable(&error))?;
+    let mut frames = 0;
+    for partition in 0..index.partitions() {
+        let extent = index.extent(partition, 0).map_err(|error| unreadable(&error))?;
+        if extent.records() > 0 {
+            frames += send_partition(&file, &extent, guest, out)?;
+        }
+    }
+    Ok(frames)
+}
+
+fn send_partition(
+    file: &File,
+    extent: &PartitionExtent,
+    guest: &Guest,
+    out: &mut impl Write,
+) -> Result<u64, GuestError> {
+    let described = extent.encode();
+    let mut frame =
+        GuestFrame { partition: extent.partition(), map: guest.arguments.task, number: 0, length: 0 };
+    let too_long =
+        || TaskError::fatal("a partition of this map has too many blocks for one frame; use more reduces");
+    frame.length = u32::try_from(described.len())
+        .ok()
+        .filter(|length| *length <= GUEST_FRAME_BYTES_MAX)
+        .ok_or_else(too_long)?;
+    frame.write(&described, out).map_err(unheard)?;
+    let range = extent.range();
+    let mut chunk = Vec::new();
+    let mut at = range.start;
+    while at < range.end {
+        let length = (range.end - at).min(guest.arguments.chunk as u64);
+        chunk.resize(length as usize, 0);
+        let read = file.read_exact_at(&mut chunk, at);
+        read.map_err(|error| {
+            TaskError::local(format!("cannot read what this map has sealed: {error}"), &error)
+        })?;
+        frame.number = frame.number.checked_add(1).ok_or_else(too_long)?;
+        frame.length = length as u32;
+        frame.write(&chunk, out).map_err(unheard)?;
+        at += length;
+    }
+    Ok(u64::from(frame.number) + 1)
+}

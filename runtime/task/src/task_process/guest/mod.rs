@@ -1,0 +1,218 @@
+//! Guests: task processes that another engine starts, such as Spark. They have no worker and no control channel: they are told
+//! all by their arguments and a plan file, and say how it went by a report and their exit status.
+//!
+//! Owns the order of things around one attempt, and the statuses. Does not own the work itself, which the same two calls do as
+//! under a worker, nor what engines do about a status. docs/guests.md is for those who write them.
+
+mod arguments;
+mod map;
+mod reduce;
+
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::Path;
+use std::sync::Arc;
+
+use arguments::{ArgumentError, GuestArguments};
+use napreduce_core::{AttemptId, FailureClass, TaskId, TaskKind};
+use napreduce_protocol::{
+    Counter, GuestFrameError, GuestPart, GuestPlan, GuestReport, MapsReport, PartOutput, TaskError,
+};
+use rustix::io::fcntl_dupfd_cloexec;
+use rustix::stdio::{dup2_stdin, dup2_stdout, stderr, stdin, stdout};
+
+use super::panics::catch_panics;
+use super::{die_with, final_counters, promotions};
+use crate::context::TaskContext;
+use crate::process::{exit_when_told, raise_descriptors};
+use crate::runner::{Definitions, TaskRunner};
+
+/// The first argument of a guest.
+const MARKER: &str = "--napreduce-guest";
+
+/// The task failed; another try may help.
+const FAILED: i32 = 64;
+/// No other try can help.
+const FATAL: i32 = 65;
+/// What a reduce was given is lost or damaged.
+const INPUT_LOST: i32 = 66;
+
+/// How a guest ends that has not done its task.
+#[derive(Debug, thiserror::Error)]
+enum GuestError {
+    #[error(transparent)]
+    Arguments(#[from] ArgumentError),
+    #[error("cannot use the plan {path}: {why}")]
+    Plan { path: String, why: String },
+    #[error("{0}")]
+    Task(TaskError),
+    #[error("the frames of this reduce break a rule: {0}")]
+    Frames(#[from] GuestFrameError),
+    #[error("cannot {doing}: {source}")]
+    Io { doing: String, source: io::Error },
+}
+
+impl GuestError {
+    fn io(doing: impl Into<String>) -> impl FnOnce(io::Error) -> GuestError {
+        let doing = doing.into();
+        move |source| GuestError::Io { doing, source }
+    }
+
+    fn status(&self) -> i32 {
+        match self {
+            GuestError::Arguments(_) | GuestError::Plan { .. } => FATAL,
+            GuestError::Task(error) if !error.lost_inputs.is_empty() => INPUT_LOST,
+            GuestError::Task(error) if error.class == FailureClass::Fatal => FATAL,
+            GuestError::Task(_) | GuestError::Io { .. } | GuestError::Frames(GuestFrameError::Io(_)) => {
+                FAILED
+            }
+            GuestError::Frames(_) => INPUT_LOST,
+        }
+    }
+}
+
+impl From<TaskError> for GuestError {
+    fn from(error: TaskError) -> GuestError {
+        GuestError::Task(error)
+    }
+}
+
+/// Whether this process was started as a guest.
+pub(super) fn guest_requested() -> bool {
+    std::env::args_os().nth(1).is_some_and(|first| first == MARKER)
+}
+
+/// Runs the one attempt that the arguments name, and exits.
+pub(super) fn guest_main(definitions: &dyn Definitions) -> ! {
+    let status = match serve(definitions) {
+        Ok(()) => 0,
+        Err(error) => {
+            // Last, where an engine looks for the reason.
+            eprintln!("{error}");
+            error.status()
+        }
+    };
+    std::process::exit(status)
+}
+
+/// What a guest knows of its attempt.
+struct Guest {
+    plan: GuestPlan,
+    arguments: GuestArguments,
+    context: Arc<TaskContext>,
+}
+
+fn serve(definitions: &dyn Definitions) -> Result<(), GuestError> {
+    let arguments = GuestArguments::parse(std::env::args_os().skip(2))?;
+    if let Some(parent) = arguments.die_with {
+        die_with(OsStr::new(&parent.to_string())).map_err(|error| TaskError::retryable(error.to_string()))?;
+    }
+    exit_when_told().map_err(GuestError::io("handle signals"))?;
+    // A reduce may be given all maps at once, and has a file for each.
+    raise_descriptors();
+    let plan = read_plan(&arguments.plan)?;
+    let task = TaskId { job: plan.job, kind: arguments.kind, index: arguments.task };
+    let context = Arc::new(TaskContext::new(AttemptId { task, number: arguments.attempt }, plan.task_memory));
+    let guest = Guest { plan, arguments, context };
+    guest.check()?;
+    // What user code prints is not what the engine reads.
+    let mut out = take_output().map_err(GuestError::io("take standard output"))?;
+    let input = match guest.arguments.kind {
+        TaskKind::Map => None,
+        TaskKind::Reduce => Some(take_input().map_err(GuestError::io("take standard input"))?),
+    };
+    fs::create_dir_all(&guest.arguments.scratch)
+        .map_err(GuestError::io(format!("create {}", guest.arguments.scratch.display())))?;
+    match input {
+        None => map::run(&guest, definitions, &mut out)?,
+        Some(input) => reduce::run(&guest, definitions, input, &mut out)?,
+    }
+    out.flush().map_err(GuestError::io("write to the engine"))
+}
+
+impl Guest {
+    /// Before anything is done: whether the plan has such a task, and the part of it a place.
+    fn check(&self) -> Result<(), GuestError> {
+        let GuestArguments { kind, task, part, .. } = &self.arguments;
+        let (tasks, writes) = match kind {
+            TaskKind::Map => (self.plan.maps(), self.plan.reduces == 0),
+            TaskKind::Reduce => (self.plan.reduces, true),
+        };
+        if *task >= tasks {
+            return Err(ArgumentError::NoTask { kind: *kind, task: *task, tasks }.into());
+        }
+        match (writes, part) {
+            (true, None) => Err(ArgumentError::Missing { flag: "--part" }.into()),
+            (false, Some(_)) => Err(ArgumentError::NoPart.into()),
+            (true, Some(_)) | (false, None) => Ok(()),
+        }
+    }
+
+    /// A call to the user's code, whose panic is the error of the task.
+    fn call<T>(
+        &self,
+        definitions: &dyn Definitions,
+        run: impl FnOnce(&dyn TaskRunner) -> Result<T, TaskError>,
+    ) -> Result<T, TaskError> {
+        let called = catch_panics(&self.context, || {
+            run(&*definitions.build(&self.plan.definition, self.plan.parameters.as_bytes())?)
+        });
+        called.map_err(TaskError::unless_hopeless)
+    }
+
+    /// The report of an attempt that is done, with its part if it has one.
+    fn report(&self, frames: u64, maps: MapsReport, part: Option<PartOutput>) -> Result<Vec<u8>, GuestError> {
+        let GuestArguments { kind, part: path, .. } = &self.arguments;
+        let millis = match kind {
+            TaskKind::Map => Counter::MapMillis,
+            TaskKind::Reduce => Counter::ReduceMillis,
+        };
+        let part = match (part, path) {
+            (Some(part), Some(path)) => {
+                // One that counts survives the loss of power, where that is wanted.
+                let files = promotions(&part, (path, path), self.plan.durable);
+                files.iter().try_for_each(|file| file.prepare())?;
+                Some(GuestPart::in_file(part, path.clone()))
+            }
+            (part, _) if part.is_some() != path.is_some() => {
+                return Err(TaskError::fatal(
+                    "the task wrote a part where there is none, or none where there is one",
+                )
+                .into());
+            }
+            (_, _) => None,
+        };
+        let counters = final_counters(millis, &self.context);
+        let mut report = GuestReport::new(self.context.attempt().task, counters, frames);
+        (report.maps, report.part) = (maps, part);
+        report
+            .to_json()
+            .map_err(|error| TaskError::fatal(format!("the report cannot be written: {error}")).into())
+    }
+
+    /// Where this attempt keeps something of its own.
+    fn scratch(&self, name: &str) -> std::path::PathBuf {
+        self.arguments.scratch.join(name)
+    }
+}
+
+fn read_plan(path: &Path) -> Result<GuestPlan, GuestError> {
+    let unusable = |why: String| GuestError::Plan { path: path.display().to_string(), why };
+    let text = fs::read(path).map_err(|error| unusable(error.to_string()))?;
+    GuestPlan::from_json(&text).map_err(|error| unusable(error.to_string()))
+}
+
+/// Standard output as a file of its own that no command inherits; what is printed from here on goes where errors go.
+fn take_output() -> io::Result<File> {
+    let moved = fcntl_dupfd_cloexec(stdout(), 3)?;
+    dup2_stdout(stderr())?;
+    Ok(File::from(moved))
+}
+
+/// The same of standard input, from which nothing more can be read.
+fn take_input() -> io::Result<File> {
+    let moved = fcntl_dupfd_cloexec(stdin(), 3)?;
+    dup2_stdin(File::open("/dev/null")?)?;
+    Ok(File::from(moved))
+}

@@ -1,0 +1,170 @@
+//! A reduce of a guest: frames in any order of maps become a file for each, which is reduced as under a worker.
+//!
+//! Owns what has come of each map. Does not own the rules of order (`napreduce-protocol`) nor the check of blocks
+//! (`napreduce-data`).
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{BufReader, Write};
+use std::path::PathBuf;
+
+use napreduce_core::{AttemptId, TaskId, TaskKind};
+use napreduce_data::{AssemblyError, PartitionExtent, SegmentAssembly};
+use napreduce_protocol::{
+    GuestFrameError, GuestFrameKind, GuestFrameReader, GuestFrameSequence, GuestReport, MapsReport,
+    ReduceTask, TaskError,
+};
+
+use super::map::{unasked, unheard};
+use super::{Guest, GuestError};
+use crate::runner::{Definitions, ReduceResult};
+
+/// How much of the stream is read at once.
+const READ_BYTES: usize = 256 << 10;
+
+pub(super) fn run(
+    guest: &Guest,
+    definitions: &dyn Definitions,
+    input: File,
+    out: &mut File,
+) -> Result<(), GuestError> {
+    let mut intake = Intake::new(guest);
+    let mut reader = GuestFrameReader::new(BufReader::with_capacity(READ_BYTES, input));
+    let mut sequence = GuestFrameSequence::new(guest.arguments.task, guest.plan.maps(), guest.plan.reduces);
+    while let Some((frame, payload)) = reader.next_frame()? {
+        let map = frame.map;
+        match sequence.accept(&frame)? {
+            GuestFrameKind::Extent => intake.begin(map, payload)?,
+            GuestFrameKind::Chunk => intake.take(map, payload)?,
+            GuestFrameKind::Report => intake.report(map, payload)?,
+        }
+    }
+    sequence.end()?;
+    let Intake { inputs, maps, frames, .. } = intake.end()?;
+    let task = ReduceTask {
+        partition: guest.arguments.task,
+        inputs: inputs.into_values().collect(),
+        consolidated: Vec::new(),
+        inputs_are_partial: false,
+        compress: guest.plan.compress,
+        output: guest.arguments.part.clone().unwrap_or_default(),
+        scratch: guest.arguments.scratch.clone(),
+        checkpoint: guest.scratch("checkpoint"),
+        restore: None,
+        durable: guest.plan.durable,
+    };
+    let part = match guest.call(definitions, |body| body.run_reduce(&task, &guest.context))? {
+        ReduceResult::Done { part } => part,
+        ReduceResult::Checkpointed(_) => return Err(unasked().into()),
+    };
+    let mut report = guest.report(frames, maps, Some(part))?;
+    report.push(b'\n');
+    out.write_all(&report).map_err(unheard)
+}
+
+/// What has come for a reduce.
+struct Intake<'a> {
+    guest: &'a Guest,
+    /// Of maps of which more is to come.
+    open: BTreeMap<u32, (AttemptId, SegmentAssembly)>,
+    /// Of maps of which all is here.
+    inputs: BTreeMap<u32, (AttemptId, PathBuf)>,
+    maps: MapsReport,
+    frames: u64,
+}
+
+impl<'a> Intake<'a> {
+    fn new(guest: &'a Guest) -> Intake<'a> {
+        let maps = MapsReport::default();
+        Intake { guest, open: BTreeMap::new(), inputs: BTreeMap::new(), maps, frames: 0 }
+    }
+
+    fn begin(&mut self, map: u32, described: &[u8]) -> Result<(), GuestError> {
+        self.frames += 1;
+        let bad = |why| GuestFrameError::BadExtent { map, why };
+        let extent = PartitionExtent::decode(described).map_err(bad)?;
+        let attempt = self.writer_of(map, &extent).map_err(bad)?;
+        let path = self.path(map);
+        let assembly = SegmentAssembly::create(&path, extent)
+            .map_err(|error| TaskError::retryable(format!("cannot keep what map {map} has sent: {error}")))?;
+        self.keep(map, attempt, assembly)
+    }
+
+    /// The attempt whose output it is, if it is what can be expected here.
+    fn writer_of(&self, map: u32, extent: &PartitionExtent) -> Result<AttemptId, String> {
+        let Guest { plan, arguments, .. } = self.guest;
+        let attempt: AttemptId = extent.label().parse().map_err(|error| format!("{error}"))?;
+        if attempt.task != (TaskId { job: plan.job, kind: TaskKind::Map, index: map }) {
+            return Err(format!("it is of {attempt}"));
+        }
+        let (own, found) = ((arguments.task, plan.reduces), (extent.partition(), extent.partitions()));
+        if own != found {
+            return Err(format!(
+                "it is of partition {} of {}, and this is {} of {}",
+                found.0, found.1, own.0, own.1
+            ));
+        }
+        match extent.first_block() {
+            0 => Ok(attempt),
+            block => Err(format!("it begins with block {block}")),
+        }
+    }
+
+    fn take(&mut self, map: u32, bytes: &[u8]) -> Result<(), GuestError> {
+        self.frames += 1;
+        let Some((attempt, mut assembly)) = self.open.remove(&map) else {
+            let why = format!("{} bytes more than its extent describes", bytes.len());
+            return Err(GuestFrameError::BadBlock { map, why }.into());
+        };
+        assembly.accept(bytes).map_err(|error| assembly_error(map, &error))?;
+        self.keep(map, attempt, assembly)
+    }
+
+    /// Seals what is whole at once: of those maps no file stays open.
+    fn keep(&mut self, map: u32, attempt: AttemptId, assembly: SegmentAssembly) -> Result<(), GuestError> {
+        match assembly.missing() {
+            0 => {
+                let sealed = assembly.seal().map_err(|error| assembly_error(map, &error))?;
+                self.inputs.insert(map, (attempt, sealed.path));
+            }
+            _ => drop(self.open.insert(map, (attempt, assembly))),
+        }
+        Ok(())
+    }
+
+    fn report(&mut self, map: u32, text: &[u8]) -> Result<(), GuestError> {
+        let bad = |why| GuestFrameError::BadReport { map, why };
+        let report = GuestReport::from_json(text).map_err(|error| bad(error.to_string()))?;
+        if report.task != (TaskId { job: self.guest.plan.job, kind: TaskKind::Map, index: map }) {
+            return Err(bad(format!("it is of {}", report.task)).into());
+        }
+        self.maps.indices.push(map);
+        self.maps.counters.merge(&report.counters);
+        self.maps.frames = self.maps.frames.saturating_add(report.frames);
+        Ok(())
+    }
+
+    fn end(mut self) -> Result<Intake<'a>, GuestError> {
+        self.maps.indices.sort_unstable();
+        match self.open.pop_first() {
+            // Its error says how much is missing.
+            Some((map, (_, assembly))) => match assembly.seal() {
+                Err(error) => Err(assembly_error(map, &error)),
+                Ok(_) => Err(GuestFrameError::BadBlock { map, why: "blocks are missing".to_owned() }.into()),
+            },
+            None => Ok(self),
+        }
+    }
+
+    fn path(&self, map: u32) -> PathBuf {
+        self.guest.scratch(&format!("map-{map}.segment"))
+    }
+}
+
+/// What came is not what was sealed, or it cannot be kept here.
+fn assembly_error(map: u32, error: &AssemblyError) -> GuestError {
+    match error {
+        AssemblyError::Write(_) => TaskError::retryable(error.to_string()).into(),
+        _ => GuestFrameError::BadBlock { map, why: error.to_string() }.into(),
+    }
+}

@@ -1,0 +1,124 @@
+//! The commit of one attempt where nothing can be renamed: its files sent as uploads of what they are to become.
+//!
+//! Owns sending them before the right to commit is asked for, with boundaries in between. Whoever commits the job completes
+//! the uploads of those attempts that have the right, and drops all others. Does not own requests (`ObjectStores`).
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+use napreduce_core::FaultPlace;
+use napreduce_protocol::{
+    Counter, NamedPart, ObjectStores, PartOutput, PendingUpload, StoreError, StoredUpload, TaskError,
+    UPLOAD_PART_BYTES_MIN, UPLOAD_PARTS_MAX, UploadWriter,
+};
+
+use crate::context::TaskContext;
+use crate::progress;
+
+/// Bytes of one part, where memory allows it: two are sent while a third is read.
+const PART_BYTES: u64 = 8 << 20;
+/// The share of a task's memory that one part has at most.
+const MEMORY_SHARE: u64 = 32;
+
+/// Sends a part and what was written to outputs with a name; `target` is the part's object.
+pub(super) fn upload(
+    part: PartOutput,
+    (written, target): (&Path, &Path),
+    context: &TaskContext,
+) -> Result<PartOutput, TaskError> {
+    let stores = crate::object_stores(target).map_err(|reason| {
+        TaskError::fatal(format!("cannot write output: {reason}")).at(FaultPlace::SharedStorage)
+    })?;
+    let sending = Sending { stores, context };
+    let sent = sending.send_all(part, (written, target));
+    let (counters, figures) = (context.counters(), stores.take_written());
+    counters.add(Counter::StorageWriteRequests, figures.requests);
+    counters.add(Counter::StorageWriteBytes, figures.bytes);
+    counters.add(Counter::StorageWriteRetries, figures.retries);
+    sent
+}
+
+struct Sending<'a> {
+    stores: &'static dyn ObjectStores,
+    context: &'a TaskContext,
+}
+
+impl Sending<'_> {
+    fn send_all(
+        &self,
+        mut part: PartOutput,
+        (written, target): (&Path, &Path),
+    ) -> Result<PartOutput, TaskError> {
+        for named in &mut part.named {
+            let (from, to) =
+                (NamedPart::beside(written, &named.name), NamedPart::in_output(target, &named.name));
+            named.upload = Some(self.send_file(&from, &to, named.bytes)?);
+        }
+        part.upload = Some(self.send_file(written, target, part.bytes)?);
+        Ok(part)
+    }
+
+    fn send_file(&self, from: &Path, to: &Path, bytes: u64) -> Result<PendingUpload, TaskError> {
+        let object = to.to_string_lossy();
+        let mut upload = self.stores.begin_upload(&object).map_err(|error| unwritten(&error))?;
+        let id = upload.id().to_owned();
+        let sent = self.send_parts(&mut *upload, from, bytes);
+        let sent = sent.and_then(|()| upload.finish().map_err(|error| unwritten(&error)));
+        sent.inspect_err(|_| {
+            // What is not dropped here is when the job ends.
+            let _ = self.stores.abort_upload(&StoredUpload { object: object.into_owned(), id });
+        })
+    }
+
+    fn send_parts(&self, upload: &mut dyn UploadWriter, from: &Path, bytes: u64) -> Result<(), TaskError> {
+        let unread =
+            |error: &io::Error| TaskError::local(format!("cannot read {}: {error}", from.display()), error);
+        let mut file = File::open(from).map_err(|error| unread(&error))?;
+        let part_bytes = part_bytes(bytes, self.context.memory());
+        let mut left = bytes;
+        while left > 0 {
+            if self.context.is_asked() {
+                // A checkpoint is not worth its while here: whoever asked for it lets this finish.
+                self.context.boundary(&mut ())?;
+            }
+            let mut part = Vec::new();
+            let wanted = left.min(part_bytes);
+            (&mut file).take(wanted).read_to_end(&mut part).map_err(|error| unread(&error))?;
+            if part.len() as u64 != wanted {
+                return Err(unread(&io::ErrorKind::UnexpectedEof.into()));
+            }
+            upload.send(part).map_err(|error| unwritten(&error))?;
+            progress();
+            left -= wanted;
+        }
+        Ok(())
+    }
+}
+
+/// Of an upload of so many bytes: as large as a store wants, as the memory allows, and as there may be parts, in this order.
+fn part_bytes(bytes: u64, memory: u64) -> u64 {
+    let usual = (memory / MEMORY_SHARE).clamp(UPLOAD_PART_BYTES_MIN, PART_BYTES);
+    usual.max(bytes.div_ceil(UPLOAD_PARTS_MAX))
+}
+
+fn unwritten(error: &StoreError) -> TaskError {
+    let message = format!("cannot write output: {error}");
+    let failed = if error.is_passing { TaskError::retryable(message) } else { TaskError::fatal(message) };
+    failed.at(FaultPlace::SharedStorage)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_are_as_large_as_memory_allows_and_never_too_many() {
+        assert_eq!(part_bytes(1, 256 << 20), 8 << 20);
+        assert_eq!(part_bytes(1, 1 << 40), 8 << 20);
+        assert_eq!(part_bytes(1, 16 << 20), 5 << 20, "stores want no smaller ones");
+        let most = 5 << 40;
+        let bytes = part_bytes(most, 256 << 20);
+        assert!(bytes > 8 << 20 && most.div_ceil(bytes) <= UPLOAD_PARTS_MAX);
+    }
+}

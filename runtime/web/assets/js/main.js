@@ -1,0 +1,175 @@
+// The page as a whole: which view an address is and what it wants to hear of, keys that work everywhere.
+// Owns the way from an address to a view. Does not own views (pages) nor when they are asked for again (rounds).
+
+import { make } from "./elements.js";
+import { Live } from "./live.js";
+import { Problem, get, ofRecording, recording, signIn } from "./net.js";
+import * as about from "./pages/about.js";
+import * as cluster from "./pages/cluster.js";
+import * as compare from "./pages/compare.js";
+import * as comparison from "./pages/comparison.js";
+import * as job from "./pages/job.js";
+import * as jobs from "./pages/jobs.js";
+import * as preemptions from "./pages/preemptions.js";
+import * as queues from "./pages/queues.js";
+import * as recordings from "./pages/recordings.js";
+import * as workers from "./pages/workers.js";
+import { Rounds } from "./rounds.js";
+
+/** Addresses, views, and the topics of events that concern them. */
+const VIEWS = [
+  [/^\/$/, cluster, () => ["cluster", "jobs"]],
+  [/^\/jobs$/, jobs, () => ["jobs"]],
+  [/^\/jobs\/(job_\d+)(?:\/([a-z]+))?$/, job, ([, id]) => [`job:${id}`]],
+  [/^\/compare$/, compare, () => ["jobs"]],
+  [/^\/preemptions$/, preemptions, () => ["preemptions"]],
+  [/^\/queues$/, queues, () => ["cluster", "jobs"]],
+  [/^\/workers$/, workers, () => ["workers"]],
+  [/^\/recordings$/, recordings, () => []],
+  [/^\/recordings\/compare$/, comparison, () => []],
+  [/^\/about$/, about, () => []],
+];
+const main = document.getElementById("main");
+const notice = document.getElementById("notice");
+let shown = null;
+const live = new Live(() => shown?.rounds.changed());
+
+/** Shows the view of the address. */
+async function show() {
+  leave();
+  const found = VIEWS.map(([pattern, page, topics]) => [pattern.exec(location.pathname), page, topics]).find(([parts]) => parts);
+  for (const anchor of document.querySelectorAll("header nav a")) {
+    const path = anchor.dataset.view;
+    anchor.setAttribute("href", ofRecording(path));
+    const isHere = path === "/" ? location.pathname === "/" : location.pathname.startsWith(path);
+    if (isHere) anchor.setAttribute("aria-current", "page");
+    else anchor.removeAttribute("aria-current");
+  }
+  main.replaceChildren();
+  if (!found) {
+    document.title = "Not found – napreduce";
+    main.append(make("h1", {}, "There is no such page"), make("p", {}, "The pages are named above."));
+    live.follow([]);
+    return;
+  }
+  const [parts, page, topics] = found;
+  const current = {};
+  current.rounds = new Rounds({ ask: () => ask(current), live });
+  current.view = page.view({ main, parts, query: new URLSearchParams(location.search), go, again: () => current.rounds.now() });
+  shown = current;
+  document.title = `${current.view.title} – napreduce`;
+  // First, so that nothing happens between what is asked for and what is heard.
+  live.follow(topics(parts));
+  await current.rounds.now();
+}
+
+function leave() {
+  shown?.rounds.stop();
+  shown?.view.leave?.();
+  shown = null;
+}
+
+/** Asks for what is shown; whether it may change. */
+async function ask(current) {
+  let problem = null;
+  try {
+    await current.view.refresh();
+    await live.start();
+  } catch (error) {
+    if (!(error instanceof Problem)) throw error;
+    problem = error;
+  }
+  if (shown !== current) return "over";
+  if (problem?.status === 401) {
+    signedOut(problem);
+    return "over";
+  }
+  say(problem);
+  main.dataset.ready = "true";
+  if (current.view.isLive === false) {
+    live.follow([]);
+    return "over";
+  }
+  return problem ? "failed" : "live";
+}
+
+function say(problem) {
+  notice.hidden = problem === null;
+  notice.textContent = problem === null ? "" : [problem.message, problem.remedy].filter(Boolean).join("; ");
+}
+
+function signedOut(problem) {
+  document.title = "Sign in – napreduce";
+  leave();
+  live.follow([]);
+  main.replaceChildren(
+    make("div", { class: "panel center" },
+      make("h1", {}, "Sign in by a link"),
+      make("p", {}, problem.message),
+      make("p", {}, "A link is good once, for 15 minutes. Get one where the cluster runs, and open it here:"),
+      make("pre", { class: "log" }, "nap web link"),
+      make("p", { class: "quiet" }, "nap up prints one, too. With --view its reader may look, and order nothing."),
+    ),
+  );
+  main.dataset.ready = "true";
+}
+
+/** Goes to an address of the page. */
+function go(address) {
+  history.pushState(null, "", address);
+  return show();
+}
+
+document.addEventListener("click", (event) => {
+  const anchor = event.target.closest?.("a[data-view]");
+  if (!anchor || event.ctrlKey || event.metaKey || event.shiftKey || event.button !== 0) return;
+  event.preventDefault();
+  go(anchor.getAttribute("href")).then(() => main.focus({ preventScroll: true }));
+});
+addEventListener("popstate", show);
+
+let awaiting = false;
+document.addEventListener("keydown", (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey || /^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName)) return;
+  const place = { c: "/", j: "/jobs", q: "/queues", w: "/workers", p: "/preemptions", r: "/recordings" }[event.key];
+  // Those that are named above.
+  if (awaiting && place && document.querySelector(`header nav a[data-view="${place}"]:not([hidden])`)) {
+    event.preventDefault();
+    go(ofRecording(place));
+  } else if (event.key === "/") {
+    const search = main.querySelector("input[type=search]");
+    if (search) {
+      event.preventDefault();
+      search.focus();
+    }
+  } else if (event.key === "?") go(ofRecording("/about"));
+  awaiting = event.key === "g";
+});
+
+document.getElementById("theme").addEventListener("click", () => {
+  const root = document.documentElement;
+  const isDark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+  root.dataset.theme = isDark ? "light" : "dark";
+  localStorage.setItem("theme", root.dataset.theme);
+  shown?.view.repaint?.();
+});
+
+async function start() {
+  const theme = localStorage.getItem("theme");
+  if (theme === "dark" || theme === "light") document.documentElement.dataset.theme = theme;
+  try {
+    await signIn();
+    const session = await get("session");
+    document.getElementById("cluster-name").textContent = session.cluster;
+    document.getElementById("cluster-name").title = session.cluster;
+    const isOneOfMany = session.capabilities.includes("recordings");
+    document.querySelector('header nav a[data-view="/recordings"]').hidden = !isOneOfMany;
+    if (isOneOfMany && location.pathname === "/" && recording() === null) history.replaceState(null, "", "/recordings");
+  } catch (error) {
+    if (!(error instanceof Problem)) throw error;
+    if (error.status === 401 || error.status === 429) return signedOut(error);
+  }
+  await show();
+}
+
+start();

@@ -1,0 +1,41 @@
+// What this is, who is signed in, the keys.
+// Owns these words. Does not own signing in (net).
+
+import { facts, make, renew } from "../elements.js";
+import { moment } from "../format.js";
+import { get, mayOrder, signOut } from "../net.js";
+
+const KEYS = [
+  ["g then c, j, p, q, w, r", "to the cluster, the jobs, the preemptions, the queues, the workers, the recordings"],
+  ["/", "to the filter of a list"],
+  ["h l, j k", "in a picture: earlier and later, row by row"],
+  ["n p", "to the next and the previous nap"],
+  ["+ - 0, arrows", "closer, farther, all of it; move"],
+  ["t", "the picture as a table"],
+  ["?", "this page"],
+];
+
+export function view({ main }) {
+  const place = make("div");
+  main.append(make("h1", {}, "About"), place);
+  return {
+    title: "About",
+    isLive: false,
+    async refresh() {
+      const session = await get("session");
+      renew(place,
+        facts([
+          ["This is", session.cluster],
+          ["Version", session.version],
+          ["You may", mayOrder() ? "look and order" : "look"],
+          ["Signed in until", moment(session.until_millis)],
+        ]),
+        make("div", { class: "bar" },
+          make("button", { type: "button", click: () => signOut().then(() => location.reload()) }, "Sign out"),
+          make("a", { href: "/api/openapi.json" }, "REST, described"),
+          make("a", { href: "/metrics" }, "Metrics")),
+        make("h2", {}, "Keys"),
+        facts(KEYS.map(([key, what]) => [make("code", {}, key), what])));
+    },
+  };
+}

@@ -1,0 +1,71 @@
+// The first page: what is in use, what waits and why, who held which slot in the last minutes.
+// Owns what stands there. Does not own the picture (timeline).
+
+import { link, make, progress, renew, sentence, state, table } from "../elements.js";
+import { count } from "../format.js";
+import { get } from "../net.js";
+import { Timeline } from "../timeline/timeline.js";
+
+const WINDOW_MILLIS = 600_000;
+const SHOWN_MAX = 50;
+
+export function view({ main }) {
+  const above = make("div");
+  const timeline = new Timeline({ label: "Slots of the last 10 minutes", followsMillis: WINDOW_MILLIS });
+  const left = make("p", { class: "under" });
+  main.append(above, make("h2", {}, "Slots, the last 10 minutes"), timeline.element, left);
+  return {
+    title: "Cluster",
+    leave: () => timeline.leave(),
+    repaint: () => timeline.draw(),
+    async refresh() {
+      const status = await get("cluster");
+      renew(above, figures(status), warnings(status), current(status));
+      const window = await get("timeline");
+      timeline.show(window);
+      left.textContent = window.jobs_left_out ? `${count(window.jobs_left_out)} older jobs of these minutes are not shown` : "";
+    },
+  };
+}
+
+function figures(status) {
+  const suspended = status.map.suspended + status.reduce.suspended;
+  const cards = [
+    ["Map slots in use", `${count(status.map.used)} / ${count(status.map.slots)}`, ""],
+    ["Reduce slots in use", `${count(status.reduce.used)} / ${count(status.reduce.slots)}`, ""],
+    ["Jobs at work", count(status.jobs.active - status.jobs.waiting), `${count(status.jobs.waiting)} more wait`],
+    ["Napping tasks", count(suspended + status.checkpointed), `${count(suspended)} suspended, ${count(status.checkpointed)} checkpointed`],
+    ["Workers up", count(status.workers.up), others(status.workers)],
+    ["Ended jobs", count(status.jobs.succeeded + status.jobs.failed + status.jobs.killed), `${count(status.jobs.failed)} failed, ${count(status.jobs.killed)} killed`],
+  ];
+  return make("section", { class: "cards", "aria-label": "At a glance" }, cards.map(([label, figure, more]) =>
+    make("div", { class: "card" }, make("div", { class: "label" }, label), make("div", { class: "figure" }, figure), make("div", { class: "more" }, more))));
+}
+
+function others(workers) {
+  const states = ["excluded", "draining", "leaving", "lost"].filter((name) => workers[name] > 0);
+  return states.map((name) => `${workers[name]} ${name}`).join(", ");
+}
+
+function warnings(status) {
+  return status.warnings.map((warning) =>
+    make("p", { class: "panel bad" }, link("/workers", warning.worker), ` (${warning.name}) is ${warning.state}: `, warning.reason ?? "nobody knows why"));
+}
+
+function current(status) {
+  const shown = status.current.slice(0, SHOWN_MAX);
+  const more = status.current.length - shown.length;
+  return [
+    make("h2", {}, "Jobs that have not ended"),
+    table([
+      ["Job", (job) => link(`/jobs/${job.job}`, job.job), "id"],
+      ["Name", (job) => job.name, "text"],
+      ["Queue", (job) => job.queue],
+      ["State", (job) => state(job.is_waiting && job.state === "active" ? "waiting" : job.state)],
+      ["Maps", (job) => progress(job.map, "map")],
+      ["Reduces", (job) => progress(job.reduce, "reduce")],
+      ["Why it waits", (job) => (job.why ? sentence(job.why) : ""), "text"],
+    ], shown, "Nothing runs. Submit a job with: PROGRAM INPUT --output DIR --cluster DIR"),
+    more > 0 && make("p", { class: "under" }, link("/jobs?state=active,suspended,stopping", `${count(more)} more`)),
+  ];
+}

@@ -1,0 +1,87 @@
+// Two recordings of the same jobs, such as of one workload under two policies: sums, who held which slot, and jobs by how much they differ.
+// Owns what is compared. Does not own pictures (timeline).
+
+import { link, make, renew, table } from "../elements.js";
+import { count, span } from "../format.js";
+import { get } from "../net.js";
+import { Timeline } from "../timeline/timeline.js";
+
+export function view({ main, query }) {
+  const [left, right] = [query.get("left") ?? "", query.get("right") ?? ""];
+  const sums = make("div");
+  const pictures = [left, right].map((name) => new Timeline({ label: `Who held which slot in ${name}` }));
+  const under = [make("p", { class: "under" }), make("p", { class: "under" })];
+  const jobs = make("div");
+  main.append(make("h1", {}, "Compare two recordings"), make("p", {}, link("/recordings", "All recordings")), sums,
+    make("h2", {}, "Slots, from the first submission on"),
+    ...pictures.map((picture, side) => make("section", {}, make("h3", {}, [left, right][side]), picture.element, under[side])),
+    make("h2", {}, "Jobs that differ most"), jobs);
+  return {
+    title: "Compare recordings",
+    isLive: false,
+    leave: () => pictures.forEach((picture) => picture.leave()),
+    repaint: () => pictures.forEach((picture) => picture.draw()),
+    async refresh() {
+      const compared = await get(`compare?${new URLSearchParams({ left, right })}`);
+      renew(sums, figures(compared));
+      renew(jobs, differences(compared, left, right));
+      await draw([compared.left, compared.right], pictures, under);
+    },
+  };
+}
+
+/** Both on one axis: what took longer ends further to the right. */
+async function draw(sides, pictures, under) {
+  const longest = Math.max(...sides.map((side) => side.makespan_millis)) * 1000;
+  await Promise.all(sides.map(async (side, at) => {
+    const asked = new URLSearchParams({ recording: side.recording, from: side.from_millis, until: side.until_millis });
+    const window = await get(`timeline?${asked}`);
+    pictures[at].show({ ...window, until_micros: window.base_micros + longest });
+    under[at].textContent = window.jobs_left_out ? `${count(window.jobs_left_out)} older jobs are not in the picture` : "";
+  }));
+}
+
+const FIGURES = [
+  ["Jobs", (side) => side.jobs, count],
+  ["Failed or killed", (side) => side.failed + side.killed, count],
+  ["Makespan", (side) => side.makespan_millis, span],
+  ["Sojourn, mean", (side) => side.sojourn.mean, span],
+  ["Sojourn, median", (side) => side.sojourn.p50, span],
+  ["Sojourn, 95 of 100", (side) => side.sojourn.p95, span],
+  ["Sojourn, longest", (side) => side.sojourn.max, span],
+  ["Slots taken", (side) => side.preemptions, count],
+  ["Work saved", (side) => side.work_saved_millis, span],
+  ["Work lost", (side) => side.work_lost_millis, span],
+];
+
+function figures({ left, right }) {
+  const head = (side) => make("span", {}, link(`/jobs?recording=${encodeURIComponent(side.recording)}`, side.recording), ` ${side.scheduler ?? ""}`);
+  const rows = FIGURES.map(([words, of, form]) => ({ words, one: of(left), other: of(right), form }));
+  return table([
+    ["", (row) => row.words],
+    [head(left), (row) => row.form(row.one), "number"],
+    [head(right), (row) => row.form(row.other), "number"],
+    ["Difference", (row) => signed(row.other - row.one, row.form), "number"],
+    ["Ratio", (row) => (row.one > 0 ? (row.other / row.one).toFixed(3) : "–"), "number"],
+  ], rows, "");
+}
+
+function differences({ jobs, jobs_left_out }, left, right) {
+  const of = (recording, id) => (id === null ? "–" : link(`/jobs/${id}?recording=${encodeURIComponent(recording)}`, id));
+  return [
+    table([
+      ["Name", (job) => job.name, "text"],
+      [left, (job) => of(left, job.left), "id"],
+      [right, (job) => of(right, job.right), "id"],
+      ["Took on the left", (job) => span(job.left_millis), "number"],
+      ["on the right", (job) => span(job.right_millis), "number"],
+      ["Difference", (job) => (job.difference_millis === null ? "–" : signed(job.difference_millis, span)), "number"],
+    ], jobs, "Neither has a job that has ended."),
+    jobs_left_out > 0 && make("p", { class: "under" }, `${count(jobs_left_out)} more differ less`),
+  ];
+}
+
+function signed(difference, form) {
+  if (difference === 0) return "–";
+  return `${difference > 0 ? "+" : "−"}${form(Math.abs(difference))}`;
+}

@@ -1,0 +1,86 @@
+// A job: how far it is, why it waits, and tabs with its life.
+// Owns the head and the choice of tabs. Does not own the tabs (tabs) nor pictures (timeline).
+
+import { facts, link, make, progress, renew, sentence, state } from "../elements.js";
+import { moment, span, utc } from "../format.js";
+import { get, mayOrder } from "../net.js";
+import { orderButton } from "../orders.js";
+import { TABS } from "./tabs.js";
+
+export function view({ main, parts, query, again }) {
+  const [, id, named] = parts;
+  const [name, tab] = TABS.find(([known]) => known === (named ?? "timeline")) ?? TABS[0];
+  const head = make("div");
+  const orders = make("div", { class: "bar" });
+  const tabs = make("nav", { class: "tabs", "aria-label": "About this job" }, TABS.map(([known, { label }]) => {
+    const anchor = link(`/jobs/${id}/${known}`, label);
+    if (known === name) anchor.setAttribute("aria-current", "page");
+    return anchor;
+  }));
+  const place = make("div");
+  main.append(head, orders, tabs, place);
+  const content = tab.make({ id, place, query, again });
+  const shown = {
+    title: id,
+    isLive: true,
+    leave: () => content.leave?.(),
+    repaint: () => content.repaint?.(),
+    async refresh() {
+      const [job, session] = [await get(`jobs/${id}`), await get("session")];
+      const hasEnded = job.ended_millis !== null;
+      const why = hasEnded ? [] : (await get(`jobs/${id}/explain`)).reasons;
+      shown.title = `${id} ${job.name}`;
+      shown.isLive = session.is_live && !hasEnded;
+      renew(head, heading(job), reasons(job, why));
+      if (mayOrder() && shown.isLive) renew(orders, buttons(id, job, again));
+      else orders.replaceChildren();
+      await content.refresh(job);
+    },
+  };
+  return shown;
+}
+
+function heading(job) {
+  const parts = job.parts.length;
+  const records = job.parts.reduce((sum, part) => sum + part.records, 0);
+  return [
+    make("h1", {}, `${job.job} `, make("span", { class: "quiet" }, job.name)),
+    facts([
+      ["State", state(job.state)],
+      ["Maps", progress(job.map, "map")],
+      ["Reduces", progress(job.reduce, "reduce")],
+      ["User, queue", `${job.user}, ${job.queue}, priority ${job.priority}`],
+      ["Submitted", make("time", { title: utc(job.submitted_millis) }, moment(job.submitted_millis))],
+      ["Took", job.ended_millis === null ? null : span(job.ended_millis - job.submitted_millis)],
+      ["Output", make("code", {}, job.output)],
+      ["Parts", parts ? `${parts}, ${records.toLocaleString("en-GB")} records` : null],
+    ]),
+  ];
+}
+
+function reasons(job, why) {
+  if (job.reason && job.ended_millis !== null) return make("div", { class: "panel bad" }, sentence(job.reason));
+  if (why.length === 0) return [];
+  return make("section", { class: "panel why", "aria-label": "Why it is where it is" }, why.map(reason));
+}
+
+/** What says why stands out; a command can be copied from what says what to do. */
+function reason({ code, text, is_why: isWhy }) {
+  const [before, command] = code === "remedy" ? text.split(/(?<=: )(?=nap )/) : [text];
+  return make("p", { class: isWhy ? "why" : "quiet", title: code }, sentence(before), command ? make("code", {}, command) : []);
+}
+
+function buttons(id, job, done) {
+  const path = (word) => `jobs/${id}/${word}`;
+  const about = {
+    suspend: "What runs of it is stopped where it is; nothing of it is started until it is resumed. No work is lost.",
+    kill: "It ends for good, without output.",
+    resume: "It gets slots again as its queue allows.",
+  };
+  const button = (label, word, isBad) =>
+    orderButton({ label, title: `${label} ${id}?`, about: about[word], path: path(word), done, isBad });
+  return [
+    job.state === "suspended" ? button("Resume", "resume") : button("Suspend", "suspend"),
+    button("Kill", "kill", true),
+  ];
+}

@@ -1,0 +1,74 @@
+// All jobs, filtered by what the address says, so that a link shows what its sender saw.
+// Owns the list. Does not own a job (job).
+
+import { link, make, progress, renew, state, table } from "../elements.js";
+import { count, moment, span, utc } from "../format.js";
+import { get, ofRecording } from "../net.js";
+
+const STATES = ["active", "suspended", "stopping", "succeeded", "failed", "killed"];
+const STEP = 100;
+const LIMIT_MAX = 10_000;
+
+export function view({ main, query, again }) {
+  const chosen = { state: query.get("state") ?? "", text: query.get("text") ?? "", queue: query.get("queue") ?? "", sort: query.get("sort") ?? "", limit: STEP };
+  const changed = () => {
+    const said = new URLSearchParams(Object.entries({ state: chosen.state, text: chosen.text, queue: chosen.queue, sort: chosen.sort }).filter(([, value]) => value));
+    history.replaceState(null, "", ofRecording(`/jobs${said.size ? `?${said}` : ""}`));
+    again();
+  };
+  const states = make("select", { "aria-label": "State", change: (event) => { chosen.state = event.target.value; changed(); } },
+    make("option", { value: "" }, "all states"),
+    make("option", { value: "active,suspended,stopping" }, "not ended"),
+    STATES.map((name) => make("option", { value: name }, name)));
+  states.value = chosen.state;
+  const text = make("input", { type: "search", placeholder: "ID, name, user or queue", "aria-label": "Filter", value: chosen.text,
+    input: (event) => { chosen.text = event.target.value; changed(); } });
+  const sorting = {
+    get by() { return chosen.sort; },
+    choose(field) {
+      chosen.sort = field;
+      changed();
+    },
+  };
+  const list = make("div");
+  main.append(make("h1", {}, chosen.queue ? `Jobs of the queue ${chosen.queue}` : "Jobs"), make("div", { class: "bar" }, text, states), list);
+  return {
+    title: "Jobs",
+    async refresh() {
+      const asked = new URLSearchParams({ limit: chosen.limit });
+      if (chosen.state) asked.set("state", chosen.state);
+      if (chosen.text) asked.set("text", chosen.text);
+      if (chosen.queue) asked.set("queue", chosen.queue);
+      if (chosen.sort) asked.set("sort", chosen.sort);
+      const page = await get(`jobs?${asked}`);
+      renew(list, remarks(page), rows(page.items, sorting), under(page, () => { chosen.limit = Math.min(chosen.limit * 10, LIMIT_MAX); again(); }));
+    },
+  };
+}
+
+/** What could not be read. */
+export function remarks(page) {
+  return page.remarks.map((remark) => make("p", { class: "panel bad" }, `Left out: ${remark}`));
+}
+
+/** How many there are, and a way to more of them. */
+export function under(page, more) {
+  const words = page.next === null ? `${count(page.total)} in all` : `${count(page.items.length)} of ${count(page.total)} are shown`;
+  const isMore = page.next !== null && page.items.length < LIMIT_MAX;
+  return make("p", { class: "under" }, words, isMore && make("button", { type: "button", click: more }, "Show more"));
+}
+
+function rows(jobs, sorting) {
+  return table([
+    ["Job", (job) => link(`/jobs/${job.job}`, job.job), "id", "job"],
+    ["Name", (job) => job.name, "text", "name"],
+    ["User", (job) => job.user, null, "user"],
+    ["Queue", (job) => job.queue, null, "queue"],
+    ["Priority", (job) => String(job.priority), "number", "priority"],
+    ["State", (job) => state(job.state), null, "state"],
+    ["Maps", (job) => progress(job.map, "map"), null, "map"],
+    ["Reduces", (job) => progress(job.reduce, "reduce"), null, "reduce"],
+    ["Submitted", (job) => make("time", { title: utc(job.submitted_millis) }, moment(job.submitted_millis)), null, "submitted"],
+    ["Took", (job) => (job.ended_millis === null ? "" : span(job.ended_millis - job.submitted_millis)), "number", "took"],
+  ], jobs, "No job is like this.", sorting);
+}

@@ -1,0 +1,149 @@
+// The ledger of the cluster: what the preemptions of a window of time come to, each of them, and from whom to whom slots went.
+// Owns the filters, which the address holds, and the figures. Does not own the columns of an entry (tabs).
+
+import { link, make, renew, table } from "../elements.js";
+import { count, moment, short, span, utc } from "../format.js";
+import { get, ofRecording } from "../net.js";
+import { remarks, under } from "./jobs.js";
+import { ledger } from "./tabs.js";
+
+const STEP = 100;
+const LIMIT_MAX = 10_000;
+const HOUR = 3_600_000;
+const LENGTHS = [["10m", "the last 10 minutes", HOUR / 6], ["1h", "the last hour", HOUR], ["1d", "the last day", 24 * HOUR],
+  ["7d", "the last 7 days", 168 * HOUR], ["all", "all that is known", null]];
+const PRIMITIVES = ["wait", "kill", "suspend", "checkpoint"];
+const ENDS = ["suspended", "checkpointed", "killed", "finished", "ended", "withdrawn", "open"];
+const FILTERS = ["by", "primitive", "queue", "end"];
+
+export function view({ main, query, again }) {
+  const chosen = { ...Object.fromEntries(["last", "from", "until", "flows", ...FILTERS].map((name) => [name, query.get(name) ?? ""])), limit: STEP };
+  const changed = () => {
+    const said = new URLSearchParams(Object.entries(chosen).filter(([name, value]) => name !== "limit" && value));
+    history.replaceState(null, "", ofRecording(`/preemptions${said.size ? `?${said}` : ""}`));
+    again();
+  };
+  const set = (name) => (event) => {
+    chosen[name] = event.target.value;
+    changed();
+  };
+  const list = make("div");
+  main.append(make("h1", {}, "Preemptions"), filters(chosen, changed, set), list);
+  return {
+    title: "Preemptions",
+    async refresh() {
+      const session = await get("session");
+      const times = windowOf(chosen, session.is_live);
+      const meant = new URLSearchParams([...Object.entries(times), ...FILTERS.filter((name) => chosen[name]).map((name) => [name, chosen[name]])]);
+      const totals = await get(`preemptions/totals?${meant}`);
+      const page = await get(`preemptions?${meant}&limit=${chosen.limit}`);
+      const flows = await get(`preemptions/flows?${new URLSearchParams({ ...times, by: chosen.flows || "queue", limit: LIMIT_MAX })}`);
+      const more = () => {
+        chosen.limit = Math.min(chosen.limit * 10, LIMIT_MAX);
+        again();
+      };
+      renew(list, remarks(page), shownTimes(totals), figures(totals), ways(totals), conversions(totals),
+        make("h2", {}, "Each of them"), ledger(page.items, "No slot was wanted back in these times."), under(page, more),
+        make("h2", {}, "From whom to whom"), matrix(flows.items, chosen.flows || "queue"));
+    },
+  };
+}
+
+/** Times in the address are those that its sender saw; else the window moves on. Moments are whole seconds, so that answers may be kept. */
+function windowOf(chosen, isLive) {
+  if (chosen.from || chosen.until) return Object.fromEntries(["from", "until"].filter((name) => chosen[name]).map((name) => [name, chosen[name]]));
+  const [, , millis] = LENGTHS.find(([name]) => name === (chosen.last || (isLive ? "1h" : "all"))) ?? LENGTHS[1];
+  return millis === null ? { from: 0 } : { from: Math.floor((Date.now() - millis) / 1000) * 1000 };
+}
+
+function filters(chosen, changed, set) {
+  const choice = (name, label, options) => {
+    const select = make("select", { "aria-label": label, change: set(name) }, options.map(([value, words]) => make("option", { value }, words)));
+    select.value = chosen[name];
+    return select;
+  };
+  const search = (name, label) => make("input", { type: "search", placeholder: label, "aria-label": label, value: chosen[name], change: set(name) });
+  const lengths = [["", "the usual times"], ...LENGTHS.map(([name, words]) => [name, words])];
+  const times = make("select", { "aria-label": "Times", change: (event) => {
+    Object.assign(chosen, { last: event.target.value, from: "", until: "" });
+    changed();
+  } }, lengths.map(([value, words]) => make("option", { value }, words)), chosen.from || chosen.until ? make("option", { value: "held" }, "the times of the address") : null);
+  times.value = chosen.from || chosen.until ? "held" : chosen.last;
+  const every = (words, all) => [["", words], ...all.map((name) => [name, name])];
+  return make("div", { class: "bar" }, times, choice("primitive", "How", every("in every way", PRIMITIVES)), choice("end", "End", every("every end", ENDS)),
+    search("by", "By"), search("queue", "Queue"), choice("flows", "Sum up by", [["", "flows by queue"], ["job", "flows by job"]]));
+}
+
+/** Which times these are, and an address that keeps them. */
+function shownTimes(totals) {
+  const said = new URLSearchParams(location.search);
+  said.delete("last");
+  said.set("from", totals.from_millis);
+  said.set("until", totals.until_millis);
+  const time = (millis) => make("time", { title: utc(millis) }, moment(millis));
+  const since = totals.from_millis === 0 ? "All" : ["From ", time(totals.from_millis)];
+  return make("p", { class: "under" }, make("span", {}, since, " until ", time(totals.until_millis)), link(`/preemptions?${said}`, "Hold these times"));
+}
+
+/** Half were as quick as the first, 95 and 99 of a hundred as the others. */
+function quickness(latency) {
+  if (latency.count === 0) return ["–", "none was measured"];
+  return [short(latency.p50_micros), `95 %: ${short(latency.p95_micros)}, 99 %: ${short(latency.p99_micros)}`];
+}
+
+function figures(totals) {
+  const cards = [
+    ["Slots wanted back", count(totals.count), `${count(totals.taken)} were taken`],
+    ["Slot free after", ...quickness(totals.freeing)],
+    ["Resumed within", ...quickness(totals.resuming)],
+    ["Restored within", ...quickness(totals.restoring)],
+    ["Work saved", span(totals.work_saved_millis), `${span(totals.work_lost_millis)} lost`],
+    ["Time without a slot", span(totals.slot_millis), "of those that were taken"],
+  ];
+  return make("section", { class: "cards", "aria-label": "In all" }, cards.map(([label, figure, more]) =>
+    make("div", { class: "card" }, make("div", { class: "label" }, label), make("div", { class: "figure" }, figure), make("div", { class: "more" }, more))));
+}
+
+/** By primitive, and how they ended. */
+function ways(totals) {
+  if (totals.primitives.length === 0) return [];
+  const ends = ENDS.filter((end) => totals.primitives.some((one) => one.ends[end]));
+  return table([
+    ["How", (one) => one.primitive],
+    ["Wanted", (one) => count(one.count), "number"],
+    ...ends.map((end) => [end, (one) => count(one.ends[end] ?? 0), "number"]),
+    ["Free after, half", (one) => (one.freeing.count ? short(one.freeing.p50_micros) : "–"), "number"],
+    ["95 %", (one) => (one.freeing.count ? short(one.freeing.p95_micros) : "–"), "number"],
+    ["99 %", (one) => (one.freeing.count ? short(one.freeing.p99_micros) : "–"), "number"],
+    ["Saved", (one) => span(one.work_saved_millis), "number"],
+    ["Lost", (one) => span(one.work_lost_millis), "number"],
+  ], totals.primitives, "");
+}
+
+/** Wishes that became something else. */
+function conversions(totals) {
+  return totals.converted.map((one) =>
+    make("p", { class: "under" }, `${count(one.count)} asked to ${one.asked} became ${one.primitive}; the newest of these: ${one.reason}`));
+}
+
+/** Whose slots went to whom: a row for each victim, a column for each beneficiary. */
+function matrix(flows, by) {
+  const nobody = "nobody";
+  const toName = (flow) => flow.to ?? nobody;
+  const victims = [...new Set(flows.map((flow) => flow.from))];
+  const takers = [...new Set(flows.map(toName))];
+  const named = (name) => {
+    if (name === nobody) return name;
+    return by === "job" ? link(`/jobs/${name}`, name) : link(`/jobs?queue=${encodeURIComponent(name)}`, name);
+  };
+  const cell = (taker) => (victim) => {
+    const between = flows.filter((flow) => flow.from === victim && toName(flow) === taker);
+    if (between.length === 0) return "";
+    const sum = (name) => between.reduce((total, flow) => total + flow[name], 0);
+    const often = between.map((flow) => `${count(flow.count)} by ${flow.primitive}`).join(", ");
+    return [make("div", {}, span(sum("slot_millis"))),
+      make("div", { class: "quiet" }, `${often}; ${span(sum("work_saved_millis"))} saved, ${span(sum("work_lost_millis"))} lost`)];
+  };
+  const columns = [["From", named, "id"], ...takers.map((taker) => [["For ", named(taker)], cell(taker), "text"])];
+  return table(columns, victims, "No slot was taken in these times.");
+}

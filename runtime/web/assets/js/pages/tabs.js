@@ -1,0 +1,187 @@
+// The tabs of a job: its life as a picture, tasks, preemptions, counters, attempts with logs, events.
+// Owns what stands in each. Does not own the head (job) nor how pictures are drawn (timeline).
+
+import { link, make, renew, sentence, state, table } from "../elements.js";
+import { bytes, count, moment, short, span, utc } from "../format.js";
+import { get, mayOrder, ofRecording, text } from "../net.js";
+import { orderButton } from "../orders.js";
+import { Timeline } from "../timeline/timeline.js";
+import { under } from "./jobs.js";
+
+const STEP = 100;
+const LIMIT_MAX = 10_000;
+
+/** A tab that is a list in pages; `filtered` narrows it by the text in its search field. */
+function list(path, show, filtered) {
+  return ({ id, place, query, again }) => {
+    let limit = STEP;
+    let wanted = query.get("text") ?? "";
+    const sorting = {
+      by: query.get("sort") ?? "",
+      choose(field) {
+        sorting.by = field;
+        const said = new URLSearchParams(Object.entries({ text: wanted, sort: field }).filter(([, value]) => value));
+        history.replaceState(null, "", ofRecording(`${location.pathname}${said.size ? `?${said}` : ""}`));
+        again();
+      },
+    };
+    const more = () => {
+      limit = Math.min(limit * 10, LIMIT_MAX);
+      again();
+    };
+    const search = filtered && make("input", { type: "search", placeholder: filtered, "aria-label": "Filter", value: wanted,
+      input: (event) => { wanted = event.target.value; again(); } });
+    const rows = make("div");
+    place.append(...(search ? [make("div", { class: "bar" }, search)] : []), rows);
+    return {
+      async refresh(job) {
+        const sort = sorting.by ? `&sort=${encodeURIComponent(sorting.by)}` : "";
+        const page = await get(`jobs/${id}/${path}?limit=${wanted ? LIMIT_MAX : limit}${sort}`);
+        const items = wanted ? page.items.filter((item) => JSON.stringify(item).includes(wanted)) : page.items;
+        renew(rows, show(items, job, again, sorting), under(page, more));
+      },
+    };
+  };
+}
+
+function timeline({ id, place, again }) {
+  const picture = new Timeline({ label: `The life of ${id}`, byTask: true, own: Number(id.slice(4)), swapped: again });
+  place.append(picture.element, make("p", { class: "under" },
+    make("a", { href: ofRecording(`/api/nap/v1/jobs/${id}/trace.json`), download: `${id}.trace.json` }, "Save a trace for Perfetto"), " · ",
+    make("a", { href: ofRecording(`/api/nap/v1/jobs/${id}/report.html`), download: `${id}.html` }, "Save a report"), " · ", link(`/compare?left=${id}`, "Compare with another job")));
+  return {
+    leave: () => picture.leave(),
+    repaint: () => picture.draw(),
+    refresh: async () => picture.show(await get(`jobs/${id}/timeline${picture.byTask ? "" : "?neighbours=true"}`)),
+  };
+}
+
+function tasks(items, job, again, sorting) {
+  const isOpen = job.ended_millis === null;
+  const columns = [
+    ["Task", (task) => task.task, "id", "task"],
+    ["State", (task) => state(task.state), null, "state"],
+    ["Tries", (task) => String(task.attempts), "number", "attempts"],
+    ["Attempt", (task) => task.live.map((live) => make("div", {}, live.attempt)), "id"],
+    ["Worker", (task) => task.live.map((live) => make("div", {}, live.worker)), "id"],
+    ["Doing", (task) => task.live.map((live) => make("div", {}, live.state))],
+    ["Done", (task) => task.live.map((live) => make("div", {}, live.bytes_total ? `${Math.floor((100 * live.bytes_done) / live.bytes_total)} %` : "")), "number", "progress"],
+    ["Why", (task) => sentence(task.live.map((live) => live.reason).find(Boolean) ?? task.reason ?? ""), "text"],
+  ];
+  if (mayOrder() && isOpen) columns.push(["", (task) => taskOrders(task, again), "id"]);
+  return table(columns, items, isOpen ? "No task is like this." : "The job has ended: its attempts have a tab of their own.", sorting);
+}
+
+function taskOrders(task, done) {
+  const button = (label, word, about, isBad) =>
+    orderButton({ label, title: `${label} ${task.task}?`, about, path: `tasks/${task.task}/${word}`, done, isBad });
+  if (task.state === "done" || task.state === "pending") return "";
+  if (task.state === "suspended" || task.state === "checkpointed") {
+    return button("Resume", "resume", "It goes on where it was, with the next slot that is free for it.");
+  }
+  return [
+    button("Suspend", "suspend", "Its process is stopped where it is, and its slot is free."),
+    button("Checkpoint", "checkpoint", "Its work is saved in files; it goes on from there, here or elsewhere."),
+    button("Kill", "kill", "Its work is lost, and done again. It counts as no failure.", true),
+  ];
+}
+
+function preemptions(items) {
+  const sum = (name) => items.reduce((total, item) => total + item[name], 0);
+  const often = items.length === 1 ? "Once" : `${count(items.length)} times`;
+  const words = `${often} a slot was wanted back; ${span(sum("work_saved_millis"))} of work was saved, ${span(sum("work_lost_millis"))} lost.`;
+  return [items.length > 0 && make("p", {}, words), ledger(items, "Nobody took a slot of this job.")];
+}
+
+/** Entries of the ledger; victim and beneficiary are links. */
+export function ledger(items, empty) {
+  return table([
+    ["When", (item) => make("time", { title: utc(item.requested_micros / 1000) }, moment(item.requested_micros / 1000)), "id"],
+    ["Victim", (item) => sentence(item.attempt), "id"],
+    ["On", (item) => item.worker, "id"],
+    ["For", (item) => (item.beneficiary ? sentence(item.beneficiary) : "–"), "id"],
+    ["How", (item) => (item.asked === item.primitive ? item.primitive : `${item.primitive} (asked: ${item.asked})`)],
+    ["By", (item) => item.by],
+    ["Why", (item) => sentence(item.reason), "text"],
+    ["End", (item) => (item.end ? state(item.end) : "…")],
+    ["Slot free after", (item) => (item.freed_micros === null ? "–" : short(item.freed_micros - item.requested_micros)), "number"],
+    ["Slot went to", (item) => (item.used_by ? sentence(item.used_by) : "–"), "id"],
+    ["Work then", (item) => item.given_back ?? "–"],
+    ["Slept", (item) => span(item.suspended_millis), "number"],
+    ["In memory", (item) => (item.resident_bytes ? bytes(item.resident_bytes) : "–"), "number"],
+    ["In files", (item) => (item.checkpoint_bytes ? bytes(item.checkpoint_bytes) : "–"), "number"],
+    ["Saved", (item) => span(item.work_saved_millis), "number"],
+    ["Lost", (item) => span(item.work_lost_millis), "number"],
+  ], items, empty);
+}
+
+function counters({ id, place }) {
+  return {
+    async refresh() {
+      const { counters: all } = await get(`jobs/${id}/counters`);
+      const rows = Object.entries(all);
+      renew(place, table([["Counter", ([name]) => name, "text"], ["Value", ([, value]) => count(value), "number"]], rows, "Nothing is counted yet."));
+    },
+  };
+}
+
+function attempts(items, job, again, sorting) {
+  return table([
+    ["Attempt", (item) => item.attempt, "id", "attempt"],
+    ["Worker", (item) => `${item.worker} (${item.worker_name})`, "id", "worker"],
+    ["Launched", (item) => make("time", { title: utc(item.launched_millis) }, moment(item.launched_millis)), "id", "launched"],
+    ["Took", (item) => (item.ended_millis === null ? "" : span(item.ended_millis - item.launched_millis)), "number", "took"],
+    ["End", (item) => (item.end ? (item.end === "done" ? state("done") : sentence(item.end)) : state("active")), "text"],
+    ["Logs", (item) => [logButton(item.attempt, "stdout"), logButton(item.attempt, "stderr")], "id"],
+  ], items, "No attempt was launched yet.", sorting);
+}
+
+function logButton(attempt, stream) {
+  return make("button", { type: "button", class: "plain", click: () => openLog(attempt, stream) }, stream);
+}
+
+/** Shows a log piece by piece. It is text, whatever is in it. */
+function openLog(attempt, stream) {
+  const log = make("pre", { class: "log", tabindex: "0" });
+  const said = make("p", { class: "quiet" });
+  let offset = 0;
+  const read = async () => {
+    try {
+      const piece = await text(`attempts/${attempt}/log/${stream}?offset=${offset}`);
+      log.append(piece.text);
+      said.textContent = piece.next === 0 ? "Nothing was written." : `${bytes(piece.next)} up to here`;
+      offset = piece.next;
+    } catch (error) {
+      said.textContent = error.message;
+    }
+  };
+  const close = () => {
+    dialog.close();
+    dialog.remove();
+  };
+  const dialog = make("dialog", { "aria-label": `${stream} of ${attempt}`, cancel: close },
+    make("h2", {}, `${attempt} ${stream}`), log, said,
+    make("div", { class: "bar" },
+      make("button", { type: "button", click: read }, "Read on"),
+      make("button", { type: "button", click: close }, "Close")));
+  document.body.append(dialog);
+  dialog.showModal();
+  read();
+}
+
+function events(items) {
+  return table([
+    ["When", (item) => make("time", { title: utc(item.at_millis) }, moment(item.at_millis)), "id"],
+    ["What", (item) => sentence(item.text), "text"],
+  ], items, "Nothing has happened yet.");
+}
+
+/** The tabs in order: name in the address, and what makes one. */
+export const TABS = [
+  ["timeline", { label: "Timeline", make: timeline }],
+  ["tasks", { label: "Tasks", make: list("tasks", tasks, "ID, state or worker") }],
+  ["preemptions", { label: "Preemptions", make: list("preemptions", preemptions) }],
+  ["counters", { label: "Counters", make: counters }],
+  ["attempts", { label: "Attempts and logs", make: list("attempts", attempts, "ID, worker or end") }],
+  ["events", { label: "Events", make: list("events", events) }],
+];

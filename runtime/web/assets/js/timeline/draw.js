@@ -1,0 +1,220 @@
+// Draws rows of stints and naps on a canvas.
+// Owns colours and signs: no sign is a colour alone. All stints of a row become one line of pixels, so that a hundred thousand are
+// drawn as fast as a hundred; what is wide enough gets its signs on top. Does not own which rows there are (model).
+
+import { arcs } from "./arcs.js";
+import { CHECKPOINTED, FAILED, KILLED, OPEN, SUSPENDED } from "./model.js";
+
+export const ROW = 18;
+export const GAP = 4;
+export const AXIS = 26;
+const SIGNS_MAX = 4000;
+const NAMED = 56;
+
+/** The colours of the page as it is now, light or dark. */
+export function palette(element) {
+  const style = getComputedStyle(element);
+  const named = (name) => style.getPropertyValue(name).trim();
+  return {
+    map: named("--map"), reduce: named("--reduce"), ink: named("--ink"), quiet: named("--quiet"), line: named("--line"),
+    panel: named("--panel"), bad: named("--bad"), wait: named("--wait"), focus: named("--focus"), other: named("--other"),
+  };
+}
+
+function packed(colour) {
+  const number = Number.parseInt(colour.slice(1), 16);
+  return 0xff000000 | ((number & 0xff) << 16) | (number & 0xff00) | (number >> 16);
+}
+
+/** Where things are: `left` is where time begins, in pixels of the page. */
+export class Scale {
+  constructor(from, until, left, width) {
+    Object.assign(this, { from, until, left, width });
+  }
+
+  x(micros) {
+    return this.left + ((micros - this.from) / (this.until - this.from)) * this.width;
+  }
+
+  micros(x) {
+    return this.from + ((x - this.left) / this.width) * (this.until - this.from);
+  }
+}
+
+/** Draws what is in view: the rows from `top` pixels on. */
+export function draw(context, model, scale, { top, height, selected, colours, label }) {
+  const { width, left } = scale;
+  context.clearRect(0, 0, left + width, height);
+  if (label) axis(context, scale, height, colours, label);
+  const first = Math.floor(top / ROW);
+  const last = Math.min(model.rows.length, Math.ceil((top + height - AXIS) / ROW));
+  context.save();
+  context.beginPath();
+  context.rect(0, AXIS, left + width, height - AXIS);
+  context.clip();
+  const y = (row) => AXIS + row * ROW - top;
+  labels(context, model, first, last, y, left, colours);
+  context.beginPath();
+  context.rect(left, AXIS, width, height - AXIS);
+  context.clip();
+  for (let row = first; row < last; row += 1) for (const nap of model.rows[row].naps) drawNap(context, scale, nap, y(row), colours);
+  fill(context, model, scale, first, last, y, colours);
+  signs(context, model, scale, first, last, y, colours);
+  arcs(context, model, scale, first, last, y, ROW, colours);
+  if (selected >= 0) outline(context, model, scale, selected, y, colours);
+  context.restore();
+}
+
+function labels(context, model, first, last, y, left, colours) {
+  context.font = "11px system-ui, sans-serif";
+  context.textBaseline = "middle";
+  context.textAlign = "right";
+  context.fillStyle = colours.quiet;
+  for (let row = first; row < last; row += 1) context.fillText(model.rows[row].label, left - 8, y(row) + ROW / 2, left - 12);
+}
+
+/** One line of pixels for each row, scaled to its height. */
+function fill(context, model, scale, first, last, y, colours) {
+  const { start, length, lane, job } = model.answer.stints;
+  const pixels = Math.max(1, Math.round(scale.width));
+  const rows = Math.max(0, last - first);
+  if (rows === 0) return;
+  const image = new ImageData(pixels, rows);
+  const line = new Uint32Array(image.data.buffer);
+  const tint = [packed(colours.map), packed(colours.reduce)];
+  const other = packed(colours.other);
+  const each = pixels / (scale.until - scale.from);
+  for (let row = first; row < last; row += 1) {
+    const offset = (row - first) * pixels;
+    for (const stint of model.rows[row].stints) {
+      const from = (start[stint] - scale.from) * each;
+      const until = (start[stint] + length[stint] - scale.from) * each;
+      if (until < 0 || from > pixels) continue;
+      const begin = Math.max(0, Math.floor(from));
+      // A pixel between neighbours, where there is room for one.
+      const end = Math.min(pixels, until - from > 3 ? Math.ceil(until) - 1 : Math.max(begin + 1, Math.ceil(until)));
+      const isOther = model.own !== null && job[stint] !== model.own;
+      line.fill(isOther ? other : tint[model.isReduce[lane[stint]]], offset + begin, offset + end);
+    }
+  }
+  const source = new OffscreenCanvas(pixels, rows);
+  source.getContext("2d").putImageData(image, 0, 0);
+  context.imageSmoothingEnabled = false;
+  for (let row = first; row < last; row += 1) {
+    context.drawImage(source, 0, row - first, pixels, 1, scale.left, y(row) + GAP / 2, scale.width, ROW - GAP);
+  }
+}
+
+/** What a stint ended with, where it is wide enough to show it. */
+function signs(context, model, scale, first, last, y, colours) {
+  const { start, length, end } = model.answer.stints;
+  let drawn = 0;
+  for (let row = first; row < last; row += 1) {
+    for (const stint of model.rows[row].stints) {
+      const x = scale.x(start[stint] + length[stint]);
+      const wide = x - scale.x(start[stint]);
+      if (x < scale.left || x - wide > scale.left + scale.width || wide < 4) continue;
+      if (drawn > SIGNS_MAX) return;
+      drawn += 1;
+      if (wide > NAMED) name(context, model, stint, Math.max(x - wide, scale.left), x, y(row) + ROW / 2, colours);
+      sign(context, end[stint], x, wide, y(row) + GAP / 2, ROW - GAP, colours);
+    }
+  }
+}
+
+/** Whose it is, where there is room to say so. */
+function name(context, model, stint, from, until, y, colours) {
+  context.fillStyle = colours.panel;
+  context.textAlign = "left";
+  context.fillText(model.short(stint), from + 5, y, Math.max(1, until - from - 14));
+}
+
+function sign(context, end, x, wide, y, high, colours) {
+  context.strokeStyle = colours.bad;
+  context.lineWidth = 1.5;
+  context.beginPath();
+  if (end === KILLED) {
+    for (let at = x - wide; at < x; at += 7) {
+      context.moveTo(at, y + high);
+      context.lineTo(Math.min(at + 6, x), y);
+    }
+  } else if (end === FAILED) {
+    context.moveTo(x - 7, y + 3);
+    context.lineTo(x - 1, y + high - 3);
+    context.moveTo(x - 1, y + 3);
+    context.lineTo(x - 7, y + high - 3);
+  } else if (end === CHECKPOINTED) {
+    context.arc(x, y + high / 2, 4, 0, 2 * Math.PI);
+    context.fillStyle = colours.wait;
+    context.fill();
+    return;
+  } else if (end === SUSPENDED) {
+    context.strokeStyle = colours.wait;
+    context.moveTo(x - 1, y);
+    context.lineTo(x - 1, y + high);
+  } else if (end === OPEN) {
+    context.strokeStyle = colours.panel;
+    context.moveTo(x - 4, y + 3);
+    context.lineTo(x - 1, y + high / 2);
+    context.lineTo(x - 4, y + high - 3);
+  }
+  context.stroke();
+}
+
+/** Suspended: hollow, with a hatch. Checkpointed: a dashed line. */
+function drawNap(context, scale, nap, y, colours) {
+  const from = Math.max(scale.left - 2, scale.x(nap.start));
+  const until = Math.min(scale.left + scale.width + 2, scale.x(nap.start + nap.length));
+  if (until <= from) return;
+  context.strokeStyle = colours.wait;
+  context.lineWidth = 1;
+  context.save();
+  context.beginPath();
+  if (nap.is_suspended) {
+    const [top, high] = [y + GAP, ROW - 2 * GAP];
+    context.rect(from, top, until - from, high);
+    context.stroke();
+    context.clip();
+    for (let at = from - high; at < until; at += 6) {
+      context.moveTo(at, top + high);
+      context.lineTo(at + high, top);
+    }
+  } else {
+    context.setLineDash([5, 4]);
+    context.moveTo(from, y + ROW / 2);
+    context.lineTo(until, y + ROW / 2);
+  }
+  context.stroke();
+  context.restore();
+}
+
+function outline(context, model, scale, stint, y, colours) {
+  const { start, length } = model.answer.stints;
+  const x = scale.x(start[stint]);
+  context.strokeStyle = colours.focus;
+  context.lineWidth = 2.5;
+  context.strokeRect(x - 1.5, y(model.rowOf[stint]) + 0.5, Math.max(3, scale.x(start[stint] + length[stint]) - x) + 2, ROW - 1);
+}
+
+const STEPS = [1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1800, 3600, 7200, 21_600, 43_200, 86_400];
+
+function axis(context, scale, height, colours, label) {
+  const seconds = (scale.until - scale.from) / 1e6;
+  let step = STEPS.find((known) => scale.width / (seconds / known) >= 80) ?? 86_400;
+  for (let part = 1; seconds / step < 3 && part < 7; part += 1) step /= 10;
+  context.font = "11px system-ui, sans-serif";
+  context.textAlign = "center";
+  context.textBaseline = "middle";
+  for (let tick = Math.ceil(scale.from / 1e6 / step) * step; tick * 1e6 <= scale.until; tick += step) {
+    const x = Math.round(scale.x(tick * 1e6)) + 0.5;
+    context.strokeStyle = colours.line;
+    context.lineWidth = 1;
+    context.beginPath();
+    context.moveTo(x, AXIS - 6);
+    context.lineTo(x, height);
+    context.stroke();
+    context.fillStyle = colours.quiet;
+    const half = 30;
+    context.fillText(label(tick * 1e6, step), Math.min(Math.max(x, scale.left + half), scale.left + scale.width - half), AXIS / 2);
+  }
+}

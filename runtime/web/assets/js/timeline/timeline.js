@@ -1,0 +1,315 @@
+// A picture of who held which slot when: moved and measured by mouse, wheel and keys, and a table for who cannot see it.
+// Owns what is in view and what is selected. Does not own drawing (draw) nor rows (model).
+
+import { make, sentence } from "../elements.js";
+import { count, moment, short, span } from "../format.js";
+import { LongTable } from "../long_table.js";
+import { AXIS, ROW, Scale, draw, palette } from "./draw.js";
+import { legend } from "./legend.js";
+import { ENDS, Model } from "./model.js";
+
+const LABELS = 130;
+const NARROW = 70;
+const HEIGHT_MIN = 96;
+const STEP_MILLIS = 1000;
+/** Of an older answer it is not known whether what went on still does. */
+const KNOWN_MILLIS = 15_000;
+
+export class Timeline {
+  #model = null;
+  #answer = null;
+  #answered = 0;
+  #window = null;
+  #selected = -1;
+  #byTask;
+  #isTable = false;
+
+  /** `own` is the number of the job it is about; `swapped` is told when rows are to be slots instead of tasks, or tasks again. */
+  constructor({ label, byTask = false, followsMillis = null, own = null, swapped = null }) {
+    this.#byTask = byTask;
+    this.own = own;
+    this.swapped = swapped;
+    this.follows = followsMillis;
+    this.canvas = make("canvas", { tabindex: "0", role: "application", "aria-label": `${label}. Keys: h l j k select, n p naps, + - 0 zoom, t table` });
+    this.canvas.keep = true;
+    this.spacer = make("div", { class: "spacer" });
+    this.scroller = make("div", { class: "view", scroll: () => this.draw() }, this.canvas, this.spacer);
+    this.said = make("div", { class: "said quiet" }, "Point at a bar, or select one with h and l.");
+    this.table = new LongTable({ label: `${label}, as a table`, columns: this.#columns() });
+    this.inView = make("p", { class: "under" });
+    this.rows = make("div", { hidden: true }, this.table.element, this.inView);
+    this.choice = make("button", { type: "button", "aria-pressed": String(byTask), click: () => this.#swap() }, "By task");
+    this.asTable = make("button", { type: "button", "aria-pressed": "false", click: () => this.#toggleTable() }, "Table");
+    this.element = make("div", {},
+      make("div", { class: "bar" }, this.choice, this.asTable,
+        make("button", { type: "button", click: () => this.#zoom(0.5) }, "+"),
+        make("button", { type: "button", click: () => this.#zoom(2) }, "−"),
+        make("button", { type: "button", click: () => this.#all() }, "All")),
+      make("div", { class: "timeline" }, this.scroller, this.rows, this.said), legend());
+    this.canvas.addEventListener("keydown", (event) => this.#key(event));
+    this.canvas.addEventListener("wheel", (event) => this.#wheel(event), { passive: false });
+    this.canvas.addEventListener("pointermove", (event) => this.#move(event));
+    this.canvas.addEventListener("pointerdown", (event) => this.#grab(event));
+    this.resized = new ResizeObserver(() => this.draw());
+    this.resized.observe(this.scroller);
+    this.moving = setInterval(() => this.#moveOn(), STEP_MILLIS);
+  }
+
+  get byTask() {
+    return this.#byTask;
+  }
+
+  leave() {
+    clearInterval(this.moving);
+    this.resized.disconnect();
+  }
+
+  /** Shows an answer; what is in view stays in view. */
+  show(answer) {
+    if (answer === this.#answer) return;
+    const before = this.#model && this.#selected >= 0 ? this.#key_of(this.#selected) : null;
+    this.#answer = answer;
+    this.#answered = performance.now();
+    this.#model = new Model(answer, this.#byTask, this.own);
+    this.#selected = before === null ? -1 : this.#find(before);
+    if (this.#isTable) this.#fillTable();
+    this.draw();
+  }
+
+  /** Time goes on in the picture, too, without asking for it again. */
+  #moveOn() {
+    if (!this.#model || document.hidden || !(this.follows || this.#model.goesOn)) return;
+    this.#grow();
+    this.draw();
+  }
+
+  #grow() {
+    this.#model.grow(1000 * Math.min(performance.now() - this.#answered, KNOWN_MILLIS));
+  }
+
+  /** What tells a stint apart from all others, however many come. */
+  #key_of(stint) {
+    return `${this.#model.attempt(stint)}@${this.#model.answer.stints.start[stint] + this.#model.answer.base_micros}`;
+  }
+
+  #find(key) {
+    for (let stint = 0; stint < this.#model.length; stint += 1) if (this.#key_of(stint) === key) return stint;
+    return -1;
+  }
+
+  #scale() {
+    const wide = this.scroller.clientWidth;
+    const left = wide < 520 ? NARROW : LABELS;
+    const all = this.follows ? this.follows * 1000 : this.#model.span;
+    // A window that follows ends now, whatever is in it.
+    const from = this.follows ? this.#model.span - all : 0;
+    const [first, last] = this.#window ?? [from, this.#model.span];
+    return new Scale(first, last, left, Math.max(40, wide - left - 8));
+  }
+
+  draw() {
+    if (!this.#model || !this.element.isConnected || this.#isTable) return;
+    const begin = performance.now();
+    const wide = this.scroller.clientWidth;
+    const whole = AXIS + this.#model.rows.length * ROW + 8;
+    const high = Math.max(HEIGHT_MIN, Math.min(whole, Math.round(innerHeight * 0.6)));
+    const ratio = devicePixelRatio || 1;
+    if (this.canvas.width !== Math.round(wide * ratio) || this.canvas.height !== Math.round(high * ratio)) {
+      this.canvas.width = Math.round(wide * ratio);
+      this.canvas.height = Math.round(high * ratio);
+      this.canvas.style.height = `${high}px`;
+    }
+    this.spacer.style.height = `${Math.max(0, whole - high)}px`;
+    const context = this.canvas.getContext("2d");
+    context.setTransform(ratio, 0, 0, ratio, 0, 0);
+    draw(context, this.#model, this.#scale(), {
+      top: this.scroller.scrollTop, height: high, selected: this.#selected, colours: palette(this.element), label: (micros, step) => this.#label(micros, step),
+    });
+    if (this.#model.length === 0) this.#nothing(context, wide, high);
+    this.canvas.dataset.stints = String(this.#model.length);
+    this.canvas.dataset.links = String(this.#model.links.length);
+    this.canvas.dataset.drawMillis = (performance.now() - begin).toFixed(2);
+  }
+
+  #nothing(context, wide, high) {
+    context.textAlign = "center";
+    context.fillStyle = palette(this.element).quiet;
+    context.font = "14px system-ui, sans-serif";
+    context.fillText("No slot was held.", wide / 2, high / 2);
+  }
+
+  #label(micros, step) {
+    if (this.follows) return new Date((this.#model.answer.base_micros + micros) / 1000).toLocaleTimeString("en-GB");
+    return step < 1 ? short(micros) : span(micros / 1000);
+  }
+
+  #swap() {
+    this.#byTask = !this.#byTask;
+    this.choice.setAttribute("aria-pressed", String(this.#byTask));
+    this.#model = new Model(this.#answer, this.#byTask, this.own);
+    this.#grow();
+    this.#fillTable();
+    this.draw();
+    this.swapped?.();
+  }
+
+  #toggleTable() {
+    this.#isTable = !this.#isTable;
+    this.asTable.setAttribute("aria-pressed", String(this.#isTable));
+    this.scroller.hidden = this.#isTable;
+    this.rows.hidden = !this.#isTable;
+    if (this.#isTable) this.#fillTable();
+    else this.draw();
+  }
+
+  #fillTable() {
+    if (!this.#isTable) return;
+    const { stints } = this.#model.answer;
+    const scale = this.#scale();
+    const inView = [];
+    for (let stint = 0; stint < this.#model.length; stint += 1) {
+      if (stints.start[stint] <= scale.until && stints.start[stint] + stints.length[stint] >= scale.from) inView.push(stint);
+    }
+    inView.sort((one, other) => stints.start[one] - stints.start[other]);
+    this.table.show(inView.length, (row) => inView[row]);
+    this.inView.textContent = `${count(inView.length)} of ${count(this.#model.length)} stretches are in view`;
+  }
+
+  #columns() {
+    const answer = () => this.#model.answer;
+    return [
+      ["Attempt", (stint) => sentence(this.#model.attempt(stint)), "id"],
+      ["From", (stint) => moment((answer().base_micros + answer().stints.start[stint]) / 1000), "id"],
+      ["Work", (stint) => short(answer().stints.length[stint]), "number"],
+      ["End", (stint) => ENDS[answer().stints.end[stint]]],
+      ["In words", (stint) => sentence(this.#model.said(stint)), "text"],
+    ];
+  }
+
+  #zoom(factor, around = null) {
+    if (!this.#model) return;
+    const { from, until } = this.#scale();
+    const centre = around ?? (from + until) / 2;
+    const least = 1000;
+    const wide = Math.max(least, Math.min((until - from) * factor, Math.max(this.#model.span, (this.follows ?? 0) * 1000)));
+    const share = (centre - from) / (until - from);
+    this.#window = [centre - share * wide, centre + (1 - share) * wide];
+    this.#fillTable();
+    this.draw();
+  }
+
+  #pan(share) {
+    const { from, until } = this.#scale();
+    const by = (until - from) * share;
+    this.#window = [from + by, until + by];
+    this.draw();
+  }
+
+  #all() {
+    this.#window = null;
+    this.#fillTable();
+    this.draw();
+  }
+
+  #wheel(event) {
+    if (!event.ctrlKey && !event.shiftKey && Math.abs(event.deltaY) > Math.abs(event.deltaX)) {
+      // A picture with more rows than fit is scrolled as any other; one that fits is zoomed.
+      if (this.scroller.scrollHeight > this.scroller.clientHeight + 4) return;
+    }
+    event.preventDefault();
+    if (Math.abs(event.deltaX) > Math.abs(event.deltaY)) this.#pan(event.deltaX / 800);
+    else this.#zoom(event.deltaY > 0 ? 1.2 : 1 / 1.2, this.#scale().micros(event.offsetX));
+  }
+
+  #move(event) {
+    if (!this.#model || event.buttons !== 0) return;
+    const stint = this.#under(event);
+    if (stint >= 0) this.#tell(stint);
+  }
+
+  #under(event) {
+    const row = Math.floor((event.offsetY - AXIS + this.scroller.scrollTop) / ROW);
+    const scale = this.#scale();
+    return this.#model.at(row, scale.micros(event.offsetX), (3 * (scale.until - scale.from)) / scale.width);
+  }
+
+  /** A drag moves the window; a click selects. */
+  #grab(event) {
+    if (!this.#model) return;
+    const { from, until, width } = this.#scale();
+    const begin = event.offsetX;
+    let moved = false;
+    this.canvas.setPointerCapture(event.pointerId);
+    const drag = (now) => {
+      moved ||= Math.abs(now.offsetX - begin) > 3;
+      const by = ((begin - now.offsetX) / width) * (until - from);
+      if (moved) this.#window = [from + by, until + by];
+      this.draw();
+    };
+    const drop = (now) => {
+      this.canvas.removeEventListener("pointermove", drag);
+      if (!moved) this.#select(this.#under(now));
+    };
+    this.canvas.addEventListener("pointermove", drag);
+    this.canvas.addEventListener("pointerup", drop, { once: true });
+  }
+
+  #select(stint) {
+    this.#selected = stint;
+    if (stint >= 0) {
+      this.#tell(stint);
+      document.getElementById("spoken").textContent = this.#model.said(stint);
+      const y = this.#model.rowOf[stint] * ROW;
+      const { scrollTop, clientHeight } = this.scroller;
+      if (y < scrollTop) this.scroller.scrollTop = y;
+      else if (y + ROW > scrollTop + clientHeight - AXIS) this.scroller.scrollTop = y + ROW - clientHeight + AXIS;
+    }
+    this.draw();
+  }
+
+  #tell(stint) {
+    this.said.classList.remove("quiet");
+    this.said.replaceChildren(sentence(this.#model.said(stint)));
+  }
+
+  #key(event) {
+    if (!this.#model || event.ctrlKey || event.metaKey || event.altKey) return;
+    const actions = {
+      h: () => this.#step(-1), l: () => this.#step(1), j: () => this.#row(1), k: () => this.#row(-1),
+      n: () => this.#nap(1), p: () => this.#nap(-1), t: () => this.#toggleTable(),
+      "+": () => this.#zoom(0.5), "-": () => this.#zoom(2), 0: () => this.#all(),
+      ArrowLeft: () => this.#pan(-0.2), ArrowRight: () => this.#pan(0.2),
+      ArrowUp: () => this.scroller.scrollBy(0, -ROW), ArrowDown: () => this.scroller.scrollBy(0, ROW),
+      Escape: () => this.#select(-1),
+    };
+    const action = actions[event.key];
+    if (!action) return;
+    event.preventDefault();
+    event.stopPropagation();
+    action();
+  }
+
+  #step(by) {
+    if (this.#model.length === 0) return;
+    if (this.#selected < 0) return this.#select(this.#model.rows.find((row) => row.stints.length)?.stints[0] ?? -1);
+    const row = this.#model.rows[this.#model.rowOf[this.#selected]].stints;
+    this.#select(row[Math.min(row.length - 1, Math.max(0, row.indexOf(this.#selected) + by))]);
+  }
+
+  #row(by) {
+    if (this.#selected < 0) return this.#step(0);
+    const { start } = this.#model.answer.stints;
+    const next = this.#model.rowOf[this.#selected] + by;
+    if (next < 0 || next >= this.#model.rows.length) return;
+    this.#select(this.#model.at(next, start[this.#selected], Number.MAX_SAFE_INTEGER));
+  }
+
+  /** Naps follow stints that a request has ended. */
+  #nap(by) {
+    const { end, start } = this.#model.answer.stints;
+    const naps = [...end.keys()].filter((stint) => end[stint] >= 1 && end[stint] <= 3).sort((one, other) => start[one] - start[other]);
+    if (naps.length === 0) return;
+    const at = naps.indexOf(this.#selected);
+    this.#select(naps[(at < 0 ? (by > 0 ? 0 : naps.length - 1) : at + by + naps.length) % naps.length]);
+  }
+}

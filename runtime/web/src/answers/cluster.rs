@@ -1,0 +1,239 @@
+//! A cluster at a glance: how much of it is in use, what has not ended, and why what waits does.
+//!
+//! Owns what is put together from the lists of jobs and workers. Does not own the lists.
+
+use napreduce_core::{JobId, Reason};
+use napreduce_protocol::{JobPhase, JobSummary, PhaseProgress, WorkerPhase, WorkerSummary};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::jobs::JobAnswer;
+
+/// Jobs that wait and are asked why; each is a question to the coordinator.
+const EXPLAINED_MAX: usize = 20;
+
+/// A cluster at a glance.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct StatusAnswer {
+    pub workers: WorkerCounts,
+    pub map: SlotsInUse,
+    pub reduce: SlotsInUse,
+    pub jobs: JobCounts,
+    /// Tasks whose work lies in files.
+    pub checkpointed: u64,
+    /// The jobs that have not ended, newest first.
+    pub current: Vec<CurrentJob>,
+    /// What somebody should look at.
+    pub warnings: Vec<WorkerWarning>,
+}
+
+/// How many workers are in which state.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct WorkerCounts {
+    pub up: usize,
+    pub excluded: usize,
+    pub draining: usize,
+    pub leaving: usize,
+    pub lost: usize,
+}
+
+/// Slots for one kind of task, of the workers that are there.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct SlotsInUse {
+    pub slots: u64,
+    pub used: u64,
+    /// Tasks that gave up theirs, and whose memory is kept.
+    pub suspended: u64,
+}
+
+/// How many jobs are in which state; of those that have ended, the ones that the history keeps.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct JobCounts {
+    pub active: usize,
+    /// Those among them of which nothing runs.
+    pub waiting: usize,
+    pub succeeded: usize,
+    pub failed: usize,
+    pub killed: usize,
+}
+
+/// A job that has not ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct CurrentJob {
+    #[serde(flatten)]
+    pub job: JobAnswer,
+    /// Whether nothing of it runs.
+    pub is_waiting: bool,
+    /// The first reason why, of the first jobs that wait.
+    pub why: Option<String>,
+    /// Its kind, as explanations have it.
+    pub code: Option<&'static str>,
+}
+
+/// A worker that is missed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct WorkerWarning {
+    pub worker: String,
+    pub name: String,
+    pub state: String,
+    pub reason: Option<String>,
+}
+
+impl StatusAnswer {
+    /// Puts both lists together, and asks why jobs wait; what is answered to that is passed on.
+    ///
+    /// # Errors
+    /// When a question fails.
+    pub fn of<E>(
+        workers: &[WorkerSummary],
+        jobs: &[JobSummary],
+        mut explain: impl FnMut(JobId) -> Result<Vec<Reason>, E>,
+    ) -> Result<StatusAnswer, E> {
+        let mut current = Vec::new();
+        let mut explained = 0;
+        for job in jobs.iter().filter(|job| !has_ended(job)) {
+            let is_waiting = !runs(job);
+            let mut telling = None;
+            if is_waiting && explained < EXPLAINED_MAX {
+                explained += 1;
+                telling = explain(job.job)?.into_iter().find(|reason| reason.code.is_why());
+            }
+            let code = telling.as_ref().map(|reason| reason.code.in_words());
+            let why = telling.map(|reason| reason.text);
+            current.push(CurrentJob { job: job.into(), is_waiting, why, code });
+        }
+        let count = |phase| jobs.iter().filter(|job| job.phase == phase).count();
+        let workers_in = |state| workers.iter().filter(|worker| worker.state == state).count();
+        let unended: Vec<&JobSummary> = jobs.iter().filter(|job| !has_ended(job)).collect();
+        let sum = |of: &dyn Fn(&JobSummary) -> u32| unended.iter().map(|job| u64::from(of(job))).sum();
+        let both = |job: &JobSummary, of: fn(&PhaseProgress) -> u32| {
+            of(&job.progress.map) + of(&job.progress.reduce)
+        };
+        Ok(StatusAnswer {
+            workers: WorkerCounts {
+                up: workers_in(WorkerPhase::Up),
+                excluded: workers_in(WorkerPhase::Excluded),
+                draining: workers_in(WorkerPhase::Draining),
+                leaving: workers_in(WorkerPhase::Leaving),
+                lost: workers_in(WorkerPhase::Lost),
+            },
+            map: slots(workers, |worker| worker.map_slots, sum(&|job| job.progress.map.suspended)),
+            reduce: slots(workers, |worker| worker.reduce_slots, sum(&|job| job.progress.reduce.suspended)),
+            jobs: JobCounts {
+                active: current.len(),
+                waiting: current.iter().filter(|current| current.is_waiting).count(),
+                succeeded: count(JobPhase::Succeeded),
+                failed: count(JobPhase::Failed),
+                killed: count(JobPhase::Killed),
+            },
+            checkpointed: sum(&|job| both(job, |phase| phase.checkpointed)),
+            current,
+            warnings: workers.iter().filter(|worker| is_missed(worker)).map(WorkerWarning::from).collect(),
+        })
+    }
+}
+
+impl From<&WorkerSummary> for WorkerWarning {
+    fn from(worker: &WorkerSummary) -> WorkerWarning {
+        WorkerWarning {
+            worker: worker.worker.to_string(),
+            name: worker.name.clone(),
+            state: worker.state_in_words(),
+            reason: worker.reason.clone(),
+        }
+    }
+}
+
+fn has_ended(job: &JobSummary) -> bool {
+    !job.phase.is_active() && job.phase != JobPhase::Stopping
+}
+
+/// Whether a slot is held for it.
+fn runs(job: &JobSummary) -> bool {
+    job.progress.map.running + job.progress.reduce.running > 0 || job.phase == JobPhase::Stopping
+}
+
+/// Whether somebody should look at it.
+fn is_missed(worker: &WorkerSummary) -> bool {
+    matches!(worker.state, WorkerPhase::Excluded | WorkerPhase::Lost)
+}
+
+/// In all and in use, of the workers that are there.
+fn slots(workers: &[WorkerSummary], of: fn(&WorkerSummary) -> (u32, u32), suspended: u64) -> SlotsInUse {
+    let there =
+        workers.iter().filter(|worker| !matches!(worker.state, WorkerPhase::Lost | WorkerPhase::Left));
+    let empty = SlotsInUse { suspended, ..SlotsInUse::default() };
+    there.map(of).fold(empty, |all, (slots, used)| SlotsInUse {
+        slots: all.slots + u64::from(slots),
+        used: all.used + u64::from(used),
+        suspended,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+
+    use napreduce_core::ReasonCode;
+    use serde_json::{json, to_value};
+
+    use super::super::samples::{job, worker};
+    use super::*;
+
+    fn status(jobs: &[JobSummary]) -> StatusAnswer {
+        let workers = [worker(1, WorkerPhase::Up, 2), worker(2, WorkerPhase::Lost, 1)];
+        let counts = "0 of 4 map tasks are done; 0 attempts run, 0 are suspended, 4 tasks wait";
+        let reasons = |job| {
+            vec![
+                Reason::new(ReasonCode::State, format!("{job} is active")),
+                Reason::new(ReasonCode::Progress, counts),
+                Reason::new(ReasonCode::AllSlotsTaken, format!("{job} waits for a slot")),
+            ]
+        };
+        let explain = |job| Ok::<_, Infallible>(reasons(job));
+        StatusAnswer::of(&workers, jobs, explain).expect("all is explained")
+    }
+
+    #[test]
+    fn a_cluster_is_counted() {
+        let jobs = [
+            job(9, JobPhase::Active, 0, 1),
+            job(8, JobPhase::Active, 2, 0),
+            job(7, JobPhase::Succeeded, 0, 0),
+            job(6, JobPhase::Killed, 0, 0),
+        ];
+        let status = to_value(status(&jobs)).expect("JSON");
+        assert_eq!(
+            status["workers"],
+            json!({ "up": 1, "excluded": 0, "draining": 0, "leaving": 0, "lost": 1 })
+        );
+        assert_eq!(status["map"], json!({ "slots": 2, "used": 2, "suspended": 1 }));
+        assert_eq!(
+            status["jobs"],
+            json!({ "active": 2, "waiting": 1, "succeeded": 1, "failed": 0, "killed": 1 })
+        );
+        assert_eq!(status["current"][0]["why"], "job_0009 waits for a slot");
+        assert_eq!(status["current"][0]["code"], "all-slots-taken");
+        assert_eq!(
+            (&status["current"][1]["is_waiting"], &status["current"][1]["why"]),
+            (&json!(false), &json!(null))
+        );
+        assert_eq!(status["warnings"][0]["reason"], "silent\u{1b}[2J");
+    }
+
+    #[test]
+    fn the_first_of_many_jobs_are_explained() {
+        let jobs: Vec<JobSummary> = (1..=50).map(|number| job(number, JobPhase::Active, 0, 0)).collect();
+        let status = status(&jobs);
+        assert_eq!(status.jobs.waiting, 50);
+        let explained: Vec<bool> = status.current.iter().map(|current| current.why.is_some()).collect();
+        assert_eq!(explained, [vec![true; EXPLAINED_MAX], vec![false; 50 - EXPLAINED_MAX]].concat());
+    }
+
+    #[test]
+    fn a_question_that_fails_is_told() {
+        let failed = StatusAnswer::of(&[], &[job(1, JobPhase::Active, 0, 0)], |_| Err("nobody answers"));
+        assert_eq!(failed, Err("nobody answers"));
+        assert_eq!(StatusAnswer::of(&[], &[], |_| Err(())), Ok(StatusAnswer::default()));
+    }
+}

@@ -1,0 +1,380 @@
+//! The ledger of many jobs: which requests of a window of time are meant, what they come to, and from whom to whom slots went.
+//!
+//! Owns the sums and the names of their fields. Does not own an entry of the ledger (`preemptions`), nor which jobs are looked at.
+
+use std::collections::{BTreeMap, HashMap};
+
+use napreduce_core::{AttemptId, JobId, TaskId};
+use napreduce_history::{LedgerEntry, Sequel, Timeline, ledger_of};
+use napreduce_protocol::{JobDetail, PreemptionEnd, PreemptionSummary};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::preemptions::PreemptionAnswer;
+
+/// What stands for the end of a request that has none yet.
+pub const OPEN_END: &str = "open";
+
+/// An entry of the ledger, with what follows from the rest of its job.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LedgerRow {
+    pub answer: PreemptionAnswer,
+    pub victim: JobId,
+    pub victim_queue: String,
+    pub beneficiary: Option<JobId>,
+    /// Whether the attempt had to give up its slot.
+    pub is_taken: bool,
+    /// How long the work was without a slot for it, up to now.
+    pub slot_millis: u64,
+    /// From the order to go on until the process ran again.
+    pub resume_micros: Option<u64>,
+    /// From the launch of an attempt that starts from the checkpoint until it did something new.
+    pub restore_micros: Option<u64>,
+}
+
+impl LedgerRow {
+    /// The entries of a job; what waits, waits until `now_micros`.
+    pub fn all_of(detail: &JobDetail, now_micros: u64) -> Vec<LedgerRow> {
+        let absences = Absences::of(detail, now_micros);
+        let row = |entry: LedgerEntry<'_>| {
+            let known = entry.preemption;
+            LedgerRow {
+                answer: PreemptionAnswer::from(&entry),
+                victim: detail.summary.job,
+                victim_queue: detail.summary.queue.clone(),
+                beneficiary: known.beneficiary,
+                is_taken: is_taken(known),
+                slot_millis: absences.of_request(known) / 1_000,
+                resume_micros: resume_micros(&entry),
+                restore_micros: restore_micros(&entry),
+            }
+        };
+        ledger_of(detail).into_iter().map(row).collect()
+    }
+
+    /// How it came to its end, in a word.
+    pub fn end(&self) -> &'static str {
+        self.answer.end.unwrap_or(OPEN_END)
+    }
+
+    /// From the request until the slot was free.
+    pub fn free_micros(&self) -> Option<u64> {
+        self.answer.freed_micros.map(|freed| freed.saturating_sub(self.answer.requested_micros))
+    }
+}
+
+fn is_taken(known: &PreemptionSummary) -> bool {
+    use PreemptionEnd::{Checkpointed, Killed, Suspended};
+    matches!(known.end, Some(Suspended | Checkpointed | Killed))
+}
+
+fn resume_micros(entry: &LedgerEntry<'_>) -> Option<u64> {
+    let Some(Sequel::Resumed(resume)) = entry.sequel else { return None };
+    Some(resume.resumed_micros?.saturating_sub(resume.ordered_micros))
+}
+
+/// A stop that became a checkpoint has an entry for each; it is told once.
+fn restore_micros(entry: &LedgerEntry<'_>) -> Option<u64> {
+    let is_saved = entry.preemption.end == Some(PreemptionEnd::Checkpointed);
+    let Some(Sequel::Restored(restore)) = entry.sequel.filter(|_| is_saved) else { return None };
+    Some(restore.restored_micros?.saturating_sub(restore.ordered_micros))
+}
+
+/// How long work was without a slot.
+struct Absences {
+    naps: HashMap<(AttemptId, u64), u64>,
+    /// When attempts at a task were launched, in milliseconds.
+    launches: HashMap<TaskId, Vec<u64>>,
+    until_micros: u64,
+}
+
+impl Absences {
+    fn of(detail: &JobDetail, now_micros: u64) -> Absences {
+        let mut naps = HashMap::new();
+        for nap in Timeline::of(detail, now_micros).naps {
+            let key = (nap.preemption.attempt, nap.preemption.requested_micros);
+            *naps.entry(key).or_insert(0) += nap.until_micros.saturating_sub(nap.from_micros);
+        }
+        let mut launches: HashMap<TaskId, Vec<u64>> = HashMap::new();
+        for attempt in &detail.attempts {
+            launches.entry(attempt.attempt.task).or_default().push(attempt.launched_millis);
+        }
+        let until_micros = detail.summary.ended_millis.map_or(now_micros, |ended| ended * 1_000);
+        Absences { naps, launches, until_micros }
+    }
+
+    fn of_request(&self, known: &PreemptionSummary) -> u64 {
+        if let Some(micros) = self.naps.get(&(known.attempt, known.requested_micros)) {
+            return *micros;
+        }
+        let Some(freed) = known.freed_micros.filter(|_| known.end == Some(PreemptionEnd::Killed)) else {
+            return 0;
+        };
+        let launches = self.launches.get(&known.attempt.task).into_iter().flatten();
+        let next = launches.map(|millis| millis * 1_000).filter(|launched| *launched >= freed).min();
+        next.unwrap_or(self.until_micros).saturating_sub(freed)
+    }
+}
+
+/// Which entries of the ledger are meant; what is empty asks for nothing.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct LedgerFilter {
+    /// Asked for then or later, in microseconds since 1970.
+    pub from_micros: u64,
+    /// Asked for before that.
+    pub until_micros: u64,
+    pub by: Option<String>,
+    pub primitives: Vec<String>,
+    pub ends: Vec<String>,
+    /// Of the victim or of the beneficiary.
+    pub queue: Option<String>,
+}
+
+impl LedgerFilter {
+    /// Whether an entry is meant; of which queue the beneficiary is, somebody else knows.
+    pub fn takes(&self, row: &LedgerRow, beneficiary_queue: Option<&str>) -> bool {
+        let one_of =
+            |wanted: &[String], value: &str| wanted.is_empty() || wanted.iter().any(|one| one == value);
+        let is_of = |queue: &String| row.victim_queue == *queue || beneficiary_queue == Some(queue.as_str());
+        (self.from_micros..self.until_micros).contains(&row.answer.requested_micros)
+            && self.by.as_ref().is_none_or(|by| row.answer.by == *by)
+            && one_of(&self.primitives, &row.answer.primitive)
+            && one_of(&self.ends, row.end())
+            && self.queue.as_ref().is_none_or(is_of)
+    }
+}
+
+/// What the requests of a window come to.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct PreemptionTotals {
+    pub from_millis: u64,
+    pub until_millis: u64,
+    /// Requests, whatever became of them.
+    pub count: u64,
+    /// Those of which an attempt had to give up its slot.
+    pub taken: u64,
+    /// How long the work of these was without a slot, up to now.
+    pub slot_millis: u64,
+    pub work_saved_millis: u64,
+    pub work_lost_millis: u64,
+    /// From the request until the slot was free.
+    pub freeing: LatencyAnswer,
+    /// From the order to go on until a suspended process ran again.
+    pub resuming: LatencyAnswer,
+    /// From the launch of an attempt that starts from a checkpoint until it did something new.
+    pub restoring: LatencyAnswer,
+    pub primitives: Vec<PrimitiveTotals>,
+    /// Wishes that became something else.
+    pub converted: Vec<ConvertedWishes>,
+    /// What is left out, and why.
+    pub remarks: Vec<String>,
+}
+
+/// What the requests of one primitive come to.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct PrimitiveTotals {
+    pub primitive: String,
+    pub count: u64,
+    /// How many came to which end; `open` has come to none.
+    pub ends: BTreeMap<String, u64>,
+    pub work_saved_millis: u64,
+    pub work_lost_millis: u64,
+    pub freeing: LatencyAnswer,
+}
+
+/// How long something took: of so many, half were as quick as `p50_micros`, and so on.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct LatencyAnswer {
+    pub count: u64,
+    pub p50_micros: Option<u64>,
+    pub p95_micros: Option<u64>,
+    pub p99_micros: Option<u64>,
+}
+
+/// Requests for one primitive that were carried out as another.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct ConvertedWishes {
+    pub asked: String,
+    pub primitive: String,
+    pub count: u64,
+    /// That of the newest of them.
+    pub reason: String,
+}
+
+impl LatencyAnswer {
+    fn of(micros: impl Iterator<Item = u64>) -> LatencyAnswer {
+        let mut sorted: Vec<u64> = micros.collect();
+        sorted.sort_unstable();
+        // The smallest value that so many percent do not exceed.
+        let at = |percent: usize| sorted.get((sorted.len() * percent).div_ceil(100).max(1) - 1).copied();
+        LatencyAnswer {
+            count: sorted.len() as u64,
+            p50_micros: at(50),
+            p95_micros: at(95),
+            p99_micros: at(99),
+        }
+    }
+}
+
+impl PreemptionTotals {
+    /// The sums over entries, the newest of which come first.
+    pub fn of(rows: &[&LedgerRow]) -> PreemptionTotals {
+        let sum = |of: fn(&LedgerRow) -> u64| rows.iter().map(|row| of(row)).sum();
+        let mut by_primitive: BTreeMap<&str, Vec<&LedgerRow>> = BTreeMap::new();
+        let mut converted: BTreeMap<(&str, &str), (u64, &str)> = BTreeMap::new();
+        for row in rows {
+            let PreemptionAnswer { primitive, asked, reason, .. } = &row.answer;
+            by_primitive.entry(primitive).or_default().push(row);
+            if asked != primitive {
+                converted.entry((asked, primitive)).or_insert((0, reason)).0 += 1;
+            }
+        }
+        PreemptionTotals {
+            count: rows.len() as u64,
+            taken: sum(|row| u64::from(row.is_taken)),
+            slot_millis: sum(|row| row.slot_millis),
+            work_saved_millis: sum(|row| row.answer.work_saved_millis),
+            work_lost_millis: sum(|row| row.answer.work_lost_millis),
+            freeing: LatencyAnswer::of(rows.iter().filter_map(|row| row.free_micros())),
+            resuming: LatencyAnswer::of(rows.iter().filter_map(|row| row.resume_micros)),
+            restoring: LatencyAnswer::of(rows.iter().filter_map(|row| row.restore_micros)),
+            primitives: by_primitive.values().map(|rows| PrimitiveTotals::of(rows)).collect(),
+            converted: converted.into_iter().map(ConvertedWishes::from).collect(),
+            ..PreemptionTotals::default()
+        }
+    }
+}
+
+impl PrimitiveTotals {
+    fn of(rows: &[&LedgerRow]) -> PrimitiveTotals {
+        let mut ends = BTreeMap::new();
+        for row in rows {
+            *ends.entry(row.end().to_owned()).or_insert(0) += 1;
+        }
+        PrimitiveTotals {
+            primitive: rows.first().map(|row| row.answer.primitive.clone()).unwrap_or_default(),
+            count: rows.len() as u64,
+            ends,
+            work_saved_millis: rows.iter().map(|row| row.answer.work_saved_millis).sum(),
+            work_lost_millis: rows.iter().map(|row| row.answer.work_lost_millis).sum(),
+            freeing: LatencyAnswer::of(rows.iter().filter_map(|row| row.free_micros())),
+        }
+    }
+}
+
+impl From<((&str, &str), (u64, &str))> for ConvertedWishes {
+    fn from(((asked, primitive), (count, reason)): ((&str, &str), (u64, &str))) -> ConvertedWishes {
+        let (asked, primitive, reason) = (asked.to_owned(), primitive.to_owned(), reason.to_owned());
+        ConvertedWishes { asked, primitive, count, reason }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use napreduce_core::{Primitive, WorkerId};
+
+    use super::super::samples::preempted;
+    use napreduce_protocol::{RestoreSummary, ResumeSummary};
+
+    use super::*;
+
+    const BASE: u64 = 1_790_000_000_000;
+
+    fn micros(millis: u64) -> u64 {
+        (BASE + millis) * 1_000
+    }
+
+    /// Of four attempts one was suspended and resumed, one saved and restored, one killed; one goes on.
+    fn job() -> JobDetail {
+        let mut job = preempted(&[
+            (0, Primitive::Suspend, Some(PreemptionEnd::Suspended)),
+            (100, Primitive::Checkpoint, Some(PreemptionEnd::Checkpointed)),
+            (200, Primitive::Kill, Some(PreemptionEnd::Killed)),
+            (300, Primitive::Suspend, None),
+        ]);
+        job.preemptions[2].asked = Primitive::Suspend;
+        job.preemptions[2].reason = "the worker is full".to_owned();
+        job.resumes.push(ResumeSummary {
+            attempt: job.preemptions[0].attempt,
+            worker: WorkerId(1),
+            ordered_micros: micros(510),
+            resumed_micros: Some(micros(513)),
+            worker_micros: None,
+            suspended_millis: 500,
+            swapped_bytes: 0,
+            swapped_in_bytes: 0,
+        });
+        job.restores.push(RestoreSummary {
+            attempt: AttemptId { number: 2, ..job.preemptions[1].attempt },
+            from: job.preemptions[1].attempt,
+            worker: WorkerId(2),
+            from_worker: Some(WorkerId(1)),
+            ordered_micros: micros(710),
+            restored_micros: Some(micros(730)),
+            worker_micros: None,
+            work_saved_millis: 40,
+            refused: None,
+        });
+        job
+    }
+
+    #[test]
+    fn an_entry_knows_how_long_the_work_had_no_slot() {
+        let rows = LedgerRow::all_of(&job(), micros(2_000));
+        // The killed one was never tried again: the job ended after 1.5 s.
+        assert_eq!(rows.iter().map(|row| row.slot_millis).collect::<Vec<_>>(), [500, 600, 1_290, 0]);
+        assert_eq!(rows.iter().map(|row| row.is_taken).collect::<Vec<_>>(), [true, true, true, false]);
+        assert_eq!((rows[0].resume_micros, rows[1].restore_micros), (Some(3_000), Some(20_000)));
+        assert_eq!((rows[0].free_micros(), rows[3].free_micros()), (Some(10_000), None));
+        assert_eq!(rows[3].end(), "open");
+    }
+
+    #[test]
+    fn a_filter_takes_what_it_asks_for() {
+        let rows = LedgerRow::all_of(&job(), micros(2_000));
+        let all = LedgerFilter { until_micros: u64::MAX, ..LedgerFilter::default() };
+        let taken = |filter: &LedgerFilter| -> Vec<usize> {
+            (0..rows.len()).filter(|at| filter.takes(&rows[*at], Some("production"))).collect()
+        };
+        let one = |word: &str| vec![word.to_owned()];
+        assert_eq!(taken(&all), [0, 1, 2, 3]);
+        assert_eq!(taken(&LedgerFilter { from_micros: micros(100), ..all.clone() }), [1, 2, 3]);
+        assert_eq!(taken(&LedgerFilter { until_micros: micros(100), ..all.clone() }), [0]);
+        assert_eq!(taken(&LedgerFilter { primitives: one("suspend"), ..all.clone() }), [0, 3]);
+        assert_eq!(taken(&LedgerFilter { ends: one("open"), ..all.clone() }), [3]);
+        assert_eq!(taken(&LedgerFilter { by: Some("natjam".to_owned()), ..all.clone() }), [0, 1, 2, 3]);
+        assert_eq!(taken(&LedgerFilter { by: Some("operator".to_owned()), ..all.clone() }), [0; 0]);
+        for (queue, count) in [("default", 4), ("production", 4), ("research", 0)] {
+            let filter = LedgerFilter { queue: Some(queue.to_owned()), ..all.clone() };
+            assert_eq!(taken(&filter).len(), count, "{queue}");
+        }
+    }
+
+    #[test]
+    fn totals_count_by_primitive_and_say_what_wishes_became() {
+        let rows = LedgerRow::all_of(&job(), micros(2_000));
+        let totals = PreemptionTotals::of(&rows.iter().collect::<Vec<_>>());
+        assert_eq!((totals.count, totals.taken), (4, 3));
+        assert_eq!((totals.slot_millis, totals.work_saved_millis, totals.work_lost_millis), (2_390, 120, 40));
+        assert_eq!(totals.freeing.count, 3);
+        assert_eq!((totals.resuming.p50_micros, totals.restoring.p99_micros), (Some(3_000), Some(20_000)));
+        let suspend = totals.primitives.iter().find(|one| one.primitive == "suspend").expect("two");
+        assert_eq!(suspend.ends, BTreeMap::from([("open".to_owned(), 1), ("suspended".to_owned(), 1)]));
+        let [converted] = totals.converted.as_slice() else { panic!("{:?}", totals.converted) };
+        assert_eq!((converted.asked.as_str(), converted.primitive.as_str()), ("suspend", "kill"));
+        assert_eq!((converted.count, converted.reason.as_str()), (1, "the worker is full"));
+        assert_eq!(PreemptionTotals::of(&[]), PreemptionTotals::default());
+    }
+
+    #[test]
+    fn of_a_hundred_the_fiftieth_is_the_median() {
+        let of = |count: u64| LatencyAnswer::of((1..=count).rev());
+        let hundred = of(100);
+        assert_eq!(
+            (hundred.p50_micros, hundred.p95_micros, hundred.p99_micros),
+            (Some(50), Some(95), Some(99))
+        );
+        assert_eq!((of(1).p50_micros, of(1).p99_micros, of(2).p50_micros), (Some(1), Some(1), Some(1)));
+        assert_eq!(of(0), LatencyAnswer::default());
+    }
+}

@@ -1,0 +1,38 @@
+//! What is known of a cluster, as programs read it: the objects of `--format json`, which are those of REST, too.
+//!
+//! Owns the names of the fields. Fields are added, never renamed or removed. IDs are text, times are since 1970. Does not own how
+//! people are shown the same (`nap`, the page).
+
+mod cluster;
+mod explaining;
+mod filter;
+mod flows;
+mod jobs;
+mod ledger;
+mod preemptions;
+mod queues;
+mod recordings;
+mod tasks;
+mod timeline;
+mod workers;
+
+pub use cluster::{CurrentJob, JobCounts, SlotsInUse, StatusAnswer, WorkerCounts, WorkerWarning};
+pub use explaining::{JobExplanation, ReasonAnswer, TaskExplanation};
+pub use filter::{JOB_STATES, JobFilter};
+pub use flows::FlowAnswer;
+pub use jobs::{
+    AttemptAnswer, CountersAnswer, EventAnswer, HistoryAnswer, JobAnswer, JobStatusAnswer, PartAnswer,
+    PhaseAnswer,
+};
+pub use ledger::{
+    ConvertedWishes, LatencyAnswer, LedgerFilter, LedgerRow, OPEN_END, PreemptionTotals, PrimitiveTotals,
+};
+pub use preemptions::{PreemptionAnswer, RestoreAnswer, ResumeAnswer};
+pub use queues::{QueueAnswer, QueueSlotsAnswer, QueuesAnswer};
+pub use recordings::{ComparedJobAnswer, ComparisonAnswer, RecordingAnswer, SojournAnswer};
+pub use tasks::{LiveAnswer, TaskAnswer};
+pub use timeline::{LaneAnswer, NapAnswer, StintAnswer, TimelineAnswer, TimelineWindow};
+pub use workers::{SlotsAnswer, WorkerAnswer};
+
+#[cfg(test)]
+pub(crate) mod samples;

@@ -1,0 +1,104 @@
+//! Queues.
+//!
+//! Owns the names of the fields. Does not own what is counted (the coordinator).
+
+use napreduce_protocol::{QueueListing, QueueSlots, QueueSummary};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// The queues of a scheduler.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct QueuesAnswer {
+    /// Its name.
+    pub scheduler: String,
+    /// Each after the one that it is part of; nothing where the scheduler has no queues.
+    pub queues: Option<Vec<QueueAnswer>>,
+}
+
+impl From<&QueueListing> for QueuesAnswer {
+    fn from(listing: &QueueListing) -> QueuesAnswer {
+        let queues = listing.queues.as_ref();
+        QueuesAnswer {
+            scheduler: listing.scheduler.clone(),
+            queues: queues.map(|queues| queues.iter().map(QueueAnswer::from).collect()),
+        }
+    }
+}
+
+/// A queue, with what its parts hold and want.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct QueueAnswer {
+    pub queue: String,
+    /// The queue that it is part of.
+    pub parent: Option<String>,
+    /// Its part in relation to those beside it, where slots are divided so.
+    pub weight: Option<f64>,
+    pub map: QueueSlotsAnswer,
+    pub reduce: QueueSlotsAnswer,
+    /// Jobs that hold a slot.
+    pub running: u32,
+    /// Jobs that hold none.
+    pub waiting: u32,
+    pub remark: Option<String>,
+}
+
+/// The slots of a queue, of one kind.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
+pub struct QueueSlotsAnswer {
+    /// What it has in any case; fractions count.
+    pub guaranteed: Option<f64>,
+    pub maximum: Option<u64>,
+    pub used: u64,
+    /// What its jobs could use beside that.
+    pub wanted: u64,
+}
+
+impl From<&QueueSummary> for QueueAnswer {
+    fn from(queue: &QueueSummary) -> QueueAnswer {
+        QueueAnswer {
+            queue: queue.name.clone(),
+            parent: queue.parent.clone(),
+            weight: queue.weight_permille.map(whole),
+            map: queue.map.into(),
+            reduce: queue.reduce.into(),
+            running: queue.running,
+            waiting: queue.waiting,
+            remark: queue.remark.clone(),
+        }
+    }
+}
+
+impl From<QueueSlots> for QueueSlotsAnswer {
+    fn from(slots: QueueSlots) -> QueueSlotsAnswer {
+        let QueueSlots { guaranteed_permille, maximum, used, wanted } = slots;
+        QueueSlotsAnswer { guaranteed: guaranteed_permille.map(whole), maximum, used, wanted }
+    }
+}
+
+fn whole(thousandths: u64) -> f64 {
+    thousandths as f64 / 1_000.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_queue_is_an_object() {
+        let map = QueueSlots { guaranteed_permille: Some(2_500), maximum: Some(8), used: 3, wanted: 1 };
+        let queue = QueueSummary {
+            name: "etl.daily".to_owned(),
+            parent: Some("etl".to_owned()),
+            weight_permille: None,
+            map,
+            reduce: QueueSlots::default(),
+            running: 1,
+            waiting: 2,
+            remark: None,
+        };
+        assert_eq!(
+            serde_json::to_value(QueueAnswer::from(&queue)).expect("JSON").to_string(),
+            r#"{"map":{"guaranteed":2.5,"maximum":8,"used":3,"wanted":1},"parent":"etl","queue":"etl.daily","reduce":{"guaranteed":null,"maximum":null,"used":0,"wanted":0},"remark":null,"running":1,"waiting":2,"weight":null}"#
+        );
+    }
+}

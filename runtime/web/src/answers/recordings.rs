@@ -1,0 +1,230 @@
+//! Histories side by side: what each comes to, and how the same jobs fared in two of them.
+//!
+//! Owns these sums, and which job of one is which of the other. Does not own histories (`source`).
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, VecDeque};
+
+use napreduce_history::JobOverview;
+use napreduce_protocol::JobPhase;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// Jobs of a comparison at most: those that differ most.
+const COMPARED_MAX: usize = 1_000;
+
+/// What a history comes to. Times of a simulation count from its begin.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct RecordingAnswer {
+    /// What `recording` says in other queries.
+    pub recording: String,
+    /// Where it lies, for people.
+    pub place: String,
+    /// The policy that most of its jobs ended under, if that is known.
+    pub scheduler: Option<String>,
+    /// Jobs that have ended.
+    pub jobs: usize,
+    pub failed: usize,
+    pub killed: usize,
+    /// The first submission and the last end, in milliseconds since 1970.
+    pub from_millis: u64,
+    pub until_millis: u64,
+    pub makespan_millis: u64,
+    /// From submission to end, over all jobs.
+    pub sojourn: SojournAnswer,
+    /// How often attempts gave up their slots.
+    pub preemptions: u64,
+    pub work_saved_millis: u64,
+    pub work_lost_millis: u64,
+}
+
+/// In milliseconds; all 0 without jobs.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, JsonSchema)]
+pub struct SojournAnswer {
+    pub mean: f64,
+    pub p50: u64,
+    pub p95: u64,
+    pub max: u64,
+}
+
+/// Two histories of the same jobs, such as of one workload under two policies.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct ComparisonAnswer {
+    pub left: RecordingAnswer,
+    pub right: RecordingAnswer,
+    /// Those that differ most come first; then those that one of them lacks.
+    pub jobs: Vec<ComparedJobAnswer>,
+    /// How many more there are.
+    pub jobs_left_out: usize,
+}
+
+/// A job in both. Jobs of one name are told apart by the order of their submissions.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct ComparedJobAnswer {
+    pub name: String,
+    pub left: Option<String>,
+    pub right: Option<String>,
+    /// From submission to end.
+    pub left_millis: Option<u64>,
+    pub right_millis: Option<u64>,
+    /// How much longer it took on the right.
+    pub difference_millis: Option<i64>,
+}
+
+impl RecordingAnswer {
+    /// What these jobs come to.
+    pub fn of(recording: &str, place: String, jobs: &[JobOverview]) -> RecordingAnswer {
+        let ended = || jobs.iter().filter_map(|job| Some((job, sojourn(job)?)));
+        let in_phase = |phase| ended().filter(|(job, _)| job.summary.phase == phase).count();
+        let from_millis = ended().map(|(job, _)| job.summary.submitted_millis).min().unwrap_or(0);
+        let until_millis = ended().filter_map(|(job, _)| job.summary.ended_millis).max().unwrap_or(0);
+        let mut policies: BTreeMap<&str, usize> = BTreeMap::new();
+        for cluster in ended().filter_map(|(job, _)| job.cluster.as_ref()) {
+            *policies.entry(&cluster.scheduler).or_default() += 1;
+        }
+        let sum = |of: fn(&JobOverview) -> u64| ended().map(|(job, _)| of(job)).fold(0, u64::saturating_add);
+        RecordingAnswer {
+            recording: recording.to_owned(),
+            place,
+            scheduler: policies.into_iter().max_by_key(|(_, jobs)| *jobs).map(|(name, _)| name.to_owned()),
+            jobs: ended().count(),
+            failed: in_phase(JobPhase::Failed),
+            killed: in_phase(JobPhase::Killed),
+            from_millis,
+            until_millis,
+            makespan_millis: until_millis.saturating_sub(from_millis),
+            sojourn: SojournAnswer::of(ended().map(|(_, sojourn)| sojourn).collect()),
+            preemptions: sum(|job| job.ledger.suspended + job.ledger.checkpointed + job.ledger.killed),
+            work_saved_millis: sum(|job| job.ledger.work_saved_millis),
+            work_lost_millis: sum(|job| job.ledger.work_lost_millis),
+        }
+    }
+}
+
+impl SojournAnswer {
+    fn of(mut millis: Vec<u64>) -> SojournAnswer {
+        millis.sort_unstable();
+        let Some(last) = millis.len().checked_sub(1) else { return SojournAnswer::default() };
+        // The nearest rank: a value that occurred.
+        let at = |percent: usize| millis[(last * percent).div_ceil(100)];
+        let total: u128 = millis.iter().map(|one| u128::from(*one)).sum();
+        let mean = total as f64 / millis.len() as f64;
+        SojournAnswer { mean, p50: at(50), p95: at(95), max: millis[last] }
+    }
+}
+
+impl ComparisonAnswer {
+    /// Puts the jobs of two histories beside each other.
+    pub fn of(
+        (left, left_jobs): (RecordingAnswer, &[JobOverview]),
+        (right, right_jobs): (RecordingAnswer, &[JobOverview]),
+    ) -> ComparisonAnswer {
+        let mut others: BTreeMap<&str, VecDeque<&JobOverview>> = BTreeMap::new();
+        for job in by_submission(right_jobs) {
+            others.entry(&job.summary.name).or_default().push_back(job);
+        }
+        let mut jobs: Vec<ComparedJobAnswer> = Vec::new();
+        for job in by_submission(left_jobs) {
+            let other = others.get_mut(job.summary.name.as_str()).and_then(VecDeque::pop_front);
+            jobs.push(ComparedJobAnswer::of(&job.summary.name, Some(job), other));
+        }
+        let alone = others.into_iter().flat_map(|(name, jobs)| jobs.into_iter().map(move |job| (name, job)));
+        jobs.extend(alone.map(|(name, job)| ComparedJobAnswer::of(name, None, Some(job))));
+        jobs.sort_by_key(|job| Reverse(job.difference_millis.map(i64::unsigned_abs)));
+        let jobs_left_out = jobs.len().saturating_sub(COMPARED_MAX);
+        jobs.truncate(COMPARED_MAX);
+        ComparisonAnswer { left, right, jobs, jobs_left_out }
+    }
+}
+
+impl ComparedJobAnswer {
+    fn of(name: &str, left: Option<&JobOverview>, right: Option<&JobOverview>) -> ComparedJobAnswer {
+        let id = |job: &JobOverview| job.summary.job.to_string();
+        let (left_millis, right_millis) = (left.and_then(sojourn), right.and_then(sojourn));
+        let difference = |(left, right): (u64, u64)| i64::try_from(i128::from(right) - i128::from(left)).ok();
+        ComparedJobAnswer {
+            name: name.to_owned(),
+            left: left.map(id),
+            right: right.map(id),
+            left_millis,
+            right_millis,
+            difference_millis: left_millis.zip(right_millis).and_then(difference),
+        }
+    }
+}
+
+/// From submission to end, if it has ended.
+fn sojourn(job: &JobOverview) -> Option<u64> {
+    Some(job.summary.ended_millis?.saturating_sub(job.summary.submitted_millis))
+}
+
+fn by_submission(jobs: &[JobOverview]) -> Vec<&JobOverview> {
+    let mut sorted: Vec<&JobOverview> = jobs.iter().filter(|job| sojourn(job).is_some()).collect();
+    sorted.sort_by_key(|job| (job.summary.submitted_millis, job.summary.job));
+    sorted
+}
+
+#[cfg(test)]
+mod tests {
+    use napreduce_core::JobId;
+    use napreduce_history::{LedgerTotals, RecordedCluster};
+    use napreduce_protocol::{JobProgress, JobSummary};
+
+    use super::*;
+
+    fn job(number: u32, name: &str, submitted: u64, took: Option<u64>) -> JobOverview {
+        JobOverview {
+            summary: JobSummary {
+                job: JobId(number),
+                name: name.to_owned(),
+                user: "ada".to_owned(),
+                queue: "default".to_owned(),
+                priority: 0,
+                phase: if took.is_some() { JobPhase::Succeeded } else { JobPhase::Active },
+                reason: None,
+                submitted_millis: submitted,
+                ended_millis: took.map(|took| submitted + took),
+                progress: JobProgress::default(),
+                output: "out".into(),
+            },
+            ledger: LedgerTotals { suspended: 1, work_saved_millis: 10, ..LedgerTotals::default() },
+            cluster: Some(RecordedCluster { scheduler: "fair".to_owned(), ..RecordedCluster::default() }),
+        }
+    }
+
+    #[test]
+    fn a_recording_comes_to_the_sums_of_its_ended_jobs() {
+        let jobs = [job(1, "a", 1_000, Some(100)), job(2, "b", 1_050, Some(300)), job(3, "c", 1_060, None)];
+        let said = RecordingAnswer::of("one", "a place".to_owned(), &jobs);
+        assert_eq!((said.jobs, said.failed, said.killed), (2, 0, 0));
+        assert_eq!((said.from_millis, said.until_millis, said.makespan_millis), (1_000, 1_350, 350));
+        assert_eq!(said.sojourn, SojournAnswer { mean: 200.0, p50: 300, p95: 300, max: 300 });
+        assert_eq!((said.preemptions, said.work_saved_millis, said.work_lost_millis), (2, 20, 0));
+        assert_eq!(said.scheduler.as_deref(), Some("fair"));
+        let empty = RecordingAnswer::of("none", String::new(), &[]);
+        assert_eq!((empty.jobs, empty.makespan_millis, empty.sojourn), (0, 0, SojournAnswer::default()));
+    }
+
+    #[test]
+    fn jobs_of_one_name_are_told_apart_by_their_submissions() {
+        let left = [job(1, "a", 0, Some(100)), job(2, "a", 5, Some(200)), job(3, "only-left", 6, Some(1))];
+        let right = [job(9, "a", 7, Some(250)), job(8, "a", 0, Some(90)), job(7, "only-right", 1, Some(2))];
+        let of = |jobs: &[JobOverview]| RecordingAnswer::of("x", String::new(), jobs);
+        let compared = ComparisonAnswer::of((of(&left), &left), (of(&right), &right));
+        let rows: Vec<_> = compared
+            .jobs
+            .iter()
+            .map(|job| (job.left.as_deref(), job.right.as_deref(), job.difference_millis))
+            .collect();
+        assert_eq!(
+            rows,
+            [
+                (Some("job_0002"), Some("job_0009"), Some(50)),
+                (Some("job_0001"), Some("job_0008"), Some(-10)),
+                (Some("job_0003"), None, None),
+                (None, Some("job_0007"), None),
+            ]
+        );
+        assert_eq!(compared.jobs_left_out, 0);
+    }
+}

@@ -1,0 +1,114 @@
+//! Jobs and workers that tests look at.
+//!
+//! Owns these samples. Does not own any expectation.
+
+use napreduce_core::{AttemptId, JobId, Primitive, TaskId, TaskKind, WorkerId};
+use napreduce_protocol::{
+    AttemptSummary, CounterValues, HistoryLine, JobDetail, JobPhase, JobProgress, JobSummary, PartReport,
+    PhaseProgress, PreemptionEnd, PreemptionSummary, WorkerPhase, WorkerSummary,
+};
+
+/// What no terminal and no page may act on.
+pub const EVIL: &str = "a\u{1b}[2J\u{202e}\r<img src=x onerror=alert(1)>";
+
+pub fn summary() -> JobSummary {
+    let map = PhaseProgress { tasks: 4, done: 3, running: 1, ..PhaseProgress::default() };
+    JobSummary {
+        job: JobId(7),
+        name: "wordcount".to_owned(),
+        user: "ada".to_owned(),
+        queue: "default".to_owned(),
+        priority: 0,
+        phase: JobPhase::Failed,
+        reason: Some("job_0007_m_0003 failed 4 times".to_owned()),
+        submitted_millis: 1_790_000_000_000,
+        ended_millis: Some(1_790_000_001_500),
+        progress: JobProgress { map, reduce: PhaseProgress::default() },
+        output: "/data/out".into(),
+    }
+}
+
+/// A job in a state, with so many maps that run and that are suspended.
+pub fn job(number: u32, phase: JobPhase, running: u32, suspended: u32) -> JobSummary {
+    let map = PhaseProgress { tasks: 4, running, suspended, ..PhaseProgress::default() };
+    let progress = JobProgress { map, ..JobProgress::default() };
+    let ended_millis = (!phase.is_active()).then_some(1_790_000_001_500);
+    JobSummary { job: JobId(number), phase, progress, reason: None, ended_millis, ..summary() }
+}
+
+pub fn detail() -> JobDetail {
+    let summary = summary();
+    let mut counters = CounterValues::default();
+    counters.add("MAP_INPUT_RECORDS", 12);
+    counters.add("bad rows", 3);
+    let task = TaskId { job: summary.job, kind: TaskKind::Map, index: 3 };
+    let attempt = AttemptSummary {
+        attempt: AttemptId { task, number: 1 },
+        worker: WorkerId(2),
+        worker_name: "left-hand".to_owned(),
+        launched_millis: 1_790_000_000_100,
+        ended_millis: Some(1_790_000_001_300),
+        end: Some("failed: bad row".to_owned()),
+    };
+    let event = |at_millis, text: &str| HistoryLine { at_millis, text: text.to_owned() };
+    JobDetail {
+        summary,
+        counters,
+        parts: vec![PartReport { name: "part-r-00000".to_owned(), records: 2, bytes: 9, digest: 255 }],
+        attempts: vec![attempt],
+        events: vec![event(1_790_000_000_000, "submitted"), event(1_790_000_001_500, "failed")],
+        preemptions: Vec::new(),
+        resumes: Vec::new(),
+        restores: Vec::new(),
+    }
+}
+
+/// The same job with a map for each request: when it was made, in milliseconds after submission, how, and what it came to. Slots
+/// are free 10 ms later, for job 9; what is saved is 40 ms of work, and as much is lost by a kill.
+pub fn preempted(requests: &[(u64, Primitive, Option<PreemptionEnd>)]) -> JobDetail {
+    let mut job = detail();
+    job.attempts.clear();
+    for (index, (at, primitive, end)) in requests.iter().enumerate() {
+        let task = TaskId { job: job.summary.job, kind: TaskKind::Map, index: index as u32 };
+        let attempt = AttemptId { task, number: 1 };
+        let requested = (job.summary.submitted_millis + at) * 1_000;
+        let wanted = PreemptionSummary::wanted(requested, attempt, WorkerId(1), *primitive);
+        let is_lost = *primitive == Primitive::Kill;
+        job.attempts.push(AttemptSummary {
+            attempt,
+            worker: WorkerId(1),
+            worker_name: "w1".to_owned(),
+            launched_millis: job.summary.submitted_millis,
+            ended_millis: job.summary.ended_millis,
+            end: Some("done".to_owned()),
+        });
+        job.preemptions.push(PreemptionSummary {
+            by: "natjam".to_owned(),
+            beneficiary: Some(JobId(9)),
+            freed_micros: end.map(|_| requested + 10_000),
+            end: *end,
+            work_saved_millis: if is_lost { 0 } else { 40 },
+            work_lost_millis: if is_lost { 40 } else { 0 },
+            ..wanted
+        });
+    }
+    job
+}
+
+/// A worker with two slots for maps, so many of them in use, and one for a reduce.
+pub fn worker(number: u32, state: WorkerPhase, used: u32) -> WorkerSummary {
+    WorkerSummary {
+        worker: WorkerId(number),
+        name: format!("w{number}"),
+        host: "h".to_owned(),
+        rack: "r".to_owned(),
+        state,
+        remarks: Vec::new(),
+        isolation: "none".to_owned(),
+        gone_millis: None,
+        reason: (state == WorkerPhase::Lost).then(|| "silent\u{1b}[2J".to_owned()),
+        map_slots: (2, used),
+        reduce_slots: (1, 0),
+        silent_millis: 0,
+    }
+}

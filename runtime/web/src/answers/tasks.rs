@@ -1,0 +1,85 @@
+//! Tasks and their live attempts.
+//!
+//! Owns the names of the fields. Does not own attempts that have ended (`jobs`).
+
+use napreduce_protocol::{LiveAttempt, TaskSummary};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// A task in a listing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct TaskAnswer {
+    pub task: String,
+    /// `pending`, `active`, `suspended`, `checkpointed` or `done`.
+    pub state: String,
+    /// Why it is suspended or checkpointed, and who wanted that.
+    pub reason: Option<String>,
+    /// How many attempts were launched.
+    pub attempts: u32,
+    pub live: Vec<LiveAnswer>,
+}
+
+/// A live attempt.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct LiveAnswer {
+    pub attempt: String,
+    pub worker: String,
+    pub state: String,
+    /// Why it is to give or gave up its slot, and who wanted that.
+    pub reason: Option<String>,
+    pub bytes_done: u64,
+    /// 0 while unknown.
+    pub bytes_total: u64,
+}
+
+impl From<&LiveAttempt> for LiveAnswer {
+    fn from(live: &LiveAttempt) -> LiveAnswer {
+        LiveAnswer {
+            attempt: live.attempt.to_string(),
+            worker: live.worker.to_string(),
+            state: live.state.to_string(),
+            reason: live.reason.clone(),
+            bytes_done: live.bytes_done,
+            bytes_total: live.bytes_total,
+        }
+    }
+}
+
+impl From<&TaskSummary> for TaskAnswer {
+    fn from(task: &TaskSummary) -> TaskAnswer {
+        TaskAnswer {
+            task: task.task.to_string(),
+            state: task.state.to_string(),
+            reason: task.reason.clone(),
+            attempts: task.attempts,
+            live: task.live.iter().map(LiveAnswer::from).collect(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use napreduce_core::{AttemptId, AttemptState, JobId, TaskId, TaskKind, WorkerId};
+    use napreduce_protocol::TaskPhase;
+
+    use super::*;
+
+    #[test]
+    fn a_task_is_an_object_with_its_live_attempts() {
+        let task = TaskId { job: JobId(7), kind: TaskKind::Map, index: 1 };
+        let live = LiveAttempt {
+            attempt: AttemptId { task, number: 2 },
+            worker: WorkerId(1),
+            state: AttemptState::Running,
+            reason: None,
+            bytes_done: 50,
+            bytes_total: 200,
+        };
+        let summary =
+            TaskSummary { task, state: TaskPhase::Active, reason: None, attempts: 2, live: vec![live] };
+        assert_eq!(
+            serde_json::to_value(TaskAnswer::from(&summary)).expect("JSON").to_string(),
+            r#"{"attempts":2,"live":[{"attempt":"job_0007_m_0001.2","bytes_done":50,"bytes_total":200,"reason":null,"state":"running","worker":"worker_0001"}],"reason":null,"state":"active","task":"job_0007_m_0001"}"#
+        );
+    }
+}

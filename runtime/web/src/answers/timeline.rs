@@ -1,0 +1,306 @@
+//! Who held which slot when, in columns: what a page draws.
+//!
+//! Owns this form, in which row `i` is what stands at `i` in each column. Does not own what stints and naps are
+//! (`napreduce-history`).
+
+use std::collections::{BTreeMap, HashMap};
+
+use napreduce_core::{AttemptId, TaskKind, WorkerId};
+use napreduce_history::{Lane, LedgerEntry, Nap, Stint, StintEnd, Timeline, assign_lanes, ledger_of};
+use napreduce_protocol::{JobDetail, PreemptionSummary};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::preemptions::PreemptionAnswer;
+
+/// A stretch of time, in microseconds since 1970.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TimelineWindow {
+    pub from_micros: u64,
+    /// What goes on, goes on until here.
+    pub until_micros: u64,
+}
+
+/// The stints and naps of jobs. Times count from `base_micros`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct TimelineAnswer {
+    /// In microseconds since 1970.
+    pub base_micros: u64,
+    pub until_micros: u64,
+    /// Jobs of the window that are not shown, since there are too many.
+    pub jobs_left_out: usize,
+    /// By worker and kind; of a kind, as many as were in use at once.
+    pub lanes: Vec<LaneAnswer>,
+    /// By lane, and then by time.
+    pub stints: StintAnswer,
+    /// By time.
+    pub naps: Vec<NapAnswer>,
+    /// What ended stints and began naps.
+    pub preemptions: Vec<PreemptionAnswer>,
+    /// How attempts ended that were not done, by the row of their last stint.
+    pub ends: BTreeMap<u32, String>,
+    /// The checkpoints that attempts began from, by the row of their first stint: whose they are.
+    pub restores: BTreeMap<u32, String>,
+}
+
+/// A slot, as it is drawn.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct LaneAnswer {
+    pub worker: String,
+    pub worker_name: String,
+    /// `map` or `reduce`.
+    pub kind: &'static str,
+    /// From 0, among those of its kind.
+    pub number: u32,
+}
+
+/// Stretches of time in which an attempt held a slot, as columns of one length.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct StintAnswer {
+    pub start: Vec<u64>,
+    pub length: Vec<u64>,
+    /// Into `lanes`.
+    pub lane: Vec<u32>,
+    /// The attempt is number `attempt` of the task with the index `task` of job `job`.
+    pub job: Vec<u32>,
+    pub task: Vec<u32>,
+    pub attempt: Vec<u32>,
+    /// 0 it goes on, 1 suspended, 2 checkpointed, 3 killed for another job, 4 done, 5 it failed, was lost or was not wanted.
+    pub end: Vec<u8>,
+    /// Into `preemptions`, or -1.
+    pub preemption: Vec<i32>,
+}
+
+/// A stretch of time in which the work of a task waits.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct NapAnswer {
+    pub start: u64,
+    pub length: u64,
+    pub attempt: String,
+    /// Where its memory or its checkpoint is.
+    pub worker: String,
+    /// Whether its memory is kept; else its work lies in files.
+    pub is_suspended: bool,
+    /// Into `preemptions`.
+    pub preemption: u32,
+}
+
+const DONE: u8 = 4;
+const ENDED: u8 = 5;
+
+impl TimelineAnswer {
+    /// What of jobs lies in a window, drawn by the slots of their workers.
+    pub fn of<'job>(
+        jobs: impl IntoIterator<Item = &'job JobDetail>,
+        window: TimelineWindow,
+    ) -> TimelineAnswer {
+        let TimelineWindow { from_micros, until_micros } = window;
+        let (mut stints, mut naps, mut names) = (Vec::new(), Vec::new(), HashMap::new());
+        let mut known = Preemptions::default();
+        for job in jobs {
+            let timeline = Timeline::of(job, until_micros);
+            stints.extend(timeline.stints);
+            naps.extend(timeline.naps);
+            known.ledger.extend(ledger_of(job).into_iter().map(|entry| (key(entry.preemption), entry)));
+            names.extend(job.attempts.iter().map(|attempt| (attempt.worker, attempt.worker_name.as_str())));
+        }
+        // Lanes first: what is seen of a stint must not change where it is drawn.
+        let mut placed = assign_lanes(stints);
+        placed.retain(|(_, stint)| stint.until_micros >= from_micros && stint.from_micros <= until_micros);
+        naps.retain(|nap| nap.until_micros >= from_micros && nap.from_micros <= until_micros);
+        placed.sort_by_key(|(lane, stint)| (*lane, stint.from_micros, stint.attempt));
+        naps.sort_by_key(|nap| (nap.from_micros, nap.attempt));
+        let starts = placed.iter().map(|(_, stint)| stint.from_micros);
+        let base_micros = starts.min().unwrap_or(from_micros).max(from_micros);
+        let mut answer = TimelineAnswer { base_micros, until_micros, ..TimelineAnswer::default() };
+        for (lane, stint) in &placed {
+            answer.add_stint(*lane, stint, &names, &mut known);
+        }
+        for nap in &naps {
+            answer.add_nap(nap, &mut known);
+        }
+        answer.preemptions = known.answers;
+        answer
+    }
+
+    fn add_stint(
+        &mut self,
+        lane: Lane,
+        stint: &Stint<'_>,
+        names: &HashMap<WorkerId, &str>,
+        known: &mut Preemptions<'_>,
+    ) {
+        let drawn = LaneAnswer {
+            worker: lane.worker.to_string(),
+            worker_name: names.get(&lane.worker).copied().unwrap_or_default().to_owned(),
+            kind: if lane.is_reduce { "reduce" } else { "map" },
+            number: lane.number,
+        };
+        if self.lanes.last() != Some(&drawn) {
+            self.lanes.push(drawn);
+        }
+        let row = self.stints.start.len() as u32;
+        let end = match stint.end {
+            StintEnd::Open => 0,
+            StintEnd::Suspended => 1,
+            StintEnd::Checkpointed => 2,
+            StintEnd::Killed => 3,
+            StintEnd::Ended if stint.said == Some("done") => DONE,
+            StintEnd::Ended => ENDED,
+        };
+        if let Some(said) = stint.said.filter(|_| end == ENDED) {
+            self.ends.insert(row, said.to_owned());
+        }
+        if let Some(restore) = stint.restore.filter(|restore| restore.ordered_micros <= stint.from_micros) {
+            self.restores.insert(row, restore.from.to_string());
+        }
+        let start = stint.from_micros.max(self.base_micros);
+        let columns = &mut self.stints;
+        columns.start.push(start - self.base_micros);
+        columns.length.push(stint.until_micros.min(self.until_micros).saturating_sub(start));
+        columns.lane.push(self.lanes.len() as u32 - 1);
+        columns.job.push(stint.attempt.task.job.0);
+        columns.task.push(stint.attempt.task.index);
+        columns.attempt.push(stint.attempt.number);
+        columns.end.push(end);
+        columns.preemption.push(stint.preemption.map_or(-1, |preemption| known.row(preemption) as i32));
+        debug_assert_eq!(stint.attempt.task.kind == TaskKind::Reduce, lane.is_reduce);
+    }
+
+    fn add_nap(&mut self, nap: &Nap<'_>, known: &mut Preemptions<'_>) {
+        let start = nap.from_micros.max(self.base_micros);
+        self.naps.push(NapAnswer {
+            start: start - self.base_micros,
+            length: nap.until_micros.min(self.until_micros).saturating_sub(start),
+            attempt: nap.attempt.to_string(),
+            worker: nap.worker.to_string(),
+            is_suspended: nap.is_suspended(),
+            preemption: known.row(nap.preemption),
+        });
+    }
+}
+
+/// The preemptions that rows point to, each once.
+#[derive(Default)]
+struct Preemptions<'job> {
+    ledger: HashMap<(AttemptId, u64), LedgerEntry<'job>>,
+    answers: Vec<PreemptionAnswer>,
+    rows: HashMap<(AttemptId, u64), u32>,
+}
+
+impl Preemptions<'_> {
+    fn row(&mut self, preemption: &PreemptionSummary) -> u32 {
+        let next = self.answers.len() as u32;
+        let key = key(preemption);
+        let row = *self.rows.entry(key).or_insert(next);
+        if row == next {
+            let alone = LedgerEntry { preemption, sequel: None };
+            self.answers.push(self.ledger.get(&key).unwrap_or(&alone).into());
+        }
+        row
+    }
+}
+
+/// Of an attempt, nothing is asked twice at once.
+fn key(preemption: &PreemptionSummary) -> (AttemptId, u64) {
+    (preemption.attempt, preemption.requested_micros)
+}
+
+#[cfg(test)]
+mod tests {
+    use napreduce_core::{JobId, Primitive, TaskId};
+    use napreduce_protocol::{AttemptSummary, PreemptionEnd, ResumeSummary};
+
+    use super::super::samples::detail;
+    use super::*;
+
+    const BASE: u64 = 1_790_000_000_000;
+
+    /// A map that is suspended after 1 s for 2 s, on a worker with another map that fails, and its second try.
+    fn napped() -> JobDetail {
+        let mut job = detail();
+        let attempt =
+            |index, number| AttemptId { task: TaskId { job: JobId(7), kind: TaskKind::Map, index }, number };
+        let lived = |attempt, from: u64, until: u64, end: &str| AttemptSummary {
+            attempt,
+            worker: WorkerId(2),
+            worker_name: "left-hand".to_owned(),
+            launched_millis: BASE + from,
+            ended_millis: Some(BASE + until),
+            end: Some(end.to_owned()),
+        };
+        job.attempts = vec![
+            lived(attempt(0, 1), 0, 5_000, "done"),
+            lived(attempt(1, 1), 0, 500, "failed: bad row"),
+            lived(attempt(1, 2), 600, 4_000, "done"),
+        ];
+        let micros = |millis: u64| (BASE + millis) * 1_000;
+        let wanted = PreemptionSummary::wanted(micros(900), attempt(0, 1), WorkerId(2), Primitive::Suspend);
+        let (freed_micros, end) = (Some(micros(1_000)), Some(PreemptionEnd::Suspended));
+        let ordered_micros = Some(micros(950));
+        job.preemptions = vec![PreemptionSummary { freed_micros, ordered_micros, end, ..wanted }];
+        job.resumes = vec![ResumeSummary {
+            attempt: attempt(0, 1),
+            worker: WorkerId(2),
+            ordered_micros: micros(3_000),
+            resumed_micros: Some(micros(3_001)),
+            worker_micros: None,
+            suspended_millis: 2_000,
+            swapped_bytes: 0,
+            swapped_in_bytes: 0,
+        }];
+        job
+    }
+
+    fn whole() -> TimelineWindow {
+        TimelineWindow { from_micros: 0, until_micros: (BASE + 9_000) * 1_000 }
+    }
+
+    #[test]
+    fn stints_naps_and_what_ended_them_stand_in_columns() {
+        let job = napped();
+        let answer = TimelineAnswer::of([&job], whole());
+        let lane = |number| LaneAnswer {
+            worker: "worker_0002".to_owned(),
+            worker_name: "left-hand".to_owned(),
+            kind: "map",
+            number,
+        };
+        assert_eq!(answer.lanes, [lane(0), lane(1)]);
+        let StintAnswer { start, length, lane, task, attempt, end, preemption, .. } = &answer.stints;
+        assert_eq!(start, &[0, 600_000, 0, 3_000_000]);
+        assert_eq!(length, &[500_000, 3_400_000, 1_000_000, 2_000_000]);
+        assert_eq!(lane, &[0, 0, 1, 1]);
+        assert_eq!((task, attempt), (&vec![1, 1, 0, 0], &vec![1, 2, 1, 1]));
+        assert_eq!((end, preemption), (&vec![5, 4, 1, 4], &vec![-1, -1, 0, -1]));
+        assert_eq!(answer.ends, BTreeMap::from([(0, "failed: bad row".to_owned())]));
+        assert_eq!(answer.preemptions.len(), 1);
+        let nap = &answer.naps[0];
+        assert_eq!(
+            (nap.start, nap.length, nap.is_suspended, nap.preemption),
+            (1_000_000, 2_000_000, true, 0)
+        );
+    }
+
+    #[test]
+    fn a_window_shows_what_lies_in_it_where_the_whole_shows_it() {
+        let job = napped();
+        let window =
+            TimelineWindow { from_micros: (BASE + 3_500) * 1_000, until_micros: (BASE + 4_500) * 1_000 };
+        let answer = TimelineAnswer::of([&job], window);
+        assert_eq!(answer.base_micros, window.from_micros);
+        assert_eq!(answer.stints.start, [0, 0]);
+        assert_eq!(answer.stints.length, [500_000, 1_000_000]);
+        assert_eq!(answer.lanes.iter().map(|lane| lane.number).collect::<Vec<_>>(), [0, 1]);
+        assert!(answer.naps.is_empty() && answer.preemptions.is_empty());
+        let empty = TimelineAnswer::of([], window);
+        assert_eq!(
+            empty,
+            TimelineAnswer {
+                until_micros: window.until_micros,
+                base_micros: window.from_micros,
+                ..TimelineAnswer::default()
+            }
+        );
+    }
+}

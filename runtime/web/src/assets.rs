@@ -1,0 +1,142 @@
+//! The page: what a browser loads once.
+//!
+//! Owns under which addresses its files are, which change with what is in them, so that browsers may keep them for ever.
+//! Does not own the files (`assets/`).
+
+use axum::body::Body;
+use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
+use axum::http::{Response, StatusCode};
+use include_dir::{Dir, DirEntry, include_dir};
+use xxhash_rust::xxh3::Xxh3;
+
+use crate::problem::Problem;
+
+static FILES: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/assets");
+/// What stands in the page for the place of its files.
+const PLACE: &str = "{{assets}}";
+
+/// The files of the page.
+#[derive(Debug)]
+pub struct Assets {
+    hash: String,
+    page: String,
+}
+
+impl Assets {
+    pub fn new() -> Assets {
+        let hash = hash_of(&FILES);
+        let page = FILES.get_file("index.html").and_then(|file| file.contents_utf8()).unwrap_or_default();
+        Assets { page: page.replace(PLACE, &format!("/assets/{hash}")), hash }
+    }
+
+    /// The page itself, under every address that is one of its views.
+    pub fn page(&self) -> Response<Body> {
+        let mut response = Response::new(Body::from(self.page.clone()));
+        let html = HeaderValue::from_static("text/html; charset=utf-8");
+        response.headers_mut().insert(CONTENT_TYPE, html);
+        response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+        response
+    }
+
+    /// A file under `/assets/`.
+    pub fn file(&self, path: &str) -> Response<Body> {
+        let within = path.strip_prefix("/assets/").and_then(|rest| rest.strip_prefix(self.hash.as_str()));
+        let file = within.and_then(|rest| FILES.get_file(rest.strip_prefix('/')?));
+        let kind = file.and_then(|file| kind_of(file.path().to_str()?));
+        let (Some(file), Some(kind)) = (file, kind) else {
+            return Problem::new(StatusCode::NOT_FOUND, "there is no such file").into_response();
+        };
+        let mut response = Response::new(Body::from(file.contents()));
+        response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+        let for_ever = HeaderValue::from_static("public, max-age=31536000, immutable");
+        response.headers_mut().insert(CACHE_CONTROL, for_ever);
+        response
+    }
+}
+
+fn kind_of(path: &str) -> Option<&'static str> {
+    match path.rsplit_once('.')?.1 {
+        "js" => Some("text/javascript; charset=utf-8"),
+        "css" => Some("text/css; charset=utf-8"),
+        "svg" => Some("image/svg+xml"),
+        _ => None,
+    }
+}
+
+fn hash_of(files: &Dir<'_>) -> String {
+    fn feed(hasher: &mut Xxh3, files: &Dir<'_>) {
+        for entry in files.entries() {
+            match entry {
+                DirEntry::Dir(inner) => feed(hasher, inner),
+                DirEntry::File(file) => {
+                    hasher.update(file.path().as_os_str().as_encoded_bytes());
+                    hasher.update(file.contents());
+                }
+            }
+        }
+    }
+    let mut hasher = Xxh3::new();
+    feed(&mut hasher, files);
+    format!("{:016x}", hasher.digest())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn all<'f>(files: &'f Dir<'f>) -> Vec<&'f include_dir::File<'f>> {
+        files.dirs().flat_map(all).chain(files.files()).collect()
+    }
+
+    fn bytes_of(end: &str) -> usize {
+        let files = all(&FILES);
+        let ours = files.iter().filter(|file| file.path().to_str().is_some_and(|path| path.ends_with(end)));
+        ours.map(|file| file.contents().len()).sum()
+    }
+
+    #[test]
+    fn the_page_is_small() {
+        assert!((1..=180_000).contains(&bytes_of(".js")), "{}", bytes_of(".js"));
+        assert!((1..=30_000).contains(&bytes_of(".css")), "{}", bytes_of(".css"));
+        assert!(bytes_of("") <= 250_000, "{}", bytes_of(""));
+    }
+
+    #[test]
+    fn no_text_becomes_a_script_and_nothing_comes_from_elsewhere() {
+        let banned = [
+            "innerHTML",
+            "outerHTML",
+            "insertAdjacentHTML",
+            "document.write",
+            "eval(",
+            "new Function",
+            "//cdn",
+        ];
+        for file in all(&FILES) {
+            let (name, text) = (file.path().display(), file.contents_utf8().expect("text"));
+            for word in banned {
+                assert!(!text.contains(word), "{name} has {word}");
+            }
+            let addresses = text.matches("http://").count() + text.matches("https://").count();
+            let allowed = text.matches("http://www.w3.org/").count();
+            assert_eq!(addresses, allowed, "{name} names an address");
+            assert!(
+                !text.contains(" style=\"") && !text.contains(" onclick"),
+                "{name} has a style or a handler inline"
+            );
+        }
+    }
+
+    #[test]
+    fn files_are_found_under_their_hash_alone() {
+        let assets = Assets::new();
+        let status = |path: &str| assets.file(path).status();
+        let script = format!("/assets/{}/js/main.js", assets.hash);
+        assert_eq!(status(&script), StatusCode::OK);
+        assert!(assets.page.contains(&script) && !assets.page.contains(PLACE));
+        for path in ["/assets/js/main.js", "/assets/0/js/main.js", "/assets/", "/assets/../Cargo.toml"] {
+            assert_eq!(status(path), StatusCode::NOT_FOUND, "{path}");
+        }
+        assert_eq!(status(&format!("/assets/{}/index.html", assets.hash)), StatusCode::NOT_FOUND);
+    }
+}

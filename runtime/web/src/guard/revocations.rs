@@ -1,0 +1,126 @@
+//! What was signed and counts no more.
+//!
+//! Owns `web.toml` in the directory of a cluster: up to when words of which names are not accepted. Written by `nap web revoke`,
+//! read by the server. Does not own words (`token`).
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use super::token::Claims;
+
+/// Until when, in milliseconds since 1970, what was issued is revoked.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Revocations {
+    /// Whoever holds it.
+    all_millis: u64,
+    /// Of tokens with these names.
+    names_millis: BTreeMap<String, u64>,
+}
+
+/// Why it is not known what was revoked.
+#[derive(Debug, Error)]
+pub enum RevocationError {
+    #[error("cannot {doing} {path}: {source}")]
+    Io { doing: &'static str, path: PathBuf, source: io::Error },
+    #[error(
+        "{path} is not what nap web revoke writes ({what}); remove it after nobody else needs it, and revoke --all"
+    )]
+    Malformed { path: PathBuf, what: String },
+}
+
+impl Revocations {
+    /// Those in a file; none without one.
+    ///
+    /// # Errors
+    /// When it is there and cannot be read: then nobody can be let in.
+    pub fn read(path: &Path) -> Result<Revocations, RevocationError> {
+        match fs::read_to_string(path) {
+            Ok(text) => toml::from_str(&text).map_err(|error| RevocationError::Malformed {
+                path: path.to_owned(),
+                what: error.message().to_owned(),
+            }),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Revocations::default()),
+            Err(source) => Err(RevocationError::Io { doing: "read", path: path.to_owned(), source }),
+        }
+    }
+
+    /// Writes them beside the file, and then in its place.
+    ///
+    /// # Errors
+    /// When they cannot be written; the file is as it was.
+    pub fn write(&self, path: &Path) -> Result<(), RevocationError> {
+        let failed = |source| RevocationError::Io { doing: "write", path: path.to_owned(), source };
+        let text = toml::to_string(self).map_err(|error| failed(io::Error::other(error)))?;
+        let partial = path.with_extension(format!("{}.new", std::process::id()));
+        let written = fs::File::create(&partial)
+            .and_then(|mut file| file.write_all(text.as_bytes()).and_then(|()| file.sync_all()))
+            .and_then(|()| fs::rename(&partial, path));
+        if written.is_err() {
+            // The first error is the one to tell of.
+            let _ = fs::remove_file(&partial);
+        }
+        written.map_err(failed)
+    }
+
+    /// Revokes what was issued up to now under a name, or under every one.
+    pub fn revoke(&mut self, name: Option<&str>, now_millis: u64) {
+        match name {
+            Some(name) => drop(self.names_millis.insert(name.to_owned(), now_millis)),
+            None => {
+                self.all_millis = now_millis;
+                self.names_millis.clear();
+            }
+        }
+    }
+
+    /// Whether a word counts no more.
+    pub fn covers(&self, claims: &Claims) -> bool {
+        let by_name = self.names_millis.get(&claims.name).copied().unwrap_or(0);
+        claims.issued_millis <= self.all_millis.max(by_name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::token::{Purpose, WebRole};
+    use super::*;
+
+    fn claims(name: &str, issued_millis: u64) -> Claims {
+        let (purpose, role) = (Purpose::Token, WebRole::View);
+        Claims { purpose, role, name: name.to_owned(), issued_millis, until_millis: u64::MAX, nonce: 0 }
+    }
+
+    #[test]
+    fn what_was_issued_before_counts_no_more() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("web.toml");
+        let mut revoked = Revocations::read(&file).expect("none");
+        assert!(!revoked.covers(&claims("a", 1)));
+        revoked.revoke(Some("a"), 5);
+        revoked.write(&file).expect("written");
+        let revoked = Revocations::read(&file).expect("written before");
+        let covers = |name, issued| revoked.covers(&claims(name, issued));
+        assert_eq!([covers("a", 5), covers("a", 6), covers("b", 5)], [true, false, false]);
+        let mut all = revoked.clone();
+        all.revoke(None, 9);
+        assert!(all.covers(&claims("b", 9)) && !all.covers(&claims("a", 10)));
+        assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 1, "something else is left");
+    }
+
+    #[test]
+    fn a_file_that_says_something_else_lets_nobody_in() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("web.toml");
+        for text in ["all_millis = \"never\"", "generation = 3", "\u{0}"] {
+            fs::write(&file, text).expect("written");
+            let error = Revocations::read(&file).expect_err(text).to_string();
+            assert!(error.contains("web.toml is not what nap web revoke writes"), "{error}");
+        }
+    }
+}

@@ -1,0 +1,317 @@
+//! Who asks: signing in by a link, cookies for pages, tokens for orders.
+//!
+//! Owns which codes were spent and what a request proves. A cookie never proves more than that its holder may look: browsers send
+//! it along with whatever a page elsewhere asks for. Does not own how words are signed (`token`).
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use axum::http::HeaderMap;
+use axum::http::header::{AUTHORIZATION, COOKIE};
+use thiserror::Error;
+
+use super::pace::Pace;
+use super::revocations::{RevocationError, Revocations};
+use super::token::{Claims, Purpose, Signer, TokenError, WebRole};
+
+const MINUTE_MILLIS: u64 = 60_000;
+/// A link is good for so long.
+const CODE_MILLIS: u64 = 15 * MINUTE_MILLIS;
+/// A cookie, since it was last renewed, and the token of a page.
+const COOKIE_MILLIS: u64 = 12 * 60 * MINUTE_MILLIS;
+/// One that is older is renewed.
+const RENEW_MILLIS: u64 = 60 * MINUTE_MILLIS;
+/// Wrong codes, before there is a pause.
+const WRONG_MAX: u32 = 5;
+const WRONG_TIME: Duration = Duration::from_secs(10);
+/// How often the file of what was revoked is looked at.
+const REVOCATIONS_AGE: Duration = Duration::from_secs(1);
+
+/// What somebody gets for a code.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SignIn {
+    pub role: WebRole,
+    pub name: String,
+    pub until_millis: u64,
+    /// `NAME=VALUE; ...` for `Set-Cookie`.
+    pub cookie: String,
+    /// For orders, kept by the page; none for whoever may only look.
+    pub token: Option<String>,
+}
+
+/// Why somebody is not signed in.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum SignInError {
+    #[error("this link was used before, or its 15 minutes are over, or it is of another cluster")]
+    Wrong,
+    #[error("too many wrong links; try again in 10 seconds")]
+    TooMany,
+    #[error("{0}")]
+    Unavailable(String),
+}
+
+/// What a request proves.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Credentials {
+    pub role: WebRole,
+    pub name: String,
+    pub until_millis: u64,
+    /// A new cookie in place of one that gets old.
+    pub renewed: Option<String>,
+}
+
+impl Credentials {
+    /// Of a request that proves nothing.
+    pub fn nobody() -> Credentials {
+        Credentials { role: WebRole::Nobody, name: String::new(), until_millis: 0, renewed: None }
+    }
+}
+
+/// Everybody's sessions. They are signed, so nothing is kept of them but what may not be used again.
+#[derive(Debug)]
+pub struct Sessions {
+    signer: Signer,
+    started_millis: u64,
+    /// Codes by their nonces, until their time is over anyway.
+    spent: Mutex<HashMap<u64, u64>>,
+    wrong: Pace,
+    revocations_file: Option<PathBuf>,
+    revoked: Mutex<Option<(Instant, Revocations)>>,
+}
+
+impl Sessions {
+    /// From now on. Codes of before count no more: whether they were spent nobody knows.
+    pub fn new(signer: Signer, revocations_file: Option<PathBuf>, now_millis: u64) -> Sessions {
+        Sessions {
+            signer,
+            started_millis: now_millis,
+            spent: Mutex::default(),
+            wrong: Pace::new(WRONG_MAX, WRONG_TIME, Instant::now()),
+            revocations_file,
+            revoked: Mutex::default(),
+        }
+    }
+
+    /// What follows `#code=` in a link for somebody.
+    ///
+    /// # Errors
+    /// When the system gives no random numbers.
+    pub fn code(signer: &Signer, role: WebRole, now_millis: u64) -> Result<String, String> {
+        signer.issue(Purpose::Code, role, "browser", now_millis, CODE_MILLIS).map(|(_, word)| word)
+    }
+
+    /// Signs somebody in, once for each code.
+    ///
+    /// # Errors
+    /// When the code is not good, or too many were not.
+    pub fn sign_in(&self, code: &str, now_millis: u64) -> Result<SignIn, SignInError> {
+        let claims = self.signer.read(code, Purpose::Code, now_millis);
+        let claims = claims.ok().filter(|claims| claims.issued_millis >= self.started_millis);
+        let is_revoked = |claims: &Claims| self.revoked().map(|revoked| revoked.covers(claims));
+        let unavailable = |error: RevocationError| SignInError::Unavailable(error.to_string());
+        match claims {
+            Some(claims) if !is_revoked(&claims).map_err(unavailable)? && self.spend(&claims, now_millis) => {
+                self.admit(claims.role, now_millis).map_err(SignInError::Unavailable)
+            }
+            _ if self.wrong.allows(Instant::now()) => Err(SignInError::Wrong),
+            _ => Err(SignInError::TooMany),
+        }
+    }
+
+    fn admit(&self, role: WebRole, now_millis: u64) -> Result<SignIn, String> {
+        let issue = |purpose, role| self.signer.issue(purpose, role, "browser", now_millis, COOKIE_MILLIS);
+        let (claims, cookie) = issue(Purpose::Cookie, WebRole::View)?;
+        let token = match role {
+            WebRole::Operate => Some(issue(Purpose::Token, role)?.1),
+            _ => None,
+        };
+        Ok(SignIn {
+            role,
+            name: claims.name,
+            until_millis: claims.until_millis,
+            cookie: self.set_cookie(&cookie, COOKIE_MILLIS),
+            token,
+        })
+    }
+
+    /// Whether it was not spent before; now it is.
+    fn spend(&self, claims: &Claims, now_millis: u64) -> bool {
+        let mut spent = self.spent.lock().unwrap_or_else(PoisonError::into_inner);
+        spent.retain(|_, until| *until > now_millis);
+        spent.insert(claims.nonce, claims.until_millis).is_none()
+    }
+
+    /// What the headers of a request prove. A token that is wrong is an error, and not as if there were none.
+    ///
+    /// # Errors
+    /// When it is wrong, or it is not known what was revoked.
+    pub fn credentials(&self, headers: &HeaderMap, now_millis: u64) -> Result<Credentials, String> {
+        if let Some(value) = headers.get(AUTHORIZATION) {
+            let word = value.to_str().ok().and_then(|value| value.strip_prefix("Bearer "));
+            let claims = word
+                .ok_or(TokenError::Foreign)
+                .and_then(|word| self.signer.read(word.trim(), Purpose::Token, now_millis));
+            let claims = claims.map_err(|error| format!("the token counts for nothing: {error}"))?;
+            if self.revoked().map_err(|error| error.to_string())?.covers(&claims) {
+                return Err("the token was revoked".to_owned());
+            }
+            let Claims { role, name, until_millis, .. } = claims;
+            return Ok(Credentials { role, name, until_millis, renewed: None });
+        }
+        let Some(claims) = self.cookie(headers, now_millis) else { return Ok(Credentials::nobody()) };
+        if self.revoked().map_err(|error| error.to_string())?.covers(&claims) {
+            return Ok(Credentials::nobody());
+        }
+        let is_old = now_millis.saturating_sub(claims.issued_millis) > RENEW_MILLIS;
+        let renewed = match is_old {
+            false => None,
+            true => {
+                let (_, word) = self.signer.issue(
+                    Purpose::Cookie,
+                    WebRole::View,
+                    &claims.name,
+                    now_millis,
+                    COOKIE_MILLIS,
+                )?;
+                Some(self.set_cookie(&word, COOKIE_MILLIS))
+            }
+        };
+        Ok(Credentials { role: WebRole::View, name: claims.name, until_millis: claims.until_millis, renewed })
+    }
+
+    fn cookie(&self, headers: &HeaderMap, now_millis: u64) -> Option<Claims> {
+        let ours = self.signer.cookie_name();
+        let all = headers.get_all(COOKIE).iter().filter_map(|value| value.to_str().ok());
+        let mut pairs = all.flat_map(|value| value.split(';')).filter_map(|pair| pair.trim().split_once('='));
+        pairs.find_map(|(name, word)| {
+            (name == ours).then(|| self.signer.read(word, Purpose::Cookie, now_millis).ok())?
+        })
+    }
+
+    fn set_cookie(&self, word: &str, for_millis: u64) -> String {
+        let (name, seconds) = (self.signer.cookie_name(), for_millis / 1_000);
+        format!("{name}={word}; Path=/; Max-Age={seconds}; HttpOnly; SameSite=Strict")
+    }
+
+    /// What makes a browser forget its cookie.
+    pub fn clear_cookie(&self) -> String {
+        self.set_cookie("", 0)
+    }
+
+    fn revoked(&self) -> Result<Revocations, RevocationError> {
+        let Some(file) = &self.revocations_file else { return Ok(Revocations::default()) };
+        let mut known = self.revoked.lock().unwrap_or_else(PoisonError::into_inner);
+        match known.as_ref().filter(|(read, _)| read.elapsed() < REVOCATIONS_AGE) {
+            Some((_, revoked)) => Ok(revoked.clone()),
+            None => {
+                let revoked = Revocations::read(file)?;
+                *known = Some((Instant::now(), revoked.clone()));
+                Ok(revoked)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http::HeaderValue;
+    use napreduce_protocol::Secret;
+
+    use super::*;
+
+    const START: u64 = 1_790_000_000_000;
+
+    fn signer() -> Signer {
+        Signer::new(&Secret::from_bytes([7; 32]))
+    }
+
+    fn sessions() -> Sessions {
+        Sessions::new(signer(), None, START)
+    }
+
+    fn code(role: WebRole, at: u64) -> String {
+        Sessions::code(&signer(), role, at).expect("a code")
+    }
+
+    fn headers(name: axum::http::HeaderName, value: &str) -> HeaderMap {
+        HeaderMap::from_iter([(name, HeaderValue::from_str(value).expect("a header"))])
+    }
+
+    #[test]
+    fn a_link_signs_in_once() {
+        let (sessions, code) = (sessions(), code(WebRole::Operate, START));
+        let signed = sessions.sign_in(&code, START + 1).expect("it is good");
+        assert_eq!((signed.role, signed.token.is_some()), (WebRole::Operate, true));
+        assert_eq!(sessions.sign_in(&code, START + 2), Err(SignInError::Wrong));
+    }
+
+    #[test]
+    fn a_link_that_is_old_or_of_before_the_start_signs_nobody_in() {
+        let sessions = sessions();
+        let late = sessions.sign_in(&code(WebRole::View, START), START + CODE_MILLIS);
+        assert_eq!(late, Err(SignInError::Wrong));
+        assert_eq!(sessions.sign_in(&code(WebRole::View, START - 1), START), Err(SignInError::Wrong));
+    }
+
+    #[test]
+    fn after_five_wrong_links_there_is_a_pause() {
+        let sessions = sessions();
+        let tried = [(); 6].map(|()| sessions.sign_in("nonsense", START));
+        assert_eq!(tried[..5], [const { Err(SignInError::Wrong) }; 5]);
+        assert_eq!(tried[5], Err(SignInError::TooMany));
+        assert!(sessions.sign_in(&code(WebRole::View, START), START).is_ok(), "a good one is kept waiting");
+    }
+
+    #[test]
+    fn a_cookie_may_look_and_a_token_may_order() {
+        let sessions = sessions();
+        let signed = sessions.sign_in(&code(WebRole::Operate, START), START).expect("it is good");
+        let cookie = signed.cookie.split(';').next().expect("a pair");
+        assert!(signed.cookie.ends_with("; HttpOnly; SameSite=Strict"), "{}", signed.cookie);
+        let looks =
+            sessions.credentials(&headers(COOKIE, &format!("other=1; {cookie}")), START).expect("it is good");
+        assert_eq!((looks.role, looks.renewed), (WebRole::View, None));
+        let token = signed.token.expect("an operator's");
+        let bearer =
+            |word: &str| sessions.credentials(&headers(AUTHORIZATION, &format!("Bearer {word}")), START);
+        assert_eq!(bearer(&token).expect("it is good").role, WebRole::Operate);
+        let (_, word) = cookie.split_once('=').expect("a pair");
+        assert!(bearer(word).expect_err("a cookie is no token").contains("good for something else"));
+        assert!(bearer("x").is_err() && bearer("").is_err());
+        assert_eq!(sessions.credentials(&HeaderMap::new(), START), Ok(Credentials::nobody()));
+        let nonsense =
+            sessions.credentials(&headers(COOKIE, &format!("{}=x", signer().cookie_name())), START);
+        assert_eq!(nonsense, Ok(Credentials::nobody()));
+    }
+
+    #[test]
+    fn a_cookie_that_is_used_is_renewed() {
+        let sessions = sessions();
+        let signed = sessions.sign_in(&code(WebRole::View, START), START).expect("it is good");
+        assert_eq!(signed.token, None);
+        let cookie = headers(COOKIE, signed.cookie.split(';').next().expect("a pair"));
+        let at = |millis| sessions.credentials(&cookie, START + millis).expect("no error");
+        assert!(at(RENEW_MILLIS).renewed.is_none() && at(RENEW_MILLIS + 1).renewed.is_some());
+        assert_eq!(at(COOKIE_MILLIS), Credentials::nobody());
+        assert!(sessions.clear_cookie().contains("=; Path=/; Max-Age=0;"));
+    }
+
+    #[test]
+    fn what_was_revoked_counts_no_more() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("web.toml");
+        let mut revoked = Revocations::default();
+        revoked.revoke(Some("grafana"), START);
+        revoked.write(&file).expect("written");
+        let sessions = Sessions::new(signer(), Some(file), START);
+        let token =
+            |name, at| signer().issue(Purpose::Token, WebRole::View, name, at, 1_000).expect("a token").1;
+        let bearer = |word: String| {
+            sessions.credentials(&headers(AUTHORIZATION, &format!("Bearer {word}")), START + 1)
+        };
+        assert_eq!(bearer(token("grafana", START)), Err("the token was revoked".to_owned()));
+        assert!(bearer(token("grafana", START + 1)).is_ok() && bearer(token("other", START)).is_ok());
+    }
+}

@@ -1,0 +1,287 @@
+//! Signed words that prove a role: codes of links, cookies, tokens of programs.
+//!
+//! Owns their form and the key, which follows from the secret of the cluster, so that they outlive a restart. Does not own
+//! which of them were spent or revoked (`session`, `revocations`).
+//!
+//! ```text
+//! nap1.PURPOSE.ROLE.NAME.ISSUED.UNTIL.NONCE.MAC      times in milliseconds since 1970; MAC: keyed BLAKE2s of what is before it
+//! ```
+
+use std::fmt::{self, Write as _};
+use std::str::FromStr;
+
+use blake2::Blake2sMac256;
+use blake2::digest::Mac;
+use napreduce_protocol::Secret;
+use schemars::JsonSchema;
+use serde::Serialize;
+use thiserror::Error;
+
+const VERSION: &str = "nap1";
+const NONCE_BYTES: usize = 8;
+const NAME_CHARACTERS_MAX: usize = 64;
+
+/// What somebody may do; who may do more may do less, too.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum WebRole {
+    /// Sign in.
+    Nobody,
+    /// See everything.
+    View,
+    /// OperatorCommand everything.
+    Operate,
+}
+
+impl fmt::Display for WebRole {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            WebRole::Nobody => "nobody",
+            WebRole::View => "view",
+            WebRole::Operate => "operate",
+        })
+    }
+}
+
+impl FromStr for WebRole {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<WebRole, String> {
+        match text {
+            "view" => Ok(WebRole::View),
+            "operate" => Ok(WebRole::Operate),
+            other => Err(format!("{other:?} is no role; there are view and operate")),
+        }
+    }
+}
+
+/// What a signed word is good for; it is good for nothing else.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Purpose {
+    /// To sign in, once.
+    Code,
+    /// To read, in a browser.
+    Cookie,
+    /// To do what its role may, as a program.
+    Token,
+}
+
+impl Purpose {
+    const ALL: [Purpose; 3] = [Purpose::Code, Purpose::Cookie, Purpose::Token];
+
+    fn word(self) -> &'static str {
+        match self {
+            Purpose::Code => "code",
+            Purpose::Cookie => "cookie",
+            Purpose::Token => "token",
+        }
+    }
+}
+
+/// What a signed word says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Claims {
+    pub purpose: Purpose,
+    pub role: WebRole,
+    /// Of whoever holds it, as it is recorded with what they order: letters, digits, `-` and `_`.
+    pub name: String,
+    pub issued_millis: u64,
+    pub until_millis: u64,
+    /// Tells apart what says the same.
+    pub nonce: u64,
+}
+
+/// Why a word proves nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum TokenError {
+    #[error("it was not made for this cluster, or is not whole")]
+    Foreign,
+    #[error("it is good for something else")]
+    Misused,
+    #[error("its time is over")]
+    Expired,
+}
+
+/// Signs, and tells what was signed.
+#[derive(Debug, Clone)]
+pub struct Signer {
+    key: Secret,
+}
+
+impl Signer {
+    /// For the cluster of a secret.
+    pub fn new(secret: &Secret) -> Signer {
+        Signer { key: secret.of_web() }
+    }
+
+    /// Makes new claims, from now on for so long.
+    ///
+    /// # Errors
+    /// When the name is none, or the system gives no random numbers.
+    pub fn issue(
+        &self,
+        purpose: Purpose,
+        role: WebRole,
+        name: &str,
+        now_millis: u64,
+        for_millis: u64,
+    ) -> Result<(Claims, String), String> {
+        check_name(name)?;
+        let mut nonce = [0; NONCE_BYTES];
+        getrandom::fill(&mut nonce)
+            .map_err(|error| format!("the system gives no random numbers: {error}"))?;
+        let claims = Claims {
+            purpose,
+            role,
+            name: name.to_owned(),
+            issued_millis: now_millis,
+            until_millis: now_millis.saturating_add(for_millis),
+            nonce: u64::from_le_bytes(nonce),
+        };
+        let word = self.sign(&claims);
+        Ok((claims, word))
+    }
+
+    fn sign(&self, claims: &Claims) -> String {
+        let Claims { purpose, role, name, issued_millis, until_millis, nonce } = claims;
+        let mut word =
+            format!("{VERSION}.{}.{role}.{name}.{issued_millis}.{until_millis}.{nonce:016x}", purpose.word());
+        let mac = self.mac(&word).finalize().into_bytes();
+        word.push('.');
+        push_digits(&mut word, &mac);
+        word
+    }
+
+    /// What a word says, if it is ours, good for this purpose, and its time is not over.
+    ///
+    /// # Errors
+    /// When it is not.
+    pub fn read(&self, word: &str, purpose: Purpose, now_millis: u64) -> Result<Claims, TokenError> {
+        let (signed, mac) = word.rsplit_once('.').ok_or(TokenError::Foreign)?;
+        let mac = digits(mac).ok_or(TokenError::Foreign)?;
+        // Takes as long whatever of it is wrong.
+        self.mac(signed).verify_slice(&mac).map_err(|_| TokenError::Foreign)?;
+        let claims = parse(signed).ok_or(TokenError::Foreign)?;
+        if claims.purpose != purpose {
+            return Err(TokenError::Misused);
+        }
+        if now_millis >= claims.until_millis {
+            return Err(TokenError::Expired);
+        }
+        Ok(claims)
+    }
+
+    /// A name of the cluster's own for its cookie: those of `127.0.0.1` are shared by all its ports.
+    pub fn cookie_name(&self) -> String {
+        let mac = self.mac("the name of the cookie").finalize().into_bytes();
+        let mut name = String::from("nap_");
+        push_digits(&mut name, &mac[..4]);
+        name
+    }
+
+    fn mac(&self, text: &str) -> Blake2sMac256 {
+        let mut mac = Blake2sMac256::new_from_slice(self.key.bytes()).expect("a key of 32 bytes is allowed");
+        Mac::update(&mut mac, text.as_bytes());
+        mac
+    }
+}
+
+fn check_name(name: &str) -> Result<(), String> {
+    let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
+    if name.is_empty() || name.len() > NAME_CHARACTERS_MAX || !name.bytes().all(is_allowed) {
+        return Err(format!(
+            "{name:?} cannot be the name of a token: use 1 to {NAME_CHARACTERS_MAX} letters, digits, - and _"
+        ));
+    }
+    Ok(())
+}
+
+fn parse(signed: &str) -> Option<Claims> {
+    let mut words = signed.split('.');
+    let mut next = || words.next();
+    if next()? != VERSION {
+        return None;
+    }
+    let purpose = next()?;
+    let claims = Claims {
+        purpose: Purpose::ALL.into_iter().find(|known| known.word() == purpose)?,
+        role: next()?.parse().ok()?,
+        name: next()?.to_owned(),
+        issued_millis: next()?.parse().ok()?,
+        until_millis: next()?.parse().ok()?,
+        nonce: u64::from_str_radix(next()?, 16).ok()?,
+    };
+    next().is_none().then_some(claims)
+}
+
+fn push_digits(text: &mut String, bytes: &[u8]) {
+    for byte in bytes {
+        // A string takes whatever is written to it.
+        let _ = write!(text, "{byte:02x}");
+    }
+}
+
+fn digits(text: &str) -> Option<Vec<u8>> {
+    let digit = |byte: u8| char::from(byte).to_digit(16);
+    let pairs = text.as_bytes().chunks(2);
+    pairs.map(|pair| Some((digit(pair[0])? * 16 + digit(*pair.get(1)?)?) as u8)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn signer() -> Signer {
+        Signer::new(&Secret::from_bytes([7; 32]))
+    }
+
+    fn issued(purpose: Purpose) -> (Claims, String) {
+        signer().issue(purpose, WebRole::View, "grafana", 1_000, 500).expect("a good name")
+    }
+
+    #[test]
+    fn a_word_says_what_was_signed() {
+        let (claims, word) = issued(Purpose::Token);
+        assert_eq!(signer().read(&word, Purpose::Token, 1_499), Ok(claims));
+        assert_eq!(signer().read(&word, Purpose::Token, 1_500), Err(TokenError::Expired));
+    }
+
+    #[test]
+    fn a_word_is_good_for_one_thing_in_one_cluster() {
+        let (_, word) = issued(Purpose::Cookie);
+        for purpose in [Purpose::Code, Purpose::Token] {
+            assert_eq!(signer().read(&word, purpose, 1_000), Err(TokenError::Misused));
+        }
+        let other = Signer::new(&Secret::from_bytes([8; 32]));
+        assert_eq!(other.read(&word, Purpose::Cookie, 1_000), Err(TokenError::Foreign));
+        assert_ne!(other.cookie_name(), signer().cookie_name());
+    }
+
+    #[test]
+    fn names_cannot_carry_more_than_a_name() {
+        for name in ["", "a.b", "a b", "ü", "a\n", &"a".repeat(65)] {
+            assert!(signer().issue(Purpose::Token, WebRole::View, name, 0, 1).is_err(), "{name:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_word_that_was_changed_proves_nothing(at in 0..200_usize, to in any::<u8>()) {
+            let (_, word) = issued(Purpose::Token);
+            let mut bytes = word.clone().into_bytes();
+            let at = at % bytes.len();
+            prop_assume!(!bytes[at].eq_ignore_ascii_case(&to) && to.is_ascii());
+            bytes[at] = to;
+            let changed = String::from_utf8(bytes).expect("ASCII");
+            prop_assert_eq!(signer().read(&changed, Purpose::Token, 1_000), Err(TokenError::Foreign));
+            prop_assert_eq!(signer().read(&word[..at], Purpose::Token, 1_000), Err(TokenError::Foreign));
+        }
+
+        #[test]
+        fn no_text_is_taken_for_a_word(text in "\\PC{0,120}") {
+            prop_assert_eq!(signer().read(&text, Purpose::Token, 0), Err(TokenError::Foreign));
+        }
+    }
+}

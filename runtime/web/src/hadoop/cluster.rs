@@ -1,0 +1,194 @@
+//! The cluster as a whole, as a ResourceManager and a history server describe it.
+//!
+//! Owns these objects. Memory is not what slots are counted in here, so megabytes are 0.
+
+use napreduce_protocol::{JobSummary, WorkerPhase, WorkerSummary};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::nodes::NodeState;
+use super::yarn_apps::{AppState, FinalStatus};
+
+const VERSION: &str = concat!("napreduce ", env!("CARGO_PKG_VERSION"));
+
+/// `clusterInfo`
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ClusterInfo {
+    pub id: u64,
+    pub started_on: u64,
+    /// `STARTED` of a cluster that runs, `STOPPED` of a history.
+    pub state: &'static str,
+    pub ha_state: &'static str,
+    pub rm_state_store_name: &'static str,
+    pub resource_manager_version: &'static str,
+    pub resource_manager_build_version: &'static str,
+    pub resource_manager_version_built_on: &'static str,
+    pub hadoop_version: &'static str,
+    pub hadoop_build_version: &'static str,
+    pub hadoop_version_built_on: &'static str,
+    pub ha_zoo_keeper_connection_state: &'static str,
+}
+
+impl ClusterInfo {
+    pub fn new(is_live: bool) -> ClusterInfo {
+        ClusterInfo {
+            state: if is_live { "STARTED" } else { "STOPPED" },
+            ha_state: if is_live { "ACTIVE" } else { "STOPPED" },
+            rm_state_store_name: "journal",
+            resource_manager_version: VERSION,
+            resource_manager_build_version: VERSION,
+            hadoop_version: VERSION,
+            hadoop_build_version: VERSION,
+            ha_zoo_keeper_connection_state: "Could not find leader elector. Verify both HA and automatic failover are enabled.",
+            ..ClusterInfo::default()
+        }
+    }
+}
+
+/// `historyInfo`
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct HistoryInfo {
+    pub started_on: u64,
+    pub hadoop_version: &'static str,
+    pub hadoop_build_version: &'static str,
+    pub hadoop_version_built_on: &'static str,
+}
+
+impl HistoryInfo {
+    pub fn new() -> HistoryInfo {
+        HistoryInfo { hadoop_version: VERSION, hadoop_build_version: VERSION, ..HistoryInfo::default() }
+    }
+}
+
+/// `clusterMetrics`: a slot is a virtual core, and an attempt that holds one a container.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ClusterMetrics {
+    pub apps_submitted: usize,
+    pub apps_completed: usize,
+    pub apps_pending: usize,
+    pub apps_running: usize,
+    pub apps_failed: usize,
+    pub apps_killed: usize,
+    #[serde(rename = "reservedMB")]
+    pub reserved_mb: u64,
+    #[serde(rename = "availableMB")]
+    pub available_mb: u64,
+    #[serde(rename = "allocatedMB")]
+    pub allocated_mb: u64,
+    #[serde(rename = "pendingMB")]
+    pub pending_mb: u64,
+    #[serde(rename = "totalMB")]
+    pub total_mb: u64,
+    pub reserved_virtual_cores: u64,
+    pub available_virtual_cores: u64,
+    pub allocated_virtual_cores: u64,
+    pub pending_virtual_cores: u64,
+    pub total_virtual_cores: u64,
+    pub containers_allocated: u64,
+    pub containers_reserved: u64,
+    pub containers_pending: u64,
+    pub total_nodes: usize,
+    pub active_nodes: usize,
+    pub lost_nodes: usize,
+    pub unhealthy_nodes: usize,
+    pub decommissioning_nodes: usize,
+    pub decommissioned_nodes: usize,
+    pub rebooted_nodes: usize,
+    pub shutdown_nodes: usize,
+}
+
+impl ClusterMetrics {
+    pub fn of(workers: &[WorkerSummary], jobs: &[JobSummary]) -> ClusterMetrics {
+        let apps = |state| jobs.iter().filter(|job| AppState::of(job) == state).count();
+        let ended = |status| jobs.iter().filter(|job| FinalStatus::of(job) == status).count();
+        let nodes = |state| workers.iter().filter(|worker| NodeState::of(worker) == state).count();
+        let there =
+            workers.iter().filter(|worker| !matches!(worker.state, WorkerPhase::Lost | WorkerPhase::Left));
+        let (mut total, mut used) = (0, 0);
+        for worker in there {
+            for (slots, in_use) in [worker.map_slots, worker.reduce_slots] {
+                total += u64::from(slots);
+                used += u64::from(in_use);
+            }
+        }
+        let wanted = jobs.iter().filter(|job| job.phase.is_active()).flat_map(|job| job.progress.phases());
+        let pending: u64 =
+            wanted.map(|(_, phase)| u64::from(phase.tasks.saturating_sub(phase.done + phase.running))).sum();
+        ClusterMetrics {
+            apps_submitted: jobs.len(),
+            apps_completed: ended(FinalStatus::Succeeded),
+            apps_pending: apps(AppState::Accepted),
+            apps_running: apps(AppState::Running),
+            apps_failed: ended(FinalStatus::Failed),
+            apps_killed: ended(FinalStatus::Killed),
+            available_virtual_cores: total.saturating_sub(used),
+            allocated_virtual_cores: used,
+            pending_virtual_cores: pending,
+            total_virtual_cores: total,
+            containers_allocated: used,
+            containers_pending: pending,
+            total_nodes: workers.len(),
+            active_nodes: nodes(NodeState::Running),
+            lost_nodes: nodes(NodeState::Lost),
+            unhealthy_nodes: nodes(NodeState::Unhealthy),
+            decommissioning_nodes: nodes(NodeState::Decommissioning),
+            decommissioned_nodes: nodes(NodeState::Decommissioned),
+            ..ClusterMetrics::default()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use napreduce_protocol::JobPhase;
+
+    use super::super::super::answers::samples::{job, worker};
+    use super::*;
+
+    #[test]
+    fn slots_are_cores_and_what_is_gone_has_none() {
+        let workers = [
+            worker(1, WorkerPhase::Up, 1),
+            worker(2, WorkerPhase::Lost, 2),
+            worker(3, WorkerPhase::Left, 0),
+            worker(4, WorkerPhase::Draining, 2),
+            worker(5, WorkerPhase::Excluded, 0),
+        ];
+        let jobs = [
+            job(1, JobPhase::Active, 0, 0),
+            job(2, JobPhase::Active, 3, 1),
+            job(3, JobPhase::Succeeded, 0, 0),
+            job(4, JobPhase::Killed, 0, 0),
+            job(5, JobPhase::Failed, 0, 0),
+        ];
+        let metrics = ClusterMetrics::of(&workers, &jobs);
+        let apps = [
+            metrics.apps_submitted,
+            metrics.apps_pending,
+            metrics.apps_running,
+            metrics.apps_completed,
+            metrics.apps_killed,
+            metrics.apps_failed,
+        ];
+        assert_eq!(apps, [5, 1, 1, 1, 1, 1]);
+        let cores = [
+            metrics.total_virtual_cores,
+            metrics.allocated_virtual_cores,
+            metrics.available_virtual_cores,
+            metrics.pending_virtual_cores,
+        ];
+        assert_eq!(cores, [9, 3, 6, 5]);
+        let nodes = [
+            metrics.total_nodes,
+            metrics.active_nodes,
+            metrics.lost_nodes,
+            metrics.decommissioned_nodes,
+            metrics.decommissioning_nodes,
+            metrics.unhealthy_nodes,
+        ];
+        assert_eq!(nodes, [5, 1, 1, 1, 1, 1]);
+    }
+}

@@ -1,0 +1,172 @@
+//! Counters, in Hadoop's groups.
+//!
+//! Owns which group a counter is of. Counters are kept of jobs, so those of tasks and attempts are none.
+
+use std::collections::BTreeMap;
+
+use napreduce_core::{AttemptId, TaskId};
+use napreduce_protocol::{Counter, JobDetail};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::ids::{attempt_id, job_id, task_id};
+
+const JOB_GROUP: &str = "org.apache.hadoop.mapreduce.JobCounter";
+const TASK_GROUP: &str = "org.apache.hadoop.mapreduce.TaskCounter";
+const FILE_GROUP: &str = "org.apache.hadoop.mapreduce.FileSystemCounter";
+/// Those that Hadoop does not have.
+const OWN_GROUP: &str = "napreduce";
+/// Those of programs that name no group.
+const PROGRAM_GROUP: &str = "program";
+
+/// `jobCounters`
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct JobCounters {
+    pub id: String,
+    pub counter_group: Vec<CounterGroup>,
+}
+
+/// `counterGroup`
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct CounterGroup {
+    pub counter_group_name: String,
+    pub counter: Vec<CounterTotal>,
+}
+
+/// `counter`: a total; what maps and what reduces have of it is said of those that only one of them has.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct CounterTotal {
+    pub name: String,
+    pub map_counter_value: u64,
+    pub reduce_counter_value: u64,
+    pub total_counter_value: u64,
+}
+
+impl From<&JobDetail> for JobCounters {
+    fn from(job: &JobDetail) -> JobCounters {
+        let mut groups: BTreeMap<String, Vec<CounterTotal>> = BTreeMap::new();
+        for (full, value) in job.counters.iter() {
+            let (group, name) = group(full);
+            let of_maps = full.starts_with("MAP_");
+            let of_reduces = full.starts_with("REDUCE_") || full.starts_with("SHUFFLE");
+            groups.entry(group).or_default().push(CounterTotal {
+                name,
+                map_counter_value: if of_maps { value } else { 0 },
+                reduce_counter_value: if of_reduces { value } else { 0 },
+                total_counter_value: value,
+            });
+        }
+        let groups = groups.into_iter();
+        JobCounters {
+            id: job_id(job.summary.job),
+            counter_group: groups
+                .map(|(counter_group_name, counter)| CounterGroup { counter_group_name, counter })
+                .collect(),
+        }
+    }
+}
+
+/// The group of a counter, and its name in it.
+fn group(full: &str) -> (String, String) {
+    let Some(built_in) = Counter::from_name(full) else {
+        // So are those kept of which a command says `reporter:counter:GROUP,NAME,AMOUNT`.
+        let (group, name) = full.split_once(": ").unwrap_or((PROGRAM_GROUP, full));
+        return (group.to_owned(), name.to_owned());
+    };
+    let group = match built_in {
+        Counter::LaunchedMaps
+        | Counter::LaunchedReduces
+        | Counter::FailedMaps
+        | Counter::FailedReduces
+        | Counter::KilledMaps
+        | Counter::KilledReduces
+        | Counter::MapMillis
+        | Counter::ReduceMillis => JOB_GROUP,
+        Counter::FileBytesRead | Counter::FileBytesWritten => FILE_GROUP,
+        Counter::MapInputRecords
+        | Counter::MapOutputRecords
+        | Counter::MapOutputBytes
+        | Counter::MapOutputMaterializedBytes
+        | Counter::CombineInputRecords
+        | Counter::CombineOutputRecords
+        | Counter::SpilledRecords
+        | Counter::ReduceShuffleBytes
+        | Counter::ShuffledMaps
+        | Counter::ReduceInputGroups
+        | Counter::ReduceInputRecords
+        | Counter::ReduceOutputRecords
+        | Counter::CpuMillis => TASK_GROUP,
+        _ => OWN_GROUP,
+    };
+    (group.to_owned(), full.to_owned())
+}
+
+/// `jobTaskCounters`
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct TaskCounters {
+    pub id: String,
+    pub task_counter_group: Vec<CounterGroup>,
+}
+
+impl TaskCounters {
+    pub fn of(task: TaskId) -> TaskCounters {
+        TaskCounters { id: task_id(task), task_counter_group: Vec::new() }
+    }
+}
+
+/// `jobTaskAttemptCounters`
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct AttemptCounters {
+    pub id: String,
+    pub task_attempt_counter_group: Vec<CounterGroup>,
+}
+
+impl AttemptCounters {
+    pub fn of(attempt: AttemptId) -> AttemptCounters {
+        AttemptCounters { id: attempt_id(attempt), task_attempt_counter_group: Vec::new() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::answers::samples::detail;
+    use super::*;
+
+    #[test]
+    fn counters_stand_in_hadoops_groups() {
+        let mut job = detail();
+        for (name, value) in [
+            ("WORK_SAVED_MILLIS", 7),
+            ("TOTAL_LAUNCHED_MAPS", 4),
+            ("words: short", 2),
+            ("FILE_BYTES_READ", 1),
+        ] {
+            job.counters.add(name, value);
+        }
+        let counters = JobCounters::from(&job);
+        let mut found = Vec::new();
+        for group in counters.counter_group {
+            for counter in group.counter {
+                let CounterTotal { name, map_counter_value, total_counter_value, .. } = counter;
+                found.push((group.counter_group_name.clone(), name, map_counter_value, total_counter_value));
+            }
+        }
+        let expected = [
+            (OWN_GROUP, "WORK_SAVED_MILLIS", 0, 7),
+            (FILE_GROUP, "FILE_BYTES_READ", 0, 1),
+            (JOB_GROUP, "TOTAL_LAUNCHED_MAPS", 0, 4),
+            (TASK_GROUP, "MAP_INPUT_RECORDS", 12, 12),
+            (PROGRAM_GROUP, "bad rows", 0, 3),
+            ("words", "short", 0, 2),
+        ];
+        let mut expected =
+            expected.map(|(group, name, map, total)| (group.to_owned(), name.to_owned(), map, total));
+        expected.sort();
+        assert_eq!(found, expected);
+    }
+}

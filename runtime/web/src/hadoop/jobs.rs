@@ -1,0 +1,277 @@
+//! Jobs, as MapReduce's history server describes them; those that run, too.
+//!
+//! Owns these objects. Does not own tasks (`tasks`).
+
+use std::str::FromStr;
+
+use napreduce_core::TaskKind;
+use napreduce_protocol::{AttemptSummary, Counter, JobDetail, JobPhase, JobSummary};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::ids::{container_id, job_id};
+use super::tasks::TriedState;
+
+/// MapReduce's words for where a job is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum JobState {
+    New,
+    Inited,
+    Running,
+    Succeeded,
+    Failed,
+    KillWait,
+    Killed,
+    Error,
+}
+
+impl JobState {
+    pub fn of(job: &JobSummary) -> JobState {
+        match job.phase {
+            JobPhase::Active | JobPhase::Suspended => {
+                let has_begun = job.progress.phases().any(|(_, phase)| phase.has_begun());
+                if has_begun { JobState::Running } else { JobState::Inited }
+            }
+            JobPhase::Stopping => JobState::Running,
+            JobPhase::Succeeded => JobState::Succeeded,
+            JobPhase::Failed => JobState::Failed,
+            JobPhase::Killed => JobState::Killed,
+        }
+    }
+}
+
+impl FromStr for JobState {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<JobState, String> {
+        Ok(match text.to_ascii_uppercase().as_str() {
+            "NEW" => JobState::New,
+            "INITED" => JobState::Inited,
+            "RUNNING" | "SETUP" | "COMMITTING" => JobState::Running,
+            "SUCCEEDED" => JobState::Succeeded,
+            "FAILED" | "FAIL_WAIT" | "FAIL_ABORT" => JobState::Failed,
+            "KILL_WAIT" | "KILL_ABORT" => JobState::KillWait,
+            "KILLED" => JobState::Killed,
+            "ERROR" | "REBOOT" => JobState::Error,
+            _ => return Err(format!("{text} is no state of a job")),
+        })
+    }
+}
+
+/// `job` of a list
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct JobOfList {
+    pub submit_time: u64,
+    pub start_time: u64,
+    /// 0 while it runs.
+    pub finish_time: u64,
+    pub id: String,
+    pub name: String,
+    pub queue: String,
+    pub user: String,
+    pub state: JobState,
+    pub maps_total: u32,
+    pub maps_completed: u32,
+    pub reduces_total: u32,
+    pub reduces_completed: u32,
+}
+
+impl From<&JobSummary> for JobOfList {
+    fn from(job: &JobSummary) -> JobOfList {
+        JobOfList {
+            submit_time: job.submitted_millis,
+            start_time: job.submitted_millis,
+            finish_time: job.ended_millis.unwrap_or(0),
+            id: job_id(job.job),
+            name: job.name.clone(),
+            queue: job.queue.clone(),
+            user: job.user.clone(),
+            state: JobState::of(job),
+            maps_total: job.progress.map.tasks,
+            maps_completed: job.progress.map.done,
+            reduces_total: job.progress.reduce.tasks,
+            reduces_completed: job.progress.reduce.done,
+        }
+    }
+}
+
+/// `job`
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct JobOfHistory {
+    #[serde(flatten)]
+    pub job: JobOfList,
+    pub uberized: bool,
+    pub diagnostics: String,
+    /// Milliseconds of attempts that were done, as are the others.
+    pub avg_map_time: u64,
+    pub avg_reduce_time: u64,
+    /// Of the time of reduces, what they waited for map outputs.
+    pub avg_shuffle_time: u64,
+    /// It is not told apart from the reduce.
+    pub avg_merge_time: u64,
+    pub failed_map_attempts: usize,
+    pub killed_map_attempts: usize,
+    pub successful_map_attempts: usize,
+    pub failed_reduce_attempts: usize,
+    pub killed_reduce_attempts: usize,
+    pub successful_reduce_attempts: usize,
+}
+
+impl From<&JobDetail> for JobOfHistory {
+    fn from(job: &JobDetail) -> JobOfHistory {
+        let of_kind = |kind: TaskKind, outcome: TriedState| {
+            job.attempts.iter().filter(move |attempt| {
+                attempt.attempt.task.kind == kind && TriedState::of(attempt) == outcome
+            })
+        };
+        let count = |kind, outcome| of_kind(kind, outcome).count();
+        let average = |kind| {
+            let took = |attempt: &AttemptSummary| {
+                attempt.ended_millis.unwrap_or(0).saturating_sub(attempt.launched_millis)
+            };
+            let done = of_kind(kind, TriedState::Succeeded);
+            let (sum, number) = done.fold((0, 0), |(sum, number), one| (sum + took(one), number + 1));
+            sum / u64::max(number, 1)
+        };
+        let first = job.attempts.iter().map(|attempt| attempt.launched_millis).min();
+        let listed = JobOfList::from(&job.summary);
+        let shuffle = shuffle_millis(job, count(TaskKind::Reduce, TriedState::Succeeded));
+        JobOfHistory {
+            job: JobOfList { start_time: first.unwrap_or(listed.start_time), ..listed },
+            uberized: false,
+            diagnostics: job.summary.reason.clone().unwrap_or_default(),
+            avg_map_time: average(TaskKind::Map),
+            avg_reduce_time: average(TaskKind::Reduce).saturating_sub(shuffle),
+            avg_shuffle_time: shuffle,
+            avg_merge_time: 0,
+            failed_map_attempts: count(TaskKind::Map, TriedState::Failed),
+            killed_map_attempts: count(TaskKind::Map, TriedState::Killed),
+            successful_map_attempts: count(TaskKind::Map, TriedState::Succeeded),
+            failed_reduce_attempts: count(TaskKind::Reduce, TriedState::Failed),
+            killed_reduce_attempts: count(TaskKind::Reduce, TriedState::Killed),
+            successful_reduce_attempts: count(TaskKind::Reduce, TriedState::Succeeded),
+        }
+    }
+}
+
+/// `jobAttempt`: a job is tried once, by the coordinator.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct MapReduceAttempts {
+    /// 1
+    pub id: u32,
+    pub node_id: String,
+    pub node_http_address: &'static str,
+    pub start_time: u64,
+    pub container_id: String,
+    pub logs_link: String,
+}
+
+impl From<&JobDetail> for MapReduceAttempts {
+    fn from(job: &JobDetail) -> MapReduceAttempts {
+        let first = job.attempts.first();
+        MapReduceAttempts {
+            id: 1,
+            node_id: first.map(|attempt| attempt.worker.to_string()).unwrap_or_default(),
+            node_http_address: "",
+            start_time: job.summary.submitted_millis,
+            container_id: first.map(|attempt| container_id(attempt.attempt)).unwrap_or_default(),
+            logs_link: format!("/jobs/{}", job.summary.job),
+        }
+    }
+}
+
+/// `conf`: what is known of a job's settings, under Hadoop's names.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct JobConf {
+    pub path: String,
+    pub property: Vec<ConfProperty>,
+}
+
+/// `property`
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct ConfProperty {
+    pub name: &'static str,
+    pub value: String,
+    pub source: Vec<&'static str>,
+}
+
+impl From<&JobSummary> for JobConf {
+    fn from(job: &JobSummary) -> JobConf {
+        let known = [
+            ("mapreduce.job.name", job.name.clone()),
+            ("mapreduce.job.user.name", job.user.clone()),
+            ("mapreduce.job.queuename", job.queue.clone()),
+            ("mapreduce.job.priority", job.priority.to_string()),
+            ("mapreduce.job.maps", job.progress.map.tasks.to_string()),
+            ("mapreduce.job.reduces", job.progress.reduce.tasks.to_string()),
+            ("mapreduce.output.fileoutputformat.outputdir", job.output.to_string_lossy().into_owned()),
+        ];
+        JobConf {
+            path: format!("/jobs/{}", job.job),
+            property: known
+                .map(|(name, value)| ConfProperty { name, value, source: vec!["napreduce"] })
+                .into(),
+        }
+    }
+}
+
+/// What a reduce has waited for map outputs, in milliseconds, on average.
+fn shuffle_millis(job: &JobDetail, reduces: usize) -> u64 {
+    let name = Counter::ShuffleFetchMillis.name();
+    let waited = job.counters.iter().find(|(known, _)| *known == name).map_or(0, |(_, millis)| millis);
+    waited / u64::try_from(reduces.max(1)).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::answers::samples::{detail, job};
+    use super::*;
+
+    #[test]
+    fn each_phase_is_one_of_mapreduces() {
+        let of = |phase, running| JobState::of(&job(1, phase, running, 0));
+        assert_eq!(of(JobPhase::Active, 0), JobState::Inited);
+        assert_eq!(of(JobPhase::Active, 1), JobState::Running);
+        assert_eq!(of(JobPhase::Stopping, 0), JobState::Running);
+        assert_eq!(of(JobPhase::Succeeded, 0), JobState::Succeeded);
+        assert_eq!(of(JobPhase::Failed, 0), JobState::Failed);
+        assert_eq!(of(JobPhase::Killed, 0), JobState::Killed);
+    }
+
+    #[test]
+    fn a_job_has_the_fields_of_mapreduces_history() {
+        let mut detail = detail();
+        detail.attempts[0].end = Some("done".to_owned());
+        let object = serde_json::to_value(JobOfHistory::from(&detail)).expect("JSON");
+        for (field, value) in [
+            ("id", "\"job_0_0007\""),
+            ("state", "\"FAILED\""),
+            ("submitTime", "1790000000000"),
+            ("startTime", "1790000000100"),
+            ("finishTime", "1790000001500"),
+            ("mapsTotal", "4"),
+            ("mapsCompleted", "3"),
+            ("avgMapTime", "1200"),
+            ("successfulMapAttempts", "1"),
+            ("failedMapAttempts", "0"),
+            ("avgShuffleTime", "0"),
+            ("uberized", "false"),
+        ] {
+            assert_eq!(object[field].to_string(), value, "{field}");
+        }
+    }
+
+    #[test]
+    fn reduces_are_told_apart_from_what_they_waited_for() {
+        let mut detail = detail();
+        detail.attempts[0].attempt.task.kind = TaskKind::Reduce;
+        detail.attempts[0].end = Some("done".to_owned());
+        detail.counters.add("SHUFFLE_FETCH_MILLIS", 300);
+        let job = JobOfHistory::from(&detail);
+        assert_eq!((job.avg_shuffle_time, job.avg_reduce_time, job.avg_map_time), (300, 900, 0));
+    }
+}

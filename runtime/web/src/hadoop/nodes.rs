@@ -1,0 +1,130 @@
+//! Workers, as YARN describes nodes.
+//!
+//! Owns this object. Memory is not what slots are counted in here, so megabytes are 0.
+
+use std::str::FromStr;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use napreduce_protocol::{WorkerPhase, WorkerSummary};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// YARN's words for the state of a node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "UPPERCASE")]
+pub enum NodeState {
+    New,
+    Running,
+    Unhealthy,
+    Decommissioning,
+    Decommissioned,
+    Lost,
+    Rebooted,
+    Shutdown,
+}
+
+impl NodeState {
+    pub fn of(worker: &WorkerSummary) -> NodeState {
+        match worker.state {
+            WorkerPhase::Up => NodeState::Running,
+            WorkerPhase::Excluded => NodeState::Unhealthy,
+            WorkerPhase::Draining | WorkerPhase::Leaving => NodeState::Decommissioning,
+            WorkerPhase::Left => NodeState::Decommissioned,
+            WorkerPhase::Lost => NodeState::Lost,
+        }
+    }
+}
+
+impl FromStr for NodeState {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<NodeState, String> {
+        Ok(match text.to_ascii_uppercase().as_str() {
+            "NEW" => NodeState::New,
+            "RUNNING" => NodeState::Running,
+            "UNHEALTHY" => NodeState::Unhealthy,
+            "DECOMMISSIONING" => NodeState::Decommissioning,
+            "DECOMMISSIONED" => NodeState::Decommissioned,
+            "LOST" => NodeState::Lost,
+            "REBOOTED" => NodeState::Rebooted,
+            "SHUTDOWN" => NodeState::Shutdown,
+            _ => return Err(format!("Invalid node state {text} specified.")),
+        })
+    }
+}
+
+/// `node`
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct YarnNode {
+    pub id: String,
+    pub rack: String,
+    pub state: NodeState,
+    pub node_host_name: String,
+    #[serde(rename = "nodeHTTPAddress")]
+    pub node_http_address: String,
+    pub last_health_update: u64,
+    pub version: &'static str,
+    pub health_report: String,
+    pub num_containers: u32,
+    #[serde(rename = "usedMemoryMB")]
+    pub used_memory_mb: u64,
+    #[serde(rename = "availMemoryMB")]
+    pub avail_memory_mb: u64,
+    pub used_virtual_cores: u32,
+    pub available_virtual_cores: u32,
+    pub node_labels: Vec<String>,
+}
+
+impl From<&WorkerSummary> for YarnNode {
+    fn from(worker: &WorkerSummary) -> YarnNode {
+        let state = NodeState::of(worker);
+        let is_gone = matches!(state, NodeState::Lost | NodeState::Decommissioned);
+        let used = worker.map_slots.1 + worker.reduce_slots.1;
+        let free = (worker.map_slots.0 + worker.reduce_slots.0).saturating_sub(used);
+        let heard = SystemTime::now().checked_sub(Duration::from_millis(worker.silent_millis));
+        let heard = heard.and_then(|heard| heard.duration_since(UNIX_EPOCH).ok()).unwrap_or_default();
+        let heard = u64::try_from(heard.as_millis()).unwrap_or(u64::MAX);
+        YarnNode {
+            id: worker.worker.to_string(),
+            rack: if worker.rack.is_empty() { "/default-rack".to_owned() } else { worker.rack.clone() },
+            state,
+            node_host_name: worker.host.clone(),
+            node_http_address: String::new(),
+            last_health_update: worker.gone_millis.unwrap_or(heard),
+            version: env!("CARGO_PKG_VERSION"),
+            health_report: worker.reason.clone().unwrap_or_else(|| worker.remarks.join(", ")),
+            num_containers: if is_gone { 0 } else { used },
+            used_memory_mb: 0,
+            avail_memory_mb: 0,
+            used_virtual_cores: if is_gone { 0 } else { used },
+            available_virtual_cores: if is_gone { 0 } else { free },
+            node_labels: Vec::new(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::answers::samples::worker;
+    use super::*;
+
+    #[test]
+    fn a_worker_is_a_node_with_yarns_fields() {
+        let node = serde_json::to_value(YarnNode::from(&worker(1, WorkerPhase::Up, 1))).expect("JSON");
+        for (field, value) in [
+            ("id", "\"worker_0001\""),
+            ("state", "\"RUNNING\""),
+            ("nodeHostName", "\"h\""),
+            ("numContainers", "1"),
+            ("usedVirtualCores", "1"),
+            ("availableVirtualCores", "2"),
+            ("usedMemoryMB", "0"),
+            ("nodeHTTPAddress", "\"\""),
+        ] {
+            assert_eq!(node[field].to_string(), value, "{field}");
+        }
+        let lost = YarnNode::from(&worker(1, WorkerPhase::Lost, 1));
+        assert_eq!((lost.state, lost.num_containers, lost.available_virtual_cores), (NodeState::Lost, 0, 0));
+    }
+}

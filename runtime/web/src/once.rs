@@ -1,0 +1,160 @@
+//! Orders that are sent twice and given once.
+//!
+//! Owns what was answered to which `Idempotency-Key` of whom, for a day and up to a bound. Does not own orders (`routes`).
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// How long an answer is remembered.
+const KEPT_MILLIS: u64 = 24 * 60 * 60 * 1_000;
+/// Keys that are remembered; the oldest ones go.
+const KEYS_MAX: usize = 10_000;
+
+/// Who sent a key, and the key.
+pub type OnceKey = (String, String);
+
+/// Answers to orders that had a key.
+#[derive(Debug, Default)]
+pub struct Once<T> {
+    known: Mutex<Known<T>>,
+}
+
+#[derive(Debug)]
+struct Known<T> {
+    orders: HashMap<OnceKey, Arc<Given<T>>>,
+    /// Oldest first.
+    order: VecDeque<(u64, OnceKey)>,
+}
+
+#[derive(Debug)]
+struct Given<T> {
+    what: u128,
+    /// Whoever sends the same meanwhile waits for it.
+    answer: Mutex<Option<T>>,
+}
+
+impl<T> Default for Known<T> {
+    fn default() -> Known<T> {
+        Known { orders: HashMap::new(), order: VecDeque::new() }
+    }
+}
+
+/// The key was used for another order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OtherOrder;
+
+impl<T: Clone> Once<T> {
+    /// The answer to the order of this key; the order is given if it was not before. One that is refused was not given, and may be
+    /// sent again. `what` tells orders apart.
+    ///
+    /// # Errors
+    /// When the key was used for another order.
+    pub fn give<E>(
+        &self,
+        key: OnceKey,
+        what: u128,
+        now_millis: u64,
+        order: impl FnOnce() -> Result<T, E>,
+    ) -> Result<Result<T, E>, OtherOrder> {
+        let given = self.lock().place(key, what, now_millis);
+        if given.what != what {
+            return Err(OtherOrder);
+        }
+        let mut answer = given.answer.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(answer) = &*answer {
+            return Ok(Ok(answer.clone()));
+        }
+        let told = order();
+        if let Ok(told) = &told {
+            *answer = Some(told.clone());
+        }
+        Ok(told)
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Known<T>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<T> Known<T> {
+    fn place(&mut self, key: OnceKey, what: u128, now_millis: u64) -> Arc<Given<T>> {
+        let is_old = |begun: u64| begun.saturating_add(KEPT_MILLIS) <= now_millis;
+        while self.order.front().is_some_and(|(begun, _)| is_old(*begun)) {
+            self.forget_oldest();
+        }
+        if let Some(given) = self.orders.get(&key) {
+            // What was refused may be mended and sent again.
+            let is_open = given.answer.try_lock().is_ok_and(|answer| answer.is_none());
+            if given.what == what || !is_open {
+                return given.clone();
+            }
+        }
+        let given = Arc::new(Given { what, answer: Mutex::new(None) });
+        if self.orders.insert(key.clone(), given.clone()).is_none() {
+            self.order.push_back((now_millis, key));
+        }
+        if self.order.len() > KEYS_MAX {
+            self.forget_oldest();
+        }
+        given
+    }
+
+    fn forget_oldest(&mut self) {
+        if let Some((_, key)) = self.order.pop_front() {
+            self.orders.remove(&key);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+    use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
+
+    use super::*;
+
+    fn key(number: usize) -> OnceKey {
+        ("ada".to_owned(), number.to_string())
+    }
+
+    #[test]
+    fn an_order_is_given_once_within_a_day() {
+        let (once, given) = (Once::default(), AtomicU32::new(0));
+        let order = || Ok::<_, Infallible>(given.fetch_add(1, SeqCst));
+        assert_eq!(once.give(key(1), 7, 0, order), Ok(Ok(0)));
+        assert_eq!(once.give(key(1), 7, KEPT_MILLIS - 1, order), Ok(Ok(0)));
+        assert_eq!(once.give(key(1), 8, KEPT_MILLIS - 1, order), Err(OtherOrder));
+        assert_eq!(once.give(("bob".to_owned(), "1".to_owned()), 8, 1, order), Ok(Ok(1)));
+        assert_eq!(once.give(key(1), 8, KEPT_MILLIS, order), Ok(Ok(2)));
+    }
+
+    #[test]
+    fn what_was_refused_may_be_sent_again() {
+        let once = Once::default();
+        assert_eq!(once.give(key(1), 7, 0, || Err("nobody answers")), Ok(Err("nobody answers")));
+        assert_eq!(once.give(key(1), 8, 0, || Ok::<_, &str>(3)), Ok(Ok(3)));
+        assert_eq!(once.give(key(1), 7, 0, || Err("is not called")), Err(OtherOrder));
+    }
+
+    #[test]
+    fn of_many_that_are_sent_at_once_one_is_given() {
+        let (once, given) = (Once::default(), AtomicU32::new(0));
+        std::thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| once.give(key(1), 7, 0, || Ok::<_, Infallible>(given.fetch_add(1, SeqCst))));
+            }
+        });
+        assert_eq!(given.into_inner(), 1);
+    }
+
+    #[test]
+    fn the_oldest_keys_are_forgotten() {
+        let once = Once::default();
+        for number in 0..=KEYS_MAX {
+            assert_eq!(once.give(key(number), 7, 0, || Ok::<_, Infallible>(number)), Ok(Ok(number)));
+        }
+        assert_eq!(once.lock().orders.len(), KEYS_MAX);
+        assert_eq!(once.give(key(0), 8, 0, || Ok::<_, Infallible>(99)), Ok(Ok(99)));
+        assert_eq!(once.give(key(KEYS_MAX), 7, 0, || Ok::<_, Infallible>(99)), Ok(Ok(KEYS_MAX)));
+    }
+}

@@ -1,0 +1,84 @@
+//! What is said when something cannot be answered.
+//!
+//! Owns its form, `application/problem+json` (RFC 9457). Does not own the words, which are those of the command line.
+
+use axum::body::Body;
+use axum::http::header::{CONTENT_TYPE, HeaderValue};
+use axum::http::{Response, StatusCode};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::guard::Stranger;
+use crate::source::SourceError;
+
+/// Why there is no answer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Problem {
+    /// Always `about:blank`: the status says what kind of problem it is.
+    #[serde(rename = "type")]
+    pub kind: &'static str,
+    pub title: &'static str,
+    pub status: u16,
+    pub detail: String,
+    /// What to do.
+    pub remedy: Option<String>,
+}
+
+impl Problem {
+    pub fn new(status: StatusCode, detail: impl Into<String>) -> Problem {
+        Problem {
+            kind: "about:blank",
+            title: status.canonical_reason().unwrap_or("Error"),
+            status: status.as_u16(),
+            detail: detail.into(),
+            remedy: None,
+        }
+    }
+
+    #[must_use]
+    pub fn remedy(mut self, remedy: impl Into<String>) -> Problem {
+        self.remedy = Some(remedy.into());
+        self
+    }
+
+    /// It was asked wrongly.
+    pub fn wrong(detail: impl Into<String>) -> Problem {
+        Problem::new(StatusCode::BAD_REQUEST, detail)
+    }
+
+    pub fn into_response(self) -> Response<Body> {
+        let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        // It has nothing in it that JSON cannot say.
+        let body = serde_json::to_vec(&self).unwrap_or_default();
+        let mut response = Response::new(Body::from(body));
+        *response.status_mut() = status;
+        let json = HeaderValue::from_static("application/problem+json");
+        response.headers_mut().insert(CONTENT_TYPE, json);
+        response
+    }
+}
+
+impl From<SourceError> for Problem {
+    fn from(error: SourceError) -> Problem {
+        let status = match &error {
+            SourceError::Absent(_) => StatusCode::NOT_FOUND,
+            SourceError::Refused(_) => StatusCode::CONFLICT,
+            SourceError::Unavailable(_) => StatusCode::SERVICE_UNAVAILABLE,
+            SourceError::Broken(_) => StatusCode::INTERNAL_SERVER_ERROR,
+        };
+        Problem::new(status, error.to_string())
+    }
+}
+
+impl From<Stranger> for Problem {
+    fn from(stranger: Stranger) -> Problem {
+        match stranger {
+            Stranger::Host => Problem::new(
+                StatusCode::MISDIRECTED_REQUEST,
+                "this server does not answer under the name that was asked for",
+            )
+            .remedy("use the address that it printed, or start it with --host NAME"),
+            Stranger::Page => Problem::new(StatusCode::FORBIDDEN, "a page of another site asks for this"),
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! Jobs, their tasks, attempts, logs, and their lives as pictures.
+//!
+//! Owns what these routes answer. Does not own the objects (`answers`).
+
+use axum::http::header::{CONTENT_DISPOSITION, CONTENT_SECURITY_POLICY, HeaderName, HeaderValue};
+use napreduce_core::{AttemptId, JobId, TaskId};
+use napreduce_history::{ledger_of, write_trace};
+use napreduce_protocol::{JobDetail, LogStream};
+
+use super::call::{Call, Reply};
+use super::list::page;
+use super::whole::timeline_of;
+use crate::answers::{
+    CountersAnswer, HistoryAnswer, JobExplanation, JobFilter, JobStatusAnswer, PreemptionAnswer,
+    TaskExplanation, TimelineAnswer, TimelineWindow,
+};
+use crate::clock::now_micros;
+use crate::problem::Problem;
+use crate::report::report_html;
+use crate::source::LOG_PIECE_BYTES_MAX;
+
+pub fn list(call: &Call<'_>) -> Result<Reply, Problem> {
+    let states: Option<String> = call.asked("state")?;
+    let states = states.map(|states| JobFilter::states(&states)).transpose().map_err(Problem::wrong)?;
+    let one = |field| Ok::<Vec<String>, Problem>(call.asked::<String>(field)?.into_iter().collect());
+    let filter = JobFilter {
+        states: states.unwrap_or_default(),
+        queues: one("queue")?,
+        users: one("user")?,
+        names: one("name")?,
+        text: call.asked("text")?,
+        since_millis: call.asked("from")?,
+        until_millis: call.asked("until")?,
+    };
+    let jobs = call.shown.source.jobs()?;
+    page(call, jobs.iter().filter(|job| filter.takes(job)))
+}
+
+fn detail(call: &Call<'_>) -> Result<std::sync::Arc<JobDetail>, Problem> {
+    Ok(call.shown.source.job(call.part::<JobId>("job")?)?)
+}
+
+pub fn status(call: &Call<'_>) -> Result<Reply, Problem> {
+    Reply::json(&JobStatusAnswer::from(&*detail(call)?))
+}
+
+pub fn counters(call: &Call<'_>) -> Result<Reply, Problem> {
+    Reply::json(&CountersAnswer::from(&*detail(call)?))
+}
+
+pub fn history(call: &Call<'_>) -> Result<Reply, Problem> {
+    Reply::json(&HistoryAnswer::from(&*detail(call)?))
+}
+
+pub fn events(call: &Call<'_>) -> Result<Reply, Problem> {
+    page(call, detail(call)?.events.iter())
+}
+
+pub fn attempts(call: &Call<'_>) -> Result<Reply, Problem> {
+    page(call, detail(call)?.attempts.iter())
+}
+
+pub fn preemptions(call: &Call<'_>) -> Result<Reply, Problem> {
+    let detail = detail(call)?;
+    let entries: Vec<PreemptionAnswer> = ledger_of(&detail).iter().map(PreemptionAnswer::from).collect();
+    page(call, entries.iter())
+}
+
+pub fn tasks(call: &Call<'_>) -> Result<Reply, Problem> {
+    let tasks = call.shown.source.tasks(call.part::<JobId>("job")?)?;
+    page(call, tasks.iter())
+}
+
+pub fn timeline(call: &Call<'_>) -> Result<Reply, Problem> {
+    let job = detail(call)?;
+    let ended = job.summary.ended_millis.map(|ended| (ended + 1) * 1_000);
+    let window = TimelineWindow {
+        from_micros: job.summary.submitted_millis * 1_000,
+        until_micros: ended.unwrap_or_else(now_micros),
+    };
+    if call.asked("neighbours")?.unwrap_or(false) {
+        return Reply::json(&timeline_of(call, window, Some(&job))?);
+    }
+    Reply::json(&TimelineAnswer::of([&*job], window))
+}
+
+pub fn trace(call: &Call<'_>) -> Result<Reply, Problem> {
+    let job = detail(call)?;
+    let mut trace = Vec::new();
+    write_trace(std::slice::from_ref(&*job), now_micros(), &mut trace)
+        .map_err(|error| Problem::new(axum::http::StatusCode::INTERNAL_SERVER_ERROR, error.to_string()))?;
+    Ok(Reply::of("application/json", trace).header(CONTENT_DISPOSITION, saved_as(&job, "trace.json")))
+}
+
+pub fn report(call: &Call<'_>) -> Result<Reply, Problem> {
+    let job = detail(call)?;
+    let page = report_html(&job, now_micros());
+    Ok(Reply::of("text/html; charset=utf-8", page.into_bytes())
+        .header(CONTENT_DISPOSITION, saved_as(&job, "html")))
+}
+
+/// Has a browser keep a file, rather than show it as if it were a page of the server.
+fn saved_as(job: &JobDetail, end: &str) -> HeaderValue {
+    let saved = format!("attachment; filename=\"{}.{end}\"", job.summary.job);
+    HeaderValue::from_str(&saved).unwrap_or(HeaderValue::from_static("attachment"))
+}
+
+pub fn explain(call: &Call<'_>) -> Result<Reply, Problem> {
+    let job = call.part::<JobId>("job")?;
+    Reply::json(&JobExplanation::of(job, &call.shown.source.explain(job, None)?))
+}
+
+pub fn explain_task(call: &Call<'_>) -> Result<Reply, Problem> {
+    let task = call.part::<TaskId>("task")?;
+    Reply::json(&TaskExplanation::of(task, &call.shown.source.explain(task.job, Some(task))?))
+}
+
+/// Text of strangers: no browser may run any of it.
+pub fn log(call: &Call<'_>) -> Result<Reply, Problem> {
+    let attempt = call.part::<AttemptId>("attempt")?;
+    let stream = match call.part::<String>("stream")?.as_str() {
+        "stdout" => LogStream::Stdout,
+        "stderr" => LogStream::Stderr,
+        other => return Err(Problem::wrong(format!("{other:?} is no log; there are stdout and stderr"))),
+    };
+    let offset = call.asked::<u64>("offset")?.unwrap_or(0);
+    let limit = call.asked::<u64>("limit")?.unwrap_or(LOG_PIECE_BYTES_MAX).min(LOG_PIECE_BYTES_MAX);
+    let bytes = call.shown.source.log(attempt, stream, offset, limit)?;
+    let next = HeaderValue::from(offset + bytes.len() as u64);
+    Ok(Reply::of("text/plain; charset=utf-8", bytes)
+        .header(HeaderName::from_static("x-nap-log-next"), next)
+        .header(CONTENT_SECURITY_POLICY, HeaderValue::from_static("sandbox; default-src 'none'")))
+}

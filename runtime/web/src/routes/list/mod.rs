@@ -1,0 +1,212 @@
+//! Lists: a page of what there is, and how many there are in all.
+//!
+//! Owns pages, and the reading of queries. Does not own what is listed, nor in which order (`sort`).
+
+mod fields;
+mod sort;
+
+use napreduce_protocol::{AttemptSummary, HistoryLine, JobSummary, TaskSummary, WorkerSummary};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use sort::SortField;
+
+use super::call::{Call, Reply};
+use super::route::{Dialect, Form, QueryField, Route};
+use crate::answers::{
+    AttemptAnswer, EventAnswer, FlowAnswer, JobAnswer, PreemptionAnswer, TaskAnswer, WorkerAnswer,
+};
+use crate::clock::now_millis;
+use crate::problem::Problem;
+
+const LIMIT: usize = 100;
+const LIMIT_MAX: usize = 10_000;
+
+/// A page of a list.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Page<T> {
+    pub items: Vec<T>,
+    /// How many there are, on this page and all others.
+    pub total: usize,
+    /// What to say as `after` for the next page; nothing after the last one.
+    pub next: Option<usize>,
+    pub as_of_millis: u64,
+    /// What is left out, and why.
+    pub remarks: Vec<String>,
+}
+
+pub type JobPage = Page<JobAnswer>;
+pub type WorkerPage = Page<WorkerAnswer>;
+pub type TaskPage = Page<TaskAnswer>;
+pub type AttemptPage = Page<AttemptAnswer>;
+pub type PreemptionPage = Page<PreemptionAnswer>;
+pub type EventPage = Page<EventAnswer>;
+pub type FlowPage = Page<FlowAnswer>;
+/// Of items that have some of their fields alone.
+pub type ThinPage = Page<Map<String, Value>>;
+
+/// What lists are made of.
+pub trait Listed: Sized + 'static {
+    /// The form in which it is answered.
+    type Item: Serialize + JsonSchema;
+    /// What a list of them may be sorted by.
+    const SORTS: &'static [SortField<Self>];
+
+    fn item(&self) -> Self::Item;
+}
+
+impl Listed for JobSummary {
+    type Item = JobAnswer;
+    const SORTS: &'static [SortField<Self>] = sort::JOBS;
+
+    fn item(&self) -> JobAnswer {
+        self.into()
+    }
+}
+
+impl Listed for TaskSummary {
+    type Item = TaskAnswer;
+    const SORTS: &'static [SortField<Self>] = sort::TASKS;
+
+    fn item(&self) -> TaskAnswer {
+        self.into()
+    }
+}
+
+impl Listed for AttemptSummary {
+    type Item = AttemptAnswer;
+    const SORTS: &'static [SortField<Self>] = sort::ATTEMPTS;
+
+    fn item(&self) -> AttemptAnswer {
+        self.into()
+    }
+}
+
+impl Listed for WorkerSummary {
+    type Item = WorkerAnswer;
+    const SORTS: &'static [SortField<Self>] = sort::WORKERS;
+
+    fn item(&self) -> WorkerAnswer {
+        self.into()
+    }
+}
+
+impl Listed for HistoryLine {
+    type Item = EventAnswer;
+    const SORTS: &'static [SortField<Self>] = sort::EVENTS;
+
+    fn item(&self) -> EventAnswer {
+        self.into()
+    }
+}
+
+impl Listed for PreemptionAnswer {
+    type Item = PreemptionAnswer;
+    const SORTS: &'static [SortField<Self>] = sort::PREEMPTIONS;
+
+    fn item(&self) -> PreemptionAnswer {
+        self.clone()
+    }
+}
+
+impl Listed for FlowAnswer {
+    type Item = FlowAnswer;
+    const SORTS: &'static [SortField<Self>] = sort::FLOWS;
+
+    fn item(&self) -> FlowAnswer {
+        self.clone()
+    }
+}
+
+/// Answers with the page that was asked for.
+pub fn page<'all, T: Listed + 'all>(
+    call: &Call<'_>,
+    all: impl Iterator<Item = &'all T>,
+) -> Result<Reply, Problem> {
+    page_with(call, all, call.shown.source.remarks())
+}
+
+/// The same, of something of which other things are left out.
+pub fn page_with<'all, T: Listed + 'all>(
+    call: &Call<'_>,
+    all: impl Iterator<Item = &'all T>,
+    remarks: Vec<String>,
+) -> Result<Reply, Problem> {
+    let limit = call.asked::<usize>("limit")?.unwrap_or(LIMIT);
+    if !(1..=LIMIT_MAX).contains(&limit) {
+        return Err(Problem::wrong(format!("limit={limit}: 1 to {LIMIT_MAX} are allowed")));
+    }
+    let after = call.asked::<usize>("after")?.unwrap_or(0);
+    let mut all: Vec<&T> = all.collect();
+    if let Some(wanted) = call.asked::<String>("sort")? {
+        sort::sort(&mut all, T::SORTS, &wanted)?;
+    }
+    let items: Vec<T::Item> = all.iter().skip(after).take(limit).map(|item| item.item()).collect();
+    let shown = after.saturating_add(items.len());
+    let head = Page {
+        next: (shown < all.len()).then_some(shown),
+        total: all.len(),
+        items: Vec::new(),
+        as_of_millis: now_millis(),
+        remarks,
+    };
+    match call.asked::<String>("fields")? {
+        None => Reply::json(&Page { items, ..head }),
+        Some(wanted) => {
+            let Page { total, next, as_of_millis, remarks, .. } = head;
+            let items = fields::thinned(&items, &wanted)?;
+            Reply::json(&ThinPage { items, total, next, as_of_millis, remarks })
+        }
+    }
+}
+
+/// What the list of these may be sorted by.
+pub const fn sort_field<T: Listed>() -> QueryField {
+    let about = "by what to sort, several with commas; with - before it downwards; what has none comes last";
+    let form = Form::Sort(|| T::SORTS.iter().map(|field| field.name).collect());
+    QueryField { name: "sort", about, form }
+}
+
+/// Which fields the items of a list of these have.
+pub const fn fields_field<T: Listed>() -> QueryField {
+    let form = Form::Fields(fields::names::<T::Item>);
+    QueryField { name: "fields", about: "these of the items alone, separated by commas", form }
+}
+
+/// Reads what stands behind `?`.
+///
+/// # Errors
+/// When it says what the route does not know, since whoever says it means something.
+pub fn parse_query(query: &str, route: &Route) -> Result<Vec<(String, String)>, Problem> {
+    let fields: Vec<(String, String)> = form_urlencoded::parse(query.as_bytes()).into_owned().collect();
+    for (name, _) in fields.iter().filter(|_| route.dialect == Dialect::Native) {
+        if !route.queries().any(|known| known.name == name) {
+            let known: Vec<&str> = route.queries().map(|field| field.name).collect();
+            let known = if known.is_empty() { "nothing".to_owned() } else { known.join(", ") };
+            return Err(Problem::wrong(format!("the query may not say {name:?}; it may say {known}")));
+        }
+    }
+    Ok(fields)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::table::all_routes;
+    use super::*;
+
+    fn jobs() -> &'static Route {
+        all_routes().find(|route| route.path == "/api/nap/v1/jobs").expect("it is in the table")
+    }
+
+    #[test]
+    fn a_query_is_read_and_what_nobody_knows_is_refused() {
+        let read = parse_query("name=a%20b+c&state=failed,killed&&text=", jobs()).expect("it is known");
+        let expected = [("name", "a b c"), ("state", "failed,killed"), ("text", "")];
+        assert_eq!(read, expected.map(|(name, value)| (name.to_owned(), value.to_owned())));
+        let refused = |query| parse_query(query, jobs()).expect_err(query).detail;
+        assert!(
+            refused("staet=failed").starts_with("the query may not say \"staet\"; it may say state, queue")
+        );
+    }
+}

@@ -1,0 +1,206 @@
+//! In which order a list comes: what it may be sorted by, and sorting it.
+//!
+//! Owns `?sort=`. Does not own the order in which a list comes without it.
+
+use std::cmp::Ordering;
+
+use napreduce_core::{AttemptId, TaskId, TaskKind};
+use napreduce_protocol::{
+    AttemptSummary, HistoryLine, JobSummary, PhaseProgress, TaskSummary, WorkerSummary,
+};
+
+use crate::answers::{FlowAnswer, PreemptionAnswer};
+use crate::problem::Problem;
+
+/// What two items are compared by. All keys of one field are of one form.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum SortKey<'item> {
+    Number(i128),
+    Text(&'item str),
+}
+
+/// Something that a list may be sorted by. An item without a key comes last, in both directions.
+pub struct SortField<T: ?Sized> {
+    pub name: &'static str,
+    key: fn(&T) -> Option<SortKey<'_>>,
+}
+
+const fn by<T>(name: &'static str, key: fn(&T) -> Option<SortKey<'_>>) -> SortField<T> {
+    SortField { name, key }
+}
+
+/// Sorts by fields with commas between them, the first one first; with `-` before it a field is sorted downwards.
+///
+/// # Errors
+/// When there is no such field; names those that there are.
+pub fn sort<T>(all: &mut [&T], fields: &[SortField<T>], wanted: &str) -> Result<(), Problem> {
+    let mut chosen = Vec::new();
+    for word in wanted.split(',') {
+        let (is_downwards, name) = word.strip_prefix('-').map_or((false, word), |name| (true, name));
+        let Some(field) = fields.iter().find(|field| field.name == name) else {
+            let known: Vec<&str> = fields.iter().map(|field| field.name).collect();
+            let told =
+                format!("sort={word}: this is sorted by {}; with - before it downwards", known.join(", "));
+            return Err(Problem::wrong(told));
+        };
+        chosen.push((field.key, is_downwards));
+    }
+    // Sorting is stable: what was sorted by the later fields stays so among those that are equal in the earlier ones.
+    for (key, is_downwards) in chosen.into_iter().rev() {
+        all.sort_by(|one, other| compare(key(one), key(other), is_downwards));
+    }
+    Ok(())
+}
+
+fn compare(one: Option<SortKey<'_>>, other: Option<SortKey<'_>>, is_downwards: bool) -> Ordering {
+    match (one, other) {
+        (Some(one), Some(other)) if is_downwards => other.cmp(&one),
+        (Some(one), Some(other)) => one.cmp(&other),
+        (one, other) => one.is_none().cmp(&other.is_none()),
+    }
+}
+
+fn number(value: impl Into<i128>) -> Option<SortKey<'static>> {
+    Some(SortKey::Number(value.into()))
+}
+
+fn text(value: &str) -> Option<SortKey<'_>> {
+    Some(SortKey::Text(value))
+}
+
+fn task(id: TaskId) -> Option<SortKey<'static>> {
+    let kind = i128::from(id.kind == TaskKind::Reduce);
+    number((i128::from(id.job.0) << 33) | (kind << 32) | i128::from(id.index))
+}
+
+fn attempt(id: AttemptId) -> Option<SortKey<'static>> {
+    let Some(SortKey::Number(task)) = task(id.task) else { return None };
+    number((task << 32) | i128::from(id.number))
+}
+
+/// How long something took that has ended.
+fn took(begun: u64, ended: Option<u64>) -> Option<SortKey<'static>> {
+    ended.and_then(|ended| number(ended.saturating_sub(begun)))
+}
+
+fn between(from: u64, until: Option<u64>) -> Option<SortKey<'static>> {
+    took(from, until)
+}
+
+fn done(phase: &PhaseProgress) -> Option<SortKey<'static>> {
+    if phase.tasks == 0 { None } else { number(phase.percent()) }
+}
+
+/// How far the attempts at a task are that run, in permille.
+fn progress(task: &TaskSummary) -> Option<SortKey<'static>> {
+    let known = task.live.iter().filter(|live| live.bytes_total > 0);
+    known.map(|live| live.bytes_done.saturating_mul(1_000) / live.bytes_total).max().and_then(number)
+}
+
+pub const JOBS: &[SortField<JobSummary>] = &[
+    by("job", |job| number(job.job.0)),
+    by("name", |job| text(&job.name)),
+    by("user", |job| text(&job.user)),
+    by("queue", |job| text(&job.queue)),
+    by("priority", |job| number(job.priority)),
+    by("state", |job| text(job.phase.in_words())),
+    by("map", |job| done(&job.progress.map)),
+    by("reduce", |job| done(&job.progress.reduce)),
+    by("submitted", |job| number(job.submitted_millis)),
+    by("ended", |job| job.ended_millis.and_then(number)),
+    by("took", |job| took(job.submitted_millis, job.ended_millis)),
+];
+
+pub const TASKS: &[SortField<TaskSummary>] = &[
+    by("task", |one| task(one.task)),
+    by("state", |one| number(one.state as u8)),
+    by("attempts", |one| number(one.attempts)),
+    by("progress", progress),
+];
+
+pub const ATTEMPTS: &[SortField<AttemptSummary>] = &[
+    by("attempt", |one| attempt(one.attempt)),
+    by("worker", |one| number(one.worker.0)),
+    by("launched", |one| number(one.launched_millis)),
+    by("ended", |one| one.ended_millis.and_then(number)),
+    by("took", |one| took(one.launched_millis, one.ended_millis)),
+    by("end", |one| one.end.as_deref().and_then(text)),
+];
+
+pub const WORKERS: &[SortField<WorkerSummary>] = &[
+    by("worker", |one| number(one.worker.0)),
+    by("name", |one| text(&one.name)),
+    by("host", |one| text(&one.host)),
+    by("rack", |one| text(&one.rack)),
+    by("state", |one| number(one.state as u8)),
+    by("map", |one| number(one.map_slots.1)),
+    by("reduce", |one| number(one.reduce_slots.1)),
+    by("silent", |one| number(one.silent_millis)),
+];
+
+pub const PREEMPTIONS: &[SortField<PreemptionAnswer>] = &[
+    by("requested", |one| number(one.requested_micros)),
+    by("attempt", |one| text(&one.attempt)),
+    by("worker", |one| text(&one.worker)),
+    by("primitive", |one| text(&one.primitive)),
+    by("by", |one| text(&one.by)),
+    by("beneficiary", |one| one.beneficiary.as_deref().and_then(text)),
+    by("end", |one| one.end.and_then(text)),
+    by("took", |one| between(one.requested_micros, one.freed_micros)),
+    by("suspended", |one| one.suspended_millis.and_then(number)),
+    by("resident", |one| number(one.resident_bytes)),
+    by("checkpoint", |one| number(one.checkpoint_bytes)),
+    by("saved", |one| number(one.work_saved_millis)),
+    by("lost", |one| number(one.work_lost_millis)),
+];
+
+pub const FLOWS: &[SortField<FlowAnswer>] = &[
+    by("from", |one| text(&one.from)),
+    by("to", |one| one.to.as_deref().and_then(text)),
+    by("primitive", |one| text(&one.primitive)),
+    by("count", |one| number(one.count)),
+    by("slot", |one| number(one.slot_millis)),
+    by("saved", |one| number(one.work_saved_millis)),
+    by("lost", |one| number(one.work_lost_millis)),
+];
+
+pub const EVENTS: &[SortField<HistoryLine>] = &[by("at", |one| number(one.at_millis))];
+
+#[cfg(test)]
+mod tests {
+    use napreduce_protocol::JobPhase;
+
+    use super::*;
+    use crate::answers::samples::job;
+
+    fn sorted(wanted: &str) -> Vec<u32> {
+        let mut jobs = [
+            job(1, JobPhase::Succeeded, 0, 0),
+            job(2, JobPhase::Active, 1, 0),
+            job(3, JobPhase::Failed, 0, 0),
+            job(10, JobPhase::Succeeded, 0, 0),
+        ];
+        jobs[2].ended_millis = Some(jobs[2].submitted_millis + 9);
+        let mut all: Vec<&JobSummary> = jobs.iter().collect();
+        sort(&mut all, JOBS, wanted).expect("it can be sorted so");
+        all.iter().map(|job| job.job.0).collect()
+    }
+
+    #[test]
+    fn a_list_is_sorted_up_and_down_and_what_has_no_key_comes_last() {
+        assert_eq!(sorted("job"), [1, 2, 3, 10]);
+        assert_eq!(sorted("-job"), [10, 3, 2, 1]);
+        assert_eq!(sorted("took"), [3, 1, 10, 2]);
+        assert_eq!(sorted("-took"), [1, 10, 3, 2]);
+        assert_eq!(sorted("state,-job"), [2, 3, 10, 1]);
+    }
+
+    #[test]
+    fn what_a_list_is_not_sorted_by_is_refused() {
+        let told = sort(&mut [], ATTEMPTS, "took,-speed").expect_err("there is no speed").detail;
+        assert_eq!(
+            told,
+            "sort=-speed: this is sorted by attempt, worker, launched, ended, took, end; with - before it downwards"
+        );
+    }
+}

@@ -1,0 +1,140 @@
+//! Metrics for Prometheus, in the text form of OpenMetrics 1.0.
+//!
+//! Owns the names of what is so at present, which is read when somebody asks, so that there is no second truth. No label names a
+//! job, a task, a user: there would be more series than a monitor can keep. Does not own what has happened (`tally`).
+
+mod queues;
+
+use std::sync::atomic::AtomicU64;
+
+use napreduce_protocol::{
+    JobPhase, JobSummary, PreemptionEnd, PreemptionSummary, WorkerPhase, WorkerSummary,
+};
+use prometheus_client::encoding::text::encode;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::Registry;
+
+use super::table::all_routes;
+use crate::answers::{SlotsInUse, StatusAnswer};
+use crate::context::Web;
+use crate::problem::Problem;
+use crate::source::{PageSource, SourceError};
+use crate::tally::Labels;
+
+pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// Jobs that are asked for the memory of what is suspended; each is a question to the coordinator.
+const ASKED_MAX: usize = 50;
+
+type Gauges = Family<Labels, Gauge<i64>>;
+
+/// All of them, as of now.
+pub fn text(web: &Web) -> Result<String, Problem> {
+    let source = &*web.shown.source;
+    web.tally.count(source)?;
+    let (workers, jobs) = (source.workers()?, source.jobs()?);
+    let status = StatusAnswer::of(&workers, &jobs, |_| Ok::<_, SourceError>(Vec::new()))?;
+    let mut registry = Registry::with_prefix("napreduce");
+    gauges(
+        &mut registry,
+        "build_info",
+        "The version of the web server",
+        &[(&[("version", env!("CARGO_PKG_VERSION"))], 1)],
+    );
+    cluster(&mut registry, &status);
+    states(&mut registry, &jobs, &workers);
+    memory(&mut registry, source, &jobs)?;
+    queues::register(&mut registry, &*source.queues()?);
+    web.tally.register(&mut registry);
+    let requests: Family<Labels, Counter<u64, AtomicU64>> = Family::default();
+    for (route, count) in all_routes().zip(web.calls.iter()) {
+        requests.get_or_create(&vec![("route", route.path.to_owned())]).inc_by(count);
+    }
+    registry.register("http_requests", "Requests that were let in, by route", requests);
+    let mut text = String::new();
+    encode(&mut text, &registry).map_err(|error| {
+        Problem::new(axum::http::StatusCode::INTERNAL_SERVER_ERROR, format!("no metrics: {error}"))
+    })?;
+    Ok(text)
+}
+
+/// What is used, and what waits.
+fn cluster(registry: &mut Registry, status: &StatusAnswer) {
+    let mut of_kinds = |name: &str, help: &str, of: fn(&SlotsInUse) -> u64| {
+        let (map, reduce) = (&[("kind", "map")][..], &[("kind", "reduce")][..]);
+        gauges(registry, name, help, &[(map, of(&status.map)), (reduce, of(&status.reduce))]);
+    };
+    of_kinds("slots", "Slots of the workers that are there", |slots| slots.slots);
+    of_kinds("slots_used", "Slots in use", |slots| slots.used);
+    of_kinds("suspended_attempts", "Attempts that gave up their slot and keep their memory", |slots| {
+        slots.suspended
+    });
+    let checkpointed = [(&[][..], status.checkpointed)];
+    gauges(registry, "checkpointed_tasks", "Tasks whose work waits in files", &checkpointed);
+    gauges(
+        registry,
+        "jobs_waiting",
+        "Jobs that have not ended and of which nothing runs",
+        &[(&[], status.jobs.waiting as u64)],
+    );
+}
+
+/// How many jobs and workers are in which state.
+fn states(registry: &mut Registry, jobs: &[JobSummary], workers: &[WorkerSummary]) {
+    let phases = [
+        JobPhase::Active,
+        JobPhase::Suspended,
+        JobPhase::Stopping,
+        JobPhase::Succeeded,
+        JobPhase::Failed,
+        JobPhase::Killed,
+    ];
+    let count = |phase| jobs.iter().filter(|job| job.phase == phase).count() as u64;
+    let by_state = phases.map(|phase| ([("state", phase.in_words())], count(phase)));
+    let by_state = by_state.each_ref().map(|(labels, value)| (&labels[..], *value));
+    gauges(registry, "jobs", "Jobs by state; ended ones as far as the history goes", &by_state);
+    let states = [
+        (WorkerPhase::Up, "up"),
+        (WorkerPhase::Excluded, "excluded"),
+        (WorkerPhase::Draining, "draining"),
+        (WorkerPhase::Leaving, "leaving"),
+        (WorkerPhase::Lost, "lost"),
+    ];
+    let count = |state| workers.iter().filter(|worker| worker.state == state).count() as u64;
+    let by_state = states.map(|(state, name)| ([("state", name)], count(state)));
+    let by_state = by_state.each_ref().map(|(labels, value)| (&labels[..], *value));
+    gauges(registry, "workers", "Workers by state", &by_state);
+}
+
+/// What suspended attempts took when they were stopped.
+fn memory(registry: &mut Registry, source: &dyn PageSource, jobs: &[JobSummary]) -> Result<(), Problem> {
+    let suspended = |job: &&JobSummary| job.progress.map.suspended + job.progress.reduce.suspended > 0;
+    let (mut resident, mut swapped) = (0, 0);
+    for job in jobs.iter().filter(|job| job.ended_millis.is_none()).filter(suspended).take(ASKED_MAX) {
+        let detail = source.job(job.job)?;
+        for stopped in detail.preemptions.iter().filter(|known| is_suspended(known)) {
+            resident += stopped.resident_bytes;
+            swapped += stopped.swapped_bytes;
+        }
+    }
+    let help = "Memory of attempts that are suspended, when they were stopped; of 50 jobs at most";
+    gauges(registry, "suspended_resident_bytes", help, &[(&[], resident)]);
+    let help = "What of it was in swap, as far as is known";
+    gauges(registry, "suspended_swapped_bytes", help, &[(&[], swapped)]);
+    Ok(())
+}
+
+fn is_suspended(known: &PreemptionSummary) -> bool {
+    known.end == Some(PreemptionEnd::Suspended) && known.suspended_millis.is_none()
+}
+
+fn gauges(registry: &mut Registry, name: &str, help: &str, values: &[(&[(&'static str, &str)], u64)]) {
+    let family = Gauges::default();
+    for (labels, value) in values {
+        let labels = labels.iter().map(|(name, value)| (*name, (*value).to_owned())).collect();
+        family.get_or_create(&labels).set(i64::try_from(*value).unwrap_or(i64::MAX));
+    }
+    registry.register(name, help, family);
+}

@@ -1,0 +1,112 @@
+//! What queues hold, are guaranteed and want, as metrics.
+//!
+//! Owns how many queues have series of their own. Does not own what is counted (the coordinator).
+
+use std::collections::HashSet;
+use std::sync::atomic::AtomicU64;
+
+use napreduce_protocol::{QueueListing, QueueSlots, QueueSummary};
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::Registry;
+
+use crate::tally::{Labels, OTHERS};
+
+/// Queues with series of their own; what the others have is added up.
+const QUEUES_MAX: usize = 200;
+
+type Slots = Family<Labels, Gauge<f64, AtomicU64>>;
+
+/// Registers what all queues want together, and three families; those without series where there are no queues.
+pub fn register(registry: &mut Registry, listing: &QueueListing) {
+    let wanted = Slots::default();
+    for (kind, slots) in [("map", listing.wanted.map), ("reduce", listing.wanted.reduce)] {
+        wanted.get_or_create(&vec![("kind", kind.to_owned())]).set(slots as f64);
+    }
+    let help = "Slots that jobs could use beside those that they hold: what more workers are for";
+    registry.register("slots_wanted", help, wanted);
+    let queues = listing.queues.as_deref().unwrap_or_default();
+    let held = family(queues, |slots| Some(slots.used as f64));
+    registry.register("queue_held", "Slots that a queue holds", held);
+    let guaranteed = family(queues, |slots| slots.guaranteed_permille.map(|permille| permille as f64 / 1e3));
+    registry.register("queue_guarantee", "Slots that a queue has in any case, where it has some", guaranteed);
+    let wanted = family(queues, |slots| Some(slots.wanted as f64));
+    registry.register("queue_wanted", "Slots that the jobs of a queue could use beside those", wanted);
+}
+
+fn family(queues: &[QueueSummary], of: fn(&QueueSlots) -> Option<f64>) -> Slots {
+    let slots = Slots::default();
+    let (shown, others) = queues.split_at(queues.len().min(QUEUES_MAX));
+    // What a queue has, those that it is part of have, too.
+    let parents: HashSet<&str> = queues.iter().filter_map(|queue| queue.parent.as_deref()).collect();
+    for (kind, slots_of) in
+        [("map", (|queue| &queue.map) as fn(&QueueSummary) -> &QueueSlots), ("reduce", |queue| &queue.reduce)]
+    {
+        let labels = |queue: &str| vec![("queue", queue.to_owned()), ("kind", kind.to_owned())];
+        for queue in shown {
+            if let Some(value) = of(slots_of(queue)) {
+                slots.get_or_create(&labels(&queue.name)).set(value);
+            }
+        }
+        let leaves = others.iter().filter(|queue| !parents.contains(queue.name.as_str()));
+        for value in leaves.filter_map(|queue| of(slots_of(queue))) {
+            slots.get_or_create(&labels(OTHERS)).inc_by(value);
+        }
+    }
+    slots
+}
+
+#[cfg(test)]
+mod tests {
+    use napreduce_protocol::SlotsWanted;
+    use prometheus_client::encoding::text::encode;
+
+    use super::*;
+
+    fn queue(name: &str, parent: Option<&str>, used: u64) -> QueueSummary {
+        let map = QueueSlots { guaranteed_permille: Some(1_500), used, ..QueueSlots::default() };
+        QueueSummary {
+            name: name.to_owned(),
+            parent: parent.map(str::to_owned),
+            weight_permille: None,
+            map,
+            reduce: QueueSlots::default(),
+            running: 0,
+            waiting: 0,
+            remark: None,
+        }
+    }
+
+    fn printed(queues: Vec<QueueSummary>) -> String {
+        let (mut registry, mut text) = (Registry::default(), String::new());
+        let (scheduler, wanted) = ("capacity".to_owned(), SlotsWanted { map: 7, reduce: 2 });
+        register(&mut registry, &QueueListing { scheduler, queues: Some(queues), wanted });
+        encode(&mut text, &registry).expect("text");
+        text
+    }
+
+    #[test]
+    fn a_queue_has_what_it_holds_and_is_guaranteed() {
+        let text = printed(vec![queue("research", None, 3)]);
+        for line in [
+            "queue_held{queue=\"research\",kind=\"map\"} 3.0",
+            "queue_held{queue=\"research\",kind=\"reduce\"} 0.0",
+            "queue_guarantee{queue=\"research\",kind=\"map\"} 1.5",
+            "queue_wanted{queue=\"research\",kind=\"map\"} 0.0",
+            "slots_wanted{kind=\"map\"} 7.0",
+            "slots_wanted{kind=\"reduce\"} 2.0",
+        ] {
+            assert!(text.lines().any(|known| known == line), "no {line} in\n{text}");
+        }
+        assert!(!text.contains("queue_guarantee{queue=\"research\",kind=\"reduce\"}"), "{text}");
+    }
+
+    #[test]
+    fn many_queues_are_added_up_without_those_they_are_part_of() {
+        let own = (0..QUEUES_MAX).map(|number| queue(&number.to_string(), None, 1));
+        let more = [queue("all", None, 5), queue("left", Some("all"), 2), queue("right", Some("all"), 3)];
+        let text = printed(own.chain(more).collect());
+        assert!(text.contains("queue_held{queue=\"other\",kind=\"map\"} 5.0\n"), "{text}");
+        assert!(!text.contains("queue=\"left\"") && text.contains("queue=\"199\""), "{text}");
+    }
+}

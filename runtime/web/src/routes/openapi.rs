@@ -1,0 +1,166 @@
+//! The description of the routes, in the form of OpenAPI 3.1.
+//!
+//! Owns that form, made of the table of routes, so that it cannot say anything else. Does not own routes (`routes`).
+
+use schemars::SchemaGenerator;
+use schemars::generate::SchemaSettings;
+use serde_json::{Map, Value, json};
+
+use super::hadoop::RemoteException;
+use super::list::ThinPage;
+use super::orders::{KEY_CHARACTERS_MAX, KEY_HEADER};
+use super::route::{Answer, Dialect, Form, Route};
+use super::table::all_routes;
+use crate::guard::WebRole;
+use crate::problem::Problem;
+
+/// Describes all routes.
+pub fn description() -> Value {
+    let settings = SchemaSettings::draft2020_12().with(|settings| {
+        settings.definitions_path = "/components/schemas".into();
+        settings.meta_schema = None;
+    });
+    let mut generator = settings.into_generator();
+    let problem = generator.subschema_for::<Problem>().to_value();
+    let mut paths: Map<String, Value> = Map::new();
+    for route in all_routes() {
+        let method = route.method.as_str().to_lowercase();
+        paths.entry(route.path).or_insert_with(|| json!({}))[method] =
+            operation(route, &problem, &mut generator);
+    }
+    json!({
+        "openapi": "3.1.0",
+        "info": {
+            "title": "napreduce",
+            "version": env!("CARGO_PKG_VERSION"),
+            "description": "A cluster that runs, or the history of one. IDs are text, times are since 1970 in UTC. \
+                Fields are added, never renamed or removed.",
+            "license": { "name": "MIT OR Apache-2.0" },
+        },
+        "paths": paths,
+        "components": {
+            "schemas": generator.take_definitions(true),
+            "securitySchemes": {
+                "token": { "type": "http", "scheme": "bearer", "description": "made by nap web token" },
+                "cookie": { "type": "apiKey", "in": "cookie", "name": "nap_CLUSTER", "description": "may only look" },
+            },
+        },
+    })
+}
+
+fn operation(route: &Route, problem: &Value, generator: &mut SchemaGenerator) -> Value {
+    let mut parameters: Vec<Value> = path_parts(route.path)
+        .map(|name| json!({ "name": name, "in": "path", "required": true, "schema": { "type": "string" } }))
+        .collect();
+    parameters.extend(route.queries().map(|field| {
+        json!({ "name": field.name, "in": "query", "description": field.about, "schema": form(field.form) })
+    }));
+    if route.is_order() {
+        parameters.push(json!({
+            "name": KEY_HEADER,
+            "in": "header",
+            "description": "the same key by the same name within 24 hours gives the first answer, and orders nothing again",
+            "schema": { "type": "string", "pattern": "^[!-~]+$", "minLength": 1, "maxLength": KEY_CHARACTERS_MAX },
+        }));
+    }
+    let content = match route.gives {
+        Answer::Json(schema) => {
+            let whole = schema(generator).to_value();
+            let is_thinned = route.query.iter().any(|field| matches!(field.form, Form::Fields(_)));
+            let thin = is_thinned.then(|| generator.subschema_for::<ThinPage>().to_value());
+            json!({ "application/json": { "schema": thin.map_or(whole.clone(), |thin| json!({ "anyOf": [whole, thin] })) } })
+        }
+        Answer::Other("application/json") => {
+            json!({ "application/json": { "schema": { "type": "object" } } })
+        }
+        Answer::Other(kind) => json!({ kind: { "schema": { "type": "string" } } }),
+    };
+    let done = if route.role == WebRole::Operate { "202" } else { "200" };
+    let refusal = match route.dialect {
+        Dialect::Native => json!({ "application/problem+json": { "schema": problem } }),
+        Dialect::Hadoop => json!({
+            "application/json": { "schema": generator.subschema_for::<RemoteException>().to_value() },
+        }),
+    };
+    let mut operation = json!({
+        "summary": route.about,
+        "description": format!("Needs the role {}.", route.role),
+        "operationId": operation_id(route),
+        "parameters": parameters,
+        "responses": {
+            done: { "description": "The answer", "content": content },
+            "default": { "description": "Why there is none", "content": refusal },
+        },
+        "security": match route.role {
+            WebRole::Nobody => json!([]),
+            WebRole::View => json!([{ "token": [] }, { "cookie": [] }]),
+            WebRole::Operate => json!([{ "token": [] }]),
+        },
+    });
+    if let Some(body) = route.takes {
+        let schema = body(generator).to_value();
+        operation["requestBody"] =
+            json!({ "required": true, "content": { "application/json": { "schema": schema } } });
+    }
+    operation
+}
+
+/// The schema of what a query says.
+fn form(form: Form) -> Value {
+    let listed = |one: String| json!({ "type": "string", "pattern": format!("^{one}(,{one})*$") });
+    match form {
+        Form::Text => json!({ "type": "string" }),
+        Form::Number(from, until) => json!({ "type": "integer", "minimum": from, "maximum": until }),
+        Form::OneOf(words) => json!({ "type": "string", "enum": words }),
+        Form::SomeOf(words) => listed(format!("({})", words.join("|"))),
+        Form::Sort(names) => listed(format!("-?({})", names().join("|"))),
+        Form::Fields(names) => listed(format!("({})", names().join("|"))),
+    }
+}
+
+fn path_parts(path: &str) -> impl Iterator<Item = &str> {
+    path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'))
+}
+
+/// `get_jobs_job_counters`
+fn operation_id(route: &Route) -> String {
+    let path = route.path.replace("/api/nap/v1", "").replace(['{', '}'], "").replace(['/', '-', '.'], "_");
+    format!("{}{path}", route.method.as_str().to_lowercase())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn every_route_is_described_and_every_schema_is_there() {
+        let description = description();
+        let paths = description["paths"].as_object().expect("an object");
+        assert_eq!(
+            paths.values().map(|path| path.as_object().map_or(0, Map::len)).sum::<usize>(),
+            all_routes().count()
+        );
+        let text = description.to_string();
+        let mut named = BTreeSet::new();
+        for (at, _) in text.match_indices("#/components/schemas/") {
+            let name = text[at + 21..].split('"').next().expect("a name");
+            assert!(description["components"]["schemas"][name].is_object(), "{name} is nowhere");
+            named.insert(name);
+        }
+        assert!(named.contains("JobAnswer") && named.contains("Problem"), "{named:?}");
+        let ids: BTreeSet<String> = all_routes().map(operation_id).collect();
+        assert_eq!(ids.len(), all_routes().count(), "two operations have one ID: {ids:?}");
+    }
+
+    #[test]
+    fn who_may_call_is_said() {
+        let description = description();
+        let kill = &description["paths"]["/api/nap/v1/jobs/{job}/kill"]["post"];
+        assert_eq!(kill["security"], json!([{ "token": [] }]));
+        assert_eq!(kill["parameters"][0]["name"], "job");
+        assert!(kill["responses"]["202"].is_object() && kill["requestBody"]["required"] == true);
+        assert_eq!(description["paths"]["/healthz"]["get"]["security"], json!([]));
+    }
+}

@@ -1,0 +1,55 @@
+//! Histories that a server shows side by side.
+//!
+//! Owns what these routes answer. Does not own the sums (`answers`).
+
+use std::sync::Arc;
+
+use napreduce_history::JobOverview;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::call::{Call, Reply, recording};
+use crate::answers::{ComparisonAnswer, RecordingAnswer};
+use crate::context::Shown;
+use crate::problem::Problem;
+
+/// The recordings there are; none where a server shows one cluster or history alone.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct RecordingsAnswer {
+    pub items: Vec<RecordingAnswer>,
+    /// What cannot be read.
+    pub remarks: Vec<String>,
+}
+
+pub fn list(call: &Call<'_>) -> Result<Reply, Problem> {
+    let mut answer = RecordingsAnswer { items: Vec::new(), remarks: Vec::new() };
+    for recording in &call.web.recordings {
+        match read(recording) {
+            Ok((item, _)) => answer.items.push(item),
+            // The others are to be seen all the same.
+            Err(problem) => answer.remarks.push(problem.detail),
+        }
+        let said = recording.source.remarks().into_iter();
+        answer.remarks.extend(said.map(|remark| format!("{}: {remark}", recording.name)));
+    }
+    Reply::json(&answer)
+}
+
+pub fn compare(call: &Call<'_>) -> Result<Reply, Problem> {
+    let (left, left_jobs) = read(named(call, "left")?)?;
+    let (right, right_jobs) = read(named(call, "right")?)?;
+    Reply::json(&ComparisonAnswer::of((left, &left_jobs), (right, &right_jobs)))
+}
+
+/// What a side of a comparison names; what is shown first if it names nothing.
+fn named<'call>(call: &'call Call<'_>, side: &str) -> Result<&'call Shown, Problem> {
+    match call.asked::<String>(side)? {
+        None => Ok(call.shown),
+        Some(name) => recording(call.web, &name),
+    }
+}
+
+fn read(recording: &Shown) -> Result<(RecordingAnswer, Arc<Vec<JobOverview>>), Problem> {
+    let jobs = recording.source.overviews()?;
+    Ok((RecordingAnswer::of(&recording.name, recording.source.name(), &jobs), jobs))
+}

@@ -1,0 +1,87 @@
+//! Signing in and out, and who asks.
+//!
+//! Owns these answers. Does not own what proves them (`guard`).
+
+use axum::http::StatusCode;
+use axum::http::header::{HeaderValue, SET_COOKIE};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::call::{Call, Reply};
+use crate::clock::now_millis;
+use crate::guard::{SignIn, SignInError, WebRole};
+use crate::problem::Problem;
+
+/// The code of a link.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SignInBody {
+    pub code: String,
+}
+
+/// Who has signed in.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct SignInAnswer {
+    pub role: WebRole,
+    pub until_millis: u64,
+    /// For `Authorization: Bearer` of orders; none for whoever may only look.
+    pub token: Option<String>,
+}
+
+/// Who asks, and what there is here.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct SessionAnswer {
+    pub role: WebRole,
+    pub name: String,
+    pub until_millis: u64,
+    /// Which cluster, for people.
+    pub cluster: String,
+    /// Whether it runs: then things change, and can be ordered.
+    pub is_live: bool,
+    /// What there is beside that: `stream` where events are told as they happen, since something does; `recordings` where
+    /// several histories are shown.
+    pub capabilities: Vec<&'static str>,
+    pub version: &'static str,
+}
+
+pub fn sign_in(call: &Call<'_>) -> Result<Reply, Problem> {
+    let SignInBody { code } = call.json()?;
+    let SignIn { role, until_millis, cookie, token, .. } =
+        call.web.sessions.sign_in(&code, now_millis()).map_err(|error| {
+            let status = match &error {
+                SignInError::Wrong => StatusCode::UNAUTHORIZED,
+                SignInError::TooMany => StatusCode::TOO_MANY_REQUESTS,
+                SignInError::Unavailable(_) => StatusCode::SERVICE_UNAVAILABLE,
+            };
+            Problem::new(status, error.to_string()).remedy("get another one with: nap web link")
+        })?;
+    let reply = Reply::json(&SignInAnswer { role, until_millis, token })?;
+    Ok(reply.header(SET_COOKIE, header(&cookie)?))
+}
+
+pub fn sign_out(call: &Call<'_>) -> Result<Reply, Problem> {
+    let cookie = header(&call.web.sessions.clear_cookie())?;
+    Ok(Reply::of("text/plain", b"signed out\n".to_vec()).header(SET_COOKIE, cookie))
+}
+
+fn header(cookie: &str) -> Result<HeaderValue, Problem> {
+    HeaderValue::from_str(cookie)
+        .map_err(|error| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, format!("no cookie: {error}")))
+}
+
+pub fn session(call: &Call<'_>) -> Result<Reply, Problem> {
+    Reply::json(&SessionAnswer {
+        role: call.credentials.role,
+        name: call.credentials.name.clone(),
+        until_millis: call.credentials.until_millis,
+        cluster: call.shown.source.name(),
+        is_live: call.shown.source.is_live(),
+        capabilities: capabilities(call),
+        version: env!("CARGO_PKG_VERSION"),
+    })
+}
+
+fn capabilities(call: &Call<'_>) -> Vec<&'static str> {
+    let there = [("stream", call.web.events.is_some()), ("recordings", !call.web.recordings.is_empty())];
+    there.into_iter().filter(|(_, is_there)| *is_there).map(|(name, _)| name).collect()
+}

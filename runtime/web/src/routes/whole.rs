@@ -1,0 +1,72 @@
+//! The cluster as a whole, and the server itself.
+//!
+//! Owns what these routes answer. Does not own the objects (`answers`).
+
+use std::sync::Arc;
+
+use napreduce_protocol::JobDetail;
+
+use super::call::{Call, Reply};
+use super::list::page;
+use super::window::asked_window;
+use super::{metrics as formats, openapi, stream};
+use crate::answers::{QueuesAnswer, StatusAnswer, TimelineAnswer, TimelineWindow};
+use crate::clock::now_micros;
+use crate::ledgers::Window;
+use crate::problem::Problem;
+
+/// A window is so long unless it is said.
+const WINDOW_MILLIS: u64 = 10 * 60_000;
+
+pub fn health(_: &Call<'_>) -> Result<Reply, Problem> {
+    Ok(Reply::of("text/plain", b"ok\n".to_vec()))
+}
+
+pub fn description(_: &Call<'_>) -> Result<Reply, Problem> {
+    Reply::json(&openapi::description())
+}
+
+pub fn metrics(call: &Call<'_>) -> Result<Reply, Problem> {
+    let text = stream::metrics(call.web)? + &formats::text(call.web)?;
+    Ok(Reply::of(formats::CONTENT_TYPE, text.into_bytes()))
+}
+
+pub fn cluster(call: &Call<'_>) -> Result<Reply, Problem> {
+    let source = &call.shown.source;
+    // Jobs first: whoever else waits for a coordinator that does not answer waits for these, and one waits for all.
+    let (jobs, workers) = (source.jobs()?, source.workers()?);
+    Reply::json(&StatusAnswer::of(&workers, &jobs, |job| source.explain(job, None))?)
+}
+
+pub fn workers(call: &Call<'_>) -> Result<Reply, Problem> {
+    page(call, call.shown.source.workers()?.iter())
+}
+
+pub fn queues(call: &Call<'_>) -> Result<Reply, Problem> {
+    Reply::json(&QueuesAnswer::from(&*call.shown.source.queues()?))
+}
+
+pub fn timeline(call: &Call<'_>) -> Result<Reply, Problem> {
+    let Window { from, until } = asked_window(call, WINDOW_MILLIS)?;
+    let until_micros = (until * 1_000).min(now_micros());
+    let window = TimelineWindow { from_micros: from * 1_000, until_micros: until_micros.max(from * 1_000) };
+    Reply::json(&timeline_of(call, window, None)?)
+}
+
+/// Who held which slot in a window: the job that it is about, if it is about one, and others as far as there is room.
+pub fn timeline_of(
+    call: &Call<'_>,
+    window: TimelineWindow,
+    about: Option<&Arc<JobDetail>>,
+) -> Result<TimelineAnswer, Problem> {
+    let (from, until) = (window.from_micros / 1_000, window.until_micros / 1_000);
+    let all = call.shown.source.jobs()?;
+    let own = about.map(|about| about.summary.job);
+    let (jobs, jobs_left_out) = Window { from, until }.jobs(&all);
+    let mut details: Vec<_> = about.cloned().into_iter().collect();
+    for job in jobs.into_iter().filter(|job| Some(job.job) != own) {
+        details.push(call.shown.source.job(job.job)?);
+    }
+    let timeline = TimelineAnswer::of(details.iter().map(|detail| &**detail), window);
+    Ok(TimelineAnswer { jobs_left_out, ..timeline })
+}

@@ -1,0 +1,284 @@
+//! The server: a thread of its own with a small runtime.
+//!
+//! Owns its settings, starting and ending, and what every request goes through. Does not own connections (`connections`) nor
+//! routes (`routes`).
+
+mod connections;
+
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::http::header::SET_COOKIE;
+use axum::http::{HeaderValue, Method, Response, StatusCode};
+use axum::middleware::{Next, from_fn_with_state};
+use napreduce_protocol::Secret;
+use thiserror::Error;
+use tokio::sync::oneshot;
+use tower_http::catch_panic::CatchPanicLayer;
+
+use crate::assets::Assets;
+use crate::clock::now_millis;
+use crate::context::{Calls, Shown, Web};
+use crate::events::Events;
+use crate::guard::{Hosts, Pace, Purpose, Sessions, Signer, WebRole, protect};
+use crate::once::Once;
+use crate::problem::Problem;
+use crate::routes::{all_routes, router};
+use crate::source::PageSource;
+use crate::tally::Tally;
+
+/// Where a server is unless it is said; another port if this one is taken.
+pub const DEFAULT_ADDRESS: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 8088);
+/// Requests within a second.
+const REQUESTS_MAX: u32 = 200;
+
+/// How a server is started.
+#[derive(Debug, Clone)]
+pub struct WebSettings {
+    /// On this machine. Port 0 for any that is free.
+    pub address: SocketAddr,
+    /// Whether another port will do when this one is taken.
+    pub any_port: bool,
+    /// Further names under which it is asked, such as that of a proxy.
+    pub hosts: Vec<String>,
+    /// What links and tokens are signed with follows from it.
+    pub secret: Secret,
+    /// What was signed and counts no more.
+    pub revocations: Option<PathBuf>,
+    /// Requests within a second.
+    pub requests_max: u32,
+}
+
+impl WebSettings {
+    /// At the usual address, or any other port of it.
+    pub fn new(secret: Secret) -> WebSettings {
+        WebSettings {
+            address: DEFAULT_ADDRESS,
+            any_port: true,
+            hosts: Vec::new(),
+            secret,
+            revocations: None,
+            requests_max: REQUESTS_MAX,
+        }
+    }
+}
+
+/// Why there is no server.
+#[derive(Debug, Error)]
+pub enum ServeError {
+    /// What is sent would be read by others on the way.
+    #[error(
+        "the page is not encrypted, so it is for this machine alone, and {0} is not; bind 127.0.0.1 there, and reach it \
+         with: nap web serve --coordinator HOST:PORT on your own machine, or ssh -L 8088:127.0.0.1:8088 HOST"
+    )]
+    NotLocal(SocketAddr),
+    #[error("cannot listen on {address}: {source}; name another address with --bind")]
+    Taken { address: SocketAddr, source: io::Error },
+    #[error("cannot start the web server: {0}")]
+    Io(#[from] io::Error),
+    #[error("there is nothing to show")]
+    Nothing,
+    #[error("{0}")]
+    Random(String),
+}
+
+/// A server that runs until it is dropped.
+#[derive(Debug)]
+pub struct WebServer {
+    address: SocketAddr,
+    signer: Signer,
+    web: Arc<Web>,
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl WebServer {
+    /// Starts one on this machine.
+    ///
+    /// # Errors
+    /// When the address is another machine's to see, or taken.
+    pub fn start(settings: &WebSettings, source: Arc<dyn PageSource>) -> Result<WebServer, ServeError> {
+        WebServer::start_over(settings, Shown::new(String::new(), source), Vec::new())
+    }
+
+    /// Starts one that shows several histories by their names, the first of them where none is named.
+    ///
+    /// # Errors
+    /// As `start`; and when there is none.
+    pub fn start_recordings(
+        settings: &WebSettings,
+        recordings: Vec<(String, Arc<dyn PageSource>)>,
+    ) -> Result<WebServer, ServeError> {
+        let Some((_, first)) = recordings.first() else { return Err(ServeError::Nothing) };
+        let shown = Shown::new(String::new(), first.clone());
+        let recordings = recordings.into_iter().map(|(name, source)| Shown::new(name, source)).collect();
+        WebServer::start_over(settings, shown, recordings)
+    }
+
+    fn start_over(
+        settings: &WebSettings,
+        shown: Shown,
+        recordings: Vec<Shown>,
+    ) -> Result<WebServer, ServeError> {
+        if !settings.address.ip().is_loopback() {
+            return Err(ServeError::NotLocal(settings.address));
+        }
+        let listener = listen(settings)?;
+        let address = listener.local_addr()?;
+        let signer = Signer::new(&settings.secret);
+        let events = shown.source.is_live().then(|| Events::start(shown.source.clone())).transpose()?;
+        let web = Arc::new(Web {
+            shown,
+            recordings,
+            events,
+            sessions: Sessions::new(signer.clone(), settings.revocations.clone(), now_millis()),
+            assets: Assets::new(),
+            hosts: Hosts::new(address, &settings.hosts),
+            pace: Pace::new(settings.requests_max, Duration::from_secs(1), Instant::now()),
+            calls: Calls::new(all_routes().count()),
+            tally: Tally::new(now_millis()),
+            once: Once::default(),
+        });
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(2)
+            .max_blocking_threads(32)
+            .thread_name("web")
+            .enable_all()
+            .build()?;
+        let listener = {
+            let _inside = runtime.enter();
+            tokio::net::TcpListener::from_std(listener)?
+        };
+        let (stop, stopped) = oneshot::channel();
+        let served = web.clone();
+        let thread = std::thread::Builder::new().name("web".to_owned()).spawn(move || {
+            runtime.block_on(connections::serve(listener, service(served), stopped));
+            // What still asks a cluster is not waited for.
+            runtime.shutdown_background();
+        })?;
+        Ok(WebServer { address, signer, web, stop: Some(stop), thread: Some(thread) })
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// An address that signs somebody in, once, within 15 minutes.
+    ///
+    /// # Errors
+    /// When the system gives no random numbers.
+    pub fn link(&self, role: WebRole) -> Result<String, ServeError> {
+        link_of(&self.signer, self.address, role)
+    }
+}
+
+impl Drop for WebServer {
+    fn drop(&mut self) {
+        // Streams end by themselves never, and would be waited for.
+        if let Some(events) = &self.web.events {
+            events.close();
+        }
+        drop(self.stop.take());
+        if let Some(thread) = self.thread.take() {
+            // A thread that panicked has said so.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// A link to the server of a cluster that listens somewhere on this machine.
+///
+/// # Errors
+/// When the system gives no random numbers.
+pub fn link(secret: &Secret, address: SocketAddr, role: WebRole) -> Result<String, ServeError> {
+    link_of(&Signer::new(secret), address, role)
+}
+
+fn link_of(signer: &Signer, address: SocketAddr, role: WebRole) -> Result<String, ServeError> {
+    let code = Sessions::code(signer, role, now_millis()).map_err(ServeError::Random)?;
+    Ok(format!("http://{address}/#code={code}"))
+}
+
+/// A token for a program.
+///
+/// # Errors
+/// When its name is none, or the system gives no random numbers.
+pub fn token(secret: &Secret, role: WebRole, name: &str, days: u32) -> Result<String, ServeError> {
+    let for_millis = u64::from(days) * 24 * 60 * 60 * 1_000;
+    let issued = Signer::new(secret).issue(Purpose::Token, role, name, now_millis(), for_millis);
+    issued.map(|(_, word)| word).map_err(ServeError::Random)
+}
+
+fn listen(settings: &WebSettings) -> Result<TcpListener, ServeError> {
+    let bound = TcpListener::bind(settings.address);
+    let bound = match bound {
+        Err(error) if error.kind() == io::ErrorKind::AddrInUse && settings.any_port => {
+            TcpListener::bind(SocketAddr::new(settings.address.ip(), 0))
+        }
+        bound => bound,
+    };
+    let listener = bound.map_err(|source| ServeError::Taken { address: settings.address, source })?;
+    listener.set_nonblocking(true)?;
+    Ok(listener)
+}
+
+/// Routes behind the guard; what is no route is the page, which knows its own addresses.
+fn service(web: Arc<Web>) -> Router {
+    router()
+        .fallback(page)
+        .layer(CatchPanicLayer::custom(|_: Box<dyn std::any::Any + Send>| {
+            Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "internal error; please report it")
+                .into_response()
+        }))
+        .layer(from_fn_with_state(web.clone(), guard))
+        .with_state(web)
+}
+
+async fn guard(State(web): State<Arc<Web>>, mut request: Request, next: Next) -> Response<Body> {
+    let path = request.uri().path();
+    let is_data = is_of_programs(path) || path == "/metrics";
+    let refused = match web.hosts.check(request.headers(), is_data) {
+        Err(stranger) => Some(stranger.into()),
+        Ok(()) if !web.pace.allows(Instant::now()) => Some(
+            Problem::new(StatusCode::TOO_MANY_REQUESTS, "too many requests").remedy("try again in a second"),
+        ),
+        Ok(()) => None,
+    };
+    if let Some(problem) = refused {
+        return protect(problem.into_response());
+    }
+    let credentials = match web.sessions.credentials(request.headers(), now_millis()) {
+        Ok(credentials) => credentials,
+        Err(why) => return protect(Problem::new(StatusCode::UNAUTHORIZED, why).into_response()),
+    };
+    let renewed = credentials.renewed.as_deref().and_then(|cookie| HeaderValue::from_str(cookie).ok());
+    request.extensions_mut().insert(credentials);
+    let mut response = next.run(request).await;
+    if let Some(cookie) = renewed {
+        response.headers_mut().append(SET_COOKIE, cookie);
+    }
+    protect(response)
+}
+
+/// Whether what lies there is no page: REST, and Hadoop's.
+fn is_of_programs(path: &str) -> bool {
+    path.starts_with("/api/") || path.starts_with("/ws/")
+}
+
+async fn page(State(web): State<Arc<Web>>, request: Request) -> Response<Body> {
+    let path = request.uri().path();
+    let is_read = matches!(*request.method(), Method::GET | Method::HEAD);
+    if is_of_programs(path) || !is_read {
+        return Problem::new(StatusCode::NOT_FOUND, "there is no such route; see /api/openapi.json")
+            .into_response();
+    }
+    if path.starts_with("/assets/") { web.assets.file(path) } else { web.assets.page() }
+}

@@ -1,0 +1,239 @@
+//! A cluster that runs, asked as the command line asks it.
+//!
+//! Owns its connections, and that many pages ask it no more than one does. Does not own what it answers (the coordinator).
+
+use std::collections::HashMap;
+use std::io::{self, Write};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use napreduce_core::{AttemptId, JobId, Reason, TaskId};
+use napreduce_live::{ClientError, ClusterClient, ClusterPlace, Patience};
+use napreduce_protocol::{JobDetail, JobSummary, LogStream, QueueListing, TaskSummary, WorkerSummary};
+
+use super::fresh::Fresh;
+use super::{OperatorCommand, PageSource, SourceError};
+
+/// A page says that nobody answers, and asks again by itself.
+const PATIENCE: Patience = Patience {
+    first: Duration::from_secs(2),
+    later: Duration::from_secs(2),
+    absent: Duration::from_millis(100),
+    answer: Duration::from_secs(2),
+    tell: false,
+};
+/// Jobs in a listing.
+const JOBS_MAX: u32 = 100_000;
+/// Connections that are kept for the next who asks.
+const IDLE_MAX: usize = 4;
+/// Jobs whose details are kept; of those that have ended nothing changes any more.
+const DETAILS_MAX: usize = 32;
+const ENDED_MAX: usize = 8;
+
+/// A cluster, through its coordinator.
+#[derive(Debug)]
+pub struct ClusterSource {
+    place: ClusterPlace,
+    idle: Mutex<Vec<ClusterClient>>,
+    jobs: Fresh<Vec<JobSummary>>,
+    workers: Fresh<Vec<WorkerSummary>>,
+    queues: Fresh<QueueListing>,
+    details: Mutex<HashMap<JobId, Arc<Fresh<JobDetail>>>>,
+    tasks: Mutex<HashMap<JobId, Arc<Fresh<Vec<TaskSummary>>>>>,
+    /// Those looked at last, at the end.
+    ended: Mutex<Vec<Arc<JobDetail>>>,
+}
+
+impl ClusterSource {
+    /// The cluster at a place; nothing is asked yet.
+    pub fn new(place: ClusterPlace) -> ClusterSource {
+        ClusterSource {
+            place,
+            idle: Mutex::default(),
+            jobs: Fresh::default(),
+            workers: Fresh::default(),
+            queues: Fresh::default(),
+            details: Mutex::default(),
+            tasks: Mutex::default(),
+            ended: Mutex::default(),
+        }
+    }
+
+    fn ask<T>(
+        &self,
+        ask: impl FnOnce(&mut ClusterClient) -> Result<T, ClientError>,
+    ) -> Result<T, ClientError> {
+        let idle = lock(&self.idle).pop();
+        let mut client = match idle {
+            Some(client) => client,
+            None => ClusterClient::connect(self.place.clone(), PATIENCE)?,
+        };
+        let answer = ask(&mut client);
+        // After an error nobody knows what is still on its way.
+        if matches!(answer, Ok(_) | Err(ClientError::Refused { .. })) {
+            let mut idle = lock(&self.idle);
+            if idle.len() < IDLE_MAX {
+                idle.push(client);
+            }
+        }
+        answer
+    }
+
+    fn forget(&self) {
+        self.jobs.forget();
+        self.workers.forget();
+        self.queues.forget();
+        lock(&self.details).clear();
+        lock(&self.tasks).clear();
+    }
+}
+
+impl PageSource for ClusterSource {
+    fn name(&self) -> String {
+        self.place.to_string()
+    }
+
+    fn is_live(&self) -> bool {
+        true
+    }
+
+    fn jobs(&self) -> Result<Arc<Vec<JobSummary>>, SourceError> {
+        self.jobs.get(|| self.ask(|client| client.jobs(JOBS_MAX)).map_err(unanswered))
+    }
+
+    fn job(&self, job: JobId) -> Result<Arc<JobDetail>, SourceError> {
+        {
+            let mut ended = lock(&self.ended);
+            if let Some(at) = ended.iter().position(|detail| detail.summary.job == job) {
+                let detail = ended.remove(at);
+                ended.push(detail.clone());
+                return Ok(detail);
+            }
+        }
+        let fresh = slot(&self.details, job);
+        let detail = fresh.get(|| self.ask(|client| client.job(job)).map_err(unanswered))?;
+        let mut ended = lock(&self.ended);
+        let is_kept = ended.iter().any(|known| known.summary.job == job);
+        if detail.summary.ended_millis.is_some() && !is_kept {
+            ended.push(detail.clone());
+            let too_many = ended.len().saturating_sub(ENDED_MAX);
+            ended.drain(..too_many);
+        }
+        Ok(detail)
+    }
+
+    fn workers(&self) -> Result<Arc<Vec<WorkerSummary>>, SourceError> {
+        self.workers.get(|| self.ask(ClusterClient::workers).map_err(unanswered))
+    }
+
+    fn queues(&self) -> Result<Arc<QueueListing>, SourceError> {
+        self.queues.get(|| self.ask(ClusterClient::queues).map_err(unanswered))
+    }
+
+    fn tasks(&self, job: JobId) -> Result<Arc<Vec<TaskSummary>>, SourceError> {
+        slot(&self.tasks, job).get(|| self.ask(|client| client.tasks(Some(job))).map_err(unanswered))
+    }
+
+    fn explain(&self, job: JobId, task: Option<TaskId>) -> Result<Vec<Reason>, SourceError> {
+        self.ask(|client| client.explain(job, task)).map_err(unanswered)
+    }
+
+    fn log(
+        &self,
+        attempt: AttemptId,
+        stream: LogStream,
+        offset: u64,
+        bytes_max: u64,
+    ) -> Result<Vec<u8>, SourceError> {
+        let mut piece = Piece { bytes: Vec::new(), left: bytes_max };
+        let asked = self.ask(|client| client.log(attempt, stream, offset, &mut piece).map(drop));
+        match asked {
+            // The rest of it is not wanted, so the connection is not, either.
+            Err(ClientError::Output(_)) if piece.left == 0 => Ok(piece.bytes),
+            Err(error) => Err(unanswered(error)),
+            Ok(()) => Ok(piece.bytes),
+        }
+    }
+
+    fn order(&self, order: &OperatorCommand, reason: &str) -> Result<Vec<AttemptId>, SourceError> {
+        let none = |()| Vec::new();
+        let ordered = self.ask(|client| match *order {
+            OperatorCommand::KillJob(job) => client.kill_job(job, reason).map(none),
+            OperatorCommand::Job(job, command) => client.command_job(job, command, reason).map(none),
+            OperatorCommand::Task(task, command) => client.command_task(task, None, command, reason),
+            OperatorCommand::Drain { worker, hand_back } => client.drain(worker, hand_back, reason).map(none),
+            OperatorCommand::Undrain(worker) => client.undrain(worker, reason).map(none),
+        });
+        self.forget();
+        ordered.map_err(|error| match error {
+            ClientError::Refused { reason, .. } => SourceError::Refused(reason),
+            other => unanswered(other),
+        })
+    }
+}
+
+/// The place where an answer about a job is kept; the places of others go when there are too many.
+fn slot<T>(slots: &Mutex<HashMap<JobId, Arc<Fresh<T>>>>, job: JobId) -> Arc<Fresh<T>> {
+    let mut slots = lock(slots);
+    if slots.len() >= DETAILS_MAX && !slots.contains_key(&job) {
+        slots.clear();
+    }
+    slots.entry(job).or_default().clone()
+}
+
+/// Why a question was not answered.
+fn unanswered(error: ClientError) -> SourceError {
+    match error {
+        ClientError::Refused { reason, .. } => SourceError::Absent(reason),
+        ClientError::Nonsense { .. } => SourceError::Broken(error.to_string()),
+        _ => SourceError::Unavailable(error.to_string()),
+    }
+}
+
+fn lock<T>(value: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    value.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The beginning of what is written to it; it takes no more when it is full.
+struct Piece {
+    bytes: Vec<u8>,
+    left: u64,
+}
+
+impl Write for Piece {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let taken = bytes.len().min(usize::try_from(self.left).unwrap_or(usize::MAX));
+        self.bytes.extend_from_slice(&bytes[..taken]);
+        self.left -= taken as u64;
+        Ok(taken)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_piece_takes_no_more_than_was_asked_for() {
+        let mut piece = Piece { bytes: Vec::new(), left: 5 };
+        assert!(piece.write_all(b"abc").is_ok());
+        let full = piece.write_all(b"defg").expect_err("it is full");
+        assert_eq!(
+            (full.kind(), piece.bytes.as_slice(), piece.left),
+            (io::ErrorKind::WriteZero, &b"abcde"[..], 0)
+        );
+    }
+
+    #[test]
+    fn answers_about_many_jobs_do_not_pile_up() {
+        let slots: Mutex<HashMap<JobId, Arc<Fresh<u32>>>> = Mutex::default();
+        for number in 0..1_000 {
+            slot(&slots, JobId(number));
+            assert!(lock(&slots).len() <= DETAILS_MAX);
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! Jobs that have ended, from the files of a history: no cluster runs, nothing is locked, nothing is written.
+//!
+//! Owns what is remembered of files that do not change any more. Does not own the files (`napreduce-history`).
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use napreduce_core::{AttemptId, JobId, Reason, ReasonCode, TaskId};
+use napreduce_history::{FolderError, HistoryFolder, JobOverview};
+use napreduce_protocol::{
+    JobDetail, JobSummary, LogStream, QueueListing, SlotsWanted, TaskSummary, WorkerSummary,
+};
+
+use super::fresh::Fresh;
+use super::{OperatorCommand, PageSource, SourceError};
+
+/// Jobs whose details are kept.
+const DETAILS_MAX: usize = 8;
+
+/// The history in a directory.
+#[derive(Debug)]
+pub struct HistorySource {
+    path: PathBuf,
+    overviews: Fresh<Vec<JobOverview>>,
+    jobs: Fresh<Vec<JobSummary>>,
+    kept: Mutex<Kept>,
+}
+
+#[derive(Debug, Default)]
+struct Kept {
+    overviews: HashMap<JobId, JobOverview>,
+    /// Those looked at last, at the end.
+    details: Vec<Arc<JobDetail>>,
+    remarks: Vec<String>,
+}
+
+impl HistorySource {
+    /// The history in the directory of a cluster, that of its coordinator, or a copy of it.
+    ///
+    /// # Errors
+    /// When it is none, or cannot be read.
+    pub fn open(path: &Path) -> Result<HistorySource, FolderError> {
+        match HistoryFolder::open(path) {
+            // A job may end later.
+            Ok(_) | Err(FolderError::Empty { .. }) => {}
+            Err(error) => return Err(error),
+        }
+        Ok(HistorySource {
+            path: path.to_owned(),
+            overviews: Fresh::default(),
+            jobs: Fresh::default(),
+            kept: Mutex::default(),
+        })
+    }
+
+    fn list(&self) -> Result<Vec<JobOverview>, SourceError> {
+        let folder = match HistoryFolder::open(&self.path) {
+            Ok(folder) => folder,
+            Err(FolderError::Empty { .. }) => return Ok(Vec::new()),
+            Err(error) => return Err(SourceError::Broken(error.to_string())),
+        };
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.remarks.clear();
+        let mut jobs = Vec::new();
+        for job in folder.jobs().iter().rev() {
+            if let Some(known) = kept.overviews.get(job) {
+                jobs.push(known.clone());
+                continue;
+            }
+            match folder.overview(*job) {
+                Ok(Some(overview)) => {
+                    kept.overviews.insert(*job, overview.clone());
+                    jobs.push(overview);
+                }
+                // It was removed meanwhile.
+                Ok(None) => {}
+                Err(error) => kept.remarks.push(error.to_string()),
+            }
+        }
+        Ok(jobs)
+    }
+
+    fn read(&self, job: JobId) -> Result<Arc<JobDetail>, SourceError> {
+        let broken = |error: FolderError| SourceError::Broken(error.to_string());
+        let absent = || SourceError::Absent(format!("there is no {job} in {}", self.path.display()));
+        let folder = match HistoryFolder::open(&self.path) {
+            Ok(folder) => folder,
+            Err(FolderError::Empty { .. }) => return Err(absent()),
+            Err(error) => return Err(broken(error)),
+        };
+        let ended = folder.read(job).map_err(broken)?.ok_or_else(absent)?;
+        Ok(Arc::new(ended.detail))
+    }
+}
+
+/// What only a cluster that runs can do.
+fn not_live() -> SourceError {
+    SourceError::Refused("this is the history of a cluster, not a cluster: nothing in it runs".to_owned())
+}
+
+impl PageSource for HistorySource {
+    fn name(&self) -> String {
+        format!("the history in {}", self.path.display())
+    }
+
+    fn is_live(&self) -> bool {
+        false
+    }
+
+    fn jobs(&self) -> Result<Arc<Vec<JobSummary>>, SourceError> {
+        self.jobs.get(|| Ok(self.overviews()?.iter().map(|overview| overview.summary.clone()).collect()))
+    }
+
+    fn overviews(&self) -> Result<Arc<Vec<JobOverview>>, SourceError> {
+        self.overviews.get(|| self.list())
+    }
+
+    fn job(&self, job: JobId) -> Result<Arc<JobDetail>, SourceError> {
+        let kept = || self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = kept().details.iter().find(|known| known.summary.job == job) {
+            return Ok(known.clone());
+        }
+        let detail = self.read(job)?;
+        let mut kept = kept();
+        kept.details.push(detail.clone());
+        let too_many = kept.details.len().saturating_sub(DETAILS_MAX);
+        kept.details.drain(..too_many);
+        Ok(detail)
+    }
+
+    fn workers(&self) -> Result<Arc<Vec<WorkerSummary>>, SourceError> {
+        Ok(Arc::default())
+    }
+
+    fn queues(&self) -> Result<Arc<QueueListing>, SourceError> {
+        Ok(Arc::new(QueueListing {
+            scheduler: "unknown".to_owned(),
+            queues: None,
+            wanted: SlotsWanted::default(),
+        }))
+    }
+
+    fn tasks(&self, _: JobId) -> Result<Arc<Vec<TaskSummary>>, SourceError> {
+        Ok(Arc::default())
+    }
+
+    fn explain(&self, job: JobId, _: Option<TaskId>) -> Result<Vec<Reason>, SourceError> {
+        let detail = self.job(job)?;
+        let phase = detail.summary.phase.in_words();
+        let why = detail.summary.reason.as_deref();
+        let text =
+            why.map_or_else(|| format!("{job} has {phase}"), |why| format!("{job} has {phase}: {why}"));
+        Ok(vec![Reason::new(ReasonCode::State, text)])
+    }
+
+    fn log(&self, attempt: AttemptId, _: LogStream, _: u64, _: u64) -> Result<Vec<u8>, SourceError> {
+        Err(SourceError::Absent(format!("the logs of {attempt} are on its worker, not in the history")))
+    }
+
+    fn order(&self, _: &OperatorCommand, _: &str) -> Result<Vec<AttemptId>, SourceError> {
+        Err(not_live())
+    }
+
+    fn remarks(&self) -> Vec<String> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner).remarks.clone()
+    }
+}

@@ -1,0 +1,344 @@
+//! What has happened since the server started, in numbers that never fall.
+//!
+//! Owns counters and histograms of jobs that have ended since then, each of them counted once. Does not own their form in text
+//! (`routes`) nor what is so at present.
+
+use std::collections::HashSet;
+use std::sync::atomic::AtomicU64;
+use std::sync::{Mutex, PoisonError};
+
+use napreduce_core::JobId;
+use napreduce_protocol::{JobDetail, JobSummary};
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
+use prometheus_client::registry::Registry;
+
+use crate::answers::LedgerRow;
+use crate::clock::now_micros;
+use crate::source::{PageSource, SourceError};
+
+/// Jobs that are asked for at once, at most; the others are counted when somebody asks next.
+const JOBS_AT_ONCE: usize = 200;
+/// Requesters that have a label of their own.
+const REQUESTERS_MAX: usize = 32;
+/// What stands for the others.
+pub const OTHERS: &str = "other";
+
+pub type Labels = Vec<(&'static str, String)>;
+type Counts = Family<Labels, Counter>;
+type Seconds = Family<Labels, Counter<f64, AtomicU64>>;
+type Durations = Family<Labels, Histogram, fn() -> Histogram>;
+
+/// Counters and histograms.
+#[derive(Debug)]
+pub struct Tally {
+    started_millis: u64,
+    counted: Mutex<Counted>,
+    jobs: Counts,
+    unread: Counter,
+    preemptions: Counts,
+    work_saved: Seconds,
+    work_lost: Seconds,
+    freeing: Durations,
+    resuming: Histogram,
+    restoring: Histogram,
+    sojourns: Histogram,
+    requests: Durations,
+}
+
+#[derive(Debug, Default)]
+struct Counted {
+    /// Of those that are still listed.
+    jobs: HashSet<JobId>,
+    requesters: HashSet<String>,
+    has_begun: bool,
+}
+
+/// From a millisecond to a minute.
+fn short() -> Histogram {
+    Histogram::new(exponential_buckets(0.001, 2.0, 17))
+}
+
+/// From a quarter of a second to a day and a half.
+fn long() -> Histogram {
+    Histogram::new(exponential_buckets(0.25, 2.0, 20))
+}
+
+/// From a millisecond to the ten seconds after which an answer is given up.
+fn of_requests() -> Histogram {
+    Histogram::new([0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0])
+}
+
+fn label(name: &'static str, value: &str) -> Labels {
+    vec![(name, value.to_owned())]
+}
+
+fn seconds(micros: u64) -> f64 {
+    micros as f64 / 1e6
+}
+
+impl Tally {
+    /// Counts jobs that end from now on.
+    pub fn new(started_millis: u64) -> Tally {
+        let short_each: fn() -> Histogram = short;
+        let of_request: fn() -> Histogram = of_requests;
+        Tally {
+            started_millis,
+            counted: Mutex::default(),
+            jobs: Counts::default(),
+            unread: Counter::default(),
+            preemptions: Counts::default(),
+            work_saved: Seconds::default(),
+            work_lost: Seconds::default(),
+            freeing: Durations::new_with_constructor(short_each),
+            resuming: short(),
+            restoring: short(),
+            sojourns: long(),
+            requests: Durations::new_with_constructor(of_request),
+        }
+    }
+
+    /// A request to the server was answered.
+    pub fn answered(&self, route: &str, seconds: f64) {
+        self.requests.get_or_create(&label("route", route)).observe(seconds);
+    }
+
+    /// Counts the jobs that have ended since somebody asked last.
+    ///
+    /// # Errors
+    /// When nobody answers; what is not counted then is later.
+    pub fn count(&self, source: &dyn PageSource) -> Result<(), SourceError> {
+        let mut counted = self.counted.lock().unwrap_or_else(PoisonError::into_inner);
+        let jobs = source.jobs()?;
+        let ended: Vec<&JobSummary> = jobs.iter().filter(|job| job.ended_millis.is_some()).collect();
+        if !counted.has_begun {
+            let is_before = |job: &&&JobSummary| job.ended_millis < Some(self.started_millis);
+            counted.jobs.extend(ended.iter().filter(is_before).map(|job| job.job));
+            counted.has_begun = true;
+        }
+        // A job that the history has given up does not come back.
+        let listed: HashSet<JobId> = ended.iter().map(|job| job.job).collect();
+        counted.jobs.retain(|job| listed.contains(job));
+        let fresh = ended.into_iter().rev().filter(|job| !counted.jobs.contains(&job.job));
+        for job in fresh.take(JOBS_AT_ONCE).collect::<Vec<_>>() {
+            match source.job(job.job) {
+                // What is kept of it for a moment is older than the list.
+                Ok(detail) if detail.summary.ended_millis.is_none() => continue,
+                Ok(detail) => self.count_preemptions(&detail, &mut counted.requesters),
+                Err(error @ SourceError::Unavailable(_)) => return Err(error),
+                Err(error) => {
+                    tracing::warn!(%error, job = %job.job, "its preemptions are missing in the metrics");
+                    self.unread.inc();
+                }
+            }
+            self.count_job(job);
+            counted.jobs.insert(job.job);
+        }
+        Ok(())
+    }
+
+    fn count_job(&self, job: &JobSummary) {
+        self.jobs.get_or_create(&label("end", job.phase.in_words())).inc();
+        let sojourn = job.ended_millis.map(|ended| ended.saturating_sub(job.submitted_millis));
+        self.sojourns.observe(seconds(sojourn.unwrap_or_default() * 1_000));
+    }
+
+    fn count_preemptions(&self, detail: &JobDetail, requesters: &mut HashSet<String>) {
+        for row in LedgerRow::all_of(detail, now_micros()) {
+            let (by, end) = (requester(&row.answer.by, requesters), row.end());
+            let primitive = label("primitive", &row.answer.primitive);
+            let labels = vec![("by", by), primitive[0].clone(), ("end", end.to_owned())];
+            self.preemptions.get_or_create(&labels).inc();
+            let whole = |millis: u64| millis as f64 / 1e3;
+            self.work_saved.get_or_create(&primitive).inc_by(whole(row.answer.work_saved_millis));
+            self.work_lost.get_or_create(&primitive).inc_by(whole(row.answer.work_lost_millis));
+            if let Some(micros) = row.free_micros() {
+                self.freeing.get_or_create(&primitive).observe(seconds(micros));
+            }
+        }
+        let resumes = detail.resumes.iter().map(|one| (one.ordered_micros, one.resumed_micros));
+        for (ordered, resumed) in resumes.filter_map(|(ordered, resumed)| Some((ordered, resumed?))) {
+            self.resuming.observe(seconds(resumed.saturating_sub(ordered)));
+        }
+        let restores = detail.restores.iter().map(|one| (one.ordered_micros, one.restored_micros));
+        for (ordered, restored) in restores.filter_map(|(ordered, restored)| Some((ordered, restored?))) {
+            self.restoring.observe(seconds(restored.saturating_sub(ordered)));
+        }
+    }
+
+    /// Adds all of it to what is printed.
+    pub fn register(&self, registry: &mut Registry) {
+        registry.register("jobs_ended", "Jobs that have ended since the server started", self.jobs.clone());
+        let unread = "Ended jobs whose history could not be read; their preemptions are counted nowhere";
+        registry.register("jobs_unread", unread, self.unread.clone());
+        let taken = "Requests to take a slot, of jobs that have ended since the server started";
+        registry.register("preemptions", taken, self.preemptions.clone());
+        let saved = "Work that a kill would have lost, likewise";
+        registry.register("work_saved_seconds", saved, self.work_saved.clone());
+        let lost = "Work that had to be done again, likewise";
+        registry.register("work_lost_seconds", lost, self.work_lost.clone());
+        let freeing = "From a request until the slot was free, likewise";
+        registry.register("preemption_seconds", freeing, self.freeing.clone());
+        let resuming = "From the order to go on until a suspended attempt ran again, likewise";
+        registry.register("resume_seconds", resuming, self.resuming.clone());
+        let restoring =
+            "From the launch of an attempt with a checkpoint until it did something new, likewise";
+        registry.register("restore_seconds", restoring, self.restoring.clone());
+        let sojourns = "From the submission of a job until its end, likewise";
+        registry.register("job_sojourn_seconds", sojourns, self.sojourns.clone());
+        registry.register("http_request_seconds", "Until a request was answered", self.requests.clone());
+    }
+}
+
+/// Who asked, as a label: names of schedulers are few, but nobody promises it.
+fn requester(by: &str, known: &mut HashSet<String>) -> String {
+    if known.len() < REQUESTERS_MAX && !known.contains(by) {
+        known.insert(by.to_owned());
+    }
+    if known.contains(by) { by.to_owned() } else { OTHERS.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use napreduce_core::{AttemptId, Primitive, Reason, TaskId};
+    use napreduce_protocol::{JobPhase, LogStream, PreemptionEnd, QueueListing, TaskSummary, WorkerSummary};
+    use prometheus_client::encoding::text::encode;
+
+    use super::*;
+    use crate::answers::samples::{job, preempted};
+    use crate::source::OperatorCommand;
+
+    const STARTED: u64 = 1_790_000_000_000;
+
+    /// Jobs that have ended, and what of them cannot be read.
+    #[derive(Debug, Default)]
+    struct Ended {
+        jobs: Mutex<Vec<JobSummary>>,
+        broken: Mutex<Option<SourceError>>,
+    }
+
+    impl Ended {
+        fn add(&self, number: u32, phase: JobPhase) {
+            self.jobs.lock().expect("no test panicked").insert(0, job(number, phase, 0, 0));
+        }
+
+        fn breaks(&self, error: Option<SourceError>) {
+            *self.broken.lock().expect("no test panicked") = error;
+        }
+    }
+
+    impl PageSource for Ended {
+        fn name(&self) -> String {
+            "ended jobs".to_owned()
+        }
+
+        fn is_live(&self) -> bool {
+            true
+        }
+
+        fn jobs(&self) -> Result<Arc<Vec<JobSummary>>, SourceError> {
+            Ok(Arc::new(self.jobs.lock().expect("no test panicked").clone()))
+        }
+
+        fn job(&self, id: JobId) -> Result<Arc<JobDetail>, SourceError> {
+            if let Some(error) = self.broken.lock().expect("no test panicked").clone() {
+                return Err(error);
+            }
+            let summary = self.jobs()?.iter().find(|known| known.job == id).cloned().expect("a job");
+            let suspended = (0, Primitive::Suspend, Some(PreemptionEnd::Suspended));
+            Ok(Arc::new(JobDetail { summary, ..preempted(&[suspended]) }))
+        }
+
+        fn workers(&self) -> Result<Arc<Vec<WorkerSummary>>, SourceError> {
+            Ok(Arc::default())
+        }
+
+        fn queues(&self) -> Result<Arc<QueueListing>, SourceError> {
+            Err(SourceError::Absent("queues".to_owned()))
+        }
+
+        fn tasks(&self, _: JobId) -> Result<Arc<Vec<TaskSummary>>, SourceError> {
+            Ok(Arc::default())
+        }
+
+        fn explain(&self, _: JobId, _: Option<TaskId>) -> Result<Vec<Reason>, SourceError> {
+            Ok(Vec::new())
+        }
+
+        fn log(&self, _: AttemptId, _: LogStream, _: u64, _: u64) -> Result<Vec<u8>, SourceError> {
+            Ok(Vec::new())
+        }
+
+        fn order(&self, _: &OperatorCommand, _: &str) -> Result<Vec<AttemptId>, SourceError> {
+            Ok(Vec::new())
+        }
+    }
+
+    fn printed(tally: &Tally) -> String {
+        let (mut registry, mut text) = (Registry::default(), String::new());
+        tally.register(&mut registry);
+        encode(&mut text, &registry).expect("text");
+        text
+    }
+
+    #[test]
+    fn a_job_is_counted_once_when_it_has_ended() {
+        let (tally, source) = (Tally::new(STARTED), Ended::default());
+        source.add(1, JobPhase::Succeeded);
+        for _ in 0..3 {
+            tally.count(&source).expect("it answers");
+        }
+        source.add(2, JobPhase::Active);
+        source.add(3, JobPhase::Killed);
+        tally.count(&source).expect("it answers");
+        let text = printed(&tally);
+        for line in [
+            "jobs_ended_total{end=\"succeeded\"} 1",
+            "jobs_ended_total{end=\"killed\"} 1",
+            "preemptions_total{by=\"natjam\",primitive=\"suspend\",end=\"suspended\"} 2",
+            "work_saved_seconds_total{primitive=\"suspend\"} 0.08",
+            "preemption_seconds_count{primitive=\"suspend\"} 2",
+            "job_sojourn_seconds_sum 3.0",
+        ] {
+            assert!(text.lines().any(|known| known == line), "no {line} in\n{text}");
+        }
+    }
+
+    #[test]
+    fn what_ended_before_the_server_started_counts_for_nothing() {
+        let (tally, source) = (Tally::new(STARTED + 1_501), Ended::default());
+        source.add(1, JobPhase::Succeeded);
+        tally.count(&source).expect("it answers");
+        assert!(!printed(&tally).contains("jobs_ended_total{"));
+        source.add(2, JobPhase::Failed);
+        tally.count(&source).expect("it answers");
+        assert!(printed(&tally).contains("jobs_ended_total{end=\"failed\"} 1\n"));
+    }
+
+    #[test]
+    fn a_job_that_nobody_answers_about_is_counted_later_and_a_damaged_one_without_its_preemptions() {
+        let (tally, source) = (Tally::new(STARTED), Ended::default());
+        source.add(1, JobPhase::Succeeded);
+        source.breaks(Some(SourceError::Unavailable("nobody answers".to_owned())));
+        tally.count(&source).expect_err("nobody answers");
+        assert!(!printed(&tally).contains("jobs_ended_total{"));
+        source.breaks(Some(SourceError::Broken("a bad trailer".to_owned())));
+        tally.count(&source).expect("it answers");
+        tally.count(&source).expect("it answers");
+        let text = printed(&tally);
+        assert!(text.contains("jobs_ended_total{end=\"succeeded\"} 1\n"), "{text}");
+        assert!(text.contains("jobs_unread_total 1\n") && !text.contains("preemptions_total{"), "{text}");
+    }
+
+    #[test]
+    fn labels_of_requesters_have_a_bound() {
+        let mut known = HashSet::new();
+        let labels: HashSet<String> =
+            (0..100).map(|number| requester(&number.to_string(), &mut known)).collect();
+        assert_eq!(labels.len(), REQUESTERS_MAX + 1);
+        assert_eq!(requester("0", &mut known), "0");
+    }
+}

@@ -1,0 +1,352 @@
+//! A server over jobs that do not change, and connections to it, byte by byte.
+//!
+//! Owns the sample and a client that adds nothing. Does not own any expectation.
+#![allow(dead_code, reason = "each test uses a part of it")]
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use napreduce_core::{AttemptId, JobId, Primitive, Reason, ReasonCode, TaskId, TaskKind, WorkerId};
+use napreduce_protocol::{
+    AttemptSummary, CounterValues, HistoryLine, JobDetail, JobPhase, JobProgress, JobSummary, LogStream,
+    PhaseProgress, PreemptionEnd, PreemptionSummary, QueueListing, QueueSlots, QueueSummary, Secret,
+    SlotsWanted, TaskSummary, WorkerPhase, WorkerSummary,
+};
+use napreduce_web::{OperatorCommand, PageSource, SourceError, WebRole, WebServer, WebSettings, token};
+
+const PATIENCE: Duration = Duration::from_secs(30);
+const BASE: u64 = 1_790_000_000_000;
+
+/// An ended job 1, a job 2 that runs, and those that are submitted. Orders are written down.
+#[derive(Debug, Default)]
+pub struct Jobs {
+    orders: Mutex<Vec<String>>,
+    submitted: AtomicU32,
+    /// Of job 1.
+    preemptions: Vec<PreemptionSummary>,
+}
+
+pub fn summary(number: u32, phase: JobPhase) -> JobSummary {
+    let is_over = phase == JobPhase::Succeeded;
+    let map = PhaseProgress {
+        tasks: 1,
+        done: u32::from(is_over),
+        running: u32::from(!is_over),
+        ..PhaseProgress::default()
+    };
+    JobSummary {
+        job: JobId(number),
+        name: "<img src=x onerror=alert(1)>".to_owned(),
+        user: "ada".to_owned(),
+        queue: "default".to_owned(),
+        priority: 0,
+        phase,
+        reason: None,
+        submitted_millis: BASE,
+        ended_millis: is_over.then_some(BASE + 2_000),
+        progress: JobProgress { map, reduce: PhaseProgress::default() },
+        output: "/data/out".into(),
+    }
+}
+
+impl Jobs {
+    fn all(&self) -> Vec<JobSummary> {
+        let active = (2..=2 + self.submitted.load(Ordering::SeqCst)).rev();
+        let active = active.map(|number| summary(number, JobPhase::Active));
+        active.chain([summary(1, JobPhase::Succeeded)]).collect()
+    }
+}
+
+impl PageSource for Jobs {
+    fn name(&self) -> String {
+        "a sample".to_owned()
+    }
+
+    fn is_live(&self) -> bool {
+        true
+    }
+
+    fn jobs(&self) -> Result<Arc<Vec<JobSummary>>, SourceError> {
+        Ok(Arc::new(self.all()))
+    }
+
+    fn job(&self, job: JobId) -> Result<Arc<JobDetail>, SourceError> {
+        let summary = self.all().into_iter().find(|known| known.job == job);
+        let summary =
+            summary.ok_or_else(|| SourceError::Absent(format!("there is no {job}; see: nap job list")))?;
+        let task = TaskId { job, kind: TaskKind::Map, index: 0 };
+        let ended_millis = summary.ended_millis.map(|ended| ended - 100);
+        let attempt = AttemptSummary {
+            attempt: AttemptId { task, number: 1 },
+            worker: WorkerId(1),
+            worker_name: "left-hand".to_owned(),
+            launched_millis: BASE + 100,
+            ended_millis,
+            end: ended_millis.map(|_| "done".to_owned()),
+        };
+        let mut counters = CounterValues::default();
+        counters.add("MAP_INPUT_RECORDS", 12);
+        Ok(Arc::new(JobDetail {
+            summary,
+            counters,
+            parts: Vec::new(),
+            attempts: vec![attempt],
+            events: vec![HistoryLine { at_millis: BASE, text: "submitted".to_owned() }],
+            preemptions: if job == JobId(1) { self.preemptions.clone() } else { Vec::new() },
+            resumes: Vec::new(),
+            restores: Vec::new(),
+        }))
+    }
+
+    fn workers(&self) -> Result<Arc<Vec<WorkerSummary>>, SourceError> {
+        Ok(Arc::new(vec![WorkerSummary {
+            worker: WorkerId(1),
+            name: "left-hand".to_owned(),
+            host: "ada".to_owned(),
+            rack: "/default-rack".to_owned(),
+            state: WorkerPhase::Up,
+            remarks: Vec::new(),
+            isolation: "none".to_owned(),
+            gone_millis: None,
+            reason: None,
+            map_slots: (2, 1),
+            reduce_slots: (1, 0),
+            silent_millis: 0,
+        }]))
+    }
+
+    fn queues(&self) -> Result<Arc<QueueListing>, SourceError> {
+        let map = QueueSlots { guaranteed_permille: Some(1_500), maximum: Some(2), used: 1, wanted: 0 };
+        let queue = QueueSummary {
+            name: "default".to_owned(),
+            parent: None,
+            weight_permille: None,
+            map,
+            reduce: QueueSlots::default(),
+            running: 1,
+            waiting: 0,
+            remark: None,
+        };
+        Ok(Arc::new(QueueListing {
+            scheduler: "capacity".to_owned(),
+            queues: Some(vec![queue]),
+            wanted: SlotsWanted { map: 3, reduce: 0 },
+        }))
+    }
+
+    fn tasks(&self, job: JobId) -> Result<Arc<Vec<TaskSummary>>, SourceError> {
+        self.job(job).map(|_| Arc::default())
+    }
+
+    fn explain(&self, job: JobId, _: Option<TaskId>) -> Result<Vec<Reason>, SourceError> {
+        self.job(job).map(|_| vec![Reason::new(ReasonCode::State, format!("{job} gets on"))])
+    }
+
+    fn log(&self, attempt: AttemptId, _: LogStream, offset: u64, max: u64) -> Result<Vec<u8>, SourceError> {
+        self.job(attempt.task.job)?;
+        let log = b"<b>log</b>\n";
+        Ok(log.iter().skip(offset as usize).take(max as usize).copied().collect())
+    }
+
+    fn order(&self, order: &OperatorCommand, reason: &str) -> Result<Vec<AttemptId>, SourceError> {
+        if let OperatorCommand::KillJob(job) = order {
+            self.job(*job).map_err(|error| SourceError::Refused(error.to_string()))?;
+        }
+        self.orders.lock().expect("no test panicked").push(format!("{order:?}: {reason}"));
+        Ok(Vec::new())
+    }
+}
+
+/// A server over these jobs.
+pub struct Sample {
+    jobs: Arc<Jobs>,
+    server: WebServer,
+    secret: Secret,
+}
+
+impl Sample {
+    pub fn start() -> Sample {
+        Sample::with(|settings| settings)
+    }
+
+    pub fn with_requests_max(requests_max: u32) -> Sample {
+        Sample::with(|settings| WebSettings { requests_max, ..settings })
+    }
+
+    pub fn with(change: impl FnOnce(WebSettings) -> WebSettings) -> Sample {
+        Sample::over(Jobs::default(), change)
+    }
+
+    /// Job 1 was suspended for job 2 after 0.5 s, and killed for nobody after 1 s.
+    pub fn preempted() -> Sample {
+        let task = TaskId { job: JobId(1), kind: TaskKind::Map, index: 0 };
+        let asked = |after, primitive, end| {
+            let requested = (BASE + after) * 1_000;
+            let attempt = AttemptId { task, number: 1 };
+            PreemptionSummary {
+                by: "natjam".to_owned(),
+                freed_micros: Some(requested + 4_000),
+                end: Some(end),
+                ..PreemptionSummary::wanted(requested, attempt, WorkerId(1), primitive)
+            }
+        };
+        let suspended = asked(500, Primitive::Suspend, PreemptionEnd::Suspended);
+        let killed = asked(1_000, Primitive::Kill, PreemptionEnd::Killed);
+        let preemptions = vec![
+            PreemptionSummary { beneficiary: Some(JobId(2)), work_saved_millis: 400, ..suspended },
+            PreemptionSummary { by: "operator".to_owned(), work_lost_millis: 900, ..killed },
+        ];
+        Sample::over(Jobs { preemptions, ..Jobs::default() }, |settings| settings)
+    }
+
+    /// Two histories of the same jobs, by the names `left` and `right`.
+    pub fn recordings() -> Sample {
+        let (jobs, secret) = (Arc::new(Jobs::default()), Secret::from_bytes([3; 32]));
+        let address = "127.0.0.1:0".parse().expect("an address");
+        let settings = WebSettings { address, ..WebSettings::new(secret.clone()) };
+        let recordings = ["left", "right"].map(|name| (name.to_owned(), jobs.clone() as Arc<dyn PageSource>));
+        let server = WebServer::start_recordings(&settings, recordings.to_vec()).expect("a server");
+        Sample { jobs, server, secret }
+    }
+
+    fn over(jobs: Jobs, change: impl FnOnce(WebSettings) -> WebSettings) -> Sample {
+        let (jobs, secret) = (Arc::new(jobs), Secret::from_bytes([3; 32]));
+        let address = "127.0.0.1:0".parse().expect("an address");
+        let requests_max = 10_000;
+        let settings = change(WebSettings { address, requests_max, ..WebSettings::new(secret.clone()) });
+        let server = WebServer::start(&settings, jobs.clone()).expect("a server");
+        Sample { jobs, server, secret }
+    }
+
+    pub fn address(&self) -> SocketAddr {
+        self.server.address()
+    }
+
+    pub fn token(&self, role: WebRole) -> String {
+        token(&self.secret, role, "tester", 1).expect("a token")
+    }
+
+    pub fn code(&self, role: WebRole) -> String {
+        let link = self.server.link(role).expect("a link");
+        link.split_once("#code=").expect("a code").1.to_owned()
+    }
+
+    /// Submits the next job.
+    pub fn submit(&self) {
+        self.jobs.submitted.fetch_add(1, Ordering::SeqCst);
+    }
+
+    pub fn orders(&self) -> Vec<String> {
+        self.jobs.orders.lock().expect("no test panicked").clone()
+    }
+
+    /// Asks as nobody, but for what the headers say.
+    pub fn ask(&self, what: &str, headers: &[(&str, &str)], body: &str) -> Answer {
+        let mut request =
+            format!("{what} HTTP/1.1\r\nHost: {}\r\nContent-Length: {}\r\n", self.address(), body.len());
+        for (name, value) in headers {
+            request.push_str(&format!("{name}: {value}\r\n"));
+        }
+        request.push_str("Connection: close\r\n\r\n");
+        request.push_str(body);
+        asking(self.address(), request.as_bytes())
+    }
+
+    /// Asks as who may look.
+    pub fn get(&self, path: &str) -> Answer {
+        let token = format!("Bearer {}", self.token(WebRole::View));
+        self.ask(&format!("GET {path}"), &[("Authorization", &token)], "")
+    }
+}
+
+/// Somebody who has signed in by a link.
+pub struct Browser {
+    pub cookie: String,
+    pub token: Option<String>,
+}
+
+impl Browser {
+    pub fn sign_in(sample: &Sample, role: WebRole) -> Browser {
+        let body = format!("{{\"code\":\"{}\"}}", sample.code(role));
+        let answer = sample.ask("POST /api/nap/v1/sign-in", &[("Content-Type", "application/json")], &body);
+        assert_eq!(answer.status, 200, "{}", answer.body);
+        let cookie = answer.header("set-cookie").expect("a cookie");
+        let cookie = cookie.split(';').next().expect("a pair").to_owned();
+        Browser { cookie, token: answer.json()["token"].as_str().map(str::to_owned) }
+    }
+}
+
+#[derive(Debug)]
+pub struct Answer {
+    pub status: u16,
+    headers: Vec<(String, String)>,
+    pub body: String,
+}
+
+impl Answer {
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+    }
+
+    pub fn json(&self) -> serde_json::Value {
+        serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error}: {}", self.body))
+    }
+}
+
+/// Sends bytes, and reads what comes until the other side ends, or has sent as much as it said.
+pub fn asking(address: SocketAddr, request: &[u8]) -> Answer {
+    let mut stream = TcpStream::connect(address).expect("a connection");
+    stream.set_read_timeout(Some(PATIENCE)).expect("a deadline");
+    // Who is refused early may find the other side gone.
+    let _ = stream.write_all(request);
+    let mut bytes = Vec::new();
+    let mut piece = [0; 4096];
+    loop {
+        match stream.read(&mut piece) {
+            Ok(0) => break,
+            Ok(read) => bytes.extend_from_slice(&piece[..read]),
+            Err(error) if error.kind() == ErrorKind::ConnectionReset => break,
+            Err(error) => panic!("no answer: {error}"),
+        }
+        if let Some(answer) = parse(&bytes) {
+            return answer;
+        }
+    }
+    parse(&bytes).unwrap_or_else(|| panic!("half an answer: {}", String::from_utf8_lossy(&bytes)))
+}
+
+/// An answer, if it is whole.
+fn parse(bytes: &[u8]) -> Option<Answer> {
+    let end = bytes.windows(4).position(|window| window == b"\r\n\r\n")?;
+    let head = String::from_utf8_lossy(&bytes[..end]);
+    let mut lines = head.split("\r\n");
+    let status = lines.next()?.split(' ').nth(1)?.parse().ok()?;
+    let headers: Vec<(String, String)> = lines
+        .filter_map(|line| line.split_once(": "))
+        .map(|(name, value)| (name.to_ascii_lowercase(), value.to_owned()))
+        .collect();
+    let length = headers.iter().find(|(name, _)| name == "content-length").map_or("0", |(_, value)| value);
+    let body = bytes.get(end + 4..end + 4 + length.parse::<usize>().ok()?)?;
+    Some(Answer { status, headers, body: String::from_utf8_lossy(body).into_owned() })
+}
+
+/// Sends a head byte by byte; after how long that is cut off.
+pub fn dribbled(address: SocketAddr) -> Duration {
+    let begin = Instant::now();
+    let mut stream = TcpStream::connect(address).expect("a connection");
+    stream.set_read_timeout(Some(Duration::from_millis(200))).expect("a deadline");
+    let mut head = b"GET / HTTP/1.1\r\nX-Slow: ".iter().chain(std::iter::repeat(&b'x'));
+    let mut piece = [0; 64];
+    while begin.elapsed() < PATIENCE {
+        let sent = stream.write_all(&[*head.next().expect("endless")]);
+        match stream.read(&mut piece) {
+            Err(error)
+                if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) && sent.is_ok() => {}
+            _ => break,
+        }
+    }
+    begin.elapsed()
+}

@@ -1,0 +1,165 @@
+//! How quickly a server answers about many jobs, and about a job of 100,000 attempts: a benchmark, which says what it measured.
+//!
+//! Owns the large sample and the budgets beside the figures. Does not own what answers say (`routes`). A machine may be busy, so
+//! nothing here fails for being slow: `cargo test -p napreduce-web --release --test load -- --ignored --nocapture`.
+
+mod kit;
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use kit::{asking, summary};
+use napreduce_core::{AttemptId, AttemptState, JobId, Reason, ReasonCode, TaskId, TaskKind, WorkerId};
+use napreduce_protocol::{
+    AttemptSummary, CounterValues, JobDetail, JobPhase, JobSummary, LiveAttempt, LogStream, QueueListing,
+    Secret, SlotsWanted, TaskPhase, TaskSummary, WorkerSummary,
+};
+use napreduce_web::{OperatorCommand, PageSource, SourceError, WebRole, WebServer, WebSettings, token};
+
+const BASE: u64 = 1_790_000_000_000;
+const JOBS: u32 = 1_000;
+const ATTEMPTS: u32 = 100_000;
+const ROUNDS: usize = 100;
+
+/// Many jobs; each of them, when it is looked at, the large one.
+#[derive(Debug)]
+struct Large {
+    jobs: Arc<Vec<JobSummary>>,
+    job: Arc<JobDetail>,
+    tasks: Arc<Vec<TaskSummary>>,
+}
+
+fn task(index: u32) -> TaskId {
+    TaskId { job: JobId(1), kind: TaskKind::Map, index }
+}
+
+impl Large {
+    fn new() -> Large {
+        let attempt = |index: u32| AttemptSummary {
+            attempt: AttemptId { task: task(index), number: 1 },
+            worker: WorkerId(index % 75 + 1),
+            worker_name: format!("worker-{}", index % 75 + 1),
+            launched_millis: BASE + u64::from(index / 300) * 1_000,
+            ended_millis: Some(BASE + u64::from(index / 300) * 1_000 + 500 + u64::from(index % 499)),
+            end: Some("done".to_owned()),
+        };
+        let live = |index: u32| LiveAttempt {
+            attempt: AttemptId { task: task(index), number: 1 },
+            worker: WorkerId(index % 75 + 1),
+            state: AttemptState::Running,
+            reason: None,
+            bytes_done: u64::from(index % 97),
+            bytes_total: 97,
+        };
+        let task = |index: u32| TaskSummary {
+            task: task(index),
+            state: TaskPhase::Active,
+            reason: None,
+            attempts: 1,
+            live: vec![live(index)],
+        };
+        Large {
+            jobs: Arc::new((1..=JOBS).rev().map(|number| summary(number, JobPhase::Succeeded)).collect()),
+            job: Arc::new(JobDetail {
+                summary: summary(1, JobPhase::Active),
+                counters: CounterValues::default(),
+                parts: Vec::new(),
+                attempts: (0..ATTEMPTS).map(attempt).collect(),
+                events: Vec::new(),
+                preemptions: Vec::new(),
+                resumes: Vec::new(),
+                restores: Vec::new(),
+            }),
+            tasks: Arc::new((0..ATTEMPTS).map(task).collect()),
+        }
+    }
+}
+
+impl PageSource for Large {
+    fn name(&self) -> String {
+        "a large sample".to_owned()
+    }
+
+    fn is_live(&self) -> bool {
+        true
+    }
+
+    fn jobs(&self) -> Result<Arc<Vec<JobSummary>>, SourceError> {
+        Ok(self.jobs.clone())
+    }
+
+    fn job(&self, _: JobId) -> Result<Arc<JobDetail>, SourceError> {
+        Ok(self.job.clone())
+    }
+
+    fn workers(&self) -> Result<Arc<Vec<WorkerSummary>>, SourceError> {
+        Ok(Arc::default())
+    }
+
+    fn queues(&self) -> Result<Arc<QueueListing>, SourceError> {
+        Ok(Arc::new(QueueListing {
+            scheduler: "fifo".to_owned(),
+            queues: None,
+            wanted: SlotsWanted::default(),
+        }))
+    }
+
+    fn tasks(&self, _: JobId) -> Result<Arc<Vec<TaskSummary>>, SourceError> {
+        Ok(self.tasks.clone())
+    }
+
+    fn explain(&self, job: JobId, _: Option<TaskId>) -> Result<Vec<Reason>, SourceError> {
+        Ok(vec![Reason::new(ReasonCode::State, format!("{job} gets on"))])
+    }
+
+    fn log(&self, attempt: AttemptId, _: LogStream, _: u64, _: u64) -> Result<Vec<u8>, SourceError> {
+        Err(SourceError::Absent(format!("{attempt} has no log")))
+    }
+
+    fn order(&self, _: &OperatorCommand, _: &str) -> Result<Vec<AttemptId>, SourceError> {
+        Err(SourceError::Refused("nothing is ordered here".to_owned()))
+    }
+}
+
+/// Kinds of answers and their budgets at the 99th percentile, in milliseconds.
+const ASKED: [(&str, &str, u64); 9] = [
+    ("list", "/api/nap/v1/jobs", 20),
+    ("list, sorted", "/api/nap/v1/jobs?sort=-took", 20),
+    ("list, thinned", "/api/nap/v1/jobs?limit=1000&fields=job,state", 20),
+    ("list of 100,000", "/api/nap/v1/jobs/job_0001/tasks", 20),
+    ("list of 100,000, sorted", "/api/nap/v1/jobs/job_0001/attempts?sort=-took", 20),
+    ("summary", "/api/nap/v1/jobs/job_0001", 20),
+    ("summary", "/api/nap/v1/cluster", 20),
+    ("ledger", "/api/nap/v1/preemptions/totals?from=0", 20),
+    ("columns of 100,000", "/api/nap/v1/jobs/job_0001/timeline", 150),
+];
+
+#[test]
+#[ignore = "a benchmark: it says how quick answers are, and judges nothing"]
+fn how_quick_answers_are() {
+    let secret = Secret::from_bytes([3; 32]);
+    let address = "127.0.0.1:0".parse().expect("an address");
+    let settings = WebSettings { address, requests_max: 100_000, ..WebSettings::new(secret.clone()) };
+    let server = WebServer::start(&settings, Arc::new(Large::new())).expect("a server");
+    let token = token(&secret, WebRole::View, "load", 1).expect("a token");
+    println!("{:<24} {:>9} {:>9} {:>9} {:>10}  address", "answer", "p50 ms", "p99 ms", "budget", "bytes");
+    for (kind, path, budget) in ASKED {
+        let request = format!(
+            "GET {path} HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {token}\r\nConnection: close\r\n\r\n",
+            server.address()
+        );
+        let mut took = Vec::new();
+        let mut bytes = 0;
+        for _ in 0..ROUNDS {
+            let begun = Instant::now();
+            let answer = asking(server.address(), request.as_bytes());
+            took.push(begun.elapsed());
+            assert_eq!(answer.status, 200, "{path}: {}", answer.body);
+            bytes = answer.body.len();
+        }
+        took.sort_unstable();
+        let millis = |at: usize| Duration::as_secs_f64(&took[at]) * 1e3;
+        let (median, last) = (millis(ROUNDS / 2), millis(ROUNDS * 99 / 100));
+        println!("{kind:<24} {median:>9.1} {last:>9.1} {budget:>9} {bytes:>10}  {path}");
+    }
+}

@@ -1,0 +1,182 @@
+//! Every route of the description, with every role, against what it says of itself.
+//!
+//! Owns that answers have the form that is described, and pages of lists. Does not own who is refused (`strangers`).
+
+mod kit;
+
+use jsonschema::Validator;
+use kit::Sample;
+use napreduce_web::WebRole;
+use serde_json::{Value, json};
+
+fn filled(path: &str) -> String {
+    let parts = [
+        ("{job}", "job_0002"),
+        ("{task}", "job_0002_m_0000"),
+        ("{attempt}", "job_0002_m_0000.1"),
+        ("{worker}", "worker_0001"),
+        ("{stream}", "stdout"),
+    ];
+    let filled = parts.iter().fold(path.to_owned(), |path, (part, value)| path.replace(part, value));
+    assert!(!filled.contains('{'), "{filled} has a part that this test does not know");
+    filled
+}
+
+/// The schema of an answer, able to find what it refers to.
+fn validator(description: &Value, schema: &Value) -> Validator {
+    let mut whole = schema.clone();
+    whole["components"] = description["components"].clone();
+    jsonschema::validator_for(&whole).expect("a schema")
+}
+
+#[test]
+fn answers_are_what_the_description_says() {
+    let sample = Sample::start();
+    let description = sample.get("/api/openapi.json").json();
+    let mut checked = 0;
+    for (path, methods) in description["paths"].as_object().expect("paths") {
+        for (method, operation) in methods.as_object().expect("methods") {
+            if path.ends_with("sign-in") {
+                continue;
+            }
+            let role = match operation["description"].as_str() {
+                Some("Needs the role nobody.") => WebRole::Nobody,
+                Some("Needs the role view.") => WebRole::View,
+                Some("Needs the role operate.") => WebRole::Operate,
+                other => panic!("{path}: {other:?}"),
+            };
+            let (expected, answer) =
+                operation["responses"].as_object().expect("answers").iter().next().expect("one");
+            let what = format!("{} {}", method.to_uppercase(), filled(path));
+            for asking in [WebRole::Nobody, WebRole::View, WebRole::Operate] {
+                let token = format!(
+                    "Bearer {}",
+                    if asking == WebRole::Nobody { String::new() } else { sample.token(asking) }
+                );
+                let json = ("Content-Type", "application/json");
+                let headers = [json, ("Authorization", token.as_str())];
+                let headers = if asking == WebRole::Nobody { &headers[..1] } else { &headers[..] };
+                let told =
+                    sample.ask(&what, headers, if method == "put" { r#"{"state":"KILLED"}"# } else { "{}" });
+                let status = match (asking >= role, asking) {
+                    (true, _) => expected.parse().expect("a status"),
+                    (false, WebRole::Nobody) => 401,
+                    (false, _) => 403,
+                };
+                assert_eq!(told.status, status, "{what} as {asking}: {}", told.body);
+                let content = &answer["content"];
+                if let Some(schema) = content.get("application/json").filter(|_| asking >= role) {
+                    let validator = validator(
+                        &description,
+                        schema["schema"]["anyOf"].get(0).unwrap_or(&schema["schema"]),
+                    );
+                    let errors: Vec<String> =
+                        validator.iter_errors(&told.json()).map(|error| error.to_string()).collect();
+                    assert!(errors.is_empty(), "{what}: {errors:?} in {}", told.body);
+                    checked += 1;
+                }
+            }
+        }
+    }
+    assert!(checked > 80, "{checked} answers were checked");
+}
+
+#[test]
+fn a_problem_is_described_too() {
+    let sample = Sample::start();
+    let description = sample.get("/api/openapi.json").json();
+    let validator = validator(&description, &description["components"]["schemas"]["Problem"]);
+    for (path, status, detail) in [
+        ("/api/nap/v1/jobs/job_0009", 404, "there is no job_0009; see: nap job list"),
+        ("/api/nap/v1/jobs/9", 400, "\"9\" is no job; write it as job_0007"),
+        ("/api/nap/v1/jobs?state=odd", 400, "\"odd\" is no state of a job; there are active, suspended"),
+        ("/api/nap/v1/jobs?limit=0", 400, "limit=0: 1 to 10000 are allowed"),
+        ("/api/nap/v1/jobs?limit=1&limit=2", 400, "limit is said twice"),
+        ("/api/nap/v1/jobs?speed=1", 400, "the query may not say \"speed\""),
+        ("/api/nap/v1/timeline?from=9&until=8", 400, "a window from 9 until 8 is none"),
+        ("/api/nap/v1/attempts/job_0002_m_0000.1/log/stdin", 400, "\"stdin\" is no log"),
+        ("/api/nap/v1/nothing", 404, "there is no such route"),
+    ] {
+        let told = sample.get(path);
+        assert_eq!(told.status, status, "{path}: {}", told.body);
+        assert_eq!(told.header("content-type"), Some("application/problem+json"), "{path}");
+        let problem = told.json();
+        assert!(validator.is_valid(&problem), "{path}: {problem}");
+        assert!(problem["detail"].as_str().is_some_and(|told| told.starts_with(detail)), "{path}: {problem}");
+    }
+}
+
+#[test]
+fn a_list_comes_in_pages_that_say_how_many_there_are() {
+    let sample = Sample::start();
+    let ids = |answer: &Value| -> Vec<String> {
+        let items = answer["items"].as_array().expect("items").iter();
+        items.map(|job| job["job"].as_str().expect("an ID").to_owned()).collect()
+    };
+    let first = sample.get("/api/nap/v1/jobs?limit=1").json();
+    assert_eq!(
+        (ids(&first), &first["total"], &first["next"]),
+        (vec!["job_0002".to_owned()], &json!(2), &json!(1))
+    );
+    let second = sample.get("/api/nap/v1/jobs?limit=1&after=1").json();
+    assert_eq!((ids(&second), &second["next"]), (vec!["job_0001".to_owned()], &Value::Null));
+    let past = sample.get("/api/nap/v1/jobs?after=18446744073709551615").json();
+    assert_eq!((ids(&past), &past["total"]), (Vec::new(), &json!(2)));
+    let filtered = |query: &str| ids(&sample.get(&format!("/api/nap/v1/jobs?{query}")).json());
+    assert_eq!(filtered("state=succeeded,failed"), ["job_0001"]);
+    assert_eq!(filtered("text=JOB_0002"), ["job_0002"]);
+    assert_eq!(filtered("user=grace"), Vec::<String>::new());
+}
+
+#[test]
+fn what_has_not_changed_is_not_sent_again() {
+    let sample = Sample::start();
+    let path = "/api/nap/v1/jobs/job_0001/counters";
+    let tag = sample.get(path).header("etag").expect("a tag").to_owned();
+    let token = format!("Bearer {}", sample.token(WebRole::View));
+    let again = sample.ask(&format!("GET {path}"), &[("Authorization", &token), ("If-None-Match", &tag)], "");
+    assert_eq!((again.status, again.body.as_str()), (304, ""));
+    let other =
+        sample.ask(&format!("GET {path}"), &[("Authorization", &token), ("If-None-Match", "\"x\"")], "");
+    assert_eq!(other.status, 200);
+}
+
+#[test]
+fn metrics_count_slots_jobs_and_requests() {
+    let sample = Sample::start();
+    sample.get("/api/nap/v1/jobs");
+    let answer = sample.get("/metrics");
+    assert!(
+        answer.header("content-type").is_some_and(|kind| kind.starts_with("application/openmetrics-text"))
+    );
+    for line in [
+        "napreduce_slots{kind=\"map\"} 2",
+        "napreduce_slots_used{kind=\"map\"} 1",
+        "napreduce_jobs{state=\"succeeded\"} 1",
+        "napreduce_workers{state=\"up\"} 1",
+        "napreduce_http_requests_total{route=\"/api/nap/v1/jobs\"} 1",
+        "napreduce_http_request_seconds_count{route=\"/api/nap/v1/jobs\"} 1",
+        "napreduce_queue_held{queue=\"default\",kind=\"map\"} 1.0",
+        "napreduce_queue_guarantee{queue=\"default\",kind=\"map\"} 1.5",
+        "napreduce_suspended_resident_bytes{} 0",
+        "# EOF",
+    ] {
+        assert!(answer.body.lines().any(|known| known == line), "no {line} in\n{}", answer.body);
+    }
+    assert!(!answer.body.contains("job_000") && !answer.body.contains("ada"), "{}", answer.body);
+}
+
+#[test]
+fn a_timeline_and_a_trace_show_the_attempts_of_a_job() {
+    let sample = Sample::start();
+    let timeline = sample.get("/api/nap/v1/jobs/job_0001/timeline").json();
+    assert_eq!(timeline["stints"]["length"], json!([1_800_000]));
+    assert_eq!(timeline["lanes"][0]["worker_name"], "left-hand");
+    let trace = sample.get("/api/nap/v1/jobs/job_0001/trace.json");
+    assert_eq!(trace.header("content-disposition"), Some("attachment; filename=\"job_0001.trace.json\""));
+    assert!(trace.json()["traceEvents"].as_array().is_some_and(|events| events.len() > 3), "{}", trace.body);
+    let window = "/api/nap/v1/timeline?from=1790000000000&until=1790000003000";
+    let whole = sample.get(window).json();
+    assert_eq!(whole["stints"]["job"], json!([1, 2]));
+    assert_eq!(whole["jobs_left_out"], 0);
+}

@@ -1,0 +1,173 @@
+//! What the server refuses, by real connections.
+//!
+//! Owns the tests of strangers: foreign hosts and pages, cookies alone, wrong tokens, dribbled heads, bodies that are too long.
+
+mod kit;
+
+use kit::{Browser, Sample, asking};
+use napreduce_web::WebRole;
+
+const JOBS: &str = "/api/nap/v1/jobs";
+const KILL: &str = "/api/nap/v1/jobs/job_0002/kill";
+
+#[test]
+fn nobody_sees_anything_without_proof() {
+    let sample = Sample::start();
+    for path in [JOBS, "/metrics", "/api/nap/v1/session", "/api/nap/v1/jobs/job_0001/trace.json"] {
+        let answer = sample.ask(&format!("GET {path}"), &[], "");
+        assert_eq!(answer.status, 401, "{path}: {}", answer.body);
+        assert!(answer.body.contains("nap web link"), "{}", answer.body);
+    }
+    for path in ["/healthz", "/api/openapi.json", "/", "/jobs/job_0001"] {
+        assert_eq!(sample.ask(&format!("GET {path}"), &[], "").status, 200, "{path}");
+    }
+}
+
+#[test]
+fn another_name_for_this_address_is_refused_before_anything_else() {
+    let sample = Sample::start();
+    let token = sample.token(WebRole::Operate);
+    for host in ["evil.example", "127.0.0.1", "localhost:1"] {
+        for path in [JOBS, "/", "/healthz", "/assets/x"] {
+            let request =
+                format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {token}\r\n\r\n");
+            let answer = asking(sample.address(), request.as_bytes());
+            assert_eq!(answer.status, 421, "{host}{path}: {}", answer.body);
+        }
+    }
+    let none = asking(sample.address(), b"GET / HTTP/1.1\r\n\r\n");
+    assert_eq!(none.status, 421, "{}", none.body);
+}
+
+#[test]
+fn a_page_of_somebody_else_gets_nothing_by_the_cookie_of_its_reader() {
+    let sample = Sample::start();
+    let browser = Browser::sign_in(&sample, WebRole::Operate);
+    for (name, value) in
+        [("Origin", "http://evil.example"), ("Origin", "null"), ("Sec-Fetch-Site", "cross-site")]
+    {
+        let answer = sample.ask(&format!("GET {JOBS}"), &[("Cookie", &browser.cookie), (name, value)], "");
+        assert_eq!(answer.status, 403, "{name}: {value}: {}", answer.body);
+    }
+    assert_eq!(sample.ask(&format!("GET {JOBS}"), &[("Cookie", &browser.cookie)], "").status, 200);
+    let answer = sample.ask(&format!("GET {JOBS}"), &[("Cookie", &browser.cookie)], "");
+    assert!(answer.header("access-control-allow-origin").is_none());
+}
+
+#[test]
+fn a_cookie_orders_nothing_and_neither_does_who_may_only_look() {
+    let sample = Sample::start();
+    let browser = Browser::sign_in(&sample, WebRole::Operate);
+    let json = ("Content-Type", "application/json");
+    let by_cookie = sample.ask(&format!("POST {KILL}"), &[("Cookie", &browser.cookie), json], "{}");
+    assert_eq!(by_cookie.status, 403, "{}", by_cookie.body);
+    let viewer = format!("Bearer {}", sample.token(WebRole::View));
+    assert_eq!(sample.ask(&format!("POST {KILL}"), &[("Authorization", &viewer), json], "{}").status, 403);
+    assert_eq!(sample.ask(&format!("POST {KILL}"), &[json], "{}").status, 401);
+    assert!(sample.orders().is_empty(), "{:?}", sample.orders());
+
+    let operator = format!("Bearer {}", browser.token.as_deref().expect("an operator's"));
+    let reason = r#"{"reason": "it is in the way"}"#;
+    let answer = sample.ask(&format!("POST {KILL}"), &[("Authorization", &operator), json], reason);
+    assert_eq!(answer.status, 202, "{}", answer.body);
+    assert_eq!(sample.orders(), ["KillJob(JobId(2)): it is in the way: asked for on the page (browser)"]);
+}
+
+#[test]
+fn wrong_tokens_are_told_from_none() {
+    let sample = Sample::start();
+    let token = sample.token(WebRole::View);
+    for wrong in [
+        format!("Bearer {token}x"),
+        "Bearer".to_owned(),
+        format!("Basic {token}"),
+        "Bearer nap1.x".to_owned(),
+    ] {
+        let answer = sample.ask("GET /", &[("Authorization", &wrong)], "");
+        assert_eq!(answer.status, 401, "{wrong}");
+        assert!(answer.body.contains("the token counts for nothing"), "{}", answer.body);
+    }
+}
+
+#[test]
+fn a_link_is_good_once_and_after_five_wrong_ones_there_is_a_pause() {
+    let sample = Sample::start();
+    let sign_in = |code: &str| {
+        let body = format!("{{\"code\":\"{code}\"}}");
+        sample.ask("POST /api/nap/v1/sign-in", &[("Content-Type", "application/json")], &body)
+    };
+    let code = sample.code(WebRole::View);
+    let first = sign_in(&code);
+    assert_eq!(first.status, 200, "{}", first.body);
+    let cookie = first.header("set-cookie").expect("a cookie");
+    assert!(cookie.contains("HttpOnly") && cookie.contains("SameSite=Strict"), "{cookie}");
+    assert!(first.body.contains("\"token\":null"), "{}", first.body);
+    for _ in 0..5 {
+        let again = sign_in(&code);
+        assert_eq!(again.status, 401, "{}", again.body);
+        assert!(again.body.contains("this link was used before") && again.body.contains("nap web link"));
+    }
+    assert_eq!(sign_in(&code).status, 429);
+}
+
+#[test]
+fn orders_that_make_no_sense_are_refused() {
+    let sample = Sample::start();
+    let operator = format!("Bearer {}", sample.token(WebRole::Operate));
+    let order = |path: &str, kind: &str, body: &str| {
+        sample
+            .ask(&format!("POST {path}"), &[("Authorization", &operator), ("Content-Type", kind)], body)
+            .status
+    };
+    assert_eq!(order(KILL, "text/plain", "{}"), 415);
+    assert_eq!(order(KILL, "application/json", "{"), 400);
+    assert_eq!(order(KILL, "application/json", r#"{"raeson": "x"}"#), 400);
+    assert_eq!(order(KILL, "application/json", &format!(r#"{{"reason": "{}"}}"#, "x".repeat(501))), 400);
+    assert_eq!(order(KILL, "application/json", &" ".repeat(70_000)), 413);
+    assert_eq!(order("/api/nap/v1/jobs/job_9999/kill", "application/json", "{}"), 409);
+    assert_eq!(order("/api/nap/v1/jobs/7/kill", "application/json", "{}"), 400);
+    assert_eq!(order(JOBS, "application/json", "{}"), 405);
+    assert_eq!(order("/api/nap/v1/jobs/job_0002/explode", "application/json", "{}"), 404);
+    assert!(sample.orders().is_empty(), "{:?}", sample.orders());
+}
+
+#[test]
+fn whoever_dribbles_is_cut_off_and_heads_have_a_bound() {
+    let sample = Sample::start();
+    let dribbled = kit::dribbled(sample.address());
+    assert!(dribbled.as_secs() >= 4 && dribbled.as_secs() < 30, "cut off after {dribbled:?}");
+    let long = format!("GET / HTTP/1.1\r\nHost: {}\r\nX: {}\r\n\r\n", sample.address(), "x".repeat(32_000));
+    assert_eq!(asking(sample.address(), long.as_bytes()).status, 431);
+    // Others are served all the while.
+    assert_eq!(sample.ask("GET /healthz", &[], "").status, 200);
+}
+
+#[test]
+fn too_many_requests_are_told_so() {
+    let sample = Sample::with_requests_max(5);
+    let told: Vec<u16> = (0..8).map(|_| sample.ask("GET /healthz", &[], "").status).collect();
+    assert!(told.starts_with(&[200; 5]) && told.contains(&429), "{told:?}");
+}
+
+#[test]
+fn every_answer_binds_the_browser() {
+    let sample = Sample::start();
+    let browser = Browser::sign_in(&sample, WebRole::View);
+    for path in ["/", JOBS, "/nowhere", "/api/nap/v1/nowhere", "/assets/0/x.js"] {
+        let answer = sample.ask(&format!("GET {path}"), &[("Cookie", &browser.cookie)], "");
+        let policy = answer.header("content-security-policy").expect("a policy");
+        assert!(policy.starts_with("default-src 'none'; script-src 'self';"), "{path}: {policy}");
+        assert_eq!(answer.header("x-content-type-options"), Some("nosniff"), "{path}");
+        assert_eq!(answer.header("cross-origin-resource-policy"), Some("same-origin"), "{path}");
+    }
+    let log = sample.ask(
+        "GET /api/nap/v1/attempts/job_0002_m_0000.1/log/stderr",
+        &[("Cookie", &browser.cookie)],
+        "",
+    );
+    assert_eq!(log.header("content-security-policy"), Some("sandbox; default-src 'none'"));
+    assert_eq!(
+        (log.header("content-type"), log.body.as_str()),
+        (Some("text/plain; charset=utf-8"), "<b>log</b>\n")
+    );
+}

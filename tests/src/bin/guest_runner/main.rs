@@ -1,0 +1,235 @@
+//! The smallest engine that there is: runs guests one after the other, as docs/guests.md tells others to, and mixes their
+//! frames at random. For tests: `--on exec:guest_runner`.
+//!
+//! Owns what an engine does. Does not own which rules it breaks on purpose (`breaks`). It uses no code of the protocol's own, so
+//! that what the page says is what is tested. Settings: `seed`, `chunk` (the longest), `break` (a rule),
+//! `frames` (as many are expected at least).
+
+mod breaks;
+mod frames;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use frames::{Frame, Frames};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+
+/// What went wrong with a job: the task, and why.
+type Failure = (String, String);
+
+fn main() {
+    let directory = PathBuf::from(std::env::args_os().nth(1).expect("the directory is the argument"));
+    let engine = read(&directory.join("engine.json"));
+    assert_eq!(engine["format"], "napreduce-engine/1");
+    let submitter = format!("/proc/{}", engine["submitter"]);
+    let mut number = 1;
+    while Path::new(&submitter).exists() && !directory.join("end").exists() {
+        let path = directory.join(format!("jobs/{number}.json"));
+        if !path.exists() {
+            std::thread::sleep(Duration::from_millis(5));
+            continue;
+        }
+        let mut job = EngineJob::new(&directory, read(&path), &engine["settings"]);
+        match job.run() {
+            Ok(()) => say(json!({"event": "done", "number": number, "failed_maps": job.failed})),
+            Err((task, reason)) => {
+                say(json!({"event": "failed", "number": number, "task": task, "reason": reason}));
+            }
+        }
+        number += 1;
+    }
+}
+
+fn read(path: &Path) -> Value {
+    let text = fs::read(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    serde_json::from_slice(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+fn say(event: Value) {
+    let mut out = std::io::stdout().lock();
+    // The submitter has ended.
+    let _ = writeln!(out, "\x1e{event}");
+}
+
+/// Numbers that are random enough, and the same for each seed.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, bound: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) as usize % bound.max(1)
+    }
+}
+
+struct EngineJob {
+    request: Value,
+    /// Where attempts have their scratch and side files.
+    place: PathBuf,
+    random: Random,
+    chunk_max: usize,
+    breaks: String,
+    frames_min: u64,
+    failed: u64,
+}
+
+impl EngineJob {
+    fn new(directory: &Path, request: Value, settings: &Value) -> EngineJob {
+        let setting = |name: &str| settings[name].as_str().map(str::to_owned);
+        let number = |name: &str| setting(name).and_then(|text| text.parse().ok());
+        let place = directory.join(format!("work-{}", request["number"]));
+        let files = place.join("files");
+        fs::create_dir_all(&files).expect("a directory of its own");
+        for file in request["files"].as_array().expect("a list of files") {
+            let (path, name) =
+                (file["path"].as_str().expect("a path"), file["name"].as_str().expect("a name"));
+            fs::copy(path, files.join(name)).expect("a file that can be copied");
+        }
+        EngineJob {
+            request,
+            place,
+            random: Random(number("seed").unwrap_or(1)),
+            chunk_max: number("chunk").unwrap_or(1 << 20) as usize,
+            breaks: setting("break").unwrap_or_default(),
+            frames_min: number("frames").unwrap_or(0),
+            failed: 0,
+        }
+    }
+
+    fn run(&mut self) -> Result<(), Failure> {
+        let number = self.request["number"].clone();
+        let maps = self.request["inputs"].as_array().map_or(0, Vec::len);
+        let reduces = self.request["reduces"].as_u64().expect("a number") as usize;
+        // By partition, then by map.
+        let mut moved: Vec<BTreeMap<u32, Vec<Frame>>> = (0..reduces).map(|_| BTreeMap::new()).collect();
+        for map in 0..maps {
+            let said = self.guest("m", map, &[])?;
+            for mut frame in Frames::of(&said) {
+                let map = frame.map;
+                if reduces == 0 {
+                    self.say_report(&number, &frame.payload);
+                    continue;
+                }
+                let partition =
+                    if frame.is_report() { map as usize % reduces } else { frame.partition as usize };
+                if self.breaks == "bad report" && frame.is_report() {
+                    frame.payload[12] ^= 1;
+                }
+                moved[partition].entry(map).or_default().push(frame);
+            }
+        }
+        let frames: usize = moved.iter().flat_map(BTreeMap::values).map(Vec::len).sum();
+        assert!(frames as u64 >= self.frames_min, "there are {frames} frames only");
+        for (reduce, of_maps) in moved.into_iter().enumerate() {
+            let broken = if reduce == 0 { self.breaks.as_str() } else { "" };
+            let stream = breaks::broken(broken, of_maps, |bound| self.random.below(bound));
+            let report = self.guest("r", reduce, &stream)?;
+            self.say_report(&number, &report);
+        }
+        Ok(())
+    }
+
+    fn say_report(&self, number: &Value, report: &[u8]) {
+        let mut report: Value = serde_json::from_slice(report).expect("a report is JSON");
+        let task = report["task"].as_str().expect("a task").to_owned();
+        let is_first = task.ends_with("_0000");
+        if is_first && self.breaks == "unreported" {
+            return;
+        }
+        if is_first && self.breaks == "foreign part" {
+            report["part"]["pending"]["file"] = json!("/etc/hostname");
+        }
+        let times = if is_first && self.breaks == "reported twice" { 2 } else { 1 };
+        for _ in 0..times {
+            say(json!({"event": "report", "number": number, "report": report}));
+        }
+    }
+
+    fn is_cancelled(&self) -> bool {
+        self.place.with_file_name(format!("jobs/{}.cancel", self.request["number"])).exists()
+    }
+
+    /// Runs a guest, and again when it fails, as often as the job says; what it wrote.
+    fn guest(&mut self, kind: &str, task: usize, stream: &[u8]) -> Result<Vec<u8>, Failure> {
+        let name = format!("{}_{kind}_{task:04}", self.request["job"].as_str().expect("an id"));
+        let attempts = self.request["attempts_max"].as_u64().expect("a number");
+        let mut attempt = 1;
+        loop {
+            let ended = self.attempt((kind, task, &name), attempt, stream);
+            if ended.status.success() {
+                return Ok(ended.stdout);
+            }
+            self.failed += u64::from(kind == "m");
+            let said = String::from_utf8_lossy(&ended.stderr).into_owned();
+            let status = ended.status.code();
+            if self.is_cancelled() {
+                return Err((name, "it is cancelled".to_owned()));
+            }
+            if status == Some(65) || attempt == attempts || !self.breaks.is_empty() {
+                return Err((name, format!("{} {said}", ended.status)));
+            }
+            attempt += 1;
+        }
+    }
+
+    fn attempt(&mut self, (kind, task, name): (&str, usize, &str), attempt: u64, stream: &[u8]) -> Output {
+        let text = |name: &str| self.request[name].as_str().expect("text").to_owned();
+        let id = format!("{name}.{attempt}");
+        let scratch = self.place.join(&id);
+        let mut command = Command::new(text("program"));
+        command.args([
+            "--napreduce-guest",
+            if kind == "m" { "map" } else { "reduce" },
+            "--plan",
+            &text("plan"),
+        ]);
+        command.arg("--scratch").arg(&scratch).args([
+            "--task",
+            &task.to_string(),
+            "--attempt",
+            &attempt.to_string(),
+        ]);
+        command.args(["--die-with", &std::process::id().to_string()]);
+        if kind == "r" || self.request["reduces"] == 0 {
+            command.arg("--part").arg(Path::new(&text("parts")).join(&id));
+        }
+        let (job, chunk_max) = (text("job"), self.chunk_max);
+        if kind == "m" {
+            let chunk = 1 + chunk_max / 2 + self.random.below(chunk_max / 2);
+            command.args(["--chunk", &chunk.to_string()]);
+        }
+        command.env("NAPREDUCE_JOB_ID", job).env("NAPREDUCE_TASK_ID", name).env("NAPREDUCE_ATTEMPT_ID", &id);
+        command.env("NAPREDUCE_FILES_DIR", self.place.join("files")).env_remove("NAPREDUCE_INPUT_FILE");
+        if let Some(input) = self.request["inputs"][task].as_str().filter(|_| kind == "m") {
+            command.env("NAPREDUCE_INPUT_FILE", input);
+        }
+        command.current_dir(&self.place).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().expect("the program can be run");
+        let guest = Pid::from_raw(child.id().cast_signed()).expect("a process");
+        // It may end before it has read all: its status says why.
+        let _ = child.stdin.take().expect("a pipe").write_all(stream);
+        let has_ended = AtomicBool::new(false);
+        let ended = std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !has_ended.load(Ordering::Relaxed) {
+                    if self.is_cancelled() {
+                        // It has just ended.
+                        let _ = kill_process(guest, Signal::KILL);
+                    }
+                    std::thread::sleep(Duration::from_millis(10));
+                }
+            });
+            let ended = child.wait_with_output().expect("its end can be awaited");
+            has_ended.store(true, Ordering::Relaxed);
+            ended
+        });
+        // One that was killed leaves its scratch.
+        let _ = fs::remove_dir_all(scratch);
+        ended
+    }
+}

@@ -1,0 +1,102 @@
+//! Jobs of every shape on another engine, and embedded: what both have written has to be the same.
+//!
+//! Owns the jobs, their input and the comparison. Does not own the engine.
+
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::folder::Folder;
+use crate::output::{parts, report};
+use crate::programs::{program, run};
+
+/// With a combiner, in order within groups, map-only with a second output, map-only with a side file, with attempts that are killed
+/// in maps and in reduces, and two that are a chain.
+const SHAPES: [&str; 8] = [
+    "words-of-bytes",
+    "visits",
+    "sorted-out",
+    "known-lines",
+    "killed-map",
+    "killed-reduce",
+    "count-to-records",
+    "by-remainder",
+];
+/// Counters of records: the same wherever a job runs, and however often an attempt fails.
+const RECORDS: [&str; 9] = [
+    "MAP_INPUT_RECORDS",
+    "MAP_OUTPUT_RECORDS",
+    "MAP_OUTPUT_BYTES",
+    "COMBINE_INPUT_RECORDS",
+    "COMBINE_OUTPUT_RECORDS",
+    "REDUCE_INPUT_GROUPS",
+    "REDUCE_INPUT_RECORDS",
+    "REDUCE_OUTPUT_RECORDS",
+    "bad lines",
+];
+
+/// A program that knows no cluster.
+pub fn without_cluster(name: &str, folder: &Folder) -> Command {
+    let mut command = program(name);
+    command.env_remove("NAPREDUCE_CLUSTER").env_remove("NAPREDUCE_DIR").current_dir(folder.root());
+    command
+}
+
+/// Writes the input of all shapes: words, visits, numbers and lines of a side file.
+pub fn write_input(folder: &Folder, files: u32, lines: u32) {
+    for file in 0..files {
+        let line = |index: u32| match index % 4 {
+            0 => format!("user{}\t{}\n", index % 13, index * 7 % 101),
+            1 => format!("{}\n", index * 31 % 997),
+            2 => format!("known {}\n", index % 5),
+            _ => format!("w{} the of w{} the\n", (index + file) % 97, index * 11 % 331),
+        };
+        folder.write(&format!("in/{file:02}.txt"), (0..lines).map(line).collect::<String>());
+    }
+    folder.write("side/known lines.txt", "known 1\nknown 3\n");
+}
+
+/// Runs all shapes in one program into `NAME` and directories beside it.
+fn shapes(folder: &Folder, name: &str, engine: &[&str]) -> Command {
+    let mut command = without_cluster("testjobs", folder);
+    let jobs = format!("several:{},chain", SHAPES.join(","));
+    command.args(["in", "--job", &jobs, "--output", name, "--reduces", "3", "--conf", "combine-files=false"]);
+    command.args(["--files", "side/known lines.txt#known", "--quiet"]).args(engine);
+    command
+}
+
+/// Runs all shapes embedded and on an engine, and compares them.
+pub fn assert_every_shape_is_as_embedded(folder: &Folder, engine: &[&str], set_up: impl Fn(&mut Command)) {
+    run(&mut shapes(folder, "own", &[])).succeeded();
+    let mut elsewhere = shapes(folder, "other", engine);
+    set_up(&mut elsewhere);
+    run(&mut elsewhere).succeeded();
+    for shape in SHAPES {
+        assert_same(&folder.path(&format!("own.{shape}")), &folder.path(&format!("other.{shape}")));
+    }
+    assert_same(&folder.path("own"), &folder.path("other"));
+}
+
+/// Panics unless both directories hold the same bytes, in files of the same names, and count the same records.
+pub fn assert_same(own: &Path, other: &Path) {
+    let shown = other.display();
+    assert!(!parts(own).is_empty(), "{} has no parts", own.display());
+    assert!(parts(own) == parts(other), "{shown} has other parts");
+    let [own, other] = [report(own), report(other)];
+    let digests = |report: &Value| report["parts"].clone();
+    assert_eq!(digests(&own), digests(&other), "{shown}");
+    for name in RECORDS {
+        assert_eq!(own["counters"][name], other["counters"][name], "{name} of {shown}");
+    }
+}
+
+/// Panics if anything is left of a job that has no output.
+pub fn assert_nothing_is_left(folder: &Folder, output: &str) {
+    let left: Vec<_> = std::fs::read_dir(folder.root())
+        .expect("the folder")
+        .map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned())
+        .filter(|name| name.starts_with(output))
+        .collect();
+    assert!(left.is_empty(), "{left:?} is left");
+}

@@ -1,0 +1,212 @@
+//! A real browser, driven through Debian's `chromium-driver`.
+//!
+//! Owns its start and end, and what may never happen on a page: an error on its console, something it was not allowed to load.
+//! Does not own any expectation.
+
+use std::fmt::Debug;
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use fantoccini::wd::{WebDriverCompatibleCommand, WindowHandle};
+use fantoccini::{Client, ClientBuilder, Locator};
+use hyper_util::client::legacy::connect::HttpConnector;
+use napreduce_tests::Folder;
+use serde_json::{Value, json};
+use tokio::runtime::Runtime;
+
+const DRIVER: &str = "chromedriver";
+const DEADLINE: Duration = Duration::from_secs(60);
+
+/// Chromium without a window. Everything blocks.
+pub struct Browser {
+    runtime: Runtime,
+    client: Client,
+    /// Ended after the browser is.
+    _driver: Driver,
+}
+
+struct Driver(Child);
+
+impl Drop for Driver {
+    fn drop(&mut self) {
+        // One that has ended by itself cannot be killed.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Asks the driver for what stood on the console since it was asked last.
+#[derive(Debug)]
+struct ConsoleLog;
+
+impl WebDriverCompatibleCommand for ConsoleLog {
+    fn endpoint(&self, base: &url::Url, session: Option<&str>) -> Result<url::Url, url::ParseError> {
+        base.join(&format!("session/{}/se/log", session.unwrap_or_default()))
+    }
+
+    fn method_and_body(&self, _: &url::Url) -> (http::Method, Option<String>) {
+        (http::Method::POST, Some(json!({ "type": "browser" }).to_string()))
+    }
+}
+
+impl Browser {
+    /// Starts one; `None` says, on standard error, that there is none here.
+    pub fn start(folder: &Folder) -> Option<Browser> {
+        let log = std::fs::File::create(folder.path("driver.log")).expect("a log");
+        let mut driver = Command::new(DRIVER);
+        driver.arg("--port=0").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log);
+        let mut driver = match driver.spawn() {
+            Ok(driver) => driver,
+            Err(error) => {
+                let required = std::env::var("NAPREDUCE_REQUIRE").unwrap_or_default();
+                assert!(!required.split(',').any(|name| name == "browser"), "{DRIVER}: {error}");
+                eprintln!("skipped: no browser; install chromium and chromium-driver (Debian)");
+                return None;
+            }
+        };
+        let said = BufReader::new(driver.stdout.take().expect("a pipe")).lines().map_while(Result::ok);
+        let mut ports = said.filter_map(|line| {
+            line.split_once("successfully on port ")?.1.trim_end_matches('.').parse::<u16>().ok()
+        });
+        let port = ports.next().expect("the driver says its port");
+        let arguments = [
+            "--headless=new",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--disable-dev-shm-usage",
+            "--window-size=1280,900",
+            &format!("--user-data-dir={}", folder.path("profile").display()),
+        ];
+        let capabilities = json!({
+            "goog:chromeOptions": { "args": arguments },
+            "goog:loggingPrefs": { "browser": "ALL" },
+        });
+        let driver = Driver(driver);
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        let mut builder = ClientBuilder::new(HttpConnector::new());
+        builder.capabilities(capabilities.as_object().expect("an object").clone());
+        let connected = runtime.block_on(builder.connect(&format!("http://127.0.0.1:{port}")));
+        Some(Browser { client: connected.expect("a session"), runtime, _driver: driver })
+    }
+
+    /// Opens an address, and waits until the page shows something.
+    pub fn open(&self, address: &str) {
+        self.runtime.block_on(self.client.goto(address)).expect("the page opens");
+        self.until(
+            "the page shows something",
+            "return document.getElementById('main').dataset.ready === 'true'",
+        );
+    }
+
+    /// What a script gives.
+    pub fn run(&self, script: &str) -> Value {
+        self.runtime
+            .block_on(self.client.execute(script, Vec::new()))
+            .unwrap_or_else(|error| panic!("{error}: {script}"))
+    }
+
+    /// Waits until a script gives something that is not false.
+    pub fn until(&self, what: &str, script: &str) -> Value {
+        let begin = Instant::now();
+        loop {
+            let given = self.run(script);
+            if !matches!(given, Value::Null | Value::Bool(false)) {
+                return given;
+            }
+            assert!(begin.elapsed() < DEADLINE, "{what} has not happened; the page says:\n{}", self.text());
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+
+    /// Waits until the page says something.
+    pub fn until_says(&self, words: &str) {
+        let words = json!(words);
+        self.until(&format!("{words} appears"), &format!("return document.body.innerText.includes({words})"));
+    }
+
+    /// All that is to be read.
+    pub fn text(&self) -> String {
+        self.run("return document.body.innerText").as_str().unwrap_or_default().to_owned()
+    }
+
+    /// Clicks on the first button or link that says this, once there is one.
+    pub fn click(&self, words: &str) {
+        let path = format!("//*[self::a or self::button][normalize-space()='{words}']");
+        let is_there =
+            format!("return document.evaluate(\"{path}\", document, null, 9, null).singleNodeValue !== null");
+        self.until(&format!("{words:?} can be clicked"), &is_there);
+        let clicked =
+            self.runtime.block_on(async { self.client.find(Locator::XPath(&path)).await?.click().await });
+        clicked.unwrap_or_else(|error| panic!("{words}: {error}\n{}", self.text()));
+    }
+
+    /// Opens an address in a tab of its own, which is the one that all else is about from then on; what it is called.
+    pub fn tab(&self, address: &str) -> WindowHandle {
+        let opened = self.runtime.block_on(async {
+            let handle = self.client.new_window(true).await?.handle;
+            self.client.switch_to_window(handle.clone()).await.map(|()| handle)
+        });
+        let handle = opened.expect("a tab");
+        self.open(address);
+        handle
+    }
+
+    /// What the tab is called that all is about.
+    pub fn this_tab(&self) -> WindowHandle {
+        self.runtime.block_on(self.client.window()).expect("a tab")
+    }
+
+    /// Turns to a tab.
+    pub fn turn_to(&self, tab: &WindowHandle) {
+        self.runtime.block_on(self.client.switch_to_window(tab.clone())).expect("another tab");
+    }
+
+    /// Closes the tab that all is about.
+    pub fn close_tab(&self) {
+        self.runtime.block_on(self.client.close_window()).expect("it is closed");
+    }
+
+    /// Types into what has this selector.
+    pub fn keys(&self, selector: &str, keys: &str) {
+        let typed = self
+            .runtime
+            .block_on(async { self.client.find(Locator::Css(selector)).await?.send_keys(keys).await });
+        typed.unwrap_or_else(|error| panic!("{selector}: {error}"));
+    }
+
+    /// Makes the window so large.
+    pub fn resize(&self, width: u32, height: u32) {
+        self.runtime.block_on(self.client.set_window_size(width, height)).expect("another size");
+    }
+
+    /// Takes a picture, for people: `target/browser/NAME.png`.
+    pub fn picture(&self, name: &str) {
+        let picture = self.runtime.block_on(self.client.screenshot()).expect("a picture");
+        let target = std::env::current_exe().expect("a path");
+        let target = target.ancestors().find(|folder| folder.ends_with("target")).expect("a target folder");
+        let folder = target.join("browser");
+        std::fs::create_dir_all(&folder).expect("a folder");
+        std::fs::write(folder.join(format!("{name}.png")), picture).expect("a file");
+    }
+
+    /// Fails on anything that stood on the console since the last time, but for these words.
+    pub fn has_no_complaints_but(&self, allowed: &[&str]) {
+        let log = self.runtime.block_on(self.client.issue_cmd(ConsoleLog)).expect("the console");
+        let lines = log.as_array().expect("lines").iter().filter_map(|line| line["message"].as_str());
+        let wrong: Vec<&str> =
+            lines.filter(|line| !allowed.iter().any(|words| line.contains(words))).collect();
+        assert!(wrong.is_empty(), "{wrong:#?}");
+    }
+
+    pub fn has_no_complaints(&self) {
+        self.has_no_complaints_but(&[]);
+    }
+}
+
+impl Drop for Browser {
+    fn drop(&mut self) {
+        // The test has said what it has to say.
+        let _ = self.runtime.block_on(self.client.clone().close());
+    }
+}

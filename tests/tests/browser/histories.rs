@@ -1,0 +1,113 @@
+//! Histories of jobs that never ran.
+//!
+//! Owns what is in them. Does not own their files (`napreduce-history`).
+
+use std::path::Path;
+
+use napreduce_core::{AttemptId, JobId, Primitive, TaskId, TaskKind, WorkerId};
+use napreduce_history::{EndedJob, History, HistoryLimits};
+use napreduce_protocol::{
+    AttemptSummary, CounterValues, HistoryLine, JobDetail, JobEnd, JobPhase, JobProgress, JobSummary,
+    PhaseProgress, PreemptionEnd, PreemptionSummary, ResumeSummary,
+};
+
+const BASE: u64 = 1_790_000_000_000;
+const EVIL: &str = "<img src=x onerror=alert(1)>";
+
+fn attempt(index: u32) -> AttemptId {
+    AttemptId { task: TaskId { job: JobId(1), kind: TaskKind::Map, index }, number: 1 }
+}
+
+fn ended(name: &str, tasks: u32, took: u64) -> JobDetail {
+    let map = PhaseProgress { tasks, done: tasks, ..PhaseProgress::default() };
+    JobDetail {
+        summary: JobSummary {
+            job: JobId(1),
+            name: name.to_owned(),
+            user: name.to_owned(),
+            queue: "default".to_owned(),
+            priority: 0,
+            phase: JobPhase::Killed,
+            reason: Some(name.to_owned()),
+            submitted_millis: BASE,
+            ended_millis: Some(BASE + took),
+            progress: JobProgress { map, reduce: PhaseProgress::default() },
+            output: "/data/out".into(),
+        },
+        counters: CounterValues::default(),
+        parts: Vec::new(),
+        attempts: Vec::new(),
+        events: vec![HistoryLine { at_millis: BASE, text: name.to_owned() }],
+        preemptions: Vec::new(),
+        resumes: Vec::new(),
+        restores: Vec::new(),
+    }
+}
+
+fn keep(directory: &Path, detail: JobDetail) {
+    std::fs::create_dir_all(directory).expect("a folder");
+    let limits = HistoryLimits { jobs_max: 10, bytes_max: u64::MAX };
+    let (history, remarks) = History::open(directory, limits).expect("a history");
+    assert!(remarks.is_empty(), "{remarks:?}");
+    let end = JobEnd::Killed { job: detail.summary.job, reason: detail.summary.name.clone() };
+    let job = EndedJob { token: 1, end, detail, settings: None, cluster: None, tasks: Vec::new() };
+    history.add(&job).expect("it is written");
+}
+
+/// A job whose every text is markup, and that napped.
+pub fn hostile(directory: &Path) {
+    let mut job = ended(EVIL, 1, 9_000);
+    job.counters.add(EVIL, 1);
+    job.attempts.push(AttemptSummary {
+        attempt: attempt(0),
+        worker: WorkerId(1),
+        worker_name: EVIL.to_owned(),
+        launched_millis: BASE,
+        ended_millis: Some(BASE + 8_000),
+        end: Some(EVIL.to_owned()),
+    });
+    let micros = |millis: u64| (BASE + millis) * 1_000;
+    let wanted = PreemptionSummary::wanted(micros(1_000), attempt(0), WorkerId(1), Primitive::Suspend);
+    job.preemptions.push(PreemptionSummary {
+        by: EVIL.to_owned(),
+        reason: EVIL.to_owned(),
+        freed_micros: Some(micros(1_002)),
+        end: Some(PreemptionEnd::Suspended),
+        resident_bytes: 310 << 20,
+        ..wanted
+    });
+    job.resumes.push(ResumeSummary {
+        attempt: attempt(0),
+        worker: WorkerId(1),
+        ordered_micros: micros(5_000),
+        resumed_micros: Some(micros(5_001)),
+        worker_micros: None,
+        suspended_millis: 3_998,
+        swapped_bytes: 0,
+        swapped_in_bytes: 0,
+    });
+    keep(directory, job);
+}
+
+/// A job of so many maps, one after the other on so many slots.
+pub fn large(directory: &Path, maps: u32, slots: u32) {
+    let mut job = ended("large", maps, 60_000_000);
+    let length = |index: u32| 500 + u64::from(index.wrapping_mul(2_654_435_761) % 1_000);
+    let mut free = vec![BASE; slots as usize];
+    for index in 0..maps {
+        let slot = (index % slots) as usize;
+        let until = free[slot] + length(index);
+        job.attempts.push(AttemptSummary {
+            attempt: attempt(index),
+            worker: WorkerId(slot as u32 / 4 + 1),
+            worker_name: format!("worker-{}", slot / 4 + 1),
+            launched_millis: free[slot],
+            ended_millis: Some(until),
+            end: Some("done".to_owned()),
+        });
+        free[slot] = until;
+    }
+    let last = free.into_iter().max().expect("slots");
+    job.summary.ended_millis = Some(last);
+    keep(directory, job);
+}

@@ -1,0 +1,102 @@
+//! The ledger of a cluster on its page: real naps by a scheduler, with figures, filters and flows.
+//!
+//! Owns what people see and do there. Does not own the sums (`runtime/web`).
+
+use napreduce_tests::{Folder, OwnCluster, wait_until};
+use serde_json::{Value, json};
+
+use super::driver::Browser;
+use super::{ANYWHERE, link, origin};
+
+/// Production takes slots of maps by suspends.
+pub const NATJAM: &str = "[preemption]\nprimitive = \"suspend\"\n\
+                      [scheduler.natjam]\npreempt-maps = true\npreemptor-interval = \"100ms\"\n";
+
+/// Hands in a word count whose maps pause for so many milliseconds in all.
+pub fn submit(cluster: &OwnCluster, folder: &Folder, name: &str, queue: &str, pause: &str) -> String {
+    let output = format!("out-{name}");
+    let job = [name, "--job", "slow", "--output", &output, "--number", pause, "--name", name];
+    let more = ["--queue", queue, "--reduces", "1", "--conf", "slowstart=1"];
+    cluster.submit(folder, &[&job[..], &more[..]].concat())
+}
+
+/// A job of research whose maps give up slots to one of production; the requests in its history.
+fn preempted(folder: &Folder, cluster: &OwnCluster) -> Vec<Value> {
+    let lines = |count: u32| (0..count).map(|line| format!("word{:03}\n", line % 350)).collect::<String>();
+    folder.write("large/1", lines(500));
+    folder.write("large/2", lines(500));
+    folder.write("small/1", lines(30));
+    let large = submit(cluster, folder, "large", "research", "6000");
+    let running = || {
+        let tasks = cluster.json(&["task", "list", &large]);
+        let live =
+            tasks.as_array().expect("tasks").iter().flat_map(|task| task["live"].as_array().expect("live"));
+        live.filter(|live| live["state"] == "running").count()
+    };
+    wait_until("two maps run", || running() == 2);
+    let small = submit(cluster, folder, "small", "production", "1000");
+    cluster.wait(&[&large, &small]).succeeded();
+    let history = cluster.json(&["job", "history", &large]);
+    history[0]["preemptions"].as_array().expect("an array").clone()
+}
+
+fn until_rows(browser: &Browser, count: usize) {
+    let rows = "const heads = [...document.querySelectorAll('main h2')]; \
+                const under = heads.find((one) => one.textContent === 'Each of them'); \
+                return under?.nextElementSibling.querySelectorAll('tbody tr').length";
+    browser.until(&format!("{count} entries"), &format!("{rows} === {count}"));
+}
+
+#[test]
+fn the_ledger_of_the_cluster_says_who_took_which_slot_from_whom() {
+    let folder = Folder::new();
+    let Some(browser) = Browser::start(&folder) else { return };
+    let cluster = OwnCluster::start(&folder, 2, "natjam", &format!("{ANYWHERE}{NATJAM}"));
+    let known = preempted(&folder, &cluster);
+    assert!(!known.is_empty(), "nobody took a slot");
+    let link = link(&cluster, &[]);
+    browser.open(&link);
+    browser.click("Preemptions");
+    browser.until_says("Slots wanted back");
+    until_rows(&browser, known.len());
+    // The figures are those of the history.
+    let asked = "return fetch('/api/nap/v1/preemptions/totals').then((answer) => answer.json())";
+    let totals = browser.run(asked);
+    let sum = |name: &str| known.iter().map(|one| one[name].as_u64().expect("a number")).sum::<u64>();
+    assert_eq!(totals["count"], json!(known.len()));
+    assert_eq!(totals["work_saved_millis"], json!(sum("work_saved_millis")));
+    assert_eq!(totals["work_lost_millis"], json!(sum("work_lost_millis")));
+    // Natjam wishes a checkpoint; the settings make a suspend of it.
+    let converted = &totals["converted"][0];
+    assert_eq!([&converted["asked"], &converted["primitive"]], ["checkpoint", "suspend"], "{totals}");
+    // From research to production, by queue and by job; each is a link.
+    let flow = "return [...document.querySelectorAll('main table')].at(-1).innerText.replace(/\\s+/g, ' ')";
+    let matrix = browser.run(flow);
+    let matrix = matrix.as_str().expect("text");
+    assert!(matrix.starts_with("From For production research") && matrix.contains("by suspend"), "{matrix}");
+    browser.picture("preemptions");
+    browser.run(
+        "const select = document.querySelector('select[aria-label=End]'); select.value = 'killed'; \
+         select.dispatchEvent(new Event('change'))",
+    );
+    browser.until_says("No slot was wanted back in these times.");
+    assert_eq!(browser.run("return location.search"), "?end=killed");
+    // The address shows its reader the same.
+    browser.open(&format!("{}/preemptions?end=suspended&flows=job", origin(&link)));
+    until_rows(&browser, known.iter().filter(|one| one["end"] == "suspended").count());
+    browser.until_says("For job_0002");
+    browser.click("Hold these times");
+    browser.until("the times are in the address", "return location.search.includes('until=')");
+    browser.until_says("For job_0002");
+    browser.run("document.documentElement.dataset.theme = 'dark'");
+    browser.picture("preemptions-dark");
+    let victim = known[0]["attempt"].as_str().expect("an ID");
+    browser.click(victim);
+    browser.until("its task", "return location.pathname === '/jobs/job_0001/tasks'");
+    browser.resize(340, 800);
+    browser.open(&format!("{}/preemptions", origin(&link)));
+    let wide = browser.run("return document.documentElement.scrollWidth - innerWidth");
+    assert!(wide.as_i64().is_some_and(|wide| wide <= 0), "{wide} pixels too wide");
+    browser.picture("narrow-preemptions");
+    browser.has_no_complaints();
+}

@@ -1,0 +1,291 @@
+//! The page of a cluster in a real browser.
+//!
+//! Owns what people see and do there, with pictures of it under `target/browser`. Does not own who is refused
+//! (`runtime/web/tests`). Skipped where there is no browser, unless `NAPREDUCE_REQUIRE` names `browser`.
+
+mod driver;
+mod histories;
+mod ledger;
+mod live;
+mod recordings;
+mod taken;
+
+use std::process::{Child, Command, Stdio};
+
+use driver::Browser;
+use napreduce_tests::{Folder, GatedJob, OwnCluster, program, run, wait_until};
+
+const ANYWHERE: &str = "[web]\nbind = \"127.0.0.1:0\"\n";
+
+fn link(cluster: &OwnCluster, arguments: &[&str]) -> String {
+    run(cluster.nap().args(["web", "link"]).args(arguments)).succeeded().stdout.trim().to_owned()
+}
+
+fn origin(link: &str) -> &str {
+    link.split_once("/#").expect("a link").0
+}
+
+#[test]
+fn a_link_signs_in_once_and_a_job_appears_and_ends_by_itself() {
+    let folder = Folder::new();
+    let Some(browser) = Browser::start(&folder) else { return };
+    let cluster = OwnCluster::start(&folder, 2, "fifo", ANYWHERE);
+    let link = link(&cluster, &[]);
+    browser.open(&link);
+    browser.until_says("Nothing runs. Submit a job");
+    assert_eq!(browser.run("return location.hash"), "", "the code is still in the address");
+    browser.picture("cluster-idle");
+    let job = GatedJob::submit(&folder, &cluster, "gated", "by-itself", 1, 2);
+    browser.until_says("job_0001");
+    job.until("m_0000.1", "running");
+    browser.until(
+        "its bars are drawn",
+        "return document.querySelector('canvas[data-stints]').dataset.stints === '2'",
+    );
+    browser.picture("cluster");
+    for task in ["m_0000", "m_0001", "r_0000"] {
+        job.open(task);
+    }
+    cluster.wait(&[job.id()]).succeeded();
+    browser.until_says("Nothing runs. Submit a job");
+    browser.has_no_complaints();
+    // Somebody else opens the same link.
+    browser.open(&format!("{}/about", origin(&link)));
+    browser.click("Sign out");
+    browser.until_says("Sign in by a link");
+    browser.run("location.replace('about:blank')");
+    browser.open(&link);
+    browser.until_says("this link was used before");
+    browser.until_says("nap web link");
+    browser.picture("sign-in");
+}
+
+#[test]
+fn a_nap_is_seen_from_its_begin_to_its_end_and_ordered_with_a_reason() {
+    let folder = Folder::new();
+    let Some(browser) = Browser::start(&folder) else { return };
+    let cluster = OwnCluster::start(&folder, 1, "fifo", ANYWHERE);
+    let job = GatedJob::submit(&folder, &cluster, "gated", "napping", 1, 1);
+    job.until("m_0000.1", "running");
+    let link = link(&cluster, &[]);
+    browser.open(&link);
+    browser.click("job_0001");
+    browser.until_says("1 attempts run");
+    browser.click("Tasks");
+    browser.until_says("job_0001_m_0000.1");
+    browser.run(
+        "[...document.querySelectorAll('td button')].find((one) => one.textContent === 'Suspend').click()",
+    );
+    browser.until("a question is asked", "return document.querySelector('dialog[open]') !== null");
+    browser.keys("#reason", "the auditors come");
+    browser.picture("order");
+    browser.run("document.querySelector('dialog button[type=submit]').click()");
+    job.until("m_0000.1", "suspended");
+    browser.until_says("Resume");
+    let taken = &job.history()["preemptions"][0];
+    assert_eq!(taken["reason"], "the auditors come: asked for on the page (browser)");
+    browser.run("document.querySelector('nav.tabs a[href$=preemptions]').click()");
+    browser.until_says("the auditors come: asked for on the page (browser)");
+    browser.has_no_complaints();
+    browser.click("Timeline");
+    browser.until("one bar", "return document.querySelector('canvas[data-stints]')?.dataset.stints === '1'");
+    browser.keys("canvas", "n");
+    browser.until_says("then suspended by operator (the auditors come");
+    let spoken = browser.run("return document.getElementById('spoken').textContent");
+    assert!(spoken.as_str().is_some_and(|words| words.contains("kept in memory")), "{spoken}");
+    browser.picture("nap");
+    job.command("resume", "m_0000");
+    browser
+        .until("a second bar", "return document.querySelector('canvas[data-stints]').dataset.stints === '2'");
+    browser.keys("canvas", "t");
+    browser
+        .until("the same as a table", "return document.querySelectorAll('.timeline tbody tr').length === 2");
+    job.ends_as_undisturbed();
+    browser.until_says("succeeded");
+    browser.picture("timeline-as-table");
+    browser.click("Counters");
+    browser.until_says("MAP_INPUT_RECORDS");
+    browser.click("Attempts and logs");
+    browser.click("stderr");
+    browser.until_says("job_0001_m_0000.1 stderr");
+    browser.has_no_complaints();
+}
+
+#[test]
+fn whoever_waits_is_told_why_and_who_may_only_look_orders_nothing() {
+    let folder = Folder::new();
+    let Some(browser) = Browser::start(&folder) else { return };
+    let cluster = OwnCluster::start(&folder, 1, "fifo", ANYWHERE);
+    let first = GatedJob::submit(&folder, &cluster, "gated", "first", 1, 1);
+    first.until("m_0000.1", "running");
+    let second = GatedJob::submit(&folder, &cluster, "gated", "second", 2, 1);
+    let link = link(&cluster, &["--view"]);
+    browser.open(&link);
+    // From the first page alone: it waits, and which job holds the slot is a link beside it.
+    browser.until_says("waiting");
+    browser.until_says("no map slot is free");
+    browser.picture("waiting");
+    browser.run("document.querySelectorAll('td.text a')[0].click()");
+    browser.until("the job that holds it", "return location.pathname === '/jobs/job_0001'");
+    assert_eq!(
+        browser
+            .run("return [...document.querySelectorAll('button')].some((one) => one.textContent === 'Kill')"),
+        false
+    );
+    let by_hand = "return fetch('/api/nap/v1/jobs/job_0001/kill', { method: 'POST', body: '{}', \
+                   headers: { 'Content-Type': 'application/json' } }).then((answer) => answer.status)";
+    assert_eq!(browser.run(by_hand), 403);
+    browser.has_no_complaints_but(&["403"]);
+    for (job, tasks) in [(&first, ["m_0000", "r_0000"]), (&second, ["m_0000", "r_0000"])] {
+        tasks.iter().for_each(|task| job.open(task));
+    }
+    cluster.wait(&[first.id(), second.id()]).succeeded();
+}
+
+#[test]
+fn a_coordinator_that_is_killed_is_missed_and_comes_back_under_an_open_page() {
+    let folder = Folder::new();
+    let Some(browser) = Browser::start(&folder) else { return };
+    let cluster = OwnCluster::start(&folder, 1, "fifo", ANYWHERE);
+    let job = GatedJob::submit(&folder, &cluster, "gated", "survivor", 1, 1);
+    job.until("m_0000.1", "running");
+    browser.open(&link(&cluster, &[]));
+    browser.until_says("survivor");
+    let coordinator = cluster.coordinator();
+    coordinator.signal(rustix::process::Signal::STOP);
+    browser.until_says("no coordinator answers");
+    coordinator.signal(rustix::process::Signal::KILL);
+    coordinator.signal(rustix::process::Signal::CONT);
+    browser.until("it is back", "return document.getElementById('notice').hidden");
+    browser.until_says("survivor");
+    job.ends_as_undisturbed();
+    browser.until_says("Nothing runs. Submit a job");
+    browser.has_no_complaints_but(&["503"]);
+}
+
+#[test]
+fn narrow_dark_and_hostile_pages_are_pages() {
+    let folder = Folder::new();
+    let Some(browser) = Browser::start(&folder) else { return };
+    let history = folder.path("history");
+    histories::hostile(&history);
+    let server = Served::start(&folder, &history);
+    browser.open(&server.link);
+    browser.open(&format!("{}/jobs", origin(&server.link)));
+    browser.until_says("<img src=x onerror=alert(1)>");
+    browser.picture("jobs");
+    let job = format!("{}/jobs/job_0001", origin(&server.link));
+    for tab in ["timeline", "tasks", "preemptions", "counters", "attempts", "events"] {
+        browser.open(&format!("{job}/{tab}"));
+        browser.until_says("<img src=x onerror=alert(1)>");
+        assert_eq!(
+            browser.run("return document.querySelectorAll('main img, main script').length"),
+            0,
+            "{tab}"
+        );
+        browser.run("document.documentElement.dataset.theme = 'dark'");
+        browser.picture(&format!("{tab}-dark"));
+    }
+    browser.resize(340, 800);
+    for page in [
+        "/",
+        "/jobs",
+        "/preemptions",
+        "/queues",
+        "/workers",
+        "/about",
+        "/jobs/job_0001",
+        "/jobs/job_0001/preemptions",
+    ] {
+        browser.open(&format!("{}{page}", origin(&server.link)));
+        let wide = browser.run("return document.documentElement.scrollWidth - innerWidth");
+        assert!(wide.as_i64().is_some_and(|wide| wide <= 0), "{page} is {wide} pixels too wide");
+        browser.picture(&format!("narrow{}", page.replace('/', "-")));
+    }
+    browser.has_no_complaints();
+}
+
+#[test]
+fn a_hundred_thousand_bars_are_drawn_as_a_few_are() {
+    let folder = Folder::new();
+    let Some(browser) = Browser::start(&folder) else { return };
+    let history = folder.path("history");
+    histories::large(&history, 100_000, 300);
+    let server = Served::start(&folder, &history);
+    browser.open(&server.link);
+    browser.open(&format!("{}/jobs/job_0001", origin(&server.link)));
+    let stints = "return document.querySelector('canvas[data-stints]')?.dataset.stints === '100000'";
+    browser.until("all are drawn", stints);
+    browser.click("By task");
+    browser.picture("hundred-thousand");
+    let drawn = "const canvas = document.querySelector('canvas[data-stints]'); const times = []; \
+                 for (let round = 0; round < 9; round += 1) { \
+                   document.querySelector('.timeline .view').dispatchEvent(new Event('scroll')); \
+                   times.push(Number(canvas.dataset.drawMillis)); } \
+                 return times.sort((one, other) => one - other)[4]";
+    let millis = browser.run(drawn).as_f64().expect("a number");
+    eprintln!("100,000 bars: {millis} ms to draw what fits the screen");
+    // What is shown under the pointer is right at any zoom: the first bar, by keys.
+    browser.keys("canvas", "l");
+    browser.until_says("job_0001_m_0000.1 on");
+    // As a table there are all of them, though few are in the document.
+    browser.keys("canvas", "t");
+    let table = "const table = document.querySelector('.timeline table'); \
+                 return [table.rows.length, table.getAttribute('aria-rowcount')].join()";
+    assert_eq!(browser.run(table), "61,100001");
+    browser.run("document.querySelector('.timeline .long').scrollTop = 1e9");
+    let last = "return document.querySelector('.timeline tbody tr:last-child').getAttribute('aria-rowindex') === '100001'";
+    browser.until("the last of them", last);
+    let is_seen = "const box = document.querySelector('.timeline .long').getBoundingClientRect(); \
+                   const row = document.querySelector('.timeline tbody tr:last-child').getBoundingClientRect(); \
+                   return row.bottom > box.top && row.bottom <= box.bottom + 1";
+    assert_eq!(browser.run(is_seen), true, "the last row is out of sight");
+    browser.picture("hundred-thousand-as-table");
+    browser.click("Attempts and logs");
+    browser.until_says("100 of 100,000 are shown");
+    // The head of a column sorts all of them, not those that are shown; the address keeps it.
+    browser.click("Took");
+    let sorted = "return document.querySelector('th[aria-sort=descending]')?.innerText.startsWith('Took')";
+    browser.until("the slowest come first", sorted);
+    assert_eq!(browser.run("return location.search"), "?sort=-took");
+    browser.until(
+        "one of 1.4 s is the first",
+        "return document.querySelector('tbody td.number').innerText === '1.4 s'",
+    );
+    browser.open(&format!("{}/jobs?sort=name", origin(&server.link)));
+    let sorted = "return document.querySelector('th[aria-sort=ascending]')?.innerText.startsWith('Name')";
+    browser.until("jobs are sorted by name", sorted);
+    browser.has_no_complaints();
+}
+
+/// `nap history serve`, until it is dropped.
+struct Served {
+    process: Child,
+    link: String,
+}
+
+impl Served {
+    fn start(folder: &Folder, history: &std::path::Path) -> Served {
+        let said = folder.path("served.txt");
+        let mut command: Command = program("nap");
+        command.args(["history", "serve", "--bind", "127.0.0.1:0"]).arg(history);
+        command.stdout(std::fs::File::create(&said).expect("a file")).stderr(Stdio::inherit());
+        let process = command.spawn().expect("nap runs");
+        let mut link = None;
+        wait_until("the page of the history", || {
+            let text = std::fs::read_to_string(&said).expect("text");
+            link = text.strip_prefix("web: ").and_then(|rest| Some(rest.split_once(' ')?.0.to_owned()));
+            link.is_some()
+        });
+        Served { process, link: link.expect("a link") }
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        let process = rustix::process::Pid::from_child(&self.process);
+        if rustix::process::kill_process(process, rustix::process::Signal::INT).is_ok() {
+            let _ = self.process.wait();
+        }
+    }
+}

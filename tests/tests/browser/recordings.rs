@@ -1,0 +1,58 @@
+//! Runs of a simulation side by side in a browser: listed, looked into, compared.
+//!
+//! Owns what people see of them. Does not own the sums (`runtime/web`).
+
+use napreduce_tests::{Folder, program, run};
+
+use super::driver::Browser;
+use super::{Served, origin};
+
+#[test]
+fn two_schedulers_on_one_workload_are_compared() {
+    let folder = Folder::new();
+    let Some(browser) = Browser::start(&folder) else { return };
+    let simulated =
+        ["sim", "--workload", "natjam-xl-s", "--scheduler", "fifo,natjam", "--primitive", "suspend"];
+    let mut simulate = program("nap");
+    simulate
+        .current_dir(folder.root())
+        .args(simulated)
+        .args(["--seed", "0", "--record", "runs", "--format", "json"]);
+    let said = run(&mut simulate).succeeded().stdout;
+    let said: serde_json::Value = serde_json::from_str(&said).expect("JSON");
+    let server = Served::start(&folder, &folder.path("runs"));
+    browser.open(&server.link);
+    browser.until_says("natjam.0");
+    assert_eq!(browser.run("return location.pathname"), "/recordings");
+    browser.picture("recordings");
+
+    // The figures are those that the simulation prints.
+    let sojourn =
+        |index: usize| said["schedulers"][index]["runs"][0]["sojourn"]["mean"].as_f64().expect("seconds");
+    let seconds = "return fetch('/api/nap/v1/recordings').then(told => told.json()).then(({ items }) => items.map(item => item.sojourn.mean / 1000))";
+    let shown = browser.run(seconds);
+    for (index, name) in ["fifo", "natjam"].into_iter().enumerate() {
+        let shown = shown[index].as_f64().expect("seconds");
+        assert!((shown - sojourn(index)).abs() < 0.01, "{name}: {shown} is not {}", sojourn(index));
+    }
+
+    for name in ["fifo.0", "natjam.0"] {
+        browser.run(&format!("document.querySelector('input[value=\"{name}\"]').click()"));
+    }
+    browser.click("Compare two");
+    browser.until_says("Jobs that differ most");
+    let drawn = "return [...document.querySelectorAll('canvas[data-stints]')].filter(one => Number(one.dataset.stints) > 0).length";
+    browser.until("both are drawn", &format!("{drawn} === 2"));
+    browser.picture("recordings-compared");
+    browser.run("document.documentElement.dataset.theme = 'dark'");
+    browser.picture("recordings-compared-dark");
+
+    // A job of one of them keeps to it, from page to page.
+    browser.open(&format!("{}/jobs?recording=natjam.0", origin(&server.link)));
+    browser.until_says("job_0002");
+    browser.click("job_0002");
+    browser.click("Preemptions");
+    browser.until_says("natjam");
+    assert_eq!(browser.run("return new URLSearchParams(location.search).get('recording')"), "natjam.0");
+    browser.has_no_complaints();
+}

@@ -1,0 +1,68 @@
+//! A slot that a policy takes from one job for another: who got it, and what that cost, in words and in a picture.
+//!
+//! Owns what is seen of that. Does not own the policy (`preemption_schedulers`).
+
+use napreduce_tests::{Folder, OwnCluster, wait_until};
+use serde_json::Value;
+
+use super::driver::Browser;
+use super::ledger::{NATJAM, submit};
+use super::{ANYWHERE, link, origin};
+
+fn preemptions(cluster: &OwnCluster, job: &str) -> Value {
+    cluster.json(&["job", "history", job])[0]["preemptions"].take()
+}
+
+#[test]
+fn a_slot_that_was_taken_leads_to_who_got_it_and_both_jobs_stand_side_by_side() {
+    let folder = Folder::new();
+    let Some(browser) = Browser::start(&folder) else { return };
+    let cluster = OwnCluster::start(&folder, 1, "natjam", &format!("{ANYWHERE}{NATJAM}"));
+    folder.write("large/1", "some words\n".repeat(500));
+    folder.write("small/1", "some words\n".repeat(30));
+    let large = submit(&cluster, &folder, "large", "research", "6000");
+    wait_until("its map runs", || {
+        cluster.json(&["task", "list", &large])[0]["live"][0]["state"] == "running"
+    });
+    let small = submit(&cluster, &folder, "small", "production", "1000");
+    cluster.wait(&[&large, &small]).succeeded();
+    let ledger = preemptions(&cluster, &large);
+    let taken = &ledger[0];
+    assert_eq!(
+        [&taken["by"], &taken["end"], &taken["used_by"], &taken["given_back"]],
+        ["natjam", "suspended", &format!("{small}_m_0000.1"), "resumed"],
+        "{ledger}"
+    );
+    assert!(taken["used_micros"].as_u64() >= taken["freed_micros"].as_u64(), "{taken}");
+    assert!(taken["kept_millis"].as_u64().is_some_and(|millis| millis < 5_000), "{taken}");
+
+    let link = link(&cluster, &[]);
+    browser.open(&link);
+    browser.open(&format!("{}/jobs/{large}", origin(&link)));
+    browser.until(
+        "its bars",
+        "return Number(document.querySelector('canvas[data-stints]')?.dataset.stints) >= 3",
+    );
+    browser.click("By task");
+    browser.until("an arc", "return document.querySelector('canvas[data-links]')?.dataset.links === '1'");
+    browser.keys("canvas", "n");
+    browser.until_says(&format!("{small}_m_0000.1 got the slot after"));
+    browser.until_says("went on later");
+    browser.picture("taken");
+    // Who took it is a link.
+    browser.run("document.querySelector('.said a[href*=\"job_0002\"]').click()");
+    browser.until("the job that got it", "return location.pathname.startsWith('/jobs/job_0002')");
+
+    browser.open(&format!("{}/compare?left={large}&right={small}", origin(&link)));
+    browser.until_says("Slots taken from it");
+    browser.until("both lives", "return document.querySelectorAll('canvas[data-stints]').length === 2");
+    let row = "return [...document.querySelectorAll('tbody tr')].find((row) => \
+               row.textContent.includes('Slots taken from it')).textContent";
+    let row = browser.run(row);
+    assert!(row.as_str().is_some_and(|row| row.starts_with("Slots taken from it10")), "{row}");
+    browser.until_says("MAP_INPUT_RECORDS");
+    browser.picture("compare");
+    browser.resize(340, 800);
+    browser.until("it fits", "return document.documentElement.scrollWidth <= innerWidth");
+    browser.has_no_complaints();
+}

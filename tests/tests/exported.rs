@@ -1,0 +1,74 @@
+//! What leaves a cluster in files: a job as a page, a history as tables.
+//!
+//! Owns that both say what the history says, with a cluster and without one. Does not own how a page looks (`napreduce-web`).
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use napreduce_tests::{Folder, GatedJob, OwnCluster, program, run};
+use serde_json::Value;
+
+fn history(arguments: &[&str]) -> Command {
+    let mut command = program("nap");
+    command.arg("history").args(arguments);
+    command
+}
+
+fn rows(tables: &Path, name: &str) -> Vec<Value> {
+    let text = fs::read_to_string(tables.join(format!("{name}.jsonl"))).expect("a table");
+    text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
+}
+
+#[test]
+fn a_job_that_napped_leaves_in_a_page_and_in_tables() {
+    let folder = Folder::new();
+    let cluster = OwnCluster::start(&folder, 1, "fifo", "");
+    let job = GatedJob::submit(&folder, &cluster, "gated", "napping", 1, 1);
+    job.until("m_0000.1", "running");
+    job.command("suspend", "m_0000");
+    job.until("m_0000.1", "suspended");
+    job.command("resume", "m_0000");
+    job.until("m_0000.1", "running");
+    job.ends_as_undisturbed();
+
+    let page = folder.path("report.html");
+    let report = |command: &mut Command| run(command.args(["--output", page.to_str().expect("letters")]));
+    report(cluster.nap().args(["job", "report", "last"])).succeeded();
+    let told = fs::read_to_string(&page).expect("a page");
+    for said in
+        [&job.task("m_0000.1"), &job.task("r_0000.1"), "SUSPENDED_MILLIS", "operator", "class=\"suspended\""]
+    {
+        assert!(told.contains(said), "no {said} in {told}");
+    }
+    report(cluster.nap().args(["job", "report", "last"])).failed(1, &["is there already"]);
+    let directory = cluster.directory().to_str().expect("letters").to_owned();
+    report(&mut history(&["report", &directory, "last", "--overwrite"])).succeeded();
+    let same = |page: &str| page.split("<footer>").next().expect("a page").to_owned();
+    assert_eq!(same(&fs::read_to_string(&page).expect("a page")), same(&told));
+
+    let tables = folder.path("tables");
+    let export =
+        |path: &str, extra: &[&str]| run(history(&["export", path]).args(extra).arg("--output").arg(&tables));
+    export(&directory, &["--format", "json"]).succeeded();
+    let known = job.history();
+    let attempts = rows(&tables, "attempts");
+    let names = |rows: &[Value]| rows.iter().map(|row| row["attempt"].clone()).collect::<Vec<_>>();
+    assert_eq!(names(&attempts), names(known["attempts"].as_array().expect("attempts")));
+    let mut preemption = rows(&tables, "preemptions").remove(0);
+    let id = preemption.as_object_mut().expect("an object").remove("job");
+    assert_eq!(preemption, known["preemptions"][0]);
+    assert_eq!(rows(&tables, "jobs")[0]["job"], id.expect("a column"));
+    assert_eq!(rows(&tables, "jobs")[0]["state"], "succeeded");
+    let counters = rows(&tables, "counters");
+    assert!(counters.iter().any(|row| row["counter"] == "SUSPENDS" && row["value"] == 1), "{counters:?}");
+    export(&directory, &[]).failed(1, &["is not empty; name another directory"]);
+
+    fs::remove_dir_all(&tables).expect("it was made here");
+    export(&directory, &["all"]).succeeded();
+    let text = fs::read_to_string(tables.join("attempts.csv")).expect("a table");
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines[0], "job,attempt,worker,worker_name,launched_millis,ended_millis,end");
+    assert_eq!(lines.len(), 1 + attempts.len(), "{text}");
+    export("/nowhere", &[]).failed(1, &["/nowhere"]);
+}

@@ -1,0 +1,212 @@
+//! Guests on the smallest engine that there is (`guest_runner`): outputs, rules of frames that are broken, failures, exit statuses.
+//!
+//! Owns what an engine and a submitter can be held to without any component of others. Spark is another file's.
+
+use std::fs;
+use std::os::unix::process::ExitStatusExt;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use napreduce_tests::{
+    Ended, Folder, Process, assert_every_shape_is_as_embedded, assert_nothing_is_left, assert_same, counter,
+    run, wait_until, without_cluster, write_input,
+};
+use rustix::process::{Pid, Signal, kill_process};
+
+/// The engine, as `--on` names it.
+fn engine() -> String {
+    let runner = without_cluster("guest_runner", &Folder::new()).get_program().to_owned();
+    format!("exec:{}", runner.display())
+}
+
+/// Counts words of `in` in two reduces, with a frame for every few bytes.
+fn wordcount(folder: &Folder, output: &str, engine: &[&str]) -> Command {
+    let mut command = without_cluster("wordcount", folder);
+    command
+        .args(["in", "--output", output, "--reduces", "2", "--conf", "combine-files=false", "--quiet"])
+        .args(engine);
+    command
+}
+
+#[test]
+fn every_shape_of_a_job_has_the_output_of_an_embedded_run() {
+    let folder = Folder::new();
+    write_input(&folder, 3, 400);
+    assert_every_shape_is_as_embedded(&folder, &["--on", &engine(), "--on-conf", "chunk=700"], |_| {});
+    let killed = folder.path("other.killed-map");
+    assert_eq!(counter(&killed, "NUM_FAILED_MAPS"), 3);
+    assert_eq!(counter(&killed, "TOTAL_LAUNCHED_MAPS"), 6);
+}
+
+#[test]
+fn ten_thousand_frames_in_random_order_of_maps_make_the_same_parts() {
+    let folder = Folder::new();
+    write_input(&folder, 24, 2_000);
+    run(&mut wordcount(&folder, "own", &[])).succeeded();
+    for seed in ["seed=1", "seed=2"] {
+        let settings =
+            ["--on-conf", seed, "--on-conf", "chunk=8", "--on-conf", "frames=10000", "--overwrite"];
+        run(wordcount(&folder, "other", &["--on", &engine()]).args(settings)).succeeded();
+        assert_same(&folder.path("own"), &folder.path("other"));
+    }
+}
+
+/// The same, on an engine that is told to do something wrong.
+fn broken_wordcount(folder: &Folder, broken: &str) -> Command {
+    wordcount(folder, "out", &["--on", &engine(), "--on-conf", "chunk=300", "--on-conf", broken])
+}
+
+#[test]
+fn each_rule_that_is_broken_fails_the_job_with_its_name() {
+    let folder = Folder::new();
+    write_input(&folder, 3, 200);
+    for rule in [
+        "second extent",
+        "missing extent",
+        "missing frame",
+        "frame after report",
+        "second report",
+        "missing report",
+        "other report",
+        "other partition",
+        "unknown map",
+        "bad block",
+        "bad extent",
+        "bad report",
+        "cut short",
+        "too long",
+    ] {
+        let broken = format!("break={rule}");
+        let ended = run(&mut broken_wordcount(&folder, &broken));
+        let says =
+            ["_r_0000: exit status: 66", "the frames of this reduce break a rule: ", &format!("{rule}: ")];
+        ended.failed(1, &says);
+        assert_nothing_is_left(&folder, "out");
+    }
+}
+
+#[test]
+fn what_an_engine_loses_or_makes_up_fails_the_job() {
+    let folder = Folder::new();
+    write_input(&folder, 3, 200);
+    for (broken, says) in [
+        ("missing end", "bad block: map "),
+        ("lost", "the engine has lost some, or a map that was run again has emitted something else"),
+        ("reported twice", "the engine has reported job_0001_r_0000 twice"),
+        ("unreported", "the engine says that it has done all tasks, and has not reported job_0001_r_0000"),
+        ("foreign part", "has reported /etc/hostname as its part, which is no file of this job's guests"),
+    ] {
+        let broken = format!("break={broken}");
+        let ended = run(&mut broken_wordcount(&folder, &broken));
+        ended.failed(1, &[says]);
+        assert_nothing_is_left(&folder, "out");
+    }
+}
+
+#[test]
+fn an_engine_that_cannot_be_started_or_ends_is_named() {
+    let folder = Folder::new();
+    write_input(&folder, 1, 10);
+    let missing = run(&mut wordcount(&folder, "out", &["--on", "exec:/nowhere/engine"]));
+    missing.failed(1, &["cannot start the engine /nowhere/engine: "]);
+    let ended = run(&mut wordcount(&folder, "out", &["--on", "exec:/bin/false"]));
+    ended.failed(1, &["the engine ended (exit status: 1) before the job; it said: it has printed nothing"]);
+    assert_nothing_is_left(&folder, "out");
+    fs::create_dir(folder.path("taken")).expect("made");
+    folder.write("taken/part-r-00000", "old");
+    let taken = run(&mut wordcount(&folder, "taken", &["--on", &engine()]));
+    taken.failed(2, &["output directory taken/ exists; pass --overwrite or choose another"]);
+}
+
+#[test]
+fn an_error_that_no_try_helps_fails_the_job_after_one_attempt() {
+    let folder = Folder::new();
+    let input = folder.write("in.txt", "good\nbad\n");
+    let mut command = without_cluster("testjobs", &folder);
+    command.args(["in.txt", "--job", "fatal-in-map", "--output", "out", "--on", &engine()]);
+    run(&mut command).failed(1, &["job_0001_m_0000: ", "in.txt line 2: it is bad, and stays so"]);
+    assert_eq!(fs::read_to_string(input.with_extension("txt.attempts")).expect("one was made"), "one\n");
+    assert_nothing_is_left(&folder, "out");
+}
+
+#[test]
+fn an_interrupted_job_leaves_nothing() {
+    let folder = Folder::new();
+    folder.write("in.txt", "forever\n");
+    let mut command = without_cluster("testjobs", &folder);
+    command.args(["in.txt", "--job", "endless", "--output", "out", "--quiet", "--on", &engine()]);
+    let program = command.stderr(Stdio::piped()).spawn().expect("it can be started");
+    wait_until("a guest runs", || folder.has("in.txt.running"));
+    let said = fs::read_to_string(folder.path("in.txt.running")).expect("it said so");
+    let guest =
+        said.rsplit(' ').next().and_then(|number| Process::of(number.parse().ok()?)).expect("it runs");
+    let own = Pid::from_raw(program.id().cast_signed()).expect("a process");
+    kill_process(own, Signal::INT).expect("it runs");
+    let ended = program.wait_with_output().expect("its end");
+    let stderr = String::from_utf8_lossy(&ended.stderr).into_owned();
+    let ended = Ended { status: ended.status, stdout: String::new(), stderr };
+    ended.failed(130, &["interrupted by signal 2; nothing of the job is left in out"]);
+    assert_nothing_is_left(&folder, "out");
+    wait_until("the guest has ended", || Process::of(guest.number.cast_unsigned()) != Some(guest));
+}
+
+/// A guest of a plan that was made by a job whose engine did nothing.
+fn guest(folder: &Folder, arguments: &[&str]) -> Command {
+    let mut command = without_cluster("wordcount", folder);
+    command.arg("--napreduce-guest").args(arguments);
+    command
+}
+
+fn plan(folder: &Folder, splits: &str) -> PathBuf {
+    let settings = r#"{\"settings\":{},\"files\":{},\"parameters\":null}"#;
+    let plan = format!(
+        "{{\"format\":\"napreduce-guest-plan/1\",\"job\":\"job_0001\",\"name\":\"w\",\"definition\":\"wordcount\",\
+         \"parameters\":\"{settings}\",\"reduces\":2,\"splits\":[{splits}],\"cuts\":[],\"compress\":false,\
+         \"task_memory\":67108864,\"durable\":false}}"
+    );
+    folder.write("plan.json", plan)
+}
+
+#[test]
+fn a_guest_says_by_its_status_whether_another_try_helps() {
+    let folder = Folder::new();
+    plan(&folder, "");
+    let map = ["map", "--plan", "plan.json", "--task", "0", "--scratch", "scratch"];
+    run(&mut guest(&folder, &["sort"]))
+        .failed(65, &["a guest is a map or a reduce, and \"sort\" is neither"]);
+    run(&mut guest(&folder, &map)).failed(65, &["there is no map 0: the plan has 0"]);
+    folder.write("plan.json", "{\"format\":\"napreduce-guest-plan/9\"}");
+    run(&mut guest(&folder, &map)).failed(65, &["cannot use the plan plan.json: it is of format", "plan/9"]);
+    folder.write("plan.json", "{");
+    run(&mut guest(&folder, &map)).failed(65, &["it is no JSON of a guest"]);
+    let split = "{\"parts\":[{\"path\":\"missing\",\"offset\":0,\"length\":5,\"file_length\":5}]}";
+    plan(&folder, split);
+    let ended = run(&mut guest(&folder, &map));
+    assert!(matches!(ended.status.code(), Some(64 | 65)), "{ended:?}");
+    assert!(ended.stderr.contains("missing"), "{ended:?}");
+    let mut reduce =
+        guest(&folder, &["reduce", "--plan", "plan.json", "--task", "0", "--scratch", "s", "--part", "p"]);
+    run(&mut reduce).failed(66, &["missing report: that of map 0 has not come"]);
+}
+
+#[test]
+fn a_guest_that_is_told_to_end_says_so() {
+    let folder = Folder::new();
+    plan(&folder, "");
+    let mut reduce =
+        guest(&folder, &["reduce", "--plan", "plan.json", "--task", "1", "--scratch", "s", "--part", "p"]);
+    let mut running = reduce.stdin(Stdio::piped()).spawn().expect("it can be started");
+    // It made its scratch when it was ready to be told.
+    wait_until("the guest runs", || folder.has("s"));
+    kill_process(Pid::from_raw(running.id().cast_signed()).expect("a process"), Signal::TERM)
+        .expect("it runs");
+    let status = running.wait().expect("its end");
+    assert_eq!((status.code(), status.signal()), (Some(143), None));
+}
+
+#[test]
+fn people_are_not_told_of_guests() {
+    let ended = run(without_cluster("wordcount", &Folder::new()).arg("--help")).succeeded();
+    assert!(!ended.stdout.contains("napreduce-guest"), "{}", ended.stdout);
+    assert!(ended.stdout.contains("--on <ENGINE>"), "{}", ended.stdout);
+}

@@ -1,0 +1,276 @@
+//! Workers that whoever runs them ends: SIGTERM to a daemon, to every process of an allocation, to process 1 of a pod, and a
+//! time limit. What they run goes on elsewhere from where it was.
+//!
+//! Owns that with real processes. Does not own what the engine orders (its own tests), nor Slurm itself (`slurm`).
+
+use std::fs::File;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use napreduce_tests::{Folder, GatedJob, OwnCluster, Process, counter, program, wait_until};
+use rustix::process::Signal;
+
+/// A worker beside those of `nap up`, which nobody starts again.
+struct Worker {
+    started: Child,
+    /// Not the one that was started, when that is the keeper of a namespace.
+    daemon: Process,
+}
+
+impl Worker {
+    /// Starts `other`, with so many slots of each kind, and waits until the cluster has it.
+    fn start(folder: &Folder, cluster: &OwnCluster, slots: &str, options: &[&str]) -> Worker {
+        Worker::start_by(cluster.nap(), folder, cluster, &[&["--map-slots", slots], options].concat())
+    }
+
+    fn start_by(mut nap: Command, folder: &Folder, cluster: &OwnCluster, options: &[&str]) -> Worker {
+        let log = File::create(folder.path("other.log")).expect("a log");
+        nap.args(["worker", "--name", "other", "--reduce-slots", "1"]).args(options);
+        nap.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
+        let started = nap.spawn().expect("a worker");
+        cluster.wait_for_workers(2);
+        let daemon = Process::of(started.id()).expect("it runs");
+        let daemon = Process::children_of(started.id(), "worker").first().copied().unwrap_or(daemon);
+        Worker { started, daemon }
+    }
+
+    fn tasks(&self) -> Vec<Process> {
+        Process::tasks_of(self.daemon.number.unsigned_abs())
+    }
+
+    /// Waits for its end.
+    fn end(&mut self) -> ExitStatus {
+        let mut status = None;
+        wait_until("the end of the worker", || {
+            status = self.started.try_wait().expect("a child of this test");
+            status.is_some()
+        });
+        status.expect("it has just come")
+    }
+}
+
+impl Drop for Worker {
+    /// A test that failed leaves no worker behind.
+    fn drop(&mut self) {
+        let _ = self.started.kill();
+        let _ = self.started.wait();
+    }
+}
+
+/// A job with a map for each of two slots, or three, which run; those that run on `other`.
+fn running<'test>(
+    folder: &'test Folder,
+    cluster: &'test OwnCluster,
+    definition: &'static str,
+    maps: usize,
+) -> (GatedJob<'test>, Vec<String>) {
+    let job = GatedJob::submit(folder, cluster, definition, "long", 1, maps);
+    let listed = cluster.json(&["worker", "list"]);
+    let mut workers = listed.as_array().expect("an array").iter();
+    let other = &workers.find(|worker| worker["name"] == "other").expect("it is there")["worker"];
+    let all = (0..maps).map(|index| format!("m_{index:04}"));
+    let there = all.filter(|map| job.until(&format!("{map}.1"), "running")["worker"] == *other).collect();
+    (job, there)
+}
+
+/// Lets the tasks beside those of `other` end, so that these get a slot, and waits until they have gone on.
+fn go_on_elsewhere(job: &GatedJob<'_>, maps: usize, there: &[String]) {
+    for index in 0..maps {
+        let map = format!("m_{index:04}");
+        if !there.contains(&map) {
+            job.open(&map);
+        }
+    }
+    for map in there {
+        job.until(&format!("{map}.2"), "running");
+        job.open(map);
+    }
+}
+
+/// What a job has lost is under a hundredth of its work.
+fn lost_next_to_nothing(job: &GatedJob<'_>) {
+    let of = |name| counter(&job.output(), name);
+    let (lost, work) = (of("WORK_LOST_MILLIS"), of("MILLIS_MAPS") + of("MILLIS_REDUCES"));
+    assert!(lost * 100 < work, "{lost} ms of {work} ms are lost");
+}
+
+/// When it left, and why, as it is listed.
+fn reason(cluster: &OwnCluster) -> String {
+    let listed = cluster.json(&["worker", "list", "--all"]);
+    let mut workers = listed.as_array().expect("an array").iter();
+    let gone = workers.find(|worker| worker["name"] == "other").expect("it was there");
+    assert_eq!(gone["state"], "left", "{gone}");
+    gone["reason"].as_str().expect("a reason").to_owned()
+}
+
+#[test]
+fn a_worker_that_is_sent_sigterm_saves_what_it_runs_and_leaves() {
+    let folder = Folder::new();
+    let cluster = OwnCluster::start(&folder, 1, "fifo", "");
+    let mut other = Worker::start(&folder, &cluster, "1", &[]);
+    let (job, there) = running(&folder, &cluster, "gated", 2);
+    assert_eq!(there.len(), 1);
+    assert!(other.daemon.signal(Signal::TERM));
+    assert_eq!(other.end().code(), Some(0));
+    assert!(reason(&cluster).contains("it is ended: SIGTERM"), "{}", reason(&cluster));
+    go_on_elsewhere(&job, 2, &there);
+    job.ends_as_undisturbed();
+    for (name, times) in [("CHECKPOINTS", 1), ("CHECKPOINT_RESTORES", 1), ("NUM_KILLED_MAPS", 0)] {
+        assert_eq!(counter(&job.output(), name), times, "{name}");
+    }
+    lost_next_to_nothing(&job);
+    let preemption = &job.history()["preemptions"][0];
+    assert_eq!((&preemption["by"], &preemption["end"]), (&"engine".into(), &"checkpointed".into()));
+}
+
+/// As Slurm does when it takes an allocation back.
+#[test]
+fn a_signal_to_every_process_of_an_allocation_ends_the_worker_alone() {
+    let folder = Folder::new();
+    let cluster = OwnCluster::start(&folder, 1, "fifo", "");
+    let mut other = Worker::start(&folder, &cluster, "2", &[]);
+    let (job, there) = running(&folder, &cluster, "gated", 3);
+    assert_eq!(there.len(), 2);
+    job.command("suspend", &there[0]);
+    job.until(&format!("{}.1", there[0]), "suspended");
+    let tasks = other.tasks();
+    assert_eq!(tasks.iter().filter(|task| task.is_stopped()).count(), 1);
+    // Tasks first: nobody has told them yet that they are to save their work.
+    for process in tasks.iter().chain([&other.daemon]) {
+        assert!(process.signal(Signal::CONT) && process.signal(Signal::TERM));
+    }
+    assert_eq!(other.end().code(), Some(0));
+    wait_until("the end of its tasks", || tasks.iter().all(Process::is_gone));
+    job.command("resume", &there[0]);
+    go_on_elsewhere(&job, 3, &there);
+    job.ends_as_undisturbed();
+    assert_eq!(counter(&job.output(), "CHECKPOINT_RESTORES"), 2);
+    lost_next_to_nothing(&job);
+}
+
+#[test]
+fn tasks_outlive_sigterm_and_a_suspended_one_stays_suspended() {
+    let folder = Folder::new();
+    let cluster = OwnCluster::start(&folder, 1, "fifo", "");
+    let other = Worker::start(&folder, &cluster, "2", &[]);
+    let (job, there) = running(&folder, &cluster, "gated", 3);
+    job.command("suspend", &there[0]);
+    job.until(&format!("{}.1", there[0]), "suspended");
+    let tasks = other.tasks();
+    for task in &tasks {
+        assert!(task.catches(Signal::TERM));
+        assert!(task.signal(Signal::TERM) && task.signal(Signal::CONT));
+    }
+    wait_until("another stop", || tasks.iter().filter(|task| task.is_stopped()).count() == 1);
+    assert_eq!(job.live(&there[0])["state"], "suspended");
+    job.command("resume", &there[0]);
+    job.ends_as_undisturbed();
+    for (name, times) in [("CHECKPOINTS", 0), ("NUM_KILLED_MAPS", 0), ("WORK_LOST_MILLIS", 0)] {
+        assert_eq!(counter(&job.output(), name), times, "{name}");
+    }
+}
+
+#[test]
+fn what_cannot_be_saved_is_killed_after_half_of_the_grace() {
+    let folder = Folder::new();
+    let cluster = OwnCluster::start(&folder, 1, "fifo", "");
+    let mut other = Worker::start(&folder, &cluster, "1", &["--grace", "2s"]);
+    let (job, there) = running(&folder, &cluster, "gated-unsaved", 2);
+    let began = Instant::now();
+    assert!(other.daemon.signal(Signal::TERM));
+    assert_eq!(other.end().code(), Some(0));
+    let took = began.elapsed();
+    assert!(took >= Duration::from_secs(1), "killed after {took:?}");
+    go_on_elsewhere(&job, 2, &there);
+    job.ends_as_undisturbed();
+    assert_eq!(counter(&job.output(), "NUM_KILLED_MAPS"), 1);
+}
+
+#[test]
+fn a_worker_that_is_to_leave_gives_back_at_once_what_it_runs() {
+    for (options, signal) in [(&["--on-terminate", "leave"][..], Signal::TERM), (&[], Signal::INT)] {
+        let folder = Folder::new();
+        let cluster = OwnCluster::start(&folder, 1, "fifo", "");
+        let mut other = Worker::start(&folder, &cluster, "1", options);
+        let (job, there) = running(&folder, &cluster, "gated", 2);
+        assert!(other.daemon.signal(signal));
+        assert_eq!(other.end().code(), Some(0));
+        go_on_elsewhere(&job, 2, &there);
+        job.ends_as_undisturbed();
+        assert_eq!(counter(&job.output(), "NUM_KILLED_MAPS"), 1);
+        assert_eq!(counter(&job.output(), "CHECKPOINTS"), 0);
+    }
+}
+
+#[test]
+fn a_worker_leaves_by_itself_before_its_time_is_over() {
+    let folder = Folder::new();
+    let cluster = OwnCluster::start(&folder, 1, "fifo", "");
+    let job = GatedJob::submit(&folder, &cluster, "gated", "long", 1, 2);
+    job.until("m_0000.1", "running");
+    let began = Instant::now();
+    let mut other = Worker::start(&folder, &cluster, "1", &["--time-limit", "27s", "--grace", "5s"]);
+    job.until("m_0001.1", "running");
+    let there = ["m_0001".to_owned()];
+    assert_eq!(other.end().code(), Some(0));
+    assert!(began.elapsed() >= Duration::from_secs(20), "it left after {:?}", began.elapsed());
+    assert!(reason(&cluster).contains("its time limit is near"), "{}", reason(&cluster));
+    go_on_elsewhere(&job, 2, &there);
+    job.ends_as_undisturbed();
+    assert_eq!(counter(&job.output(), "CHECKPOINT_RESTORES"), 1);
+    lost_next_to_nothing(&job);
+}
+
+#[test]
+fn nap_up_lets_its_workers_save_their_work_unless_it_is_interrupted() {
+    for (signal, saved) in [(Signal::TERM, 1), (Signal::INT, 0)] {
+        let folder = Folder::new();
+        let cluster = OwnCluster::start(&folder, 1, "fifo", "");
+        let job = GatedJob::submit(&folder, &cluster, "gated", "long", 1, 1);
+        job.until("m_0000.1", "running");
+        cluster.end_and_start_again(signal, 1);
+        job.until("m_0000.2", "running");
+        job.ends_as_undisturbed();
+        assert_eq!(counter(&job.output(), "CHECKPOINT_RESTORES"), saved);
+        assert_eq!(counter(&job.output(), "NUM_KILLED_MAPS"), 1 - saved);
+    }
+}
+
+/// Why there can be no pid namespace here, if that is so.
+fn no_namespace() -> Option<String> {
+    let tried =
+        Command::new("unshare").args(["--pid", "--fork", "--kill-child", "--mount-proc", "true"]).output();
+    match tried {
+        Ok(tried) if tried.status.success() => None,
+        Ok(tried) => Some(String::from_utf8_lossy(&tried.stderr).trim().to_owned()),
+        Err(error) => Some(format!("cannot run unshare: {error}; install util-linux")),
+    }
+}
+
+#[test]
+fn a_pod_that_is_evicted_loses_next_to_nothing() {
+    if let Some(why) = no_namespace() {
+        let required = std::env::var("NAPREDUCE_REQUIRE").unwrap_or_default();
+        assert!(!required.split(',').any(|one| one == "pod"), "{why}");
+        return println!("skipped: {why}; run this test as root");
+    }
+    let folder = Folder::new();
+    let cluster = OwnCluster::start(&folder, 1, "fifo", "");
+    // As in a container, the worker is process 1 and sees only what it has started.
+    let mut pod = Command::new("unshare");
+    pod.args(["--pid", "--fork", "--kill-child", "--mount-proc"]).arg(program("nap").get_program());
+    pod.env_remove("NAPREDUCE_CLUSTER").env_remove("NAPREDUCE_DIR").arg("--dir").arg(cluster.directory());
+    let mut other = Worker::start_by(pod, &folder, &cluster, &["--map-slots", "1"]);
+    assert_ne!(Process::of(other.started.id()), Some(other.daemon), "there is somebody else around it");
+    let (job, there) = running(&folder, &cluster, "gated", 2);
+    assert_eq!(there.len(), 1);
+    let tasks = other.tasks();
+    assert_eq!(tasks.len(), 1);
+    assert!(other.daemon.signal(Signal::TERM));
+    assert_eq!(other.end().code(), Some(0));
+    assert!(tasks.iter().all(Process::is_gone), "{tasks:?}");
+    go_on_elsewhere(&job, 2, &there);
+    job.ends_as_undisturbed();
+    assert_eq!(counter(&job.output(), "CHECKPOINT_RESTORES"), 1);
+    lost_next_to_nothing(&job);
+}

@@ -1,0 +1,159 @@
+//! What an operator does at the terminal: finds jobs, follows and reads logs, holds and changes jobs, looks at queues, has drained
+//! workers back, checks a journal.
+//!
+//! Owns the commands of `nap` on a real cluster with queues, over a restart of its coordinator. Does not own the forms of tables,
+//! which `nap` tests by itself.
+
+use std::process::Stdio;
+
+use napreduce_tests::{Ended, Folder, GatedJob, OwnCluster, parts, run, wait_until};
+use serde_json::Value;
+
+const FAIR: &str = "[scheduler.fair.root.pools.production]\nweight = 3\nmin-maps = 1\n";
+
+fn nap(cluster: &OwnCluster, arguments: &[&str]) -> Ended {
+    run(cluster.nap().args(arguments))
+}
+
+/// The ids that a list of jobs has.
+fn ids(cluster: &OwnCluster, arguments: &[&str]) -> Vec<String> {
+    let listed = cluster.json(&[&["job", "list"], arguments].concat());
+    let jobs = listed.as_array().expect("an array");
+    jobs.iter().map(|job| job["job"].as_str().expect("an id").to_owned()).collect()
+}
+
+fn queue<'a>(queues: &'a Value, name: &str) -> &'a Value {
+    let found = queues.as_array().expect("an array").iter().find(|queue| queue["queue"] == name);
+    found.unwrap_or_else(|| panic!("no {name} in {queues}"))
+}
+
+#[test]
+fn jobs_are_held_changed_and_found_and_their_output_is_that_of_an_undisturbed_run() {
+    let folder = Folder::new();
+    let cluster = OwnCluster::start(&folder, 1, "fair", FAIR);
+    let job = GatedJob::submit(&folder, &cluster, "gated", "first", 1, 2);
+    job.until("m_0000.1", "running");
+    nap(&cluster, &["job", "hold", job.id(), "--reason", "its input is late"]).succeeded();
+    nap(&cluster, &["job", "set", job.id(), "--priority", "5", "--queue", "production"]).succeeded();
+    let process = cluster.coordinator();
+    assert!(process.signal(rustix::process::Signal::KILL));
+    wait_until("the next coordinator", || cluster.coordinator().number != process.number);
+    let status = &cluster.json(&["job", "status", job.id()])[0];
+    assert_eq!((&status["priority"], &status["queue"]), (&5.into(), &"production".into()), "{status}");
+    let queues = cluster.json(&["queue", "list"]);
+    let production = queue(&queues, "production");
+    assert_eq!(
+        (&production["weight"], &production["map"]["guaranteed"]),
+        (&3.0.into(), &1.0.into()),
+        "{production}"
+    );
+    assert_eq!(production["map"]["used"], 1, "{production}");
+    // What runs is let finish, and nothing follows.
+    job.open("m_0000");
+    wait_until("the end of what ran", || job.live("m_0000").is_null());
+    let why = nap(&cluster, &["job", "explain", job.id()]).succeeded().stdout;
+    assert!(why.contains("it is held: its input is late"), "{why}");
+    assert!(why.contains("let it go on with: nap job release job_0001"), "{why}");
+    assert!(job.live("m_0001").is_null());
+    assert_eq!(ids(&cluster, &["--queue", "production", "--state", "active,suspended"]), [job.id()]);
+    assert_eq!(ids(&cluster, &["--user", "nobody-of-this-name"]), [""; 0]);
+    nap(&cluster, &["job", "release", job.id()]).succeeded();
+    nap(&cluster, &["job", "release", job.id()]).failed(2, &["cannot release job_0001: it is not held"]);
+    job.ends_as_undisturbed();
+    let events = job.history()["events"].to_string();
+    for said in ["held: its input is late", "it has priority 5, queue production from now on", "resumed: "] {
+        assert!(events.contains(said), "{said}: {events}");
+    }
+    nap(&cluster, &["job", "set", job.id(), "--priority", "1"]).failed(2, &["job_0001 has ended"]);
+    assert_eq!(ids(&cluster, &["--since", "1h", "--sort", "-job", "--limit", "1"]), [job.id()]);
+    assert_eq!(ids(&cluster, &["--until", "2020-01-01"]), [""; 0]);
+    let narrow = run(cluster.nap().env("COLUMNS", "80").args(["job", "list"])).succeeded().stdout;
+    assert!(narrow.lines().all(|line| line.chars().count() <= 80) && !narrow.contains('\u{1b}'), "{narrow}");
+}
+
+#[test]
+fn logs_are_followed_to_the_end_of_the_job_cut_to_their_tail_and_shown_of_what_failed() {
+    let folder = Folder::new();
+    let cluster = OwnCluster::start(&folder, 1, "fifo", "");
+    folder.write("in", "ada\nbob\neve\n");
+    folder.write("names.txt", "bob\n");
+    let arguments = ["in", "--job", "known-lines", "--output", "out", "--files", "names.txt#known"];
+    let good = cluster.submit(&folder, &arguments);
+    let followed = cluster.nap().args(["job", "logs", &good, "--follow"]).stdout(Stdio::piped()).spawn();
+    let followed = followed.expect("it starts").wait_with_output().expect("it ends with the job");
+    assert!(followed.status.success());
+    let printed = String::from_utf8_lossy(&followed.stdout).into_owned();
+    let attempt = format!("{good}_m_0000.1");
+    assert_eq!(printed, format!("==> {attempt} <==\nlooking for ada\nlooking for bob\nlooking for eve\n"));
+    let one = nap(&cluster, &["job", "logs", &good, "m_0000", "--follow", "--tail", "1"]).succeeded().stdout;
+    assert_eq!(one, "looking for eve\n", "one log is printed as it is");
+    let tail = nap(&cluster, &["job", "logs", &good, "--tail", "2"]).succeeded().stdout;
+    assert_eq!(tail, "looking for bob\nlooking for eve\n");
+    assert_eq!(nap(&cluster, &["job", "logs", &good, "--failed"]).succeeded().stdout, "");
+    // Without the file that it wants it panics behind its first line, and no other try can help.
+    let bad = cluster.submit(&folder, &["in", "--job", "known-lines", "--output", "out-bad"]);
+    cluster.wait(&[&bad]).failed(1, &["cannot be tried again"]);
+    let failed = nap(&cluster, &["job", "logs", &bad, "--failed"]).succeeded().stdout;
+    let title = format!("==> {bad}_m_0000.1 stdout (failed on local-a: ");
+    assert!(failed.contains(&title), "{title}: {failed}");
+    assert_eq!(failed.matches("looking for ada\n").count(), 1, "{failed}");
+    assert_eq!(failed.matches("not an error: ada\n").count(), 1, "{failed}");
+    let listed = cluster.json(&["job", "logs", &bad, "--failed", "--stderr"]);
+    assert_eq!(listed.as_array().map(Vec::len), Some(1));
+    assert_eq!(listed[0]["stream"], "stderr");
+}
+
+#[test]
+fn a_worker_is_drained_for_a_reason_and_had_back_and_a_journal_is_checked() {
+    let folder = Folder::new();
+    let cluster = OwnCluster::start(&folder, 1, "fifo", "");
+    let job = GatedJob::submit(&folder, &cluster, "gated", "only", 1, 1);
+    job.until("m_0000.1", "running");
+    nap(&cluster, &["worker", "drain", "local-a", "--reason", "a new disk"]).succeeded();
+    let worker = &cluster.json(&["worker", "list"])[0];
+    assert_eq!((&worker["state"], &worker["reason"]), (&"draining".into(), &"a new disk".into()));
+    nap(&cluster, &["worker", "undrain", "local-a"]).succeeded();
+    let worker = &cluster.json(&["worker", "list"])[0];
+    assert_eq!((&worker["state"], &worker["reason"]), (&"up".into(), &Value::Null));
+    nap(&cluster, &["worker", "undrain", "local-a"]).failed(2, &["it does not drain"]);
+    let no_queues = nap(&cluster, &["queue", "list"]).succeeded();
+    assert!(no_queues.stdout.is_empty() && no_queues.stderr.contains("the scheduler fifo has no queues"));
+    assert_eq!(cluster.json(&["queue", "list"]), Value::Array(Vec::new()));
+    nap(&cluster, &["job", "set", job.id(), "--queue", "nightly"]).failed(2, &["there is no queue nightly"]);
+    let refused = nap(&cluster, &["job", "set", job.id(), "--queue", "production"]);
+    refused
+        .failed(2, &["job_0001 cannot have queue production under the scheduler fifo: fifo has no queues"]);
+    let check = cluster.json(&["journal", "check"]);
+    assert_eq!((&check["workers"], &check["jobs"][0]["job"]), (&1.into(), &job.id().into()), "{check}");
+    assert_eq!(check["remarks"], Value::Array(Vec::new()));
+    let none = nap(&cluster, &["journal", "check", folder.root().to_str().expect("text")]);
+    none.failed(1, &["holds no journal of a coordinator"]);
+    job.ends_as_undisturbed();
+}
+
+#[test]
+fn an_ended_job_is_run_again_with_the_program_and_the_files_that_it_had() {
+    let folder = Folder::new();
+    let cluster = OwnCluster::start(&folder, 1, "fifo", "");
+    folder.write("in", "ada\nbob\neve\n");
+    folder.write("names.txt", "bob\neve\n");
+    let arguments = ["in", "--job", "known-lines", "--output", "out", "--files", "names.txt#known"];
+    let first = cluster.submit(&folder, &arguments);
+    cluster.wait(&[&first]).succeeded();
+    std::fs::remove_file(folder.path("names.txt")).expect("the coordinator has a copy");
+    let process = cluster.coordinator();
+    assert!(process.signal(rustix::process::Signal::KILL));
+    wait_until("the next coordinator", || cluster.coordinator().number != process.number);
+    let output = folder.path("again");
+    let output = output.to_str().expect("text");
+    let again =
+        nap(&cluster, &["job", "rerun", &first, "--output", output, "--reason", "ada asked"]).succeeded();
+    let again = again.stdout.trim().to_owned();
+    cluster.wait(&[&again]).succeeded();
+    assert_eq!(parts(&folder.path("again")), parts(&folder.path("out")));
+    let events = cluster.json(&["job", "history", &again])[0]["events"].to_string();
+    assert!(events.contains(&format!("submitted as a rerun of {first}: ada asked")), "{events}");
+    let taken = nap(&cluster, &["job", "rerun", &first]);
+    assert!(!taken.status.success() && taken.stderr.contains("out"), "its output is there: {}", taken.stderr);
+    nap(&cluster, &["job", "rerun", "99"]).failed(2, &["there is no job_0099; see: nap job list"]);
+}

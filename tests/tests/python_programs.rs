@@ -1,0 +1,356 @@
+//! Programs in Python as whole jobs, embedded and on clusters: what they make, and what becomes of it when their tasks are
+//! suspended, killed and checkpointed.
+//!
+//! Owns the jobs. Does not own the protocol (the framework's tests) nor the module by itself (its own tests, which are run
+//! here). Skipped where there is no python3 with pytest, unless `NAPREDUCE_REQUIRE` names `python`.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use napreduce::streaming::frames::{FramesProgram, job};
+use napreduce::testing::JobTest;
+use napreduce_tests::{Ended, Folder, OwnCluster, counter, parts, program, run, wait_until};
+
+const WORDS: &str = include_str!("../../python/examples/wordcount.py");
+
+/// Both sides have a state, and a combiner of Python has one of its own.
+const STATEFUL: &str = r#"
+from napreduce import Job, counter
+job = Job.text()
+class Numbered:
+    def __init__(self):
+        self.number = 0
+    def __getstate__(self):
+        return {"number": self.number}
+@job.map
+class Words(Numbered):
+    def __call__(self, line):
+        self.number += 1
+        counter("lines of Python").add()
+        return [((word, self.number), 0.5) for word in line.split()]
+    def finish(self):
+        yield ("lines", self.number), 1.0
+job.combine(lambda values: sum(values))
+@job.reduce(keys=(str, int))
+class Positions(Numbered):
+    def __call__(self, key, values):
+        self.number += 1
+        yield self.number, *key, sum(values)
+    def finish(self):
+        yield "groups", self.number
+job.main()
+"#;
+
+/// So slow until a file is there that a task can be caught at work, in records of which few fit a batch.
+const SLOW: &str = r#"
+import os, time
+from napreduce import Job, counter
+job = Job.text()
+def pause(who):
+    if not os.path.exists(job.parameters["folder"] + "/go." + who):
+        time.sleep(0.02)
+@job.map
+def slow(line):
+    pause("m")
+    counter("lines of Python").add()
+    yield line[:8], line
+@job.reduce(keys=str, values=str)
+class Numbered:
+    def __init__(self):
+        self.number = 0
+    def __call__(self, key, lines):
+        pause("r")
+        self.number += 1
+        for line in lines:
+            yield self.number, key, len(line)
+    def __getstate__(self):
+        return self.number
+    def __setstate__(self, number):
+        self.number = number
+job.main()
+"#;
+
+fn module() -> PathBuf {
+    PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../python"))
+}
+
+/// Whether these tests can be run here; says so if not.
+fn has_python() -> bool {
+    let found = Command::new("python3").args(["-c", "import pytest"]).output();
+    if found.is_ok_and(|ended| ended.status.success()) {
+        return true;
+    }
+    let required = std::env::var("NAPREDUCE_REQUIRE").unwrap_or_default();
+    let missing =
+        "there is no python3 with pytest; install them with: apt install python3 && pip install pytest";
+    assert!(
+        !required.split(',').any(|one| one == "python"),
+        "programs in Python cannot be tested: {missing}"
+    );
+    eprintln!("skipped: {missing}");
+    false
+}
+
+fn text() -> String {
+    (0..3_000_u32).map(|index| format!("w{} of{} the\n", index % 97, index * 7 % 331)).collect()
+}
+
+fn frames(folder: &Folder, output: &str, rest: &[&str]) -> Command {
+    let mut command = program("nap");
+    command.env_remove("NAPREDUCE_CLUSTER").env_remove("NAPREDUCE_DIR").current_dir(folder.root());
+    command.env("PYTHONPATH", module()).env("PYTHONDONTWRITEBYTECODE", "1");
+    command.args(["frames", "--program", "job.py", "in", "--output", output, "--quiet"]).args(rest);
+    command
+}
+
+fn with_program(source: &str, input: impl AsRef<[u8]>) -> Folder {
+    let folder = Folder::new();
+    folder.write("job.py", source);
+    folder.write("in", input);
+    folder
+}
+
+/// The job of a program without `nap`, to be tried at every boundary.
+fn program_of(folder: &Folder) -> FramesProgram {
+    let (module, program) = (module(), folder.path("job.py"));
+    let command = format!(
+        "PYTHONPATH='{}' PYTHONDONTWRITEBYTECODE=1 exec python3 '{}'",
+        module.display(),
+        program.display()
+    );
+    FramesProgram::ask(&command, "job.py", []).expect("it says what its job is")
+}
+
+#[test]
+fn the_tests_of_the_module_pass() {
+    if !has_python() {
+        return;
+    }
+    let mut pytest = Command::new("python3");
+    pytest.args(["-B", "-m", "pytest", "-q"]).current_dir(module());
+    let ended = run(&mut pytest);
+    assert!(ended.status.success() && ended.stdout.contains(" passed"), "{}{}", ended.stdout, ended.stderr);
+}
+
+#[test]
+fn python_counts_words_as_rust_does() {
+    if !has_python() {
+        return;
+    }
+    let folder = with_program(WORDS, text());
+    let arguments = ["--reduces", "3", "--split-size", "9000"];
+    run(&mut frames(&folder, "out", &arguments)).succeeded();
+    let mut rust = program("wordcount");
+    rust.env_remove("NAPREDUCE_CLUSTER").env_remove("NAPREDUCE_DIR").current_dir(folder.root());
+    run(rust.args(["in", "--output", "rust", "--quiet"]).args(arguments)).succeeded();
+    assert!(parts(&folder.path("out")) == parts(&folder.path("rust")), "Python counts other words");
+    for name in ["MAP_INPUT_RECORDS", "MAP_OUTPUT_RECORDS", "REDUCE_INPUT_GROUPS", "REDUCE_OUTPUT_RECORDS"] {
+        assert_eq!(counter(&folder.path("out"), name), counter(&folder.path("rust"), name), "{name}");
+    }
+}
+
+#[test]
+fn words_are_counted_so_wherever_tasks_are_interrupted() {
+    if !has_python() {
+        return;
+    }
+    let folder = with_program(WORDS, "");
+    let program = program_of(&folder);
+    let test =
+        JobTest::new(|| job(&program)).input("to be or\nnot to\nbe\nthat is\n").split_size(12).reduces(2);
+    assert_eq!(test.run().text().lines().count(), 6);
+    test.assert_preemption_safe();
+}
+
+#[test]
+fn what_python_keeps_is_saved_and_restored_wherever_tasks_are_interrupted() {
+    if !has_python() {
+        return;
+    }
+    let folder = with_program(STATEFUL, "");
+    let program = program_of(&folder);
+    let test = JobTest::new(|| job(&program)).input("to be or\nnot to\nbe\n").reduces(1);
+    let output = test.run();
+    assert!(output.text().ends_with("7\tto\t2\t0.5\ngroups\t7\n"), "{}", output.text());
+    assert_eq!(output.counters.get("lines of Python"), 3);
+    test.assert_preemption_safe();
+}
+
+#[test]
+fn whole_numbers_of_any_size_are_never_summed_up_wrong() {
+    if !has_python() {
+        return;
+    }
+    let greatest = i64::MAX;
+    let source = |combine: &str| {
+        WORDS.replace("(word, 1)", "(word[:1], int(word[1:]))").replace("combine(sum)", combine)
+    };
+    let folder = with_program(&source("combine(sum)"), format!("a{greatest} b-{greatest}\n").repeat(3));
+    run(&mut frames(&folder, "out", &["--reduces", "1", "--split-size", "45"])).succeeded();
+    let three = 3 * i128::from(greatest);
+    let expected = format!("a\t{three}\nb\t-{three}\n");
+    assert_eq!(parts(&folder.path("out"))[0].1, expected.as_bytes());
+    folder.write("in", format!("a{}\n", i128::from(greatest) + 1).repeat(3));
+    let once = ["--reduces", "1", "--conf", "attempts-max=1"];
+    run(&mut frames(&folder, "wide", &once))
+        .failed(1, &["9223372036854775808 has more than 64 bits", "combine in Python"]);
+    folder.write("job.py", source("combine(lambda numbers: sum(numbers))"));
+    run(&mut frames(&folder, "wide", &once)).succeeded();
+    assert_eq!(parts(&folder.path("wide"))[0].1, b"a\t27670116110564327424\n");
+    folder.write("job.py", source("combine(max)").replace("sum(counts)", "max(counts)"));
+    run(&mut frames(&folder, "most", &once)).succeeded();
+    assert_eq!(parts(&folder.path("most"))[0].1, b"a\t9223372036854775808\n");
+}
+
+#[test]
+fn an_exception_fails_the_job_with_its_traceback_file_and_line() {
+    if !has_python() {
+        return;
+    }
+    let input = "1\n".repeat(40_000) + "one\n" + &"1\n".repeat(40_000);
+    let folder = with_program(
+        "from napreduce import Job\njob = Job.text()\n@job.map\ndef numbers(line):\n    yield int(line)\njob.main()\n",
+        input,
+    );
+    let once = ["--conf", "attempts-max=1"];
+    run(&mut frames(&folder, "out", &once)).failed(
+        1,
+        &[
+            "the mapper `job.py` failed, mapping in line 40001: Traceback (most recent call last):",
+            "line 5, in numbers",
+            "ValueError: invalid literal for int() with base 10: 'one'",
+        ],
+    );
+    // Lines are counted from the start of the file also where a task begins in the middle of it.
+    run(&mut frames(&folder, "out", &["--conf", "attempts-max=1", "--split-size", "40000"]))
+        .failed(1, &["mapping in line 40001: Traceback"]);
+    assert!(!folder.has("out"));
+}
+
+#[test]
+fn what_is_wrong_with_a_program_is_told_before_there_is_a_job() {
+    if !has_python() {
+        return;
+    }
+    let folder = with_program("from napreduce import Job\nJob.text().main()\n", "x\n");
+    run(&mut frames(&folder, "out", &[])).failed(2, &["the program `job.py` failed: ", "the job has no map"]);
+    folder.write("job.py", "print('hello')\n");
+    run(&mut frames(&folder, "out", &[]))
+        .failed(2, &[r#"the program `job.py` sent "hello\n" where a frame should begin"#]);
+    folder.write("job.py", "import no_such_module\n");
+    run(&mut frames(&folder, "out", &[]))
+        .failed(2, &["ended with exit status: 1", "No module named 'no_such_module'"]);
+    run(frames(&folder, "out", &[]).args(["--python", "no-such-python"])).failed(2, &["exit status: 127"]);
+    run(frames(&folder, "out", &[]).args(["--parameter", "x"])).failed(2, &["--parameter x: say NAME=VALUE"]);
+    let missing = ["frames", "--program", "none.py", "in", "--output", "out"];
+    run(program("nap").current_dir(folder.root()).args(missing))
+        .failed(2, &["--program none.py: there is no such file"]);
+    run(program("nap").args(["--dir", "d", "frames", "in"]))
+        .failed(2, &["options of a job stand after `nap frames`"]);
+    let help = run(program("nap").args(["frames", "--help"])).succeeded().stdout;
+    assert!(
+        help.contains("--parameter") && help.contains("--reduces") && help.contains("Examples:"),
+        "{help}"
+    );
+}
+
+#[test]
+fn a_program_finds_its_parameters_and_files() {
+    if !has_python() {
+        return;
+    }
+    let source = r#"
+from napreduce import Job, side_file
+from shout import loud
+job = Job.text()
+@job.map
+def kept(line):
+    with open(side_file("stop.txt")) as stop:
+        if line not in stop.read().split():
+            yield job.parameters["before"] + loud(line), job.input.rsplit("/")[-1], job.attempt
+job.main()
+"#;
+    let folder = with_program(source, "to\nbe\n");
+    folder.write("list", "to\n");
+    folder.write("shout", "def loud(line): return line.upper()\n");
+    run(&mut frames(
+        &folder,
+        "out",
+        &["--files", "list#stop.txt,shout#shout.py", "--parameter", "before=a = "],
+    ))
+    .succeeded();
+    let expected = "a = BE\tin\tjob_0001_m_0000.1\n";
+    assert_eq!(parts(&folder.path("out"))[0].1, expected.as_bytes());
+}
+
+/// A job on a cluster whose worker finds the module.
+struct OnCluster {
+    /// Ends before its folder is removed.
+    cluster: OwnCluster,
+    folder: Folder,
+    job: String,
+}
+
+impl OnCluster {
+    fn start() -> OnCluster {
+        let line = |index: u32| format!("{:08}{}\n", index * 7 % 3_000, "x".repeat(4_000));
+        let folder = with_program(SLOW, (0..3_000).map(line).collect::<String>());
+        let variables =
+            [("PYTHONPATH", module().display().to_string()), ("PYTHONDONTWRITEBYTECODE", "1".to_owned())];
+        let cluster = OwnCluster::start_with(&folder, 1, "fifo", "", &variables);
+        let mut command = slow(&folder, "out");
+        command.args(["--conf", "slowstart=1", "--detach", "--cluster"]).arg(cluster.directory());
+        let job = run(&mut command).succeeded().stdout.trim().to_owned();
+        OnCluster { cluster, folder, job }
+    }
+
+    fn nap(&self, command: &str, who: &str) -> Ended {
+        run(self.cluster.nap().args(["task", command, &format!("{}_{who}_0000", self.job)]))
+    }
+
+    fn until(&self, who: &str, state: &str) {
+        let wanted = format!("{}_{who}_0000", self.job);
+        wait_until(&format!("{who} is {state}"), || {
+            let tasks = self.cluster.json(&["task", "list", &self.job]);
+            let found =
+                tasks.as_array().expect("an array").iter().find(|task| task["task"] == wanted.as_str());
+            let mut live = found.and_then(|task| task["live"].as_array()).into_iter().flatten();
+            live.any(|attempt| attempt["state"] == state)
+        });
+    }
+}
+
+fn slow(folder: &Folder, output: &str) -> Command {
+    let parameter = format!("folder={}", folder.root().display());
+    frames(folder, output, &["--reduces", "1", "--parameter", &parameter])
+}
+
+#[test]
+fn tasks_in_python_are_suspended_checkpointed_and_killed_on_a_cluster() {
+    if !has_python() {
+        return;
+    }
+    let on = OnCluster::start();
+    for who in ["m", "r"] {
+        on.until(who, "running");
+        on.nap("checkpoint", who).succeeded();
+        on.until(who, "running");
+        on.nap("suspend", who).succeeded();
+        on.until(who, "suspended");
+        on.nap("resume", who).succeeded();
+        on.until(who, "running");
+        on.nap("kill", who).succeeded();
+        on.folder.write(&format!("go.{who}"), "");
+    }
+    on.cluster.wait(&[&on.job]).succeeded();
+    run(&mut slow(&on.folder, "undisturbed")).succeeded();
+    let (out, undisturbed) = (on.folder.path("out"), on.folder.path("undisturbed"));
+    assert!(parts(&out) == parts(&undisturbed), "another output");
+    assert_eq!(counter(&out, "lines of Python"), 3_000);
+    for (name, times) in
+        [("CHECKPOINTS", 2), ("SUSPENDS", 2), ("NUM_FAILED_MAPS", 0), ("NUM_FAILED_REDUCES", 0)]
+    {
+        assert_eq!(counter(&out, name), times, "{name}");
+    }
+    assert!(counter(&out, "CHECKPOINT_RESTORES") >= 2);
+}

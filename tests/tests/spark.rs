@@ -1,0 +1,130 @@
+//! The same jobs on a real Spark, which is that of the Python module pyspark.
+//!
+//! Owns Spark's life in tests: few starts, since each takes many seconds. Skipped where there is none, unless
+//! `NAPREDUCE_REQUIRE` names `spark`. What needs no Spark is tested in `guests`.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use napreduce_tests::{
+    Ended, Folder, Process, assert_every_shape_is_as_embedded, assert_nothing_is_left, assert_same, counter,
+    run, wait_until, without_cluster, write_input,
+};
+use rustix::process::{Pid, Signal, kill_process};
+
+/// A page of a running Spark is of no use here, and this machine is all that it may talk to.
+const ON: [&str; 4] = ["--on", "local[2]", "--on-conf", "spark.ui.enabled=false"];
+
+/// Spark needs many seconds to start, and more where others start theirs.
+const START_MAX: Duration = Duration::from_secs(240);
+
+/// A Python with the module, if there is one.
+fn python() -> Option<String> {
+    let named = std::env::var("NAPREDUCE_PYSPARK_PYTHON").unwrap_or_else(|_| "python3".to_owned());
+    let mut ask = Command::new(&named);
+    ask.args(["-c", "import pyspark"]).stderr(Stdio::null());
+    if ask.status().is_ok_and(|status| status.success()) {
+        return Some(named);
+    }
+    let required = std::env::var("NAPREDUCE_REQUIRE").unwrap_or_default();
+    let why = format!("{named} has no module pyspark; install it with: pip install pyspark");
+    assert!(!required.split(',').any(|one| one == "spark"), "Spark cannot be tested: {why}");
+    eprintln!("skipped: jobs on Spark: {why}");
+    None
+}
+
+fn with_spark(command: &mut Command, python: &str) {
+    command.env("PYSPARK_PYTHON", python).env("SPARK_LOCAL_IP", "127.0.0.1").env_remove("SPARK_HOME");
+}
+
+fn on_spark(name: &str, folder: &Folder, python: &str) -> Command {
+    let mut command = without_cluster(name, folder);
+    with_spark(&mut command, python);
+    command.args(ON);
+    command
+}
+
+/// Combiner, order within groups, map-only, outputs with names, side files, a chain with a total order, and attempts of maps and
+/// of reduces that are killed: one start of Spark for all of them.
+#[test]
+fn every_shape_of_a_job_has_the_output_of_an_embedded_run() {
+    let Some(python) = python() else { return };
+    let folder = Folder::new();
+    write_input(&folder, 3, 400);
+    assert_every_shape_is_as_embedded(&folder, &ON, |command| with_spark(command, &python));
+    let killed = folder.path("other.killed-reduce");
+    assert!(!killed.join("_temporary").exists());
+    assert_eq!(counter(&killed, "NUM_FAILED_REDUCES"), 3);
+}
+
+#[test]
+fn terasort_is_in_total_order_also_by_the_usual_shuffle_of_pyspark() {
+    let Some(python) = python() else { return };
+    let folder = Folder::new();
+    let mut state = 1_u64;
+    let mut row = |_| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        format!("{:010}{:088}\r\n", state >> 31, state >> 7)
+    };
+    folder.write("rows", (0..30_000).map(&mut row).collect::<String>());
+    let sort = |command: &mut Command, output: &str| {
+        command.args(["rows", "--output", output, "--reduces", "3", "--split-size", "700000", "--quiet"]);
+        run(command).succeeded();
+    };
+    sort(&mut without_cluster("terasort", &folder), "own");
+    let mut elsewhere = on_spark("terasort", &folder, &python);
+    sort(elsewhere.args(["--on-conf", "spark.napreduce.pickled=true"]), "other");
+    assert_same(&folder.path("own"), &folder.path("other"));
+}
+
+#[test]
+fn an_error_that_no_try_helps_fails_the_job_after_one_attempt() {
+    let Some(python) = python() else { return };
+    let folder = Folder::new();
+    let input = folder.write("in.txt", "good\nbad\n");
+    let mut command = on_spark("testjobs", &folder, &python);
+    command.args(["in.txt", "--job", "fatal-in-map", "--output", "out"]);
+    run(&mut command).failed(1, &["job_0001_m_0000: ", "in.txt line 2: it is bad, and stays so"]);
+    assert_eq!(fs::read_to_string(input.with_extension("txt.attempts")).expect("one was made"), "one\n");
+    assert_nothing_is_left(&folder, "out");
+}
+
+#[test]
+fn an_interrupted_job_leaves_nothing() {
+    let Some(python) = python() else { return };
+    let folder = Folder::new();
+    folder.write("in.txt", "forever\n");
+    let mut command = on_spark("testjobs", &folder, &python);
+    command.args(["in.txt", "--job", "endless", "--output", "out", "--quiet"]);
+    let program = command.stderr(Stdio::piped()).spawn().expect("it can be started");
+    let began = Instant::now();
+    while !folder.has("in.txt.running") {
+        assert!(began.elapsed() < START_MAX, "no guest runs within {START_MAX:?}");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    let said = fs::read_to_string(folder.path("in.txt.running")).expect("it said so");
+    let guest =
+        said.rsplit(' ').next().and_then(|number| Process::of(number.parse().ok()?)).expect("it runs");
+    kill_process(Pid::from_raw(program.id().cast_signed()).expect("a process"), Signal::INT)
+        .expect("it runs");
+    let ended = program.wait_with_output().expect("its end");
+    let stderr = String::from_utf8_lossy(&ended.stderr).into_owned();
+    let ended = Ended { status: ended.status, stdout: String::new(), stderr };
+    ended.failed(130, &["interrupted by signal 2; nothing of the job is left in out"]);
+    assert_nothing_is_left(&folder, "out");
+    let runs = || Process::of(guest.number.cast_unsigned()) == Some(guest);
+    wait_until("the guest has ended", || !runs());
+}
+
+#[test]
+fn without_spark_it_says_what_to_install() {
+    let folder = Folder::new();
+    folder.write("in.txt", "a b\n");
+    let mut command = without_cluster("wordcount", &folder);
+    command.env("PATH", "/nowhere").env_remove("SPARK_HOME").env_remove("PYSPARK_PYTHON").args(ON);
+    let ended = run(command.args(["in.txt", "--output", "out"]));
+    ended.failed(2, &["there is no Spark: ", "pip install pyspark"]);
+    assert!(!Path::new(&folder.path("out")).exists());
+}
