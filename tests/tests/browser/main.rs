@@ -88,7 +88,8 @@ fn a_nap_is_seen_from_its_begin_to_its_end_and_ordered_with_a_reason() {
     browser.until_says("the auditors come: asked for on the page (browser)");
     browser.has_no_complaints();
     browser.click("Timeline");
-    browser.until("one bar", "return document.querySelector('canvas[data-stints]')?.dataset.stints === '1'");
+    // What the picture showed when the job was opened stands there until the next answer.
+    browser.until("its nap", "return document.querySelector('canvas[data-stints]')?.dataset.naps === '1'");
     browser.keys("canvas", "n");
     browser.until_says("then suspended by operator (the auditors come");
     let spoken = browser.run("return document.getElementById('spoken').textContent");

@@ -41,6 +41,14 @@ export class Model {
     if (byTask) this.#byTask();
     else this.#bySlot();
     this.links = this.#links();
+    this.naps = this.#interrupted();
+  }
+
+  /** Stints that a request has ended, in order. */
+  #interrupted() {
+    const { end, start } = this.answer.stints;
+    const isInterrupted = (stint) => [SUSPENDED, CHECKPOINTED, KILLED].includes(end[stint]);
+    return [...end.keys()].filter(isInterrupted).sort((one, other) => start[one] - start[other]);
   }
 
   /** From stints whose slot was taken to the stints that got it. */

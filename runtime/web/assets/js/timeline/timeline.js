@@ -127,6 +127,7 @@ export class Timeline {
     });
     if (this.#model.length === 0) this.#nothing(context, wide, high);
     this.canvas.dataset.stints = String(this.#model.length);
+    this.canvas.dataset.naps = String(this.#model.naps.length);
     this.canvas.dataset.links = String(this.#model.links.length);
     this.canvas.dataset.drawMillis = (performance.now() - begin).toFixed(2);
   }
@@ -306,8 +307,7 @@ export class Timeline {
 
   /** Naps follow stints that a request has ended. */
   #nap(by) {
-    const { end, start } = this.#model.answer.stints;
-    const naps = [...end.keys()].filter((stint) => end[stint] >= 1 && end[stint] <= 3).sort((one, other) => start[one] - start[other]);
+    const { naps } = this.#model;
     if (naps.length === 0) return;
     const at = naps.indexOf(this.#selected);
     this.#select(naps[(at < 0 ? (by > 0 ? 0 : naps.length - 1) : at + by + naps.length) % naps.length]);
