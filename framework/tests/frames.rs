@@ -47,6 +47,24 @@ fn a_program_that_does_not_speak_frames_fails_with_what_it_did() {
 }
 
 #[test]
+fn a_key_that_does_not_say_where_its_group_ends_is_refused() {
+    let hello = r#"printf '\0\0\0\071H{"version":1,"input":"text","reduce":true,"grouped":true}'; "#;
+    for (key, length) in [(r"abc", 3), (r"\0\0\0\2a", 5)] {
+        let pair = format!(
+            r"printf '\0\0\0\{:03o}O\0\0\0\1\0\0\0\{length}\0\0\0\1{key}v'; cat > /dev/null",
+            12 + length + 1
+        );
+        let program =
+            FramesProgram::ask(&format!("{hello}{pair}"), "groups", []).expect("its hello is right");
+        let test = JobTest::new(|| job(&program)).input("to be\n");
+        let panicked = catch_unwind(AssertUnwindSafe(|| test.run())).expect_err("it fails");
+        let said = panicked.downcast::<String>().expect("it says why");
+        let says = format!("a key of {length} bytes that does not say where its group ends");
+        assert!(said.contains(&says), "{said}");
+    }
+}
+
+#[test]
 fn a_program_that_reads_no_more_is_not_waited_for() {
     let said = failure_of_lines("exec 0<&-; exec sleep 60", 100_000);
     assert!(said.contains("the mapper `broken` closed its input before the end of it"), "{said}");

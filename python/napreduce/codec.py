@@ -21,6 +21,7 @@ KeyType = Any
 
 _SIGN = 1 << 63
 _TUPLE_MOST = 6
+_U32 = struct.Struct(">I")
 _U64 = struct.Struct(">Q")
 _F64 = struct.Struct(">d")
 
@@ -184,6 +185,22 @@ class _Tuple(Codec):
             value, at = codec.take(data, at, last and number == len(self._fields) - 1)
             values.append(value)
         return tuple(values), at
+
+
+class Grouped(Codec):
+    """A key, which makes the group, and what the values of the group are in order of: both are encoded, and the key is read."""
+
+    def __init__(self, key: Codec, order: Codec) -> None:
+        self._key, self._order = key, order
+
+    def encode(self, value: Any, last: bool = True) -> bytes:
+        if not isinstance(value, tuple) or len(value) != 2:
+            raise TypeError(f"{value!r} is no pair of a key and what its values are in order of")
+        key = self._key.encode(value[0])
+        return _U32.pack(len(key)) + key + self._order.encode(value[1])
+
+    def take(self, data: bytes, at: int, last: bool) -> Tuple[Any, int]:
+        return self._key.take(data, at, last)
 
 
 class Number(Codec):

@@ -13,7 +13,7 @@ import sysconfig
 from pathlib import Path
 from typing import Any, Callable, Dict, Iterable, List, NoReturn, Optional, Sequence, Tuple, TypeVar, Union
 
-from .codec import Codec, KeyType, Number, key_codec, value_codec
+from .codec import Codec, Grouped, KeyType, Number, key_codec, value_codec
 from .frames import VERSION, private_pipe
 from .task import speak
 
@@ -52,6 +52,7 @@ class Job:
         self._reduce: Any = None
         self._combine: Any = None
         self._keys: KeyType = str
+        self._order: Optional[KeyType] = None
         self._values: Any = None
         self._reduces: Optional[int] = None
         #: Given with ``--parameter NAME=VALUE``; known in maps and reduces.
@@ -102,6 +103,7 @@ class Job:
         function: Optional[_F] = None,
         *,
         keys: KeyType = str,
+        order: Optional[KeyType] = None,
         values: Any = None,
         reduces: Optional[int] = None,
     ) -> Any:
@@ -109,8 +111,11 @@ class Job:
 
         ``keys`` and ``values`` are their types. Values are pickled unless it is said what they are: ``int`` of any size,
         ``bytes``, ``"json"``, or what keys may be. ``reduces`` is how many part files there are.
+
+        With ``order``, a type that keys may have, the map yields ``((key, order), value)``, and the values of a key come in that
+        order; those of one order in the order of the input.
         """
-        self._keys, self._values, self._reduces = keys, values, reduces
+        self._keys, self._order, self._values, self._reduces = keys, order, values, reduces
 
         def decorate(decorated: _F) -> _F:
             if self._reduce is not None:
@@ -156,6 +161,7 @@ class Job:
             "input": self._input,
             "reduce": self._reduce is not None,
             "combine": self._native,
+            "grouped": self._order is not None,
             "reduces": self._reduces,
             "saves": {"map": _saves(self._map), "reduce": _saves(self._reduce)},
         }
@@ -182,6 +188,8 @@ class Job:
     def codecs(self) -> Tuple[Codec, Codec]:
         """The encodings of keys and of values."""
         keys = key_codec(self._keys)
+        if self._order is not None:
+            keys = Grouped(keys, key_codec(self._order))
         if self._combine is count:
             return keys, _Ones()
         if self._native:

@@ -120,8 +120,8 @@ class _Lines:
             written = line(item)
             self._lines.append(written)
             self._bytes += len(written)
-        if self._bytes >= BATCH_BYTES or len(self._lines) >= BATCH_STRINGS:
-            self.flush()
+            if self._bytes >= BATCH_BYTES or len(self._lines) >= BATCH_STRINGS:
+                self.flush()
 
     def flush(self) -> None:
         if self._lines:
@@ -162,15 +162,18 @@ class _Pairs:
         self._bytes = 0
 
     def add_all(self, pairs: Optional[Iterable[Tuple[Any, Any]]]) -> None:
-        keys, values = self._keys, self._values
-        before = len(keys)
+        keys, values, size = self._keys, self._values, self._bytes
         encode_key, encode_value = self._encode_key, self._encode_value
         for key, value in as_items(pairs):
-            keys.append(encode_key(key))
-            values.append(encode_value(value))
-        self._bytes += sum(map(len, keys[before:])) + sum(map(len, values[before:]))
-        if self._bytes >= BATCH_BYTES or len(keys) >= BATCH_STRINGS:
-            self.flush()
+            key, value = encode_key(key), encode_value(value)
+            keys.append(key)
+            values.append(value)
+            size += len(key) + len(value)
+            # One record may make more than there is memory for.
+            if size >= BATCH_BYTES or len(keys) >= BATCH_STRINGS:
+                self.flush()
+                keys, values, size = self._keys, self._values, 0
+        self._bytes = size
 
     def flush(self) -> None:
         if self._keys:

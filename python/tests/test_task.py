@@ -45,6 +45,20 @@ job.main()
 """
 
 
+IN_ORDER = """
+from napreduce import Job
+job = Job.text()
+@job.map
+def visits(line):
+    user, when, page = line.split()
+    yield (user, int(when)), page
+@job.reduce(keys=str, order=int, values=str)
+def pages(user, visited):
+    yield user, *visited
+job.main()
+"""
+
+
 def numbers(*values):
     return [Number().encode(value) for value in values]
 
@@ -57,10 +71,31 @@ def test_a_program_says_what_its_job_is(tmp_path):
             "input": "text",
             "reduce": True,
             "combine": "sum",
+            "grouped": False,
             "reduces": None,
             "saves": {"map": True, "reduce": True},
         }
         assert program.end() == (0, "")
+
+
+def test_values_have_an_order_beside_their_key(tmp_path):
+    with Conversation(tmp_path, IN_ORDER) as program:
+        assert json.loads(program.next()[1])["grouped"] is True
+        program.send_strings("R", b"ann -1 home")
+        program.send("E")
+        output, _ = program.output("F")
+        key = struct.pack(">I", 3) + b"ann" + struct.pack(">Q", (1 << 63) - 1)
+        assert output == [[key, b"home"]]
+    with Conversation(tmp_path, IN_ORDER, "reduce") as program:
+        program.next()
+        program.send_group(b"ann", b"home", b"about")
+        program.send("E")
+        output, _ = program.output("F")
+        assert output == [[b"ann\thome\tabout"]]
+    with Conversation(tmp_path, IN_ORDER.replace("(user, int(when))", "user")) as program:
+        program.next()
+        program.send_strings("R", b"ann 1 home")
+        assert "'ann' is no pair of a key and what its values are in order of" in program.failure()["message"]
 
 
 def test_a_map_answers_with_pairs_and_counters(tmp_path):

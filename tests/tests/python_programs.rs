@@ -4,6 +4,7 @@
 //! Owns the jobs. Does not own the protocol (the framework's tests) nor the module by itself (its own tests, which are run
 //! here). Skipped where there is no python3 with pytest, unless `NAPREDUCE_REQUIRE` names `python`.
 
+use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -67,6 +68,20 @@ class Numbered:
         return self.number
     def __setstate__(self, number):
         self.number = number
+job.main()
+"#;
+
+/// Values of a key come in an order of their own.
+const IN_ORDER: &str = r#"
+from napreduce import Job
+job = Job.text()
+@job.map
+def visits(line):
+    user, when, page = line.split()
+    yield (user, float(when)), page
+@job.reduce(keys=str, order=float, values=str)
+def pages(user, visited):
+    yield user, *visited
 job.main()
 "#;
 
@@ -160,6 +175,29 @@ fn words_are_counted_so_wherever_tasks_are_interrupted() {
         JobTest::new(|| job(&program)).input("to be or\nnot to\nbe\nthat is\n").split_size(12).reduces(2);
     assert_eq!(test.run().text().lines().count(), 6);
     test.assert_preemption_safe();
+}
+
+#[test]
+fn values_come_in_the_order_that_is_asked_for_wherever_tasks_are_interrupted() {
+    if !has_python() {
+        return;
+    }
+    let folder = with_program(IN_ORDER, "");
+    let program = program_of(&folder);
+    let visits = "bob 10 z\nann 2.5 c\nbob -1 x\nann -inf a\nann 2.5 d\nbob 9 y\nann 1e9 e\n";
+    let test = JobTest::new(|| job(&program)).input(visits).split_size(20).reduces(1);
+    assert_eq!(test.run().text(), "ann\ta\tc\td\te\nbob\tx\ty\tz\n");
+    test.assert_preemption_safe();
+    // Values of one key and one order are combined, in Rust and in Python, and no others.
+    let counted = IN_ORDER.replace(", page\n", ", 1\n").replace("values=str", "values=int");
+    let expected = "ann\t1\t2\t1\nbob\t1\t1\t1\n";
+    for combine in ["sum", "lambda counts: sum(counts)"] {
+        let combined = counted.replace("job.main()", &format!("job.combine({combine})\njob.main()"));
+        let folder = with_program(&combined, "");
+        let program = program_of(&folder);
+        let test = JobTest::new(|| job(&program)).input(visits).reduces(1);
+        assert_eq!(test.run().text(), expected, "{combine}");
+    }
 }
 
 #[test]
@@ -282,6 +320,25 @@ job.main()
     .succeeded();
     let expected = "a = BE\tin\tjob_0001_m_0000.1\n";
     assert_eq!(parts(&folder.path("out"))[0].1, expected.as_bytes());
+}
+
+#[test]
+fn modules_in_a_zip_are_taken_along() {
+    if !has_python() {
+        return;
+    }
+    let source = "from napreduce import Job\nfrom texts.shout import loud\njob = Job.text()\n\
+                  job.map(lambda line: [loud(line)])\njob.main()\n";
+    let folder = with_program(source, "to\nbe\n");
+    folder.write("texts/shout.py", "def loud(line): return line.upper()\n");
+    let zip = ["-m", "zipfile", "-c", "texts.zip", "texts"];
+    assert!(run(Command::new("python3").args(zip).current_dir(folder.root())).status.success());
+    fs::remove_dir_all(folder.path("texts")).expect("the folder is there");
+    run(&mut frames(&folder, "out", &["--py-files", "texts.zip"])).succeeded();
+    assert_eq!(parts(&folder.path("out"))[0].1, b"TO\nBE\n");
+    run(&mut frames(&folder, "none", &[])).failed(2, &["No module named 'texts'"]);
+    run(&mut frames(&folder, "none", &["--py-files", "none.zip"]))
+        .failed(2, &["--py-files none.zip: there is no such file"]);
 }
 
 /// A job on a cluster whose worker finds the module.

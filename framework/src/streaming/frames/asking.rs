@@ -21,6 +21,7 @@ const PIECE_BYTES: usize = 8 << 10;
 pub(super) fn ask(
     command: &str,
     parameters: &BTreeMap<String, String>,
+    py_files: &[String],
     at: &CommandPlace,
 ) -> Result<Description, String> {
     let greeting = Greeting {
@@ -33,7 +34,7 @@ pub(super) fn ask(
     };
     let greeting = greeting.frame(None).map_err(|error| format!("cannot be sent {error}"))?;
     let mut starting = Command::new("sh");
-    starting.arg("-c").arg("--").arg(command).envs(environment(at));
+    starting.arg("-c").arg("--").arg(command).envs(environment(at, py_files));
     starting.envs(at.environment.iter().map(|(name, value)| (name, value)));
     if let Some(directory) = &at.directory {
         starting.current_dir(directory);
@@ -113,7 +114,7 @@ mod tests {
     use super::*;
 
     fn answer(command: &str) -> Result<Description, String> {
-        ask(command, &BTreeMap::new(), &CommandPlace::default())
+        ask(command, &BTreeMap::new(), &[], &CommandPlace::default())
     }
 
     #[test]

@@ -69,7 +69,7 @@ impl Conversation {
             )));
         };
         let mut place = make_place(scratch, task.input())?;
-        place.environment.extend(environment(&place));
+        place.environment.extend(environment(&place, &self.program.py_files));
         let role = if self.role == Role::Map { "mapper" } else { "reducer" };
         let running = RunningCommand::start(role, &self.program.command, &place, context.presence())?;
         let limit = usize::try_from(context.memory()).unwrap_or(usize::MAX);

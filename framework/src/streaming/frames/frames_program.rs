@@ -34,17 +34,24 @@ pub struct FramesProgram {
     /// For people.
     pub(super) name: String,
     pub(super) parameters: BTreeMap<String, String>,
+    /// Names of side files that Python imports modules from.
+    #[serde(default)]
+    pub(super) py_files: Vec<String>,
     pub(super) description: Description,
 }
 
 /// What a program finds in its environment beside what commands find.
-pub(super) fn environment(place: &CommandPlace) -> Vec<(&'static str, OsString)> {
+pub(super) fn environment(place: &CommandPlace, py_files: &[String]) -> Vec<(&'static str, OsString)> {
     let mut variables = vec![(SPEAK_VARIABLE, OsString::from("1"))];
     if std::env::var_os(HASH_VARIABLE).is_none() {
         variables.push((HASH_VARIABLE, OsString::from("0")));
     }
     if let Some(directory) = &place.directory {
         let mut paths = directory.clone().into_os_string();
+        for file in py_files {
+            paths.push(":");
+            paths.push(directory.join(file));
+        }
         if let Some(before) = std::env::var_os(MODULES_VARIABLE).filter(|before| !before.is_empty()) {
             paths.push(":");
             paths.push(before);

@@ -75,6 +75,9 @@ pub(super) struct Description {
     pub(super) reduce: bool,
     #[serde(default)]
     pub(super) combine: Option<Combine>,
+    /// Whether keys have a part that makes a group, and one that is for the order within it alone.
+    #[serde(default)]
+    pub(super) grouped: bool,
     /// How many reduces it asks for.
     #[serde(default)]
     pub(super) reduces: Option<u32>,
@@ -109,6 +112,9 @@ impl Description {
         let described: Description = serde_json::from_slice(payload).map_err(no_hello)?;
         match described.combine {
             Some(_) if !described.reduce => Err("a combiner without a reduce; leave one out".to_owned()),
+            _ if described.grouped && !described.reduce => {
+                Err("groups without a reduce; leave them out".to_owned())
+            }
             _ => Ok(described),
         }
     }
@@ -131,6 +137,7 @@ mod tests {
             (r#"{"version":1,"input":"rows"}"#, "unknown variant `rows`"),
             (r#"{"version":2,"input":"rows"}"#, "frames of version 2, and this nap speaks version 1"),
             (r#"{"version":1,"input":"text","combine":"sum"}"#, "a combiner without a reduce"),
+            (r#"{"version":1,"input":"text","grouped":true}"#, "groups without a reduce"),
         ] {
             let error = read(text).expect_err(text);
             assert!(error.contains(says), "{text}: {error}");

@@ -18,14 +18,16 @@ use napreduce_live::CommandPlace;
 use super::super::place::make_place;
 use super::asking::ask;
 use super::frames_program::FramesProgram;
-use super::hello::{Description, Input};
-use super::mapper::{FramesMapper, FramesPart};
+use super::hello::{Combine, Description, Input};
+use super::mapper::{FramesMapper, FramesPart, Grouped, PairKey, PairValue};
 use super::number::{Number, combine};
 use super::reducer::FramesReducer;
-use crate::builder::{Job, Source};
+use crate::builder::{Job, MapStage, Source};
 use crate::codec::Value;
 use crate::input::InputFormat;
+use crate::output::Text;
 use crate::program::{Driver, Error, Program};
+use crate::user_code::CombineStage;
 
 /// The name of the job in programs that have it.
 const NAME: &str = "frames";
@@ -58,6 +60,10 @@ pub struct FramesArguments {
     /// What the program finds among its parameters; may be said more than once
     #[arg(long, value_name = "NAME=VALUE", value_parser = NonEmptyStringValueParser::new())]
     pub parameter: Vec<String>,
+
+    /// A zip of Python modules to take along, which tasks import from; may be said more than once
+    #[arg(long, value_name = "ZIP")]
+    pub py_files: Vec<PathBuf>,
 }
 
 impl FramesProgram {
@@ -71,7 +77,8 @@ impl FramesProgram {
         name: &str,
         parameters: impl IntoIterator<Item = (String, String)>,
     ) -> io::Result<FramesProgram> {
-        FramesProgram::ask_at(command, name, parameters.into_iter().collect(), &CommandPlace::default())
+        let parameters = parameters.into_iter().collect();
+        FramesProgram::ask_at(command, name, parameters, Vec::new(), &CommandPlace::default())
             .map_err(io::Error::other)
     }
 
@@ -79,11 +86,13 @@ impl FramesProgram {
         command: &str,
         name: &str,
         parameters: BTreeMap<String, String>,
+        py_files: Vec<String>,
         at: &CommandPlace,
     ) -> Result<FramesProgram, String> {
-        let description =
-            ask(command, &parameters, at).map_err(|what| format!("the program `{name}` {what}"))?;
-        Ok(FramesProgram { command: command.to_owned(), name: name.to_owned(), parameters, description })
+        let description = ask(command, &parameters, &py_files, at);
+        let description = description.map_err(|what| format!("the program `{name}` {what}"))?;
+        let (command, name) = (command.to_owned(), name.to_owned());
+        Ok(FramesProgram { command, name, parameters, py_files, description })
     }
 }
 
@@ -110,30 +119,43 @@ where
     I: InputFormat,
     for<'r> I::Record<'r>: AsRef<[u8]>,
 {
-    let Description { reduce, combine: combined, reduces, .. } = program.description;
-    if !reduce {
-        return source.part_map(FramesPart::new(program));
-    }
-    match combined {
-        None => {
-            let stage = source.mapper(FramesMapper::<I, Vec<u8>>::new(program, ()));
-            let stage = match reduces {
-                Some(reduces) => stage.reduces(reduces),
-                None => stage,
-            };
-            stage.reducer(FramesReducer::<Vec<u8>>::new(program))
+    let Description { reduce, combine: combined, grouped, .. } = program.description;
+    match (combined, grouped) {
+        _ if !reduce => source.part_map(FramesPart::new(program)),
+        (None, false) => {
+            let stage = source.mapper(FramesMapper::<I, Vec<u8>, Vec<u8>>::new(program, ()));
+            reduced(stage, program)
         }
-        Some(how) => {
-            let stage = source.mapper(FramesMapper::<I, Number>::new(program, how));
-            let stage =
-                stage.combine(move |total: &mut <Number as Value>::Owned, more| combine(how, total, more));
-            let stage = match reduces {
-                Some(reduces) => stage.reduces(reduces),
-                None => stage,
-            };
-            stage.reducer(FramesReducer::<Number>::new(program))
+        (None, true) => {
+            let stage = source.mapper(FramesMapper::<I, Grouped, Vec<u8>>::new(program, ()));
+            reduced(stage.group_by(), program)
+        }
+        (Some(how), false) => {
+            let stage = source.mapper(FramesMapper::<I, Vec<u8>, Number>::new(program, how));
+            reduced(stage.combine(combine_by(how)), program)
+        }
+        (Some(how), true) => {
+            let stage = source.mapper(FramesMapper::<I, Grouped, Number>::new(program, how));
+            reduced(stage.combine(combine_by(how)).group_by(), program)
         }
     }
+}
+
+fn reduced<K: PairKey, V: PairValue, C: CombineStage<V>>(
+    stage: MapStage<K, V, C, Vec<u8>, Text>,
+    program: &Arc<FramesProgram>,
+) -> Job {
+    let stage = match program.description.reduces {
+        Some(reduces) => stage.reduces(reduces),
+        None => stage,
+    };
+    stage.reducer(FramesReducer::<K, V>::new(program))
+}
+
+fn combine_by(
+    how: Combine,
+) -> impl Fn(&mut <Number as Value>::Owned, <Number as Value>::Owned) + Send + Sync + 'static {
+    move |total, more| combine(how, total, more)
 }
 
 /// Adds the job to a program under the name `frames`, to be called with a [`FramesProgram`].
@@ -178,8 +200,27 @@ pub fn main(program: Program) -> ExitCode {
 /// Takes the program along, and asks it as its tasks will run it: in a directory where it finds all files by their names.
 fn taken_along(driver: &mut Driver<'_>, arguments: &FramesArguments) -> Result<FramesProgram, String> {
     let parameters = arguments.parameter.iter().map(|said| parameter(said)).collect::<Result<_, _>>()?;
-    let path = arguments.program.as_path();
-    let refuse = |why: &str| format!("--program {}: {why}", path.display());
+    let name = take_along(driver, "--program", &arguments.program)?;
+    let py_files = arguments.py_files.iter().map(|path| take_along(driver, "--py-files", path));
+    let py_files = py_files.collect::<Result<Vec<_>, _>>()?;
+    let command = match arguments.python.as_str() {
+        "" => format!("exec ./{}", quoted(&name)),
+        // Tasks start elsewhere.
+        path if path.contains('/') => {
+            let path = absolute(path).map_err(|error| format!("--python {path}: {error}"))?;
+            format!("exec {} ./{}", quoted(&path.to_string_lossy()), quoted(&name))
+        }
+        found => format!("exec {} ./{}", quoted(found), quoted(&name)),
+    };
+    let asked_at =
+        AskingPlace::make().map_err(|error| format!("cannot make a directory to ask it in: {error}"))?;
+    let place = make_place(&asked_at.path, None).map_err(|error| error.message)?;
+    FramesProgram::ask_at(&command, &name, parameters, py_files, &place)
+}
+
+/// Takes a file along that a flag names, unless it is a side file already; what tasks call it.
+fn take_along(driver: &mut Driver<'_>, flag: &str, path: &Path) -> Result<String, String> {
+    let refuse = |why: &str| format!("{flag} {}: {why}", path.display());
     let name = path.file_name().and_then(OsStr::to_str).ok_or_else(|| refuse("it names no file"))?;
     if !path.is_file() {
         return Err(refuse("there is no such file"));
@@ -188,19 +229,7 @@ fn taken_along(driver: &mut Driver<'_>, arguments: &FramesArguments) -> Result<F
     if !driver.side_file(name).is_some_and(is_it) {
         driver.take_along(path, name).map_err(|error| error.to_string())?;
     }
-    let command = match arguments.python.as_str() {
-        "" => format!("exec ./{}", quoted(name)),
-        // Tasks start elsewhere.
-        path if path.contains('/') => {
-            let path = absolute(path).map_err(|error| format!("--python {path}: {error}"))?;
-            format!("exec {} ./{}", quoted(&path.to_string_lossy()), quoted(name))
-        }
-        found => format!("exec {} ./{}", quoted(found), quoted(name)),
-    };
-    let asked_at =
-        AskingPlace::make().map_err(|error| format!("cannot make a directory to ask it in: {error}"))?;
-    let place = make_place(&asked_at.path, None).map_err(|error| error.message)?;
-    FramesProgram::ask_at(&command, name, parameters, &place)
+    Ok(name.to_owned())
 }
 
 fn parameter(said: &str) -> Result<(String, String), String> {

@@ -13,13 +13,41 @@ use super::frames_program::FramesProgram;
 use super::hello::{Combine, Role};
 use super::number::{Number, combinable};
 use super::talk::{TakeBatch, Wrong};
-use crate::codec::Value;
+use crate::codec::{Key, Value};
 use crate::emit::Emit;
 use crate::input::InputFormat;
 use crate::output::{Output, Text};
 use crate::state::Save;
 use crate::task::errors::collect_error;
 use crate::user_code::{Mapper, PartMap, TaskInfo};
+
+/// What becomes of the keys of a program's pairs.
+pub(super) trait PairKey: Key {
+    /// A key of these bytes, or why there is none.
+    fn read(bytes: &[u8]) -> Result<Self::Ref<'_>, String>;
+}
+
+/// They stay as they are.
+impl PairKey for Vec<u8> {
+    #[inline]
+    fn read(bytes: &[u8]) -> Result<&[u8], String> {
+        Ok(bytes)
+    }
+}
+
+/// They are what makes a group, and what is for the order within it.
+pub(super) type Grouped = (Vec<u8>, Vec<u8>);
+
+impl PairKey for Grouped {
+    /// The length of the first part (`u32`, big-endian), and both parts.
+    #[inline]
+    fn read(bytes: &[u8]) -> Result<(&[u8], &[u8]), String> {
+        let parts = bytes.split_first_chunk().and_then(|(length, parts)| {
+            parts.split_at_checked(usize::try_from(u32::from_be_bytes(*length)).ok()?)
+        });
+        parts.ok_or_else(|| format!("a key of {} bytes that does not say where its group ends", bytes.len()))
+    }
+}
 
 /// What becomes of the values of a program's pairs.
 pub(super) trait PairValue: Value {
@@ -51,14 +79,15 @@ impl PairValue for Number {
 }
 
 /// Pairs for the reduces.
-struct Pairs<'out, V: PairValue> {
-    out: &'out mut Emit<Vec<u8>, V>,
+struct Pairs<'out, K: PairKey, V: PairValue> {
+    out: &'out mut Emit<K, V>,
     how: V::How,
 }
 
-impl<V: PairValue> TakeBatch for Pairs<'_, V> {
+impl<K: PairKey, V: PairValue> TakeBatch for Pairs<'_, K, V> {
     fn take_batch(&mut self, payload: &[u8]) -> Result<(), Wrong> {
         pairs(payload, |key, value| {
+            let key = K::read(key).map_err(Wrong::Sent)?;
             self.out.emit(key, V::read(self.how, value).map_err(Wrong::Sent)?);
             Ok::<_, Wrong>(())
         })
@@ -85,45 +114,46 @@ impl TakeBatch for Output<Text> {
 }
 
 /// A mapper that is a program. It is given the records of its split and answers with pairs.
-pub(super) struct FramesMapper<I, V: PairValue> {
+pub(super) struct FramesMapper<I, K, V: PairValue> {
     conversation: Conversation,
     how: V::How,
-    types: PhantomData<fn(I) -> V>,
+    types: PhantomData<fn(I) -> (K, V)>,
 }
 
-impl<I, V: PairValue> FramesMapper<I, V> {
-    pub(super) fn new(program: &Arc<FramesProgram>, how: V::How) -> FramesMapper<I, V> {
+impl<I, K, V: PairValue> FramesMapper<I, K, V> {
+    pub(super) fn new(program: &Arc<FramesProgram>, how: V::How) -> FramesMapper<I, K, V> {
         let conversation = Conversation::new(Arc::clone(program), Role::Map);
         FramesMapper { conversation, how, types: PhantomData }
     }
 }
 
-impl<I, V: PairValue> Clone for FramesMapper<I, V> {
+impl<I, K, V: PairValue> Clone for FramesMapper<I, K, V> {
     fn clone(&self) -> Self {
         FramesMapper { conversation: self.conversation.clone(), how: self.how, types: PhantomData }
     }
 }
 
-impl<I, V> Mapper for FramesMapper<I, V>
+impl<I, K, V> Mapper for FramesMapper<I, K, V>
 where
     I: InputFormat,
     for<'r> I::Record<'r>: AsRef<[u8]>,
+    K: PairKey,
     V: PairValue,
 {
     type Input = I;
-    type Key = Vec<u8>;
+    type Key = K;
     type Value = V;
 
     fn setup(&mut self, task: &TaskInfo<'_>) -> Result<(), TaskError> {
         self.conversation.begin(task)
     }
 
-    fn map(&mut self, record: I::Record<'_>, out: &mut Emit<Vec<u8>, V>) -> Result<(), TaskError> {
+    fn map(&mut self, record: I::Record<'_>, out: &mut Emit<K, V>) -> Result<(), TaskError> {
         let place = out.input();
         self.conversation.record(record.as_ref(), &place, &mut Pairs { out, how: self.how })
     }
 
-    fn flush(&mut self, out: &mut Emit<Vec<u8>, V>) -> Result<(), TaskError> {
+    fn flush(&mut self, out: &mut Emit<K, V>) -> Result<(), TaskError> {
         self.conversation.ask_for_state(&mut Pairs { out, how: self.how })
     }
 
@@ -143,7 +173,7 @@ where
         self.conversation.on_resume()
     }
 
-    fn finish(&mut self, out: &mut Emit<Vec<u8>, V>) -> Result<(), TaskError> {
+    fn finish(&mut self, out: &mut Emit<K, V>) -> Result<(), TaskError> {
         self.conversation.end(&mut Pairs { out, how: self.how })
     }
 }

@@ -10,35 +10,35 @@ use napreduce_live::{SuspendHooks, TaskError};
 use super::conversation::Conversation;
 use super::frames_program::FramesProgram;
 use super::hello::Role;
-use super::mapper::PairValue;
+use super::mapper::{PairKey, PairValue};
 use crate::output::{Output, Text};
 use crate::state::Save;
 use crate::user_code::{Reducer, TaskInfo};
 use crate::values::Values;
 
 /// A reducer that is a program. It is given group by group and answers with lines of the part file.
-pub(super) struct FramesReducer<V> {
+pub(super) struct FramesReducer<K, V> {
     conversation: Conversation,
     value: Vec<u8>,
-    types: PhantomData<fn() -> V>,
+    types: PhantomData<fn() -> (K, V)>,
 }
 
-impl<V> FramesReducer<V> {
-    pub(super) fn new(program: &Arc<FramesProgram>) -> FramesReducer<V> {
+impl<K, V> FramesReducer<K, V> {
+    pub(super) fn new(program: &Arc<FramesProgram>) -> FramesReducer<K, V> {
         let conversation = Conversation::new(Arc::clone(program), Role::Reduce);
         FramesReducer { conversation, value: Vec::new(), types: PhantomData }
     }
 }
 
-impl<V> Clone for FramesReducer<V> {
+impl<K, V> Clone for FramesReducer<K, V> {
     fn clone(&self) -> Self {
         FramesReducer { conversation: self.conversation.clone(), value: Vec::new(), types: PhantomData }
     }
 }
 
-impl<V: PairValue> Reducer for FramesReducer<V> {
+impl<K: PairKey, V: PairValue> Reducer for FramesReducer<K, V> {
     type Group = Vec<u8>;
-    type Key = Vec<u8>;
+    type Key = K;
     type Value = V;
     type Output = Text;
 
@@ -49,7 +49,7 @@ impl<V: PairValue> Reducer for FramesReducer<V> {
     fn reduce(
         &mut self,
         key: &[u8],
-        values: &mut Values<'_, Vec<u8>, V>,
+        values: &mut Values<'_, K, V>,
         out: &mut Output<Text>,
     ) -> Result<(), TaskError> {
         self.conversation.group(key, out)?;

@@ -254,6 +254,7 @@ mod tests {
             input: Input::Text,
             reduce: false,
             combine: None,
+            grouped: false,
             reduces: None,
             saves: Saves::default(),
         }
