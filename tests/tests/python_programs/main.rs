@@ -1,8 +1,11 @@
 //! Programs in Python as whole jobs, embedded and on clusters: what they make, and what becomes of it when their tasks are
 //! suspended, killed and checkpointed.
 //!
-//! Owns the jobs. Does not own the protocol (the framework's tests) nor the module by itself (its own tests, which are run
-//! here). Skipped where there is no python3 with pytest, unless `NAPREDUCE_REQUIRE` names `python`.
+//! Owns the jobs; those on clusters are in `on_cluster`. Does not own the protocol (the framework's tests) nor the module by
+//! itself (its own tests, which are run here). Skipped where there is no python3 with pytest, unless `NAPREDUCE_REQUIRE` names
+//! `python`.
+
+mod on_cluster;
 
 use std::fs;
 use std::path::PathBuf;
@@ -10,7 +13,7 @@ use std::process::Command;
 
 use napreduce::streaming::frames::{FramesProgram, job};
 use napreduce::testing::JobTest;
-use napreduce_tests::{Ended, Folder, OwnCluster, counter, parts, program, run, wait_until};
+use napreduce_tests::{Folder, counter, parts, program, run};
 
 const WORDS: &str = include_str!("../../python/examples/wordcount.py");
 
@@ -39,35 +42,6 @@ class Positions(Numbered):
         yield self.number, *key, sum(values)
     def finish(self):
         yield "groups", self.number
-job.main()
-"#;
-
-/// So slow until a file is there that a task can be caught at work, in records of which few fit a batch.
-const SLOW: &str = r#"
-import os, time
-from napreduce import Job, counter
-job = Job.text()
-def pause(who):
-    if not os.path.exists(job.parameters["folder"] + "/go." + who):
-        time.sleep(0.02)
-@job.map
-def slow(line):
-    pause("m")
-    counter("lines of Python").add()
-    yield line[:8], line
-@job.reduce(keys=str, values=str)
-class Numbered:
-    def __init__(self):
-        self.number = 0
-    def __call__(self, key, lines):
-        pause("r")
-        self.number += 1
-        for line in lines:
-            yield self.number, key, len(line)
-    def __getstate__(self):
-        return self.number
-    def __setstate__(self, number):
-        self.number = number
 job.main()
 "#;
 
@@ -339,76 +313,4 @@ fn modules_in_a_zip_are_taken_along() {
     run(&mut frames(&folder, "none", &[])).failed(2, &["No module named 'texts'"]);
     run(&mut frames(&folder, "none", &["--py-files", "none.zip"]))
         .failed(2, &["--py-files none.zip: there is no such file"]);
-}
-
-/// A job on a cluster whose worker finds the module.
-struct OnCluster {
-    /// Ends before its folder is removed.
-    cluster: OwnCluster,
-    folder: Folder,
-    job: String,
-}
-
-impl OnCluster {
-    fn start() -> OnCluster {
-        let line = |index: u32| format!("{:08}{}\n", index * 7 % 3_000, "x".repeat(4_000));
-        let folder = with_program(SLOW, (0..3_000).map(line).collect::<String>());
-        let variables =
-            [("PYTHONPATH", module().display().to_string()), ("PYTHONDONTWRITEBYTECODE", "1".to_owned())];
-        let cluster = OwnCluster::start_with(&folder, 1, "fifo", "", &variables);
-        let mut command = slow(&folder, "out");
-        command.args(["--conf", "slowstart=1", "--detach", "--cluster"]).arg(cluster.directory());
-        let job = run(&mut command).succeeded().stdout.trim().to_owned();
-        OnCluster { cluster, folder, job }
-    }
-
-    fn nap(&self, command: &str, who: &str) -> Ended {
-        run(self.cluster.nap().args(["task", command, &format!("{}_{who}_0000", self.job)]))
-    }
-
-    fn until(&self, who: &str, state: &str) {
-        let wanted = format!("{}_{who}_0000", self.job);
-        wait_until(&format!("{who} is {state}"), || {
-            let tasks = self.cluster.json(&["task", "list", &self.job]);
-            let found =
-                tasks.as_array().expect("an array").iter().find(|task| task["task"] == wanted.as_str());
-            let mut live = found.and_then(|task| task["live"].as_array()).into_iter().flatten();
-            live.any(|attempt| attempt["state"] == state)
-        });
-    }
-}
-
-fn slow(folder: &Folder, output: &str) -> Command {
-    let parameter = format!("folder={}", folder.root().display());
-    frames(folder, output, &["--reduces", "1", "--parameter", &parameter])
-}
-
-#[test]
-fn tasks_in_python_are_suspended_checkpointed_and_killed_on_a_cluster() {
-    if !has_python() {
-        return;
-    }
-    let on = OnCluster::start();
-    for who in ["m", "r"] {
-        on.until(who, "running");
-        on.nap("checkpoint", who).succeeded();
-        on.until(who, "running");
-        on.nap("suspend", who).succeeded();
-        on.until(who, "suspended");
-        on.nap("resume", who).succeeded();
-        on.until(who, "running");
-        on.nap("kill", who).succeeded();
-        on.folder.write(&format!("go.{who}"), "");
-    }
-    on.cluster.wait(&[&on.job]).succeeded();
-    run(&mut slow(&on.folder, "undisturbed")).succeeded();
-    let (out, undisturbed) = (on.folder.path("out"), on.folder.path("undisturbed"));
-    assert!(parts(&out) == parts(&undisturbed), "another output");
-    assert_eq!(counter(&out, "lines of Python"), 3_000);
-    for (name, times) in
-        [("CHECKPOINTS", 2), ("SUSPENDS", 2), ("NUM_FAILED_MAPS", 0), ("NUM_FAILED_REDUCES", 0)]
-    {
-        assert_eq!(counter(&out, name), times, "{name}");
-    }
-    assert!(counter(&out, "CHECKPOINT_RESTORES") >= 2);
 }
