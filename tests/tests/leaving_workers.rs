@@ -123,6 +123,26 @@ fn a_worker_that_is_sent_sigterm_saves_what_it_runs_and_leaves() {
     assert_eq!((&preemption["by"], &preemption["end"]), (&"engine".into(), &"checkpointed".into()));
 }
 
+#[test]
+fn what_its_maps_have_written_outlives_a_worker_that_is_sent_sigterm() {
+    let folder = Folder::new();
+    let cluster = OwnCluster::start(&folder, 1, "fifo", "");
+    let mut other = Worker::start(&folder, &cluster, "1", &[]);
+    let (job, there) = running(&folder, &cluster, "gated", 2);
+    job.open(&there[0]);
+    wait_until("the end of its map", || job.live(&there[0]).is_null());
+    assert!(other.daemon.signal(Signal::TERM));
+    assert_eq!(other.end().code(), Some(0));
+    let moved = format!("the output of {}.1 was moved to where it outlives its worker", job.task(&there[0]));
+    let history = job.history();
+    let events = history["events"].as_array().expect("an array");
+    assert!(events.iter().any(|event| event["text"] == moved.as_str()), "{history}");
+    job.ends_as_undisturbed();
+    for (name, times) in [("TOTAL_LAUNCHED_MAPS", 2), ("NUM_KILLED_MAPS", 0), ("WORK_LOST_MILLIS", 0)] {
+        assert_eq!(counter(&job.output(), name), times, "{name}");
+    }
+}
+
 /// As Slurm does when it takes an allocation back.
 #[test]
 fn a_signal_to_every_process_of_an_allocation_ends_the_worker_alone() {

@@ -55,7 +55,7 @@ pub enum Effect {
 pub struct MapOutput {
     /// The map attempt that wrote it.
     pub attempt: AttemptId,
-    /// The worker that holds it.
+    /// The worker that holds it, or [`WorkerId::STORAGE`].
     pub worker: WorkerId,
 }
 
@@ -107,6 +107,11 @@ pub enum Order {
         /// The attempt.
         attempt: AttemptId,
     },
+    /// Put the output of a map attempt that is done where it outlives this worker, which is about to be gone.
+    MoveOutput {
+        /// The attempt.
+        attempt: AttemptId,
+    },
 }
 
 impl Order {
@@ -119,7 +124,8 @@ impl Order {
             | Order::Commit { attempt }
             | Order::Suspend { attempt }
             | Order::Resume { attempt }
-            | Order::Checkpoint { attempt } => *attempt,
+            | Order::Checkpoint { attempt }
+            | Order::MoveOutput { attempt } => *attempt,
         }
     }
 
@@ -134,6 +140,7 @@ impl Order {
             Order::Suspend { .. } => "suspend",
             Order::Resume { .. } => "resume",
             Order::Checkpoint { .. } => "checkpoint",
+            Order::MoveOutput { .. } => "move",
         }
     }
 }
@@ -208,6 +215,8 @@ pub enum Record {
     TaskDone(AttemptId),
     /// A finished map task must run again: its output is lost.
     OutputLost(TaskId),
+    /// The output of this attempt is where it outlives its worker.
+    OutputMoved(AttemptId),
     /// An attempt ended without finishing its task, and why.
     AttemptEnded(AttemptId, String),
     /// An attempt saved its work and exited; its task goes on from there.
@@ -319,6 +328,7 @@ impl Record {
             Record::AttemptLaunched { attempt, .. }
             | Record::CommitGranted(attempt)
             | Record::TaskDone(attempt)
+            | Record::OutputMoved(attempt)
             | Record::AttemptEnded(attempt, _)
             | Record::PreemptRequested { attempt, .. }
             | Record::SuspendRefused { attempt, .. }

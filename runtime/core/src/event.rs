@@ -199,6 +199,8 @@ pub enum Report {
     Resumed,
     /// The work is saved and the process is gone; the acknowledgement of a checkpoint.
     Checkpointed,
+    /// The output of an attempt that is done lies where it outlives the worker that says so.
+    OutputMoved,
 }
 
 /// Whose fault a failed attempt is.

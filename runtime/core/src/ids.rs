@@ -18,6 +18,11 @@ pub struct JobId(pub u32);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct WorkerId(pub u32);
 
+impl WorkerId {
+    /// No worker has this number: what it holds lies beside the output of its job, where every worker sees it.
+    pub const STORAGE: WorkerId = WorkerId(0);
+}
+
 /// The two kinds of task, which are also the two kinds of slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum TaskKind {

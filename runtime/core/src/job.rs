@@ -53,6 +53,9 @@ pub struct JobSpec {
     /// Bytes of memory that one of its tasks needs; zero where that is not known.
     #[serde(default)]
     pub memory: u64,
+    /// Whether the output of its maps can be put where it outlives their workers.
+    #[serde(default)]
+    pub outputs_move: bool,
 }
 
 /// Why a job cannot be accepted as asked for.

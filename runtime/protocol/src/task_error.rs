@@ -7,7 +7,7 @@
 use std::sync::OnceLock;
 use std::{fmt, io};
 
-use napreduce_core::{AttemptId, FailureClass, FaultPlace};
+use napreduce_core::{AttemptId, FailureClass, FaultPlace, Report};
 use serde::{Deserialize, Serialize};
 
 /// Words of an error that every further try of this process's attempt would meet as well, if there was one.
@@ -148,6 +148,14 @@ fn refusal(error: &io::Error) -> IoCause {
         io::ErrorKind::OutOfMemory => IoCause::Limit,
         io::ErrorKind::ReadOnlyFilesystem => IoCause::Broken,
         _ => IoCause::Other,
+    }
+}
+
+/// What a worker says of an attempt that failed so.
+impl From<TaskError> for Report {
+    fn from(error: TaskError) -> Report {
+        let TaskError { class, place, message, lost_inputs, .. } = error;
+        Report::Failed { class, place, reason: message, lost_outputs: lost_inputs }
     }
 }
 

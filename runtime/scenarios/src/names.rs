@@ -91,6 +91,7 @@ fn record(record: &Record) -> String {
         Record::CommitGranted(attempt) => format!("granted {}", name(*attempt)),
         Record::TaskDone(attempt) => format!("done {}", name(*attempt)),
         Record::OutputLost(task) => format!("lost {}", name_task(*task)),
+        Record::OutputMoved(attempt) => format!("moved {}", name(*attempt)),
         Record::AttemptEnded(attempt, why) => format!("ended {}: {why}", name(*attempt)),
         Record::Checkpointed(attempt) => format!("checkpointed {}", name(*attempt)),
         Record::PreemptRequested { attempt, primitive, .. } => {

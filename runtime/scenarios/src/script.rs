@@ -93,6 +93,7 @@ pub fn spec(maps: u32, reduces: u32) -> JobSpec {
         slowstart_permille: 1000,
         unsaved: Vec::new(),
         memory: 0,
+        outputs_move: false,
     }
 }
 
@@ -340,6 +341,7 @@ fn asked(asks: &[&str]) -> JobSpec {
     spec.priority = value("priority").unwrap_or(0) as i32;
     spec.attempts_max = value("attempts").unwrap_or(4);
     spec.slowstart_permille = value("slowstart").unwrap_or(1000);
+    spec.outputs_move = text("outputs") == Some("move");
     spec.unsaved = match text("unsaved") {
         Some("maps") => vec![TaskKind::Map],
         Some("reduces") => vec![TaskKind::Reduce],
@@ -363,6 +365,7 @@ fn report(what: &str, rest: &[&str], reason: &str) -> Report {
         "refused" => Report::SuspendRefused { reason: reason.to_owned() },
         "resumed" => Report::Resumed,
         "checkpointed" => Report::Checkpointed,
+        "moved" => Report::OutputMoved,
         "killed" => Report::Killed,
         "misses" | "lacks" => {
             let outputs = rest.iter().map(|of| attempt(of)).collect();

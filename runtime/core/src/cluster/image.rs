@@ -147,7 +147,8 @@ impl Cluster {
     /// Whether everything that names a worker or an attempt names one that is there.
     fn check_references(&self) -> Result<(), String> {
         for job in self.jobs.values() {
-            if let Some((worker, _)) = job.outputs.iter().find(|(on, _)| !self.workers.contains_key(on)) {
+            let is_nowhere = |on: &WorkerId| *on != WorkerId::STORAGE && !self.workers.contains_key(on);
+            if let Some((worker, _)) = job.outputs.iter().find(|(on, _)| is_nowhere(on)) {
                 return Err(format!("{} has outputs on {worker}, which is unknown", job.id));
             }
             let unknown = |attempt: &&AttemptId| !job.live.contains(attempt);

@@ -6,7 +6,7 @@ use std::cmp::Reverse;
 
 use crate::cluster::{Cluster, Deadline, Job};
 use crate::engine::Engine;
-use crate::ids::{AttemptId, TaskId, TaskKind};
+use crate::ids::{AttemptId, TaskId, TaskKind, WorkerId};
 use crate::preemption::PreemptRequest;
 use crate::states::{AttemptState, JobState, TaskState, WorkerState};
 
@@ -37,7 +37,7 @@ impl Engine {
     }
 }
 
-fn check_worker(cluster: &Cluster, id: crate::ids::WorkerId) -> Result<(), String> {
+fn check_worker(cluster: &Cluster, id: WorkerId) -> Result<(), String> {
     let worker = &cluster.workers[&id];
     let mine: Vec<AttemptId> =
         cluster.attempts.values().filter(|one| one.worker == id).map(|one| one.id).collect();
@@ -228,7 +228,7 @@ fn check_phase(cluster: &Cluster, job: &Job, kind: TaskKind) -> Result<(), Strin
         ensure!(keeps_right, "{id}: the right to commit is with an attempt that is gone");
         ensure!(!done || !job.commits(kind) || task.committer.is_some(), "{id}: done without a commit");
         if let Some((_, worker)) = task.output {
-            let there = cluster.workers[&worker].state != WorkerState::Lost;
+            let there = worker == WorkerId::STORAGE || cluster.workers[&worker].state != WorkerState::Lost;
             ensure!(there || job.state == JobState::Stopping, "{id}: its output is on a lost worker");
             let indexed = job.outputs.contains(&(worker, index));
             ensure!(indexed, "{id}: its output is not indexed");

@@ -4,7 +4,8 @@
 //! woken to save its work and exit, or killed. A job whose last worker drains waits for another one.
 //!
 //! A worker that somebody else ends (its pod, its allocation) says how long it has. What runs there saves its work at once,
-//! what cannot may finish, and half of the grace is left to kill what is still there.
+//! what cannot may finish, and half of the grace is left to kill what is still there. What its maps have written is put where it
+//! outlives the worker (`moves`).
 
 use crate::cluster::{Cluster, Deadline};
 use crate::effect::{Effect, Record};
@@ -44,8 +45,10 @@ impl Engine {
                 self.kill(attempt, format!("{id} is draining"));
             }
         }
-        if hand_back {
-            self.take_back_outputs_of(id);
+        match grace {
+            Some(_) => self.move_outputs_of(id),
+            None if hand_back => self.take_back_outputs_of(id),
+            None => {}
         }
     }
 

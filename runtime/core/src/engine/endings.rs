@@ -115,6 +115,7 @@ impl Engine {
         }
         if feeds_reduces {
             self.feed_waiting_reduces(id.task);
+            self.move_output_in_time(id, attempt.worker);
         }
         if self.cluster.job(id.task.job).is_complete() {
             self.decide(id.task.job, JobInput::Succeeded, JobOutcome::Succeeded);
@@ -214,7 +215,7 @@ impl Engine {
         if task.faults.failures.len() >= attempts_max {
             let reason = failed_too_often(id, &task.faults.failures);
             self.decide(id.job, JobInput::Failed, JobOutcome::Failed { reason });
-        } else {
+        } else if worker != WorkerId::STORAGE {
             self.avoid(id, worker);
         }
     }

@@ -3,7 +3,8 @@
 //! Owns whose word is believed about an output, who is blamed for a lost one, and who is told of the one that takes its
 //! place. What is absent or damaged is lost. What cannot be reached is lost when two hosts say so, or when no other host is
 //! left to try; until then it is the reduce that goes elsewhere, after it has tried once more. It cannot go on for ever: a
-//! host says it once of each worker, and each output that is lost counts as a failure of its map.
+//! host says it once of each worker, and each output that is lost counts as a failure of its map. What has outlived its worker
+//! (`moves`) is lost when a reduce misses it again after it was told where it lies.
 
 use std::collections::BTreeSet;
 
@@ -38,7 +39,15 @@ impl Engine {
             return;
         }
         self.cluster.job_mut(job).awaiting_inputs.insert(id);
-        let (lost, doubted) = self.weigh(&attempt, outputs, place);
+        // The first time it may have looked where they were before.
+        let looks_again = |output: &&AttemptId| {
+            !attempt.missed.contains(&WorkerId::STORAGE) && self.has_outlived_its_worker(**output)
+        };
+        let (moved, others): (Vec<&AttemptId>, Vec<&AttemptId>) = outputs.iter().partition(looks_again);
+        let others: Vec<AttemptId> = others.into_iter().copied().collect();
+        let moved = (!moved.is_empty()).then_some(WorkerId::STORAGE);
+        let (lost, mut doubted) = self.weigh(&attempt, &others, place);
+        doubted.extend(moved);
         self.blame_maps(&attempt, &lost, reason);
         self.cluster.refresh(job);
         if self.cluster.jobs.get(&job).is_none_or(|job| job.state != JobState::Active) {
@@ -78,6 +87,10 @@ impl Engine {
                 lost.push(*output);
                 continue;
             };
+            if holder == WorkerId::STORAGE {
+                lost.push(*output);
+                continue;
+            }
             if place == FaultPlace::Path && holder != reduce.worker {
                 self.cluster.unread.insert((holder, reader.clone()));
             }
@@ -89,6 +102,11 @@ impl Engine {
             }
         }
         (lost, doubted)
+    }
+
+    fn has_outlived_its_worker(&self, output: AttemptId) -> bool {
+        let held = self.cluster.jobs.get(&output.task.job).and_then(|job| job.map_output(output.task.index));
+        held == Some(MapOutput { attempt: output, worker: WorkerId::STORAGE })
     }
 
     /// Whether what a worker holds cannot be reached: two hosts say so, or no other one is left that could try.

@@ -13,6 +13,7 @@ mod endings;
 mod isolation;
 mod jobs;
 mod lost_outputs;
+mod moves;
 mod operators;
 mod placement;
 mod reports;
@@ -54,6 +55,7 @@ use crate::time::Time;
 ///     maps: vec![MapSpec { bytes: 100, preferred: vec![] }], reduces: 1, attempts_max: 4, slowstart_permille: 1000,
 ///     unsaved: vec![],
 ///     memory: 0,
+///     outputs_move: false,
 /// };
 /// let effects = engine.handle(Time(5), Event::JobSubmitted { job: JobId(7), spec });
 /// let launched = effects.iter().find_map(|effect| match effect {

@@ -12,6 +12,10 @@ use crate::states::{AttemptInput, AttemptState};
 
 impl Engine {
     pub(super) fn reported(&mut self, worker: WorkerId, id: AttemptId, report: &Report) {
+        if *report == Report::OutputMoved {
+            // Of an attempt that has ended.
+            return self.output_moved(worker, id);
+        }
         // The one place where news of attempts that are no longer current is dropped.
         if self.cluster.attempts.get(&id).is_none_or(|attempt| attempt.worker != worker) {
             self.cluster.tally.stale_reports += 1;
@@ -35,6 +39,7 @@ impl Engine {
                 let failure = Failure::retryable("it was killed, though nobody here ordered that");
                 self.attempt_exits(id, AttemptInput::Killed, Some(failure));
             }
+            Report::OutputMoved => {}
             Report::Checkpointed => {
                 let failure = Failure::retryable("it reported a checkpoint before it had started");
                 self.attempt_exits(id, AttemptInput::Checkpointed, Some(failure));

@@ -21,6 +21,7 @@ fn the_runs_reach_what_they_are_meant_to_reach() {
                 Effect::Send { order: Order::MoreInputs { .. }, .. } => "more inputs",
                 Effect::Send { order: Order::Kill { .. }, .. } => "kill",
                 Effect::WorkerMayLeave { .. } => "leave",
+                Effect::Record(Record::OutputMoved(_)) => "output moved",
                 Effect::Record(Record::AttemptLaunched { duplicate_of: Some(_), .. }) => "duplicate",
                 Effect::Record(Record::WorkerExcluded { .. }) => "excluded",
                 Effect::Record(Record::WorkerShort { until: Some(_), .. }) => "short for a while",
@@ -52,7 +53,7 @@ fn the_runs_reach_what_they_are_meant_to_reach() {
             *seen.entry(what).or_default() += count as u32;
         }
     }
-    assert_eq!(seen.len(), 25, "{seen:?}");
+    assert_eq!(seen.len(), 26, "{seen:?}");
     // What needs several rare things at once is rare.
     let least = |what: &str| {
         if what.starts_with("given up") || what == "isolated" || what == "refused when ordered" {

@@ -23,6 +23,8 @@ pub struct Books {
     pub ended: BTreeMap<JobId, JobOutcome>,
     /// Parts that are under the names of their attempts.
     pub parts: BTreeSet<AttemptId>,
+    /// Map outputs that outlive their workers.
+    pub moved: BTreeSet<AttemptId>,
 }
 
 impl Books {
@@ -83,6 +85,14 @@ impl Books {
             Record::OutputLost(task) => {
                 assert!(!self.commits(*task), "{task}: what was committed is not lost");
                 assert!(self.done.remove(task).is_some(), "{task}: lost, but not done");
+            }
+            Record::OutputMoved(attempt) => {
+                assert_eq!(
+                    self.done.get(&attempt.task),
+                    Some(attempt),
+                    "{attempt}: moved, but does not count"
+                );
+                assert!(self.moved.contains(attempt), "{attempt}: moved, but nobody has done so");
             }
             _ => {}
         }

@@ -76,6 +76,8 @@ fn every_job_ends_well_or_is_told_why_whatever_the_network_does() {
         "job failed",
         "job killed",
         "work saved",
+        "output moved",
+        "moved output read",
     ];
     for what in expected {
         let count = happened.remove(what).unwrap_or_default();

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use napreduce_core::{AttemptId, FailureClass, FaultPlace, MapOutput, Report, TaskKind};
+use napreduce_core::{AttemptId, FailureClass, FaultPlace, MapOutput, Report, TaskKind, WorkerId};
 use rand::Rng;
 use rand_pcg::Pcg32;
 
@@ -25,6 +25,8 @@ pub trait Surroundings {
     fn can_read(&self, output: MapOutput) -> bool;
     /// The part of this attempt is under its own name now.
     fn promote(&mut self, attempt: AttemptId);
+    /// The output of this attempt is where it outlives its worker.
+    fn outlive(&mut self, attempt: AttemptId);
     /// Something went wrong that is to be counted.
     fn note(&mut self, what: &'static str);
     /// Whether things may go wrong.
@@ -145,6 +147,9 @@ impl Process {
             return (true, None);
         };
         if world.can_read(output) {
+            if output.worker == WorkerId::STORAGE {
+                world.note("moved output read");
+            }
             self.read.insert(map);
             return (true, None);
         }

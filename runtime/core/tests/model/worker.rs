@@ -2,7 +2,7 @@
 //!
 //! Owns its side of the delivery. What its processes do is in `process`.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use napreduce_core::delivery::{Inbox, Outbox, Receipt};
 use napreduce_core::{AttemptId, JobSpec, Order, Report, Slots, TaskKind, WorkerId};
@@ -21,6 +21,8 @@ pub struct Worker {
     processes: BTreeMap<AttemptId, Process>,
     /// Map outputs, which it serves to reduces.
     pub held: BTreeSet<AttemptId>,
+    /// Those that are to outlive it.
+    moving: VecDeque<AttemptId>,
     /// Everything it obeyed, in order.
     pub obeyed: Vec<ToWorker>,
     pub left: bool,
@@ -35,6 +37,7 @@ impl Worker {
             outbox: Outbox::default(),
             processes: BTreeMap::new(),
             held: BTreeSet::new(),
+            moving: VecDeque::new(),
             obeyed: Vec::new(),
             left: false,
         }
@@ -79,6 +82,7 @@ impl Worker {
             Order::Commit { attempt } => self.tell(attempt, Process::grant),
             // A worker that is ended from outside may save what it runs.
             Order::Checkpoint { attempt } => self.tell(attempt, Process::save),
+            Order::MoveOutput { attempt } => self.moving.push_back(attempt),
             other => panic!("FIFO preempts nobody, and so has no reason to {}", other.verb()),
         }
     }
@@ -90,8 +94,14 @@ impl Worker {
         }
     }
 
-    /// One process takes one step. Returns the number of the report, if there is one.
+    /// One process takes one step, or one output is moved. Returns the number of the report, if there is one.
     pub fn step(&mut self, rng: &mut Pcg32, world: &mut dyn Surroundings) -> Option<u64> {
+        if rng.random_bool(0.8)
+            && let Some(attempt) = self.moving.pop_front()
+        {
+            world.outlive(attempt);
+            return Some(self.outbox.push((attempt, Report::OutputMoved)));
+        }
         if self.processes.is_empty() {
             return None;
         }

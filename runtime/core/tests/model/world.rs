@@ -44,17 +44,22 @@ struct Reach<'a> {
     held: &'a BTreeSet<MapOutput>,
     network: &'a mut Network,
     parts: &'a mut BTreeSet<AttemptId>,
+    moved: &'a mut BTreeSet<AttemptId>,
 }
 
 impl Surroundings for Reach<'_> {
     fn can_read(&self, output: MapOutput) -> bool {
-        let reachable = output.worker == self.own
+        let reachable = [self.own, WorkerId::STORAGE].contains(&output.worker)
             || !(self.network.cut.contains(&output.worker) || self.network.cut.contains(&self.own));
         reachable && self.held.contains(&output)
     }
 
     fn promote(&mut self, attempt: AttemptId) {
         self.parts.insert(attempt);
+    }
+
+    fn outlive(&mut self, attempt: AttemptId) {
+        self.moved.insert(attempt);
     }
 
     fn note(&mut self, what: &'static str) {
@@ -126,7 +131,7 @@ impl World {
             182..184 if self.workers.len() < WORKERS => self.join(),
             184 => self.recover(),
             185 => self.take_snapshot(),
-            186 if self.rng.random_bool(0.3) => self.drain(),
+            186 if self.rng.random_bool(0.6) => self.drain(),
             187 => self.kill_an_attempt(),
             188 if self.rng.random_bool(0.3) => self.kill_a_job(),
             189..192 => self.coordinator_reports_what_it_holds(),
@@ -163,6 +168,7 @@ impl World {
                 }
                 Effect::Record(Record::WorkerExcluded { .. }) => self.network.note("worker excluded"),
                 Effect::WorkerMayLeave { .. } => self.network.note("worker left"),
+                Effect::Record(Record::OutputMoved(_)) => self.network.note("output moved"),
                 Effect::JobEnded { job, .. } => self.check_nothing_runs(*job),
                 _ => {}
             }
@@ -185,13 +191,15 @@ impl World {
     }
 
     fn step(&mut self, id: WorkerId) {
-        let held: BTreeSet<MapOutput> = self
+        let on_workers = self
             .workers
             .values()
-            .flat_map(|worker| worker.held.iter().map(|&attempt| MapOutput { attempt, worker: worker.id }))
-            .collect();
-        let (network, parts) = (&mut self.network, &mut self.books.parts);
-        let mut reach = Reach { own: id, held: &held, network, parts };
+            .flat_map(|worker| worker.held.iter().map(|&attempt| MapOutput { attempt, worker: worker.id }));
+        let moved = self.books.moved.iter();
+        let moved = moved.map(|&attempt| MapOutput { attempt, worker: WorkerId::STORAGE });
+        let held: BTreeSet<MapOutput> = on_workers.chain(moved).collect();
+        let Books { parts, moved, .. } = &mut self.books;
+        let mut reach = Reach { own: id, held: &held, network: &mut self.network, parts, moved };
         let worker = self.workers.get_mut(&id).expect("the caller chose one that runs");
         let Some(number) = worker.step(&mut self.rng, &mut reach) else { return };
         if self.connected.contains(&id) {
@@ -225,6 +233,7 @@ impl World {
         spec.attempts_max = rng.random_range(2..6);
         spec.slowstart_permille = [0, 500, 1000, 1000][rng.random_range(0..4)];
         spec.priority = rng.random_range(0..2);
+        spec.outputs_move = rng.random_bool(0.7);
         let job = JobId(self.jobs);
         self.books.specs.insert(job, spec.clone());
         self.handle(Event::JobSubmitted { job, spec }, None);
@@ -311,5 +320,6 @@ pub fn spec(maps: u32, reduces: u32) -> JobSpec {
         slowstart_permille: 1000,
         unsaved: Vec::new(),
         memory: 0,
+        outputs_move: false,
     }
 }

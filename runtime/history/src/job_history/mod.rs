@@ -52,6 +52,12 @@ impl JobHistory<'_> {
                 self.on_attempt_end(at_millis, *attempt, "checkpointed");
             }
             Record::SlotTaken { freed, by } => self.book.used(at_micros, *freed, *by),
+            Record::OutputMoved(attempt) => {
+                self.say(
+                    at_millis,
+                    format!("the output of {attempt} was moved to where it outlives its worker"),
+                );
+            }
             Record::CommitGranted(_)
             | Record::WorkerDraining(_)
             | Record::WorkerUndrained(_)

@@ -11,7 +11,8 @@ use napreduce_core::{
     Span, Time, WorkerId,
 };
 use napreduce_protocol::{
-    Blob, Counter, CounterValues, JobPlan, PartOutput, PreemptionAccount, RerunOf, SideFile, WorkerReport,
+    Blob, Counter, CounterValues, JobPlan, PartOutput, PreemptionAccount, RerunOf, SideFile, StorageScheme,
+    WorkerReport,
 };
 use serde::{Deserialize, Serialize};
 
@@ -196,6 +197,7 @@ pub(super) fn spec_of(plan: &JobPlan, user: &str, at: Time) -> JobSpec {
         slowstart_permille: plan.slowstart_permille,
         unsaved: plan.unsaved(),
         memory: plan.task_memory,
+        outputs_move: StorageScheme::of(&plan.output).is_none(),
     }
 }
 

@@ -98,6 +98,7 @@ mod tests {
             slowstart_permille: 1_000,
             unsaved: Vec::new(),
             memory: 0,
+            outputs_move: false,
         }
     }
 

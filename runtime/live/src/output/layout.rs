@@ -8,7 +8,8 @@
 //! OUT/_temporary.<submission>.old        one that is being removed: of an earlier run, or of this one at its end
 //! OUT/_temporary/<job>-<token>/          all that belongs to one claim, below `WORK/`:
 //! WORK/<attempt>/                        scratch of an attempt, and its part file until it may commit
-//! WORK/shuffle/<attempt>.segment         sealed map output
+//! WORK/shuffle/<attempt>.segment         sealed map output: of an embedded job all of it, of a cluster's what has outlived its
+//!                                        worker
 //! WORK/guests/<any name>                 parts that guests of another engine have written, until the job commits
 //! WORK/checkpoints/<attempt>/            what an attempt saved when it was checkpointed; kept until the job ends, since
 //!                                        later checkpoints name files of earlier ones

@@ -15,7 +15,6 @@ use napreduce_protocol::{
 use napreduce_task::Spawner;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::{JoinError, JoinSet};
-use tokio::time::{Interval, MissedTickBehavior, interval};
 use tracing::Instrument;
 
 use super::admission::Admission;
@@ -24,10 +23,12 @@ use super::consolidation::{Consolidated, Consolidating};
 use super::disk::{Disk, LOOK_INTERVAL};
 use super::hang::Limits;
 use super::job::{KnownJob, Launching, Readiness};
+use super::moves::Moves;
 use super::outfit::outfit;
 use super::preparation::{Prepared, prepare};
 use super::segment_memory::MemorySegment;
 use super::settings::WorkerSettings;
+use super::ticks::ticks;
 use crate::spans;
 
 /// An attempt whose process is not known to be gone.
@@ -50,6 +51,7 @@ pub(crate) struct Worker {
     preparations: JoinSet<(JobId, Result<Prepared, TaskError>)>,
     /// Small map outputs that are being put together.
     consolidations: JoinSet<Consolidated>,
+    moves: Moves,
     /// Removals of what forgotten jobs have left.
     removals: JoinSet<()>,
     news: UnboundedSender<WorkerNews>,
@@ -79,6 +81,7 @@ impl Worker {
             attempts,
             preparations,
             consolidations,
+            moves: Moves::default(),
             removals,
             news,
             events,
@@ -101,11 +104,13 @@ impl Worker {
                 Some(prepared) = worker.preparations.join_next() => worker.on_prepared(prepared),
                 Some(_) = worker.removals.join_next() => {}
                 Some(Ok(done)) = worker.consolidations.join_next() => worker.on_consolidated(done),
+                Some(attempt) = worker.moves.next() => worker.report(attempt, Report::OutputMoved),
                 _ = heartbeat.tick(), if !worker.attempts.is_empty() => worker.beat(),
                 _ = looks.tick(), if worker.disk.is_some() => worker.look_at_disk(),
             }
         }
         worker.preparations.shutdown().await;
+        std::mem::take(&mut worker.moves).end().await;
         while let Some(done) = worker.consolidations.join_next().await {
             done.into_iter().for_each(|done| worker.on_consolidated(done));
         }
@@ -147,11 +152,15 @@ impl Worker {
             Order::Launch { attempt, from, .. } => match work {
                 Some(work) => self.launch(attempt, from, work),
                 None => {
-                    self.report(attempt, failed(TaskError::fatal("the worker was not told what to launch")))
+                    self.report(attempt, TaskError::fatal("the worker was not told what to launch").into())
                 }
             },
             Order::Kill { attempt } => self.kill(attempt),
             Order::Suspend { attempt } => self.suspend(attempt),
+            Order::MoveOutput { attempt } => {
+                let job = self.jobs.get(&attempt.task.job);
+                job.and_then(|job| job.moving(attempt)).into_iter().for_each(|wanted| self.moves.add(wanted));
+            }
             // The attempt's supervisor knows what it means.
             order => self.order(order.attempt(), order, Vec::new()),
         }
@@ -257,7 +266,7 @@ impl Worker {
     fn launch(&mut self, attempt: AttemptId, from: Start, work: LaunchWork) {
         let Some(job) = self.jobs.get_mut(&attempt.task.job) else {
             let error = TaskError::fatal(format!("the worker was not told what {} is", attempt.task.job));
-            return self.report(attempt, failed(error));
+            return self.report(attempt, error.into());
         };
         let launching = Launching { attempt, from, inputs: job.inputs(attempt), work };
         match (&mut job.readiness, &self.settings.environment) {
@@ -286,7 +295,7 @@ impl Worker {
         for launching in waiting {
             match &error {
                 None => self.start(launching),
-                Some(error) => self.report(launching.attempt, failed(error.clone())),
+                Some(error) => self.report(launching.attempt, error.clone().into()),
             }
         }
     }
@@ -298,7 +307,7 @@ impl Worker {
         job.pass_on_scratch(attempt);
         let (launch, logs) = match outfit(job, attempt, &launching.work, &self.settings) {
             Ok(outfit) => outfit,
-            Err(error) => return self.report(attempt, failed(error)),
+            Err(error) => return self.report(attempt, error.into()),
         };
         let standstill = Duration::from_millis(job.description.task_timeout_millis);
         let standstill = (!standstill.is_zero()).then_some(standstill);
@@ -359,7 +368,7 @@ impl Worker {
                     // Before the failure, so that nothing new comes in between.
                     self.look_at_disk();
                 }
-                self.report(attempt, failed(error));
+                self.report(attempt, error.into());
             }
             AttemptEnd::Killed => self.report(attempt, Report::Killed),
             AttemptEnd::Checkpointed => self.report(attempt, Report::Checkpointed),
@@ -386,15 +395,4 @@ impl Worker {
         }
         self.tell(WorkerNews::Progress(progress));
     }
-}
-
-fn ticks(period: Duration) -> Interval {
-    let mut ticks = interval(period);
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    ticks
-}
-
-fn failed(error: TaskError) -> Report {
-    let TaskError { class, place, message, lost_inputs, .. } = error;
-    Report::Failed { class, place, reason: message, lost_outputs: lost_inputs }
 }

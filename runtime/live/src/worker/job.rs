@@ -18,6 +18,7 @@ use napreduce_task::Variable;
 
 use super::consolidation::{Consolidating, Consolidation};
 use super::environment::WorkerEnvironment;
+use super::moves::Move;
 use super::preparation::Prepared;
 use super::segment_memory::{MemorySegment, SegmentMemory};
 use crate::output::JobPaths;
@@ -128,12 +129,21 @@ impl KnownJob {
 
     /// Where this worker's attempts find map outputs.
     pub(super) fn places(&self, outputs: Vec<MapOutput>) -> Vec<MapInput> {
-        if let Some((environment, own)) = &self.environment {
-            return environment.places(*own, outputs, &self.peers);
-        }
         let place = |attempt| Place::Local(self.shared.segment(attempt));
-        let input = |attempt| MapInput { attempt, place: place(attempt) };
-        outputs.into_iter().map(|output| input(output.attempt)).collect()
+        let input = |output: &MapOutput| MapInput { attempt: output.attempt, place: place(output.attempt) };
+        let Some((environment, own)) = &self.environment else { return outputs.iter().map(input).collect() };
+        let (moved, held): (Vec<_>, Vec<_>) =
+            outputs.into_iter().partition(|output| output.worker == WorkerId::STORAGE);
+        let mut inputs = environment.places(*own, held, &self.peers);
+        inputs.extend(moved.iter().map(input));
+        inputs
+    }
+
+    /// How the output of a map comes to where it outlives this worker.
+    pub(super) fn moving(&self, attempt: AttemptId) -> Option<Move> {
+        let (environment, _) = self.environment.as_ref()?;
+        let (from, to) = (environment.paths.segment(attempt), self.shared.segment(attempt));
+        Some(Move { attempt, from, to, durable: self.description.durable })
     }
 
     /// The directory of one attempt alone.

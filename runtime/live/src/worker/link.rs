@@ -18,7 +18,7 @@ use napreduce_protocol::{
     Connection, FromWorker, MessageReceiver, MessageSender, ToWorker, TransportError, WorkerNews,
     WorkerReport,
 };
-use tokio::time::{Instant, MissedTickBehavior, interval, sleep, sleep_until, timeout};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use super::connection_log::ConnectionLog;
 use super::error::WorkerError;
@@ -26,6 +26,7 @@ use super::exchange::{Exchange, Followed, Welcomed};
 use super::introduction::{Apart, Introduction, introduce};
 use super::registration::{Registration, Resources};
 use super::stop::{Stop, StopRequest};
+use super::ticks::ticks;
 use super::worker_directory::random;
 
 const RETRY_MIN: Duration = Duration::from_millis(50);
@@ -241,8 +242,7 @@ impl<'a> Link<'a> {
     }
 
     async fn converse(&mut self, mut together: Together) -> End {
-        let mut beat = interval(together.rhythm.heartbeat);
-        beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut beat = ticks(together.rhythm.heartbeat);
         let mut looked = Instant::now();
         loop {
             let (leave_by, may_be_told) = self.patience();

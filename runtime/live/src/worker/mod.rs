@@ -24,6 +24,7 @@ mod isolation;
 mod job;
 mod link;
 mod logs;
+mod moves;
 mod outfit;
 mod paths;
 mod preparation;
@@ -35,6 +36,7 @@ mod start_error;
 mod stop;
 #[cfg(test)]
 mod tests;
+mod ticks;
 mod worker_directory;
 
 pub use configuration::{

@@ -118,6 +118,13 @@ impl Ledger {
                 assert!(!self.commits(*task), "{task}: what was committed is not lost");
                 assert!(self.done.remove(task).is_some(), "{task}: lost, but not done");
             }
+            Record::OutputMoved(attempt) => {
+                assert_eq!(
+                    self.done.get(&attempt.task),
+                    Some(attempt),
+                    "{attempt}: moved, but does not count"
+                );
+            }
             Record::AttemptEnded(attempt, _) | Record::Checkpointed(attempt) => {
                 self.over.push(*attempt);
                 if self.granted.get(&attempt.task) == Some(attempt) {

@@ -233,6 +233,7 @@ impl Run {
         let rng = &mut self.rng;
         let mut spec = spec(rng.random_range(0..6), rng.random_range(0..4));
         spec.priority = rng.random_range(0..3);
+        spec.outputs_move = !self.jobs.is_multiple_of(3);
         spec.attempts_max = rng.random_range(1..5);
         spec.slowstart_permille = [0, 300, 500, 1000, 1000][rng.random_range(0..5)];
         let held = WorkerId(rng.random_range(1..4));
@@ -341,7 +342,7 @@ impl Run {
 }
 
 fn any_report(rng: &mut Pcg32) -> Report {
-    match rng.random_range(0..11) {
+    match rng.random_range(0..12) {
         0 => Report::Started,
         1 => Report::Progressed { bytes_done: 1, bytes_total: 1 },
         2 => Report::CommitRequested,
@@ -354,6 +355,7 @@ fn any_report(rng: &mut Pcg32) -> Report {
         5 => Report::Killed,
         6 => Report::Suspended,
         7 => Report::Resumed,
+        10 => Report::OutputMoved,
         9 => Report::SuspendRefused { reason: "no".to_owned() },
         8 => {
             let task = TaskId { job: JobId(1), kind: TaskKind::Map, index: rng.random_range(0..4) };

@@ -122,6 +122,7 @@ impl Daemon {
                 self.check_slots(attempt);
             }
             Order::Checkpoint { attempt } => self.tell(attempt, |process| process.doing = Doing::Saving),
+            Order::MoveOutput { attempt } => self.reports.push_back((attempt, Report::OutputMoved)),
         }
     }
 

@@ -97,6 +97,7 @@ impl Cluster {
             slowstart_permille: 0,
             unsaved: Vec::new(),
             memory: 0,
+            outputs_move: false,
         };
         self.handle(Event::JobSubmitted { job, spec });
         job

@@ -30,6 +30,7 @@ fn job(queue: &str, user: &str) -> JobSpec {
         slowstart_permille: 1000,
         unsaved: Vec::new(),
         memory: 0,
+        outputs_move: false,
     }
 }
 

@@ -256,6 +256,7 @@ impl Simulation {
             slowstart_permille: plan.slowstart_permille,
             unsaved: plan.unsaved.clone(),
             memory: plan.memory,
+            outputs_move: false,
         }
     }
 

@@ -95,6 +95,7 @@ fn said(report: &Report) -> String {
         Report::Resumed => "resumed".to_owned(),
         Report::Checkpointed => "checkpointed".to_owned(),
         Report::InputsLost { reason, .. } => format!("lost inputs: {reason}"),
+        Report::OutputMoved => "output moved".to_owned(),
         Report::Done { .. } => "done".to_owned(),
     }
 }

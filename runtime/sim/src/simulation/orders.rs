@@ -31,7 +31,8 @@ impl Simulation {
                     Order::Checkpoint { attempt } => self.send_to(worker, attempt, OrderKind::Checkpoint)?,
                     Order::Kill { attempt } => self.send_kill(worker, attempt)?,
                     // Reduces see new outputs by themselves.
-                    Order::MoreInputs { .. } => {}
+                    // Nobody ends a simulated worker from outside.
+                    Order::MoreInputs { .. } | Order::MoveOutput { .. } => {}
                 }
             }
             Effect::WakeAt(time) => {

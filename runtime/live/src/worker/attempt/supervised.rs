@@ -18,10 +18,10 @@ use napreduce_protocol::{
 use napreduce_task::{ChildEvent, TaskProcess, oom_kills};
 use rustix::process::Signal;
 use tokio::io::Interest;
-use tokio::time::{Interval, MissedTickBehavior, interval};
 
 use super::super::hang::HangWatch;
 use super::super::isolation::Bounds;
+use super::super::ticks::ticks;
 use super::end::{end_without_outcome, with_bounds};
 use super::line::ControlLine;
 use super::preemption::{Input, Preemption, Stage, Step};
@@ -72,7 +72,7 @@ impl Supervised {
     }
 
     pub(super) async fn run(mut self, supervision: &mut Supervision) -> AttemptEnd {
-        let mut look = self.look_interval();
+        let mut look = ticks(self.watch.interval().min(LOOK_INTERVAL_MAX));
         loop {
             let interest = self.line.interest();
             let control = self.process.control();
@@ -103,12 +103,6 @@ impl Supervised {
             }
         }
         self.finish(supervision).await
-    }
-
-    fn look_interval(&self) -> Interval {
-        let mut look = interval(self.watch.interval().min(LOOK_INTERVAL_MAX));
-        look.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        look
     }
 
     /// Ends a process that hangs, and keeps what it prints within bounds.
@@ -152,8 +146,8 @@ impl Supervised {
             Order::Suspend { .. } | Order::Resume { .. } | Order::Checkpoint { .. } => {
                 self.preempt(order, supervision);
             }
-            // It has begun, and a kill ends the loop.
-            Order::Launch { .. } | Order::Kill { .. } => {}
+            // It has begun, a kill ends the loop, and only what is done has an output to move.
+            Order::Launch { .. } | Order::Kill { .. } | Order::MoveOutput { .. } => {}
         }
     }
 

@@ -1,0 +1,63 @@
+//! Map outputs that are put where they outlive their worker, which somebody else is about to end.
+//!
+//! Owns which outputs, in which order, and from where they are read then. What is not moved while there is time is lost with its
+//! worker, as any map output is, and made again.
+
+use crate::effect::{Order, Record};
+use crate::engine::Engine;
+use crate::ids::{AttemptId, JobId, TaskId, TaskKind, WorkerId};
+use crate::states::JobState;
+
+impl Engine {
+    /// Has a worker move what reduces still need, of those jobs first of which the fewest reduces are left. What cannot be moved
+    /// is given up.
+    pub(super) fn move_outputs_of(&mut self, worker: WorkerId) {
+        let mut holding: Vec<(u32, JobId, bool)> = Vec::new();
+        for job in self.cluster.jobs.values().filter(|job| job.state == JobState::Active) {
+            if job.outputs_on(worker).next().is_some() {
+                let reduces = &job.phases.reduce;
+                holding.push((reduces.total() - reduces.done, job.id, job.spec.outputs_move));
+            }
+        }
+        holding.sort_unstable();
+        for (_, job, moves) in holding {
+            let indices: Vec<u32> = self.cluster.job(job).outputs_on(worker).collect();
+            for index in indices {
+                let task = TaskId { job, kind: TaskKind::Map, index };
+                match self.cluster.task_mut(task).output.filter(|_| moves) {
+                    Some((number, _)) => {
+                        self.send(worker, Order::MoveOutput { attempt: AttemptId { task, number } });
+                    }
+                    None => self.take_back(task),
+                }
+            }
+            self.cluster.refresh(job);
+        }
+    }
+
+    /// A map is done on a worker: if that is about to be gone, its output is to be moved.
+    pub(super) fn move_output_in_time(&mut self, id: AttemptId, worker: WorkerId) {
+        let now = self.cluster.now;
+        let saves_until = self.cluster.workers.get(&worker).and_then(|worker| worker.saves_until);
+        if self.cluster.job(id.task.job).spec.outputs_move && saves_until.is_some_and(|until| until > now) {
+            self.send(worker, Order::MoveOutput { attempt: id });
+        }
+    }
+
+    /// An output is where it outlives its worker. Reduces that wait for inputs are told; others may still read it where it was.
+    pub(super) fn output_moved(&mut self, worker: WorkerId, id: AttemptId) {
+        let active = self.cluster.jobs.get(&id.task.job).filter(|job| job.state == JobState::Active);
+        let held = active.and_then(|job| job.task(id.task)).and_then(|task| task.output);
+        if held != Some((id.number, worker)) || id.task.kind != TaskKind::Map {
+            // It was made again meanwhile, or is not needed any more.
+            self.cluster.tally.stale_reports += 1;
+            return;
+        }
+        self.cluster.task_mut(id.task).output = Some((id.number, WorkerId::STORAGE));
+        let job = self.cluster.job_mut(id.task.job);
+        job.outputs.remove(&(worker, id.task.index));
+        job.outputs.insert((WorkerId::STORAGE, id.task.index));
+        self.record(Record::OutputMoved(id));
+        self.feed_waiting_reduces(id.task);
+    }
+}

@@ -1,0 +1,168 @@
+//! Map outputs that are copied to where they outlive this worker, which somebody else is about to end.
+//!
+//! Owns the copies, one after the other in the order in which they were asked for. Does not own which outputs these are (the
+//! engine orders them), nor where they lie (`JobPaths`). A copy has its name when it is whole; one that cannot be made is
+//! said, and the output is lost with this worker as any other is.
+
+use std::collections::VecDeque;
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use napreduce_core::AttemptId;
+use tokio::task::JoinSet;
+
+/// After so many bytes it is asked whether the worker ends.
+const PIECE_BYTES: u64 = 8 << 20;
+
+/// An output that is to be copied.
+#[derive(Debug)]
+pub(super) struct Move {
+    pub(super) attempt: AttemptId,
+    pub(super) from: PathBuf,
+    pub(super) to: PathBuf,
+    /// It is to survive a loss of power.
+    pub(super) durable: bool,
+}
+
+/// The copies of one worker.
+#[derive(Debug, Default)]
+pub(super) struct Moves {
+    waiting: VecDeque<Move>,
+    /// One at a time, and what became of it.
+    copying: JoinSet<(AttemptId, io::Result<()>)>,
+    ends: Arc<AtomicBool>,
+}
+
+impl Moves {
+    pub(super) fn add(&mut self, wanted: Move) {
+        self.waiting.push_back(wanted);
+        self.begin();
+    }
+
+    fn begin(&mut self) {
+        if !self.copying.is_empty() {
+            return;
+        }
+        if let Some(next) = self.waiting.pop_front() {
+            let ends = Arc::clone(&self.ends);
+            self.copying.spawn_blocking(move || (next.attempt, next.run(&ends)));
+        }
+    }
+
+    /// Waits for the next that has been moved; `None` while nothing is copied, and after one that could not be, which is said.
+    pub(super) async fn next(&mut self) -> Option<AttemptId> {
+        // A panic has been printed.
+        let (attempt, done) = self.copying.join_next().await?.ok()?;
+        self.begin();
+        match done {
+            Ok(()) => Some(attempt),
+            Err(error) => {
+                tracing::warn!(target: "worker", %attempt, "its output stays here, and is made again when this worker has left: {error}");
+                None
+            }
+        }
+    }
+
+    /// Gives up what is not done, and waits for that.
+    pub(super) async fn end(mut self) {
+        self.ends.store(true, Ordering::Relaxed);
+        self.waiting.clear();
+        while self.copying.join_next().await.is_some() {}
+    }
+}
+
+impl Move {
+    /// Blocking.
+    fn run(&self, ends: &AtomicBool) -> io::Result<()> {
+        if self.to.exists() {
+            return Ok(());
+        }
+        let unfinished = self.to.with_extension("moving");
+        let copied = copy(&self.from, &unfinished, self.durable, ends)
+            .and_then(|()| fs::rename(&unfinished, &self.to))
+            .map_err(|error| {
+                io::Error::new(error.kind(), format!("cannot write {}: {error}", self.to.display()))
+            });
+        if copied.is_err() {
+            // It goes with the work of its job otherwise.
+            let _ = fs::remove_file(&unfinished);
+        }
+        copied
+    }
+}
+
+fn copy(from: &Path, to: &Path, durable: bool, ends: &AtomicBool) -> io::Result<()> {
+    let mut source = File::open(from)?;
+    let length = source.metadata()?.len();
+    let mut target = File::create(to)?;
+    let mut copied = 0;
+    while copied < length {
+        if ends.load(Ordering::Relaxed) {
+            return Err(io::Error::other("this worker ends"));
+        }
+        match io::copy(&mut source.by_ref().take(PIECE_BYTES), &mut target)? {
+            0 => return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "its output has become shorter")),
+            bytes => copied += bytes,
+        }
+    }
+    if durable { target.sync_all() } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use napreduce_core::{JobId, TaskId, TaskKind};
+
+    use super::*;
+
+    fn attempt(index: u32) -> AttemptId {
+        AttemptId { task: TaskId { job: JobId(1), kind: TaskKind::Map, index }, number: 1 }
+    }
+
+    fn moving(folder: &Path, index: u32, bytes: usize) -> Move {
+        let (from, to) =
+            (folder.join(format!("{index}.segment")), folder.join(format!("to/{index}.segment")));
+        fs::write(&from, vec![index as u8; bytes]).expect("written");
+        Move { attempt: attempt(index), from, to, durable: index == 1 }
+    }
+
+    #[tokio::test(flavor = "current_thread")]
+    async fn outputs_are_copied_one_after_the_other_and_one_that_cannot_be_holds_up_no_other() {
+        let folder = tempfile::tempdir().expect("a folder");
+        fs::create_dir(folder.path().join("to")).expect("a folder");
+        let mut moves = Moves::default();
+        for (index, bytes) in [(0, 9 << 20), (1, 0), (2, 5), (3, 7)] {
+            let mut wanted = moving(folder.path(), index, bytes);
+            if index == 2 {
+                wanted.to = folder.path().join("missing/2.segment");
+            }
+            moves.add(wanted);
+        }
+        let mut moved = Vec::new();
+        while !moves.copying.is_empty() {
+            moved.extend(moves.next().await);
+        }
+        assert_eq!(moved, [attempt(0), attempt(1), attempt(3)]);
+        for index in [0, 1, 3] {
+            let name = format!("{index}.segment");
+            let (from, to) = (folder.path().join(&name), folder.path().join("to").join(&name));
+            assert!(fs::read(from).expect("it stays") == fs::read(to).expect("it is there"), "{index}");
+        }
+        assert_eq!(fs::read_dir(folder.path().join("to")).expect("a folder").count(), 3);
+    }
+
+    #[tokio::test(flavor = "current_thread")]
+    async fn a_worker_that_ends_leaves_nothing_half_done() {
+        let folder = tempfile::tempdir().expect("a folder");
+        fs::create_dir(folder.path().join("to")).expect("a folder");
+        let wanted = moving(folder.path(), 0, 5);
+        wanted.run(&AtomicBool::new(true)).expect_err("it ends");
+        let mut moves = Moves::default();
+        moves.ends.store(true, Ordering::Relaxed);
+        moves.add(wanted);
+        moves.end().await;
+        assert_eq!(fs::read_dir(folder.path().join("to")).expect("a folder").count(), 0);
+    }
+}

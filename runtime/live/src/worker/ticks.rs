@@ -1,0 +1,12 @@
+//! Ticks of a period, of which none is made up for that was missed.
+
+use std::time::Duration;
+
+use tokio::time::{Interval, MissedTickBehavior, interval};
+
+/// The first one comes at once.
+pub(super) fn ticks(period: Duration) -> Interval {
+    let mut ticks = interval(period);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    ticks
+}
