@@ -1,4 +1,6 @@
 //! Programs in Python on a cluster: their tasks are suspended, checkpointed and killed by an operator.
+//!
+//! Owns the job and how far each task is when that is done to it. Does not own embedded jobs (`main`).
 
 use std::process::Command;
 

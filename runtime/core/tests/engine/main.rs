@@ -21,6 +21,7 @@ mod keeping;
 mod leaving;
 mod limits;
 mod lost_outputs;
+mod moves;
 mod operators;
 mod preemption;
 mod races;

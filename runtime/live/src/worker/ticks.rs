@@ -1,4 +1,6 @@
-//! Ticks of a period, of which none is made up for that was missed.
+//! Ticks of a period.
+//!
+//! Owns that one which was missed is not made up for. Does not own what is done at each.
 
 use std::time::Duration;
 
