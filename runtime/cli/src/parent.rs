@@ -1,12 +1,12 @@
-//! A daemon that ends with the program that started it.
+//! A process that ends with the program that started it.
 //!
-//! Owns the agreement between `nap up` and its daemons. Does not own the ending, which is that of any
+//! Owns the agreement between `nap up` and its daemons, and between a page and its simulations. Does not own the ending, which is that of any
 //! Ctrl-C: at once, since nobody is left who would wait for a worker that saves what it runs.
 
 use anyhow::{Context, Result, bail};
 use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
 
-/// Holds the number of the process that a daemon ends with.
+/// Holds the number of the process that this one ends with.
 pub const PARENT_VARIABLE: &str = "NAPREDUCE_UP_PROCESS";
 
 /// Has the kernel ask this process to end when the one that started it ends, if it is to; called before any
@@ -18,7 +18,7 @@ pub fn end_with_parent() -> Result<()> {
     set_parent_process_death_signal(Some(Signal::INT)).context("cannot watch the parent process")?;
     // It may have ended before the kernel was asked.
     if parent.is_none() || getppid() != parent {
-        bail!("the program that started this daemon has ended");
+        bail!("the program that started this one has ended");
     }
     Ok(())
 }

@@ -10,33 +10,20 @@ use axum::http::StatusCode;
 use crate::assets::Assets;
 use crate::events::Events;
 use crate::guard::{Hosts, Pace, Sessions};
-use crate::ledgers::Ledgers;
 use crate::once::Once;
-use crate::source::PageSource;
+use crate::shown::Shown;
 use crate::tally::Tally;
-
-/// A cluster or a history, and what is remembered of it.
-#[derive(Debug)]
-pub struct Shown {
-    /// What a query calls it.
-    pub name: String,
-    pub source: Arc<dyn PageSource>,
-    pub ledgers: Ledgers,
-}
-
-impl Shown {
-    pub fn new(name: String, source: Arc<dyn PageSource>) -> Shown {
-        Shown { name, source, ledgers: Ledgers::default() }
-    }
-}
+use crate::what_if::WhatIfs;
 
 /// What all requests share.
 #[derive(Debug)]
 pub struct Web {
     /// What is shown where no recording is named.
-    pub shown: Shown,
+    pub shown: Arc<Shown>,
     /// What can be shown beside it, by name; nothing where there is one thing alone.
-    pub recordings: Vec<Shown>,
+    pub recordings: Vec<Arc<Shown>>,
+    /// Why there are none, where there are none.
+    pub what_ifs: Result<WhatIfs, String>,
     pub sessions: Sessions,
     pub assets: Assets,
     pub hosts: Hosts,
@@ -47,6 +34,14 @@ pub struct Web {
     pub tally: Tally,
     /// Status and JSON of orders.
     pub once: Once<(StatusCode, Vec<u8>)>,
+}
+
+impl Web {
+    /// All that a query can name: what the server was given, then what what-ifs have made, the newest first.
+    pub fn recordings(&self) -> Vec<Arc<Shown>> {
+        let made = self.what_ifs.as_ref().map_or_else(|_| Vec::new(), WhatIfs::recordings);
+        self.recordings.iter().cloned().chain(made).collect()
+    }
 }
 
 /// How often each route of the table was called, by its place in it.

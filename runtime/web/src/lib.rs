@@ -30,11 +30,14 @@ mod problem;
 mod report;
 mod routes;
 mod server;
+mod shown;
 mod source;
 mod tally;
+mod what_if;
 
 pub use guard::{RevocationError, Revocations, WebRole};
 pub use report::report_html;
 pub use routes::openapi_json;
 pub use server::{DEFAULT_ADDRESS, ServeError, WebServer, WebSettings, link, token};
 pub use source::{ClusterSource, HistorySource, OperatorCommand, PageSource, SourceError};
+pub use what_if::WhatIfSettings;

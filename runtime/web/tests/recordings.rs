@@ -54,5 +54,5 @@ fn a_server_of_one_history_has_no_recordings() {
     assert_eq!(sample.get("/api/nap/v1/recordings").json()["items"], json!([]));
     assert_eq!(sample.get("/api/nap/v1/jobs?recording=left").status, 404);
     let session = sample.get("/api/nap/v1/session").json();
-    assert_eq!(session["capabilities"], json!(["stream"]));
+    assert_eq!(session["capabilities"], json!(["stream", "what-if"]));
 }

@@ -16,6 +16,8 @@ fn filled(path: &str) -> String {
         ("{attempt}", "job_0002_m_0000.1"),
         ("{worker}", "worker_0001"),
         ("{stream}", "stdout"),
+        // The first that is asked for, by what stands before it in the description.
+        ("{what_if}", "what-if-1"),
     ];
     let filled = parts.iter().fold(path.to_owned(), |path, (part, value)| path.replace(part, value));
     assert!(!filled.contains('{'), "{filled} has a part that this test does not know");

@@ -16,7 +16,7 @@ use napreduce_web::{HistorySource, PageSource, WebServer, WebSettings};
 use crate::cluster::WebAddress;
 use crate::ids::JobSelector;
 use crate::job::ReportFile;
-use crate::web::{Running, ServeArguments, settings, wait};
+use crate::web::{Running, ServeArguments, settings, wait, what_if_settings};
 
 /// The history of a cluster, which may run, have ended, or be a copy
 #[derive(Debug, Clone, Args)]
@@ -34,7 +34,7 @@ pub struct Arguments {
 
 #[derive(Debug, Clone, Subcommand)]
 enum Command {
-    /// Serve the page of a history, or of several, until interrupted; nothing is locked, nothing is written
+    /// Serve the page of a history, or of several, until interrupted; nothing in them is locked or written
     Serve {
         /// The directory of a cluster, that of its coordinator, a copy of its history, or a folder of these
         #[arg(value_name = "PATH", required = true)]
@@ -73,12 +73,16 @@ fn serve_page(paths: &[PathBuf], serve: &ServeArguments) -> Result<()> {
     // Nobody shares a secret with it, so what it signs counts until it ends.
     let secret = Secret::generate().context("the system gives no random numbers")?;
     let settings = settings(secret, WebAddress::chosen(serve.bind, None));
-    let settings = WebSettings { hosts: serve.host.clone(), ..settings };
+    // What is simulated there is gone with the page; no file of tables is in it.
+    let place = tempfile::Builder::new().prefix("nap-what-if-").tempdir();
+    let place = place.context("cannot make a folder for what-ifs; see that TMPDIR can be written")?;
+    let what_if = Some(what_if_settings(place.path().join("kept"), place.path(), None));
+    let settings = WebSettings { hosts: serve.host.clone(), what_if, ..settings };
     let server = match <[_; 1]>::try_from(recordings) {
         Ok([(_, source)]) => WebServer::start(&settings, source)?,
         Err(several) => WebServer::start_recordings(&settings, several)?,
     };
-    wait(&Running::new(server).view_line()?)
+    wait(&Running::new(server).line()?)
 }
 
 /// Every history that is meant, by the name of its folder; one of a name that was there already has a number behind it.

@@ -24,6 +24,7 @@ use source::Source;
 use variants::Variant;
 
 use crate::cluster::ClusterArguments;
+use crate::parent::end_with_parent;
 
 /// Everything that is the same for all runs, and the variants.
 struct Experiment {
@@ -36,6 +37,7 @@ struct Experiment {
 
 /// Simulates what was asked for and prints it.
 pub fn run(arguments: &Arguments, cluster: &ClusterArguments) -> Result<()> {
+    end_with_parent()?;
     let source = Source::read(arguments)?;
     let settings = arguments.settings(&source)?;
     let mut own = source.recorded().and_then(recorded::Recorded::variant);

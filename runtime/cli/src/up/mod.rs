@@ -121,7 +121,9 @@ pub fn run(arguments: &Arguments, cluster: &ClusterArguments) -> Result<()> {
     }
     let page = match arguments.web.or(web.bind).unwrap_or(WebAddress::Usual) {
         WebAddress::Off => None,
-        address => Some(Running::start(ClusterPlace::Directory(directory.clone()), address, web.hosts)?),
+        address => {
+            Some(Running::start(ClusterPlace::Directory(directory.clone()), address, web.hosts, cluster)?)
+        }
     };
     let readiness = Readiness { directory, workers, map_slots, reduce_slots };
     let mut up = Up { daemons, restarts: Restarts::default(), events, arriving, page, ready: false };

@@ -3,6 +3,7 @@
 //! Owns the commands. Does not own the server (`napreduce-web`) nor where one runs (`running`).
 
 mod running;
+mod what_if;
 
 use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand};
@@ -13,6 +14,7 @@ use signal_hook::iterator::Signals;
 
 use running::secret_of;
 pub use running::{Running, settings};
+pub use what_if::what_if_settings;
 
 use crate::cluster::{ClusterArguments, WebAddress};
 
@@ -94,7 +96,7 @@ pub fn run(arguments: &Arguments, cluster: &ClusterArguments) -> Result<()> {
             let filed = cluster.configuration()?.web;
             let address = WebAddress::chosen(arguments.bind, filed.bind);
             let hosts = [arguments.host.clone(), filed.hosts].concat();
-            let running = Running::start(cluster.place()?, address, hosts)?;
+            let running = Running::start(cluster.place()?, address, hosts, cluster)?;
             wait(&running.line()?)
         }
         Command::Token { role, name, days } => {

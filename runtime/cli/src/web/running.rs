@@ -15,7 +15,8 @@ use napreduce_live::{ClusterDirectory, ClusterPlace, Secret};
 use napreduce_web::{ClusterSource, DEFAULT_ADDRESS, WebRole, WebServer, WebSettings};
 use serde::{Deserialize, Serialize};
 
-use crate::cluster::WebAddress;
+use super::what_if::what_if_settings;
+use crate::cluster::{ClusterArguments, WebAddress};
 
 /// Says to others of the same user where the page of a cluster is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -33,14 +34,23 @@ pub struct Running {
 
 impl Running {
     /// Serves the page of a cluster, whether or not it is up already.
-    pub fn start(place: ClusterPlace, address: WebAddress, hosts: Vec<String>) -> Result<Running> {
+    pub fn start(
+        place: ClusterPlace,
+        address: WebAddress,
+        hosts: Vec<String>,
+        cluster: &ClusterArguments,
+    ) -> Result<Running> {
         let secret = secret_of(&place)?;
         let directory = match &place {
             ClusterPlace::Directory(directory) => Some(directory.clone()),
             ClusterPlace::Address { .. } => None,
         };
         let revocations = directory.as_ref().map(revocations_file);
-        let settings = WebSettings { hosts, revocations, ..settings(secret, address) };
+        let what_if = directory.as_ref().map(|directory| {
+            let folder = directory.path().join("what-if");
+            what_if_settings(folder, directory.path(), cluster.config.as_deref())
+        });
+        let settings = WebSettings { hosts, revocations, what_if, ..settings(secret, address) };
         let server = WebServer::start(&settings, Arc::new(ClusterSource::new(place)))?;
         let mut running = Running { server, record: None };
         if let Some(directory) = directory {
@@ -61,12 +71,9 @@ impl Running {
     /// What is printed once it is there.
     pub fn line(&self) -> Result<String> {
         let link = self.server.link(WebRole::Operate)?;
-        Ok(format!("web: {link}      (one sign-in, within 15 minutes; another: nap web link)\n"))
-    }
-
-    /// The same for whoever may only look.
-    pub fn view_line(&self) -> Result<String> {
-        Ok(format!("web: {}      (one sign-in, within 15 minutes)\n", self.server.link(WebRole::View)?))
+        // Where there is no cluster, nothing says where the server is.
+        let another = self.record.as_ref().map_or("", |_| "; another: nap web link");
+        Ok(format!("web: {link}      (one sign-in, within 15 minutes{another})\n"))
     }
 }
 
@@ -175,7 +182,8 @@ mod tests {
         directory.create().expect("a cluster directory");
         let place = ClusterPlace::Directory(directory.clone());
         let address = WebAddress::At("127.0.0.1:0".parse().expect("an address"));
-        let running = Running::start(place, address, Vec::new()).expect("a page");
+        let running =
+            Running::start(place, address, Vec::new(), &ClusterArguments::default()).expect("a page");
         assert_eq!(address_in(&directory).expect("it runs"), running.server.address());
         assert!(
             running.line().expect("a link").contains(&format!("http://{}/#code=", running.server.address()))

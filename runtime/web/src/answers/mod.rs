@@ -29,7 +29,7 @@ pub use ledger::{
 };
 pub use preemptions::{PreemptionAnswer, RestoreAnswer, ResumeAnswer};
 pub use queues::{QueueAnswer, QueueSlotsAnswer, QueuesAnswer};
-pub use recordings::{ComparedJobAnswer, ComparisonAnswer, RecordingAnswer, SojournAnswer};
+pub use recordings::{ComparedJobAnswer, ComparisonAnswer, RecordingAnswer, RecordingKind, SojournAnswer};
 pub use tasks::{LiveAnswer, TaskAnswer};
 pub use timeline::{LaneAnswer, NapAnswer, StintAnswer, TimelineAnswer, TimelineWindow};
 pub use workers::{SlotsAnswer, WorkerAnswer};

@@ -13,11 +13,22 @@ use serde::Serialize;
 /// Jobs of a comparison at most: those that differ most.
 const COMPARED_MAX: usize = 1_000;
 
+/// Where a history comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum RecordingKind {
+    /// The server was given it.
+    History,
+    /// A what-if of this server made it.
+    WhatIf,
+}
+
 /// What a history comes to. Times of a simulation count from its begin.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct RecordingAnswer {
     /// What `recording` says in other queries.
     pub recording: String,
+    pub kind: RecordingKind,
     /// Where it lies, for people.
     pub place: String,
     /// The policy that most of its jobs ended under, if that is known.
@@ -73,7 +84,7 @@ pub struct ComparedJobAnswer {
 
 impl RecordingAnswer {
     /// What these jobs come to.
-    pub fn of(recording: &str, place: String, jobs: &[JobOverview]) -> RecordingAnswer {
+    pub fn of(recording: &str, kind: RecordingKind, place: String, jobs: &[JobOverview]) -> RecordingAnswer {
         let ended = || jobs.iter().filter_map(|job| Some((job, sojourn(job)?)));
         let in_phase = |phase| ended().filter(|(job, _)| job.summary.phase == phase).count();
         let from_millis = ended().map(|(job, _)| job.summary.submitted_millis).min().unwrap_or(0);
@@ -85,6 +96,7 @@ impl RecordingAnswer {
         let sum = |of: fn(&JobOverview) -> u64| ended().map(|(job, _)| of(job)).fold(0, u64::saturating_add);
         RecordingAnswer {
             recording: recording.to_owned(),
+            kind,
             place,
             scheduler: policies.into_iter().max_by_key(|(_, jobs)| *jobs).map(|(name, _)| name.to_owned()),
             jobs: ended().count(),
@@ -195,13 +207,13 @@ mod tests {
     #[test]
     fn a_recording_comes_to_the_sums_of_its_ended_jobs() {
         let jobs = [job(1, "a", 1_000, Some(100)), job(2, "b", 1_050, Some(300)), job(3, "c", 1_060, None)];
-        let said = RecordingAnswer::of("one", "a place".to_owned(), &jobs);
+        let said = RecordingAnswer::of("one", RecordingKind::History, "a place".to_owned(), &jobs);
         assert_eq!((said.jobs, said.failed, said.killed), (2, 0, 0));
         assert_eq!((said.from_millis, said.until_millis, said.makespan_millis), (1_000, 1_350, 350));
         assert_eq!(said.sojourn, SojournAnswer { mean: 200.0, p50: 300, p95: 300, max: 300 });
         assert_eq!((said.preemptions, said.work_saved_millis, said.work_lost_millis), (2, 20, 0));
         assert_eq!(said.scheduler.as_deref(), Some("fair"));
-        let empty = RecordingAnswer::of("none", String::new(), &[]);
+        let empty = RecordingAnswer::of("none", RecordingKind::History, String::new(), &[]);
         assert_eq!((empty.jobs, empty.makespan_millis, empty.sojourn), (0, 0, SojournAnswer::default()));
     }
 
@@ -209,7 +221,7 @@ mod tests {
     fn jobs_of_one_name_are_told_apart_by_their_submissions() {
         let left = [job(1, "a", 0, Some(100)), job(2, "a", 5, Some(200)), job(3, "only-left", 6, Some(1))];
         let right = [job(9, "a", 7, Some(250)), job(8, "a", 0, Some(90)), job(7, "only-right", 1, Some(2))];
-        let of = |jobs: &[JobOverview]| RecordingAnswer::of("x", String::new(), jobs);
+        let of = |jobs: &[JobOverview]| RecordingAnswer::of("x", RecordingKind::WhatIf, String::new(), jobs);
         let compared = ComparisonAnswer::of((of(&left), &left), (of(&right), &right));
         let rows: Vec<_> = compared
             .jobs

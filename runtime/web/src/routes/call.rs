@@ -11,17 +11,18 @@ use axum::http::{HeaderMap, Response, StatusCode};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::context::{Shown, Web};
+use crate::context::Web;
 use crate::guard::Credentials;
 use crate::hadoop::from_hadoop;
 use crate::problem::Problem;
+use crate::shown::Shown;
 
 /// A request that may be answered.
 #[derive(Debug)]
 pub struct Call<'web> {
     pub web: &'web Arc<Web>,
     /// What it is about: the cluster or history that is shown first, or the recording that the query names.
-    pub shown: &'web Shown,
+    pub shown: Arc<Shown>,
     pub credentials: Credentials,
     /// What stands in the place of `{NAME}` in the pattern.
     pub path: Vec<(String, String)>,
@@ -79,8 +80,8 @@ impl Call<'_> {
 ///
 /// # Errors
 /// When nothing is.
-pub fn recording<'web>(web: &'web Web, name: &str) -> Result<&'web Shown, Problem> {
-    web.recordings.iter().find(|recording| recording.name == name).ok_or_else(|| {
+pub fn recording(web: &Web, name: &str) -> Result<Arc<Shown>, Problem> {
+    web.recordings().into_iter().find(|recording| recording.name == name).ok_or_else(|| {
         Problem::new(StatusCode::NOT_FOUND, format!("there is no recording {name:?} here"))
             .remedy("see /api/nap/v1/recordings; nap history serve PATH... shows several")
     })

@@ -16,6 +16,7 @@ mod route;
 mod session;
 mod stream;
 mod table;
+mod what_if;
 mod whole;
 mod window;
 
@@ -118,7 +119,8 @@ async fn answer(
     let wanted = parts.headers.get(IF_NONE_MATCH).cloned();
     let headers = parts.headers;
     let called = spawn_blocking(move || {
-        let mut call = Call { web: &web, shown: &web.shown, credentials, path, query, headers, body };
+        let shown = web.shown.clone();
+        let mut call = Call { web: &web, shown, credentials, path, query, headers, body };
         if let Some(name) = call.asked::<String>(route::RECORDING.name)? {
             call.shown = call::recording(&web, &name)?;
         }

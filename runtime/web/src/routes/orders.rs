@@ -44,7 +44,7 @@ pub struct Drain {
 /// What was ordered; that it is done is another thing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Ordered {
-    /// A job, a task or a worker.
+    /// A job, a task, a worker or a what-if.
     pub ordered: String,
     /// The attempts that it is about, of an order about a task.
     pub attempts: Vec<String>,

@@ -10,10 +10,10 @@ use serde::Serialize;
 
 use super::call::{Call, Reply, recording};
 use crate::answers::{ComparisonAnswer, RecordingAnswer};
-use crate::context::Shown;
 use crate::problem::Problem;
+use crate::shown::Shown;
 
-/// The recordings there are; none where a server shows one cluster or history alone.
+/// The recordings there are; what a server shows alone is none.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct RecordingsAnswer {
     pub items: Vec<RecordingAnswer>,
@@ -23,8 +23,8 @@ pub struct RecordingsAnswer {
 
 pub fn list(call: &Call<'_>) -> Result<Reply, Problem> {
     let mut answer = RecordingsAnswer { items: Vec::new(), remarks: Vec::new() };
-    for recording in &call.web.recordings {
-        match read(recording) {
+    for recording in call.web.recordings() {
+        match read(&recording) {
             Ok((item, _)) => answer.items.push(item),
             // The others are to be seen all the same.
             Err(problem) => answer.remarks.push(problem.detail),
@@ -36,20 +36,20 @@ pub fn list(call: &Call<'_>) -> Result<Reply, Problem> {
 }
 
 pub fn compare(call: &Call<'_>) -> Result<Reply, Problem> {
-    let (left, left_jobs) = read(named(call, "left")?)?;
-    let (right, right_jobs) = read(named(call, "right")?)?;
+    let (left, left_jobs) = read(&*named(call, "left")?)?;
+    let (right, right_jobs) = read(&*named(call, "right")?)?;
     Reply::json(&ComparisonAnswer::of((left, &left_jobs), (right, &right_jobs)))
 }
 
 /// What a side of a comparison names; what is shown first if it names nothing.
-fn named<'call>(call: &'call Call<'_>, side: &str) -> Result<&'call Shown, Problem> {
+fn named(call: &Call<'_>, side: &str) -> Result<Arc<Shown>, Problem> {
     match call.asked::<String>(side)? {
-        None => Ok(call.shown),
+        None => Ok(call.shown.clone()),
         Some(name) => recording(call.web, &name),
     }
 }
 
 fn read(recording: &Shown) -> Result<(RecordingAnswer, Arc<Vec<JobOverview>>), Problem> {
     let jobs = recording.source.overviews()?;
-    Ok((RecordingAnswer::of(&recording.name, recording.source.name(), &jobs), jobs))
+    Ok((RecordingAnswer::of(&recording.name, recording.kind, recording.source.name(), &jobs), jobs))
 }

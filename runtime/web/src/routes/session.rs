@@ -39,7 +39,7 @@ pub struct SessionAnswer {
     /// Whether it runs: then things change, and can be ordered.
     pub is_live: bool,
     /// What there is beside that: `stream` where events are told as they happen, since something does; `recordings` where
-    /// several histories are shown.
+    /// several histories are shown; `what-if` where they can be simulated.
     pub capabilities: Vec<&'static str>,
     pub version: &'static str,
 }
@@ -82,6 +82,10 @@ pub fn session(call: &Call<'_>) -> Result<Reply, Problem> {
 }
 
 fn capabilities(call: &Call<'_>) -> Vec<&'static str> {
-    let there = [("stream", call.web.events.is_some()), ("recordings", !call.web.recordings.is_empty())];
+    let there = [
+        ("stream", call.web.events.is_some()),
+        ("recordings", !call.web.recordings.is_empty()),
+        ("what-if", call.web.what_ifs.is_ok()),
+    ];
     there.into_iter().filter(|(_, is_there)| *is_there).map(|(name, _)| name).collect()
 }

@@ -9,19 +9,21 @@ use napreduce_protocol::{AttemptSummary, HistoryLine, JobSummary, TaskSummary, W
 use super::list::{
     AttemptPage, EventPage, FlowPage, JobPage, PreemptionPage, TaskPage, WorkerPage, fields_field, sort_field,
 };
-use super::orders::{Drain, Reason};
+use super::orders::{Drain, Ordered, Reason};
 use super::preemptions::{ENDS, FLOW_ENDS, PRIMITIVES};
 use super::recordings::RecordingsAnswer;
 use super::route::{
     Answer, Body, Dialect, QueryField, Route, field, get, json, number, one_of, order, some_of,
 };
 use super::session::{SessionAnswer, SignInAnswer, SignInBody};
-use super::{hadoop, jobs, orders, preemptions, recordings, session, stream, whole};
+use super::what_if::{WhatIfBody, WhatIfsAnswer};
+use super::{hadoop, jobs, orders, preemptions, recordings, session, stream, what_if, whole};
 use crate::answers::{
     ComparisonAnswer, CountersAnswer, FlowAnswer, HistoryAnswer, JOB_STATES, JobExplanation, JobStatusAnswer,
     PreemptionAnswer, PreemptionTotals, QueuesAnswer, StatusAnswer, TaskExplanation, TimelineAnswer,
 };
 use crate::guard::WebRole;
+use crate::what_if::WhatIf;
 
 const LIMIT: QueryField = number("limit", "how many, 100 unless said, at most 10000", 1, 10_000);
 const AFTER: QueryField = number("after", "the `next` of the page before", 0, u64::MAX);
@@ -134,6 +136,44 @@ static NATIVE: &[Route] = &[
         json::<ComparisonAnswer>(),
         recordings::compare,
     ),
+    get(
+        "/api/nap/v1/what-if",
+        WebRole::View,
+        "Simulations of the history under other policies, and which there are",
+        &[],
+        json::<WhatIfsAnswer>(),
+        what_if::list,
+    ),
+    get(
+        "/api/nap/v1/what-if/{what_if}",
+        WebRole::View,
+        "How far one is, how far it can be trusted, and what it made",
+        &[],
+        json::<WhatIf>(),
+        what_if::one,
+    ),
+    Route {
+        method: Method::POST,
+        dialect: Dialect::Native,
+        path: "/api/nap/v1/what-if",
+        role: WebRole::Operate,
+        about: "Simulates the jobs of a time as if the cluster had had other policies",
+        query: &[],
+        takes: Some(|generator| generator.subschema_for::<WhatIfBody>()),
+        gives: json::<WhatIf>(),
+        answer: what_if::ask,
+    },
+    Route {
+        method: Method::POST,
+        dialect: Dialect::Native,
+        path: "/api/nap/v1/what-if/{what_if}/remove",
+        role: WebRole::Operate,
+        about: "Removes one and what it made; one that runs is ended",
+        query: &[],
+        takes: None,
+        gives: json::<Ordered>(),
+        answer: what_if::remove,
+    },
     get(
         "/api/nap/v1/cluster",
         WebRole::View,

@@ -23,16 +23,19 @@ use thiserror::Error;
 use tokio::sync::oneshot;
 use tower_http::catch_panic::CatchPanicLayer;
 
+use crate::answers::RecordingKind;
 use crate::assets::Assets;
 use crate::clock::now_millis;
-use crate::context::{Calls, Shown, Web};
+use crate::context::{Calls, Web};
 use crate::events::Events;
 use crate::guard::{Hosts, Pace, Purpose, Sessions, Signer, WebRole, protect};
 use crate::once::Once;
 use crate::problem::Problem;
 use crate::routes::{all_routes, router};
+use crate::shown::Shown;
 use crate::source::PageSource;
 use crate::tally::Tally;
+use crate::what_if::{WhatIfSettings, WhatIfs};
 
 /// Where a server is unless it is said; another port if this one is taken.
 pub const DEFAULT_ADDRESS: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 8088);
@@ -54,6 +57,8 @@ pub struct WebSettings {
     pub revocations: Option<PathBuf>,
     /// Requests within a second.
     pub requests_max: u32,
+    /// How histories are simulated; none where that is not offered.
+    pub what_if: Option<WhatIfSettings>,
 }
 
 impl WebSettings {
@@ -66,6 +71,7 @@ impl WebSettings {
             secret,
             revocations: None,
             requests_max: REQUESTS_MAX,
+            what_if: None,
         }
     }
 }
@@ -105,7 +111,7 @@ impl WebServer {
     /// # Errors
     /// When the address is another machine's to see, or taken.
     pub fn start(settings: &WebSettings, source: Arc<dyn PageSource>) -> Result<WebServer, ServeError> {
-        WebServer::start_over(settings, Shown::new(String::new(), source), Vec::new())
+        WebServer::start_over(settings, source, Vec::new())
     }
 
     /// Starts one that shows several histories by their names, the first of them where none is named.
@@ -117,15 +123,15 @@ impl WebServer {
         recordings: Vec<(String, Arc<dyn PageSource>)>,
     ) -> Result<WebServer, ServeError> {
         let Some((_, first)) = recordings.first() else { return Err(ServeError::Nothing) };
-        let shown = Shown::new(String::new(), first.clone());
-        let recordings = recordings.into_iter().map(|(name, source)| Shown::new(name, source)).collect();
-        WebServer::start_over(settings, shown, recordings)
+        let shown = first.clone();
+        let recording = |(name, source)| Arc::new(Shown::new(name, RecordingKind::History, source));
+        WebServer::start_over(settings, shown, recordings.into_iter().map(recording).collect())
     }
 
     fn start_over(
         settings: &WebSettings,
-        shown: Shown,
-        recordings: Vec<Shown>,
+        source: Arc<dyn PageSource>,
+        recordings: Vec<Arc<Shown>>,
     ) -> Result<WebServer, ServeError> {
         if !settings.address.ip().is_loopback() {
             return Err(ServeError::NotLocal(settings.address));
@@ -133,10 +139,11 @@ impl WebServer {
         let listener = listen(settings)?;
         let address = listener.local_addr()?;
         let signer = Signer::new(&settings.secret);
-        let events = shown.source.is_live().then(|| Events::start(shown.source.clone())).transpose()?;
+        let events = source.is_live().then(|| Events::start(source.clone())).transpose()?;
         let web = Arc::new(Web {
-            shown,
+            shown: Arc::new(Shown::new(String::new(), RecordingKind::History, source)),
             recordings,
+            what_ifs: what_ifs(settings.what_if.as_ref()),
             events,
             sessions: Sessions::new(signer.clone(), settings.revocations.clone(), now_millis()),
             assets: Assets::new(),
@@ -186,6 +193,9 @@ impl Drop for WebServer {
         if let Some(events) = &self.web.events {
             events.close();
         }
+        if let Ok(what_ifs) = &self.web.what_ifs {
+            what_ifs.close();
+        }
         drop(self.stop.take());
         if let Some(thread) = self.thread.take() {
             // A thread that panicked has said so.
@@ -215,6 +225,13 @@ pub fn token(secret: &Secret, role: WebRole, name: &str, days: u32) -> Result<St
     let for_millis = u64::from(days) * 24 * 60 * 60 * 1_000;
     let issued = Signer::new(secret).issue(Purpose::Token, role, name, now_millis(), for_millis);
     issued.map(|(_, word)| word).map_err(ServeError::Random)
+}
+
+/// A page without what-ifs is a page; why there are none is told to whoever asks for one.
+fn what_ifs(settings: Option<&WhatIfSettings>) -> Result<WhatIfs, String> {
+    let elsewhere = "the history of a cluster is simulated on the machine of its coordinator; serve the page there: nap web serve";
+    let settings = settings.ok_or(elsewhere)?;
+    WhatIfs::start(settings.clone()).map_err(|error| error.to_string())
 }
 
 fn listen(settings: &WebSettings) -> Result<TcpListener, ServeError> {

@@ -4,6 +4,7 @@
 
 use std::collections::HashMap;
 use std::io::{self, Write};
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -95,6 +96,13 @@ impl PageSource for ClusterSource {
 
     fn is_live(&self) -> bool {
         true
+    }
+
+    fn history(&self) -> Option<&Path> {
+        match &self.place {
+            ClusterPlace::Directory(directory) => Some(directory.path()),
+            ClusterPlace::Address { .. } => None,
+        }
     }
 
     fn jobs(&self) -> Result<Arc<Vec<JobSummary>>, SourceError> {

@@ -162,6 +162,10 @@ impl PageSource for HistorySource {
         Err(not_live())
     }
 
+    fn history(&self) -> Option<&Path> {
+        Some(&self.path)
+    }
+
     fn remarks(&self) -> Vec<String> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner).remarks.clone()
     }

@@ -6,6 +6,7 @@ mod cluster;
 mod fresh;
 mod history;
 
+use std::path::Path;
 use std::sync::Arc;
 
 use napreduce_core::{AttemptId, JobId, Reason, TaskId, WorkerId};
@@ -99,6 +100,11 @@ pub trait PageSource: std::fmt::Debug + Send + Sync + 'static {
 
     /// Has something done. Returns when that is ordered; which attempts it is about, where it is about some.
     fn order(&self, order: &OperatorCommand, reason: &str) -> Result<Vec<AttemptId>, SourceError>;
+
+    /// The directory of its history, if that is on this machine.
+    fn history(&self) -> Option<&Path> {
+        None
+    }
 
     /// What could not be read, and is left out.
     fn remarks(&self) -> Vec<String> {

@@ -3,8 +3,11 @@
 //! Owns the sample and a client that adds nothing. Does not own any expectation.
 #![allow(dead_code, reason = "each test uses a part of it")]
 
+mod simulated;
+
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -15,7 +18,12 @@ use napreduce_protocol::{
     PhaseProgress, PreemptionEnd, PreemptionSummary, QueueListing, QueueSlots, QueueSummary, Secret,
     SlotsWanted, TaskSummary, WorkerPhase, WorkerSummary,
 };
-use napreduce_web::{OperatorCommand, PageSource, SourceError, WebRole, WebServer, WebSettings, token};
+use napreduce_web::{
+    OperatorCommand, PageSource, SourceError, WebRole, WebServer, WebSettings, WhatIfSettings, token,
+};
+use tempfile::TempDir;
+
+pub use simulated::{SIMULATES, said};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 const BASE: u64 = 1_790_000_000_000;
@@ -27,6 +35,8 @@ pub struct Jobs {
     submitted: AtomicU32,
     /// Of job 1.
     preemptions: Vec<PreemptionSummary>,
+    /// Where its history is said to be.
+    history: Option<PathBuf>,
 }
 
 pub fn summary(number: u32, phase: JobPhase) -> JobSummary {
@@ -158,6 +168,10 @@ impl PageSource for Jobs {
         self.orders.lock().expect("no test panicked").push(format!("{order:?}: {reason}"));
         Ok(Vec::new())
     }
+
+    fn history(&self) -> Option<&Path> {
+        self.history.as_deref()
+    }
 }
 
 /// A server over these jobs.
@@ -165,6 +179,8 @@ pub struct Sample {
     jobs: Arc<Jobs>,
     server: WebServer,
     secret: Secret,
+    /// What its what-ifs read and make.
+    folder: TempDir,
 }
 
 impl Sample {
@@ -205,20 +221,33 @@ impl Sample {
     /// Two histories of the same jobs, by the names `left` and `right`.
     pub fn recordings() -> Sample {
         let (jobs, secret) = (Arc::new(Jobs::default()), Secret::from_bytes([3; 32]));
+        let folder = tempfile::tempdir().expect("a folder");
         let address = "127.0.0.1:0".parse().expect("an address");
         let settings = WebSettings { address, ..WebSettings::new(secret.clone()) };
         let recordings = ["left", "right"].map(|name| (name.to_owned(), jobs.clone() as Arc<dyn PageSource>));
         let server = WebServer::start_recordings(&settings, recordings.to_vec()).expect("a server");
-        Sample { jobs, server, secret }
+        Sample { jobs, server, secret, folder }
+    }
+
+    /// What-ifs are runs of this script of a shell.
+    pub fn simulating(script: &str, change: impl FnOnce(WhatIfSettings) -> WhatIfSettings) -> Sample {
+        Sample::with(|settings| {
+            let what_if = settings.what_if.map(change).expect("what-ifs");
+            std::fs::write(&what_if.begin[0], script).expect("a script");
+            WebSettings { what_if: Some(what_if), ..settings }
+        })
     }
 
     fn over(jobs: Jobs, change: impl FnOnce(WebSettings) -> WebSettings) -> Sample {
+        let folder = simulated::folder();
+        let jobs = Jobs { history: Some(folder.path().to_owned()), ..jobs };
         let (jobs, secret) = (Arc::new(jobs), Secret::from_bytes([3; 32]));
         let address = "127.0.0.1:0".parse().expect("an address");
         let requests_max = 10_000;
-        let settings = change(WebSettings { address, requests_max, ..WebSettings::new(secret.clone()) });
-        let server = WebServer::start(&settings, jobs.clone()).expect("a server");
-        Sample { jobs, server, secret }
+        let what_if = Some(simulated::settings(folder.path()));
+        let usual = WebSettings { address, requests_max, what_if, ..WebSettings::new(secret.clone()) };
+        let server = WebServer::start(&change(usual), jobs.clone()).expect("a server");
+        Sample { jobs, server, secret, folder }
     }
 
     pub fn address(&self) -> SocketAddr {
@@ -232,6 +261,11 @@ impl Sample {
     pub fn code(&self, role: WebRole) -> String {
         let link = self.server.link(role).expect("a link");
         link.split_once("#code=").expect("a code").1.to_owned()
+    }
+
+    /// Where its what-ifs are, and what they read.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
     }
 
     /// Submits the next job.
@@ -253,6 +287,13 @@ impl Sample {
         request.push_str("Connection: close\r\n\r\n");
         request.push_str(body);
         asking(self.address(), request.as_bytes())
+    }
+
+    /// Orders as who may.
+    pub fn post(&self, path: &str, body: &str) -> Answer {
+        let token = format!("Bearer {}", self.token(WebRole::Operate));
+        let headers = [("Authorization", token.as_str()), ("Content-Type", "application/json")];
+        self.ask(&format!("POST {path}"), &headers, body)
     }
 
     /// Asks as who may look.
@@ -293,6 +334,18 @@ impl Answer {
 
     pub fn json(&self) -> serde_json::Value {
         serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error}: {}", self.body))
+    }
+}
+
+/// Waits until something is there.
+pub fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let begin = Instant::now();
+    loop {
+        if let Some(there) = look() {
+            return there;
+        }
+        assert!(begin.elapsed() < PATIENCE, "{what} has not happened");
+        std::thread::sleep(Duration::from_millis(10));
     }
 }
 

@@ -1,0 +1,251 @@
+//! What is asked of a what-if, and the command line that it becomes.
+//!
+//! Owns what is refused before anything is started: what people write never becomes a flag or a path. Does not own what
+//! the simulation refuses.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use jiff::Timestamp;
+use napreduce_protocol::{JobPhase, JobSummary};
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+/// Tasks of the jobs of a window at most.
+const TASKS_MAX: u64 = 200_000;
+const TABLES_BYTES_MAX: usize = 32 << 10;
+/// The tables of a configuration file that a simulation goes by; others name files and addresses.
+const TABLES: [&str; 2] = ["scheduler", "preemption"];
+
+/// Which jobs, submitted when, under which policies.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WhatIfRequest {
+    /// The directory of the history.
+    pub history: PathBuf,
+    pub window: Window,
+    /// Beside the recorded one.
+    pub schedulers: Vec<String>,
+    /// Tables of schedulers and of preemption, as TOML; nothing for those of the cluster.
+    pub configuration: Option<String>,
+}
+
+/// Bounds of the submissions, in milliseconds since 1970; the second is not among them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Window {
+    pub from_millis: Option<u64>,
+    pub until_millis: Option<u64>,
+}
+
+/// Why it is not even tried.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum RequestError {
+    #[error("there is no scheduler {0:?}; there are {1}")]
+    Scheduler(String, String),
+    #[error("a window from {0} until {1} is none; give from before until")]
+    Window(u64, u64),
+    #[error("{0} is no moment; give milliseconds since 1970")]
+    Moment(u64),
+    #[error("configuration has more than {TABLES_BYTES_MAX} bytes; leave out the tables of other schedulers")]
+    TooLong,
+    #[error("configuration is no TOML: {0}")]
+    NoToml(String),
+    #[error("configuration may have the tables [scheduler.NAME] and [preemption] alone, and not {0:?}")]
+    OtherTable(String),
+    #[error("no job that was submitted then has succeeded; give another from and until")]
+    NoJobs,
+    #[error("the jobs of that time have {0} tasks, and at most {TASKS_MAX} are tried; give a shorter time")]
+    TooManyTasks(u64),
+    #[error("the name of the history's directory is not UTF-8; give it another one")]
+    Directory,
+}
+
+impl RequestError {
+    /// Whether another request might do, rather than another history.
+    pub fn is_wrong(&self) -> bool {
+        !matches!(self, RequestError::NoJobs | RequestError::TooManyTasks(_) | RequestError::Directory)
+    }
+}
+
+impl WhatIfRequest {
+    /// Checks all that can be known before it is tried; a policy that is named twice is tried once.
+    pub fn checked(mut self, known: &[String], jobs: &[JobSummary]) -> Result<Self, RequestError> {
+        let mut named: Vec<String> = Vec::new();
+        for name in self.schedulers {
+            if !known.contains(&name) {
+                return Err(RequestError::Scheduler(name, known.join(", ")));
+            }
+            if !named.contains(&name) {
+                named.push(name);
+            }
+        }
+        self.schedulers = named;
+        self.window.check()?;
+        self.configuration.as_deref().map_or(Ok(()), check_tables)?;
+        let tasks = self.window.tasks_of(jobs).ok_or(RequestError::NoJobs)?;
+        if tasks > TASKS_MAX {
+            return Err(RequestError::TooManyTasks(tasks));
+        }
+        self.recorded().map(|_| self)
+    }
+
+    /// What stands behind `--recorded`.
+    fn recorded(&self) -> Result<String, RequestError> {
+        let directory = self.history.to_str().ok_or(RequestError::Directory)?;
+        let Window { from_millis, until_millis } = self.window;
+        if from_millis.is_none() && until_millis.is_none() {
+            return Ok(directory.to_owned());
+        }
+        let written = |bound: Option<u64>| bound.map_or(Ok(String::new()), |millis| moment(millis));
+        Ok(format!("{directory}@{}..{}", written(from_millis)?, written(until_millis)?))
+    }
+
+    /// The arguments of the simulation. Each value stands behind its flag in one word, so that none is taken for a flag.
+    pub fn line(&self, tables: Option<&Path>, record: &Path) -> Result<Vec<OsString>, RequestError> {
+        let valued = |flag: &str, value: &Path| {
+            let mut word = OsString::from(flag);
+            word.push(value);
+            word
+        };
+        let mut line = vec![OsString::from(format!("--recorded={}", self.recorded()?))];
+        if !self.schedulers.is_empty() {
+            line.push(format!("--scheduler={}", self.schedulers.join(",")).into());
+        }
+        line.extend(tables.map(|file| valued("--configuration=", file)));
+        line.push(valued("--record=", record));
+        line.push("--format=json".into());
+        Ok(line)
+    }
+}
+
+impl Window {
+    fn check(self) -> Result<(), RequestError> {
+        for bound in [self.from_millis, self.until_millis].into_iter().flatten() {
+            moment(bound)?;
+        }
+        match (self.from_millis, self.until_millis) {
+            (Some(from), Some(until)) if from >= until => Err(RequestError::Window(from, until)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Tasks of the jobs that a simulation takes: lengths are known of those that succeeded. None without such jobs.
+    fn tasks_of(self, jobs: &[JobSummary]) -> Option<u64> {
+        let window = self.from_millis.unwrap_or(0)..self.until_millis.unwrap_or(u64::MAX);
+        let taken = jobs
+            .iter()
+            .filter(|job| job.phase == JobPhase::Succeeded && window.contains(&job.submitted_millis));
+        let tasks =
+            |job: &JobSummary| u64::from(job.progress.map.tasks) + u64::from(job.progress.reduce.tasks);
+        taken.map(tasks).reduce(u64::saturating_add)
+    }
+}
+
+/// A moment as `nap sim` reads it.
+fn moment(millis: u64) -> Result<String, RequestError> {
+    let stamp = i64::try_from(millis).ok().and_then(|millis| Timestamp::from_millisecond(millis).ok());
+    stamp.map(|stamp| stamp.to_string()).ok_or(RequestError::Moment(millis))
+}
+
+fn check_tables(text: &str) -> Result<(), RequestError> {
+    if text.len() > TABLES_BYTES_MAX {
+        return Err(RequestError::TooLong);
+    }
+    let said: toml::Table =
+        toml::from_str(text).map_err(|error| RequestError::NoToml(error.message().to_owned()))?;
+    match said.keys().find(|key| !TABLES.contains(&key.as_str())) {
+        Some(other) => Err(RequestError::OtherTable(other.clone())),
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use napreduce_core::JobId;
+    use napreduce_protocol::{JobProgress, PhaseProgress};
+
+    use super::*;
+
+    fn job(submitted_millis: u64, tasks: u32, phase: JobPhase) -> JobSummary {
+        let map = PhaseProgress { tasks, ..PhaseProgress::default() };
+        JobSummary {
+            job: JobId(1),
+            name: "a".to_owned(),
+            user: "ada".to_owned(),
+            queue: "default".to_owned(),
+            priority: 0,
+            phase,
+            reason: None,
+            submitted_millis,
+            ended_millis: Some(submitted_millis + 1),
+            progress: JobProgress { map, reduce: PhaseProgress::default() },
+            output: "out".into(),
+        }
+    }
+
+    fn request() -> WhatIfRequest {
+        WhatIfRequest {
+            history: "/srv/nap".into(),
+            window: Window { from_millis: None, until_millis: None },
+            schedulers: vec!["fair".to_owned()],
+            configuration: None,
+        }
+    }
+
+    fn check(request: WhatIfRequest) -> Result<WhatIfRequest, RequestError> {
+        let known = ["fair", "fifo"].map(str::to_owned);
+        let jobs = [
+            job(1_000, 150_000, JobPhase::Succeeded),
+            job(2_000, 60_000, JobPhase::Succeeded),
+            job(3_000, 9, JobPhase::Failed),
+        ];
+        request.checked(&known, &jobs)
+    }
+
+    #[test]
+    fn the_line_says_what_is_asked_for_and_nothing_else() {
+        let window = Window { from_millis: Some(1_790_000_000_001), until_millis: None };
+        let asked =
+            WhatIfRequest { window, schedulers: vec!["fair".to_owned(), "fifo".to_owned()], ..request() };
+        let line = asked.line(Some(Path::new("/own/tables.toml")), Path::new("/own/runs")).expect("a line");
+        let expected = [
+            "--recorded=/srv/nap@2026-09-21T14:13:20.001Z..",
+            "--scheduler=fair,fifo",
+            "--configuration=/own/tables.toml",
+            "--record=/own/runs",
+            "--format=json",
+        ];
+        assert_eq!(line, expected.map(OsString::from));
+        let whole = WhatIfRequest { schedulers: Vec::new(), ..request() };
+        let line = whole.line(None, Path::new("/own/runs")).expect("a line");
+        assert_eq!(line, ["--recorded=/srv/nap", "--record=/own/runs", "--format=json"].map(OsString::from));
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused_before_anything_is_started() {
+        let until = |until| Window { from_millis: None, until_millis: Some(until) };
+        let one = check(WhatIfRequest { window: until(1_001), ..request() }).expect("it makes sense");
+        assert_eq!(one.schedulers, ["fair"]);
+        let refused = |change: &dyn Fn(&mut WhatIfRequest)| {
+            let mut asked = WhatIfRequest { window: until(1_001), ..request() };
+            change(&mut asked);
+            check(asked).expect_err("it makes no sense").to_string()
+        };
+        let cases: [(&dyn Fn(&mut WhatIfRequest), &str); 8] = [
+            (&|asked| asked.schedulers = vec!["--plot=x".to_owned()], "there is no scheduler \"--plot=x\""),
+            (&|asked| asked.window = until(u64::MAX), "18446744073709551615 is no moment"),
+            (&|asked| asked.window.from_millis = Some(1_001), "a window from 1001 until 1001 is none"),
+            (&|asked| asked.window = until(1_000), "no job that was submitted then has succeeded"),
+            (&|asked| asked.window = until(2_001), "the jobs of that time have 210000 tasks"),
+            (&|asked| asked.configuration = Some("[fair".to_owned()), "configuration is no TOML"),
+            (&|asked| asked.configuration = Some("[worker]".to_owned()), "configuration may have the tables"),
+            (&|asked| asked.configuration = Some(" ".repeat(40_000)), "configuration has more than 32768"),
+        ];
+        for (change, words) in cases {
+            assert!(refused(change).starts_with(words), "{}", refused(change));
+        }
+        let tables = "[scheduler.fair]\npreemption = true\n[preemption]\n".to_owned();
+        assert!(
+            check(WhatIfRequest { window: until(1_001), configuration: Some(tables), ..request() }).is_ok()
+        );
+    }
+}

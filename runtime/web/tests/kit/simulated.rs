@@ -1,0 +1,71 @@
+//! What stands in the place of `nap sim` here: a script, and what it says and makes.
+//!
+//! Owns these files. Does not own what the server does with them.
+
+use std::path::Path;
+
+use napreduce_core::JobId;
+use napreduce_history::{EndedJob, RecordedCluster, write_simulated};
+use napreduce_protocol::{CounterValues, JobDetail, JobEnd, JobPhase};
+use napreduce_web::WhatIfSettings;
+use serde_json::json;
+use tempfile::TempDir;
+
+/// Makes two runs, and says how far they are from what happened.
+pub const SIMULATES: &str = r#"
+here=$(dirname "$0")
+for word; do case $word in --record=*) record=${word#--record=};; esac; done
+echo "$@" > "$here/line"
+cp -r "$here/made" "$record"
+cat "$here/said"
+"#;
+
+/// What a simulation says whose recorded policy has jobs that end so much later than they did.
+pub fn said(ratio: f64, doubtful: &[&str]) -> String {
+    let off = json!({ "recorded": 2.0, "simulated": 2.0 * ratio, "ratio": ratio });
+    let fidelity = json!({
+        "sojourn_mean": off, "makespan": off, "deviation_median": 0.01, "deviation_largest": 0.3,
+        "largest_of": "job_0001", "doubtful": doubtful, "jobs": [],
+    });
+    json!({ "recorded": { "remarks": ["a remark"], "fidelity": fidelity } }).to_string()
+}
+
+/// A folder with the script and all that it needs.
+pub fn folder() -> TempDir {
+    let folder = tempfile::tempdir().expect("a folder");
+    let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).expect("written");
+    write("simulate", SIMULATES);
+    write("said", &said(1.02, &[]));
+    for (name, scheduler, took) in [("fifo-as-recorded.0", "fifo", 2_000), ("fair.0", "fair", 1_500)] {
+        let run = folder.path().join("made").join(name);
+        std::fs::create_dir_all(&run).expect("a folder");
+        write_simulated(&run, &ended(scheduler, took)).expect("a history");
+    }
+    folder
+}
+
+/// What-ifs by that script, kept beside it.
+pub fn settings(folder: &Path) -> WhatIfSettings {
+    let mut settings = WhatIfSettings::new("/bin/sh".into(), folder.join("kept"));
+    settings.begin = vec![folder.join("simulate").into()];
+    settings.schedulers = ["fifo", "fair"].map(str::to_owned).to_vec();
+    settings
+}
+
+fn ended(scheduler: &str, took: u64) -> EndedJob {
+    let mut summary = super::summary(1, JobPhase::Succeeded);
+    (summary.submitted_millis, summary.ended_millis) = (0, Some(took));
+    let detail = JobDetail {
+        summary,
+        counters: CounterValues::default(),
+        parts: Vec::new(),
+        attempts: Vec::new(),
+        events: Vec::new(),
+        preemptions: Vec::new(),
+        resumes: Vec::new(),
+        restores: Vec::new(),
+    };
+    let cluster = RecordedCluster { scheduler: scheduler.to_owned(), ..RecordedCluster::default() };
+    let end = JobEnd::Killed { job: JobId(1), reason: String::new() };
+    EndedJob { token: 1, end, detail, settings: None, cluster: Some(cluster), tasks: Vec::new() }
+}
