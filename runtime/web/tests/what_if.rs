@@ -5,9 +5,10 @@
 mod kit;
 
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use kit::{SIMULATES, Sample, said, wait_for};
+use kit::Sample;
+use kit::simulated::{SIMULATES, said};
 use napreduce_web::{WebRole, WhatIfSettings};
 use rustix::process::{Pid, test_kill_process};
 use serde_json::{Value, json};
@@ -38,6 +39,18 @@ fn until(sample: &Sample, name: &str, state: &str) -> Value {
         let told = sample.get(&format!("{WHAT_IF}/{name}")).json();
         (told["state"] == state).then_some(told)
     })
+}
+
+/// Waits until something is there.
+fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let begin = Instant::now();
+    loop {
+        if let Some(there) = look() {
+            return there;
+        }
+        assert!(begin.elapsed() < Duration::from_secs(60), "{what} has not happened");
+        std::thread::sleep(Duration::from_millis(10));
+    }
 }
 
 /// What is in the folder of the server, but its lock.

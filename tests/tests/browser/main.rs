@@ -9,6 +9,7 @@ mod ledger;
 mod live;
 mod recordings;
 mod taken;
+mod what_if;
 
 use std::process::{Child, Command, Stdio};
 

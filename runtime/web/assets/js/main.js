@@ -163,7 +163,7 @@ async function start() {
     document.getElementById("cluster-name").textContent = session.cluster;
     document.getElementById("cluster-name").title = session.cluster;
     const isOneOfMany = session.capabilities.includes("recordings");
-    document.querySelector('header nav a[data-view="/recordings"]').hidden = !isOneOfMany;
+    document.querySelector('header nav a[data-view="/recordings"]').hidden = !isOneOfMany && !session.capabilities.includes("what-if");
     if (isOneOfMany && location.pathname === "/" && recording() === null) history.replaceState(null, "", "/recordings");
   } catch (error) {
     if (!(error instanceof Problem)) throw error;

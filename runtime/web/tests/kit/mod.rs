@@ -3,7 +3,7 @@
 //! Owns the sample and a client that adds nothing. Does not own any expectation.
 #![allow(dead_code, reason = "each test uses a part of it")]
 
-mod simulated;
+pub mod simulated;
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -22,8 +22,6 @@ use napreduce_web::{
     OperatorCommand, PageSource, SourceError, WebRole, WebServer, WebSettings, WhatIfSettings, token,
 };
 use tempfile::TempDir;
-
-pub use simulated::{SIMULATES, said};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 const BASE: u64 = 1_790_000_000_000;
@@ -334,18 +332,6 @@ impl Answer {
 
     pub fn json(&self) -> serde_json::Value {
         serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error}: {}", self.body))
-    }
-}
-
-/// Waits until something is there.
-pub fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
-    let begin = Instant::now();
-    loop {
-        if let Some(there) = look() {
-            return there;
-        }
-        assert!(begin.elapsed() < PATIENCE, "{what} has not happened");
-        std::thread::sleep(Duration::from_millis(10));
     }
 }
 

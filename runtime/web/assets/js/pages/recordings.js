@@ -1,33 +1,51 @@
 // The histories that a server shows side by side, such as runs of a simulation: what each comes to, and two of them to compare.
-// Owns the list. Does not own the comparison (comparison).
+// Owns the list. Does not own the comparison (comparison) nor how more of them come about (what_if).
 
 import { link, make, renew, table } from "../elements.js";
 import { count, moment, span } from "../format.js";
 import { get } from "../net.js";
+import { WhatIfs } from "./what_if.js";
 
-export function view({ main, go }) {
+export function view({ main, go, again }) {
   const list = make("div");
+  const whatIfs = new WhatIfs({ again });
   const chosen = [];
   const button = make("button", { type: "button", disabled: true, click: () => go(address(chosen)) }, "Compare two");
   const words = make("span", { class: "quiet" }, "Choose two, or look into one.");
-  const choose = (event) => {
-    const { value, checked } = event.target;
-    if (checked) chosen.push(value);
-    else chosen.splice(chosen.indexOf(value), 1);
+  const tell = () => {
     button.disabled = chosen.length !== 2;
     words.textContent = chosen.length === 2 ? `${chosen[0]} on the left, ${chosen[1]} on the right` : "Choose two, or look into one.";
   };
-  main.append(make("h1", {}, "Recordings"), make("div", { class: "bar" }, button, words), list);
+  const choose = ({ target: { value, checked } }) => {
+    if (checked) chosen.push(value);
+    else chosen.splice(chosen.indexOf(value), 1);
+    tell();
+  };
+  const bar = make("div", { class: "bar", hidden: true }, button, words);
+  main.append(make("h1", {}, "Recordings"), bar, list, whatIfs.element);
   return {
     title: "Recordings",
-    isLive: false,
+    leave: () => whatIfs.leave(),
+    // What is there changes by what-ifs alone.
+    get isLive() {
+      return whatIfs.isOpen;
+    },
     async refresh() {
+      const { capabilities } = await get("session");
+      const known = capabilities.includes("what-if") ? await get("what-if") : null;
       const { items, remarks } = await get("recordings");
-      const box = (item) => make("input", { type: "checkbox", value: item.recording, "aria-label": `Compare ${item.recording}`, change: choose });
+      if (known) whatIfs.show(known, items);
+      bar.hidden = items.length < 2;
+      chosen.splice(0, chosen.length, ...chosen.filter((name) => items.some(({ recording }) => recording === name)));
+      tell();
+      const box = (item) => make("input", {
+        type: "checkbox", value: item.recording, checked: chosen.includes(item.recording), "aria-label": `Compare ${item.recording}`, change: choose,
+      });
       renew(list, remarks.map((remark) => make("p", { class: "panel bad" }, `Left out: ${remark}`)),
         table([
           ["", box],
           ["Recording", (item) => link(`/jobs?recording=${encodeURIComponent(item.recording)}`, item.recording), "id"],
+          ["Kind", (item) => item.kind],
           ["Policy", (item) => item.scheduler ?? "unknown"],
           ["Jobs", (item) => jobs(item), "number"],
           ["First submission", (item) => moment(item.from_millis)],
@@ -37,7 +55,7 @@ export function view({ main, go }) {
           ["Slots taken", (item) => count(item.preemptions), "number"],
           ["Work saved", (item) => span(item.work_saved_millis), "number"],
           ["Work lost", (item) => span(item.work_lost_millis), "number"],
-        ], items, "One cluster or history alone is shown here. Several are: nap history serve PATH..."));
+        ], items, known ? "What a what-if makes is listed here." : "One cluster or history alone is shown here. Several are: nap history serve PATH..."));
     },
   };
 }

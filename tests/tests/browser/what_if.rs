@@ -1,0 +1,98 @@
+//! What if another policy had given the slots: asked for on the page of a history and of a cluster that runs.
+//!
+//! Owns what people see of it. Does not own what is refused and ended (`runtime/web/tests`), nor how good a simulation is.
+
+use napreduce_tests::{Folder, GatedJob, OwnCluster, program, run};
+
+use super::driver::Browser;
+use super::{ANYWHERE, Served, link, origin};
+
+/// Chooses policies, and has them simulated.
+fn simulate(browser: &Browser, schedulers: &[&str]) {
+    browser.until("the form", "return document.querySelector('form.what-if-form') !== null");
+    for name in schedulers {
+        browser.run(&format!("document.querySelector('input[value=\"{name}\"]').click()"));
+    }
+    browser.click("Simulate");
+}
+
+#[test]
+fn a_history_is_simulated_under_another_policy_and_compared() {
+    let folder = Folder::new();
+    let Some(browser) = Browser::start(&folder) else { return };
+    let mut record = program("nap");
+    record.current_dir(folder.root()).args(["sim", "--workload", "natjam-xl-s", "--scheduler", "natjam"]);
+    run(record.args(["--primitive", "suspend", "--seed", "0", "--record", "runs"])).succeeded();
+    let server = Served::start(&folder, &folder.path("runs"));
+    browser.open(&server.link);
+    browser.click("Recordings");
+    browser.until_says("Policies to try beside the recorded one");
+    browser.picture("what-if-form");
+
+    // What is wrong is said beside the button, in the server's words.
+    browser.run("document.querySelector('form.what-if-form details').open = true");
+    browser.keys("textarea", "[worker]");
+    simulate(&browser, &["fifo"]);
+    browser.until_says("configuration may have the tables [scheduler.NAME] and [preemption] alone");
+    browser.run("document.querySelector('textarea').value = ''");
+    browser.click("Simulate");
+    browser.until_says("done after");
+    browser.until_says("Mean sojourn is off by");
+    browser.until_says("The simulation is within 10 % of what happened.");
+    browser.until_says("Each job is submitted when it was, also one that waited for another to end.");
+    browser.run("document.querySelector('article.what-if').scrollIntoView()");
+    browser.picture("what-if");
+    browser.run("document.documentElement.dataset.theme = 'dark'");
+    browser.picture("what-if-dark");
+
+    // How far it can be trusted stands before what it came to.
+    let order = "const all = [...document.querySelector('article.what-if').querySelectorAll('.cards, table')]; \
+                 return all.map((one) => one.tagName).join()";
+    assert_eq!(browser.run(order), "DIV,TABLE");
+    browser.click("Compare with fifo");
+    browser.until_says("Jobs that differ most");
+    let drawn = "return [...document.querySelectorAll('canvas[data-stints]')].filter(one => Number(one.dataset.stints) > 0).length";
+    browser.until("both are drawn", &format!("{drawn} === 2"));
+    browser.picture("what-if-compared");
+
+    // On a narrow screen it is a page, too; and it goes when it is told to.
+    browser.resize(340, 800);
+    browser.open(&format!("{}/recordings", origin(&server.link)));
+    browser.until_says("done after");
+    let wide = browser.run("return document.documentElement.scrollWidth - innerWidth");
+    assert!(wide.as_i64().is_some_and(|wide| wide <= 0), "it is {wide} pixels too wide");
+    browser.picture("narrow-what-if");
+    browser.click("Remove");
+    browser.run("document.querySelector('dialog button[type=submit]').click()");
+    browser.until("it is gone", "return document.querySelector('article.what-if') === null");
+    browser.until_says("What a what-if makes is listed here.");
+    browser.has_no_complaints_but(&["400"]);
+}
+
+#[test]
+fn a_cluster_that_runs_is_simulated_and_who_may_only_look_sees_no_form() {
+    let folder = Folder::new();
+    let Some(browser) = Browser::start(&folder) else { return };
+    let cluster = OwnCluster::start(&folder, 1, "fifo", ANYWHERE);
+    let job = GatedJob::submit(&folder, &cluster, "gated", "simulated", 1, 1);
+    job.ends_as_undisturbed();
+    browser.open(&link(&cluster, &[]));
+    browser.click("Recordings");
+    simulate(&browser, &["fair"]);
+    browser.until_says("done after");
+    browser.until_says("what-if-1.fair.0");
+    browser.click("Compare with fair");
+    browser.until_says("Jobs that differ most");
+
+    browser.open(&format!("{}/about", origin(&link(&cluster, &[]))));
+    browser.click("Sign out");
+    browser.until_says("Sign in by a link");
+    browser.run("location.replace('about:blank')");
+    browser.open(&link(&cluster, &["--view"]));
+    browser.click("Recordings");
+    browser.until_says("what-if-1.fair.0");
+    let orders = "return document.querySelectorAll('form.what-if-form, article.what-if button').length";
+    assert_eq!(browser.run(orders), 0);
+    // Whoever has signed out is nobody.
+    browser.has_no_complaints_but(&["401"]);
+}
