@@ -35,6 +35,7 @@ fn a_history_is_simulated_under_another_policy_and_compared() {
     simulate(&browser, &["fifo"]);
     browser.until_says("configuration may have the tables [scheduler.NAME] and [preemption] alone");
     browser.run("document.querySelector('textarea').value = ''");
+    browser.run("document.querySelector('form.what-if-form details').open = false");
     browser.click("Simulate");
     browser.until_says("done after");
     browser.until_says("Mean sojourn is off by");

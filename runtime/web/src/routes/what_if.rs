@@ -68,7 +68,7 @@ pub fn ask(call: &Call<'_>) -> Result<Reply, Problem> {
         schedulers: said.schedulers,
         configuration: said.configuration.filter(|text| !text.trim().is_empty()),
     };
-    let asked = asked.checked(what_ifs.schedulers(), &*shown.source.jobs()?)?;
+    let asked = asked.checked(what_ifs.schedulers(), &shown.source.jobs()?)?;
     let queued = what_ifs.add(asked, said.recording, &call.credentials.name).ok_or_else(|| {
         Problem::new(StatusCode::TOO_MANY_REQUESTS, "too many what-ifs wait for their turn")
             .remedy("try again when one has ended, or remove one")

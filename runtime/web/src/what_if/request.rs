@@ -95,7 +95,7 @@ impl WhatIfRequest {
         if from_millis.is_none() && until_millis.is_none() {
             return Ok(directory.to_owned());
         }
-        let written = |bound: Option<u64>| bound.map_or(Ok(String::new()), |millis| moment(millis));
+        let written = |bound: Option<u64>| bound.map_or(Ok(String::new()), moment);
         Ok(format!("{directory}@{}..{}", written(from_millis)?, written(until_millis)?))
     }
 
@@ -222,23 +222,26 @@ mod tests {
 
     #[test]
     fn what_makes_no_sense_is_refused_before_anything_is_started() {
-        let until = |until| Window { from_millis: None, until_millis: Some(until) };
+        type Change = fn(&mut WhatIfRequest);
+        fn until(until: u64) -> Window {
+            Window { from_millis: None, until_millis: Some(until) }
+        }
         let one = check(WhatIfRequest { window: until(1_001), ..request() }).expect("it makes sense");
         assert_eq!(one.schedulers, ["fair"]);
-        let refused = |change: &dyn Fn(&mut WhatIfRequest)| {
+        let refused = |change: Change| {
             let mut asked = WhatIfRequest { window: until(1_001), ..request() };
             change(&mut asked);
             check(asked).expect_err("it makes no sense").to_string()
         };
-        let cases: [(&dyn Fn(&mut WhatIfRequest), &str); 8] = [
-            (&|asked| asked.schedulers = vec!["--plot=x".to_owned()], "there is no scheduler \"--plot=x\""),
-            (&|asked| asked.window = until(u64::MAX), "18446744073709551615 is no moment"),
-            (&|asked| asked.window.from_millis = Some(1_001), "a window from 1001 until 1001 is none"),
-            (&|asked| asked.window = until(1_000), "no job that was submitted then has succeeded"),
-            (&|asked| asked.window = until(2_001), "the jobs of that time have 210000 tasks"),
-            (&|asked| asked.configuration = Some("[fair".to_owned()), "configuration is no TOML"),
-            (&|asked| asked.configuration = Some("[worker]".to_owned()), "configuration may have the tables"),
-            (&|asked| asked.configuration = Some(" ".repeat(40_000)), "configuration has more than 32768"),
+        let cases: [(Change, &str); 8] = [
+            (|asked| asked.schedulers = vec!["--plot=x".to_owned()], "there is no scheduler \"--plot=x\""),
+            (|asked| asked.window = until(u64::MAX), "18446744073709551615 is no moment"),
+            (|asked| asked.window.from_millis = Some(1_001), "a window from 1001 until 1001 is none"),
+            (|asked| asked.window = until(1_000), "no job that was submitted then has succeeded"),
+            (|asked| asked.window = until(2_001), "the jobs of that time have 210000 tasks"),
+            (|asked| asked.configuration = Some("[fair".to_owned()), "configuration is no TOML"),
+            (|asked| asked.configuration = Some("[worker]".to_owned()), "configuration may have the tables"),
+            (|asked| asked.configuration = Some(" ".repeat(40_000)), "configuration has more than 32768"),
         ];
         for (change, words) in cases {
             assert!(refused(change).starts_with(words), "{}", refused(change));

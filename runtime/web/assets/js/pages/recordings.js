@@ -45,7 +45,7 @@ export function view({ main, go, again }) {
         table([
           ["", box],
           ["Recording", (item) => link(`/jobs?recording=${encodeURIComponent(item.recording)}`, item.recording), "id"],
-          ["Kind", (item) => item.kind],
+          ["Kind", (item) => item.kind, "id"],
           ["Policy", (item) => item.scheduler ?? "unknown"],
           ["Jobs", (item) => jobs(item), "number"],
           ["First submission", (item) => moment(item.from_millis)],

@@ -138,7 +138,7 @@ function fidelity({ fidelity: said, recording }) {
       card("Mean sojourn is off by", said.sojourn_mean_error, "the recorded policy, simulated"),
       card("Makespan", said.makespan_error, "from first submission to last end"),
       card("Single jobs", said.sojourn_median_error, "median of their sojourns"),
-      card("At most", said.sojourn_largest_error, worst)),
+      card("The job farthest off", said.sojourn_largest_error, worst)),
     make("div", { class: `panel ${isSure ? "" : "why"}` },
       make("p", { class: isSure ? "" : "why" }, isSure ? "The simulation is within 10 % of what happened." : `More than 10 % off by ${said.doubtful.join(", ")}: only directions can be compared, not sizes.`),
       make("p", { class: "quiet" }, bound)),
