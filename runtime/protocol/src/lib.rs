@@ -43,9 +43,9 @@ pub use description::{
 };
 pub use digest::{Digest, DigestError, Digester};
 pub use guest::{
-    GUEST_CHUNK_BYTES, GUEST_FRAME_BYTES_MAX, GuestFrame, GuestFrameError, GuestFrameKind, GuestFrameReader,
-    GuestFrameSequence, GuestNamedPart, GuestPart, GuestPlan, GuestReport, GuestTextError, MapsReport,
-    PendingPart,
+    GUEST_CHUNK_BYTES, GUEST_FRAME_BYTES_MAX, GuestCheckpoints, GuestFrame, GuestFrameError, GuestFrameKind,
+    GuestFrameReader, GuestFrameSequence, GuestNamedPart, GuestPart, GuestPlan, GuestReport, GuestTextError,
+    MapsReport, PendingPart,
 };
 pub use messages::*;
 pub use object_stores::{

@@ -10,7 +10,7 @@ mod sequence;
 mod text_forms;
 
 pub use frames::{GUEST_CHUNK_BYTES, GUEST_FRAME_BYTES_MAX, GuestFrame, GuestFrameError, GuestFrameReader};
-pub use plan::GuestPlan;
+pub use plan::{GuestCheckpoints, GuestPlan};
 pub use report::{GuestNamedPart, GuestPart, GuestReport, MapsReport, PendingPart};
 pub use sequence::{GuestFrameKind, GuestFrameSequence};
 pub use text_forms::GuestTextError;

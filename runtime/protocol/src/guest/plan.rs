@@ -2,6 +2,8 @@
 //!
 //! Owns its form. Does not own how a submitter comes to it, nor where it lies.
 
+use std::path::PathBuf;
+
 use napreduce_core::JobId;
 use serde::{Deserialize, Serialize};
 
@@ -10,6 +12,8 @@ use crate::plan::JobPlan;
 use crate::splits::InputSplit;
 
 const FORMAT: &str = "napreduce-guest-plan/1";
+/// Of a plan whose guests save their work: one that cannot has to refuse it.
+const FORMAT_SAVING: &str = "napreduce-guest-plan/2";
 
 /// What the tasks of a job are told.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -34,6 +38,19 @@ pub struct GuestPlan {
     pub task_memory: u64,
     /// Whether a part is on the disk before it is reported.
     pub durable: bool,
+    /// Where guests save their work, if they do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checkpoints: Option<GuestCheckpoints>,
+}
+
+/// Where the guests of one submission save their work, and how often.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GuestCheckpoints {
+    /// A directory that every host of the engine sees, made for this submission alone, under a name that nobody can guess.
+    #[serde(with = "crate::path_bytes")]
+    pub directory: PathBuf,
+    /// What an attempt has done in this time is worth saving.
+    pub interval_millis: u64,
 }
 
 impl GuestPlan {
@@ -56,7 +73,13 @@ impl GuestPlan {
             compress: plan.compress,
             task_memory: plan.task_memory,
             durable: plan.durable,
+            checkpoints: None,
         })
+    }
+
+    /// The same for guests that save their work.
+    pub fn saving(self, checkpoints: GuestCheckpoints) -> GuestPlan {
+        GuestPlan { format: FORMAT_SAVING.to_owned(), checkpoints: Some(checkpoints), ..self }
     }
 
     /// How many maps there are.
@@ -72,9 +95,14 @@ impl GuestPlan {
     /// Reads what `to_json` wrote.
     ///
     /// # Errors
-    /// It is another text, or of another version.
+    /// It is another text, or of another version than what it asks for.
     pub fn from_json(text: &[u8]) -> Result<GuestPlan, GuestTextError> {
-        text_forms::read(text, FORMAT)
+        let plan: GuestPlan = text_forms::read(text, &[FORMAT, FORMAT_SAVING])?;
+        let expected: &[&str] = if plan.checkpoints.is_some() { &[FORMAT_SAVING] } else { &[FORMAT] };
+        match expected.contains(&plan.format.as_str()) {
+            true => Ok(plan),
+            false => Err(GuestTextError::OtherFormat { found: plan.format, expected }),
+        }
     }
 }
 
@@ -111,6 +139,7 @@ mod tests {
     fn other_texts_are_refused() {
         let text = String::from_utf8(plan().to_json().expect("it can be written")).expect("text");
         for (from, to, says) in [
+            ("plan/1", "plan/3", "it is of format \"napreduce-guest-plan/3\", and this program reads"),
             ("plan/1", "plan/2", "it is of format \"napreduce-guest-plan/2\", and this program reads"),
             ("\"00ff10\"", "\"00ff1\"", "\"00ff1\" is no key"),
             ("\"00ff10\"", "\"é0\"", "is no key"),
@@ -120,6 +149,18 @@ mod tests {
             let error = GuestPlan::from_json(text.replacen(from, to, 1).as_bytes()).expect_err(to);
             assert!(error.to_string().contains(says), "{error}");
         }
+    }
+
+    #[test]
+    fn a_plan_whose_guests_save_their_work_is_of_another_version() {
+        let saving = plan().saving(GuestCheckpoints { directory: "c/x".into(), interval_millis: 60_000 });
+        let text = saving.to_json().expect("it can be written");
+        assert_eq!(GuestPlan::from_json(&text).expect("it can be read"), saving);
+        let text = String::from_utf8(text).expect("text");
+        assert!(text.contains("\"format\": \"napreduce-guest-plan/2\""), "{text}");
+        assert!(text.contains("\"directory\": \"c/x\""), "{text}");
+        let error = GuestPlan::from_json(text.replacen("plan/2", "plan/1", 1).as_bytes());
+        assert!(error.is_err_and(|error| error.to_string().contains("plan/1")));
     }
 
     #[test]

@@ -95,7 +95,7 @@ impl GuestReport {
     /// # Errors
     /// It is another text, or of another version.
     pub fn from_json(text: &[u8]) -> Result<GuestReport, GuestTextError> {
-        text_forms::read(text, FORMAT)
+        text_forms::read(text, &[FORMAT])
     }
 }
 

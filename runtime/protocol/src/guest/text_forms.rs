@@ -13,18 +13,21 @@ use serde::{Deserialize, Deserializer, Serializer};
 pub enum GuestTextError {
     #[error("it is no JSON of a guest: {0}")]
     Unreadable(#[from] serde_json::Error),
-    #[error("it is of format {found:?}, and this program reads {expected:?}")]
-    OtherFormat { found: String, expected: &'static str },
+    #[error("it is of format {found:?}, and this program reads {}", expected.join(" and "))]
+    OtherFormat { found: String, expected: &'static [&'static str] },
 }
 
-/// Reads JSON of one format.
-pub(super) fn read<T: DeserializeOwned>(text: &[u8], expected: &'static str) -> Result<T, GuestTextError> {
+/// Reads JSON of one of these formats.
+pub(super) fn read<T: DeserializeOwned>(
+    text: &[u8],
+    expected: &'static [&'static str],
+) -> Result<T, GuestTextError> {
     #[derive(Deserialize)]
     struct Versioned {
         format: String,
     }
     let Versioned { format: found } = serde_json::from_slice(text)?;
-    match found == expected {
+    match expected.contains(&found.as_str()) {
         true => Ok(serde_json::from_slice(text)?),
         false => Err(GuestTextError::OtherFormat { found, expected }),
     }
