@@ -28,6 +28,17 @@ pub struct Checkpoint {
     pub format_state: Vec<u8>,
 }
 
+impl Checkpoint {
+    /// How many records of its input were done.
+    pub fn records(&self) -> u64 {
+        match &self.stage {
+            CheckpointStage::Map { records, .. } => *records,
+            CheckpointStage::Gathering { .. } => 0,
+            CheckpointStage::Reducing { position, .. } => position.statistics().records,
+        }
+    }
+}
+
 /// Where in its work an attempt was.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum CheckpointStage {

@@ -90,6 +90,20 @@ impl Checkpoint {
         }
     }
 
+    /// Takes one out of use whose attempt has saved more since. The files that it names stay, for the later one names them, too.
+    ///
+    /// # Errors
+    /// `Io`, unless it was out of use before.
+    pub fn supersede(directory: &Path) -> Result<(), CheckpointError> {
+        let path = directory.join(NAME);
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                Err(CheckpointError::io("remove", &path, error))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// The files that it names itself.
     fn names(&self) -> impl Iterator<Item = &str> {
         let fetched = match &self.stage {

@@ -14,6 +14,7 @@
 //! ```
 //! A checkpoint that cannot be read in any way is none: its task starts from scratch.
 
+mod choice;
 mod description;
 mod error;
 mod file;

@@ -206,3 +206,36 @@ fn the_directory_of_a_job_that_was_removed_is_not_made_again() {
     let error = CheckpointDirectory::make(&path, false).expect_err("the job is gone");
     assert!(error.to_string().starts_with("cannot create "), "{error}");
 }
+
+#[test]
+fn of_several_the_furthest_that_is_whole_is_found() {
+    let base = tempfile::tempdir().expect("a temporary folder");
+    let save = |name: &str, done: u64| {
+        let mut checkpoint = checkpoint();
+        if let CheckpointStage::Map { records, .. } = &mut checkpoint.stage {
+            *records = done;
+        }
+        let made = CheckpointDirectory::make(&base.path().join(name), false).expect("a directory");
+        made.finish(&checkpoint).expect("a checkpoint");
+    };
+    let mut remarks = Vec::new();
+    let mut furthest = || {
+        let found =
+            Checkpoint::furthest(base.path(), attempt(1).task, |error| remarks.push(error.to_string()));
+        let found = found.expect("they can be read");
+        found.map(|path| path.file_name().expect("a name").to_string_lossy().into_owned())
+    };
+    assert_eq!(furthest(), None);
+    [("1-a", 7), ("2-b", 9), ("1-c", 8), ("3-d", 11)].into_iter().for_each(|(name, done)| save(name, done));
+    // One that is being made, and one that is damaged.
+    fs::create_dir(base.path().join("4-e")).expect("made");
+    fs::write(base.path().join("4-e").join("checkpoint.partial"), "NAP").expect("written");
+    fs::write(base.path().join("3-d").join("checkpoint"), "NAPCKPT").expect("written");
+    assert_eq!(furthest().as_deref(), Some("2-b"));
+    assert_eq!(furthest().as_deref(), Some("2-b"));
+    Checkpoint::supersede(&base.path().join("2-b")).expect("it can be removed");
+    Checkpoint::supersede(&base.path().join("2-b")).expect("somebody did so before");
+    assert_eq!(furthest().as_deref(), Some("1-c"));
+    assert_eq!(remarks.len(), 1, "{remarks:?}");
+    assert!(remarks[0].contains("3-d/checkpoint is damaged: "), "{remarks:?}");
+}

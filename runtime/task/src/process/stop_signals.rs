@@ -1,14 +1,18 @@
-//! SIGTSTP to a task process: somebody outside the cluster wants it stopped.
+//! The signal by which somebody outside wants a task process stopped (SIGTSTP), or a guest ended (SIGTERM).
 //!
-//! Owns the handler, which only passes on that the signal came. The process does not stop by it: it asks its worker, which
-//! stops it in the same way as any other attempt that is suspended. Does not own that way (`worker`).
+//! Owns the handler, which only passes on that the signal came. A task process does not stop by it: it asks its worker, which
+//! stops it in the same way as any other attempt that is suspended. Nor does a guest end by it, which saves its work first. Does
+//! not own these ways (`worker`, `guest`).
 #![allow(unsafe_code)] // The handler itself; nothing else runs in it.
 
 use std::io::{self, Read};
-use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicI32, Ordering};
+
+use rustix::process::Signal;
+
+use super::signals::install_handler;
 
 /// Where the handler writes; -1 until there is one.
 static WAKE: AtomicI32 = AtomicI32::new(-1);
@@ -20,23 +24,15 @@ pub struct StopSignals {
 }
 
 impl StopSignals {
-    /// Installs the handler.
-    pub fn install() -> io::Result<StopSignals> {
+    /// Installs the handler of the one signal.
+    pub fn install(signal: Signal) -> io::Result<StopSignals> {
         let (arrivals, wake) = UnixStream::pair()?;
         arrivals.set_nonblocking(true)?;
         wake.set_nonblocking(true)?;
         WAKE.store(wake.as_raw_fd(), Ordering::SeqCst);
         // The handler may run as long as the process does.
         std::mem::forget(wake);
-        let handler: extern "C" fn(libc::c_int) = on_signal;
-        // SAFETY: all zeroes is a valid sigaction: an empty mask and no flags.
-        let mut action: libc::sigaction = unsafe { MaybeUninit::zeroed().assume_init() };
-        action.sa_sigaction = handler as libc::sighandler_t;
-        action.sa_flags = libc::SA_RESTART;
-        // SAFETY: the action is initialised and its handler does only what is allowed in one.
-        if unsafe { libc::sigaction(libc::SIGTSTP, &action, std::ptr::null_mut()) } != 0 {
-            return Err(io::Error::last_os_error());
-        }
+        install_handler(signal.as_raw(), on_signal)?;
         Ok(StopSignals { arrivals })
     }
 

@@ -55,7 +55,7 @@ impl ControlChannel {
         context: Arc<TaskContext>,
         inputs: Sender<InputEvent>,
     ) -> io::Result<(ControlChannel, Receiver<Word>)> {
-        let stops = StopSignals::install()?;
+        let stops = StopSignals::install(Signal::TSTP)?;
         let listening = stream.try_clone()?;
         let polled = stream.try_clone()?;
         let (grants, granted) = channel();

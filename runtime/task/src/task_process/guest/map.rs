@@ -11,18 +11,21 @@ use napreduce_core::TaskKind;
 use napreduce_data::{PartitionExtent, SegmentIndex};
 use napreduce_protocol::{GUEST_FRAME_BYTES_MAX, GuestFrame, MapTask, MapsReport, PartOutput, TaskError};
 
+use super::rounds::{Ended, Round};
 use super::{Guest, GuestError};
-use crate::runner::{Definitions, MapResult};
+use crate::runner::{Definitions, MapResult, TaskRunner};
 
 pub(super) fn run(guest: &Guest, definitions: &dyn Definitions, out: &mut File) -> Result<(), GuestError> {
     let segment = guest.scratch("map.segment");
-    let part = map(guest, definitions, &segment)?;
+    // A plan divides the input once.
+    let (part, context) =
+        guest.work(definitions, "split", |body, round| map(guest, body, round, &segment))?;
     let mut out = BufWriter::new(out);
     let frames = match guest.plan.reduces {
         0 => 0,
         _ => send(&segment, guest, &mut out)?,
     };
-    let report = guest.report(frames, MapsReport::default(), part)?;
+    let report = guest.report(&context, (frames, MapsReport::default()), part)?;
     let length = u32::try_from(report.len()).ok().filter(|length| *length <= GUEST_FRAME_BYTES_MAX);
     let length =
         length.ok_or_else(|| TaskError::fatal("the counters of this task are too many for a report"))?;
@@ -33,9 +36,10 @@ pub(super) fn run(guest: &Guest, definitions: &dyn Definitions, out: &mut File) 
 /// The part of a map-only job; the segment of any other.
 fn map(
     guest: &Guest,
-    definitions: &dyn Definitions,
+    body: &dyn TaskRunner,
+    round: &Round,
     segment: &Path,
-) -> Result<Option<PartOutput>, GuestError> {
+) -> Result<Ended<Option<PartOutput>>, TaskError> {
     let (plan, arguments) = (&guest.plan, &guest.arguments);
     let no_task = || TaskError::fatal(format!("the plan has no {} {}", TaskKind::Map, arguments.task));
     let split = plan.splits.get(arguments.task as usize).ok_or_else(no_task)?;
@@ -46,20 +50,15 @@ fn map(
         compress: plan.compress,
         output: arguments.part.clone().unwrap_or_else(|| segment.to_owned()),
         memory_file: None,
-        scratch: arguments.scratch.clone(),
-        checkpoint: guest.scratch("checkpoint"),
-        restore: None,
-        durable: plan.durable,
+        scratch: round.scratch.clone(),
+        checkpoint: round.checkpoint.clone(),
+        restore: round.restore.clone(),
+        durable: round.durable,
     };
-    match guest.call(definitions, |body| body.run_map(&task, &guest.context))? {
-        MapResult::Done { part } => Ok(part),
-        MapResult::Checkpointed(_) => Err(unasked().into()),
-    }
-}
-
-/// Nobody can ask a guest for a checkpoint.
-pub(super) fn unasked() -> TaskError {
-    TaskError::fatal("the task saved a checkpoint that nobody has asked for; please report it")
+    Ok(match body.run_map(&task, &round.context)? {
+        MapResult::Done { part } => Ended::Done(part),
+        MapResult::Checkpointed(_) => Ended::Saved,
+    })
 }
 
 /// Whoever was to read the frames is gone.

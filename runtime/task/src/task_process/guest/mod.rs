@@ -7,18 +7,22 @@
 mod arguments;
 mod map;
 mod reduce;
+mod rounds;
+mod saves;
+mod watch;
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::Path;
-use std::sync::Arc;
+use std::time::Instant;
 
 use arguments::{ArgumentError, GuestArguments};
 use napreduce_core::{AttemptId, FailureClass, TaskId, TaskKind};
 use napreduce_protocol::{
     Counter, GuestFrameError, GuestPart, GuestPlan, GuestReport, MapsReport, PartOutput, TaskError,
 };
+use rounds::{Round, Saving};
 use rustix::io::fcntl_dupfd_cloexec;
 use rustix::stdio::{dup2_stdin, dup2_stdout, stderr, stdin, stdout};
 
@@ -37,6 +41,8 @@ const FAILED: i32 = 64;
 const FATAL: i32 = 65;
 /// What a reduce was given is lost or damaged.
 const INPUT_LOST: i32 = 66;
+/// It was told to end (SIGTERM), as a shell would say it.
+const TOLD_TO_END: i32 = 143;
 
 /// How a guest ends that has not done its task.
 #[derive(Debug, thiserror::Error)]
@@ -51,6 +57,8 @@ enum GuestError {
     Frames(#[from] GuestFrameError),
     #[error("cannot {doing}: {source}")]
     Io { doing: String, source: io::Error },
+    #[error("told to end; {left}")]
+    ToldToEnd { left: String },
 }
 
 impl GuestError {
@@ -68,6 +76,7 @@ impl GuestError {
                 FAILED
             }
             GuestError::Frames(_) => INPUT_LOST,
+            GuestError::ToldToEnd { .. } => TOLD_TO_END,
         }
     }
 }
@@ -100,10 +109,14 @@ pub(super) fn guest_main(definitions: &dyn Definitions) -> ! {
 struct Guest {
     plan: GuestPlan,
     arguments: GuestArguments,
-    context: Arc<TaskContext>,
+    attempt: AttemptId,
+    began: Instant,
+    /// How it saves its work, if that is wanted.
+    saving: Option<Saving>,
 }
 
 fn serve(definitions: &dyn Definitions) -> Result<(), GuestError> {
+    let began = Instant::now();
     let arguments = GuestArguments::parse(std::env::args_os().skip(2))?;
     if let Some(parent) = arguments.die_with {
         die_with(OsStr::new(&parent.to_string())).map_err(|error| TaskError::retryable(error.to_string()))?;
@@ -113,8 +126,9 @@ fn serve(definitions: &dyn Definitions) -> Result<(), GuestError> {
     raise_descriptors();
     let plan = read_plan(&arguments.plan)?;
     let task = TaskId { job: plan.job, kind: arguments.kind, index: arguments.task };
-    let context = Arc::new(TaskContext::new(AttemptId { task, number: arguments.attempt }, plan.task_memory));
-    let guest = Guest { plan, arguments, context };
+    let attempt = AttemptId { task, number: arguments.attempt };
+    let saving = plan.checkpoints.as_ref().map(Saving::begin).transpose()?;
+    let guest = Guest { plan, arguments, attempt, began, saving };
     guest.check()?;
     // What user code prints is not what the engine reads.
     let mut out = take_output().map_err(GuestError::io("take standard output"))?;
@@ -153,16 +167,22 @@ impl Guest {
     fn call<T>(
         &self,
         definitions: &dyn Definitions,
-        run: impl FnOnce(&dyn TaskRunner) -> Result<T, TaskError>,
+        round: &Round,
+        body: impl FnOnce(&dyn TaskRunner, &Round) -> Result<T, TaskError>,
     ) -> Result<T, TaskError> {
-        let called = catch_panics(&self.context, || {
-            run(&*definitions.build(&self.plan.definition, self.plan.parameters.as_bytes())?)
+        let called = catch_panics(&round.context, || {
+            body(&*definitions.build(&self.plan.definition, self.plan.parameters.as_bytes())?, round)
         });
         called.map_err(TaskError::unless_hopeless)
     }
 
     /// The report of an attempt that is done, with its part if it has one.
-    fn report(&self, frames: u64, maps: MapsReport, part: Option<PartOutput>) -> Result<Vec<u8>, GuestError> {
+    fn report(
+        &self,
+        context: &TaskContext,
+        (frames, maps): (u64, MapsReport),
+        part: Option<PartOutput>,
+    ) -> Result<Vec<u8>, GuestError> {
         let GuestArguments { kind, part: path, .. } = &self.arguments;
         let millis = match kind {
             TaskKind::Map => Counter::MapMillis,
@@ -183,8 +203,8 @@ impl Guest {
             }
             (_, _) => None,
         };
-        let counters = final_counters(millis, &self.context);
-        let mut report = GuestReport::new(self.context.attempt().task, counters, frames);
+        let counters = final_counters(millis, context);
+        let mut report = GuestReport::new(self.attempt.task, counters, frames);
         (report.maps, report.part) = (maps, part);
         report
             .to_json()

@@ -11,11 +11,12 @@ use std::path::PathBuf;
 use napreduce_core::{AttemptId, TaskId, TaskKind};
 use napreduce_data::{AssemblyError, PartitionExtent, SegmentAssembly};
 use napreduce_protocol::{
-    GuestFrameError, GuestFrameKind, GuestFrameReader, GuestFrameSequence, GuestReport, MapsReport,
-    ReduceTask, TaskError,
+    Digest, Digester, GuestFrameError, GuestFrameKind, GuestFrameReader, GuestFrameSequence, GuestReport,
+    MapsReport, ReduceTask, TaskError,
 };
 
-use super::map::{unasked, unheard};
+use super::map::unheard;
+use super::rounds::Ended;
 use super::{Guest, GuestError};
 use crate::runner::{Definitions, ReduceResult};
 
@@ -40,26 +41,39 @@ pub(super) fn run(
         }
     }
     sequence.end()?;
-    let Intake { inputs, maps, frames, .. } = intake.end()?;
-    let task = ReduceTask {
-        partition: guest.arguments.task,
-        inputs: inputs.into_values().collect(),
-        consolidated: Vec::new(),
-        inputs_are_partial: false,
-        compress: guest.plan.compress,
-        output: guest.arguments.part.clone().unwrap_or_default(),
-        scratch: guest.arguments.scratch.clone(),
-        checkpoint: guest.scratch("checkpoint"),
-        restore: None,
-        durable: guest.plan.durable,
-    };
-    let part = match guest.call(definitions, |body| body.run_reduce(&task, &guest.context))? {
-        ReduceResult::Done { part } => part,
-        ReduceResult::Checkpointed(_) => return Err(unasked().into()),
-    };
-    let mut report = guest.report(frames, maps, Some(part))?;
+    let Intake { inputs, described, maps, frames, .. } = intake.end()?;
+    let inputs: Vec<(AttemptId, PathBuf)> = inputs.into_values().collect();
+    let (part, context) = guest.work(definitions, &name_of(&described), |body, round| {
+        let task = ReduceTask {
+            partition: guest.arguments.task,
+            inputs: inputs.clone(),
+            consolidated: Vec::new(),
+            inputs_are_partial: false,
+            compress: guest.plan.compress,
+            output: guest.arguments.part.clone().unwrap_or_default(),
+            scratch: round.scratch.clone(),
+            checkpoint: round.checkpoint.clone(),
+            restore: round.restore.clone(),
+            durable: round.durable,
+        };
+        Ok(match body.run_reduce(&task, &round.context)? {
+            ReduceResult::Done { part } => Ended::Done(part),
+            ReduceResult::Checkpointed(_) => Ended::Saved,
+        })
+    })?;
+    let mut report = guest.report(&context, (frames, maps), Some(part))?;
     report.push(b'\n');
     out.write_all(&report).map_err(unheard)
+}
+
+/// A name of what has come of all maps: who made it, and the checksums of its blocks.
+fn name_of(described: &BTreeMap<u32, Digest>) -> String {
+    let mut digester = Digester::default();
+    for (map, Digest(digest)) in described {
+        digester.update(&map.to_le_bytes());
+        digester.update(digest);
+    }
+    digester.finish().to_string()
 }
 
 /// What has come for a reduce.
@@ -69,14 +83,16 @@ struct Intake<'a> {
     open: BTreeMap<u32, (AttemptId, SegmentAssembly)>,
     /// Of maps of which all is here.
     inputs: BTreeMap<u32, (AttemptId, PathBuf)>,
+    /// The extent of each map.
+    described: BTreeMap<u32, Digest>,
     maps: MapsReport,
     frames: u64,
 }
 
 impl<'a> Intake<'a> {
     fn new(guest: &'a Guest) -> Intake<'a> {
-        let maps = MapsReport::default();
-        Intake { guest, open: BTreeMap::new(), inputs: BTreeMap::new(), maps, frames: 0 }
+        let (open, inputs, described) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+        Intake { guest, open, inputs, described, maps: MapsReport::default(), frames: 0 }
     }
 
     fn begin(&mut self, map: u32, described: &[u8]) -> Result<(), GuestError> {
@@ -84,6 +100,9 @@ impl<'a> Intake<'a> {
         let bad = |why| GuestFrameError::BadExtent { map, why };
         let extent = PartitionExtent::decode(described).map_err(bad)?;
         let attempt = self.writer_of(map, &extent).map_err(bad)?;
+        let mut digester = Digester::default();
+        digester.update(described);
+        self.described.insert(map, digester.finish());
         let path = self.path(map);
         let assembly = SegmentAssembly::create(&path, extent)
             .map_err(|error| TaskError::retryable(format!("cannot keep what map {map} has sent: {error}")))?;

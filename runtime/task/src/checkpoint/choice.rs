@@ -1,0 +1,51 @@
+//! Which checkpoint of a task an attempt goes on from, where several attempts have saved and no worker says whose counts.
+//!
+//! Owns the search. Does not own where attempts save.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use napreduce_core::TaskId;
+
+use super::description::Checkpoint;
+use super::error::CheckpointError;
+
+impl Checkpoint {
+    /// The directory in `base`, the one of all checkpoints of a task, in which the work that is furthest was saved. What is
+    /// damaged is said to `remark` and taken out of use; what is still being made is not there yet.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub fn furthest(
+        base: &Path,
+        task: TaskId,
+        mut remark: impl FnMut(&CheckpointError),
+    ) -> Result<Option<PathBuf>, CheckpointError> {
+        let unread = |error| CheckpointError::io("read", base, error);
+        let entries = match fs::read_dir(base) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            entries => entries.map_err(unread)?,
+        };
+        let mut best: Option<((u64, u64), PathBuf)> = None;
+        for entry in entries {
+            let directory = entry.map_err(unread)?.path();
+            match Checkpoint::read(&directory, task) {
+                Ok(checkpoint) => {
+                    let reached = (checkpoint.records(), checkpoint.active_millis);
+                    if best.as_ref().is_none_or(|(furthest, _)| *furthest < reached) {
+                        best = Some((reached, directory));
+                    }
+                }
+                Err(CheckpointError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => {
+                    remark(&error);
+                    if !matches!(error, CheckpointError::Io { .. }) {
+                        Checkpoint::set_aside(&directory)?;
+                    }
+                }
+            }
+        }
+        Ok(best.map(|(_, directory)| directory))
+    }
+}

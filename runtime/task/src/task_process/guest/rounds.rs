@@ -1,0 +1,205 @@
+//! The work of a guest, in rounds: each ends with the task, or with a checkpoint from which the next one goes on, as another
+//! attempt would.
+//!
+//! Owns the going on, and what becomes of work that cannot be saved. Does not own the time for it (`watch`), nor its place
+//! (`saves`).
+
+use std::fs;
+use std::path::PathBuf;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use napreduce_core::FaultPlace;
+use napreduce_protocol::{Counter, FromTask, GuestCheckpoints, TaskError, WireError};
+
+use super::saves::{Saves, bytes_in};
+use super::watch::{Asked, Watch};
+use super::{Guest, GuestError};
+use crate::checkpoint::Checkpoint;
+use crate::context::{Supervisor, TaskContext};
+use crate::runner::{Definitions, TaskRunner};
+use crate::task_process::create_scratch;
+use crate::user_counters::{set_user_counters, user_counters};
+
+/// What the body is told of a round.
+pub(super) struct Round {
+    pub(super) context: Arc<TaskContext>,
+    /// A directory that is there.
+    pub(super) scratch: PathBuf,
+    /// Where a checkpoint is to be made.
+    pub(super) checkpoint: PathBuf,
+    /// The one to go on from.
+    pub(super) restore: Option<PathBuf>,
+    /// Whether what is saved is on the disk before it counts.
+    pub(super) durable: bool,
+}
+
+/// How a round has ended.
+pub(super) enum Ended<T> {
+    Done(T),
+    /// The checkpoint is made.
+    Saved,
+}
+
+/// How a guest saves its work.
+pub(super) struct Saving {
+    checkpoints: GuestCheckpoints,
+    watch: Arc<Watch>,
+}
+
+impl Saving {
+    /// From here on SIGTERM is answered by a checkpoint.
+    pub(super) fn begin(checkpoints: &GuestCheckpoints) -> Result<Saving, GuestError> {
+        let watch = Watch::begin(Duration::from_millis(checkpoints.interval_millis));
+        let watch = watch.map_err(GuestError::io("handle signals"))?;
+        Ok(Saving { checkpoints: checkpoints.clone(), watch })
+    }
+}
+
+impl Guest {
+    /// Has the body do the task. What it has written, and the surroundings of the round that did; `inputs` is a name of what the
+    /// task works on, which is another one when that is something else.
+    pub(super) fn work<T>(
+        &self,
+        definitions: &dyn Definitions,
+        inputs: &str,
+        body: impl Fn(&dyn TaskRunner, &Round) -> Result<Ended<T>, TaskError>,
+    ) -> Result<(T, Arc<TaskContext>), GuestError> {
+        if let Some(saving) = &self.saving {
+            return self.work_in_rounds(saving, definitions, inputs, body);
+        }
+        let round = Round {
+            context: self.context(true),
+            scratch: self.arguments.scratch.clone(),
+            checkpoint: self.scratch("checkpoint"),
+            restore: None,
+            durable: self.plan.durable,
+        };
+        match self.call(definitions, &round, body)? {
+            Ended::Done(done) => Ok((done, round.context)),
+            Ended::Saved => Err(unasked().into()),
+        }
+    }
+
+    fn work_in_rounds<T>(
+        &self,
+        Saving { checkpoints, watch }: &Saving,
+        definitions: &dyn Definitions,
+        inputs: &str,
+        body: impl Fn(&dyn TaskRunner, &Round) -> Result<Ended<T>, TaskError>,
+    ) -> Result<(T, Arc<TaskContext>), GuestError> {
+        let mut saves = Saves::open(checkpoints, self.attempt, inputs)?;
+        let counted = user_counters();
+        let mut restore = saves.furthest()?;
+        for number in 1_u64.. {
+            let scratch = self.scratch(&format!("round-{number}"));
+            create_scratch(&scratch)?;
+            let (context, checkpoint) = (self.context(number == 1), saves.next());
+            let round = Round { context, scratch, checkpoint, restore: restore.take(), durable: true };
+            listen(&round, watch, &saves);
+            // What a round has counted is in its checkpoint.
+            set_user_counters(&counted);
+            if !watch.enter(&round.context) {
+                return Err(GuestError::ToldToEnd { left: "all of its work is saved".to_owned() });
+            }
+            if round.restore.is_none() {
+                watch.moves_on();
+            }
+            let ended = self.call(definitions, &round, &body);
+            let asked = watch.leave();
+            match ended {
+                Ok(Ended::Done(done)) => {
+                    watch.end();
+                    return Ok((done, round.context));
+                }
+                Ok(Ended::Saved) if !asked.to_save => return Err(unasked().into()),
+                Ok(Ended::Saved) => restore = Some(saves.made()),
+                Err(error) => {
+                    self.go_on_unsaved(error, asked)?;
+                    watch.switch_off();
+                    restore = saves.furthest()?;
+                }
+            }
+            // The rest of it is of no use to the next one.
+            let _ = fs::remove_dir_all(&round.scratch);
+        }
+        Err(unasked().into())
+    }
+
+    /// The surroundings of a round. What came before the first one is time at work, too.
+    fn context(&self, is_first: bool) -> Arc<TaskContext> {
+        let context = TaskContext::new(self.attempt, self.plan.task_memory);
+        if is_first {
+            context.goes_on_after(u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX));
+        }
+        Arc::new(context)
+    }
+
+    /// What could not be saved is done again from what was saved before; it is no failure of the task. Any other error is.
+    fn go_on_unsaved(&self, error: TaskError, asked: Asked) -> Result<(), GuestError> {
+        if !asked.to_save || error.place != FaultPlace::SharedStorage {
+            return Err(error.into());
+        }
+        if asked.to_end {
+            return Err(GuestError::ToldToEnd { left: error.to_string() });
+        }
+        eprintln!("{}: goes on from what it has saved before, and saves no more: {error}", self.attempt);
+        Ok(())
+    }
+}
+
+/// Hears from a round that it goes on from its checkpoint, or that it cannot.
+fn listen(round: &Round, watch: &Arc<Watch>, saves: &Saves) {
+    let from = round.restore.clone().map(|directory| Origin {
+        bytes: bytes_in(&directory),
+        is_of_another: saves.is_of_another(&directory),
+        directory,
+    });
+    let ear = Ear { watch: Arc::clone(watch), context: Arc::downgrade(&round.context), from };
+    round.context.gate().attach(Box::new(ear));
+}
+
+/// The checkpoint that a round goes on from.
+struct Origin {
+    directory: PathBuf,
+    bytes: u64,
+    is_of_another: bool,
+}
+
+/// In the place of a worker.
+struct Ear {
+    watch: Arc<Watch>,
+    context: Weak<TaskContext>,
+    from: Option<Origin>,
+}
+
+impl Supervisor for Ear {
+    fn tell(&self, message: &FromTask) -> Result<(), WireError> {
+        let (Some(from), Some(context)) = (&self.from, self.context.upgrade()) else { return Ok(()) };
+        match message {
+            FromTask::Restored => {
+                let counters = context.counters();
+                counters.add(Counter::Checkpoints, 1);
+                counters.add(Counter::CheckpointBytes, from.bytes);
+                counters.add(Counter::CheckpointRestores, u64::from(from.is_of_another));
+            }
+            // Nobody is to try it again.
+            FromTask::RestoreRefused { .. } => {
+                if let Err(error) = Checkpoint::set_aside(&from.directory) {
+                    eprintln!("{}: {error}", context.attempt());
+                }
+            }
+            _ => return Ok(()),
+        }
+        self.watch.moves_on();
+        Ok(())
+    }
+
+    /// Everything is heard at once.
+    fn catch_up(&self) {}
+}
+
+/// A guest is asked for a checkpoint by nobody but its own watch.
+fn unasked() -> TaskError {
+    TaskError::fatal("the task saved a checkpoint that nobody has asked for; please report it")
+}

@@ -1,0 +1,174 @@
+//! Where a guest saves its work, and what it may go on from.
+//!
+//! Owns the directories of one task below that of its submission. Does not own what is in a checkpoint (`checkpoint`), nor the
+//! end of all of them, which is the submitter's.
+//!
+//! ```text
+//! SUBMISSION/job_0001_r_0003/5f2a.../                              by inputs: a SHA-256 of what came of each map
+//! SUBMISSION/job_0001_r_0003/5f2a.../job_0001_r_0003.2-91c4...-7/  by attempt, process and number: no two write to one
+//! ```
+
+use std::fs::{self, File, create_dir};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use napreduce_core::{AttemptId, FaultPlace};
+use napreduce_protocol::{GuestCheckpoints, TaskError};
+use rustix::fs::{FlockOperation, flock};
+
+use crate::checkpoint::Checkpoint;
+
+/// The checkpoints of one task with certain inputs.
+#[derive(Debug)]
+pub(super) struct Saves {
+    attempt: AttemptId,
+    base: PathBuf,
+    /// What names of directories of this process begin with.
+    own: String,
+    /// How many it has begun.
+    begun: u32,
+    /// The last that it has made.
+    last: Option<PathBuf>,
+    /// Locked for as long as this process may need what is in it.
+    _in_use: File,
+}
+
+impl Saves {
+    /// Finds the place for a task whose inputs are known by this name, and removes what was saved for other ones.
+    pub(super) fn open(
+        checkpoints: &GuestCheckpoints,
+        attempt: AttemptId,
+        inputs: &str,
+    ) -> Result<Saves, TaskError> {
+        let task = checkpoints.directory.join(attempt.task.to_string());
+        make(&task)?;
+        let base = task.join(inputs);
+        make(&base)?;
+        let opened = File::open(&base);
+        let in_use = opened.map_err(|error| unusable(format!("open {}", base.display()), &error))?;
+        // Where nothing can be locked, nothing is removed either.
+        let _ = flock(&in_use, FlockOperation::LockShared);
+        remove_others(&task, inputs, attempt);
+        let random = getrandom::u64().map_err(|error| TaskError::retryable(error.to_string()))?;
+        let own = format!("{attempt}-{random:016x}");
+        Ok(Saves { attempt, base, own, begun: 0, last: None, _in_use: in_use })
+    }
+
+    /// The checkpoint that is furthest, of whichever attempt.
+    pub(super) fn furthest(&self) -> Result<Option<PathBuf>, TaskError> {
+        let found = Checkpoint::furthest(&self.base, self.attempt.task, |error| {
+            eprintln!("{}: {error}; it is left out", self.attempt);
+        });
+        found.map_err(|error| TaskError::retryable(error.to_string()).at(FaultPlace::SharedStorage))
+    }
+
+    /// Where the next checkpoint is to be made.
+    pub(super) fn next(&mut self) -> PathBuf {
+        self.begun += 1;
+        self.base.join(format!("{}-{}", self.own, self.begun))
+    }
+
+    /// The one that was begun last is made. The one before it is not needed any more, unless others have taken it already.
+    pub(super) fn made(&mut self) -> PathBuf {
+        let made = self.base.join(format!("{}-{}", self.own, self.begun));
+        if let Some(before) = self.last.replace(made.clone())
+            && let Err(error) = Checkpoint::supersede(&before)
+        {
+            eprintln!("{}: {error}", self.attempt);
+        }
+        made
+    }
+
+    /// Whether it is of an attempt before, or of one beside this.
+    pub(super) fn is_of_another(&self, directory: &Path) -> bool {
+        self.last.as_deref() != Some(directory)
+    }
+}
+
+/// Bytes of the files that were made for a checkpoint; 0 if that cannot be known.
+pub(super) fn bytes_in(directory: &Path) -> u64 {
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.metadata().ok()).map(|found| found.len()).sum()
+}
+
+/// Not with what it lies in: that is made by the submitter, and is gone when the job has ended.
+fn make(directory: &Path) -> Result<(), TaskError> {
+    match create_dir(directory) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+            Err(unusable(format!("create {}", directory.display()), &error))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn unusable(doing: String, error: &io::Error) -> TaskError {
+    let message = match error.kind() {
+        io::ErrorKind::NotFound => format!(
+            "cannot {doing}: {error}; the directory that --checkpoints names has to be seen by every host of the engine"
+        ),
+        _ => format!("cannot {doing}: {error}"),
+    };
+    TaskError::retryable(message).at(FaultPlace::SharedStorage)
+}
+
+/// Removes what was saved with inputs that are not those of now, unless an attempt is at work with them.
+fn remove_others(task: &Path, inputs: &str, attempt: AttemptId) {
+    // What cannot be removed now is removed with the job.
+    for entry in fs::read_dir(task).into_iter().flatten().flatten() {
+        let (path, name) = (entry.path(), entry.file_name());
+        let Some(directory) = File::open(&path).ok().filter(|_| name != inputs) else { continue };
+        if flock(&directory, FlockOperation::NonBlockingLockExclusive).is_ok() {
+            eprintln!(
+                "{attempt}: does not go on from what was saved before: its inputs are by other attempts now"
+            );
+            // As above.
+            let _ = fs::remove_dir_all(&path);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use napreduce_core::{JobId, TaskId, TaskKind};
+
+    use super::*;
+
+    fn open(directory: &Path, number: u32, inputs: &str) -> Saves {
+        let checkpoints = GuestCheckpoints { directory: directory.to_owned(), interval_millis: 1 };
+        let task = TaskId { job: JobId(1), kind: TaskKind::Reduce, index: 3 };
+        Saves::open(&checkpoints, AttemptId { task, number }, inputs).expect("it can be used")
+    }
+
+    #[test]
+    fn attempts_at_once_share_a_place_and_no_name() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let [mut one, mut other] = [1, 1].map(|number| open(folder.path(), number, "a"));
+        assert_eq!(one.base, other.base);
+        let names = [one.next(), one.next(), other.next()];
+        assert!(names[0] != names[1] && names[1] != names[2] && names[0] != names[2], "{names:?}");
+        let made = one.made();
+        assert!(made == names[1] && !one.is_of_another(&made) && other.is_of_another(&made));
+    }
+
+    #[test]
+    fn what_is_of_other_inputs_is_removed_when_nobody_is_at_work_with_it() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let at_work = open(folder.path(), 1, "a");
+        let later = open(folder.path(), 2, "b");
+        assert!(at_work.base.is_dir() && later.base.is_dir());
+        drop(at_work);
+        let last = open(folder.path(), 3, "b");
+        assert_eq!(fs::read_dir(folder.path().join("job_0001_r_0003")).expect("a folder").count(), 1);
+        assert!(last.base.is_dir());
+    }
+
+    #[test]
+    fn the_directory_of_a_job_that_has_ended_is_not_made_again() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let directory = folder.path().join("gone");
+        let checkpoints = GuestCheckpoints { directory, interval_millis: 1 };
+        let task = TaskId { job: JobId(1), kind: TaskKind::Map, index: 0 };
+        let error = Saves::open(&checkpoints, AttemptId { task, number: 1 }, "a").expect_err("it is gone");
+        assert!(error.message.contains("has to be seen by every host"), "{error}");
+    }
+}
