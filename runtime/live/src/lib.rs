@@ -87,7 +87,7 @@ pub use coordinator::{
 };
 pub use directory_mark::{DirectoryKind, DirectoryMarkError};
 pub use embedded::{EmbeddedSettings, run_embedded};
-pub use guests::{GuestEngine, GuestEngineSettings};
+pub use guests::{GuestCheckpointSettings, GuestEngine, GuestEngineSettings};
 pub use journal::{FsyncPolicy, JournalError};
 #[cfg(feature = "log")]
 pub use log::{LogError, LogFormat, LogSettings, start_log};

@@ -8,9 +8,13 @@ mod spark;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::Command;
+use std::time::Duration;
 
 use clap::Args;
-use napreduce_live::{ClusterPlace, GuestEngine, GuestEngineSettings, JobPlan, JobReport, ProgressMode};
+use napreduce_live::{
+    ClusterPlace, GuestCheckpointSettings, GuestEngine, GuestEngineSettings, JobPlan, JobReport,
+    ProgressMode, parse_time,
+};
 
 use self::spark::Spark;
 use super::cluster::ClusterArguments;
@@ -19,6 +23,9 @@ use super::typed_paths::TypedPaths;
 
 /// With what an engine is named that is a program of one's own.
 const EXECUTED: &str = "exec:";
+/// How often guests save their work unless that is said, and at most.
+const CHECKPOINT_INTERVAL: Duration = Duration::from_secs(60);
+const CHECKPOINT_INTERVAL_MIN: Duration = Duration::from_millis(100);
 
 /// The flags that are about another engine.
 #[derive(Debug, Clone, Default, Args)]
@@ -35,6 +42,15 @@ pub(crate) struct EngineArguments {
     /// The spark-submit to use [default: that of SPARK_HOME, of PATH, or of the module pyspark of python3]
     #[arg(long, value_name = "PATH")]
     on_submit: Option<PathBuf>,
+
+    /// With --on: have each task save its work here, so that its next attempt goes on from there; a directory that every host
+    /// of the engine sees
+    #[arg(long, value_name = "DIR")]
+    checkpoints: Option<PathBuf>,
+
+    /// How often a task saves its work there [default: 60s]
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
+    checkpoint_interval: Option<Duration>,
 }
 
 /// An engine, and how it is started.
@@ -42,6 +58,7 @@ pub(crate) struct EngineArguments {
 pub(super) struct EngineKind {
     runner: Runner,
     settings: BTreeMap<String, String>,
+    checkpoints: Option<GuestCheckpointSettings>,
 }
 
 #[derive(Debug)]
@@ -54,7 +71,12 @@ impl EngineArguments {
     /// The engine to run on, if it is one. Flags that would do nothing are refused.
     pub(super) fn kind(&self) -> Result<Option<EngineKind>, Error> {
         let Some(on) = &self.on else {
-            let given = [("--on-conf", !self.on_conf.is_empty()), ("--on-submit", self.on_submit.is_some())];
+            let given = [
+                ("--on-conf", !self.on_conf.is_empty()),
+                ("--on-submit", self.on_submit.is_some()),
+                ("--checkpoints", self.checkpoints.is_some()),
+                ("--checkpoint-interval", self.checkpoint_interval.is_some()),
+            ];
             return match given.into_iter().find(|(_, given)| *given) {
                 Some((flag, _)) => {
                     Err(Error::Usage(format!("{flag} is for another engine; name one with --on")))
@@ -73,7 +95,32 @@ impl EngineArguments {
             Some(program) => Runner::Executed(program.into()),
             None => Runner::Spark(Spark::of(on, self.on_submit.clone(), &settings).map_err(Error::Usage)?),
         };
-        Ok(Some(EngineKind { runner, settings }))
+        Ok(Some(EngineKind { runner, settings, checkpoints: self.checkpoints()? }))
+    }
+
+    fn checkpoints(&self) -> Result<Option<GuestCheckpointSettings>, Error> {
+        let usage = |what: String| Err(Error::Usage(what));
+        let interval = self.checkpoint_interval.unwrap_or(CHECKPOINT_INTERVAL);
+        match &self.checkpoints {
+            None if self.checkpoint_interval.is_some() => {
+                usage("--checkpoint-interval is nothing without --checkpoints DIR; add that".to_owned())
+            }
+            None => Ok(None),
+            Some(place) if place.to_string_lossy().contains("://") => usage(format!(
+                "--checkpoints {} is no directory, and only directories are known so far; give one that every host of the \
+                 engine sees",
+                place.display()
+            )),
+            Some(_) if interval < CHECKPOINT_INTERVAL_MIN => usage(format!(
+                "--checkpoint-interval cannot be less than {}ms; 60s is usual",
+                CHECKPOINT_INTERVAL_MIN.as_millis()
+            )),
+            Some(place) => {
+                let unknown = |error| Error::Usage(format!("cannot find the current directory: {error}"));
+                let directory = std::path::absolute(place).map_err(unknown)?;
+                Ok(Some(GuestCheckpointSettings { directory, interval }))
+            }
+        }
     }
 
     fn settings(&self) -> Result<BTreeMap<String, String>, Error> {
@@ -116,8 +163,9 @@ impl Engine {
         (progress, quiet): (ProgressMode, bool),
     ) -> Result<Engine, Error> {
         let paths = TypedPaths::from_here()?;
-        let settings =
-            GuestEngineSettings { name: name.to_owned(), settings: kind.settings.clone(), progress, quiet };
+        let EngineKind { settings, checkpoints, .. } = kind;
+        let (settings, checkpoints) = (settings.clone(), checkpoints.clone());
+        let settings = GuestEngineSettings { name: name.to_owned(), settings, checkpoints, progress, quiet };
         let engine = match &kind.runner {
             Runner::Executed(program) => GuestEngine::start(settings, |directory| {
                 let mut command = Command::new(program);
@@ -178,6 +226,24 @@ mod tests {
             (&["--on-conf", "a=b"][..], "--on-conf is for another engine; name one with --on"),
             (&["--on-submit", "x"], "--on-submit is for another engine; name one with --on"),
             (&["--on", "exec:x", "--on-submit", "y"], "--on-submit is for Spark; leave it out"),
+            (&["--checkpoints", "c"], "--checkpoints is for another engine; name one with --on"),
+            (
+                &["--checkpoint-interval", "1s"],
+                "--checkpoint-interval is for another engine; name one with --on",
+            ),
+            (
+                &["--on", "local", "--checkpoint-interval", "1s"],
+                "--checkpoint-interval is nothing without --checkpoints DIR; add that",
+            ),
+            (
+                &["--on", "local", "--checkpoints", "c", "--checkpoint-interval", "1ms"],
+                "--checkpoint-interval cannot be less than 100ms; 60s is usual",
+            ),
+            (
+                &["--on", "local", "--checkpoints", "s3://b/c"],
+                "--checkpoints s3://b/c is no directory, and only directories are known so far; give one that every host of \
+                 the engine sees",
+            ),
             (&["--on", "exec:"], "--on exec: names no program; give --on exec:PROGRAM"),
             (&["--on", "local", "--on-conf", "x"], "--on-conf \"x\" is no setting; write it as KEY=VALUE"),
             (

@@ -139,8 +139,28 @@ def guests(request):
                 stderr=self.errors,
                 start_new_session=True,
             )
+            self.pass_on_signals()
             if frames is not None:
                 self.feed(frames)
+
+        def pass_on_signals(self):
+            """An executor that is told to end tells this Python so; a guest is told in its turn, and may save its work."""
+            import os
+            import signal
+            import threading
+            import time
+
+            def told(*_):
+                self.process.terminate()
+                for _ in range(100):
+                    if self.process.poll() is not None:
+                        break
+                    time.sleep(0.1)
+                os._exit(143)
+
+            of_main = threading.current_thread() is threading.main_thread()
+            signals = (signal.SIGTERM, signal.SIGHUP) if of_main else ()
+            self.former = {one: signal.signal(one, told) for one in signals}
 
         def feed(self, frames):
             """Hands over the frames of a reduce, which says nothing before it has all of them."""
@@ -180,8 +200,11 @@ def guests(request):
 
         def end(self):
             import shutil
+            import signal
             import sys
 
+            for one, former in self.former.items():
+                signal.signal(one, former or signal.SIG_DFL)
             # A guest is of no use to anybody when whoever reads it has ended.
             if self.process.poll() is None:
                 self.process.kill()

@@ -9,7 +9,7 @@ use std::os::unix::fs::{DirBuilderExt, symlink};
 use std::path::{Path, PathBuf};
 
 use napreduce_core::JobId;
-use napreduce_protocol::{Digest, GuestPlan, JobError, JobPlan};
+use napreduce_protocol::{Digest, GuestCheckpoints, GuestPlan, JobError, JobPlan};
 
 use super::engine::GuestEngineSettings;
 use super::events::{ENGINE_FORMAT, EngineDescription, JobRequest, SideFile};
@@ -76,11 +76,15 @@ impl EngineDirectory {
     pub(super) fn request(
         &mut self,
         (number, job): (u32, JobId),
-        plan: &JobPlan,
+        (plan, checkpoints): (&JobPlan, Option<GuestCheckpoints>),
         files: &BTreeMap<String, PathBuf>,
         parts: &Path,
     ) -> Result<(), JobError> {
         let guest_plan = GuestPlan::of(job, plan).map_err(JobError::Plan)?;
+        let guest_plan = match checkpoints {
+            Some(checkpoints) => guest_plan.saving(checkpoints),
+            None => guest_plan,
+        };
         let text = guest_plan.to_json();
         let text = text.map_err(|error| JobError::Plan(format!("the plan cannot be written: {error}")))?;
         let plan_name = format!("napreduce-plan-{number}.json");

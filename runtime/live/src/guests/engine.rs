@@ -14,6 +14,7 @@ use napreduce_protocol::JobError;
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
+use super::checkpoints::GuestCheckpointSettings;
 use super::directory::EngineDirectory;
 use super::events::EngineEvent;
 use crate::progress::ProgressMode;
@@ -29,6 +30,8 @@ pub struct GuestEngineSettings {
     pub name: String,
     /// What was said about the engine, in its own words.
     pub settings: BTreeMap<String, String>,
+    /// Whether guests save their work.
+    pub checkpoints: Option<GuestCheckpointSettings>,
     /// When progress is shown.
     pub progress: ProgressMode,
     /// Nothing but errors of the job on standard error; wins over `progress`.

@@ -14,10 +14,12 @@
 //! standard output of the engine         RS, one JSON object, newline: an event
 //! ```
 
+mod checkpoints;
 mod directory;
 mod engine;
 mod events;
 mod outcome;
 mod run;
 
+pub use checkpoints::GuestCheckpointSettings;
 pub use engine::{GuestEngine, GuestEngineSettings};

@@ -15,6 +15,7 @@ use napreduce_task::{Interrupts, signal_name, task_process_requested};
 use tokio::runtime::Builder;
 use tokio::time::{interval, timeout};
 
+use super::checkpoints::SubmissionCheckpoints;
 use super::engine::GuestEngine;
 use super::events::{EngineEvent, PhaseCounts};
 use super::outcome::GuestOutcome;
@@ -77,11 +78,14 @@ impl GuestEngine {
         let unhandled = |error| JobError::io("handle signals", error);
         let mut interrupts = Interrupts::install().map_err(unhandled)?;
         let job = next_job();
+        // Removed when nothing of the job runs any more.
+        let checkpoints = SubmissionCheckpoints::make(self.settings.checkpoints.as_ref(), plan)?;
         let claim = take_claim(job, plan)?;
         self.jobs += 1;
         let number = self.jobs;
-        let told =
-            make_guests(&claim).and_then(|parts| self.directory.request((number, job), plan, files, &parts));
+        let saves = checkpoints.as_ref().map(SubmissionCheckpoints::told);
+        let told = make_guests(&claim)
+            .and_then(|parts| self.directory.request((number, job), (plan, saves), files, &parts));
         if let Err(error) = told {
             discard(claim, &plan.output)?;
             return Err(error);
