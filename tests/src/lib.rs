@@ -6,6 +6,7 @@
 mod engine_runs;
 mod folder;
 mod gated_job;
+mod noted_job;
 mod output;
 mod own_cluster;
 mod processes;
@@ -17,6 +18,7 @@ pub use engine_runs::{
 };
 pub use folder::Folder;
 pub use gated_job::{COUNTERS_OF_RECORDS, GatedJob};
+pub use noted_job::NotedJob;
 pub use output::{counter, joined, parts, report, sorted_lines};
 pub use own_cluster::{OwnCluster, wait_until};
 pub use processes::Process;

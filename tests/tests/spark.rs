@@ -9,8 +9,8 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use napreduce_tests::{
-    Ended, Folder, Process, assert_every_shape_is_as_embedded, assert_nothing_is_left, assert_same, counter,
-    run, wait_until, without_cluster, write_input,
+    Ended, Folder, NotedJob, Process, assert_every_shape_is_as_embedded, assert_nothing_is_left, assert_same,
+    counter, run, wait_until, without_cluster, write_input,
 };
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -44,6 +44,14 @@ fn on_spark(name: &str, folder: &Folder, python: &str) -> Command {
     with_spark(&mut command, python);
     command.args(ON);
     command
+}
+
+fn wait_for_start(mut come: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !come() {
+        assert!(began.elapsed() < START_MAX, "no guest runs within {START_MAX:?}");
+        std::thread::sleep(Duration::from_millis(50));
+    }
 }
 
 /// Combiner, order within groups, map-only, outputs with names, side files, a chain with a total order, and attempts of maps and
@@ -99,11 +107,7 @@ fn an_interrupted_job_leaves_nothing() {
     let mut command = on_spark("testjobs", &folder, &python);
     command.args(["in.txt", "--job", "endless", "--output", "out", "--quiet"]);
     let program = command.stderr(Stdio::piped()).spawn().expect("it can be started");
-    let began = Instant::now();
-    while !folder.has("in.txt.running") {
-        assert!(began.elapsed() < START_MAX, "no guest runs within {START_MAX:?}");
-        std::thread::sleep(Duration::from_millis(50));
-    }
+    wait_for_start(|| folder.has("in.txt.running"));
     let said = fs::read_to_string(folder.path("in.txt.running")).expect("it said so");
     let guest =
         said.rsplit(' ').next().and_then(|number| Process::of(number.parse().ok()?)).expect("it runs");
@@ -127,4 +131,22 @@ fn without_spark_it_says_what_to_install() {
     let ended = run(command.args(["in.txt", "--output", "out"]));
     ended.failed(2, &["there is no Spark: ", "pip install pyspark"]);
     assert!(!Path::new(&folder.path("out")).exists());
+}
+
+#[test]
+fn a_task_whose_guest_is_ended_goes_on_from_what_it_has_saved() {
+    let Some(python) = python() else { return };
+    let mut job = NotedJob::start("1s", &ON, |command, _| with_spark(command, &python));
+    wait_for_start(|| !job.done("m_0000").is_empty());
+    for (task, signal) in [("m_0000", Signal::TERM), ("r_0000", Signal::KILL)] {
+        job.wait_for_some(task);
+        job.wait_for_checkpoint(task);
+        let ended = job.end(task, signal);
+        job.wait_for_another(task, ended);
+        job.open(task);
+    }
+    let (records, groups) = job.ends_as_undisturbed();
+    assert_eq!(records, NotedJob::LINES);
+    assert!(groups < 3 * NotedJob::LINES, "{groups}");
+    assert_eq!(counter(&job.folder.path("out"), "CHECKPOINT_RESTORES"), 2);
 }

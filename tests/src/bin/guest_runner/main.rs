@@ -3,7 +3,8 @@
 //!
 //! Owns what an engine does. Does not own which rules it breaks on purpose (`breaks`). It uses no code of the protocol's own, so
 //! that what the page says is what is tested. Settings: `seed`, `chunk` (the longest), `break` (a rule),
-//! `frames` (as many are expected at least).
+//! `frames` (as many are expected at least), `hold` (where attempts wait for a file), `remade` (the number of attempts at maps
+//! whose frames a reduce is given that is tried again).
 
 mod breaks;
 mod frames;
@@ -75,6 +76,10 @@ struct EngineJob {
     chunk_max: usize,
     breaks: String,
     frames_min: u64,
+    /// In this directory an attempt after the first finds a file with its id when it may begin.
+    hold: Option<PathBuf>,
+    /// Maps are run again for a reduce that is tried again, as attempts of this number.
+    remade: Option<u64>,
     failed: u64,
 }
 
@@ -97,18 +102,34 @@ impl EngineJob {
             chunk_max: number("chunk").unwrap_or(1 << 20) as usize,
             breaks: setting("break").unwrap_or_default(),
             frames_min: number("frames").unwrap_or(0),
+            hold: setting("hold").map(PathBuf::from),
+            remade: number("remade"),
             failed: 0,
         }
     }
 
     fn run(&mut self) -> Result<(), Failure> {
         let number = self.request["number"].clone();
+        let moved = self.maps(1)?;
+        let frames: usize = moved.iter().flat_map(BTreeMap::values).map(Vec::len).sum();
+        assert!(frames as u64 >= self.frames_min, "there are {frames} frames only");
+        for (reduce, of_maps) in moved.into_iter().enumerate() {
+            let broken = if reduce == 0 { self.breaks.clone() } else { String::new() };
+            let stream = breaks::broken(&broken, of_maps, |bound| self.random.below(bound));
+            let report = self.guest("r", reduce, 1, stream)?;
+            self.say_report(&number, &report);
+        }
+        Ok(())
+    }
+
+    /// Runs the maps, from attempts of this number on; their frames by partition, then by map.
+    fn maps(&mut self, first: u64) -> Result<Vec<BTreeMap<u32, Vec<Frame>>>, Failure> {
+        let number = self.request["number"].clone();
         let maps = self.request["inputs"].as_array().map_or(0, Vec::len);
         let reduces = self.request["reduces"].as_u64().expect("a number") as usize;
-        // By partition, then by map.
         let mut moved: Vec<BTreeMap<u32, Vec<Frame>>> = (0..reduces).map(|_| BTreeMap::new()).collect();
         for map in 0..maps {
-            let said = self.guest("m", map, &[])?;
+            let said = self.guest("m", map, first, Vec::new())?;
             for mut frame in Frames::of(&said) {
                 let map = frame.map;
                 if reduces == 0 {
@@ -123,15 +144,14 @@ impl EngineJob {
                 moved[partition].entry(map).or_default().push(frame);
             }
         }
-        let frames: usize = moved.iter().flat_map(BTreeMap::values).map(Vec::len).sum();
-        assert!(frames as u64 >= self.frames_min, "there are {frames} frames only");
-        for (reduce, of_maps) in moved.into_iter().enumerate() {
-            let broken = if reduce == 0 { self.breaks.as_str() } else { "" };
-            let stream = breaks::broken(broken, of_maps, |bound| self.random.below(bound));
-            let report = self.guest("r", reduce, &stream)?;
-            self.say_report(&number, &report);
-        }
-        Ok(())
+        Ok(moved)
+    }
+
+    /// What a reduce is given that is tried again: the same, or what other attempts at the maps have made.
+    fn stream_again(&mut self, reduce: usize, stream: Vec<u8>) -> Result<Vec<u8>, Failure> {
+        let Some(first) = self.remade else { return Ok(stream) };
+        let of_maps = self.maps(first)?.swap_remove(reduce);
+        Ok(breaks::broken("", of_maps, |bound| self.random.below(bound)))
     }
 
     fn say_report(&self, number: &Value, report: &[u8]) {
@@ -154,13 +174,28 @@ impl EngineJob {
         self.place.with_file_name(format!("jobs/{}.cancel", self.request["number"])).exists()
     }
 
+    fn await_beginning(&self, id: &str) {
+        while self.hold.as_ref().is_some_and(|place| !place.join(id).exists()) && !self.is_cancelled() {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
     /// Runs a guest, and again when it fails, as often as the job says; what it wrote.
-    fn guest(&mut self, kind: &str, task: usize, stream: &[u8]) -> Result<Vec<u8>, Failure> {
+    fn guest(
+        &mut self,
+        kind: &str,
+        task: usize,
+        first: u64,
+        mut stream: Vec<u8>,
+    ) -> Result<Vec<u8>, Failure> {
         let name = format!("{}_{kind}_{task:04}", self.request["job"].as_str().expect("an id"));
-        let attempts = self.request["attempts_max"].as_u64().expect("a number");
-        let mut attempt = 1;
+        let attempts = first + self.request["attempts_max"].as_u64().expect("a number") - 1;
+        let mut attempt = first;
         loop {
-            let ended = self.attempt((kind, task, &name), attempt, stream);
+            if attempt > first {
+                self.await_beginning(&format!("{name}.{attempt}"));
+            }
+            let ended = self.attempt((kind, task, &name), attempt, &stream);
             if ended.status.success() {
                 return Ok(ended.stdout);
             }
@@ -174,6 +209,9 @@ impl EngineJob {
                 return Err((name, format!("{} {said}", ended.status)));
             }
             attempt += 1;
+            if kind == "r" {
+                stream = self.stream_again(task, stream)?;
+            }
         }
     }
 

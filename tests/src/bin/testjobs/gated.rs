@@ -3,6 +3,7 @@
 //! Owns the waiting for gates, which are files. Does not own who opens them, nor in which order.
 
 use std::fs;
+use std::io::Write;
 use std::path::Path;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -34,6 +35,31 @@ pub fn gated(_: &Choice) -> Job {
             pass(gate, key);
             out.emit(key, counts.sum());
         })
+}
+
+/// The same, and each record and each group that is done is a line in a file with the name of its gate and `.done`: the process
+/// that did it.
+pub fn gated_noted(_: &Choice) -> Job {
+    Job::text()
+        .map(|line: &str, out: &mut Emit<String, u64>| {
+            let (own, rest) = line.split_once('\t').unwrap_or((line, line));
+            pass(own, line);
+            out.emit(rest, 1);
+            note(own);
+        })
+        .reduce(|key, counts, out| {
+            let (gate, _) = key.split_once('\t').unwrap_or((key, key));
+            pass(gate, key);
+            out.emit(key, counts.sum());
+            note(gate);
+        })
+}
+
+fn note(gate: &str) {
+    let noted = fs::OpenOptions::new().create(true).append(true).open(format!("{gate}.done"));
+    noted
+        .and_then(|mut file| file.write_all(format!("{}\n", std::process::id()).as_bytes()))
+        .expect("a file that can be written");
 }
 
 /// The same with a reduce that writes each of its lines to an output with a name, too.

@@ -88,6 +88,7 @@ fn main() -> ExitCode {
         .job("stateful", stateful::stateful)
         .job("damaged", misbehaving::damaged)
         .job("gated", gated::gated)
+        .job("gated-noted", gated::gated_noted)
         .job("gated-named", gated::gated_named)
         .job("sorted-out", shapes::sorted_out)
         .job("gated-holding", gated::gated_holding)
