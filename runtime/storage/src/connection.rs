@@ -150,6 +150,14 @@ fn azure(uri: &ObjectUri) -> Result<Bucket, StorageError> {
     use object_store::azure::{AzureConfigKey as Key, MicrosoftAzureBuilder};
 
     let mut builder = MicrosoftAzureBuilder::from_env().with_url(uri.with_key("").to_string());
+    if let Some(endpoint) = builder.get_config_value(&Key::Endpoint) {
+        // Whoever names one without TLS means it.
+        if endpoint.starts_with("http://") {
+            builder = builder.with_allow_http(true);
+        }
+        // The library writes a slash behind it.
+        builder = builder.with_endpoint(endpoint.trim_end_matches('/').to_owned());
+    }
     for (key, value) in TIMES {
         builder = builder.with_config(Key::Client(key), value);
     }

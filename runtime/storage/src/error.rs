@@ -3,6 +3,10 @@
 //! Owns the wording. Does not own which of these is tried again before it is said (`requests`). Nothing here is what a server
 //! or a library said at length: that may hold parts of a credential.
 
+use std::path::Path;
+
+use napreduce_protocol::StorageScheme;
+
 /// An object that cannot be found, read or written.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum StorageError {
@@ -34,7 +38,9 @@ pub enum StorageError {
     },
     /// There is no such bucket.
     #[error(
-        "{uri} cannot be used: there is no bucket {bucket}; check its name, and the endpoint and region in the environment"
+        "{uri} cannot be used: there is no {} {bucket}; check its name, and the {} in the environment",
+        if is_of_azure(uri) { "container" } else { "bucket" },
+        if is_of_azure(uri) { "endpoint" } else { "endpoint and region" }
     )]
     NoBucket {
         /// What was asked for.
@@ -100,6 +106,10 @@ pub enum StorageError {
         /// What is wrong.
         reason: String,
     },
+}
+
+fn is_of_azure(uri: &str) -> bool {
+    StorageScheme::of(Path::new(uri)) == Some(StorageScheme::Azure)
 }
 
 fn with_hint(hint: &str) -> String {

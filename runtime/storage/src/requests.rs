@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use napreduce_protocol::StorageScheme;
 use object_store::ClientOptions;
 use object_store::client::{
     HttpClient, HttpConnector, HttpError, HttpRequest, HttpResponse, HttpService, ReqwestConnector,
@@ -62,7 +63,10 @@ impl Failure {
             object_store::Error::Unauthenticated { .. } => 401,
             object_store::Error::InvalidPath { .. } => return Failure::Odd(error.to_string()),
             _ if is_of_connection(error) => return Failure::Broken(innermost(error)),
-            _ => return Failure::Odd(innermost(error)),
+            _ => {
+                let reason = innermost(error);
+                return answer_in_list(&reason).unwrap_or(Failure::Odd(reason));
+            }
         };
         Failure::Answer { status, code: None }
     }
@@ -91,15 +95,33 @@ impl Failure {
             (404, Some("NoSuchBucket" | "ContainerNotFound")) => uri.no_bucket(),
             (404, _) => StorageError::Missing { uri: object },
             (304 | 412 | 416, _) | (409, Some("BlobAlreadyExists")) => StorageError::Changed { uri: object },
-            (401 | 403, _) => StorageError::Denied { uri: object, answer },
-            (300..=399, _) | (400, None | Some("AuthorizationHeaderMalformed")) => StorageError::Refused {
-                uri: object,
-                answer,
-                hint: "the bucket may be in another region: set AWS_REGION",
-            },
+            (401 | 403, _) | (409, Some("PublicAccessNotPermitted")) => {
+                StorageError::Denied { uri: object, answer }
+            }
+            (300..=399, _) | (400, None | Some("AuthorizationHeaderMalformed"))
+                if uri.scheme() == StorageScheme::S3 =>
+            {
+                let hint = "the bucket may be in another region: set AWS_REGION";
+                StorageError::Refused { uri: object, answer, hint }
+            }
             _ => StorageError::Refused { uri: object, answer, hint: "" },
         }
     }
+}
+
+/// Objects are removed by lists: the answer is a good one, and says inside what became of each. The library hands that out in
+/// words alone.
+fn answer_in_list(reason: &str) -> Option<Failure> {
+    let (_, code) = reason.rsplit_once("(code: ")?;
+    let code = code.strip_suffix(')')?;
+    let status = match code {
+        "AccessDenied" => 403,
+        "InternalError" => 500,
+        "ServiceUnavailable" | "SlowDown" => 503,
+        // Azure says the status itself.
+        _ => return Some(Failure::Answer { status: code.parse().ok()?, code: None }),
+    };
+    Some(Failure::Answer { status, code: Some(code.to_owned()) })
 }
 
 tokio::task_local! {
@@ -250,9 +272,10 @@ impl HttpService for TracingService {
             return Ok(answer);
         }
         let (parts, body) = answer.into_parts();
-        // An answer to HEAD has none.
+        // An answer to HEAD has none; Azure says it in its head, too.
         let body = body.bytes().await.unwrap_or_default();
-        note(Failure::Answer { status: status.as_u16(), code: error_code(&body) });
+        let in_head = || parts.headers.get("x-ms-error-code")?.to_str().ok().and_then(word);
+        note(Failure::Answer { status: status.as_u16(), code: error_code(&body).or_else(in_head) });
         Ok(HttpResponse::from_parts(parts, body.into()))
     }
 }
@@ -266,7 +289,10 @@ fn note(failure: Failure) {
 fn error_code(body: &Bytes) -> Option<String> {
     let text = String::from_utf8_lossy(&body[..body.len().min(ERROR_BYTES_MAX)]);
     let (_, rest) = text.split_once("<Code>")?;
-    let (code, _) = rest.split_once("</Code>")?;
+    word(rest.split_once("</Code>")?.0)
+}
+
+fn word(code: &str) -> Option<String> {
     let is_word = !code.is_empty() && code.len() <= 64 && code.chars().all(char::is_alphanumeric);
     is_word.then(|| code.to_owned())
 }
@@ -312,6 +338,36 @@ mod tests {
             let text = failure.explain(&uri()).to_string();
             assert!(text.contains(said) && text.contains("s3://books/moby.txt"), "{text}");
         }
+        let azure =
+            ObjectUri::parse(Path::new("abfss://books@a.dfs.core.windows.net/b.txt")).expect("a name");
+        for (failure, said) in [
+            (
+                answer(404, Some("ContainerNotFound")),
+                "there is no container books@a.dfs.core.windows.net; check",
+            ),
+            (answer(409, Some("BlobAlreadyExists")), "no longer the version"),
+            (answer(409, Some("PublicAccessNotPermitted")), "is refused (409 PublicAccessNotPermitted)"),
+            (answer(400, None), "the server answered 400"),
+        ] {
+            let text = failure.explain(&azure).to_string();
+            assert!(text.contains(said) && !text.contains("AWS") && !text.contains("region"), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_became_of_an_object_in_a_list_is_an_answer_of_its_own() {
+        let failure = |text: &str| {
+            let source = text.to_owned().into();
+            Failure::of(&object_store::Error::Generic { store: "store", source })
+        };
+        let busy = "Bulk delete request failed for key out/a: Server Busy (code: 503)";
+        assert_eq!(failure(busy), answer(503, None));
+        let slow = "DeleteObjects request failed for key out/a: Reduce your rate. (code: SlowDown)";
+        assert_eq!(failure(slow), answer(503, Some("SlowDown")));
+        let other = "DeleteObjects request failed for key out/a: No. (code: InvalidArgument)";
+        assert!(!failure(other).is_passing());
+        let odd = "Got invalid bulk delete response: missing Content-Type";
+        assert_eq!(failure(odd), Failure::Odd(odd.replace("Got", "got")));
     }
 
     #[test]

@@ -35,7 +35,7 @@ pub(crate) struct Upload {
 }
 
 impl Upload {
-    /// Begins one.
+    /// Begins one: in Azure by no request, since its blocks belong to the object.
     ///
     /// # Errors
     ///
@@ -50,7 +50,9 @@ impl Upload {
         let (asked, at, object) = (bucket.clone(), path.clone(), uri.clone());
         let begun = threads::wait(async move {
             let request = || {
-                WRITTEN.count_request();
+                if object.scheme() != StorageScheme::Azure {
+                    WRITTEN.count_request();
+                }
                 asked.uploads.create_multipart(&at)
             };
             retried(&object, RetryBudget::writing(), request).await
@@ -98,13 +100,14 @@ impl Upload {
         Ok(())
     }
 
-    /// Waits until the store has all parts. An object without bytes has one part, which is empty.
+    /// Waits until the store has all parts. An object without bytes has one part, which is empty; in Azure, which takes no
+    /// empty ones, it has none.
     ///
     /// # Errors
     ///
     /// As [`send`](Upload::send).
     pub(crate) fn finish(mut self) -> Result<PendingUpload, StorageError> {
-        if self.sent == 0 {
+        if self.sent == 0 && self.uri.scheme() != StorageScheme::Azure {
             self.send(Vec::new())?;
         }
         while !self.under_way.is_empty() {
@@ -138,9 +141,7 @@ fn complete_in(
             let parts = upload.parts.iter().map(|part| PartId { content_id: part.clone() }).collect();
             let failure = match traced(bucket.uploads.complete_multipart(&path, &upload.id, parts)).await {
                 Ok(result) => return Ok(Some(result.e_tag)),
-                Err(Failure::Answer { status: 404, code }) if code.as_deref() != Some("NoSuchBucket") => {
-                    return Ok(None);
-                }
+                Err(Failure::Answer { status, code }) if is_gone(status, code.as_deref()) => return Ok(None),
                 // An answer may begin as a good one, and say in its body that it was none.
                 Err(Failure::Odd(reason)) => Failure::Broken(reason),
                 Err(failure) => failure,
@@ -152,13 +153,26 @@ fn complete_in(
     completed.map(|version| version.map(quoted).ok_or_else(|| no_version(uri))).transpose()
 }
 
+/// Whether an answer says that there is no such upload. Azure has no ids of uploads: a block that is not among those that wait
+/// was made part of the object before, or dropped.
+fn is_gone(status: u16, code: Option<&str>) -> bool {
+    match status {
+        404 => !matches!(code, Some("NoSuchBucket" | "ContainerNotFound")),
+        400 => code == Some("InvalidBlockList"),
+        _ => false,
+    }
+}
+
 fn no_version(uri: &ObjectUri) -> StorageError {
     let answer = "without an ETag, by which versions are told apart".to_owned();
     StorageError::Refused { uri: uri.to_string(), answer, hint: "" }
 }
 
-/// Drops an upload; fine if there is none.
+/// Drops an upload; fine if there is none. In Azure it goes with the next commit to the object, or by itself after a week.
 pub(crate) fn abort(uri: &ObjectUri, id: &str) -> Result<(), StorageError> {
+    if uri.scheme() == StorageScheme::Azure {
+        return Ok(());
+    }
     let (bucket, path, object, id) = (bucket(uri)?, path_of(uri)?, uri.clone(), id.to_owned());
     let aborted = threads::wait(async move {
         let request = || {
@@ -220,6 +234,29 @@ mod tests {
             let version = complete_in(&bucket, &uri(), &pending).expect("memory answers");
             assert!(version.is_some());
             assert_eq!(bytes_of(&bucket), Some(parts.concat().into_bytes()));
+        }
+    }
+
+    #[test]
+    fn an_object_without_bytes_has_no_part_in_azure() {
+        let uri = ObjectUri::parse("abfss://c@a.dfs.core.windows.net/part".as_ref()).expect("a name");
+        let upload = Upload::begin_in(Bucket::in_memory(), uri).expect("begun");
+        assert_eq!(upload.finish().map(|pending| pending.parts), Ok(Vec::new()));
+    }
+
+    #[test]
+    fn uploads_that_are_gone_are_told_from_buckets_that_are() {
+        for (status, code) in [(404, Some("NoSuchUpload")), (404, None), (400, Some("InvalidBlockList"))] {
+            assert!(is_gone(status, code), "{status} {code:?}");
+        }
+        for (status, code) in [
+            (404, Some("NoSuchBucket")),
+            (404, Some("ContainerNotFound")),
+            (400, Some("InvalidPart")),
+            (400, None),
+            (503, None),
+        ] {
+            assert!(!is_gone(status, code), "{status} {code:?}");
         }
     }
 
