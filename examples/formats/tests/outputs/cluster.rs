@@ -10,14 +10,16 @@ use std::sync::OnceLock;
 use napreduce_tests::{OwnCluster, Process, program, run, wait_until};
 use serde_json::Value;
 
-use super::moto::{SECRET, environment};
 use super::proxy::{Kind, Proxy, Trick};
 use super::scene::Scene;
+use super::server::{Server, on_each_server};
 
-/// What daemons are told, so that tasks find S3.
-const PASSED: &str = "[worker]\npass-environment = [\"AWS_*\"]\n";
+/// What daemons are told, so that tasks find the store.
+fn passed(server: Server) -> String {
+    format!("[worker]\npass-environment = [\"{}\"]\n", server.dialect().passed)
+}
 
-/// `nap` with the feature `s3`, beside the one without.
+/// `nap` with the features of stores, beside the one without.
 fn nap_with_stores() -> &'static PathBuf {
     static NAP: OnceLock<PathBuf> = OnceLock::new();
     NAP.get_or_init(|| {
@@ -37,7 +39,7 @@ fn nap_with_stores() -> &'static PathBuf {
             }
             run(&mut build).succeeded();
         };
-        build(&["--features", "s3"]);
+        build(&["--features", "azure,s3"]);
         std::fs::copy(&plain, &nap).expect("a copy");
         // All others find the one without.
         build(&[]);
@@ -45,9 +47,11 @@ fn nap_with_stores() -> &'static PathBuf {
     })
 }
 
-/// A cluster of two workers to which `address` is S3.
+/// A cluster of two workers to which `address` is the store.
 pub fn start(scene: &Scene, address: &str) -> OwnCluster {
-    OwnCluster::start_program(nap_with_stores(), &scene.folder, 2, "fifo", PASSED, &environment(address))
+    let server = scene.bucket.server;
+    let variables = server.environment(address);
+    OwnCluster::start_program(nap_with_stores(), &scene.folder, 2, "fifo", &passed(server), &variables)
 }
 
 /// Hands the job in.
@@ -57,21 +61,19 @@ pub fn submit(scene: &Scene, cluster: &OwnCluster) -> String {
     ended.stdout.trim().to_owned()
 }
 
-#[test]
-fn words_that_a_cluster_writes_are_those_of_a_directory() {
-    let Some(scene) = Scene::new("of-cluster") else { return };
+fn words_that_a_cluster_writes_are_those_of_a_directory(server: Server) {
+    let Some(scene) = Scene::new(server, "of-cluster") else { return };
     let cluster = start(&scene, &scene.bucket.address);
     let job = submit(&scene, &cluster);
     cluster.wait(&[&job]).succeeded();
     scene.assert_written();
     let mut again = scene.command(&scene.bucket.address, &scene.out());
     run(again.arg("--cluster").arg(cluster.directory())).failed(2, &["exists; pass --overwrite"]);
-    keeps_no_credentials(cluster.directory());
+    keeps_no_credentials(cluster.directory(), server.dialect().secret);
 }
 
-#[test]
-fn attempts_that_are_suspended_and_killed_while_they_write_do_not_show() {
-    let Some(scene) = Scene::new("preempted") else { return };
+fn attempts_that_are_suspended_and_killed_while_they_write_do_not_show(server: Server) {
+    let Some(scene) = Scene::new(server, "preempted") else { return };
     let proxy = Proxy::on(Kind::SendPart, &scene.bucket.address, &[Trick::Hold]);
     let cluster = start(&scene, &proxy.address);
     let job = submit(&scene, &cluster);
@@ -106,41 +108,37 @@ fn running_reduce(cluster: &OwnCluster, job: &str) -> String {
     reduce["task"].as_str().expect("it was looked at").to_owned()
 }
 
-#[test]
-fn a_coordinator_without_stores_or_credentials_says_what_it_lacks() {
-    let Some(scene) = Scene::new("lacking") else { return };
+fn a_coordinator_without_stores_or_credentials_says_what_it_lacks(server: Server) {
+    let Some(scene) = Scene::new(server, "lacking") else { return };
     let with_stores = nap_with_stores();
     let refused = |cluster: &OwnCluster, says: &[&str]| {
         let mut command = scene.command(&scene.bucket.address, &scene.out());
         run(command.arg("--cluster").arg(cluster.directory())).failed(2, says);
         assert_eq!(scene.bucket.keys(), Vec::<String>::new());
     };
-    let plain = OwnCluster::start_with(&scene.folder, 1, "fifo", PASSED, &environment(&scene.bucket.address));
-    refused(&plain, &["the coordinator says: s3://lacking/out is in S3", "build it with the feature s3"]);
+    let (dialect, out, passed) = (server.dialect(), scene.out(), passed(server));
+    let mut variables = server.environment(&scene.bucket.address);
+    let plain = OwnCluster::start_with(&scene.folder, 1, "fifo", &passed, &variables);
+    let in_store = format!("the coordinator says: {out} is in {}", dialect.service);
+    refused(&plain, &[&in_store, &format!("build it with the feature {}", dialect.feature)]);
     drop(plain);
-    let mut poor = environment(&scene.bucket.address);
-    poor.retain(|(name, _)| !name.contains("KEY"));
+    variables.retain(|(name, _)| !dialect.credentials.contains(name));
     // Nobody listens there, as nobody does where no role is given.
-    poor.push(("AWS_METADATA_ENDPOINT", "http://127.0.0.1:1".to_owned()));
+    variables.push((dialect.elsewhere, "http://127.0.0.1:1".to_owned()));
     std::fs::remove_dir_all(scene.folder.path("cluster")).expect("it has ended");
-    let poor = OwnCluster::start_program(with_stores, &scene.folder, 1, "fifo", PASSED, &poor);
-    refused(
-        &poor,
-        &[
-            "the coordinator says: cannot read output: no credentials for s3://lacking/out",
-            "set AWS_ACCESS_KEY_ID",
-        ],
-    );
+    let poor = OwnCluster::start_program(with_stores, &scene.folder, 1, "fifo", &passed, &variables);
+    let no_credentials = format!("the coordinator says: cannot read output: no credentials for {out}");
+    refused(&poor, &[&no_credentials, dialect.remedy]);
 }
 
 /// Not in the journal, nor in logs, nor in the history.
-fn keeps_no_credentials(directory: &std::path::Path) {
+fn keeps_no_credentials(directory: &std::path::Path, secret: &str) {
     for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
         let path = entry.path();
         if path.is_dir() && !path.is_symlink() {
-            keeps_no_credentials(&path);
+            keeps_no_credentials(&path, secret);
         } else if let Ok(bytes) = std::fs::read(&path) {
-            let found = bytes.windows(SECRET.len()).any(|window| window == SECRET.as_bytes());
+            let found = bytes.windows(secret.len()).any(|window| window == secret.as_bytes());
             assert!(!found, "{} holds a credential", path.display());
         }
     }
@@ -151,4 +149,10 @@ pub fn kill_coordinator(cluster: &OwnCluster) {
     let coordinator: Process = cluster.coordinator();
     assert!(coordinator.signal(rustix::process::Signal::KILL));
     wait_until("the end of the coordinator", || coordinator.is_gone());
+}
+
+on_each_server! {
+    words_that_a_cluster_writes_are_those_of_a_directory,
+    attempts_that_are_suspended_and_killed_while_they_write_do_not_show,
+    a_coordinator_without_stores_or_credentials_says_what_it_lacks,
 }

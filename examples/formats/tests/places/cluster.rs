@@ -5,12 +5,11 @@
 use napreduce_tests::{Folder, OwnCluster, counter, joined, run};
 
 use super::jobs::text;
-use super::moto::{Bucket, SECRET, environment};
 use super::proxy::{Proxy, Trick};
+use super::server::{Bucket, Server, on_each_server};
 
-#[test]
-fn tasks_of_a_cluster_read_objects_and_go_on_in_the_middle_of_one() {
-    let Some(bucket) = Bucket::create("cluster") else { return };
+fn tasks_of_a_cluster_read_objects_and_go_on_in_the_middle_of_one(server: Server) {
+    let Some(bucket) = Bucket::create(server, "cluster") else { return };
     let folder = Folder::new();
     bucket.put("a.txt", text(100_000));
     folder.write("a.txt", text(100_000));
@@ -20,9 +19,9 @@ fn tasks_of_a_cluster_read_objects_and_go_on_in_the_middle_of_one() {
     // A map of 16 MiB asks for half a megabyte at once: it is held behind its third request, with records of the first done.
     let held = [Trick::Pass, Trick::Pass, Trick::Pass, Trick::Hold];
     let proxy = Proxy::before(&bucket.address, &held);
-    let variables = environment(&proxy.address);
-    let cluster =
-        OwnCluster::start_with(&folder, 2, "fifo", "[worker]\npass-environment = [\"AWS_*\"]\n", &variables);
+    let variables = server.environment(&proxy.address);
+    let passed = format!("[worker]\npass-environment = [\"{}\"]\n", server.dialect().passed);
+    let cluster = OwnCluster::start_with(&folder, 2, "fifo", &passed, &variables);
     let mut submit = bucket.program(env!("CARGO_BIN_EXE_stored-words"), &bucket.address);
     submit.current_dir(folder.root()).arg("--cluster").arg(cluster.directory());
     let job =
@@ -40,19 +39,22 @@ fn tasks_of_a_cluster_read_objects_and_go_on_in_the_middle_of_one() {
     assert_eq!(counter(&out, "MAP_INPUT_RECORDS"), 100_000);
     assert_eq!((counter(&out, "SUSPENDS"), counter(&out, "CHECKPOINTS")), (1, 1));
     assert!(counter(&out, "STORAGE_READ_REQUESTS") > 3);
-    keeps_no_credentials(cluster.directory());
+    keeps_no_credentials(cluster.directory(), server.dialect().secret);
 }
 
 /// Not in the journal, nor in logs, nor in the history.
-fn keeps_no_credentials(directory: &std::path::Path) {
+fn keeps_no_credentials(directory: &std::path::Path, secret: &str) {
     for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
         let path = entry.path();
         if path.is_dir() && !path.is_symlink() {
-            keeps_no_credentials(&path);
+            keeps_no_credentials(&path, secret);
         } else if let Ok(bytes) = std::fs::read(&path) {
-            let found = bytes.windows(SECRET.len()).any(|window| window == SECRET.as_bytes());
-            // The program itself holds it, as this test does.
+            let found = bytes.windows(secret.len()).any(|window| window == secret.as_bytes());
             assert!(!found, "{} holds a credential", path.display());
         }
     }
+}
+
+on_each_server! {
+    tasks_of_a_cluster_read_objects_and_go_on_in_the_middle_of_one,
 }

@@ -4,7 +4,7 @@
 
 use napreduce_tests::{Ended, Folder, run};
 
-use super::moto::{Bucket, SECRET};
+use super::server::{Bucket, Server, on_each_server};
 
 fn words(bucket: &Bucket, input: &str, environment: &[(&str, &str)], without: &[&str]) -> Ended {
     let folder = Folder::new();
@@ -15,58 +15,55 @@ fn words(bucket: &Bucket, input: &str, environment: &[(&str, &str)], without: &[
         command.env_remove(name);
     }
     let ended = run(&mut command);
-    assert!(!ended.stderr.contains(SECRET) && !ended.stderr.contains("AKIAONLYFORTESTS"), "{}", ended.stderr);
+    for (name, value) in bucket.server.environment("") {
+        let is_said = name.contains("KEY") && ended.stderr.contains(&value);
+        assert!(!is_said, "{name} is said: {}", ended.stderr);
+    }
     assert!(!output.exists(), "nothing was begun");
     ended
 }
 
-#[test]
-fn what_is_not_there_is_named() {
-    let Some(bucket) = Bucket::create("missing") else { return };
+fn what_is_not_there_is_named(server: Server) {
+    let Some(bucket) = Bucket::create(server, "missing") else { return };
     bucket.put("there.txt", "x\n");
     let fails = |input: &str, says: &[&str]| drop(words(&bucket, input, &[], &[]).failed(2, says));
-    fails("s3://missing/no/such.txt", &["input s3://missing/no/such.txt does not exist"]);
-    fails("s3://missing/no/*.txt", &["input s3://missing/no/*.txt matches no file"]);
-    fails("s3://missing/[", &["input s3://missing/[ is not a valid pattern"]);
-    fails("s3://no-such-bucket/there.txt", &["there is no bucket no-such-bucket", "check its name"]);
+    for (key, says) in
+        [("no/such.txt", "does not exist"), ("no/*.txt", "matches no file"), ("[", "is not a valid pattern")]
+    {
+        let input = bucket.uri(key);
+        fails(&input, &[&format!("input {input} {says}")]);
+    }
+    let elsewhere = format!("{}/there.txt", server.root_of("no-such-bucket"));
+    fails(&elsewhere, &["there is no ", " no-such-bucket", "check its name"]);
     fails("s3://", &["s3:// is no name of an object: it names no bucket"]);
-    fails("s3://missing/a//b", &["keys with //"]);
+    fails(&bucket.uri("a//b"), &["keys with //"]);
     bucket.put("odd//key.txt", "x\n");
-    fails("s3://missing/", &["s3://missing/ cannot be used", "odd//key.txt"]);
+    fails(&bucket.uri(""), &[&format!("{} cannot be used", bucket.uri("")), "odd//key.txt"]);
 }
 
-#[test]
-fn who_may_not_read_is_told_so() {
-    let Some(bucket) = Bucket::create("denied") else { return };
+fn who_may_not_read_is_told_so(server: Server) {
+    let Some(bucket) = Bucket::create(server, "denied") else { return };
     bucket.put("there.txt", "x\n");
     let input = bucket.uri("there.txt");
-    let denied = words(&bucket, &input, &[("AWS_SKIP_SIGNATURE", "true")], &[]);
-    denied.failed(2, &["access to s3://denied/there.txt is refused (403", "check the credentials"]);
-    let keys = ["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"];
+    let dialect = server.dialect();
+    let denied = words(&bucket, &input, &[(dialect.unsigned, "true")], &[]);
+    denied.failed(2, &[&format!("access to {input} is refused (403"), "check the credentials"]);
     // Nobody listens there, as nobody does where no role is given.
-    let nobody = [("AWS_METADATA_ENDPOINT", "http://127.0.0.1:1")];
-    let none = words(&bucket, &input, &nobody, &keys);
-    none.failed(
-        2,
-        &["no credentials for s3://denied/there.txt", "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"],
-    );
+    let nobody = [(dialect.elsewhere, "http://127.0.0.1:1")];
+    let none = words(&bucket, &input, &nobody, dialect.credentials);
+    none.failed(2, &[&format!("no credentials for {input}"), dialect.remedy]);
 }
 
-#[test]
-fn an_output_in_a_store_is_refused_before_anything_is_read() {
-    let Some(bucket) = Bucket::create("outputs") else { return };
-    bucket.put("there.txt", "x\n");
-    let refused = bucket.words(&[&bucket.uri("there.txt"), "--output", &bucket.uri("out")]);
-    refused.failed(
-        2,
-        &["output s3://outputs/out is in S3, where nothing is written yet", "give --output a directory"],
-    );
-}
-
-#[test]
-fn a_name_with_the_wrong_ending_is_refused_as_that_of_a_file_is() {
-    let Some(bucket) = Bucket::create("misnamed") else { return };
+fn a_name_with_the_wrong_ending_is_refused_as_that_of_a_file_is(server: Server) {
+    let Some(bucket) = Bucket::create(server, "misnamed") else { return };
     bucket.put("data.txt", [0x1f, 0x8b, 8, 0, 0, 0]);
-    let says = ["s3://misnamed/data.txt holds gzip data, but its name does not end in .gz"];
-    words(&bucket, &bucket.uri("data.txt"), &[], &[]).failed(2, &says);
+    let input = bucket.uri("data.txt");
+    let says = format!("{input} holds gzip data, but its name does not end in .gz");
+    words(&bucket, &input, &[], &[]).failed(2, &[&says]);
+}
+
+on_each_server! {
+    what_is_not_there_is_named,
+    who_may_not_read_is_told_so,
+    a_name_with_the_wrong_ending_is_refused_as_that_of_a_file_is,
 }

@@ -7,12 +7,11 @@ use std::process::Stdio;
 use napreduce_tests::{Folder, counter, parts};
 
 use super::jobs::text;
-use super::moto::Bucket;
 use super::proxy::{Proxy, Trick};
+use super::server::{Bucket, Server, on_each_server};
 
-#[test]
-fn busy_servers_and_answers_that_break_off_do_not_show_in_the_output() {
-    let Some(bucket) = Bucket::create("faults") else { return };
+fn busy_servers_and_answers_that_break_off_do_not_show_in_the_output(server: Server) {
+    let Some(bucket) = Bucket::create(server, "faults") else { return };
     let folder = Folder::new();
     bucket.put("a.txt", text(20_000));
     let run = |address: &str, output: &str| {
@@ -41,8 +40,8 @@ fn busy_servers_and_answers_that_break_off_do_not_show_in_the_output() {
 }
 
 /// Runs the job until its map wants to read; changes the object; what the job says then.
-fn said_after(name: &'static str, change: impl FnOnce(&Bucket)) -> Option<String> {
-    let bucket = Bucket::create(name)?;
+fn said_after(server: Server, name: &'static str, change: impl FnOnce(&Bucket)) -> Option<String> {
+    let bucket = Bucket::create(server, name)?;
     let folder = Folder::new();
     bucket.put("a.txt", text(1000));
     // The first bytes are looked at when the splits are made.
@@ -59,12 +58,16 @@ fn said_after(name: &'static str, change: impl FnOnce(&Bucket)) -> Option<String
     Some(String::from_utf8_lossy(&ended.stderr).into_owned())
 }
 
-#[test]
-fn an_object_that_is_replaced_or_removed_while_the_job_runs_is_named() {
-    let replaced = said_after("replaced", |bucket| bucket.put("a.txt", text(1001)));
+fn an_object_that_is_replaced_or_removed_while_the_job_runs_is_named(server: Server) {
+    let replaced = said_after(server, "replaced", |bucket| bucket.put("a.txt", text(1001)));
     let Some(replaced) = replaced else { return };
     let says = "a.txt was replaced or removed after the job began: attempts would read different bytes";
-    assert!(replaced.contains(&format!("s3://replaced/{says}")), "{replaced}");
-    let removed = said_after("removed", |bucket| bucket.remove("a.txt")).expect("there is a server");
-    assert!(removed.contains(&format!("s3://removed/{says}")), "{removed}");
+    assert!(replaced.contains(&format!("{}/{says}", server.root_of("replaced"))), "{replaced}");
+    let removed = said_after(server, "removed", |bucket| bucket.remove("a.txt")).expect("there is a server");
+    assert!(removed.contains(&format!("{}/{says}", server.root_of("removed"))), "{removed}");
+}
+
+on_each_server! {
+    busy_servers_and_answers_that_break_off_do_not_show_in_the_output,
+    an_object_that_is_replaced_or_removed_while_the_job_runs_is_named,
 }

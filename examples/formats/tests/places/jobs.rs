@@ -5,9 +5,9 @@
 use std::io::Write;
 use std::path::Path;
 
-use napreduce_tests::{Folder, counter, joined, parts, run};
+use napreduce_tests::{Folder, counter, joined, parts};
 
-use super::moto::Bucket;
+use super::server::{Bucket, Server, on_each_server};
 
 /// Text of which every line is another one.
 pub fn text(lines: usize) -> String {
@@ -51,9 +51,8 @@ fn check_same(folder: &Folder, bucket: &Bucket, argument: &str, more: &[&str]) {
     assert!(counter(&objects, "STORAGE_READ_BYTES") > 0 && counter(&objects, "STORAGE_READ_REQUESTS") > 0);
 }
 
-#[test]
-fn words_of_objects_are_those_of_files_however_they_are_cut() {
-    let Some(bucket) = Bucket::create("cut") else { return };
+fn words_of_objects_are_those_of_files_however_they_are_cut(server: Server) {
+    let Some(bucket) = Bucket::create(server, "cut") else { return };
     let folder = Folder::new();
     books(&folder, &bucket);
     for split_size in ["64MiB", "7777", "1000"] {
@@ -62,9 +61,8 @@ fn words_of_objects_are_those_of_files_however_they_are_cut() {
     check_same(&folder, &bucket, "books/", &["--split-size", "1000", "--conf", "combine-files=false"]);
 }
 
-#[test]
-fn an_argument_means_what_it_means_of_files() {
-    let Some(bucket) = Bucket::create("arguments") else { return };
+fn an_argument_means_what_it_means_of_files(server: Server) {
+    let Some(bucket) = Bucket::create(server, "arguments") else { return };
     let folder = Folder::new();
     books(&folder, &bucket);
     folder.write("deep/a/b/c.txt", "c\n");
@@ -88,7 +86,8 @@ fn an_argument_means_what_it_means_of_files() {
     check_same(&folder, &bucket, "deep", &["--recursive"]);
     let output = folder.path("out");
     let refused = bucket.words(&[&bucket.uri("deep/a"), "--output", output.to_str().expect("text")]);
-    refused.failed(2, &["s3://arguments/deep/a holds the directory s3://arguments/deep/a/b", "--recursive"]);
+    let deep = bucket.uri("deep/a");
+    refused.failed(2, &[&format!("{deep} holds the directory {deep}/b"), "--recursive"]);
     let local = folder.path("books/b.txt");
     let both = [
         &bucket.uri("books/b.txt"),
@@ -100,23 +99,7 @@ fn an_argument_means_what_it_means_of_files() {
     assert_eq!(counter(&output, "MAP_INPUT_RECORDS"), 4);
 }
 
-#[test]
-fn parquet_is_read_from_a_store() {
-    let Some(bucket) = Bucket::create("tables") else { return };
-    let folder = Folder::new();
-    let rows = |row: usize| format!("TXL,C{},{}\n", row % 13, row % 31);
-    folder.write("flights.csv", format!("from,carrier,delay\n{}", (0..20_000).map(rows).collect::<String>()));
-    let program = |path: &str, arguments: &[&str]| {
-        run(bucket.program(path, &bucket.address).current_dir(folder.root()).args(arguments)).succeeded();
-    };
-    program(env!("CARGO_BIN_EXE_to-parquet"), &["flights.csv", "--output", "flights", "--quiet"]);
-    bucket.put_all(&folder.path("flights"), "flights/");
-    let delays = env!("CARGO_BIN_EXE_delays");
-    program(delays, &["flights", "--output", "of-files", "--reduces", "1", "--quiet"]);
-    let (whole, cut) = (bucket.uri("flights/"), bucket.uri("flights/part-*"));
-    program(delays, &[&whole, "--output", "of-objects", "--reduces", "1", "--quiet"]);
-    program(delays, &[&cut, "--output", "cut", "--reduces", "1", "--split-size", "2000", "--quiet"]);
-    let expected = parts(&folder.path("of-files"));
-    assert!(expected.iter().any(|(_, bytes)| bytes.len() > 100));
-    assert!(parts(&folder.path("of-objects")) == expected && parts(&folder.path("cut")) == expected);
+on_each_server! {
+    words_of_objects_are_those_of_files_however_they_are_cut,
+    an_argument_means_what_it_means_of_files,
 }

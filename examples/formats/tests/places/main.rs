@@ -1,14 +1,17 @@
 //! Jobs over objects in a store, as a person runs them: the output is that of the same bytes in files, or an error names the
 //! object.
 //!
-//! Owns programs, clusters and faults at the outside, against a server of S3 from elsewhere (`moto`). Does not own requests
-//! (`runtime/storage`). Skipped where there is no such server, unless `NAPREDUCE_REQUIRE` names `moto`.
+//! Owns programs, clusters and faults at the outside, against servers from elsewhere that speak S3 (`moto`) and as Azure does
+//! (`azurite`): each script with each of them. Does not own requests (`runtime/storage`). Skipped where there is no such server,
+//! unless `NAPREDUCE_REQUIRE` names `moto` or `azurite`.
 
 mod cluster;
 mod errors;
 mod faults;
 mod jobs;
 #[allow(dead_code, reason = "tests of outputs use the rest")]
-mod moto;
-#[allow(dead_code, reason = "tests of outputs use the rest")]
 mod proxy;
+#[allow(dead_code, reason = "tests of outputs use the rest")]
+mod server;
+#[cfg(feature = "formats")]
+mod tables;

@@ -21,6 +21,8 @@ pub enum Trick {
     Hold,
     /// It is carried out, and its answer lost.
     Lose,
+    /// It is not answered, however long its sender waits.
+    Ignore,
 }
 
 /// On which requests tricks are played.
@@ -34,18 +36,33 @@ pub enum Kind {
     Complete,
     /// That write an object whose name ends so, as a whole.
     Put(&'static str),
+    /// That remove an object whose name ends so.
+    Remove(&'static str),
+    /// All.
+    Any,
 }
 
 impl Kind {
-    /// Whether a request is one, by its head in small letters.
-    fn is(self, head: &str) -> bool {
+    /// Whether a request is one, by its head in small letters, and what follows.
+    fn is(self, head: &str, body: &[u8]) -> bool {
         let target = head.split(' ').nth(1).unwrap_or_default();
         let (path, query) = target.split_once('?').unwrap_or((target, ""));
         match self {
             Kind::Read => head.starts_with("get ") && head.contains("\r\nrange:"),
-            Kind::SendPart => head.starts_with("put ") && query.contains("partnumber="),
-            Kind::Complete => head.starts_with("post ") && query.contains("uploadid="),
+            Kind::SendPart => {
+                head.starts_with("put ") && (query.contains("partnumber=") || query.contains("comp=block&"))
+            }
+            Kind::Complete => {
+                let is_of_s3 = head.starts_with("post ") && query.contains("uploadid=");
+                is_of_s3 || head.starts_with("put ") && query.contains("comp=blocklist")
+            }
             Kind::Put(name) => head.starts_with("put ") && query.is_empty() && path.ends_with(name),
+            Kind::Remove(name) => {
+                // Both stores remove by lists of objects.
+                let is_list = query.contains("comp=batch") || query.starts_with("delete");
+                is_list && String::from_utf8_lossy(body).contains(name)
+            }
+            Kind::Any => true,
         }
     }
 }
@@ -140,7 +157,7 @@ impl State {
         let text = String::from_utf8_lossy(&head).to_ascii_lowercase();
         let mut body = vec![0; length_of(&text)];
         client.read_exact(&mut body)?;
-        let trick = if self.kind.is(&text) { self.next_trick() } else { Trick::Pass };
+        let trick = if self.kind.is(&text, &body) { self.next_trick() } else { Trick::Pass };
         if let Trick::Status(status) = trick {
             let body = "<Error><Code>SlowDown</Code></Error>";
             let length = body.len();
@@ -148,6 +165,10 @@ impl State {
                 client,
                 "HTTP/1.1 {status} No\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}"
             );
+        }
+        if trick == Trick::Ignore {
+            // Until it is gone.
+            return client.read_to_end(&mut Vec::new()).map(drop);
         }
         if trick == Trick::Hold {
             let mut held = self.held.lock().expect("not poisoned");
@@ -158,10 +179,10 @@ impl State {
             }
         }
         let mut server = TcpStream::connect(server)?;
-        server.write_all(&head)?;
-        server.write_all(&body)?;
-        let mut answer = Vec::new();
         // The server ends each connection behind its answer.
+        let end = head.len() - 2;
+        server.write_all(&[&head[..end], b"Connection: close\r\n\r\n", &body].concat())?;
+        let mut answer = Vec::new();
         server.read_to_end(&mut answer)?;
         let body = answer.windows(4).position(|end| end == b"\r\n\r\n").map_or(answer.len(), |at| at + 4);
         let sent = match trick {

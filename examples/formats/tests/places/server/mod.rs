@@ -1,7 +1,12 @@
-//! A server that speaks S3, for all tests of this process.
+//! Servers that speak as stores do, for all tests of this process.
 //!
-//! Owns its start, its end with this process, and putting objects there. Does not own what is read.
+//! Owns their start, their end with this process, and putting objects there. Does not own how each of them is spoken to
+//! (`moto`, `azurite`) nor what is read.
 
+mod azurite;
+mod moto;
+
+use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
@@ -10,34 +15,116 @@ use std::sync::Mutex;
 
 use napreduce_tests::{Ended, run, wait_until};
 
-/// What credentials of tests are: no error, log or journal may hold it.
-pub const SECRET: &str = "wJalrXUtnFEMI-only-for-tests";
+/// A kind of server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Server {
+    /// It speaks S3.
+    Moto,
+    /// It speaks as Azure does.
+    Azurite,
+}
+
+/// How a kind of server is started, found and spoken to.
+pub struct Dialect {
+    /// What `NAPREDUCE_REQUIRE` calls it, how it is found, and what to do where it is not.
+    name: &'static str,
+    program: fn() -> String,
+    install: &'static str,
+    /// What it is given; `PORT` stands for its port.
+    arguments: &'static [&'static str],
+    variables: &'static [(&'static str, &'static str)],
+    /// What stands before a bucket in a request, what is added to its question, and lines of its head.
+    root: &'static str,
+    question: &'static str,
+    head: &'static str,
+    /// The questions that make a bucket, list its objects, and list what else is there but not seen; what names objects in answers.
+    create: &'static str,
+    list: &'static str,
+    list_uploads: &'static str,
+    element: &'static str,
+    /// Begins an upload of an object.
+    begin: (&'static str, &'static str),
+    /// The beginning of the name of each object, around that of the bucket.
+    scheme: &'static str,
+    host: &'static str,
+    /// What people call the service, the feature of programs that knows it, and what daemons hand on to tasks.
+    pub service: &'static str,
+    pub feature: &'static str,
+    pub passed: &'static str,
+    /// What credentials of tests are: no error, log or journal may hold it.
+    pub secret: &'static str,
+    /// The variables with the credentials, one that says that there are none, where others would be asked for, and what errors
+    /// say to set.
+    pub credentials: &'static [&'static str],
+    pub unsigned: &'static str,
+    pub elsewhere: &'static str,
+    pub remedy: &'static str,
+    /// The environment of programs but for the address.
+    environment: &'static [(&'static str, &'static str)],
+    endpoint: &'static str,
+}
+
+impl Server {
+    pub fn dialect(self) -> &'static Dialect {
+        match self {
+            Server::Moto => &moto::DIALECT,
+            Server::Azurite => &azurite::DIALECT,
+        }
+    }
+
+    /// Where programs find the store, and with which credentials.
+    pub fn environment(self, address: &str) -> Vec<(&'static str, String)> {
+        let dialect = self.dialect();
+        let mut variables = vec![(dialect.endpoint, format!("http://{address}{}", dialect.root))];
+        variables.extend(dialect.environment.iter().map(|(name, value)| (*name, (*value).to_owned())));
+        variables
+    }
+
+    /// What a bucket is called with all that stands before a key.
+    pub fn root_of(self, bucket: &str) -> String {
+        let dialect = self.dialect();
+        format!("{}{bucket}{}", dialect.scheme, dialect.host)
+    }
+}
+
+/// Each script as a test on each kind of server.
+macro_rules! on_each_server {
+    ($($script:ident),+ $(,)?) => {
+        mod moto {
+            $(#[test] fn $script() { super::$script(crate::server::Server::Moto); })+
+        }
+        mod azurite {
+            $(#[test] fn $script() { super::$script(crate::server::Server::Azurite); })+
+        }
+    };
+}
+pub(crate) use on_each_server;
 
 /// A bucket of one test.
 pub struct Bucket {
+    pub server: Server,
     pub name: &'static str,
     /// Where the server listens.
     pub address: String,
 }
 
-static SERVER: Mutex<Option<(Child, String)>> = Mutex::new(None);
+static SERVERS: Mutex<BTreeMap<Server, (Child, String)>> = Mutex::new(BTreeMap::new());
 
 impl Bucket {
     /// A new bucket; `None` where there is no server, which is said.
-    pub fn create(name: &'static str) -> Option<Bucket> {
-        let mut server = SERVER.lock().expect("no test panicked in here");
-        let (_, address) = match &*server {
-            Some(running) => running,
-            None => server.insert(start()?),
-        };
-        let bucket = Bucket { name, address: address.clone() };
-        drop(server);
-        bucket.ask("PUT", "", b"");
+    pub fn create(server: Server, name: &'static str) -> Option<Bucket> {
+        let mut servers = SERVERS.lock().expect("no test panicked in here");
+        if !servers.contains_key(&server) {
+            servers.insert(server, start(server)?);
+        }
+        let bucket = Bucket { server, name, address: servers[&server].1.clone() };
+        drop(servers);
+        bucket.ask("PUT", "", server.dialect().create, b"");
         Some(bucket)
     }
 
     pub fn put(&self, key: &str, bytes: impl AsRef<[u8]>) {
-        self.ask("PUT", key, bytes.as_ref());
+        self.ask("PUT", key, "", bytes.as_ref());
     }
 
     /// Puts what is in a folder under the same names.
@@ -54,19 +141,23 @@ impl Bucket {
     }
 
     pub fn remove(&self, key: &str) {
-        self.ask("DELETE", key, b"");
+        self.ask("DELETE", key, "", b"");
     }
 
     /// The name of an object, or of what begins with it.
     pub fn uri(&self, key: &str) -> String {
-        format!("s3://{}/{key}", self.name)
+        format!("{}/{key}", self.root())
     }
 
-    /// A program of this package, which finds the server, or what stands before it, where it looks for S3.
+    pub fn root(&self) -> String {
+        self.server.root_of(self.name)
+    }
+
+    /// A program of this package, which finds the server, or what stands before it, where it looks for the store.
     pub fn program(&self, path: &str, address: &str) -> Command {
         let mut command = Command::new(path);
         command.stdin(Stdio::null()).env_remove("NAPREDUCE_CLUSTER").env_remove("NAPREDUCE_DIR");
-        command.envs(environment(address));
+        command.envs(self.server.environment(address));
         command
     }
 
@@ -77,34 +168,43 @@ impl Bucket {
 
     /// What is in an object.
     pub fn get(&self, key: &str) -> Vec<u8> {
-        self.ask("GET", key, b"")
+        self.ask("GET", key, "", b"")
     }
 
     /// The keys of all objects.
     pub fn keys(&self) -> Vec<String> {
-        texts(&self.ask("GET", "?list-type=2", b""), "Key")
+        self.listed(self.server.dialect().list)
     }
 
-    /// The keys of all uploads that were begun and neither completed nor dropped.
+    /// The keys of all uploads that were begun and neither completed nor dropped. Azure names those alone of which there is no
+    /// object yet.
     pub fn uploads(&self) -> Vec<String> {
-        texts(&self.ask("GET", "?uploads", b""), "Key")
+        let mut listed = self.listed(self.server.dialect().list_uploads);
+        if self.server == Server::Azurite {
+            let seen = self.keys();
+            listed.retain(|key| !seen.contains(key));
+        }
+        listed
+    }
+
+    fn listed(&self, question: &str) -> Vec<String> {
+        texts(&self.ask("GET", "", question, b""), self.server.dialect().element)
     }
 
     /// Begins an upload, as another program would.
     pub fn begin_upload(&self, key: &str) {
-        self.ask("POST", &format!("{key}?uploads"), b"");
+        let (method, question) = self.server.dialect().begin;
+        self.ask(method, key, question, b"");
     }
 
-    /// The body of the answer. What stands behind a question mark is sent as it is.
-    fn ask(&self, method: &str, key: &str, body: &[u8]) -> Vec<u8> {
-        let (key, query) =
-            key.split_once('?').map_or((key, String::new()), |(key, query)| (key, format!("?{query}")));
+    /// The body of the answer.
+    fn ask(&self, method: &str, key: &str, question: &str, body: &[u8]) -> Vec<u8> {
+        let Dialect { root, question: always, head, .. } = self.server.dialect();
         let mut stream = TcpStream::connect(&self.address).expect("the server listens");
-        // The server does not look at signatures; what has none is of a stranger.
+        // Whoever speaks the older version is answered in one piece.
         let head = format!(
-            "{method} /{}/{}{query} HTTP/1.1\r\nHost: {}\r\nContent-Type: application/octet-stream\r\nContent-Length: {}\r\n\
-             Authorization: AWS4-HMAC-SHA256 Credential=x/20260101/us-east-1/s3/aws4_request, SignedHeaders=host, \
-             Signature=0\r\nConnection: close\r\n\r\n",
+            "{method} {root}/{}/{}?{question}{always} HTTP/1.0\r\nHost: {}\r\nContent-Type: application/octet-stream\r\n\
+             Content-Length: {}\r\n{head}Connection: close\r\n\r\n",
             self.name,
             escaped(key),
             self.address,
@@ -138,35 +238,26 @@ fn escaped(key: &str) -> String {
     key.bytes().map(letter).collect()
 }
 
-/// Where programs find S3, and with which credentials.
-pub fn environment(address: &str) -> Vec<(&'static str, String)> {
-    vec![
-        ("AWS_ENDPOINT_URL", format!("http://{address}")),
-        ("AWS_REGION", "us-east-1".to_owned()),
-        ("AWS_ACCESS_KEY_ID", "AKIAONLYFORTESTS".to_owned()),
-        ("AWS_SECRET_ACCESS_KEY", SECRET.to_owned()),
-    ]
-}
-
-fn start() -> Option<(Child, String)> {
-    let found =
-        Command::new("moto_server").arg("--help").stdout(Stdio::null()).stderr(Stdio::null()).status();
+fn start(server: Server) -> Option<(Child, String)> {
+    let Dialect { name, program, install, arguments, variables, .. } = server.dialect();
+    let program = program();
+    let found = Command::new(&program).arg("--help").stdout(Stdio::null()).stderr(Stdio::null()).status();
     if !found.is_ok_and(|status| status.success()) {
         let required = std::env::var("NAPREDUCE_REQUIRE").unwrap_or_default();
-        assert!(
-            !required.split(',').any(|name| name == "moto"),
-            "moto_server is required and is not on the PATH"
-        );
-        eprintln!("skipped: there is no moto_server; install it with: pip install 'moto[server]'");
+        let is_required = required.split(',').any(|one| one == *name);
+        assert!(!is_required, "{name} is required, and {program} does not run; {install}");
+        eprintln!("skipped: {program} does not run; {install}");
         return None;
     }
     let port = TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr()).expect("a port").port();
     let address = format!("127.0.0.1:{port}");
     // Its input ends with this process, and then the server does.
     let mut shell = Command::new("sh");
-    shell.args(["-c", "moto_server -H 127.0.0.1 -p $0 & server=$!; read line; kill $server"]);
-    shell.arg(port.to_string()).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
-    let server = shell.spawn().expect("there is a shell");
-    wait_until("moto_server", || TcpStream::connect(&address).is_ok());
-    Some((server, address))
+    shell.args(["-c", "\"$@\" & server=$!; read line; kill $server", "sh", &program]);
+    let with_port = |argument: &&str| argument.replace("PORT", &port.to_string());
+    shell.args(arguments.iter().map(with_port)).envs(variables.iter().copied());
+    shell.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+    let running = shell.spawn().expect("there is a shell");
+    wait_until(&program, || TcpStream::connect(&address).is_ok());
+    Some((running, address))
 }
