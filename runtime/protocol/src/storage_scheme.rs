@@ -25,14 +25,17 @@ pub enum StorageScheme {
     Gcs,
     /// `abfss://` and `abfs://`: Azure.
     Azure,
+    /// `hdfs://`: HDFS.
+    Hdfs,
 }
 
-const BEGINNINGS: [(&str, StorageScheme); 5] = [
+const BEGINNINGS: [(&str, StorageScheme); 6] = [
     ("s3://", StorageScheme::S3),
     ("s3a://", StorageScheme::S3),
     ("gs://", StorageScheme::Gcs),
     ("abfss://", StorageScheme::Azure),
     ("abfs://", StorageScheme::Azure),
+    ("hdfs://", StorageScheme::Hdfs),
 ];
 
 impl StorageScheme {
@@ -56,6 +59,7 @@ impl StorageScheme {
             StorageScheme::S3 => "s3",
             StorageScheme::Gcs => "gcs",
             StorageScheme::Azure => "azure",
+            StorageScheme::Hdfs => "hdfs",
         }
     }
 }
@@ -67,6 +71,7 @@ impl fmt::Display for StorageScheme {
             StorageScheme::S3 => "S3",
             StorageScheme::Gcs => "Google Cloud Storage",
             StorageScheme::Azure => "Azure storage",
+            StorageScheme::Hdfs => "HDFS",
         })
     }
 }
@@ -81,6 +86,7 @@ mod tests {
         assert_eq!(of("s3a://b/k"), Some(StorageScheme::S3));
         assert_eq!(of("gs://b"), Some(StorageScheme::Gcs));
         assert_eq!(of("abfss://c@a.dfs.core.windows.net/k"), Some(StorageScheme::Azure));
+        assert_eq!(of("hdfs://namenode:8020/k"), Some(StorageScheme::Hdfs));
         for file in ["s3", "s3:/b/k", "./s3://b/k", "/s3://b", "http://b/k", "S3://b/k", ""] {
             assert_eq!(of(file), None, "{file}");
         }

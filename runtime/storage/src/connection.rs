@@ -12,9 +12,11 @@ use object_store::multipart::MultipartStore;
 use object_store::signer::Signer;
 use object_store::{ClientConfigKey, ClientOptions, CredentialProvider, ObjectStore, RetryConfig};
 
+#[cfg(any(feature = "s3", feature = "gcs", feature = "azure"))]
 use crate::crypto::PlainCrypto;
 use crate::requests::{RetryBudget, TracingConnector, innermost, retried};
 use crate::threads;
+pub(crate) use crate::threads::no_threads;
 use crate::{ObjectUri, StorageError};
 
 /// How long credentials are looked for: where there are none, the address that hands them out answers nobody.
@@ -83,6 +85,8 @@ fn connect(uri: &ObjectUri) -> Result<Bucket, StorageError> {
         StorageScheme::Gcs => gcs(uri),
         #[cfg(feature = "azure")]
         StorageScheme::Azure => azure(uri),
+        #[cfg(feature = "hdfs")]
+        StorageScheme::Hdfs => hdfs(uri),
         #[allow(unreachable_patterns, reason = "without all features some are left")]
         scheme => Err(StorageError::FeatureOff {
             uri: uri.to_string(),
@@ -178,6 +182,13 @@ fn azure(uri: &ObjectUri) -> Result<Bucket, StorageError> {
     Ok(Bucket::of(bucket, false))
 }
 
+/// Files are written by ways of their own, and nothing is asked for before the first is looked at.
+#[cfg(feature = "hdfs")]
+fn hdfs(uri: &ObjectUri) -> Result<Bucket, StorageError> {
+    let files = Arc::new(crate::hdfs::HdfsObjects(crate::hdfs::connected(uri)?));
+    Ok(Bucket { objects: Arc::clone(&files) as _, uploads: files, signer: None })
+}
+
 /// Looks for credentials, so that a lack of them is told from a store that does not answer. They stay in the provider, which
 /// renews them.
 fn credentials<C: std::fmt::Debug + Send + Sync + 'static>(
@@ -220,9 +231,4 @@ fn once() -> RetryConfig {
 
 fn settings(uri: &ObjectUri, error: &object_store::Error) -> StorageError {
     StorageError::Settings { uri: uri.to_string(), reason: innermost(error) }
-}
-
-/// There are no threads for requests.
-pub(crate) fn no_threads(uri: &ObjectUri, kind: std::io::ErrorKind) -> StorageError {
-    StorageError::Settings { uri: uri.to_string(), reason: format!("no threads for requests: {kind}") }
 }

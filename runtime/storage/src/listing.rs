@@ -3,6 +3,7 @@
 //! Owns looking at one object and listing those that a prefix has. Does not own which of them a job reads.
 
 use futures_util::TryStreamExt;
+use napreduce_protocol::ObjectEntry;
 use object_store::path::Path;
 use object_store::{ObjectMeta, ObjectStoreExt as _};
 
@@ -32,6 +33,12 @@ impl FoundObject {
         };
         let modified = found.last_modified.timestamp();
         Ok(FoundObject { uri, length: found.size, version: quoted(version), modified })
+    }
+
+    /// As the runtime has it.
+    pub(crate) fn entry(self) -> ObjectEntry {
+        let FoundObject { uri, length, version, modified } = self;
+        ObjectEntry { object: uri.to_string(), bytes: length, version, modified }
     }
 }
 

@@ -41,35 +41,59 @@ fn uri(object: &str) -> Result<ObjectUri, StorageError> {
     ObjectUri::parse(Path::new(object))
 }
 
-fn entry(found: FoundObject) -> ObjectEntry {
-    let FoundObject { uri, length, version, modified } = found;
-    ObjectEntry { object: uri.to_string(), bytes: length, version, modified }
+/// Those of HDFS, where an object is in it: its files are renamed, which no object can be.
+fn hdfs(object: &str) -> Option<impl ObjectStores + use<>> {
+    #[cfg(feature = "hdfs")]
+    return crate::hdfs_files::stores_of(object);
+    #[cfg(not(feature = "hdfs"))]
+    {
+        let _ = object;
+        None::<Stores>
+    }
 }
 
 impl ObjectStores for Stores {
     fn begin_upload(&self, object: &str) -> Result<Box<dyn UploadWriter>, StoreError> {
+        if let Some(hdfs) = hdfs(object) {
+            return hdfs.begin_upload(object);
+        }
         Ok(Box::new(Upload::begin(uri(object)?)?))
     }
 
     fn complete_upload(&self, object: &str, upload: &PendingUpload) -> Result<Option<String>, StoreError> {
+        if let Some(hdfs) = hdfs(object) {
+            return hdfs.complete_upload(object, upload);
+        }
         Ok(upload::complete(&uri(object)?, upload)?)
     }
 
     fn version_of(&self, object: &str, upload: &PendingUpload) -> Option<String> {
+        if let Some(hdfs) = hdfs(object) {
+            return hdfs.version_of(object, upload);
+        }
         upload::version_of(&uri(object).ok()?, upload)
     }
 
     fn abort_upload(&self, upload: &StoredUpload) -> Result<(), StoreError> {
+        if let Some(hdfs) = hdfs(&upload.object) {
+            return hdfs.abort_upload(upload);
+        }
         Ok(upload::abort(&uri(&upload.object)?, &upload.id)?)
     }
 
     fn uploads(&self, under: &str) -> Result<Vec<StoredUpload>, StoreError> {
+        if let Some(hdfs) = hdfs(under) {
+            return hdfs.uploads(under);
+        }
         let found = upload_listing::uploads(&uri(under)?)?;
         Ok(found.into_iter().map(|(uri, id)| StoredUpload { object: uri.to_string(), id }).collect())
     }
 
     fn get(&self, object: &str) -> Result<Option<(Vec<u8>, ObjectEntry)>, StoreError> {
-        Ok(small::get(&uri(object)?)?.map(|(bytes, found)| (bytes, entry(found))))
+        if let Some(hdfs) = hdfs(object) {
+            return hdfs.get(object);
+        }
+        Ok(small::get(&uri(object)?)?.map(|(bytes, found)| (bytes, found.entry())))
     }
 
     fn put(
@@ -78,23 +102,35 @@ impl ObjectStores for Stores {
         bytes: &[u8],
         condition: PutCondition<'_>,
     ) -> Result<Option<String>, StoreError> {
+        if let Some(hdfs) = hdfs(object) {
+            return hdfs.put(object, bytes, condition);
+        }
         Ok(small::put(&uri(object)?, bytes, condition)?)
     }
 
     fn find(&self, object: &str) -> Result<Option<ObjectEntry>, StoreError> {
+        if let Some(hdfs) = hdfs(object) {
+            return hdfs.find(object);
+        }
         match stat(&uri(object)?) {
-            Ok(found) => Ok(Some(entry(found))),
+            Ok(found) => Ok(Some(found.entry())),
             Err(StorageError::Missing { .. }) => Ok(None),
             Err(error) => Err(error.into()),
         }
     }
 
     fn remove(&self, object: &str) -> Result<(), StoreError> {
+        if let Some(hdfs) = hdfs(object) {
+            return hdfs.remove(object);
+        }
         Ok(small::remove(&uri(object)?)?)
     }
 
     fn list(&self, under: &str) -> Result<Vec<ObjectEntry>, StoreError> {
-        Ok(list(&uri(under)?)?.into_iter().map(entry).collect())
+        if let Some(hdfs) = hdfs(under) {
+            return hdfs.list(under);
+        }
+        Ok(list(&uri(under)?)?.into_iter().map(FoundObject::entry).collect())
     }
 
     fn take_written(&self) -> WrittenFigures {

@@ -8,6 +8,8 @@ use std::sync::{OnceLock, mpsc};
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::JoinHandle;
 
+use crate::{ObjectUri, StorageError};
+
 /// Enough for the requests of one reader: they wait most of the time.
 const THREADS: usize = 2;
 
@@ -40,4 +42,9 @@ pub(crate) fn wait<T: Send + 'static>(
         let _ = done.send(work.await);
     })?;
     outcome.recv().map_err(|_| io::ErrorKind::BrokenPipe)
+}
+
+/// There are no threads for requests.
+pub(crate) fn no_threads(uri: &ObjectUri, kind: io::ErrorKind) -> StorageError {
+    StorageError::Settings { uri: uri.to_string(), reason: format!("no threads for requests: {kind}") }
 }

@@ -42,11 +42,14 @@ impl ObjectUri {
         };
         let Some(text) = path.to_str() else { return Err(bad("it is not UTF-8")) };
         let Some((scheme, rest)) = StorageScheme::split(path) else {
-            return Err(bad("it does not begin with s3://, gs:// or abfss://"));
+            return Err(bad("it does not begin with s3://, gs://, abfss:// or hdfs://"));
         };
         let bucket = text.len() - rest.len();
         let key = text[bucket..].find('/').map_or(text.len(), |slash| bucket + slash + 1);
         let uri = ObjectUri { scheme, text: text.to_owned(), bucket, key };
+        if uri.bucket().is_empty() && scheme == StorageScheme::Hdfs {
+            return Err(bad("it is to be hdfs://HOST:PORT/... or hdfs://NAMESERVICE/..."));
+        }
         if uri.bucket().is_empty() {
             return Err(bad("it names no bucket"));
         }
@@ -111,6 +114,7 @@ mod tests {
             ("s3://b/a%20b/c d", "b", "a%20b/c d"),
             ("s3a://b/dir/", "b", "dir/"),
             ("gs://b/k", "b", "k"),
+            ("hdfs://namenode:8020/k", "namenode:8020", "k"),
             ("abfss://c@a.dfs.core.windows.net/k", "c@a.dfs.core.windows.net", "k"),
         ] {
             let uri = parse(text).expect("a name");
@@ -128,6 +132,7 @@ mod tests {
             ("s3://b//k", "//"),
             ("s3://b/a/../k", "//"),
             ("abfss://c/k", "CONTAINER@ACCOUNT"),
+            ("hdfs:///k", "hdfs://HOST:PORT/"),
             ("/srv/x", "does not begin with s3://"),
         ] {
             let error = parse(text).expect_err(text);

@@ -89,7 +89,7 @@ fn places_where_no_output_can_be_are_refused(server: Server) {
     refused(&scene.bucket.root(), &["a whole bucket; name a place in it"]);
     refused(&scene.bucket.uri("a//b"), &["//"]);
     refused(&format!("{}/out", server.root_of("no-such-bucket")), &["there is no ", " no-such-bucket"]);
-    refused("hdfs://host/out", &["hdfs:// is not supported"]);
+    refused("ftp://host/out", &["ftp:// is not supported"]);
     scene.bucket.put("out/in.txt", "to be\n");
     let mut command = scene.program(env!("CARGO_BIN_EXE_stored-words"), &address);
     let input = scene.bucket.uri("out/in.txt");

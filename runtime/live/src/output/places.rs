@@ -141,7 +141,7 @@ fn trimmed(mut place: &[u8]) -> &[u8] {
     place
 }
 
-/// `hdfs` of `hdfs://host/x`, also where it was made absolute.
+/// `ftp` of `ftp://host/x`, also where it was made absolute.
 fn scheme(path: &Path) -> Option<String> {
     let bytes = path.as_os_str().as_bytes();
     let end = bytes.windows(3).position(|three| three == b"://")?;
@@ -234,7 +234,7 @@ mod tests {
 
     #[test]
     fn other_storage_systems_are_refused_by_name() {
-        for (path, scheme) in [("hdfs://host/x", "hdfs"), ("/here/s3a://bucket/x", "s3a")] {
+        for (path, scheme) in [("ftp://host/x", "ftp"), ("/here/s3a://bucket/x", "s3a")] {
             let said = refused(Path::new(path), &Surroundings::default());
             assert!(said.contains(&format!("{scheme}:// is not supported")), "{said}");
         }
@@ -257,7 +257,7 @@ mod tests {
             let said = refused(Path::new(output), &surroundings);
             assert!(said.contains(why), "{said}");
         }
-        for output in ["s3://b/out/", "s3://b/i", "s3://other/in", "gs://b/a%20b/c"] {
+        for output in ["s3://b/out/", "s3://b/i", "s3://other/in", "gs://b/a%20b/c", "hdfs://host/x"] {
             check_place(Path::new(output), &surroundings).unwrap_or_else(|error| panic!("{error}"));
         }
     }

@@ -1,0 +1,142 @@
+//! Jobs of a cluster: its tasks read and write HDFS, and its coordinator renames what they have written.
+//!
+//! Owns what operators and kills of attempts do meanwhile, and what is refused. Does not own coordinators that die
+//! (`coordinator`).
+
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::OnceLock;
+
+use napreduce_tests::{Folder, OwnCluster, counter, joined, program, run};
+use serde_json::Value;
+
+use super::inputs::text;
+use super::proxy::{Kind, Proxy, Trick};
+use super::scene::Scene;
+use super::server::Files;
+
+/// What daemons are told, so that tasks find HDFS.
+const PASSED: &str = "[worker]\npass-environment = [\"HADOOP_*\"]\n";
+
+/// `nap` with the feature `hdfs`, beside the one without.
+fn nap_with_hdfs() -> &'static PathBuf {
+    static NAP: OnceLock<PathBuf> = OnceLock::new();
+    NAP.get_or_init(|| {
+        let plain = PathBuf::from(program("nap").get_program());
+        let nap = plain.with_file_name("nap-with-hdfs");
+        if std::env::var_os("NAPREDUCE_TEST_PROGRAMS").is_some_and(|value| value == "built") && nap.exists() {
+            return nap;
+        }
+        let build = |features: &[&str]| {
+            let mut build = Command::new(env!("CARGO"));
+            build.args(["build", "-p", "napreduce-cli", "--quiet"]).args(features);
+            build.arg("--manifest-path").arg(concat!(env!("CARGO_MANIFEST_DIR"), "/../../Cargo.toml"));
+            let profile = plain.parent().expect("programs lie in the folder of a profile");
+            build.arg("--target-dir").arg(profile.parent().expect("a profile lies in a target folder"));
+            if profile.ends_with("release") {
+                build.arg("--release");
+            }
+            run(&mut build).succeeded();
+        };
+        build(&["--features", "hdfs"]);
+        std::fs::copy(&plain, &nap).expect("a copy");
+        // All others find the one without.
+        build(&[]);
+        nap
+    })
+}
+
+/// A cluster of two workers to which `address` is the NameNode.
+pub fn start(files: &Files, folder: &Folder, address: &str) -> OwnCluster {
+    OwnCluster::start_program(nap_with_hdfs(), folder, 2, "fifo", PASSED, &files.environment(address))
+}
+
+/// Hands the job in.
+pub fn submit(scene: &Scene, cluster: &OwnCluster) -> String {
+    let mut command = scene.command(&scene.files.address, &scene.out());
+    let ended = run(command.arg("--cluster").arg(cluster.directory()).arg("--detach")).succeeded();
+    ended.stdout.trim().to_owned()
+}
+
+#[test]
+fn words_that_a_cluster_writes_are_those_of_a_directory() {
+    let Some(scene) = Scene::new("of-cluster") else { return };
+    let cluster = start(&scene.files, &scene.folder, &scene.files.address);
+    let job = submit(&scene, &cluster);
+    cluster.wait(&[&job]).succeeded();
+    scene.assert_written();
+    let mut again = scene.command(&scene.files.address, &scene.out());
+    run(again.arg("--cluster").arg(cluster.directory())).failed(2, &["exists; pass --overwrite"]);
+}
+
+#[test]
+fn attempts_that_are_suspended_and_killed_while_they_write_do_not_show() {
+    let Some(scene) = Scene::new("preempted") else { return };
+    let proxy = Proxy::on(Kind::SEND, &scene.files.address, &[Trick::Hold]);
+    let cluster = start(&scene.files, &scene.folder, &proxy.address);
+    let job = submit(&scene, &cluster);
+    proxy.wait_until_held();
+    let suspended = running_reduce(&cluster, &job);
+    run(cluster.nap().args(["task", "suspend", &suspended])).succeeded();
+    run(cluster.nap().args(["task", "resume", &suspended])).succeeded();
+    for task in cluster.tasks() {
+        // One may have ended by itself.
+        task.signal(rustix::process::Signal::KILL);
+    }
+    proxy.drop_held();
+    cluster.wait(&[&job]).succeeded();
+    scene.assert_written();
+}
+
+/// A reduce that runs at this moment.
+fn running_reduce(cluster: &OwnCluster, job: &str) -> String {
+    let listed = cluster.json(&["task", "list", job]);
+    let is_it = |task: &&Value| {
+        task["live"][0]["state"] == "running" && task["task"].as_str().is_some_and(|id| id.contains("_r_"))
+    };
+    let reduce = listed.as_array().and_then(|tasks| tasks.iter().find(is_it));
+    let reduce = reduce.unwrap_or_else(|| panic!("a reduce runs: {listed}"));
+    reduce["task"].as_str().expect("it was looked at").to_owned()
+}
+
+#[test]
+fn a_coordinator_without_hdfs_says_what_it_lacks() {
+    let Some(scene) = Scene::new("lacking") else { return };
+    nap_with_hdfs();
+    let address = scene.files.address.clone();
+    let plain = OwnCluster::start_with(&scene.folder, 1, "fifo", PASSED, &scene.files.environment(&address));
+    let mut command = scene.command(&address, &scene.out());
+    let says =
+        ["the coordinator says: hdfs://books/lacking/out is in HDFS", "build it with the feature hdfs"];
+    run(command.arg("--cluster").arg(plain.directory())).failed(2, &says);
+    assert_eq!(scene.files.keys(), Vec::<String>::new());
+}
+
+#[test]
+fn tasks_of_a_cluster_read_hdfs_and_go_on_in_the_middle_of_a_file() {
+    let Some(files) = Files::create("inputs-of-cluster") else { return };
+    let folder = Folder::new();
+    files.put("a.txt", text(100_000));
+    folder.write("a.txt", text(100_000));
+    let local = ["a.txt", "--output", "expected", "--reduces", "1"];
+    let mut command = files.program(env!("CARGO_BIN_EXE_stored-words"), &files.address);
+    run(command.current_dir(folder.root()).args(local)).succeeded();
+    let proxy = Proxy::on(Kind::READ, &files.address, &[Trick::Hold]);
+    let cluster = start(&files, &folder, &proxy.address);
+    let mut submit = files.program(env!("CARGO_BIN_EXE_stored-words"), &files.address);
+    submit.current_dir(folder.root()).arg("--cluster").arg(cluster.directory());
+    let job =
+        [&files.uri("a.txt"), "--output", "out", "--reduces", "1", "--task-memory", "16MiB", "--detach"];
+    let job = run(submit.args(job)).succeeded().stdout.trim().to_owned();
+    proxy.wait_until_held();
+    let map = format!("{job}_m_0000");
+    run(cluster.nap().args(["task", "suspend", &map])).succeeded();
+    run(cluster.nap().args(["task", "resume", &map])).succeeded();
+    run(cluster.nap().args(["task", "checkpoint", &map, "--no-wait"])).succeeded();
+    proxy.release();
+    cluster.wait(&[&job]).succeeded();
+    assert!(joined(&folder.path("out")) == joined(&folder.path("expected")));
+    let out = folder.path("out");
+    assert_eq!(counter(&out, "MAP_INPUT_RECORDS"), 100_000);
+    assert_eq!((counter(&out, "SUSPENDS"), counter(&out, "CHECKPOINTS")), (1, 1));
+}

@@ -1,0 +1,184 @@
+//! What stands between programs and the NameNode, and holds or loses what they ask for.
+//!
+//! Owns the tricks, which are played on requests of one kind, in order. Does not own what comes of them. A connection is that of a
+//! process: what is done to one request is done to all that the process asks for at that moment.
+
+use std::collections::VecDeque;
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex};
+
+use napreduce_tests::wait_until;
+
+/// What is done to one request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Trick {
+    Pass,
+    /// The connection ends instead.
+    Refuse,
+    /// It waits until the test lets it pass, and all that come behind it.
+    Hold,
+    /// It is carried out, and the connection ends before its answer.
+    Lose,
+}
+
+/// On which requests tricks are played: by the name of the method, and what a path in it has.
+#[derive(Debug, Clone, Copy)]
+pub struct Kind(pub &'static str, pub &'static str);
+
+impl Kind {
+    /// For where the blocks of a file are.
+    pub const READ: Kind = Kind("getBlockLocations", "");
+    /// That begin a block of an upload.
+    pub const SEND: Kind = Kind("addBlock", "/uploads/part-");
+    /// That make an upload a part.
+    pub const COMPLETE: Kind = Kind("rename2", "/uploads/part-");
+    pub const CLAIM: Kind = Kind("rename2", "/claim.json");
+    pub const INTENT: Kind = Kind("rename2", "/intent.json");
+    pub const SUCCESS: Kind = Kind("rename2", "/_SUCCESS");
+
+    fn is(self, request: &[u8]) -> bool {
+        let has = |text: &str| request.windows(text.len().max(1)).any(|window| window == text.as_bytes());
+        has(self.0) && (self.1.is_empty() || has(self.1))
+    }
+}
+
+/// What becomes of requests that were held.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Way {
+    Passed,
+    Dropped,
+}
+
+/// It ends with the process.
+pub struct Proxy {
+    pub address: String,
+    state: Arc<State>,
+}
+
+struct State {
+    kind: Kind,
+    tricks: Mutex<VecDeque<Trick>>,
+    /// Whether what waits passes, or is dropped; how many do.
+    held: Mutex<(Option<Way>, usize)>,
+    released: Condvar,
+}
+
+impl Proxy {
+    /// Plays each trick on one request of this kind; those that follow pass.
+    pub fn on(kind: Kind, server: &str, tricks: &[Trick]) -> Proxy {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = listener.local_addr().expect("an address").to_string();
+        let state = Arc::new(State {
+            kind,
+            tricks: Mutex::new(tricks.iter().copied().collect()),
+            held: Mutex::new((None, 0)),
+            released: Condvar::new(),
+        });
+        let (shared, server) = (Arc::clone(&state), server.to_owned());
+        std::thread::spawn(move || {
+            for client in listener.incoming() {
+                let (Ok(client), state, server) = (client, Arc::clone(&shared), server.clone()) else {
+                    return;
+                };
+                // Whoever is gone does not read its answer.
+                std::thread::spawn(move || drop(state.serve(client, &server)));
+            }
+        });
+        Proxy { address, state }
+    }
+
+    /// Waits until a request is held.
+    pub fn wait_until_held(&self) {
+        wait_until("a request that waits", || self.state.held.lock().expect("not poisoned").1 > 0);
+    }
+
+    /// Lets what waits pass, and all that follows.
+    pub fn release(&self) {
+        self.state.let_go(Way::Passed);
+    }
+
+    /// Drops what waits, whose sender is gone, and lets pass all that follows.
+    pub fn drop_held(&self) {
+        self.state.let_go(Way::Dropped);
+    }
+
+    /// Every trick was played.
+    pub fn check_fired(&self) {
+        let left = self.state.tricks.lock().expect("not poisoned");
+        assert!(left.is_empty(), "not played: {left:?}");
+    }
+}
+
+impl State {
+    fn let_go(&self, way: Way) {
+        self.held.lock().expect("not poisoned").0 = Some(way);
+        self.released.notify_all();
+    }
+
+    fn serve(&self, mut client: TcpStream, server: &str) -> std::io::Result<()> {
+        let mut server = TcpStream::connect(server)?;
+        let is_lost = Arc::new(AtomicBool::new(false));
+        answer(server.try_clone()?, client.try_clone()?, Arc::clone(&is_lost));
+        // What a connection begins with: it is not one of its messages.
+        let mut begin = [0; 7];
+        client.read_exact(&mut begin)?;
+        server.write_all(&begin)?;
+        let forwarded = self.forward(&mut client, &mut server, &is_lost);
+        let _ = (client.shutdown(Shutdown::Both), server.shutdown(Shutdown::Both));
+        forwarded
+    }
+
+    fn forward(
+        &self,
+        client: &mut TcpStream,
+        server: &mut TcpStream,
+        is_lost: &AtomicBool,
+    ) -> std::io::Result<()> {
+        loop {
+            let mut length = [0; 4];
+            client.read_exact(&mut length)?;
+            let mut message = vec![0; u32::from_be_bytes(length) as usize];
+            client.read_exact(&mut message)?;
+            let trick = if self.kind.is(&message) { self.next_trick() } else { Trick::Pass };
+            match trick {
+                Trick::Pass => {}
+                Trick::Refuse => return Ok(()),
+                Trick::Lose => is_lost.store(true, Ordering::SeqCst),
+                Trick::Hold => {
+                    let mut held = self.held.lock().expect("not poisoned");
+                    held.1 += 1;
+                    let held = self.released.wait_while(held, |held| held.0.is_none()).expect("not poisoned");
+                    if held.0 == Some(Way::Dropped) {
+                        return Ok(());
+                    }
+                }
+            }
+            server.write_all(&length)?;
+            server.write_all(&message)?;
+        }
+    }
+
+    fn next_trick(&self) -> Trick {
+        let mut tricks = self.tricks.lock().expect("not poisoned");
+        // What is held holds what comes behind it.
+        match tricks.front() {
+            Some(Trick::Hold) if self.held.lock().expect("not poisoned").0.is_none() => Trick::Hold,
+            _ => tricks.pop_front().unwrap_or(Trick::Pass),
+        }
+    }
+}
+
+/// Passes answers on until one is lost.
+fn answer(mut server: TcpStream, mut client: TcpStream, is_lost: Arc<AtomicBool>) {
+    std::thread::spawn(move || {
+        let mut bytes = [0; 16 << 10];
+        while let Ok(read @ 1..) = server.read(&mut bytes) {
+            if is_lost.load(Ordering::SeqCst) || client.write_all(&bytes[..read]).is_err() {
+                break;
+            }
+        }
+        let _ = (client.shutdown(Shutdown::Both), server.shutdown(Shutdown::Both));
+    });
+}

@@ -1,0 +1,93 @@
+//! A folder, a directory of HDFS, and what a job of words makes of the same text in both.
+//!
+//! Owns the comparison. Does not own what is done to a job meanwhile.
+
+use std::process::Command;
+
+use napreduce_tests::{Ended, Folder, parts, run};
+use serde_json::Value;
+
+use super::server::Files;
+
+/// What a run of a test is given, but for the output.
+const ARGUMENTS: [&str; 6] = ["in.txt", "--reduces", "3", "--split-size", "20000", "--quiet"];
+
+pub struct Scene {
+    pub folder: Folder,
+    pub files: Files,
+}
+
+impl Scene {
+    /// One with the words of a text in the directory `expected`; `None` where there is no server.
+    pub fn new(name: &'static str) -> Option<Scene> {
+        let scene = Scene { files: Files::create(name)?, folder: Folder::new() };
+        let line = |line: usize| format!("line {line} with word{} and word{}\n", line % 97, line % 31);
+        scene.folder.write("in.txt", (0..2000).map(line).collect::<String>());
+        std::fs::create_dir(scene.folder.path("tmp")).expect("a folder");
+        scene.words(&scene.files.address, "expected", &[]).succeeded();
+        Some(scene)
+    }
+
+    /// A program of this package in the folder, to which `address` is the NameNode.
+    pub fn program(&self, path: &str, address: &str) -> Command {
+        let mut command = self.files.program(path, address);
+        command.current_dir(self.folder.root()).env("TMPDIR", self.folder.path("tmp"));
+        command
+    }
+
+    /// The job over the text.
+    pub fn command(&self, address: &str, output: &str) -> Command {
+        let mut command = self.program(env!("CARGO_BIN_EXE_stored-words"), address);
+        command.args(ARGUMENTS).args(["--output", output]);
+        command
+    }
+
+    /// The same to its end.
+    pub fn words(&self, address: &str, output: &str, more: &[&str]) -> Ended {
+        run(self.command(address, output).args(more))
+    }
+
+    pub fn out(&self) -> String {
+        self.files.uri("out")
+    }
+
+    /// The parts in `out/`, as those of a directory are.
+    pub fn stored_parts(&self) -> Vec<(String, Vec<u8>)> {
+        let keys = self.files.keys().into_iter();
+        let names = keys.filter_map(|key| Some(key.strip_prefix("out/")?.to_owned()));
+        let parts = names.filter(|name| !name.is_empty() && !name.starts_with('_'));
+        parts.map(|name| (name.clone(), self.files.get(&format!("out/{name}")))).collect()
+    }
+
+    /// What `_SUCCESS` says.
+    pub fn report(&self) -> Value {
+        serde_json::from_slice(&self.files.get("out/_SUCCESS")).expect("JSON")
+    }
+
+    pub fn counter(&self, name: &str) -> u64 {
+        self.report()["counters"][name].as_u64().unwrap_or(0)
+    }
+
+    /// The output is that of a directory, complete, and nothing else is left anywhere.
+    #[track_caller]
+    pub fn assert_written(&self) {
+        let (expected, found) = (parts(&self.folder.path("expected")), self.stored_parts());
+        let names =
+            |parts: &[(String, Vec<u8>)]| parts.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>();
+        assert_eq!(names(&expected), names(&found));
+        assert!(expected == found, "the bytes are others");
+        let listed = self.report();
+        assert_eq!(listed["parts"].as_array().expect("parts").len(), found.len());
+        self.assert_no_remains();
+        let left: Vec<_> = std::fs::read_dir(self.folder.path("tmp")).expect("a folder").collect();
+        assert!(left.is_empty(), "{left:?}");
+    }
+
+    /// No upload is left, and nothing temporary.
+    #[track_caller]
+    pub fn assert_no_remains(&self) {
+        let temporary: Vec<String> =
+            self.files.keys().into_iter().filter(|key| key.contains("_temporary")).collect();
+        assert_eq!(temporary, Vec::<String>::new());
+    }
+}

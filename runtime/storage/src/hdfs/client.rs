@@ -1,0 +1,247 @@
+//! Connections to NameNodes, one for each, and files that are open for reading.
+//!
+//! Owns the settings, what an error of the library means, and that what is read of a file is of one version of it. Does not own
+//! how often it is tried.
+
+use std::collections::{HashMap, VecDeque};
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use hdfs_native::client::FileStatus;
+use hdfs_native::file::FileReader;
+use hdfs_native::{Client, ClientBuilder, HdfsError};
+
+use crate::requests::{Failure, SILENCE_MAX, innermost};
+use crate::threads::{self, no_threads};
+use crate::{ObjectUri, StorageError};
+
+/// The library's own tries, which wait for minutes: each NameNode of a pair is asked twice, and what else is to be done about it
+/// is up to `requests`.
+const OWN_TRIES: (&str, &str) = ("dfs.client.failover.max.attempts", "3");
+/// Open files whose blocks are known. Each holds as much as it has blocks.
+const OPEN_MAX: usize = 8;
+
+static CLIENTS: Mutex<Option<HashMap<String, Arc<Hdfs>>>> = Mutex::new(None);
+
+/// A file system: one NameNode, or several of one name.
+pub(crate) struct Hdfs {
+    pub(crate) client: Client,
+    /// The one that was used last comes last.
+    open: Mutex<VecDeque<Arc<OpenFile>>>,
+}
+
+/// A file in one version, and where its blocks are.
+pub(crate) struct OpenFile {
+    pub(crate) path: String,
+    pub(crate) status: FileStatus,
+    pub(crate) reader: FileReader,
+}
+
+impl fmt::Debug for Hdfs {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Hdfs")
+    }
+}
+
+/// The file system that a file is in, as it was made before or now. Nobody is asked for anything yet.
+pub(crate) fn connected(uri: &ObjectUri) -> Result<Arc<Hdfs>, StorageError> {
+    let mut clients = locked(&CLIENTS);
+    let known = clients.get_or_insert_default();
+    if let Some(hdfs) = known.get(uri.bucket()) {
+        return Ok(Arc::clone(hdfs));
+    }
+    let url = format!("hdfs://{}", uri.bucket());
+    // It notes down on which threads it is made: those of requests.
+    let made = threads::wait(async { ClientBuilder::new().with_url(url).with_config([OWN_TRIES]).build() });
+    let client = made.map_err(|kind| no_threads(uri, kind))?.map_err(|error| settings(uri, &error))?;
+    let hdfs = Arc::new(Hdfs { client, open: Mutex::default() });
+    known.insert(uri.bucket().to_owned(), Arc::clone(&hdfs));
+    Ok(hdfs)
+}
+
+fn settings(uri: &ObjectUri, error: &HdfsError) -> StorageError {
+    let reason = match error {
+        HdfsError::InvalidArgument(_) => {
+            format!("{} is neither HOST:PORT nor a nameservice of the files in HADOOP_CONF_DIR", uri.bucket())
+        }
+        other => innermost(other),
+    };
+    StorageError::Settings { uri: uri.to_string(), reason }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// By what a version of a file is known. Its number is not told to clients of this library.
+pub(crate) fn version_of(status: &FileStatus) -> String {
+    format!("\"{}-{}\"", status.modification_time, status.length)
+}
+
+/// Asks for something once; an answer that does not come is given up.
+pub(crate) async fn ask<T>(call: impl Future<Output = hdfs_native::Result<T>>) -> Result<T, Failure> {
+    match tokio::time::timeout(SILENCE_MAX, call).await {
+        Ok(answer) => answer.map_err(|error| failure(&error)),
+        Err(_) => Err(Failure::Broken(format!("no answer for {} s", SILENCE_MAX.as_secs()))),
+    }
+}
+
+/// That there is nothing of this name.
+pub(crate) const MISSING: Failure = Failure::Answer { status: 404, code: None };
+/// That there is something of this name, or not what was expected.
+pub(crate) const CHANGED: Failure = Failure::Answer { status: 412, code: None };
+
+/// What an error means. Of what a server says, only the kind is kept.
+pub(crate) fn failure(error: &HdfsError) -> Failure {
+    match error {
+        HdfsError::FileNotFound(_) => MISSING,
+        HdfsError::AlreadyExists(_) => CHANGED,
+        HdfsError::RPCError(class, _) | HdfsError::FatalRPCError(class, _) => of_class(class),
+        HdfsError::SASLError(_) | HdfsError::GSSAPIError(..) | HdfsError::NoSASLMechanism => {
+            Failure::Answer { status: 401, code: Some("SASL".to_owned()) }
+        }
+        HdfsError::IOError(error) => Failure::Broken(innermost(error)),
+        HdfsError::DataTransferError(_) => {
+            Failure::Broken("a DataNode did not do what it was asked".to_owned())
+        }
+        HdfsError::ChecksumError => Failure::Broken("bytes arrived with another checksum".to_owned()),
+        HdfsError::BlocksNotFound(_) => Failure::Broken("no DataNode has its blocks".to_owned()),
+        HdfsError::OperationFailed(_) => {
+            Failure::Broken("the NameNode did not carry it out in time".to_owned())
+        }
+        HdfsError::InvalidRPCResponse(_) => Failure::Broken("an answer that cannot be decoded".to_owned()),
+        HdfsError::UnsupportedFeature(_) => {
+            Failure::Odd("it is encrypted or stored in a way that is not supported".to_owned())
+        }
+        other => Failure::Odd(innermost(other)),
+    }
+}
+
+/// The exceptions of a NameNode by their classes.
+fn of_class(class: &str) -> Failure {
+    let name = class.rsplit(['.', '$']).next().unwrap_or_default();
+    match name {
+        "FileNotFoundException" => MISSING,
+        "FileAlreadyExistsException" | "AlreadyBeingCreatedException" => CHANGED,
+        "AccessControlException" | "AuthorizationException" | "InvalidToken" => {
+            Failure::Answer { status: 403, code: Some(name.to_owned()) }
+        }
+        // Among them: it starts, another one takes over, there is no DataNode at this moment.
+        "SafeModeException"
+        | "StandbyException"
+        | "RetriableException"
+        | "IOException"
+        | "NotReplicatedYetException"
+        | "ObserverRetryOnActiveException" => Failure::Broken(format!("the NameNode says {name}")),
+        _ => Failure::Odd(format!("the NameNode says {name}")),
+    }
+}
+
+impl Hdfs {
+    /// Looks at a file; a directory is none.
+    pub(crate) async fn status(&self, path: &str) -> Result<FileStatus, Failure> {
+        let status = ask(self.client.get_file_info(path)).await?;
+        if status.isdir { Err(MISSING) } else { Ok(status) }
+    }
+
+    /// Opens a file, in the version that is wanted if there is one. What is read of it is of that version, or cannot be read: the
+    /// blocks of another version are others.
+    pub(crate) async fn open(&self, path: &str, wanted: Option<&str>) -> Result<Arc<OpenFile>, Failure> {
+        if let Some(file) = wanted.and_then(|version| self.known(path, version)) {
+            return Ok(file);
+        }
+        let expected = match wanted {
+            Some(version) => version.to_owned(),
+            None => version_of(&self.status(path).await?),
+        };
+        let reader = ask(self.client.read(path)).await?;
+        // What it is behind the look at its blocks and what it was before, it was in between.
+        let status = self.status(path).await?;
+        if version_of(&status) != expected {
+            let replaced = || Failure::Broken("it was replaced while it was opened".to_owned());
+            return Err(if wanted.is_some() { CHANGED } else { replaced() });
+        }
+        if reader.file_length() < status.length {
+            return Err(Failure::Broken("not all of its blocks are known".to_owned()));
+        }
+        let file = Arc::new(OpenFile { path: path.to_owned(), status, reader });
+        let mut open = locked(&self.open);
+        if open.len() == OPEN_MAX {
+            open.pop_front();
+        }
+        open.push_back(Arc::clone(&file));
+        Ok(file)
+    }
+
+    fn known(&self, path: &str, version: &str) -> Option<Arc<OpenFile>> {
+        let mut open = locked(&self.open);
+        let at = open.iter().position(|file| file.path == path && version_of(&file.status) == version)?;
+        let file = open.remove(at)?;
+        open.push_back(Arc::clone(&file));
+        Some(file)
+    }
+
+    /// Opens a file anew when it is read again: something went wrong with it.
+    pub(crate) fn forget(&self, path: &str) {
+        locked(&self.open).retain(|file| file.path != path);
+    }
+
+    /// All files below a directory, however deep; none if there is no such directory.
+    pub(crate) async fn files_below(&self, directory: &str) -> Result<Vec<FileStatus>, Failure> {
+        let (mut found, mut left) = (Vec::new(), vec![directory.to_owned()]);
+        while let Some(directory) = left.pop() {
+            for status in self.entries(&directory).await?.unwrap_or_default() {
+                if status.isdir {
+                    left.push(status.path);
+                } else {
+                    found.push(status);
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    /// What is directly in a directory; `None` if there is no such directory.
+    pub(crate) async fn entries(&self, directory: &str) -> Result<Option<Vec<FileStatus>>, Failure> {
+        let mut entries = Vec::new();
+        let listing = self.client.list_status_iter(directory, false);
+        loop {
+            match ask(async { listing.next().await.transpose() }).await {
+                // That of a file is the file itself.
+                Ok(Some(status)) if status.path == directory => return Ok(None),
+                Ok(Some(status)) => entries.push(status),
+                Ok(None) => return Ok(Some(entries)),
+                Err(failure) if failure == MISSING => return Ok(None),
+                Err(failure) => return Err(failure),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_an_exception_means_goes_by_its_class() {
+        let of = |class: &str| failure(&HdfsError::RPCError(class.to_owned(), "said at length".to_owned()));
+        assert_eq!(of("java.io.FileNotFoundException"), MISSING);
+        assert_eq!(of("org.apache.hadoop.fs.FileAlreadyExistsException"), CHANGED);
+        let denied = of("org.apache.hadoop.security.AccessControlException");
+        assert_eq!(denied.to_string(), "403 AccessControlException");
+        let starting = of("org.apache.hadoop.hdfs.server.namenode.SafeModeException");
+        assert_eq!(starting, Failure::Broken("the NameNode says SafeModeException".to_owned()));
+        let odd = of("org.apache.hadoop.fs.InvalidPathException");
+        assert_eq!(odd, Failure::Odd("the NameNode says InvalidPathException".to_owned()));
+    }
+
+    #[test]
+    fn a_name_without_a_port_is_to_be_a_nameservice() {
+        let uri = ObjectUri::parse("hdfs://nobody-knows/k".as_ref()).expect("a name");
+        let error = connected(&uri).expect_err("there are no settings").to_string();
+        assert!(
+            error.contains("neither HOST:PORT nor a nameservice of the files in HADOOP_CONF_DIR"),
+            "{error}"
+        );
+    }
+}

@@ -1,0 +1,86 @@
+//! Small files as a whole: written beside their place and renamed to it, read, removed.
+//!
+//! Owns that nobody sees half of one. Does not own conditions (`swapped`) nor files of any size (`upload`).
+
+use bytes::{Bytes, BytesMut};
+use futures_util::TryStreamExt;
+use hdfs_native::WriteOptions;
+use hdfs_native::client::FileStatus;
+
+use crate::hdfs::{CHANGED, Hdfs, MISSING, ask, failure, version_of};
+use crate::requests::Failure;
+
+/// A name that nobody else draws.
+pub(super) fn draw() -> String {
+    let mut bytes = [0; 16];
+    // Of a system without random numbers nothing works.
+    getrandom::fill(&mut bytes).expect("the system has random numbers");
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The options of a file that this process alone writes: one of this name was begun by it.
+pub(super) fn anew(with_directories: bool) -> WriteOptions {
+    WriteOptions::default().overwrite(true).create_parent(with_directories)
+}
+
+/// Writes a file that nobody else writes.
+pub(super) async fn write_small(
+    hdfs: &Hdfs,
+    path: &str,
+    bytes: &[u8],
+    with_directories: bool,
+) -> Result<(), Failure> {
+    let mut writer = ask(hdfs.client.create(path, anew(with_directories))).await?;
+    if !bytes.is_empty() {
+        ask(writer.write_bytes(Bytes::copy_from_slice(bytes))).await?;
+    }
+    ask(writer.close()).await
+}
+
+/// Puts a file in its place, over another one if there is one: its version.
+pub(super) async fn replace(hdfs: &Hdfs, writing: &str, path: &str, bytes: &[u8]) -> Result<String, Failure> {
+    write_small(hdfs, writing, bytes, true).await?;
+    let status = hdfs.status(writing).await?;
+    match ask(hdfs.client.rename(writing, path, true)).await {
+        Ok(()) => Ok(version_of(&status)),
+        Err(failure) if failure == MISSING => Err(Failure::Broken("it was removed meanwhile".to_owned())),
+        Err(failure) if failure == CHANGED => {
+            Err(Failure::Odd("there is a directory of this name".to_owned()))
+        }
+        Err(failure) => Err(failure),
+    }
+}
+
+/// The whole of a small file.
+pub(super) async fn read_small(hdfs: &Hdfs, path: &str) -> Result<(Vec<u8>, FileStatus), Failure> {
+    let file = hdfs.open(path, None).await?;
+    // It is not read again.
+    hdfs.forget(path);
+    let read = file.reader.read_range_stream(0, file.status.length);
+    let bytes: BytesMut = read.try_collect().await.map_err(|error| failure(&error))?;
+    Ok((bytes.to_vec(), file.status.clone()))
+}
+
+/// Removes a file, or a directory with all that is in it; fine if there is none.
+pub(super) async fn remove(hdfs: &Hdfs, path: &str) -> Result<(), Failure> {
+    match ask(hdfs.client.delete(path, true)).await {
+        Ok(_) => Ok(()),
+        Err(failure) if failure == MISSING => Ok(()),
+        Err(failure) => Err(failure),
+    }
+}
+
+/// Removes a file; fine if there is none. A directory that holds something is none.
+pub(super) async fn remove_file(hdfs: &Hdfs, path: &str) -> Result<(), Failure> {
+    match ask(hdfs.client.delete(path, false)).await {
+        Ok(_) => Ok(()),
+        Err(failure) if failure == MISSING => Ok(()),
+        Err(failure) => Err(failure),
+    }
+}
+
+/// Removes a directory if there is nothing in it.
+pub(super) async fn remove_if_empty(hdfs: &Hdfs, path: &str) {
+    // Somebody else may write there.
+    let _ = ask(hdfs.client.delete(path, false)).await;
+}

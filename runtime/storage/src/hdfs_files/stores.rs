@@ -1,0 +1,178 @@
+//! HDFS as the runtime knows stores.
+//!
+//! Owns the way from whole names to files and back. Does not own what a claim or a commit is.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use napreduce_protocol::{
+    ObjectEntry, ObjectStores, PendingUpload, PutCondition, StorageScheme, StoreError, StoredUpload,
+    UploadWriter, WrittenFigures,
+};
+
+use super::layout::{Listed, Places, listed};
+use super::small::{draw, remove, remove_file, remove_if_empty, replace};
+use super::swapped::{Current, Swap, current};
+use super::upload::{HdfsUpload, abort, complete, uploads};
+use super::waiting::{read, written};
+use crate::hdfs::connected;
+use crate::listing::{list, stat};
+use crate::{FoundObject, ObjectUri, StorageError, figures, small};
+
+/// All file systems of HDFS.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct HdfsStores;
+
+/// The stores of an object, if it is in HDFS.
+pub(crate) fn stores_of(object: &str) -> Option<HdfsStores> {
+    (StorageScheme::of(Path::new(object)) == Some(StorageScheme::Hdfs)).then_some(HdfsStores)
+}
+
+fn uri(object: &str) -> Result<ObjectUri, StorageError> {
+    ObjectUri::parse(Path::new(object))
+}
+
+/// The version that counts of a file that may be swapped.
+fn swapped(uri: &ObjectUri) -> Result<Option<Current>, StorageError> {
+    let Some(versions) = Places::of(uri)?.versions() else { return Ok(None) };
+    let hdfs = connected(uri)?;
+    read(uri, move || {
+        let (hdfs, versions) = (Arc::clone(&hdfs), versions.clone());
+        async move { current(&hdfs, &versions).await }
+    })
+}
+
+fn of_swapped(uri: &ObjectUri, found: &Current) -> ObjectEntry {
+    ObjectEntry {
+        object: uri.to_string(),
+        bytes: found.bytes.len() as u64,
+        version: found.version.clone(),
+        modified: found.modified,
+    }
+}
+
+/// What an entry of a listing is for the runtime.
+fn of_listed(found: FoundObject) -> Option<ObjectEntry> {
+    match listed(found.uri.key()) {
+        Listed::Object => Some(found.entry()),
+        Listed::Swapped(key, version) => {
+            let (object, version) = (found.uri.with_key(&key).to_string(), version.to_owned());
+            Some(ObjectEntry { object, bytes: 0, version, modified: found.modified })
+        }
+        Listed::Hidden => None,
+    }
+}
+
+impl ObjectStores for HdfsStores {
+    fn begin_upload(&self, object: &str) -> Result<Box<dyn UploadWriter>, StoreError> {
+        Ok(Box::new(HdfsUpload::begin(uri(object)?)?))
+    }
+
+    fn complete_upload(&self, object: &str, upload: &PendingUpload) -> Result<Option<String>, StoreError> {
+        Ok(complete(&uri(object)?, upload)?)
+    }
+
+    fn version_of(&self, _: &str, upload: &PendingUpload) -> Option<String> {
+        upload.parts.first().cloned()
+    }
+
+    fn abort_upload(&self, upload: &StoredUpload) -> Result<(), StoreError> {
+        Ok(abort(&uri(&upload.object)?, &upload.id)?)
+    }
+
+    fn uploads(&self, under: &str) -> Result<Vec<StoredUpload>, StoreError> {
+        let found = uploads(&uri(under)?)?;
+        Ok(found.into_iter().map(|(uri, id)| StoredUpload { object: uri.to_string(), id }).collect())
+    }
+
+    fn get(&self, object: &str) -> Result<Option<(Vec<u8>, ObjectEntry)>, StoreError> {
+        let uri = uri(object)?;
+        if let Some(found) = swapped(&uri)? {
+            let entry = of_swapped(&uri, &found);
+            return Ok(Some((found.bytes, entry)));
+        }
+        Ok(small::get(&uri)?.map(|(bytes, found)| (bytes, found.entry())))
+    }
+
+    fn put(
+        &self,
+        object: &str,
+        bytes: &[u8],
+        condition: PutCondition<'_>,
+    ) -> Result<Option<String>, StoreError> {
+        let uri = uri(object)?;
+        let (hdfs, places) = (connected(&uri)?, Places::of(&uri)?);
+        if let Some(swap) = Swap::new(&places, bytes, condition) {
+            let swap = Arc::new(swap);
+            return Ok(written(&uri, move || {
+                let (hdfs, swap) = (Arc::clone(&hdfs), Arc::clone(&swap));
+                async move { swap.run(&hdfs).await }
+            })?);
+        }
+        if condition != PutCondition::Always {
+            let message = format!("{object} cannot be written under a condition: it is not in a _temporary");
+            return Err(StoreError { message, is_passing: false });
+        }
+        let (writing, path, bytes) = (places.writing(&draw()), places.path, Arc::<[u8]>::from(bytes));
+        let version = written(&uri, move || {
+            let (hdfs, writing, path) = (Arc::clone(&hdfs), writing.clone(), path.clone());
+            let bytes = Arc::clone(&bytes);
+            async move { replace(&hdfs, &writing, &path, &bytes).await }
+        })?;
+        Ok(Some(version))
+    }
+
+    fn find(&self, object: &str) -> Result<Option<ObjectEntry>, StoreError> {
+        let uri = uri(object)?;
+        if let Some(found) = swapped(&uri)? {
+            return Ok(Some(of_swapped(&uri, &found)));
+        }
+        match stat(&uri) {
+            Ok(found) => Ok(Some(found.entry())),
+            Err(StorageError::Missing { .. }) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn remove(&self, object: &str) -> Result<(), StoreError> {
+        let uri = uri(object)?;
+        let (hdfs, places) = (connected(&uri)?, Places::of(&uri)?);
+        let is_swapped = swapped(&uri)?.is_some();
+        Ok(written(&uri, move || {
+            let (hdfs, places) = (Arc::clone(&hdfs), places.clone());
+            async move {
+                if let Some(versions) = places.versions().filter(|_| is_swapped) {
+                    // Whoever is on the way to a claim finds that out, and begins again.
+                    remove(&hdfs, &places.all_writing()).await?;
+                    remove(&hdfs, &versions).await?;
+                    for directory in places.empty_ones() {
+                        remove_if_empty(&hdfs, &directory).await;
+                    }
+                }
+                remove_file(&hdfs, &places.path).await
+            }
+        })?)
+    }
+
+    fn list(&self, under: &str) -> Result<Vec<ObjectEntry>, StoreError> {
+        Ok(list(&uri(under)?)?.into_iter().filter_map(of_listed).collect())
+    }
+
+    fn take_written(&self) -> WrittenFigures {
+        figures::take_written()
+    }
+}
+
+impl UploadWriter for HdfsUpload {
+    fn id(&self) -> &str {
+        HdfsUpload::id(self)
+    }
+
+    fn send(&mut self, part: Vec<u8>) -> Result<(), StoreError> {
+        Ok(HdfsUpload::send(self, part)?)
+    }
+
+    fn finish(self: Box<Self>) -> Result<PendingUpload, StoreError> {
+        Ok(HdfsUpload::finish(*self)?)
+    }
+}

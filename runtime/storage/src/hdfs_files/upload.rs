@@ -1,0 +1,131 @@
+//! A file that nobody takes for a part until it is renamed to one.
+//!
+//! Owns writing it, which one process does from one end to the other, and what completes or drops it, in this process or another.
+//! Does not own when that is (the commit of a job).
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use hdfs_native::file::FileWriter;
+use napreduce_protocol::PendingUpload;
+
+use super::layout::{Places, upload_of, uploads_of};
+use super::small::{anew, draw, remove_file};
+use super::waiting::{read, wait_for, written};
+use crate::figures::WRITTEN;
+use crate::hdfs::{CHANGED, Hdfs, MISSING, ask, connected, version_of};
+use crate::requests::Failure;
+use crate::{ObjectUri, StorageError};
+
+/// A file while it is written. Dropped, it stays begun until somebody aborts it.
+pub(crate) struct HdfsUpload {
+    uri: ObjectUri,
+    hdfs: Arc<Hdfs>,
+    id: String,
+    path: String,
+    /// Gone when something went wrong: nobody goes on with a file then.
+    writer: Option<FileWriter>,
+}
+
+impl HdfsUpload {
+    /// Begins one.
+    pub(crate) fn begin(uri: ObjectUri) -> Result<HdfsUpload, StorageError> {
+        let (hdfs, id) = (connected(&uri)?, draw());
+        let path = Places::of(&uri)?.upload(&id);
+        let begun = {
+            let (hdfs, path) = (Arc::clone(&hdfs), path.clone());
+            written(&uri, move || {
+                let (hdfs, path) = (Arc::clone(&hdfs), path.clone());
+                async move { ask(hdfs.client.create(&path, anew(true))).await }
+            })?
+        };
+        Ok(HdfsUpload { uri, hdfs, id, path, writer: Some(begun) })
+    }
+
+    pub(crate) fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// Hands on the next bytes, which are not all on DataNodes when this returns.
+    pub(crate) fn send(&mut self, part: Vec<u8>) -> Result<(), StorageError> {
+        let Some(mut writer) = self.writer.take() else { return Err(self.broken()) };
+        let bytes = part.len();
+        let sent = wait_for(&self.uri, async move {
+            WRITTEN.count_request();
+            ask(writer.write_bytes(Bytes::from(part))).await.map(|_| writer)
+        })?;
+        self.writer = Some(sent.map_err(|failure| self.failed(failure))?);
+        WRITTEN.count_bytes(bytes);
+        Ok(())
+    }
+
+    /// Waits until all bytes are on DataNodes.
+    pub(crate) fn finish(mut self) -> Result<PendingUpload, StorageError> {
+        let Some(mut writer) = self.writer.take() else { return Err(self.broken()) };
+        let (hdfs, path) = (Arc::clone(&self.hdfs), self.path.clone());
+        let finished = wait_for(&self.uri, async move {
+            ask(writer.close()).await?;
+            hdfs.status(&path).await
+        })?;
+        let status = finished.map_err(|failure| self.failed(failure))?;
+        // A rename leaves time and length as they are.
+        Ok(PendingUpload { id: std::mem::take(&mut self.id), parts: vec![version_of(&status)] })
+    }
+
+    /// A file cannot be gone on with by asking again: its attempt fails, and another one writes another file.
+    fn failed(&self, failure: Failure) -> StorageError {
+        match failure {
+            Failure::Broken(reason) => {
+                StorageError::Unreachable { uri: self.uri.to_string(), reason, tries: 1, seconds: 0 }
+            }
+            other => other.explain(&self.uri),
+        }
+    }
+
+    fn broken(&self) -> StorageError {
+        self.failed(Failure::Broken("its writing broke off before".to_owned()))
+    }
+}
+
+/// Renames an upload to the object: the version of it; `None` when there is no such upload.
+pub(crate) fn complete(uri: &ObjectUri, upload: &PendingUpload) -> Result<Option<String>, StorageError> {
+    let (hdfs, places) = (connected(uri)?, Places::of(uri)?);
+    let (from, to, version) = (places.upload(&upload.id), places.path, upload.parts.first().cloned());
+    written(uri, move || {
+        let (hdfs, from, to, version) = (Arc::clone(&hdfs), from.clone(), to.clone(), version.clone());
+        async move {
+            match ask(hdfs.client.rename(&from, &to, true)).await {
+                Ok(()) => Ok(version),
+                Err(failure) if failure == MISSING => Ok(None),
+                Err(failure) if failure == CHANGED => {
+                    Err(Failure::Odd("there is a directory of this name".to_owned()))
+                }
+                Err(failure) => Err(failure),
+            }
+        }
+    })
+}
+
+/// Drops an upload; fine if there is none.
+pub(crate) fn abort(uri: &ObjectUri, id: &str) -> Result<(), StorageError> {
+    let (hdfs, path) = (connected(uri)?, Places::of(uri)?.upload(id));
+    written(uri, move || {
+        let (hdfs, path) = (Arc::clone(&hdfs), path.clone());
+        async move { remove_file(&hdfs, &path).await }
+    })
+}
+
+/// Uploads of what is directly in an output: each with what it is called.
+pub(crate) fn uploads(output: &ObjectUri) -> Result<Vec<(ObjectUri, String)>, StorageError> {
+    let (hdfs, directory) = (connected(output)?, uploads_of(output));
+    let found = read(output, move || {
+        let (hdfs, directory) = (Arc::clone(&hdfs), directory.clone());
+        async move { hdfs.entries(&directory).await }
+    })?;
+    let base = output.key().trim_end_matches('/');
+    let upload = |path: &str| {
+        let (name, id) = upload_of(path.rsplit('/').next()?)?;
+        Some((output.with_key(&format!("{base}/{name}")), id.to_owned()))
+    };
+    Ok(found.unwrap_or_default().iter().filter_map(|entry| upload(&entry.path)).collect())
+}

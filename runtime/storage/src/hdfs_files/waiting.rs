@@ -1,0 +1,46 @@
+//! Waiting for what NameNodes do, asked again as long as that makes sense.
+//!
+//! Owns the way from code that blocks to the threads of requests. Does not own how long it is tried (`requests`).
+
+use crate::figures::WRITTEN;
+use crate::requests::{Failure, RetryBudget, insist};
+use crate::threads::{self, no_threads};
+use crate::{ObjectUri, StorageError};
+
+/// Waits for what is not asked again.
+pub(super) fn wait_for<T: Send + 'static>(
+    uri: &ObjectUri,
+    work: impl Future<Output = T> + Send + 'static,
+) -> Result<T, StorageError> {
+    threads::wait(work).map_err(|kind| no_threads(uri, kind))
+}
+
+/// Something that changes nothing.
+pub(super) fn read<T, F>(
+    uri: &ObjectUri,
+    request: impl FnMut() -> F + Send + 'static,
+) -> Result<T, StorageError>
+where
+    T: Send + 'static,
+    F: Future<Output = Result<T, Failure>> + Send + 'static,
+{
+    let object = uri.clone();
+    wait_for(uri, async move { insist(&object, RetryBudget::new(), request).await })?
+}
+
+/// Something that may be done again without doing it twice.
+pub(super) fn written<T, F>(
+    uri: &ObjectUri,
+    mut request: impl FnMut() -> F + Send + 'static,
+) -> Result<T, StorageError>
+where
+    T: Send + 'static,
+    F: Future<Output = Result<T, Failure>> + Send + 'static,
+{
+    let object = uri.clone();
+    let counted = move || {
+        WRITTEN.count_request();
+        request()
+    };
+    wait_for(uri, async move { insist(&object, RetryBudget::writing(), counted).await })?
+}
