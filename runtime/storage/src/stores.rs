@@ -9,6 +9,8 @@ use napreduce_protocol::{
     WrittenFigures,
 };
 
+#[cfg(feature = "hdfs")]
+use crate::hdfs_files::stores_of as hdfs;
 use crate::listing::{FoundObject, list, stat};
 use crate::upload::Upload;
 use crate::{ObjectUri, StorageError, figures, small, upload, upload_listing};
@@ -42,14 +44,9 @@ fn uri(object: &str) -> Result<ObjectUri, StorageError> {
 }
 
 /// Those of HDFS, where an object is in it: its files are renamed, which no object can be.
-fn hdfs(object: &str) -> Option<impl ObjectStores + use<>> {
-    #[cfg(feature = "hdfs")]
-    return crate::hdfs_files::stores_of(object);
-    #[cfg(not(feature = "hdfs"))]
-    {
-        let _ = object;
-        None::<Stores>
-    }
+#[cfg(not(feature = "hdfs"))]
+fn hdfs(_: &str) -> Option<Stores> {
+    None
 }
 
 impl ObjectStores for Stores {
