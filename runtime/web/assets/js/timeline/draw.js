@@ -203,10 +203,11 @@ function axis(context, scale, height, colours, label) {
   let step = STEPS.find((known) => scale.width / (seconds / known) >= 80) ?? 86_400;
   for (let part = 1; seconds / step < 3 && part < 7; part += 1) step /= 10;
   context.font = "11px system-ui, sans-serif";
-  context.textAlign = "center";
   context.textBaseline = "middle";
-  for (let tick = Math.ceil(scale.from / 1e6 / step) * step; tick * 1e6 <= scale.until; tick += step) {
-    const x = Math.round(scale.x(tick * 1e6)) + 0.5;
+  // Counted, since sums of tenths drift.
+  for (let tick = Math.ceil(scale.from / 1e6 / step); tick * step * 1e6 <= scale.until; tick += 1) {
+    const micros = Math.round(tick * step * 1e6);
+    const x = Math.round(scale.x(micros)) + 0.5;
     context.strokeStyle = colours.line;
     context.lineWidth = 1;
     context.beginPath();
@@ -215,6 +216,7 @@ function axis(context, scale, height, colours, label) {
     context.stroke();
     context.fillStyle = colours.quiet;
     const half = 30;
-    context.fillText(label(tick * 1e6, step), Math.min(Math.max(x, scale.left + half), scale.left + scale.width - half), AXIS / 2);
+    context.textAlign = x < scale.left + half ? "start" : x > scale.left + scale.width - half ? "end" : "center";
+    context.fillText(label(micros, step), x, AXIS / 2);
   }
 }

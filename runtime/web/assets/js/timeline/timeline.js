@@ -141,7 +141,8 @@ export class Timeline {
 
   #label(micros, step) {
     if (this.follows) return new Date((this.#model.answer.base_micros + micros) / 1000).toLocaleTimeString("en-GB");
-    return step < 1 ? short(micros) : span(micros / 1000);
+    // All ticks in one unit, with as many digits as tell them apart.
+    return step < 1 ? `${(micros / 1e6).toFixed(Math.ceil(-Math.log10(step) - 1e-9))} s` : span(micros / 1000);
   }
 
   #swap() {
