@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A tracked text file.
+/// A tracked file.
 pub struct SourceFile {
     /// From the top of the repository, with `/`.
     pub path: String,
@@ -66,7 +66,8 @@ pub fn tracked() -> Vec<SourceFile> {
     let read = |path: PathBuf| {
         // A file deleted in the working tree is still listed by git until the deletion is staged.
         let bytes = fs::read(top.join(&path)).ok()?;
-        let text = String::from_utf8(bytes).ok()?;
+        // A picture is there, and has no text.
+        let text = String::from_utf8(bytes).unwrap_or_default();
         Some(SourceFile { path: path.to_str().unwrap().to_owned(), text })
     };
     paths.into_iter().filter_map(read).collect()
