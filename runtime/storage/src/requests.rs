@@ -4,15 +4,12 @@
 //! out the status of an answer, which is noted down on the way instead. Does not own which answers are final (`failure`), nor
 //! what is asked.
 
-use std::error::Error;
-use std::fmt;
 use std::future::Future;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use napreduce_protocol::StorageScheme;
 use object_store::ClientOptions;
 use object_store::client::{
     HttpClient, HttpConnector, HttpError, HttpRequest, HttpResponse, HttpService, ReqwestConnector,
