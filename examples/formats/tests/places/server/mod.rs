@@ -7,6 +7,7 @@ mod azurite;
 mod moto;
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
@@ -114,10 +115,11 @@ impl Bucket {
     /// A new bucket; `None` where there is no server, which is said.
     pub fn create(server: Server, name: &'static str) -> Option<Bucket> {
         let mut servers = SERVERS.lock().expect("no test panicked in here");
-        if !servers.contains_key(&server) {
-            servers.insert(server, start(server)?);
-        }
-        let bucket = Bucket { server, name, address: servers[&server].1.clone() };
+        let (_, address) = match servers.entry(server) {
+            Entry::Occupied(started) => started.into_mut(),
+            Entry::Vacant(none) => none.insert(start(server)?),
+        };
+        let bucket = Bucket { server, name, address: address.clone() };
         drop(servers);
         bucket.ask("PUT", "", server.dialect().create, b"");
         Some(bucket)
