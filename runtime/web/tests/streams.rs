@@ -224,5 +224,8 @@ fn in_a_history_nothing_happens() {
     assert_eq!(ask("/api/nap/v1/session").json()["capabilities"], json!([]));
     let refused = ask(STREAM);
     assert_eq!(refused.status, 409, "{}", refused.body);
-    assert_eq!(Sample::start().get("/api/nap/v1/session").json()["capabilities"], json!(["stream"]));
+    assert_eq!(
+        Sample::start().get("/api/nap/v1/session").json()["capabilities"],
+        json!(["stream", "what-if"])
+    );
 }
