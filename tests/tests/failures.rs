@@ -130,19 +130,30 @@ fn an_existing_output_is_refused_and_replaced_only_on_success() {
 fn places_that_must_never_be_an_output_are_refused_before_anything_is_touched() {
     let folder = Folder::new();
     folder.write("books/in", "x\n");
+    let refused = |output: &str, says: &str| {
+        let mut command = program("testjobs");
+        command.current_dir(folder.root()).args(["books/in", "--job", "words-of-bytes", "--overwrite"]);
+        run(command.args(["--output", output, "--quiet"])).failed(2, &[says]);
+    };
     for (output, says) in [
         ("/", "it is a directory of the system"),
         ("/etc", "it is a directory of the system"),
-        ("hdfs://host/x", "hdfs:// is not supported"),
+        ("ftp://host/x", "ftp:// is not supported"),
         ("books", "the job reads books/in, which is in it"),
         (".", "the job reads books/in, which is in it"),
     ] {
-        let mut command = program("testjobs");
-        command.current_dir(folder.root()).args(["books/in", "--job", "words-of-bytes", "--overwrite"]);
-        let says = format!("{output} cannot be an output directory: {says}");
-        run(command.args(["--output", output, "--quiet"])).failed(2, &[&says]);
+        refused(output, &format!("{output} cannot be an output directory: {says}"));
     }
-    assert!(!folder.has("hdfs:") && !folder.has("books/_temporary") && folder.has("books/in"));
+    refused(
+        "hdfs://host/x",
+        "hdfs://host/x is in HDFS, which this program was built without; build it with the",
+    );
+    assert!(
+        !folder.has("ftp:")
+            && !folder.has("hdfs:")
+            && !folder.has("books/_temporary")
+            && folder.has("books/in")
+    );
 }
 
 /// Runs a job with its output on a file system of 4 MiB of its own, and lists what is left there.
