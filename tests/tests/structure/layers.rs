@@ -43,7 +43,7 @@ const LAYERS: [(&str, &[&str]); 21] = [
         ],
     ),
     ("examples", &["napreduce"]),
-    ("examples/formats", &["napreduce"]),
+    ("examples/formats", &["napreduce", "napreduce-cli"]),
     ("examples/suite", &["napreduce"]),
     ("runtime/plot", &[]),
     (

@@ -4,8 +4,6 @@
 //! (`coordinator`).
 
 use std::path::PathBuf;
-use std::process::Command;
-use std::sync::OnceLock;
 
 use napreduce_tests::{Folder, OwnCluster, counter, joined, program, run};
 use serde_json::Value;
@@ -18,37 +16,14 @@ use super::server::Files;
 /// What daemons are told, so that tasks find HDFS.
 const PASSED: &str = "[worker]\npass-environment = [\"HADOOP_*\"]\n";
 
-/// `nap` with the feature `hdfs`, beside the one without.
-fn nap_with_hdfs() -> &'static PathBuf {
-    static NAP: OnceLock<PathBuf> = OnceLock::new();
-    NAP.get_or_init(|| {
-        let plain = PathBuf::from(program("nap").get_program());
-        let nap = plain.with_file_name("nap-with-hdfs");
-        if std::env::var_os("NAPREDUCE_TEST_PROGRAMS").is_some_and(|value| value == "built") && nap.exists() {
-            return nap;
-        }
-        let build = |features: &[&str]| {
-            let mut build = Command::new(env!("CARGO"));
-            build.args(["build", "-p", "napreduce-cli", "--quiet"]).args(features);
-            build.arg("--manifest-path").arg(concat!(env!("CARGO_MANIFEST_DIR"), "/../../Cargo.toml"));
-            let profile = plain.parent().expect("programs lie in the folder of a profile");
-            build.arg("--target-dir").arg(profile.parent().expect("a profile lies in a target folder"));
-            if profile.ends_with("release") {
-                build.arg("--release");
-            }
-            run(&mut build).succeeded();
-        };
-        build(&["--features", "hdfs"]);
-        std::fs::copy(&plain, &nap).expect("a copy");
-        // All others find the one without.
-        build(&[]);
-        nap
-    })
+/// `nap` that knows stores, beside the one that does not.
+fn nap_with_stores() -> PathBuf {
+    program("nap-with-stores").get_program().into()
 }
 
 /// A cluster of two workers to which `address` is the NameNode.
 pub fn start(files: &Files, folder: &Folder, address: &str) -> OwnCluster {
-    OwnCluster::start_program(nap_with_hdfs(), folder, 2, "fifo", PASSED, &files.environment(address))
+    OwnCluster::start_program(&nap_with_stores(), folder, 2, "fifo", PASSED, &files.environment(address))
 }
 
 /// Hands the job in.
@@ -102,7 +77,7 @@ fn running_reduce(cluster: &OwnCluster, job: &str) -> String {
 #[test]
 fn a_coordinator_without_hdfs_says_what_it_lacks() {
     let Some(scene) = Scene::new("lacking") else { return };
-    nap_with_hdfs();
+    nap_with_stores();
     let address = scene.files.address.clone();
     let plain = OwnCluster::start_with(&scene.folder, 1, "fifo", PASSED, &scene.files.environment(&address));
     let mut command = scene.command(&address, &scene.out());

@@ -4,8 +4,6 @@
 //! (`coordinator`).
 
 use std::path::PathBuf;
-use std::process::Command;
-use std::sync::OnceLock;
 
 use napreduce_tests::{OwnCluster, Process, program, run, wait_until};
 use serde_json::Value;
@@ -19,39 +17,16 @@ fn passed(server: Server) -> String {
     format!("[worker]\npass-environment = [\"{}\"]\n", server.dialect().passed)
 }
 
-/// `nap` with the features of stores, beside the one without.
-fn nap_with_stores() -> &'static PathBuf {
-    static NAP: OnceLock<PathBuf> = OnceLock::new();
-    NAP.get_or_init(|| {
-        let plain = PathBuf::from(program("nap").get_program());
-        let nap = plain.with_file_name("nap-with-stores");
-        if std::env::var_os("NAPREDUCE_TEST_PROGRAMS").is_some_and(|value| value == "built") && nap.exists() {
-            return nap;
-        }
-        let build = |features: &[&str]| {
-            let mut build = Command::new(env!("CARGO"));
-            build.args(["build", "-p", "napreduce-cli", "--quiet"]).args(features);
-            build.arg("--manifest-path").arg(concat!(env!("CARGO_MANIFEST_DIR"), "/../../Cargo.toml"));
-            let profile = plain.parent().expect("programs lie in the folder of a profile");
-            build.arg("--target-dir").arg(profile.parent().expect("a profile lies in a target folder"));
-            if profile.ends_with("release") {
-                build.arg("--release");
-            }
-            run(&mut build).succeeded();
-        };
-        build(&["--features", "azure,s3"]);
-        std::fs::copy(&plain, &nap).expect("a copy");
-        // All others find the one without.
-        build(&[]);
-        nap
-    })
+/// `nap` that knows stores, beside the one that does not.
+fn nap_with_stores() -> PathBuf {
+    program("nap-with-stores").get_program().into()
 }
 
 /// A cluster of two workers to which `address` is the store.
 pub fn start(scene: &Scene, address: &str) -> OwnCluster {
     let server = scene.bucket.server;
     let variables = server.environment(address);
-    OwnCluster::start_program(nap_with_stores(), &scene.folder, 2, "fifo", &passed(server), &variables)
+    OwnCluster::start_program(&nap_with_stores(), &scene.folder, 2, "fifo", &passed(server), &variables)
 }
 
 /// Hands the job in.
@@ -110,7 +85,6 @@ fn running_reduce(cluster: &OwnCluster, job: &str) -> String {
 
 fn a_coordinator_without_stores_or_credentials_says_what_it_lacks(server: Server) {
     let Some(scene) = Scene::new(server, "lacking") else { return };
-    let with_stores = nap_with_stores();
     let refused = |cluster: &OwnCluster, says: &[&str]| {
         let mut command = scene.command(&scene.bucket.address, &scene.out());
         run(command.arg("--cluster").arg(cluster.directory())).failed(2, says);
@@ -126,7 +100,7 @@ fn a_coordinator_without_stores_or_credentials_says_what_it_lacks(server: Server
     // Nobody listens there, as nobody does where no role is given.
     variables.push((dialect.elsewhere, "http://127.0.0.1:1".to_owned()));
     std::fs::remove_dir_all(scene.folder.path("cluster")).expect("it has ended");
-    let poor = OwnCluster::start_program(with_stores, &scene.folder, 1, "fifo", &passed, &variables);
+    let poor = OwnCluster::start_program(&nap_with_stores(), &scene.folder, 1, "fifo", &passed, &variables);
     let no_credentials = format!("the coordinator says: cannot read output: no credentials for {out}");
     refused(&poor, &[&no_credentials, dialect.remedy]);
 }

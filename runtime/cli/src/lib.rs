@@ -1,0 +1,280 @@
+//! The operator's binary of napreduce: arguments in, tables and progress out.
+//!
+//! Owns exit statuses: 0 done, 1 it failed or a figure is not what it should be, 2 wrong usage, 69 no
+//! coordinator, 128 and the signal's number when interrupted. What the commands do belongs to the crates
+//! behind them.
+
+mod cluster;
+mod coordinator;
+mod explaining;
+mod failure;
+mod format;
+mod frames;
+mod hadoop;
+mod history;
+mod ids;
+mod job;
+mod journal;
+mod lab;
+mod log;
+mod moments;
+mod parent;
+mod queue;
+mod scale;
+mod screen;
+mod settling;
+mod shell;
+mod sim;
+mod status;
+mod streaming;
+mod task;
+mod up;
+mod web;
+mod whole_file;
+mod worker;
+
+use std::ffi::OsStr;
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use napreduce_live::several_lines;
+
+use cluster::ClusterArguments;
+use failure::{Failure, in_words, status};
+
+/// Operate and examine napreduce.
+#[derive(Debug, Parser)]
+#[command(name = "nap", version, arg_required_else_help = true, after_help = EXAMPLES)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+
+    #[command(flatten)]
+    cluster: ClusterArguments,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  nap up --workers 3                     a cluster on this machine; Ctrl-C ends it
+  nap status                             how it is, and why jobs wait
+  nap job list                           its jobs
+  nap job wait last                      progress of the job submitted last
+  nap queue list                         what each queue is guaranteed, has and wants
+  nap worker list --format json          its workers, for programs
+  nap web link                           a link to its page, for a browser
+  nap streaming --input logs --output out --mapper 'cut -f 2' --reducer 'uniq -c'     any program as mapper and reducer
+  nap frames --program wordcount.py books --output counts    a program in Python, or one that speaks frames as they do
+  nap sim --workload fcs-map-heavy --scheduler fcs,fair      schedulers compared in simulated time
+  nap lab speed                          wordcount and terasort of 1 GiB against what is installed
+
+Settings: flag, else environment (NAPREDUCE_...), else napreduce.toml in the cluster directory, else default.
+Exit status: 0 done, 1 failed, 2 wrong usage, 69 no coordinator answers (or none that nap can talk to)";
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Up(up::Arguments),
+    Coordinator(coordinator::Arguments),
+    Worker(worker::Arguments),
+    Scale(scale::Arguments),
+    Status(status::Arguments),
+    Web(web::Arguments),
+    History(history::Arguments),
+    Job(job::Arguments),
+    Queue(queue::Arguments),
+    Journal(journal::Arguments),
+    Task(task::Arguments),
+    Streaming(streaming::Arguments),
+    Frames(frames::Arguments),
+    Hadoop(hadoop::Arguments),
+    Sim(Box<sim::Arguments>),
+    Lab(lab::Arguments),
+    Completions(shell::CompletionArguments),
+    Man(shell::ManualArguments),
+}
+
+/// Does what the command line of this process asks for, and says how the process is to end.
+///
+/// Ends the process itself where the command line is wrong or asks for help.
+pub fn main() -> ExitCode {
+    // A coordinator commits outputs to them.
+    napreduce::program::know_stores();
+    // Workers call this same binary for the tasks of jobs whose mappers and reducers are commands and programs.
+    if napreduce_live::task_process_requested() {
+        let program = napreduce::streaming::add_to(napreduce::Program::new());
+        return napreduce::streaming::frames::main(program);
+    }
+    // Its options are those of job programs, of which some are called as those here and mean something else.
+    let mut line = std::env::args_os().skip(1);
+    match line.next() {
+        Some(command) if command == "streaming" => return streaming::run(line),
+        Some(command) if command == "frames" => return frames::run(line),
+        Some(command) if command == "hadoop" => return hadoop::run(line),
+        _ => {}
+    }
+    let matches = without_empty_variables(Arguments::command()).get_matches();
+    let Arguments { command, cluster } =
+        Arguments::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    match run(&command, &cluster) {
+        Ok(status) => status,
+        Err(error) => {
+            if !matches!(error.downcast_ref(), Some(Failure::Said)) {
+                eprintln!("nap: {}", several_lines(&in_words(&error)));
+            }
+            ExitCode::from(status(&error))
+        }
+    }
+}
+
+fn run(command: &Command, cluster: &ClusterArguments) -> Result<ExitCode> {
+    match command {
+        Command::Up(arguments) => up::run(arguments, cluster),
+        Command::Coordinator(arguments) => coordinator::run(arguments, cluster),
+        Command::Worker(arguments) => worker::run(arguments, cluster),
+        Command::Scale(arguments) => scale::run(arguments, cluster),
+        Command::Status(arguments) => status::run(arguments, cluster),
+        Command::Web(arguments) => web::run(arguments, cluster),
+        Command::History(arguments) => history::run(arguments),
+        Command::Job(arguments) => job::run(arguments, cluster),
+        Command::Queue(arguments) => queue::run(arguments, cluster),
+        Command::Journal(arguments) => journal::run(arguments, cluster),
+        Command::Task(arguments) => task::run(arguments, cluster),
+        Command::Streaming(_) => return Ok(streaming::misplaced()),
+        Command::Frames(_) => return Ok(frames::misplaced()),
+        Command::Hadoop(_) => return Ok(hadoop::misplaced()),
+        Command::Sim(arguments) => sim::run(arguments, cluster),
+        Command::Lab(arguments) => return Ok(lab::run(arguments)),
+        Command::Completions(arguments) => shell::complete(arguments, Arguments::command()),
+        Command::Man(arguments) => shell::write_manual(arguments, Arguments::command()),
+    }
+    .map(|()| ExitCode::SUCCESS)
+}
+
+/// A variable that is set to nothing is as one that is not set.
+fn without_empty_variables(command: clap::Command) -> clap::Command {
+    let says_nothing = |name: &OsStr| std::env::var_os(name).is_some_and(|value| value.is_empty());
+    let command = command.mut_args(|argument| match argument.get_env().is_some_and(says_nothing) {
+        true => argument.env(None),
+        false => argument,
+    });
+    command.mut_subcommands(without_empty_variables)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_makes_sense() {
+        Arguments::command().debug_assert();
+    }
+
+    /// The names of a command and of all below it, as they are typed.
+    fn names(command: &clap::Command, before: &str, all: &mut Vec<String>) {
+        for below in command.get_subcommands() {
+            let name = format!("{before} {}", below.get_name());
+            names(below, &name, all);
+            all.push(name);
+        }
+    }
+
+    #[test]
+    fn shells_and_the_manual_know_every_command() {
+        let mut all = Vec::new();
+        names(&Arguments::command(), "nap", &mut all);
+        assert!(all.len() > 40, "{all:?}");
+        let folder = tempfile::tempdir().expect("a folder");
+        let parse = |line: &[&str]| Arguments::try_parse_from(line).expect("it makes sense").command;
+        let directory = folder.path().display().to_string();
+        let Command::Man(manual) = parse(&["nap", "man", &directory]) else { panic!("it is the manual") };
+        shell::write_manual(&manual, Arguments::command()).expect("written");
+        for name in &all {
+            let page = folder.path().join(format!("{}.1", name.replace(' ', "-")));
+            assert!(page.is_file(), "{name} has no page");
+        }
+        for kind in ["bash", "zsh", "fish", "elvish", "powershell"] {
+            let mut script = Vec::new();
+            let shell: clap_complete::Shell = kind.parse().expect(kind);
+            clap_complete::generate(shell, &mut Arguments::command(), "nap", &mut script);
+            let script = String::from_utf8(script).expect("text");
+            for name in &all {
+                let word = name.rsplit(' ').next().expect("a word");
+                assert!(script.contains(word), "{kind} does not know {name}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_units_of_systemd_start_commands_that_there_are() {
+        let units = [
+            include_str!("../systemd/nap-coordinator.service"),
+            include_str!("../systemd/nap-worker.service"),
+        ];
+        for (unit, name) in units.into_iter().zip(["coordinator", "worker"]) {
+            let start =
+                unit.lines().find_map(|line| line.strip_prefix("ExecStart=")).expect("it starts something");
+            let mut words = start.split_whitespace();
+            assert_eq!(words.next(), Some("/usr/local/bin/nap"), "{start}");
+            let parsed = Arguments::try_parse_from(std::iter::once("nap").chain(words));
+            let command = parsed.unwrap_or_else(|error| panic!("{start}: {error}")).command;
+            let fits = match name {
+                "coordinator" => matches!(command, Command::Coordinator(_)),
+                _ => matches!(command, Command::Worker(_)),
+            };
+            assert!(fits, "{start}");
+        }
+    }
+
+    #[test]
+    fn the_manifests_start_commands_that_there_are() {
+        let manifests =
+            [include_str!("../kubernetes/coordinator.yaml"), include_str!("../kubernetes/workers.yaml")];
+        for (manifest, name) in manifests.into_iter().zip(["coordinator", "worker"]) {
+            let line = manifest.lines().find_map(|line| line.trim().strip_prefix("args: "));
+            let line: Vec<String> = serde_json::from_str(line.expect("it starts something")).expect("words");
+            let line = std::iter::once("nap").chain(line.iter().map(String::as_str));
+            let command = Arguments::try_parse_from(line).unwrap_or_else(|error| panic!("{error}")).command;
+            let fits = match name {
+                "coordinator" => matches!(command, Command::Coordinator(_)),
+                _ => matches!(command, Command::Worker(_)),
+            };
+            assert!(fits, "{name}");
+        }
+        let seconds = |before: &str, after: &str| -> u64 {
+            let rest = manifests[1].split_once(before).expect("it is said").1;
+            rest.split_once(after).expect("it ends").0.trim().parse().expect("a number")
+        };
+        let (grace, until_killed) =
+            (seconds("\"--grace\", \"", "s\""), seconds("terminationGracePeriodSeconds:", "\n"));
+        assert!(grace < until_killed, "a grace of {grace} s, and killed after {until_killed} s");
+    }
+
+    #[test]
+    fn a_worker_without_a_command_is_a_daemon() {
+        let parse = |line: &[&str]| Arguments::try_parse_from(line).map(|parsed| parsed.command);
+        for line in [
+            &["nap", "worker"][..],
+            &["nap", "worker", "--map-slots", "3"],
+            &["nap", "worker", "list", "--wait", "3", "--format", "json"],
+            &["nap", "--dir", "d", "worker", "drain", "1", "--hand-back"],
+            &["nap", "worker", "list", "--dir", "d"],
+        ] {
+            assert!(matches!(parse(line), Ok(Command::Worker(_))), "{line:?}");
+        }
+        for line in [
+            &["nap", "worker", "--map-slots", "3", "list"][..],
+            &["nap", "worker", "drain"],
+            &["nap", "worker", "--on-terminate", "stay"],
+            &["nap", "scale"],
+            &["nap", "scale", "slurm", "-p", "batch"],
+            &["nap", "job", "status"],
+            &["nap", "job", "kill", "seven"],
+            &["nap", "task", "kill", "job_0007"],
+            &["nap", "up", "--workers", "0"],
+            &["nap", "coordinator", "--scheduler", "fare"],
+            &["nap", "coordinator", "--liveness", "soon"],
+        ] {
+            assert_eq!(parse(line).expect_err("it is wrong").exit_code(), 2, "{line:?}");
+        }
+    }
+}
