@@ -28,27 +28,38 @@ const TIMES: [(ClientConfigKey, &str); 3] = [
     (ClientConfigKey::Timeout, "1 hour"),
 ];
 
+/// Where Google answers those who name no other place.
+#[cfg(feature = "gcs")]
+const GOOGLE: &str = "https://storage.googleapis.com";
+
 /// A bucket, as the library has it.
 #[derive(Clone)]
 pub(crate) struct Bucket {
     pub(crate) objects: Arc<dyn ObjectStore>,
     pub(crate) uploads: Arc<dyn MultipartStore>,
-    /// Where uploads are listed, by requests that the library does not make itself.
-    pub(crate) signer: Option<Arc<dyn Signer>>,
+    pub(crate) listing: Option<UploadListing>,
+}
+
+/// How uploads are asked for, by requests that the library does not make itself.
+#[derive(Clone)]
+pub(crate) enum UploadListing {
+    /// With a signature in the address.
+    #[cfg_attr(not(feature = "s3"), expect(dead_code, reason = "S3 alone is asked so"))]
+    Signed(Arc<dyn Signer>),
+    /// With a token in the head. Google signs only for those who may do that beside reading and writing, and by another service.
+    #[cfg(feature = "gcs")]
+    Bearer { bucket: String, credentials: Option<object_store::gcp::GcpCredentialProvider> },
 }
 
 impl Bucket {
-    fn of<B: ObjectStore + MultipartStore + Signer>(bucket: B, lists_uploads: bool) -> Bucket {
-        let bucket = Arc::new(bucket);
-        let signer: Option<Arc<dyn Signer>> = lists_uploads.then_some(Arc::clone(&bucket) as _);
-        Bucket { objects: Arc::clone(&bucket) as _, uploads: bucket, signer }
+    fn of<B: ObjectStore + MultipartStore>(bucket: Arc<B>, listing: Option<UploadListing>) -> Bucket {
+        Bucket { objects: Arc::clone(&bucket) as _, uploads: bucket, listing }
     }
 
     /// One in the memory of a test.
     #[cfg(test)]
     pub(crate) fn in_memory() -> Bucket {
-        let bucket = Arc::new(object_store::memory::InMemory::new());
-        Bucket { objects: Arc::clone(&bucket) as _, uploads: bucket, signer: None }
+        Bucket::of(Arc::new(object_store::memory::InMemory::new()), None)
     }
 }
 
@@ -122,7 +133,8 @@ fn s3(uri: &ObjectUri) -> Result<Bucket, StorageError> {
                       AWS_SKIP_SIGNATURE=true for a public bucket";
         credentials(uri, remedy, provider)?;
     }
-    Ok(Bucket::of(bucket, true))
+    let bucket = Arc::new(bucket);
+    Ok(Bucket::of(Arc::clone(&bucket), Some(UploadListing::Signed(bucket))))
 }
 
 #[cfg(feature = "gcs")]
@@ -130,6 +142,11 @@ fn gcs(uri: &ObjectUri) -> Result<Bucket, StorageError> {
     use object_store::gcp::{GoogleCloudStorageBuilder, GoogleConfigKey as Key};
 
     let mut builder = GoogleCloudStorageBuilder::from_env().with_bucket_name(uri.bucket());
+    let base = builder.get_config_value(&Key::BaseUrl).unwrap_or_else(|| GOOGLE.to_owned());
+    // Whoever names an endpoint without TLS means it.
+    if base.starts_with("http://") {
+        builder = builder.with_config(Key::Client(ClientConfigKey::AllowHttp), "true");
+    }
     for (key, value) in TIMES {
         builder = builder.with_config(Key::Client(key), value);
     }
@@ -140,13 +157,17 @@ fn gcs(uri: &ObjectUri) -> Result<Bucket, StorageError> {
         .with_retry(once())
         .build();
     let bucket = built.map_err(|error| settings(uri, &error))?;
-    if !is_public {
-        let provider = Arc::clone(bucket.credentials());
+    let provider = (!is_public).then(|| Arc::clone(bucket.credentials()));
+    if let Some(provider) = &provider {
         let remedy = "set GOOGLE_APPLICATION_CREDENTIALS to the file of a service account, run where one is given, or set \
                       GOOGLE_SKIP_SIGNATURE=true for a public bucket";
-        credentials(uri, remedy, provider)?;
+        credentials(uri, remedy, Arc::clone(provider))?;
     }
-    Ok(Bucket::of(bucket, true))
+    let listing = UploadListing::Bearer {
+        bucket: format!("{}/{}", base.trim_end_matches('/'), uri.bucket()),
+        credentials: provider,
+    };
+    Ok(Bucket::of(Arc::new(bucket), Some(listing)))
 }
 
 #[cfg(feature = "azure")]
@@ -179,14 +200,14 @@ fn azure(uri: &ObjectUri) -> Result<Bucket, StorageError> {
         credentials(uri, remedy, provider)?;
     }
     // What is left of uploads goes by itself after a week.
-    Ok(Bucket::of(bucket, false))
+    Ok(Bucket::of(Arc::new(bucket), None))
 }
 
 /// Files are written by ways of their own, and nothing is asked for before the first is looked at.
 #[cfg(feature = "hdfs")]
 fn hdfs(uri: &ObjectUri) -> Result<Bucket, StorageError> {
     let files = Arc::new(crate::hdfs::HdfsObjects(crate::hdfs::connected(uri)?));
-    Ok(Bucket { objects: Arc::clone(&files) as _, uploads: files, signer: None })
+    Ok(Bucket::of(files, None))
 }
 
 /// Looks for credentials, so that a lack of them is told from a store that does not answer. They stay in the provider, which

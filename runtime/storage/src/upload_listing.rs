@@ -5,12 +5,12 @@
 use std::time::Duration;
 
 use http::Request;
-use object_store::client::HttpRequestBody;
+use object_store::client::{HttpRequest, HttpRequestBody};
 use object_store::path::Path;
 use object_store::signer::SignedUrlOptions;
 use serde::Deserialize;
 
-use crate::connection::{bucket, client, no_threads};
+use crate::connection::{UploadListing, bucket, client, no_threads};
 use crate::object::path_of;
 use crate::requests::{Failure, RetryBudget, innermost, traced};
 use crate::{ObjectUri, StorageError, threads};
@@ -39,7 +39,7 @@ struct Listed {
 /// Uploads of objects whose keys begin with that of `uri` and a slash: each with what the store calls it.
 pub(crate) fn uploads(uri: &ObjectUri) -> Result<Vec<(ObjectUri, String)>, StorageError> {
     let bucket = bucket(uri)?;
-    let Some(signer) = bucket.signer.clone() else { return Ok(Vec::new()) };
+    let Some(listing) = bucket.listing.clone() else { return Ok(Vec::new()) };
     let failed = |error: &object_store::Error| StorageError::Settings {
         uri: uri.to_string(),
         reason: innermost(error),
@@ -55,16 +55,12 @@ pub(crate) fn uploads(uri: &ObjectUri) -> Result<Vec<(ObjectUri, String)>, Stora
             query.push(("key-marker".to_owned(), key.clone()));
             query.push(("upload-id-marker".to_owned(), upload.clone()));
         }
-        let options = SignedUrlOptions::new().with_query(query);
-        let (signer, client, asked) = (signer.clone(), client.clone(), uri.clone());
+        let (listing, client, asked) = (listing.clone(), client.clone(), uri.clone());
         let page = threads::wait(async move {
             let mut budget = RetryBudget::new();
             loop {
                 let request = async {
-                    let method = http::Method::GET;
-                    let url = signer.signed_url_opts(method, &Path::from(""), VALID, &options).await?;
-                    let request = Request::get(url.as_str()).body(HttpRequestBody::empty());
-                    let request = request.map_err(generic)?;
+                    let request = question(&listing, &query).await?;
                     let answer = client.execute(request).await.map_err(generic)?;
                     let is_good = answer.status().is_success();
                     let body = answer.into_body().bytes().await.map_err(generic)?;
@@ -89,6 +85,30 @@ pub(crate) fn uploads(uri: &ObjectUri) -> Result<Vec<(ObjectUri, String)>, Stora
         }
         markers = Some((page.next_key_marker, page.next_upload_id_marker));
     }
+}
+
+/// The request for a page.
+async fn question(listing: &UploadListing, query: &[(String, String)]) -> object_store::Result<HttpRequest> {
+    let request = match listing {
+        UploadListing::Signed(signer) => {
+            let options = SignedUrlOptions::new().with_query(query.to_vec());
+            let url = signer.signed_url_opts(http::Method::GET, &Path::from(""), VALID, &options).await?;
+            Request::get(url.as_str())
+        }
+        #[cfg(feature = "gcs")]
+        UploadListing::Bearer { bucket, credentials } => {
+            let url = reqwest::Url::parse_with_params(bucket, query).map_err(generic)?;
+            let request = Request::get(url.as_str());
+            match credentials {
+                Some(provider) => {
+                    let token = provider.get_credential().await?;
+                    request.header(http::header::AUTHORIZATION, format!("Bearer {}", token.bearer))
+                }
+                None => request,
+            }
+        }
+    };
+    request.body(HttpRequestBody::empty()).map_err(generic)
 }
 
 fn generic(source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> object_store::Error {

@@ -98,7 +98,7 @@ fn a_coordinator_without_stores_or_credentials_says_what_it_lacks(server: Server
     drop(plain);
     variables.retain(|(name, _)| !dialect.credentials.contains(name));
     // Nobody listens there, as nobody does where no role is given.
-    variables.push((dialect.elsewhere, "http://127.0.0.1:1".to_owned()));
+    variables.extend(dialect.elsewhere.iter().map(|(name, value)| (*name, (*value).to_owned())));
     std::fs::remove_dir_all(scene.folder.path("cluster")).expect("it has ended");
     let poor = OwnCluster::start_program(&nap_with_stores(), &scene.folder, 1, "fifo", &passed, &variables);
     let no_credentials = format!("the coordinator says: cannot read output: no credentials for {out}");

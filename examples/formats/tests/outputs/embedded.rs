@@ -15,7 +15,7 @@ fn words_in_a_store_are_those_of_a_directory(server: Server) {
     scene.words(&scene.bucket.address, &format!("{}/", scene.out()), &[]).succeeded();
     scene.assert_written();
     let requests = match server {
-        Server::Moto => 6,
+        Server::Moto | Server::Google => 6,
         Server::Azurite => 3,
     };
     assert!(

@@ -90,6 +90,7 @@ impl Scene {
         let is_version = |etag: &str| match self.bucket.server {
             Server::Moto => etag.contains('-'),
             Server::Azurite => etag.starts_with("0x"),
+            Server::Google => etag.starts_with('-'),
         };
         assert!(listed.iter().all(|part| part["etag"].as_str().is_some_and(is_version)));
         self.assert_no_remains();

@@ -2,8 +2,9 @@
 //! object.
 //!
 //! Owns programs, clusters and faults at the outside, against servers from elsewhere that speak S3 (`moto`) and as Azure does
-//! (`azurite`): each script with each of them. Does not own requests (`runtime/storage`). Skipped where there is no such server,
-//! unless `NAPREDUCE_REQUIRE` names `moto` or `azurite`.
+//! (`azurite`), and one of this project that speaks as Google does (`google`): each script with each of them. Does not own
+//! requests (`runtime/storage`). Skipped where there is no such server, unless `NAPREDUCE_REQUIRE` names `moto`, `azurite` or
+//! `google`.
 
 mod cluster;
 mod errors;

@@ -47,6 +47,8 @@ impl Kind {
     fn is(self, head: &str, body: &[u8]) -> bool {
         let target = head.split(' ').nth(1).unwrap_or_default();
         let (path, query) = target.split_once('?').unwrap_or((target, ""));
+        // What asks Google writes every other sign of a key so.
+        let path = path.replace("%2f", "/").replace("%2e", ".").replace("%5f", "_");
         match self {
             Kind::Read => head.starts_with("get ") && head.contains("\r\nrange:"),
             Kind::SendPart => {
@@ -58,9 +60,10 @@ impl Kind {
             }
             Kind::Put(name) => head.starts_with("put ") && query.is_empty() && path.ends_with(name),
             Kind::Remove(name) => {
-                // Both stores remove by lists of objects.
+                // S3 and Azure remove by lists of objects.
                 let is_list = query.contains("comp=batch") || query.starts_with("delete");
-                is_list && String::from_utf8_lossy(body).contains(name)
+                let is_in_list = is_list && String::from_utf8_lossy(body).contains(name);
+                is_in_list || head.starts_with("delete ") && query.is_empty() && path.ends_with(name)
             }
             Kind::Any => true,
         }

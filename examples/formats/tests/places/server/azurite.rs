@@ -43,7 +43,7 @@ pub static DIALECT: Dialect = Dialect {
     secret: SECRET,
     credentials: &["AZURE_STORAGE_ACCOUNT_KEY"],
     unsigned: "AZURE_SKIP_SIGNATURE",
-    elsewhere: "AZURE_MSI_ENDPOINT",
+    elsewhere: &[("AZURE_MSI_ENDPOINT", "http://127.0.0.1:1")],
     remedy: "set AZURE_STORAGE_ACCOUNT_KEY or AZURE_STORAGE_SAS_KEY",
     environment: &[("AZURE_STORAGE_ACCOUNT_KEY", SECRET)],
     endpoint: "AZURE_STORAGE_ENDPOINT",

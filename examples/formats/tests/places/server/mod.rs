@@ -1,9 +1,10 @@
 //! Servers that speak as stores do, for all tests of this process.
 //!
 //! Owns their start, their end with this process, and putting objects there. Does not own how each of them is spoken to
-//! (`moto`, `azurite`) nor what is read.
+//! (`moto`, `azurite`, `google`) nor what is read.
 
 mod azurite;
+mod google;
 mod moto;
 
 use std::collections::BTreeMap;
@@ -23,6 +24,8 @@ pub enum Server {
     Moto,
     /// It speaks as Azure does.
     Azurite,
+    /// It speaks as Google does.
+    Google,
 }
 
 /// How a kind of server is started, found and spoken to.
@@ -54,11 +57,11 @@ pub struct Dialect {
     pub passed: &'static str,
     /// What credentials of tests are: no error, log or journal may hold it.
     pub secret: &'static str,
-    /// The variables with the credentials, one that says that there are none, where others would be asked for, and what errors
-    /// say to set.
+    /// The variables with the credentials, one that says that there are none, what has others asked for where nobody listens,
+    /// and what errors say to set.
     pub credentials: &'static [&'static str],
     pub unsigned: &'static str,
-    pub elsewhere: &'static str,
+    pub elsewhere: &'static [(&'static str, &'static str)],
     pub remedy: &'static str,
     /// The environment of programs but for the address.
     environment: &'static [(&'static str, &'static str)],
@@ -70,6 +73,7 @@ impl Server {
         match self {
             Server::Moto => &moto::DIALECT,
             Server::Azurite => &azurite::DIALECT,
+            Server::Google => &google::DIALECT,
         }
     }
 
@@ -96,6 +100,9 @@ macro_rules! on_each_server {
         }
         mod azurite {
             $(#[test] fn $script() { super::$script(crate::server::Server::Azurite); })+
+        }
+        mod google {
+            $(#[test] fn $script() { super::$script(crate::server::Server::Google); })+
         }
     };
 }

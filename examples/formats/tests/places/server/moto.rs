@@ -30,7 +30,7 @@ pub static DIALECT: Dialect = Dialect {
     secret: SECRET,
     credentials: &["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"],
     unsigned: "AWS_SKIP_SIGNATURE",
-    elsewhere: "AWS_METADATA_ENDPOINT",
+    elsewhere: &[("AWS_METADATA_ENDPOINT", "http://127.0.0.1:1")],
     remedy: "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
     environment: &[
         ("AWS_REGION", "us-east-1"),
