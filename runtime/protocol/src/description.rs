@@ -27,6 +27,10 @@ pub struct TaskDescription {
     /// Where its part file goes once it may commit; `None` for a map whose output is a segment.
     #[serde(with = "crate::path_bytes::optional")]
     pub promote_to: Option<PathBuf>,
+    /// With what the names of the objects begin in which checkpoints are; `None` where all who need them see the directories that
+    /// they are in.
+    #[serde(with = "crate::path_bytes::optional")]
+    pub stored_checkpoints: Option<PathBuf>,
     /// Whether its part file is on the disk, not only in the page cache, before it asks for the commit.
     pub sync_part: bool,
 }

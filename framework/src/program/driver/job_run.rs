@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use napreduce_live::{CheckpointSupport, JobPlan, JobReport, StorageScheme};
+use napreduce_live::{JobPlan, JobReport};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -201,11 +201,7 @@ impl JobRun<'_, '_> {
             compress: settings.compress,
             slowstart_permille: settings.slowstart_permille,
             task_timeout: settings.task_timeout,
-            // What a checkpoint of a cluster's task saves lies in the output directory, where every worker sees it.
-            checkpoint: match driver.place.is_some() && StorageScheme::of(&self.output).is_some() {
-                true => CheckpointSupport::default(),
-                false => job.pipeline.checkpoint_support(),
-            },
+            checkpoint: job.pipeline.checkpoint_support(),
             durable: settings.durable,
             ..JobPlan::new(self.definition.clone(), self.output.clone())
         };

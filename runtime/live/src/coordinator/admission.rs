@@ -5,7 +5,7 @@
 //! (the framework, which says so in the plan).
 
 use napreduce_core::TaskKind;
-use napreduce_protocol::{JobPlan, StorageScheme};
+use napreduce_protocol::JobPlan;
 use napreduce_schedulers::SchedulerConfiguration;
 
 use super::daemon::Coordinator;
@@ -65,13 +65,6 @@ fn check(rules: &EngineRules, plan: &JobPlan) -> Result<(), String> {
 
 fn refusal(kind: TaskKind, plan: &JobPlan, why: &str) -> String {
     let name = &plan.name;
-    if StorageScheme::of(&plan.output).is_some() {
-        return format!(
-            "this cluster checkpoints {kind}s ({why}), and what is saved of those of {name} has no place that every worker \
-             sees, since its output is in a store; give --output a directory, or let the cluster do something else: \
-             [preemption] {kind} = {{ checkpoint = false, otherwise = \"wait\" }}"
-        );
-    }
     let code = match kind {
         TaskKind::Map => "mapper",
         TaskKind::Reduce => "reducer",
@@ -110,16 +103,6 @@ mod tests {
             "{refused}"
         );
         assert!(refused.contains("reduce = { checkpoint = false, otherwise = \"wait\" }"), "{refused}");
-    }
-
-    #[test]
-    fn a_job_that_writes_to_a_store_is_told_why_it_is_not_taken() {
-        let (settings, scheduler) =
-            (EngineSettings::default(), SchedulerConfiguration::named(SchedulerName::Natjam));
-        let mut plan = JobPlan::new("count", "s3://b/out");
-        plan.checkpoint = CheckpointSupport::default();
-        let refused = check(&EngineRules { settings, scheduler }, &plan).expect_err("it takes reduce slots");
-        assert!(refused.contains("since its output is in a store; give --output a directory"), "{refused}");
     }
 
     #[test]

@@ -4,9 +4,7 @@
 //! (the engine).
 
 use napreduce_core::{AttemptId, Event, JobChange, JobId, Primitive, TaskId, WorkerId};
-use napreduce_protocol::{
-    FromCoordinator, JobCommand, StorageScheme, TaskCommand, ToCoordinator, check_name,
-};
+use napreduce_protocol::{FromCoordinator, JobCommand, TaskCommand, ToCoordinator, check_name};
 
 use super::answers::unknown_job;
 use super::daemon::Coordinator;
@@ -96,20 +94,11 @@ impl Coordinator {
         let engine = &self.state.engine;
         let can = match command {
             TaskCommand::Suspend => engine.can_preempt(attempt, Primitive::Suspend),
-            TaskCommand::Checkpoint if self.writes_to_store(attempt.task.job) => {
-                Err("its output is in a store, where what is saved of it has no place; suspend or kill it"
-                    .to_owned())
-            }
             TaskCommand::Checkpoint => engine.can_preempt(attempt, Primitive::Checkpoint),
             TaskCommand::Kill => engine.can_preempt(attempt, Primitive::Kill),
             TaskCommand::Resume => engine.can_resume(attempt),
         };
         can.map_err(|why| format!("{attempt}: {why}"))
-    }
-
-    fn writes_to_store(&self, job: JobId) -> bool {
-        let output = self.state.jobs.get(&job).map(|known| &known.accepted.plan.output);
-        output.is_some_and(|output| StorageScheme::of(output).is_some())
     }
 
     /// Suspends a job as a whole, or lets it go on.

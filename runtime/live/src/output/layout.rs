@@ -22,7 +22,8 @@
 //! ```
 //!
 //! Where OUT is in a store, what is below `WORK` is below `TMPDIR/napreduce-<job>-<token>/` (of a cluster's jobs, in the directories
-//! of its workers), but for `committed`, of which there is none: attempts send uploads of the parts themselves (`bucket`).
+//! of its workers), but for `committed`, of which there is none: attempts send uploads of the parts themselves (`bucket`). What
+//! attempts of a cluster save is in objects `OUT/_temporary/checkpoint-<token>-<attempt>...`, too.
 //!
 //! Since the token is in the paths, a step of a job whose claim another run has taken by now finds nothing to move.
 
@@ -36,6 +37,8 @@ use super::manifest::CommittedPart;
 
 /// Work in progress; its presence without a running job means that a run was killed.
 pub(crate) const TEMPORARY: &str = "_temporary";
+/// With what the names of objects in it begin in which checkpoints are.
+pub(super) const STORED_CHECKPOINT: &str = "checkpoint-";
 /// Written last, when everything else is in place.
 pub(crate) const SUCCESS: &str = "_SUCCESS";
 /// What `_SUCCESS` was called before it was written, by earlier versions; removed when an output is replaced.
@@ -52,6 +55,7 @@ pub(crate) struct JobPaths {
     /// What `work` is below.
     root: PathBuf,
     work: PathBuf,
+    token: ClaimToken,
     extension: String,
 }
 
@@ -62,7 +66,7 @@ impl JobPaths {
             None => (output.to_owned(), Path::new(TEMPORARY).join(format!("{job}-{token}"))),
             Some(_) => (std::env::temp_dir(), PathBuf::from(format!("napreduce-{job}-{token}"))),
         };
-        JobPaths { output: output.to_owned(), root, work, extension: extension.to_owned() }
+        JobPaths { output: output.to_owned(), root, work, token, extension: extension.to_owned() }
     }
 
     /// Whether the output is in a store.
@@ -124,6 +128,12 @@ impl JobPaths {
     /// What an attempt saves when it is checkpointed.
     pub(crate) fn checkpoint(&self, attempt: AttemptId) -> PathBuf {
         self.root.join(&self.work).join("checkpoints").join(attempt.to_string())
+    }
+
+    /// With what the names of the objects begin that checkpoints are in where the output is in a store.
+    pub(crate) fn stored_checkpoints(&self) -> Option<PathBuf> {
+        let name = format!("{STORED_CHECKPOINT}{}", self.token);
+        self.are_in_store().then(|| self.output.join(TEMPORARY).join(name))
     }
 
     /// The part of an attempt that has committed; in a store, the part of its task.
@@ -238,6 +248,10 @@ mod tests {
         let attempt = AttemptId { task, number: 2 };
         let paths = JobPaths::new(Path::new("s3://b/out"), JobId(3), ClaimToken::from(7), "tsv");
         assert_eq!(paths.promoted(attempt), Path::new("s3://b/out/part-r-00001.tsv"));
+        assert_eq!(
+            paths.stored_checkpoints().as_deref(),
+            Some(Path::new("s3://b/out/_temporary/checkpoint-0000000000000007"))
+        );
         for local in [paths.attempt(attempt), paths.segment(attempt), paths.checkpoint(attempt)] {
             assert!(local.starts_with(paths.local_work()) && local.starts_with(std::env::temp_dir()));
         }

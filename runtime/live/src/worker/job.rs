@@ -222,6 +222,16 @@ impl KnownJob {
         }
     }
 
+    /// What an attempt saves: on storage that everybody sees, or here and in the store that the output is in.
+    fn checkpoint(&self, attempt: AttemptId) -> PathBuf {
+        match &self.environment {
+            Some((environment, _)) if self.shared.are_in_store() => {
+                environment.paths.checkpoints(attempt.task.job).join(attempt.to_string())
+            }
+            _ => self.shared.checkpoint(attempt),
+        }
+    }
+
     pub(super) fn describe(&self, launching: Launching, memory_file: Option<MemoryFile>) -> TaskDescription {
         let Launching { attempt, from, work, inputs } = launching;
         let JobDescription { definition, parameters, reduces, cuts, compress, task_memory, durable, .. } =
@@ -229,10 +239,10 @@ impl KnownJob {
         let scratch = self.scratch(attempt);
         let commits = *reduces == 0 || attempt.task.kind == TaskKind::Reduce;
         let output = self.output(attempt, commits);
-        let checkpoint = self.shared.checkpoint(attempt);
+        let checkpoint = self.checkpoint(attempt);
         let restore = match from {
             Start::Fresh => None,
-            Start::Checkpoint(saved) => Some(self.shared.checkpoint(saved)),
+            Start::Checkpoint(saved) => Some(self.checkpoint(saved)),
         };
         let work = match work {
             LaunchWork::Map { split } => Work::Map(MapTask {
@@ -275,6 +285,7 @@ impl KnownJob {
             memory: *task_memory,
             work,
             promote_to: commits.then(|| self.shared.promoted(attempt)),
+            stored_checkpoints: self.environment.as_ref().and_then(|_| self.shared.stored_checkpoints()),
             // Embedded runs end with the machine anyway.
             sync_part: *durable || self.environment.is_some(),
         }

@@ -8,6 +8,7 @@
 //! DIR/blobs/<sha256>                             programs and side files
 //! DIR/jobs/<job>/shuffle/<attempt>.segment       sealed map output
 //! DIR/jobs/<job>/scratch/<attempt>/              the attempt's alone; its process starts in it
+//! DIR/jobs/<job>/checkpoints/<attempt>/          what an attempt has saved that is in a store, too
 //! DIR/jobs/<job>/files/<name>                    side files
 //! DIR/logs/<job>/<attempt>/{stdout,stderr}
 //! ```
@@ -91,6 +92,11 @@ impl WorkerPaths {
     /// The directory of one attempt alone.
     pub(super) fn scratch(&self, attempt: AttemptId) -> PathBuf {
         self.scratches(attempt.task.job).join(attempt.to_string())
+    }
+
+    /// What attempts of a job have saved whose output is in a store.
+    pub(super) fn checkpoints(&self, job: JobId) -> PathBuf {
+        self.job(job).join("checkpoints")
     }
 
     /// The side files of a job.

@@ -49,7 +49,7 @@ pub(super) async fn prepare(
 ) -> Result<Prepared, TaskError> {
     let (paths, job) = (&environment.paths, description.job);
     let files = paths.files(job);
-    for directory in [paths.shuffle(job), paths.scratches(job), files.clone()] {
+    for directory in [paths.shuffle(job), paths.scratches(job), paths.checkpoints(job), files.clone()] {
         make(&directory).map_err(|error| not_made(&environment, &error))?;
     }
     let (program, pinned) = match description.program {

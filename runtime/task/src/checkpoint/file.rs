@@ -8,6 +8,7 @@ use std::io::{self, Read, Write};
 use std::path::{Component, Path, PathBuf};
 
 use napreduce_core::TaskId;
+use napreduce_data::SavedFile;
 use serde::{Deserialize, Serialize};
 
 use super::description::{Checkpoint, CheckpointStage};
@@ -104,6 +105,29 @@ impl Checkpoint {
         }
     }
 
+    /// Whether somebody took the checkpoint in `directory` out of use since its files proved damaged.
+    pub(crate) fn is_set_aside(directory: &Path) -> bool {
+        directory.join(SET_ASIDE).exists()
+    }
+
+    /// Where the description is in a directory.
+    pub(super) fn path_in(directory: &Path) -> PathBuf {
+        directory.join(NAME)
+    }
+
+    /// All files that it names, those of the data plane included.
+    pub(super) fn files(&self) -> impl Iterator<Item = String> {
+        let saved: Vec<&SavedFile> = match &self.stage {
+            CheckpointStage::Map { collection, .. } => {
+                collection.iter().flat_map(|saved| saved.files()).collect()
+            }
+            CheckpointStage::Gathering { .. } => Vec::new(),
+            CheckpointStage::Reducing { position, .. } => position.files().collect(),
+        };
+        let saved = saved.into_iter().map(|saved| saved.file.to_string_lossy().into_owned());
+        self.names().map(str::to_owned).chain(saved)
+    }
+
     /// The files that it names itself.
     fn names(&self) -> impl Iterator<Item = &str> {
         let fetched = match &self.stage {
@@ -197,7 +221,7 @@ fn decode(bytes: &[u8], path: &Path) -> Result<Checkpoint, CheckpointError> {
 }
 
 /// Names lead to a file of one checkpoint beside this one, and nowhere else.
-fn check_name(name: &str) -> Result<(), String> {
+pub(super) fn check_name(name: &str) -> Result<(), String> {
     let mut components = Path::new(name).components();
     let normal = |component| matches!(component, Some(Component::Normal(_)));
     let two = normal(components.next()) && normal(components.next()) && components.next().is_none();

@@ -12,16 +12,18 @@
 //! checkpoint   magic "NAPCKPT\n", version u32, three lengths u64, description (JSON), state of the user's code,
 //!              state of the output format, crc32c u32 of all before it; integers are little-endian
 //! ```
-//! A checkpoint that cannot be read in any way is none: its task starts from scratch.
+//! Where workers share no directory all of this is in a store, too (`objects`). A checkpoint that cannot be read in any way is none: its task starts from scratch.
 
 mod choice;
 mod description;
 mod error;
 mod file;
+mod objects;
 mod placement;
 #[cfg(test)]
 mod tests;
 
 pub use description::{Checkpoint, CheckpointStage, FetchedInput, NeededInput, OutputPiece};
 pub use error::CheckpointError;
+pub(crate) use objects::{CheckpointObjects, ObjectsError};
 pub use placement::CheckpointDirectory;

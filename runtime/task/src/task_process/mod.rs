@@ -8,6 +8,7 @@ mod guest;
 mod memory;
 mod panics;
 mod promotion;
+mod stored_checkpoints;
 mod uploading;
 
 use std::ffi::OsStr;
@@ -32,6 +33,7 @@ use rustix::io::fcntl_dupfd_cloexec;
 use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
 use rustix::stdio::{dup2_stdin, stdin};
 use rustix::time::{ClockId, clock_gettime};
+use stored_checkpoints::with_stored_checkpoints;
 use thiserror::Error;
 use uploading::upload;
 
@@ -101,7 +103,9 @@ fn serve(definitions: &dyn Definitions) -> Result<(), TaskProcessError> {
     let (arrived, arrivals) = channel();
     let (control, granted) = ControlChannel::attend(stream, Arc::clone(&context), arrived.clone())?;
     let surroundings = Surroundings { context: &context, control: &control, arrivals: (&arrived, &arrivals) };
-    let worked = catch_panics(&context, || work(definitions, &description, &surroundings));
+    let worked = catch_panics(&context, || {
+        with_stored_checkpoints(&description, || work(definitions, &description, &surroundings))
+    });
     let said = match worked {
         Ok(Worked::Checkpointed(saved)) => FromTask::Checkpointed { bytes: saved.bytes },
         Ok(Worked::Done(part)) => match commit(&description, part, &surroundings, &granted)? {

@@ -7,7 +7,7 @@ use std::path::Path;
 use napreduce_protocol::{ObjectEntry, ObjectStores, PendingUpload, PutCondition, StoreError, StoredUpload};
 use napreduce_task::object_stores;
 
-use super::super::layout::{TEMPORARY, is_written_by_tasks};
+use super::super::layout::{STORED_CHECKPOINT, TEMPORARY, is_written_by_tasks};
 use super::super::trouble::Trouble;
 
 pub(super) const CLAIM: &str = "_temporary/claim.json";
@@ -101,9 +101,13 @@ pub(super) fn is_temporary(name: &str) -> bool {
     name.strip_prefix(TEMPORARY).is_some_and(|rest| rest.starts_with('/'))
 }
 
-/// Whether an object is what claim and commit make; what else is temporary is of another program.
+/// Whether an object is what claim, commit and checkpoints make; what else is temporary is of another program.
 pub(super) fn is_remains(name: &str) -> bool {
-    matches!(name, CLAIM | INTENT) || name.starts_with(PROBE)
+    let is_checkpoint = || {
+        let rest = name.strip_prefix(TEMPORARY)?.strip_prefix('/')?;
+        rest.starts_with(STORED_CHECKPOINT).then_some(())
+    };
+    matches!(name, CLAIM | INTENT) || name.starts_with(PROBE) || is_checkpoint().is_some()
 }
 
 fn trouble(doing: &str, object: &str, error: StoreError) -> Trouble {

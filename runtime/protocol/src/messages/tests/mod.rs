@@ -82,6 +82,7 @@ fn told_to_a_task() -> Vec<ToTask> {
             memory: 1,
             work,
             promote_to,
+            stored_checkpoints: Some("s3://b/out/_temporary/checkpoint-7".into()),
             sync_part: true,
         }))
     };

@@ -1,0 +1,203 @@
+//! Checkpoints on their way to a store in memory and to another worker.
+//!
+//! Owns what is brought, and what is refused. Does not own jobs that are checkpointed on a cluster, which tests of real stores run.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Mutex;
+
+use napreduce_core::{JobId, TaskId, TaskKind};
+use napreduce_protocol::{
+    CounterValues, ObjectEntry, PendingUpload, StoredUpload, UploadWriter, WrittenFigures,
+};
+
+use super::super::{CheckpointStage, FetchedInput};
+use super::*;
+
+/// A store in memory, which knows no uploads.
+#[derive(Debug, Default)]
+struct Memory(Mutex<BTreeMap<String, Vec<u8>>>);
+
+impl Memory {
+    fn names(&self) -> Vec<String> {
+        self.0.lock().expect("not poisoned").keys().cloned().collect()
+    }
+}
+
+impl ObjectStores for Memory {
+    fn begin_upload(&self, _: &str) -> Result<Box<dyn UploadWriter>, StoreError> {
+        unreachable!("checkpoints are no uploads")
+    }
+
+    fn complete_upload(&self, _: &str, _: &PendingUpload) -> Result<Option<String>, StoreError> {
+        unreachable!("checkpoints are no uploads")
+    }
+
+    fn version_of(&self, _: &str, _: &PendingUpload) -> Option<String> {
+        unreachable!("checkpoints are no uploads")
+    }
+
+    fn abort_upload(&self, _: &StoredUpload) -> Result<(), StoreError> {
+        unreachable!("checkpoints are no uploads")
+    }
+
+    fn uploads(&self, _: &str) -> Result<Vec<StoredUpload>, StoreError> {
+        unreachable!("checkpoints are no uploads")
+    }
+
+    fn get(&self, object: &str) -> Result<Option<(Vec<u8>, ObjectEntry)>, StoreError> {
+        let found = self.0.lock().expect("not poisoned").get(object).cloned();
+        Ok(found.map(|bytes| {
+            let (object, version) = (object.to_owned(), "1".to_owned());
+            let entry = ObjectEntry { object, bytes: bytes.len() as u64, version, modified: 0 };
+            (bytes, entry)
+        }))
+    }
+
+    fn put(&self, object: &str, bytes: &[u8], _: PutCondition<'_>) -> Result<Option<String>, StoreError> {
+        self.0.lock().expect("not poisoned").insert(object.to_owned(), bytes.to_vec());
+        Ok(Some("1".to_owned()))
+    }
+
+    fn find(&self, _: &str) -> Result<Option<ObjectEntry>, StoreError> {
+        unreachable!("nothing is looked at alone")
+    }
+
+    fn remove(&self, object: &str) -> Result<(), StoreError> {
+        self.0.lock().expect("not poisoned").remove(object);
+        Ok(())
+    }
+
+    fn list(&self, _: &str) -> Result<Vec<ObjectEntry>, StoreError> {
+        unreachable!("names are known")
+    }
+
+    fn take_written(&self) -> WrittenFigures {
+        unreachable!("whoever saves asks for them")
+    }
+}
+
+/// A worker's directory of checkpoints, and the store that it shares with others.
+struct Scene {
+    memory: &'static Memory,
+    objects: CheckpointObjects,
+    folder: tempfile::TempDir,
+}
+
+fn attempt(number: u32) -> AttemptId {
+    AttemptId { task: TaskId { job: JobId(1), kind: TaskKind::Reduce, index: 3 }, number }
+}
+
+impl Scene {
+    fn new() -> Scene {
+        Scene::of(Box::leak(Box::default()))
+    }
+
+    /// Another worker at the same store.
+    fn of(memory: &'static Memory) -> Scene {
+        let objects = CheckpointObjects { stores: memory, prefix: "s3://b/out/checkpoint-7".to_owned() };
+        Scene { memory, objects, folder: tempfile::tempdir().expect("a folder") }
+    }
+
+    fn directory(&self, number: u32) -> PathBuf {
+        self.folder.path().join(attempt(number).to_string())
+    }
+
+    /// An attempt saves these files, of which it wrote its own.
+    fn save(&self, number: u32, files: &[(u32, &str, &[u8])], before: &[StoredFile]) {
+        let directory = self.directory(number);
+        fs::create_dir_all(&directory).expect("a folder");
+        let mut fetched = Vec::new();
+        for (of, name, bytes) in files {
+            if *of == number {
+                fs::write(directory.join(name), bytes).expect("a file");
+            }
+            let (attempt, file) = (attempt(1), format!("{}/{name}", attempt(*of)));
+            fetched.push(FetchedInput { attempt, file, bytes: bytes.len() as u64 });
+        }
+        let checkpoint = Checkpoint {
+            attempt: attempt(number),
+            stage: CheckpointStage::Gathering { fetched },
+            pieces: Vec::new(),
+            counters: CounterValues::default(),
+            active_millis: 0,
+            user_state: None,
+            format_state: Vec::new(),
+        };
+        checkpoint.write(&directory, false).expect("written");
+        self.objects.save(&directory, attempt(number), before).expect("memory takes it");
+    }
+
+    /// The checkpoint of this attempt has these files.
+    #[track_caller]
+    fn check(&self, number: u32, files: &[(u32, &str, &[u8])]) {
+        Checkpoint::read(&self.directory(number), attempt(1).task).expect("it is there");
+        for (of, name, bytes) in files {
+            let found = fs::read(self.directory(*of).join(name)).expect("it was fetched");
+            assert!(found == *bytes, "{name} has {} bytes", found.len());
+        }
+    }
+}
+
+#[test]
+fn another_worker_finds_all_files_also_those_of_attempts_before() {
+    let large: Vec<u8> = (0..OBJECT_BYTES + 5).map(|byte| byte as u8).collect();
+    let first: [(u32, &str, &[u8]); 3] = [(1, "a", &large), (1, "b", b"b"), (1, "empty", b"")];
+    let second: [(u32, &str, &[u8]); 3] = [(1, "a", &large), (1, "empty", b""), (2, "c", b"c")];
+    let here = Scene::new();
+    here.save(1, &first, &[]);
+    let there = Scene::of(here.memory);
+    let known = there.objects.fetch(&there.directory(1)).expect("all of it is there");
+    there.check(1, &first);
+    let written = here.memory.names().len();
+    there.save(2, &second, &known);
+    assert_eq!(here.memory.names().len(), written + 3, "c, checkpoint, and what names them");
+    let third = Scene::of(here.memory);
+    third.objects.fetch(&third.directory(2)).expect("all of it is there");
+    third.check(2, &second);
+    assert!(!third.directory(1).join("b").exists(), "nobody needs it any more");
+    assert!(!third.directory(1).join("checkpoint").exists());
+}
+
+#[test]
+fn nothing_is_brought_of_what_was_not_saved_to_its_end_or_was_set_aside() {
+    let here = Scene::new();
+    assert_eq!(here.objects.fetch(&here.directory(1)).expect("none"), []);
+    here.save(1, &[(1, "a", b"a")], &[]);
+    here.objects.set_aside(&here.directory(1)).expect("removed");
+    here.objects.set_aside(&here.directory(1)).expect("somebody did so before");
+    let there = Scene::of(here.memory);
+    assert_eq!(there.objects.fetch(&there.directory(1)).expect("none"), []);
+    assert!(!there.directory(1).exists());
+}
+
+#[test]
+fn what_is_not_whole_is_refused_with_its_name() {
+    let here = Scene::new();
+    here.save(1, &[(1, "a", b"abc")], &[]);
+    let saved = here.memory.0.lock().expect("not poisoned").clone();
+    let index = format!("s3://b/out/checkpoint-7-{}", attempt(1));
+    let part = format!("{index}-000000");
+    let text = String::from_utf8(saved[&index].clone()).expect("JSON");
+    let other = |from: &str, to: &str| Some(text.replace(from, to).into_bytes());
+    let cases: [(&str, Option<Vec<u8>>, &str); 6] = [
+        (&part, None, "000000 is damaged: it is gone"),
+        (&part, Some(b"ab".to_vec()), "a has 2 bytes, not 3"),
+        (&index, Some(b"{".to_vec()), "EOF"),
+        (&index, other("\"version\":1", "\"version\":9"), "it has version 9, this program reads version 1"),
+        (&index, other("/a\"", "/../a\""), "is no file of a checkpoint"),
+        (&index, other("\"job_0001", "\"/job_0001"), "is no file of a checkpoint"),
+    ];
+    for (object, bytes, says) in cases {
+        let mut objects = saved.clone();
+        match bytes {
+            Some(bytes) => objects.insert(object.to_owned(), bytes),
+            None => objects.remove(object),
+        };
+        *here.memory.0.lock().expect("not poisoned") = objects;
+        let there = Scene::of(here.memory);
+        let error = there.objects.fetch(&there.directory(1)).expect_err(says).to_string();
+        assert!(error.contains(says) && error.contains("s3://b/out/checkpoint-7-"), "{error}");
+        assert!(!there.directory(1).join("checkpoint").exists(), "it is never taken for one");
+    }
+}

@@ -1,0 +1,64 @@
+//! An attempt whose checkpoints are in a store: what it was started from is brought first, what it saves is put there last.
+//!
+//! Owns the order of these around the work, and what a failure of theirs means for the attempt. Does not own the objects
+//! (`checkpoint::objects`).
+
+use std::path::Path;
+
+use napreduce_core::FaultPlace;
+use napreduce_protocol::{TaskDescription, TaskError, Work};
+
+use super::Worked;
+use crate::checkpoint::{Checkpoint, CheckpointObjects, ObjectsError};
+
+/// Does the work of an attempt. When it is told that a checkpoint was saved, it is in the store.
+pub(super) fn with_stored_checkpoints(
+    description: &TaskDescription,
+    work: impl FnOnce() -> Result<Worked, TaskError>,
+) -> Result<Worked, TaskError> {
+    let Some(prefix) = &description.stored_checkpoints else { return work() };
+    let objects = CheckpointObjects::of(prefix).map_err(|reason| {
+        TaskError::fatal(format!("cannot write output: {reason}")).at(FaultPlace::SharedStorage)
+    })?;
+    let (own, restore) = directories(&description.work);
+    let attempt = description.attempt;
+    let before = match restore.map(|directory| objects.fetch(directory)) {
+        None => Vec::new(),
+        Some(Ok(files)) => files,
+        Some(Err(error @ ObjectsError::Store(_))) => {
+            return Err(failed("its checkpoint cannot be read", &error));
+        }
+        // It finds none then, and says that it starts from scratch.
+        Some(Err(error)) => {
+            eprintln!("{attempt}: {error}");
+            Vec::new()
+        }
+    };
+    let worked = work();
+    match &worked {
+        Ok(Worked::Checkpointed(_)) => objects
+            .save(own, attempt, &before)
+            .map_err(|error| failed("the task could not be checkpointed", &error))?,
+        Ok(Worked::Done(_)) => {}
+        Err(_) => {
+            if let Some(damaged) = restore.filter(|directory| Checkpoint::is_set_aside(directory)) {
+                objects
+                    .set_aside(damaged)
+                    .map_err(|error| failed("its damaged checkpoint is still in use", &error))?;
+            }
+        }
+    }
+    worked
+}
+
+/// Where it saves, and where it was saved.
+fn directories(work: &Work) -> (&Path, Option<&Path>) {
+    match work {
+        Work::Map(task) => (&task.checkpoint, task.restore.as_deref()),
+        Work::Reduce(work) => (&work.task.checkpoint, work.task.restore.as_deref()),
+    }
+}
+
+fn failed(what: &str, error: &ObjectsError) -> TaskError {
+    TaskError::retryable(format!("{what}: {error}")).at(FaultPlace::SharedStorage)
+}
