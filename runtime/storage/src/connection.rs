@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use napreduce_protocol::StorageScheme;
 use object_store::client::{HttpClient, HttpConnector};
+use object_store::list::PaginatedListStore;
 use object_store::multipart::MultipartStore;
 use object_store::signer::Signer;
 use object_store::{ClientConfigKey, ClientOptions, CredentialProvider, ObjectStore, RetryConfig};
@@ -37,6 +38,8 @@ const GOOGLE: &str = "https://storage.googleapis.com";
 pub(crate) struct Bucket {
     pub(crate) objects: Arc<dyn ObjectStore>,
     pub(crate) uploads: Arc<dyn MultipartStore>,
+    /// Lists by pages, each of which is asked for by itself; HDFS has none.
+    pub(crate) pages: Option<Arc<dyn PaginatedListStore>>,
     pub(crate) listing: Option<UploadListing>,
 }
 
@@ -52,14 +55,24 @@ pub(crate) enum UploadListing {
 }
 
 impl Bucket {
-    fn of<B: ObjectStore + MultipartStore>(bucket: Arc<B>, listing: Option<UploadListing>) -> Bucket {
-        Bucket { objects: Arc::clone(&bucket) as _, uploads: bucket, listing }
+    #[cfg(any(feature = "s3", feature = "gcs", feature = "azure"))]
+    fn of<B: ObjectStore + MultipartStore + PaginatedListStore>(
+        bucket: Arc<B>,
+        listing: Option<UploadListing>,
+    ) -> Bucket {
+        let pages: Option<Arc<dyn PaginatedListStore>> = Some(Arc::clone(&bucket) as _);
+        Bucket { objects: Arc::clone(&bucket) as _, uploads: bucket, pages, listing }
+    }
+
+    #[cfg(any(feature = "hdfs", test))]
+    fn without_pages<B: ObjectStore + MultipartStore>(bucket: Arc<B>) -> Bucket {
+        Bucket { objects: Arc::clone(&bucket) as _, uploads: bucket, pages: None, listing: None }
     }
 
     /// One in the memory of a test.
     #[cfg(test)]
     pub(crate) fn in_memory() -> Bucket {
-        Bucket::of(Arc::new(object_store::memory::InMemory::new()), None)
+        Bucket::without_pages(Arc::new(object_store::memory::InMemory::new()))
     }
 }
 
@@ -207,7 +220,7 @@ fn azure(uri: &ObjectUri) -> Result<Bucket, StorageError> {
 #[cfg(feature = "hdfs")]
 fn hdfs(uri: &ObjectUri) -> Result<Bucket, StorageError> {
     let files = Arc::new(crate::hdfs::HdfsObjects(crate::hdfs::connected(uri)?));
-    Ok(Bucket::of(files, None))
+    Ok(Bucket::without_pages(files))
 }
 
 /// Looks for credentials, so that a lack of them is told from a store that does not answer. They stay in the provider, which

@@ -4,6 +4,7 @@
 
 use futures_util::TryStreamExt;
 use napreduce_protocol::ObjectEntry;
+use object_store::list::{PaginatedListOptions, PaginatedListStore};
 use object_store::path::Path;
 use object_store::{ObjectMeta, ObjectStoreExt as _};
 
@@ -66,11 +67,12 @@ pub fn stat(uri: &ObjectUri) -> Result<FoundObject, StorageError> {
 pub fn list(uri: &ObjectUri) -> Result<Vec<FoundObject>, StorageError> {
     let (bucket, prefix, asked) = (bucket(uri)?, path_of(uri)?, uri.clone());
     let listed = threads::wait(async move {
-        let page = || {
-            let prefix: Option<&Path> = (!prefix.is_root()).then_some(&prefix);
-            bucket.objects.list(prefix).try_collect::<Vec<ObjectMeta>>()
-        };
-        retried(&asked, RetryBudget::new(), page).await
+        let prefix: Option<&Path> = (!prefix.is_root()).then_some(&prefix);
+        if let Some(pages) = &bucket.pages {
+            return by_pages(&**pages, prefix, &asked).await;
+        }
+        let whole = || bucket.objects.list(prefix).try_collect::<Vec<ObjectMeta>>();
+        retried(&asked, RetryBudget::new(), whole).await
     });
     let listed = listed.map_err(|kind| no_threads(uri, kind))?;
     let listed = match listed {
@@ -82,6 +84,25 @@ pub fn list(uri: &ObjectUri) -> Result<Vec<FoundObject>, StorageError> {
     let mut found = listed.into_iter().map(found).collect::<Result<Vec<_>, _>>()?;
     remove_marks(&mut found);
     Ok(found)
+}
+
+/// A page that is not answered is asked for again, and none of those before it.
+async fn by_pages(
+    pages: &dyn PaginatedListStore,
+    prefix: Option<&Path>,
+    asked: &ObjectUri,
+) -> Result<Vec<ObjectMeta>, StorageError> {
+    let prefix = prefix.map(|prefix| format!("{prefix}/"));
+    let (mut found, mut options) = (Vec::new(), PaginatedListOptions::default());
+    loop {
+        let page = || pages.list_paginated(prefix.as_deref(), options.clone());
+        let page = retried(asked, RetryBudget::new(), page).await?;
+        found.extend(page.result.objects);
+        options.page_token = page.page_token;
+        if options.page_token.is_none() {
+            return Ok(found);
+        }
+    }
 }
 
 /// Empty objects called like a folder, which consoles make, come without their last slash.
@@ -101,7 +122,53 @@ fn remove_marks(found: &mut Vec<FoundObject>) {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Mutex;
+
+    use object_store::ListResult;
+    use object_store::client::{HttpError, HttpErrorKind};
+    use object_store::list::PaginatedListResult;
+
     use super::*;
+
+    /// Three pages of one object each, of which every one is answered when it is asked for again.
+    #[derive(Default)]
+    struct Pages(Mutex<Vec<String>>);
+
+    #[async_trait::async_trait]
+    impl PaginatedListStore for Pages {
+        async fn list_paginated(
+            &self,
+            prefix: Option<&str>,
+            options: PaginatedListOptions,
+        ) -> object_store::Result<PaginatedListResult> {
+            assert_eq!(prefix, Some("out/"));
+            let token = options.page_token.unwrap_or_else(|| "0".to_owned());
+            let mut asked = self.0.lock().expect("not poisoned");
+            asked.push(token.clone());
+            if asked.iter().filter(|before| **before == token).count() < 2 {
+                let error = HttpError::new(HttpErrorKind::Connect, std::io::Error::other("no answer"));
+                return Err(object_store::Error::Generic { store: "test", source: Box::new(error) });
+            }
+            let (location, last_modified) = (Path::from(format!("out/{token}")), Default::default());
+            let object = ObjectMeta { location, last_modified, size: 1, e_tag: None, version: None };
+            let (objects, common_prefixes, extensions) = (vec![object], Vec::new(), Default::default());
+            let result = ListResult { objects, common_prefixes, extensions };
+            let next = token.parse::<u32>().expect("a number") + 1;
+            Ok(PaginatedListResult { result, page_token: (next < 3).then(|| next.to_string()) })
+        }
+    }
+
+    #[test]
+    fn a_page_that_is_not_answered_is_asked_for_again_alone() {
+        let uri = ObjectUri::parse("s3://b/out".as_ref()).expect("a name");
+        let pages = std::sync::Arc::new(Pages::default());
+        let asked = std::sync::Arc::clone(&pages);
+        let listed = threads::wait(async move { by_pages(&*asked, Some(&Path::from("out")), &uri).await });
+        let listed = listed.expect("threads").expect("all pages came");
+        let keys: Vec<String> = listed.into_iter().map(|object| object.location.to_string()).collect();
+        assert_eq!(keys, ["out/0", "out/1", "out/2"]);
+        assert_eq!(*pages.0.lock().expect("not poisoned"), ["0", "0", "1", "1", "2", "2"]);
+    }
 
     #[test]
     fn marks_of_folders_are_no_objects() {
