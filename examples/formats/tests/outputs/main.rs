@@ -5,6 +5,7 @@
 //! the steps of a commit (`runtime/live`) nor requests (`runtime/storage`). Skipped where there is no such server, unless
 //! `NAPREDUCE_REQUIRE` names `moto`, `azurite` or `google`.
 
+mod chaos;
 mod cluster;
 mod coordinator;
 mod embedded;

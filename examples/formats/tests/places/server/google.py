@@ -221,5 +221,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
         return 200, answer, {"x-goog-generation": stored.generation}
 
 
+class Server(http.server.ThreadingHTTPServer):
+    # Five, as by itself, are too few where every request has a connection of its own.
+    request_queue_size = 128
+
+
 if __name__ == "__main__":
-    http.server.ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1])), Handler).serve_forever()
+    Server(("127.0.0.1", int(sys.argv[1])), Handler).serve_forever()
