@@ -146,6 +146,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
         body = body.encode() if isinstance(body, str) else body
         self.send_response(status)
         head = {"Content-Length": len(body)} | dict(head)
+        if self.close_connection:
+            # Else the next request may go the way of one that ends.
+            head["Connection"] = "close"
         for name, value in head.items():
             self.send_header(name, str(value))
         self.end_headers()
