@@ -136,6 +136,19 @@ impl OwnCluster {
         serde_json::from_str(&said).unwrap_or_else(|error| panic!("{error}: {said}"))
     }
 
+    /// Has the first map of a job go on at another worker: it is suspended, its worker drains, `let_go` ends what holds it.
+    pub fn move_first_map(&self, job: &str, let_go: impl FnOnce()) {
+        let map = format!("{job}_m_0000");
+        run(self.nap().args(["task", "suspend", &map])).succeeded();
+        let live = || self.json(&["task", "list", job])[0]["live"][0].clone();
+        let worker = live()["worker"].as_str().expect("it is somewhere").to_owned();
+        run(self.nap().args(["worker", "drain", &worker])).succeeded();
+        let_go();
+        wait_until("nothing of it is suspended", || live()["state"] != "suspended");
+        // What an operator suspended waits for an operator, wherever it is.
+        run(self.nap().args(["task", "resume", &map])).succeeded();
+    }
+
     /// Hands in a job of `testjobs` and leaves; its id.
     pub fn submit(&self, folder: &Folder, arguments: &[&str]) -> String {
         let mut command = program("testjobs");

@@ -1,4 +1,4 @@
-//! The operator's binary of napreduce: arguments in, tables and progress out.
+//! The operator's program of napreduce, but for its start (`main`): arguments in, tables and progress out.
 //!
 //! Owns exit statuses: 0 done, 1 it failed or a figure is not what it should be, 2 wrong usage, 69 no
 //! coordinator, 128 and the signal's number when interrupted. What the commands do belongs to the crates

@@ -5,7 +5,7 @@
 
 use std::path::PathBuf;
 
-use napreduce_tests::{Folder, OwnCluster, counter, joined, program, run, wait_until};
+use napreduce_tests::{Folder, OwnCluster, counter, joined, program, run};
 use serde_json::Value;
 
 use super::inputs::text;
@@ -73,15 +73,7 @@ fn what_is_saved_on_one_worker_goes_on_at_another() {
     submit.args([&scene.files.uri("in.txt"), "--output", &scene.out(), "--reduces", "3", "--detach"]);
     let job = run(submit.arg("--cluster").arg(cluster.directory())).succeeded().stdout.trim().to_owned();
     proxy.wait_until_held();
-    let map = format!("{job}_m_0000");
-    run(cluster.nap().args(["task", "suspend", &map])).succeeded();
-    let live = || cluster.json(&["task", "list", &job])[0]["live"][0].clone();
-    let worker = live()["worker"].as_str().expect("it is somewhere").to_owned();
-    run(cluster.nap().args(["worker", "drain", &worker])).succeeded();
-    proxy.release();
-    wait_until("nothing of it is suspended", || live()["state"] != "suspended");
-    // What an operator suspended waits for an operator, wherever it is.
-    run(cluster.nap().args(["task", "resume", &map])).succeeded();
+    cluster.move_first_map(&job, || proxy.release());
     cluster.wait(&[&job]).succeeded();
     scene.assert_written();
     for (name, times) in [("CHECKPOINTS", 1), ("CHECKPOINT_RESTORES", 1), ("NUM_KILLED_MAPS", 0)] {

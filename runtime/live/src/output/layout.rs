@@ -37,8 +37,8 @@ use super::manifest::CommittedPart;
 
 /// Work in progress; its presence without a running job means that a run was killed.
 pub(crate) const TEMPORARY: &str = "_temporary";
-/// With what the names of objects in it begin in which checkpoints are.
-pub(super) const STORED_CHECKPOINT: &str = "checkpoint-";
+/// With what the names of objects begin in which checkpoints are.
+pub(super) const STORED_CHECKPOINT: &str = "_temporary/checkpoint-";
 /// Written last, when everything else is in place.
 pub(crate) const SUCCESS: &str = "_SUCCESS";
 /// What `_SUCCESS` was called before it was written, by earlier versions; removed when an output is replaced.
@@ -132,8 +132,7 @@ impl JobPaths {
 
     /// With what the names of the objects begin that checkpoints are in where the output is in a store.
     pub(crate) fn stored_checkpoints(&self) -> Option<PathBuf> {
-        let name = format!("{STORED_CHECKPOINT}{}", self.token);
-        self.are_in_store().then(|| self.output.join(TEMPORARY).join(name))
+        self.are_in_store().then(|| self.output.join(format!("{STORED_CHECKPOINT}{}", self.token)))
     }
 
     /// The part of an attempt that has committed; in a store, the part of its task.

@@ -103,11 +103,7 @@ pub(super) fn is_temporary(name: &str) -> bool {
 
 /// Whether an object is what claim, commit and checkpoints make; what else is temporary is of another program.
 pub(super) fn is_remains(name: &str) -> bool {
-    let is_checkpoint = || {
-        let rest = name.strip_prefix(TEMPORARY)?.strip_prefix('/')?;
-        rest.starts_with(STORED_CHECKPOINT).then_some(())
-    };
-    matches!(name, CLAIM | INTENT) || name.starts_with(PROBE) || is_checkpoint().is_some()
+    matches!(name, CLAIM | INTENT) || name.starts_with(PROBE) || name.starts_with(STORED_CHECKPOINT)
 }
 
 fn trouble(doing: &str, object: &str, error: StoreError) -> Trouble {
