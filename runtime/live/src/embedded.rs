@@ -70,7 +70,10 @@ pub fn run_embedded(plan: JobPlan, settings: &EmbeddedSettings) -> Result<JobRep
         .enable_all()
         .build()
         .map_err(|error| JobError::io("start the runtime", error))?;
-    runtime.block_on(run(plan, settings))
+    let report = runtime.block_on(run(plan, settings));
+    // All that was given to its threads was waited for.
+    runtime.shutdown_background();
+    report
 }
 
 /// The id of the next job that this program runs by itself.
@@ -96,7 +99,8 @@ async fn run(mut plan: JobPlan, settings: &EmbeddedSettings) -> Result<JobReport
     let unhandled = |error| JobError::io("handle signals", error);
     let mut interrupts = Interrupts::install().map_err(unhandled)?;
     let mut pauses = Pauses::install().map_err(unhandled)?;
-    let spawner = Spawner::for_one_job(settings.quiet);
+    let tasks = plan.splits.len() as u64 + u64::from(plan.reduces);
+    let spawner = Spawner::for_one_job(settings.quiet, settings.slots as usize, tasks);
     let job = next_job();
     let output = plan.output.display().to_string();
     let cluster = Cluster::start(spawner, settings.slots, job);

@@ -323,6 +323,7 @@ impl Worker {
             logs,
             host: self.settings.environment.as_ref().map(|(environment, _)| environment.host.clone()),
             spawner: Arc::clone(&self.spawner),
+            marks: Vec::new(),
             admission: Arc::clone(&self.admission),
             orders: inbox,
             events: self.events.clone(),

@@ -30,6 +30,9 @@ use crate::client::ClusterPlace;
 use crate::cluster_directory::ClusterDirectory;
 use crate::shuffle::{DataServer, DataServerSettings, ServedFiles};
 
+/// Processes of one program that wait for an attempt.
+const PRESTARTED_MAX: usize = 4;
+
 /// Runs a worker's daemon until it may leave its cluster, blocking.
 ///
 /// SIGTERM asks it to drain: its attempts save their work, and it ends within the grace of its rules. SIGINT and SIGHUP (and
@@ -64,7 +67,7 @@ async fn run(configuration: &WorkerConfiguration) -> Result<(), WorkerError> {
     };
     let resources = Resources {
         environment,
-        spawner: Arc::new(Spawner::adopting().map_err(WorkerError::io("take in what tasks leave behind"))?),
+        spawner: Arc::new(spawner(configuration)?),
         task_silence_max: configuration.task_silence_max,
         segment_memory: SegmentMemory::new(configuration.segment_memory),
         suspend: configuration.suspend,
@@ -76,6 +79,14 @@ async fn run(configuration: &WorkerConfiguration) -> Result<(), WorkerError> {
     // Nothing of this worker is of any use to anybody now.
     let cleared = directory.clear_jobs();
     ended.and(cleared)
+}
+
+/// A slot that is free finds a process that is ready; more than a few are not started as fast as they would be taken.
+fn spawner(configuration: &WorkerConfiguration) -> Result<Spawner, WorkerError> {
+    let slots =
+        usize::try_from(configuration.map_slots.max(configuration.reduce_slots)).unwrap_or(usize::MAX);
+    let ready = slots.clamp(1, PRESTARTED_MAX);
+    Spawner::adopting(ready).map_err(WorkerError::io("take in what tasks leave behind"))
 }
 
 fn secret(cluster: &ClusterPlace) -> Result<Secret, WorkerError> {

@@ -71,7 +71,7 @@ mod tests {
         fs::set_permissions(&path, Permissions::from_mode(mode)).expect("changed");
         let program = Executable { path, name: "program".into() };
         let launch = Launch { program: Some(program.clone()), ..Launch::default() };
-        let started = Spawner::default().spawn(launch).await;
+        let started = Spawner::for_one_job(false, 0, 0).spawn(launch).await;
         let error = started.err().expect("it cannot be executed");
         explain_start(&error, Some(&program), Some("here")).message
     }

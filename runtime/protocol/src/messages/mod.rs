@@ -14,7 +14,7 @@ pub use client::{CHUNK_BYTES, FromCoordinator, RerunOf, Submission, ToCoordinato
 pub use data::{
     CREDIT_BYTES_MAX, FETCH_ITEMS_MAX, FetchItem, FromDataServer, PIECE_BYTES_MAX, Payload, ToDataServer,
 };
-pub use task::{FromTask, PROTOCOL_VERSION, ToTask};
+pub use task::{FromTask, Outfit, OutfitVariable, PROTOCOL_VERSION, ToTask};
 pub use worker::{
     AttemptProgress, Blob, FromWorker, Hello, JobDescription, LaunchWork, OutputEntry, Peer, Preempted,
     PreemptionAccount, SideFile, ToWorker, WorkerNews, WorkerReport,

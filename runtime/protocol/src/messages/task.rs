@@ -2,7 +2,7 @@
 //!
 //! Owns the vocabulary and its order: `Hello`, any number of `Progress`, at most one `CommitRequest` answered by
 //! `CommitGranted`, then `Done`, `Failed` or `Checkpointed`; `Start` may be sent before `Hello` has come, and `MoreInputs` any
-//! time after `Start`.
+//! time after `Start`. A process that was started ahead says `Hello` when it waits, and is told its `Outfit` before `Start`.
 //!
 //! ```text
 //! worker                                   task
@@ -14,6 +14,8 @@
 //!   Checkpoint ->
 //!                                         <- Checkpointed{..}, and it ends  (or Done: no boundary was left)
 //! ```
+
+use std::path::PathBuf;
 
 use napreduce_core::{AttemptId, FaultPlace};
 use serde::{Deserialize, Serialize};
@@ -48,6 +50,26 @@ pub enum ToTask {
     },
     /// The work is to be saved at the next boundary, and the process to end.
     Checkpoint,
+    /// What a process that was started ahead lacks to be that of an attempt; before anything else.
+    Outfit(Outfit),
+}
+
+/// What a process finds when it is started for an attempt, for one that was started before. The files that the attempt prints to
+/// come beside the message, as descriptors.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Outfit {
+    pub variables: Vec<OutfitVariable>,
+    /// Where it starts; `None` for where it is.
+    #[serde(with = "crate::path_bytes::optional")]
+    pub directory: Option<PathBuf>,
+}
+
+/// A variable of the environment.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OutfitVariable {
+    pub name: String,
+    /// `None` takes it away.
+    pub value: Option<Vec<u8>>,
 }
 
 /// What a task process says to its worker.

@@ -11,7 +11,7 @@ use std::process::{Child, Command, Stdio};
 
 use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
 
-use super::spawn::parent_of_task_process;
+use super::marker::parent_of_task_process;
 
 /// First argument of the shim; then come the process number of its parent, and the command.
 const MARKER: &str = "--napreduce-command";

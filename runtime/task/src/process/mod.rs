@@ -3,6 +3,7 @@
 //! Owns every call that makes, signals or reaps a process. Does not own what the processes say to each other
 //! (`protocol`) nor which of them should run (`worker`).
 
+mod child;
 mod command_process;
 mod control_groups;
 mod exit;
@@ -11,16 +12,19 @@ mod heap;
 mod identity;
 mod kernel;
 mod limits;
+mod marker;
 mod members;
 mod memory;
 mod orphans;
 mod paging;
 mod pauses;
+mod prestart;
 mod signals;
 mod spawn;
 mod stop_signals;
 mod stops;
 
+pub use child::TaskProcess;
 pub use command_process::{CommandPlace, become_command, command_requested, start_command};
 pub use control_groups::{ControlGroup, ControlGroups};
 pub use exit::describe_exit;
@@ -29,6 +33,7 @@ pub use heap::trim_heap;
 pub use identity::{Life, ProcessIdentity};
 pub use kernel::check_kernel;
 pub use limits::{descriptors_max, raise_descriptors};
+pub use marker::{is_idle, parent_of_task_process, stop_being_idle};
 pub use members::await_stopped_members;
 pub use memory::{
     ProcessMemory, SpareMemory, bytes_of, oom_kills, oom_score_adjustment, set_oom_score_adjustment,
@@ -36,7 +41,8 @@ pub use memory::{
 };
 pub use paging::{PagedProcess, Paging, page_out_self};
 pub use pauses::{PauseSignal, Pauses, stop_this_process};
+pub(crate) use prestart::PRESTART_VARIABLE;
 pub use signals::{Interrupts, exit_when_told, heed_hang_ups, outlive_terminate, signal_name};
-pub use spawn::{Executable, Launch, Spawner, TaskOutput, TaskProcess, Variable, parent_of_task_process};
+pub use spawn::{Executable, Launch, Spawner, TaskOutput, Variable};
 pub use stop_signals::StopSignals;
 pub use stops::{Awaited, ChildEvent, await_turn};

@@ -20,16 +20,15 @@ pub(super) fn adopt() -> io::Result<()> {
     Ok(set_child_subreaper(Some(getpid()))?)
 }
 
-/// Ends and reaps those children that are none of `own` and belong to the attempt of this name. Orphans of attempts that still
-/// run are let be, and reaped once they have ended. For the thread that starts processes: no other may do so meanwhile.
-pub(super) fn sweep(own: &BTreeSet<i32>, attempt: &str) {
-    let marker = format!("NAPREDUCE_ATTEMPT_ID={attempt}");
+/// Ends and reaps those children that are none of `own` and have one of these marks. Orphans of attempts that still run are let
+/// be, and reaped once they have ended. For the thread that starts processes: no other may do so meanwhile.
+pub(super) fn sweep(own: &BTreeSet<i32>, marks: &[String]) {
     let strangers =
         children_of(getpid().as_raw_nonzero().get()).into_iter().filter(|child| !own.contains(child));
     for child in strangers {
         let Some(process) = Pid::from_raw(child) else { continue };
         let has_ended = state_of(child).is_some_and(|(state, _)| state == 'Z');
-        if !has_ended && !was_started_by(child, &marker) {
+        if !has_ended && !is_marked(child, marks) {
             continue;
         }
         // A child of this process, not reaped, so the number is its own; an error says that it has ended.
@@ -38,9 +37,10 @@ pub(super) fn sweep(own: &BTreeSet<i32>, attempt: &str) {
     }
 }
 
-fn was_started_by(process: i32, marker: &str) -> bool {
+fn is_marked(process: i32, marks: &[String]) -> bool {
     let variables = fs::read(format!("/proc/{process}/environ")).unwrap_or_default();
-    variables.split(|byte| *byte == 0).any(|variable| variable == marker.as_bytes())
+    let mut variables = variables.split(|byte| *byte == 0);
+    variables.any(|variable| marks.iter().any(|mark| variable == mark.as_bytes()))
 }
 
 fn reap(process: Pid) {

@@ -1,10 +1,9 @@
 //! Starting task processes: this program again or a job's, with a process group and a control channel of its own.
 //!
-//! Owns the thread that forks, the shape of the command line, and the handle by which a process is killed and reaped
-//! without ever signalling a process number that was given to somebody else. Does not own what a task process does.
-#![allow(unsafe_code)] // Only to have a descriptor watched, which tokio cannot check.
+//! Owns the thread that forks and the shape of the command line. Does not own the handle of a process (`child`), which are
+//! started ahead (`prestart`), nor what a task process does.
+#![allow(unsafe_code)] // Only to name descriptors that this process was started with.
 
-use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io;
@@ -12,31 +11,29 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream as StdUnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
-use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::RecvTimeoutError;
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::io::{FdFlags, fcntl_setfd};
-use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
-use tokio::io::Interest;
-use tokio::io::unix::AsyncFd;
-use tokio::net::UnixStream;
 use tokio::sync::oneshot;
+use tokio::time::timeout;
 
+use super::child::{Own, Started, TaskProcess};
+use super::marker::{IDLE_MARKER, MARKER};
 use super::orphans::{adopt, sweep};
+use super::prestart::{KEPT_FOR, Model, PRESTART_VARIABLE, Prestarts, give_outfit};
 
-/// First argument of a task process; the second is the process number of its parent.
-const MARKER: &str = "--napreduce-task-process";
+/// The variable by which whatever an attempt has started is known to belong to it.
+const ATTEMPT_VARIABLE: &str = "NAPREDUCE_ATTEMPT_ID";
 
 /// A variable of a task process's environment; `None` takes it away.
 pub type Variable = (&'static str, Option<OsString>);
 
-/// The parent's process number, when this process was started as a task process.
-pub fn parent_of_task_process() -> Option<OsString> {
-    let mut arguments = std::env::args_os().skip(1);
-    (arguments.next()? == MARKER).then(|| arguments.next().unwrap_or_default())
-}
+/// A process that was started ahead and has not come to its hello by then is given up.
+const HELLO_MAX: Duration = Duration::from_secs(2);
 
 /// A program is busy while a process that is being started holds the descriptor it was written through: a moment.
 const BUSY_TRIES: u32 = 50;
@@ -74,133 +71,233 @@ pub struct TaskOutput {
 }
 
 enum Request {
-    Start(Box<Launch>, oneshot::Sender<io::Result<Started>>),
-    /// The attempt of this name has ended; nothing that it started is to go on.
-    Sweep(String),
+    Start(Box<Launch>, oneshot::Sender<io::Result<AnswerToStart>>),
+    /// Processes like this will be wanted.
+    Prestart(Box<Model>),
+    /// What has these marks is not to go on.
+    Sweep(Vec<String>),
 }
 
-struct Started {
-    child: Child,
-    pidfd: OwnedFd,
-    control: StdUnixStream,
+/// A process, and what it is to be made use of for, if it was started ahead.
+struct AnswerToStart {
+    started: Started,
+    unused: Option<Box<Launch>>,
 }
 
 /// Starts task processes from one thread, begun with the first of them, that lives as long as this value: the kernel
 /// kills a task process when the thread that forked it ends.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Spawner {
-    forking: Mutex<Option<ForkingThread>>,
+    forking: Mutex<Option<mpsc::Sender<Request>>>,
+    thread: Mutex<Option<JoinHandle<()>>>,
     /// Whether orphans of tasks become children of this process.
     adopts: bool,
     /// Whether what tasks print to this program's standard error is dropped.
     is_silent: bool,
-    own: Own,
-}
-
-/// Task processes that are not reaped.
-type Own = Arc<Mutex<BTreeSet<i32>>>;
-
-/// A panic while it was held can only have come between whole changes.
-fn lock(own: &Own) -> MutexGuard<'_, BTreeSet<i32>> {
-    own.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-#[derive(Debug)]
-struct ForkingThread {
-    requests: mpsc::Sender<Request>,
-    thread: JoinHandle<()>,
+    prestarts: Arc<Prestarts>,
 }
 
 impl Spawner {
-    /// One whose process takes in the orphans of its tasks, and ends them: for a daemon, which has no other children.
-    pub fn adopting() -> io::Result<Spawner> {
+    /// One whose process takes in the orphans of its tasks, and ends them: for a daemon, which has no other children. So many
+    /// processes of a program are kept ready once one was started.
+    pub fn adopting(ready: usize) -> io::Result<Spawner> {
         adopt()?;
         close_on_execution()?;
-        let mut spawner = Spawner::default();
-        spawner.adopts = true;
-        Ok(spawner)
+        Ok(Spawner::new(true, false, Prestarts::new(ready, None)))
     }
 
-    /// One for a program that runs a job by itself.
-    pub fn for_one_job(is_silent: bool) -> Spawner {
-        let mut spawner = Spawner::default();
-        spawner.is_silent = is_silent;
+    /// One for a program that runs a job by itself, of so many tasks, so many at a time.
+    pub fn for_one_job(is_silent: bool, slots: usize, tasks: u64) -> Spawner {
+        let spawner = Spawner::new(false, is_silent, Prestarts::new(slots, Some(tasks)));
+        // The first are under way while the job is planned; an error meets whoever wants one.
+        let _ = spawner.prestart(Model::of(&Launch { is_silent, ..Launch::default() }));
         spawner
     }
 
-    /// An attempt has ended, and its process is reaped: ends what it has started in other process groups.
-    pub fn sweep(&self, attempt: &str) {
-        if self.adopts
-            && let Ok(requests) = self.requests()
-        {
-            // A thread that is gone has taken its children along.
-            let _ = requests.send(Request::Sweep(attempt.to_owned()));
+    fn new(adopts: bool, is_silent: bool, prestarts: Prestarts) -> Spawner {
+        Spawner {
+            forking: Mutex::default(),
+            thread: Mutex::default(),
+            adopts,
+            is_silent,
+            prestarts: Arc::new(prestarts),
         }
     }
 
-    /// Starts a task process; it runs when this returns, and has been killed and reaped when the result is dropped.
+    /// An attempt has ended, and its process is reaped: ends what it has started in other process groups.
+    pub fn sweep(&self, marks: Vec<String>) {
+        if self.adopts && !marks.is_empty() {
+            // A thread that is gone has taken its children along.
+            let _ = self.request(Request::Sweep(marks));
+        }
+    }
+
+    /// Starts a task process, or takes one that was started ahead; it runs when this returns, and has been killed and reaped
+    /// when the result is dropped.
     pub async fn spawn(&self, mut launch: Launch) -> io::Result<TaskProcess> {
         launch.is_silent |= self.is_silent;
-        let (reply, answer) = oneshot::channel();
-        let gone = || io::Error::other("the spawner thread is gone");
-        self.requests()?.send(Request::Start(Box::new(launch), reply)).map_err(|_| gone())?;
-        TaskProcess::adopt(answer.await.map_err(|_| gone())??, &self.own)
-    }
-
-    fn requests(&self) -> io::Result<mpsc::Sender<Request>> {
-        // A panic while it was held can only have come before a thread was put in.
-        let mut forking = self.forking.lock().unwrap_or_else(PoisonError::into_inner);
-        if forking.is_none() {
-            *forking = Some(ForkingThread::begin(Arc::clone(&self.own))?);
-        }
-        let requests = forking.as_ref().map(|forking| forking.requests.clone());
-        requests.ok_or_else(|| io::Error::other("there is no spawner thread"))
-    }
-}
-
-impl ForkingThread {
-    fn begin(own: Own) -> io::Result<ForkingThread> {
-        let (requests, inbox) = mpsc::channel::<Request>();
-        let thread = std::thread::Builder::new().name("spawner".into()).spawn(move || {
-            for request in inbox {
-                match request {
-                    Request::Start(launch, reply) => answer(*launch, reply, &own),
-                    Request::Sweep(attempt) => {
-                        let own = lock(&own).clone();
-                        sweep(&own, &attempt);
+        let model = Model::of(&launch);
+        self.prestarts.expect_one_less(&model);
+        let process = loop {
+            let started = match self.prestarts.take(&model) {
+                Some(started) => AnswerToStart { started, unused: Some(Box::new(launch)) },
+                None => self.start(launch).await?,
+            };
+            match started {
+                AnswerToStart { started, unused: None } => break TaskProcess::watch(started)?,
+                AnswerToStart { started, unused: Some(outfit) } => {
+                    match self.make_use_of(started, &model, &outfit).await {
+                        Some(process) => break process,
+                        None => launch = *outfit,
                     }
                 }
             }
-        })?;
-        Ok(ForkingThread { requests, thread })
+        };
+        self.prestart(model)?;
+        Ok(process)
     }
+
+    async fn start(&self, launch: Launch) -> io::Result<AnswerToStart> {
+        let (reply, answer) = oneshot::channel();
+        self.request(Request::Start(Box::new(launch), reply))?;
+        answer.await.map_err(|_| gone())?
+    }
+
+    fn prestart(&self, model: Model) -> io::Result<()> {
+        match self.prestarts.lacking(&model) {
+            0 => Ok(()),
+            _ => self.request(Request::Prestart(Box::new(model))),
+        }
+    }
+
+    /// Nothing where that cannot be done; then no more are started ahead.
+    async fn make_use_of(&self, started: Started, model: &Model, launch: &Launch) -> Option<TaskProcess> {
+        let marks = started.marks().to_vec();
+        let made = async {
+            let mut process = TaskProcess::watch(started)?;
+            timeout(HELLO_MAX, process.control().readable()).await??;
+            give_outfit(&process, launch)?;
+            process.add_marks(marks_of(launch));
+            io::Result::Ok(process)
+        };
+        match made.await {
+            Ok(process) => Some(process),
+            // An attempt that is started as usual meets what is wrong, and can say it.
+            Err(_) => {
+                let unwanted = self.prestarts.give_up(model);
+                let marks = unwanted.iter().flat_map(Started::marks).cloned().chain(marks).collect();
+                drop(unwanted);
+                self.sweep(marks);
+                None
+            }
+        }
+    }
+
+    fn request(&self, request: Request) -> io::Result<()> {
+        // A panic while it was held can only have come before a thread was put in.
+        let mut forking = self.forking.lock().unwrap_or_else(PoisonError::into_inner);
+        let requests = match forking.take() {
+            Some(requests) => requests,
+            None => self.begin_thread()?,
+        };
+        forking.insert(requests).send(request).map_err(|_| gone())
+    }
+
+    fn begin_thread(&self) -> io::Result<mpsc::Sender<Request>> {
+        let (requests, inbox) = mpsc::channel::<Request>();
+        let forking = Forking {
+            own: Own::default(),
+            adopts: self.adopts,
+            prestarts: Arc::clone(&self.prestarts),
+            count: 0,
+        };
+        let thread = std::thread::Builder::new().name("spawner".into()).spawn(move || forking.run(&inbox))?;
+        *self.thread.lock().unwrap_or_else(PoisonError::into_inner) = Some(thread);
+        Ok(requests)
+    }
+}
+
+fn gone() -> io::Error {
+    io::Error::other("the spawner thread is gone")
 }
 
 impl Drop for Spawner {
     fn drop(&mut self) {
-        let forking = self.forking.get_mut().unwrap_or_else(PoisonError::into_inner);
-        if let Some(ForkingThread { requests, thread }) = forking.take() {
-            drop(requests);
+        self.forking.get_mut().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(thread) = self.thread.get_mut().unwrap_or_else(PoisonError::into_inner).take() {
             // A panic of that thread has been printed; there is nothing to add.
             let _ = thread.join();
         }
     }
 }
 
-fn answer(launch: Launch, reply: oneshot::Sender<io::Result<Started>>, own: &Own) {
-    let started = start(launch);
-    let process = started.as_ref().ok().map(|started| pid_of(&started.child).as_raw_nonzero().get());
-    lock(own).extend(process);
-    // A requester that is gone drops the process, which ends it: its control channel closes.
-    if let Err(Ok(mut unwanted)) = reply.send(started) {
-        end_unwanted(&mut unwanted.child);
-        lock(own).retain(|other| Some(*other) != process);
+/// The state of the thread that forks.
+struct Forking {
+    own: Own,
+    adopts: bool,
+    prestarts: Arc<Prestarts>,
+    /// Processes that were started ahead.
+    count: u64,
+}
+
+impl Forking {
+    fn run(mut self, inbox: &mpsc::Receiver<Request>) {
+        loop {
+            let request = match self.prestarts.is_empty() {
+                true => inbox.recv().map_err(|_| RecvTimeoutError::Disconnected),
+                false => inbox.recv_timeout(KEPT_FOR),
+            };
+            match request {
+                // A requester that is gone drops the process, which ends it.
+                Ok(Request::Start(launch, reply)) => drop(reply.send(self.start(launch))),
+                Ok(Request::Prestart(model)) => self.prestart(&model),
+                Ok(Request::Sweep(marks)) => sweep(&self.own.numbers(), &marks),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => break,
+            }
+            self.end(self.prestarts.retire(Instant::now()));
+        }
     }
+
+    /// One that was being started ahead when this was asked is there by now.
+    fn start(&self, launch: Box<Launch>) -> io::Result<AnswerToStart> {
+        match self.prestarts.take(&Model::of(&launch)) {
+            Some(started) => Ok(AnswerToStart { started, unused: Some(launch) }),
+            None => Ok(AnswerToStart { started: start(*launch, &self.own)?, unused: None }),
+        }
+    }
+
+    fn prestart(&mut self, model: &Model) {
+        for _ in 0..self.prestarts.lacking(model) {
+            self.count += 1;
+            let started = model.launch(self.count).and_then(|launch| start(launch, &self.own));
+            // Whoever wants one meets the error, and can say it.
+            let unwanted = self.prestarts.put(model.clone(), started.ok());
+            self.end(unwanted);
+        }
+    }
+
+    fn end(&self, unwanted: Vec<Started>) {
+        let marks: Vec<String> = unwanted.iter().flat_map(Started::marks).cloned().collect();
+        drop(unwanted);
+        if self.adopts && !marks.is_empty() {
+            sweep(&self.own.numbers(), &marks);
+        }
+    }
+}
+
+/// The variables by which all that a process starts is known, as they stand in an environment.
+fn marks_of(launch: &Launch) -> Vec<String> {
+    let marking =
+        launch.variables.iter().filter(|(name, _)| [ATTEMPT_VARIABLE, PRESTART_VARIABLE].contains(name));
+    marking.filter_map(|(name, value)| Some(format!("{name}={}", value.as_ref()?.to_str()?))).collect()
 }
 
 /// Standard input is the control channel; without files for it, standard output is the job's standard error. No
 /// `pre_exec`, so that the standard library takes posix_spawn, whose cost does not grow with the memory of this process.
-fn start(launch: Launch) -> io::Result<Started> {
+fn start(launch: Launch, own: &Own) -> io::Result<Started> {
+    let marks = marks_of(&launch);
+    let is_ahead = launch.variables.iter().any(|(name, _)| *name == PRESTART_VARIABLE);
     let (control, theirs) = StdUnixStream::pair()?;
     control.set_nonblocking(true)?;
     let mut command = match launch.program {
@@ -223,7 +320,7 @@ fn start(launch: Launch) -> io::Result<Started> {
         None => (Stdio::from(io::stderr().as_fd().try_clone_to_owned()?), Stdio::inherit()),
     };
     command
-        .arg(MARKER)
+        .arg(if is_ahead { IDLE_MARKER } else { MARKER })
         .arg(std::process::id().to_string())
         .stdin(Stdio::from(OwnedFd::from(theirs)))
         .stdout(stdout)
@@ -241,15 +338,7 @@ fn start(launch: Launch) -> io::Result<Started> {
             None => command.env_remove(name),
         };
     }
-    let mut child = execute(&mut command)?;
-    // The child is not reaped yet, so its number is still its own.
-    match pidfd_open(pid_of(&child), PidfdFlags::NONBLOCK) {
-        Ok(pidfd) => Ok(Started { child, pidfd, control }),
-        Err(error) => {
-            end_unwanted(&mut child);
-            Err(error.into())
-        }
-    }
+    Started::begin(execute(&mut command)?, control, marks, own)
 }
 
 fn execute(command: &mut Command) -> io::Result<Child> {
@@ -276,94 +365,4 @@ fn close_on_execution() -> io::Result<()> {
         let _ = fcntl_setfd(descriptor, FdFlags::CLOEXEC);
     }
     Ok(())
-}
-
-fn pid_of(child: &Child) -> Pid {
-    Pid::from_child(child)
-}
-
-/// Kills and reaps; errors only say that it is gone already.
-fn end_unwanted(child: &mut Child) {
-    let _ = kill_process_group(pid_of(child), Signal::KILL);
-    let _ = child.wait();
-}
-
-/// A task process that has not been reaped.
-pub struct TaskProcess {
-    child: Child,
-    pidfd: AsyncFd<OwnedFd>,
-    control: UnixStream,
-    reaped: bool,
-    own: Own,
-}
-
-impl TaskProcess {
-    fn adopt(started: Started, own: &Own) -> io::Result<TaskProcess> {
-        let own = Arc::clone(own);
-        let Started { mut child, pidfd, control } = started;
-        let registered = UnixStream::from_std(control).and_then(|control| {
-            // SAFETY: the descriptor is open, and owned by the result until that is dropped; nobody else gets at it.
-            let pidfd = unsafe { AsyncFd::register_with_interest(pidfd, Interest::READABLE) };
-            Ok((control, pidfd?))
-        });
-        match registered {
-            Ok((control, pidfd)) => Ok(TaskProcess { child, pidfd, control, reaped: false, own }),
-            Err(error) => {
-                end_unwanted(&mut child);
-                lock(&own).remove(&pid_of(&child).as_raw_nonzero().get());
-                Err(error)
-            }
-        }
-    }
-
-    /// The control channel.
-    pub fn control(&self) -> &UnixStream {
-        &self.control
-    }
-
-    /// Waits until the process has ended; it is a zombie then, and its number still its own.
-    pub async fn ended(&self) -> io::Result<()> {
-        self.pidfd.readable().await.map(|_| ())
-    }
-
-    /// Kills the process and every descendant in its group.
-    pub fn kill(&self) {
-        self.signal(Signal::KILL);
-    }
-
-    /// Signals the process and every descendant in its group.
-    pub fn signal(&self, signal: Signal) {
-        if !self.reaped {
-            // Not reaped, so the group's number is its own; an error says that no member is left to signal.
-            let _ = kill_process_group(pid_of(&self.child), signal);
-        }
-    }
-
-    /// Its number, which is its own as long as it is not reaped.
-    pub fn id(&self) -> Pid {
-        pid_of(&self.child)
-    }
-
-    /// A descriptor by which its turns can be waited for apart from this value.
-    pub fn to_await(&self) -> io::Result<OwnedFd> {
-        Ok(pidfd_open(self.id(), PidfdFlags::empty())?)
-    }
-
-    /// Reaps the process once it has ended, after killing what it left behind in its group.
-    pub fn reap(&mut self) -> io::Result<ExitStatus> {
-        self.kill();
-        let status = self.child.wait()?;
-        self.reaped = true;
-        lock(&self.own).remove(&self.id().as_raw_nonzero().get());
-        Ok(status)
-    }
-}
-
-impl Drop for TaskProcess {
-    fn drop(&mut self) {
-        if !self.reaped {
-            end_unwanted(&mut self.child);
-            lock(&self.own).remove(&self.id().as_raw_nonzero().get());
-        }
-    }
 }

@@ -134,7 +134,7 @@ impl Ear {
             ToTask::CommitGranted => drop(self.grants.send(Word::Granted)),
             // As above; a map has nobody who waits for inputs, and a reduce that has all of them neither.
             ToTask::MoreInputs(inputs) => drop(self.inputs.send(InputEvent::Named(inputs))),
-            ToTask::Start(_) => {
+            ToTask::Start(_) | ToTask::Outfit(_) => {
                 let reason = "a second start; a process runs one attempt";
                 return Err(WireError::Io(io::Error::other(reason)));
             }

@@ -6,6 +6,7 @@
 mod control;
 mod guest;
 mod memory;
+mod outfit;
 mod panics;
 mod promotion;
 mod stored_checkpoints;
@@ -27,6 +28,7 @@ use napreduce_protocol::{
     Counter, CounterValues, FromTask, NamedPart, PROTOCOL_VERSION, PartOutput, ReduceWork, StorageScheme,
     TaskDescription, TaskError, ToTask, WireError, Work, read_message, write_message,
 };
+use outfit::{has_one_thread, put_on_outfit};
 use panics::catch_panics;
 use promotion::{Promotion, WAS_IT_CHANGED, in_output};
 use rustix::io::fcntl_dupfd_cloexec;
@@ -40,7 +42,7 @@ use uploading::upload;
 use crate::context::TaskContext;
 use crate::fetch_inputs::{Gathered, Gathering, InputEvent};
 use crate::process::{
-    become_command, command_requested, heed_hang_ups, outlive_terminate, parent_of_task_process,
+    become_command, command_requested, heed_hang_ups, is_idle, outlive_terminate, parent_of_task_process,
 };
 use crate::runner::{Definitions, MapResult, ReduceResult, SavedCheckpoint};
 use crate::user_counters::user_values;
@@ -56,6 +58,8 @@ enum TaskProcessError {
     NoStart,
     #[error("the first message was not a start")]
     StartExpected,
+    #[error("the first message to a process that was started ahead was not an outfit")]
+    OutfitExpected,
     #[error("control channel: {0}")]
     Wire(#[from] WireError),
     #[error("cannot set up the task process: {0}")]
@@ -93,7 +97,18 @@ fn serve(definitions: &dyn Definitions) -> Result<(), TaskProcessError> {
     heed_hang_ups()?;
     outlive_terminate()?;
     let stream = take_control_channel()?;
-    write_message(&stream, &FromTask::Hello { version: PROTOCOL_VERSION })?;
+    if is_idle() {
+        if !has_one_thread()? {
+            // The environment cannot be changed any more.
+            return Ok(());
+        }
+        write_message(&stream, &FromTask::Hello { version: PROTOCOL_VERSION })?;
+        if !put_on_outfit(&stream)? {
+            return Ok(());
+        }
+    } else {
+        write_message(&stream, &FromTask::Hello { version: PROTOCOL_VERSION })?;
+    }
     let description = match read_message(&stream)? {
         Some(ToTask::Start(description)) => *description,
         Some(_) => return Err(TaskProcessError::StartExpected),

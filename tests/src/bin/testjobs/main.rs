@@ -8,6 +8,7 @@ mod misbehaving;
 mod pace;
 mod rounds;
 mod shapes;
+mod started_ahead;
 mod stateful;
 
 use std::process::ExitCode;
@@ -62,6 +63,7 @@ fn several(driver: &mut Driver<'_>, choice: &Choice, names: &str) -> Result<(), 
 }
 
 fn main() -> ExitCode {
+    started_ahead::do_first();
     Program::new()
         .about("Jobs of the whole-system tests")
         .job("words-of-bytes", shapes::words_of_bytes)
@@ -71,6 +73,7 @@ fn main() -> ExitCode {
         .job("kills-its-worker", misbehaving::kills_its_worker)
         .job("hungry", misbehaving::hungry)
         .job("surroundings", misbehaving::surroundings)
+        .job("outfits", started_ahead::outfits)
         .job("spoils-its-input", misbehaving::spoils_its_input)
         .job("panic-in-map", misbehaving::panic_in_map)
         .job("panic-in-combine", misbehaving::panic_in_combine)

@@ -93,6 +93,8 @@ pub(super) struct Supervision {
     /// The name of this host, in a cluster.
     pub(super) host: Option<String>,
     pub(super) spawner: Arc<Spawner>,
+    /// By which what its process has started is known.
+    pub(super) marks: Vec<String>,
     /// Whether this worker can keep it suspended.
     pub(super) admission: Arc<Admission>,
     /// With the places of the inputs that are named.
@@ -113,7 +115,7 @@ impl Supervision {
             Ok(supervised) => supervised.run(&mut self).await,
             Err(error) => AttemptEnd::Failed(error),
         };
-        self.spawner.sweep(&self.description.attempt.to_string());
+        self.spawner.sweep(std::mem::take(&mut self.marks));
         if let Some(bounds) = self.bounds.take_if(|bounds| !bounds.are_deserted()) {
             // It waits until whoever is left has ended.
             let _ = tokio::task::spawn_blocking(move || drop(bounds)).await;
@@ -143,6 +145,7 @@ impl Supervision {
         if let Some(bounds) = &self.bounds {
             bounds.admit(process.id());
         }
+        self.marks = process.marks().to_vec();
         Ok(Supervised::begin(process, line, self))
     }
 

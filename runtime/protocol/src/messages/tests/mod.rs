@@ -133,6 +133,13 @@ fn told_to_a_task() -> Vec<ToTask> {
         ToTask::Suspend { epoch: 1, page_out: true },
         ToTask::Resume { epoch: 1, suspended_nanos: u64::MAX },
         ToTask::Checkpoint,
+        ToTask::Outfit(Outfit {
+            variables: vec![
+                OutfitVariable { name: String::from("A"), value: Some(vec![0xff, b'b']) },
+                OutfitVariable { name: String::from("C"), value: None },
+            ],
+            directory: Some(PathBuf::from("/scratch")),
+        }),
     ]
 }
 

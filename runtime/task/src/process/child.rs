@@ -1,0 +1,172 @@
+//! A task process from its start until it is reaped.
+//!
+//! Owns the handle by which it is killed and reaped without ever signalling a process number that was given to somebody
+//! else. Does not own how it is started (`spawn`).
+#![allow(unsafe_code)] // Only to have a descriptor watched, which tokio cannot check.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream as StdUnixStream;
+use std::process::{Child, ExitStatus};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+use tokio::net::UnixStream;
+
+/// Task processes that are not reaped.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Own(Arc<Mutex<BTreeSet<i32>>>);
+
+impl Own {
+    pub(super) fn numbers(&self) -> BTreeSet<i32> {
+        self.lock().clone()
+    }
+
+    /// A panic while it was held can only have come between whole changes.
+    fn lock(&self) -> MutexGuard<'_, BTreeSet<i32>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A process and its group, killed and reaped when it is dropped, if not before.
+#[derive(Debug)]
+struct Kept {
+    child: Child,
+    reaped: bool,
+    own: Own,
+}
+
+impl Kept {
+    fn begin(child: Child, own: &Own) -> Kept {
+        let kept = Kept { child, reaped: false, own: own.clone() };
+        kept.own.lock().insert(kept.id().as_raw_nonzero().get());
+        kept
+    }
+
+    fn id(&self) -> Pid {
+        Pid::from_child(&self.child)
+    }
+
+    fn signal(&self, signal: Signal) {
+        if !self.reaped {
+            // Not reaped, so the group's number is its own; an error says that no member is left to signal.
+            let _ = kill_process_group(self.id(), signal);
+        }
+    }
+
+    fn reap(&mut self) -> io::Result<ExitStatus> {
+        self.signal(Signal::KILL);
+        let status = self.child.wait()?;
+        self.reaped = true;
+        self.own.lock().remove(&self.id().as_raw_nonzero().get());
+        Ok(status)
+    }
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        if !self.reaped {
+            // An error only says that it is gone already.
+            let _ = self.reap();
+            self.own.lock().remove(&self.id().as_raw_nonzero().get());
+        }
+    }
+}
+
+/// A process that runs, and that nobody watches yet.
+#[derive(Debug)]
+pub(super) struct Started {
+    kept: Kept,
+    pidfd: OwnedFd,
+    control: StdUnixStream,
+    marks: Vec<String>,
+}
+
+impl Started {
+    /// For the thread that started it, before anything else. The marks are variables, with their values, of all that it leaves.
+    pub(super) fn begin(
+        child: Child,
+        control: StdUnixStream,
+        marks: Vec<String>,
+        own: &Own,
+    ) -> io::Result<Started> {
+        let kept = Kept::begin(child, own);
+        // The child is not reaped yet, so its number is still its own.
+        let pidfd = pidfd_open(kept.id(), PidfdFlags::NONBLOCK)?;
+        Ok(Started { kept, pidfd, control, marks })
+    }
+
+    pub(super) fn marks(&self) -> &[String] {
+        &self.marks
+    }
+
+    pub(super) fn control(&self) -> &StdUnixStream {
+        &self.control
+    }
+}
+
+/// A task process that has not been reaped.
+#[derive(Debug)]
+pub struct TaskProcess {
+    kept: Kept,
+    pidfd: AsyncFd<OwnedFd>,
+    control: UnixStream,
+    marks: Vec<String>,
+}
+
+impl TaskProcess {
+    pub(super) fn watch(started: Started) -> io::Result<TaskProcess> {
+        let Started { kept, pidfd, control, marks } = started;
+        let control = UnixStream::from_std(control)?;
+        // SAFETY: the descriptor is open, and owned by the result until that is dropped; nobody else gets at it.
+        let pidfd = unsafe { AsyncFd::register_with_interest(pidfd, Interest::READABLE) }?;
+        Ok(TaskProcess { kept, pidfd, control, marks })
+    }
+
+    /// What is in the environment of whatever it starts, by which that is known when this process is gone.
+    pub fn marks(&self) -> &[String] {
+        &self.marks
+    }
+
+    pub(super) fn add_marks(&mut self, marks: Vec<String>) {
+        self.marks.extend(marks);
+    }
+
+    /// The control channel.
+    pub fn control(&self) -> &UnixStream {
+        &self.control
+    }
+
+    /// Waits until the process has ended; it is a zombie then, and its number still its own.
+    pub async fn ended(&self) -> io::Result<()> {
+        self.pidfd.readable().await.map(|_| ())
+    }
+
+    /// Kills the process and every descendant in its group.
+    pub fn kill(&self) {
+        self.signal(Signal::KILL);
+    }
+
+    /// Signals the process and every descendant in its group.
+    pub fn signal(&self, signal: Signal) {
+        self.kept.signal(signal);
+    }
+
+    /// Its number, which is its own as long as it is not reaped.
+    pub fn id(&self) -> Pid {
+        self.kept.id()
+    }
+
+    /// A descriptor by which its turns can be waited for apart from this value.
+    pub fn to_await(&self) -> io::Result<OwnedFd> {
+        Ok(pidfd_open(self.id(), PidfdFlags::empty())?)
+    }
+
+    /// Reaps the process once it has ended, after killing what it left behind in its group.
+    pub fn reap(&mut self) -> io::Result<ExitStatus> {
+        self.kept.reap()
+    }
+}

@@ -1,0 +1,48 @@
+//! How a task process is known by its command line, to itself and to whoever lists processes.
+//!
+//! Owns the first argument, and its change once a process that was started ahead has an attempt. Does not own the starting
+//! (`spawn`).
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+
+/// First argument of a task process; the second is the process number of its parent.
+pub(super) const MARKER: &str = "--napreduce-task-process";
+
+/// The same of one that was started before there was an attempt for it, until there is one. As long as the other, which is
+/// written in its place.
+pub(super) const IDLE_MARKER: &str = "--napreduce-idle-process";
+
+/// The parent's process number, when this process was started as a task process.
+pub fn parent_of_task_process() -> Option<OsString> {
+    let mut arguments = std::env::args_os().skip(1);
+    let marker = arguments.next()?;
+    (marker == MARKER || marker == IDLE_MARKER).then(|| arguments.next().unwrap_or_default())
+}
+
+/// Whether this is a task process that was started ahead of its attempt, and has none yet.
+pub fn is_idle() -> bool {
+    std::env::args_os().nth(1).is_some_and(|marker| marker == IDLE_MARKER)
+}
+
+/// It has one from now on, and whoever lists processes sees that.
+pub fn stop_being_idle() -> io::Result<()> {
+    const _: () = assert!(MARKER.len() == IDLE_MARKER.len());
+    let stat = std::fs::read_to_string("/proc/self/stat")?;
+    // Counted from the state, which follows the name in parentheses.
+    let start =
+        stat.rsplit(')').next().and_then(|fields| fields.split_whitespace().nth(45)?.parse::<u64>().ok());
+    let start =
+        start.ok_or_else(|| io::Error::other("/proc/self/stat does not say where the arguments are"))?;
+    let name = std::env::args_os().next().unwrap_or_default();
+    let place = start + name.len() as u64 + 1;
+    let memory = File::options().read(true).write(true).open("/proc/self/mem")?;
+    let mut found = [0; IDLE_MARKER.len()];
+    memory.read_exact_at(&mut found, place)?;
+    if found != IDLE_MARKER.as_bytes() {
+        return Err(io::Error::other("the arguments are not where the kernel put them"));
+    }
+    memory.write_all_at(MARKER.as_bytes(), place)
+}

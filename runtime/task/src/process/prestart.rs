@@ -1,0 +1,311 @@
+//! Task processes that are started before there is an attempt for them.
+//!
+//! Owns how many wait, of which programs, for how long, and what makes one that waited the process of an attempt. Does not
+//! own starting them (`spawn`), nor what they do with what they are given (`task_process`).
+//!
+//! Getting to `main` takes a process most of the time of a short task. One that has come there ahead runs one attempt and
+//! ends, as any other.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, IoSlice};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use napreduce_protocol::{Outfit, OutfitVariable, ToTask, encode};
+use rustix::fs::{MemfdFlags, memfd_create};
+use rustix::net::{RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, recv, sendmsg};
+
+use super::child::{Started, TaskProcess};
+use super::spawn::{Executable, Launch, TaskOutput};
+
+/// A variable of a process that was started ahead, by which what it leaves behind is known.
+pub(crate) const PRESTART_VARIABLE: &str = "NAPREDUCE_PRESTART";
+
+/// Those of a program of which no process was asked for so long are ended.
+pub(super) const KEPT_FOR: Duration = Duration::from_secs(10);
+
+/// Programs of which processes wait; one more, and those of the one that was not asked for longest are ended.
+const PROGRAMS_MAX: usize = 4;
+
+/// What makes one process as good as another.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Model {
+    program: Option<Executable>,
+    environment: Option<Vec<(OsString, OsString)>>,
+    is_silent: bool,
+    /// Whether it prints to files of its attempt.
+    prints_to_files: bool,
+}
+
+impl Model {
+    pub(super) fn of(launch: &Launch) -> Model {
+        Model {
+            program: launch.program.clone(),
+            environment: launch.environment.clone(),
+            is_silent: launch.is_silent,
+            prints_to_files: launch.output.is_some(),
+        }
+    }
+
+    /// How one is started of which nobody knows yet what it will do. What it prints before it knows is kept for its attempt.
+    pub(super) fn launch(&self, number: u64) -> io::Result<Launch> {
+        let file = || memfd_create("napreduce-prestart", MemfdFlags::CLOEXEC).map(File::from);
+        let output = match self.prints_to_files {
+            true => Some(TaskOutput { stdout: file()?, stderr: file()? }),
+            false => None,
+        };
+        let name = OsString::from(format!("{}.{number}", std::process::id()));
+        Ok(Launch {
+            variables: vec![(PRESTART_VARIABLE, Some(name))],
+            environment: self.environment.clone(),
+            program: self.program.clone(),
+            directory: None,
+            output,
+            is_silent: self.is_silent,
+        })
+    }
+}
+
+#[derive(Debug)]
+struct Program {
+    model: Model,
+    waiting: Vec<Started>,
+    asked: Instant,
+    /// It has threads before it is told what to do, or ends by itself.
+    is_unfit: bool,
+}
+
+#[derive(Debug)]
+struct Programs {
+    known: Vec<Program>,
+    /// Attempts for which no process was asked yet, where that is known.
+    expected: Option<u64>,
+}
+
+/// The processes that wait.
+#[derive(Debug)]
+pub(super) struct Prestarts {
+    /// How many of one program.
+    most: usize,
+    programs: Mutex<Programs>,
+}
+
+impl Prestarts {
+    pub(super) fn new(most: usize, expected: Option<u64>) -> Prestarts {
+        Prestarts { most, programs: Mutex::new(Programs { known: Vec::new(), expected }) }
+    }
+
+    /// A panic while it was held can only have come between whole changes.
+    fn lock(&self) -> MutexGuard<'_, Programs> {
+        self.programs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A process is asked for.
+    pub(super) fn expect_one_less(&self, model: &Model) {
+        let mut programs = self.lock();
+        programs.expected = programs.expected.map(|expected| expected.saturating_sub(1));
+        if let Some(program) = programs.known.iter_mut().find(|program| program.model == *model) {
+            program.asked = Instant::now();
+        }
+    }
+
+    /// One that waits; of several, one that has come to its hello.
+    pub(super) fn take(&self, model: &Model) -> Option<Started> {
+        let mut programs = self.lock();
+        let program = programs.known.iter_mut().find(|program| program.model == *model)?;
+        let ready = program.waiting.iter().position(|started| has_spoken(started.control()));
+        (!program.waiting.is_empty()).then(|| program.waiting.remove(ready.unwrap_or(0)))
+    }
+
+    /// How many more of this program should wait.
+    pub(super) fn lacking(&self, model: &Model) -> usize {
+        let programs = self.lock();
+        let most = programs
+            .expected
+            .map_or(self.most, |expected| usize::try_from(expected).unwrap_or(usize::MAX).min(self.most));
+        match programs.known.iter().find(|program| program.model == *model) {
+            Some(program) if program.is_unfit => 0,
+            Some(program) => most.saturating_sub(program.waiting.len()),
+            None => most,
+        }
+    }
+
+    /// Adds one that was started, or remembers that none can be. Those that had to make room for it are given back.
+    pub(super) fn put(&self, model: Model, started: Option<Started>) -> Vec<Started> {
+        let mut programs = self.lock();
+        let is_unfit = started.is_none();
+        if let Some(program) = programs.known.iter_mut().find(|program| program.model == model) {
+            program.waiting.extend(started);
+            program.is_unfit |= is_unfit;
+            return Vec::new();
+        }
+        let waiting = Vec::from_iter(started);
+        programs.known.push(Program { model, waiting, asked: Instant::now(), is_unfit });
+        if programs.known.len() <= PROGRAMS_MAX {
+            return Vec::new();
+        }
+        let oldest = programs.known.iter().enumerate().min_by_key(|(_, program)| program.asked);
+        let oldest = oldest.map_or(0, |(place, _)| place);
+        programs.known.remove(oldest).waiting
+    }
+
+    /// No process of this program is started ahead any more; gives those back that were.
+    pub(super) fn give_up(&self, model: &Model) -> Vec<Started> {
+        let mut programs = self.lock();
+        let program = programs.known.iter_mut().find(|program| program.model == *model);
+        program.map_or_else(Vec::new, |program| {
+            program.is_unfit = true;
+            std::mem::take(&mut program.waiting)
+        })
+    }
+
+    /// Gives those back that nobody has asked for.
+    pub(super) fn retire(&self, now: Instant) -> Vec<Started> {
+        let mut programs = self.lock();
+        let old = |program: &mut Program| now.duration_since(program.asked) >= KEPT_FOR;
+        programs.known.extract_if(.., old).flat_map(|program| program.waiting).collect()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.lock().known.is_empty()
+    }
+}
+
+/// Whether there is something to read of it. If that is its end, whoever takes it finds out.
+fn has_spoken(control: impl AsFd) -> bool {
+    recv(control, &mut [0; 1], RecvFlags::PEEK | RecvFlags::DONTWAIT).is_ok()
+}
+
+/// Makes a process that has come to its hello that of an attempt. An error: it has ended, or is of no use.
+pub(super) fn give_outfit(process: &TaskProcess, launch: &Launch) -> io::Result<()> {
+    let control = process.control().as_fd();
+    let (_, seen) = recv(control, &mut [0; 1], RecvFlags::PEEK | RecvFlags::DONTWAIT)?;
+    if seen == 0 {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
+    let variables = launch.variables.iter().map(|(name, value)| OutfitVariable {
+        name: (*name).to_owned(),
+        value: value.clone().map(std::os::unix::ffi::OsStringExt::into_vec),
+    });
+    let outfit = Outfit { variables: variables.collect(), directory: launch.directory.clone() };
+    let message = encode(&ToTask::Outfit(outfit)).map_err(io::Error::other)?;
+    let output = launch.output.iter();
+    let files: Vec<BorrowedFd<'_>> =
+        output.flat_map(|output| [output.stdout.as_fd(), output.stderr.as_fd()]).collect();
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
+    let mut ancillary = SendAncillaryBuffer::new(&mut space);
+    if !files.is_empty() && !ancillary.push(SendAncillaryMessage::ScmRights(&files)) {
+        return Err(io::Error::other("no room for two descriptors"));
+    }
+    let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
+    // It was told nothing before, so there is room for all of it.
+    match sendmsg(control, &[IoSlice::new(&message)], &mut ancillary, flags)? {
+        sent if sent == message.len() => Ok(()),
+        _ => Err(io::ErrorKind::WriteZero.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixStream;
+    use std::os::unix::process::CommandExt;
+    use std::process::Command;
+
+    use super::super::child::Own;
+    use super::*;
+
+    fn model(name: &str) -> Model {
+        let program = Executable { path: name.into(), name: name.into() };
+        Model { program: Some(program), environment: None, is_silent: true, prints_to_files: false }
+    }
+
+    /// A process that does nothing, and the other end of its channel.
+    fn sleeping(own: &Own) -> (Started, UnixStream) {
+        let (control, theirs) = UnixStream::pair().expect("a channel");
+        let child = Command::new("sleep").arg("600").process_group(0).spawn().expect("sleep");
+        (Started::begin(child, control, vec![String::from("A=1")], own).expect("watched"), theirs)
+    }
+
+    #[test]
+    fn as_many_are_started_as_will_be_wanted() {
+        for (most, expected, waiting, lacking) in [
+            (2, None, 0, 2),
+            (2, None, 1, 1),
+            (2, None, 2, 0),
+            (2, Some(5), 0, 2),
+            (2, Some(1), 0, 1),
+            (2, Some(1), 1, 0),
+            (4, Some(0), 0, 0),
+            (0, None, 0, 0),
+        ] {
+            let (own, prestarts) = (Own::default(), Prestarts::new(most, expected));
+            for _ in 0..waiting {
+                assert!(prestarts.put(model("a"), Some(sleeping(&own).0)).is_empty());
+            }
+            let case = format!("{most} at most, {expected:?} expected, {waiting} waiting");
+            assert_eq!(prestarts.lacking(&model("a")), lacking, "{case}");
+            drop(prestarts);
+            assert!(own.numbers().is_empty(), "{case}: all are ended");
+        }
+    }
+
+    #[test]
+    fn what_is_expected_shrinks_with_what_is_asked_for() {
+        let prestarts = Prestarts::new(4, Some(2));
+        for lacking in [2, 1, 0, 0] {
+            assert_eq!(prestarts.lacking(&model("a")), lacking);
+            prestarts.expect_one_less(&model("a"));
+        }
+    }
+
+    #[test]
+    fn one_that_has_come_to_its_hello_is_taken_before_one_that_was_started_earlier() {
+        let (own, prestarts) = (Own::default(), Prestarts::new(2, None));
+        let (silent, _kept) = sleeping(&own);
+        let (ready, mut theirs) = sleeping(&own);
+        io::Write::write_all(&mut theirs, b"hello").expect("written");
+        for started in [silent, ready] {
+            prestarts.put(model("a"), Some(started));
+        }
+        let taken = || prestarts.take(&model("a")).is_some_and(|started| has_spoken(started.control()));
+        assert_eq!([taken(), taken()], [true, false]);
+        assert!(prestarts.take(&model("a")).is_none(), "both are taken");
+    }
+
+    #[test]
+    fn those_of_a_program_that_is_not_asked_for_any_more_are_ended() {
+        let (own, prestarts) = (Own::default(), Prestarts::new(2, None));
+        let began = Instant::now();
+        prestarts.put(model("a"), Some(sleeping(&own).0));
+        assert!(prestarts.retire(began).is_empty(), "it was started a moment ago");
+        assert_eq!(prestarts.retire(Instant::now() + KEPT_FOR).len(), 1);
+        assert!(prestarts.is_empty());
+        assert!(own.numbers().is_empty(), "what is given back is ended");
+    }
+
+    #[test]
+    fn processes_of_a_few_programs_wait_and_the_oldest_make_room() {
+        let (own, prestarts) = (Own::default(), Prestarts::new(2, None));
+        let names = ["a", "b", "c", "d"];
+        for name in names {
+            assert!(prestarts.put(model(name), Some(sleeping(&own).0)).is_empty());
+        }
+        prestarts.expect_one_less(&model("a"));
+        assert_eq!(prestarts.put(model("e"), Some(sleeping(&own).0)).len(), 1);
+        let left = ["a", "b", "c", "d", "e"].map(|name| prestarts.take(&model(name)).is_some());
+        assert_eq!(left, [true, false, true, true, true], "b was asked for longest ago");
+    }
+
+    #[test]
+    fn no_process_of_a_program_that_cannot_wait_is_started_ahead_again() {
+        let (own, prestarts) = (Own::default(), Prestarts::new(2, None));
+        prestarts.put(model("a"), Some(sleeping(&own).0));
+        assert_eq!(prestarts.give_up(&model("a")).len(), 1);
+        assert_eq!((prestarts.lacking(&model("a")), prestarts.lacking(&model("b"))), (0, 2));
+        prestarts.put(model("b"), None);
+        assert_eq!(prestarts.lacking(&model("b")), 0);
+    }
+}

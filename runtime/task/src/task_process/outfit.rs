@@ -1,0 +1,93 @@
+//! A process that was started ahead becomes that of an attempt.
+//!
+//! Owns putting on what the worker gives: environment, directory, and the files that are printed to. Does not own what is
+//! given (`process/prestart`).
+#![allow(unsafe_code)] // To change the environment, while nobody else can read it.
+
+use std::env;
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::{self, IoSliceMut, Read};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStringExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::net::UnixStream;
+
+use napreduce_protocol::{Outfit, OutfitVariable, ToTask, read_message};
+use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
+use rustix::stdio::{dup2_stderr, dup2_stdout, stderr, stdout};
+
+use super::TaskProcessError;
+use crate::process::{PRESTART_VARIABLE, stop_being_idle};
+
+/// Whether this process has no thread but the one that asks.
+pub(super) fn has_one_thread() -> io::Result<bool> {
+    // A directory has two names, and one more in each directory in it: one for each thread here.
+    Ok(fs::metadata("/proc/self/task")?.nlink() == 3)
+}
+
+/// Waits for the outfit and puts it on; `false` when none will come. For a process that has one thread.
+pub(super) fn put_on_outfit(stream: &UnixStream) -> Result<bool, TaskProcessError> {
+    let mut carrying = Carrying { stream, descriptors: Vec::new() };
+    let outfit = match read_message(&mut carrying) {
+        Ok(Some(ToTask::Outfit(outfit))) => outfit,
+        Ok(Some(_)) => return Err(TaskProcessError::OutfitExpected),
+        Ok(None) => return Ok(false),
+        Err(error) => return Err(error.into()),
+    };
+    if let [printed, complained] = &carrying.descriptors[..] {
+        print_to(stdout(), printed.as_fd())?;
+        dup2_stdout(printed).map_err(io::Error::from)?;
+        print_to(stderr(), complained.as_fd())?;
+        dup2_stderr(complained).map_err(io::Error::from)?;
+    }
+    let Outfit { variables, directory } = outfit;
+    if let Some(directory) = directory {
+        env::set_current_dir(directory)?;
+    }
+    let prestart = OutfitVariable { name: PRESTART_VARIABLE.to_owned(), value: None };
+    for OutfitVariable { name, value } in variables.into_iter().chain([prestart]) {
+        // SAFETY: this process has one thread, as was looked up before it said hello, and that one is here.
+        match value {
+            Some(value) => unsafe { env::set_var(name, OsString::from_vec(value)) },
+            None => unsafe { env::remove_var(name) },
+        }
+    }
+    // Where that cannot be done the process is what it is all the same.
+    let _ = stop_being_idle();
+    Ok(true)
+}
+
+/// What was printed before there was an attempt is its.
+fn print_to(kept: BorrowedFd<'_>, file: BorrowedFd<'_>) -> io::Result<()> {
+    let kept = File::from(kept.try_clone_to_owned()?);
+    let length = kept.metadata()?.len();
+    if length == 0 {
+        return Ok(());
+    }
+    let mut printed = vec![0; usize::try_from(length).map_err(io::Error::other)?];
+    kept.read_exact_at(&mut printed, 0)?;
+    io::Write::write_all(&mut File::from(file.try_clone_to_owned()?), &printed)
+}
+
+/// A stream that brings descriptors, too.
+struct Carrying<'a> {
+    stream: &'a UnixStream,
+    descriptors: Vec<OwnedFd>,
+}
+
+impl Read for Carrying<'_> {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
+        let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+        let mut into = [IoSliceMut::new(bytes)];
+        let received = recvmsg(self.stream, &mut into, &mut ancillary, RecvFlags::CMSG_CLOEXEC)?;
+        for message in ancillary.drain() {
+            if let RecvAncillaryMessage::ScmRights(descriptors) = message {
+                self.descriptors.extend(descriptors);
+            }
+        }
+        Ok(received.bytes)
+    }
+}

@@ -1,0 +1,49 @@
+//! A job that tells what its processes were started with, in a program that does something before it knows what for.
+//!
+//! Owns what is told, and what is done. Does not own what is expected.
+
+use std::process::Command;
+use std::{env, fs, process, thread};
+
+use napreduce::Job;
+
+use crate::Choice;
+
+/// Says what is done first.
+const VARIABLE: &str = "TESTJOBS_FIRST";
+
+/// What a program may do before anything else.
+pub fn do_first() {
+    match env::var(VARIABLE).as_deref() {
+        Ok("print") => {
+            println!("printed first");
+            eprintln!("complained first");
+        }
+        Ok("begin-a-thread") => drop(thread::spawn(|| {
+            loop {
+                thread::park();
+            }
+        })),
+        Ok("end-when-idle") if marker() == "--napreduce-idle-process" => process::exit(3),
+        _ => {}
+    }
+}
+
+fn marker() -> String {
+    env::args().nth(1).unwrap_or_default()
+}
+
+/// For each line: the attempt by the environment, by that of a child, and by the directory; the process's marker; and
+/// whether it was started ahead.
+pub fn outfits(_: &Choice) -> Job {
+    Job::text().map_only(|line: &str, out| {
+        let attempt = env::var("NAPREDUCE_ATTEMPT_ID").expect("every task has it");
+        let told = Command::new("sh").args(["-c", "echo $NAPREDUCE_ATTEMPT_ID$NAPREDUCE_PRESTART"]).output();
+        let told = String::from_utf8(told.expect("a shell").stdout).expect("text");
+        let place = env::current_dir().expect("a place");
+        let place = place.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let began_with = fs::read("/proc/self/environ").expect("variables");
+        let ahead = String::from_utf8_lossy(&began_with).contains("NAPREDUCE_PRESTART=");
+        out.emit(line, format!("{attempt} {} {place} {} {ahead}", told.trim(), marker()));
+    })
+}
