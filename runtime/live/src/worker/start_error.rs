@@ -72,7 +72,7 @@ mod tests {
         let program = Executable { path, name: "program".into() };
         let launch = Launch { program: Some(program.clone()), ..Launch::default() };
         let started = Spawner::for_one_job(false, 0, 0).spawn(launch).await;
-        let error = started.err().expect("it cannot be executed");
+        let error = started.expect_err("it cannot be executed");
         explain_start(&error, Some(&program), Some("here")).message
     }
 
