@@ -55,7 +55,7 @@ impl Contender {
 
     /// Another program.
     pub fn peer(peer: InstalledPeer) -> Contender {
-        Contender::new(peer.peer.name(), peer.version.clone(), Kind::PeerTool(peer))
+        Contender::new(peer.peer.in_words(), peer.version.clone(), Kind::PeerTool(peer))
     }
 
     fn new(name: &str, version: String, kind: Kind) -> Contender {

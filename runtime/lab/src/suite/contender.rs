@@ -96,7 +96,7 @@ impl Work<'_> {
             return Ok(peer.command(crate::program::BenchmarkJob::Terasort, places, self.resources)?);
         }
         let script = if peer.peer == PeerTool::Polars { POLARS } else { DUCKDB };
-        let command = peer.script("suite", script, Some(self.job.name()), places, self.resources)?;
+        let command = peer.script("suite", script, Some(self.job.in_words()), places, self.resources)?;
         Ok(if self.job.wants_centroids() { command.arg(self.centroids) } else { command })
     }
 

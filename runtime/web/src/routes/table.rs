@@ -4,13 +4,14 @@
 //! Hadoop's dialect (`hadoop`).
 
 use axum::http::Method;
-use napreduce_protocol::{AttemptSummary, HistoryLine, JobSummary, TaskSummary, WorkerSummary};
+use napreduce_core::Primitive;
+use napreduce_protocol::{AttemptSummary, HistoryLine, JobPhase, JobSummary, TaskSummary, WorkerSummary};
 
 use super::list::{
     AttemptPage, EventPage, FlowPage, JobPage, PreemptionPage, TaskPage, WorkerPage, fields_field, sort_field,
 };
 use super::orders::{Drain, Ordered, Reason};
-use super::preemptions::{ENDS, FLOW_ENDS, PRIMITIVES};
+use super::preemptions::{ENDS, FLOW_ENDS};
 use super::recordings::RecordingsAnswer;
 use super::route::{
     Answer, Body, Dialect, QueryField, Route, field, get, json, number, one_of, order, some_of,
@@ -19,7 +20,7 @@ use super::session::{SessionAnswer, SignInAnswer, SignInBody};
 use super::what_if::{WhatIfBody, WhatIfsAnswer};
 use super::{hadoop, jobs, orders, preemptions, recordings, session, stream, what_if, whole};
 use crate::answers::{
-    ComparisonAnswer, CountersAnswer, FlowAnswer, HistoryAnswer, JOB_STATES, JobExplanation, JobStatusAnswer,
+    ComparisonAnswer, CountersAnswer, FlowAnswer, HistoryAnswer, JobExplanation, JobStatusAnswer,
     PreemptionAnswer, PreemptionTotals, QueuesAnswer, StatusAnswer, TaskExplanation, TimelineAnswer,
 };
 use crate::guard::WebRole;
@@ -42,7 +43,7 @@ const LEDGER_FROM: QueryField =
     moment("from", "only those asked for then or later, in milliseconds since 1970; an hour ago unless said");
 const LEDGER_UNTIL: QueryField = moment("until", "only those asked for before that; now unless said");
 const BY: QueryField = field("by", "only of this requester: a scheduler's name, operator or engine");
-const PRIMITIVE: QueryField = some_of("primitive", "only these, separated by commas", PRIMITIVES);
+const PRIMITIVE: QueryField = some_of("primitive", "only these, separated by commas", &Primitive::WORDS);
 const END: QueryField = some_of("end", "only these, separated by commas", ENDS);
 const QUEUE: QueryField = field("queue", "only where the victim or the beneficiary is of this queue");
 
@@ -251,7 +252,7 @@ static NATIVE: &[Route] = &[
         "Jobs that have not ended, then those that have, newest first",
         list_of!(
             JobSummary,
-            some_of("state", "only these, separated by commas", &JOB_STATES),
+            some_of("state", "only these, separated by commas", &JobPhase::WORDS),
             field("queue", "only of this queue"),
             field("user", "only of this user"),
             field("name", "only of this name"),
