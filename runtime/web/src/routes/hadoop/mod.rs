@@ -8,8 +8,9 @@ mod wrapped;
 mod yarn;
 
 use axum::body::Body;
-use axum::http::header::{CONTENT_TYPE, HeaderValue};
+use axum::http::header::CONTENT_TYPE;
 use axum::http::{Method, Response, StatusCode};
+use axum::response::IntoResponse;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -55,10 +56,8 @@ pub fn remote_exception(problem: &Problem) -> Response<Body> {
     let java_class_name = format!("{package}.{exception}");
     let told = RemoteException { exception: RemoteExceptionBody { exception, message, java_class_name } };
     // It has nothing in it that JSON cannot say.
-    let mut response = Response::new(Body::from(serde_json::to_vec(&told).unwrap_or_default()));
-    *response.status_mut() = status;
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    response
+    let body = serde_json::to_vec(&told).unwrap_or_default();
+    (status, [(CONTENT_TYPE, "application/json")], Body::from(body)).into_response()
 }
 
 const STATES: QueryField = field("states", "only these, separated by commas");
