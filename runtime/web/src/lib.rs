@@ -21,7 +21,7 @@
 mod answer;
 pub mod answers;
 mod assets;
-mod clock;
+pub mod clock;
 mod context;
 mod events;
 mod guard;
