@@ -116,10 +116,6 @@ impl Row for ResumeSummary {
         Some((self.ordered_micros, last.max(self.ordered_micros)))
     }
 
-    fn text_bytes(&self) -> usize {
-        0
-    }
-
     fn write(rows: &[ResumeSummary], columns: &mut ColumnsWriter) {
         write_attempts("", rows.iter().map(|row| row.attempt), columns);
         columns.numbers("worker", rows.iter().map(|row| Some(row.worker.0.into())));
