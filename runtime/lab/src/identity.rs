@@ -19,14 +19,13 @@ pub use report::{IdentityReport, IdentityRun};
 
 use crate::daemons::nap;
 use crate::error::LabError;
-use crate::guard::{Charge, Guard};
 use crate::input::GeneratedInputError;
 use crate::jobs::{Shape, Work};
-use crate::live_cluster::{JobOrder, Layout, LiveCluster, Slots};
+use crate::live_cluster::{JobOrder, Layout, LiveCluster, Slots, guarded_folder};
 use crate::machine::Machine;
 use crate::outputs::OutputDigest;
 use crate::session::Session;
-use crate::workspace::{WorkFolder, WorkSettings, remove};
+use crate::workspace::{WorkSettings, remove};
 
 /// Counters that no preemption may change.
 const COUNTERS: [&str; 6] = [
@@ -66,11 +65,7 @@ pub struct IdentitySettings {
 /// report.
 pub fn identity(settings: &IdentitySettings, session: &Session) -> Result<IdentityReport, LabError> {
     let nap = nap(&settings.binaries)?;
-    let work = WorkFolder::make(&settings.work, ByteSize::new(256 << 20))?;
-    let mut guard = Guard::start()?;
-    if !settings.work.keep {
-        guard.take(&Charge::Folder(work.path().to_owned()))?;
-    }
+    let (work, mut guard) = guarded_folder(&settings.work, ByteSize::new(256 << 20))?;
     session.say(format!("seed {}", settings.seed));
     let folder = work.fresh("identity")?;
     let input = folder.join("in");

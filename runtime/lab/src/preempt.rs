@@ -21,8 +21,8 @@ use serde::Serialize;
 use crate::confinement::{Confinement, MemoryLimit, Tier};
 use crate::daemons::nap;
 use crate::error::LabError;
-use crate::guard::{Charge, Guard};
 use crate::jobs::rounds_per_second;
+use crate::live_cluster::guarded_folder;
 use crate::machine::Machine;
 use crate::raw::RawFile;
 use crate::session::Session;
@@ -122,11 +122,7 @@ pub fn preempt(settings: &PreemptSettings, session: &Session) -> Result<PreemptR
     let mut raw = RawFile::create(&settings.report.join("raw.jsonl"))?;
     let hungry = settings.weights.contains(&JobWeight::Hungry);
     let wanted = if hungry { settings.limit.swap.bytes() } else { 0 };
-    let work = WorkFolder::make(&settings.work, ByteSize::new(wanted + (256 << 20)))?;
-    let mut guard = Guard::start()?;
-    if !settings.work.keep {
-        guard.take(&Charge::Folder(work.path().to_owned()))?;
-    }
+    let (work, mut guard) = guarded_folder(&settings.work, ByteSize::new(wanted + (256 << 20)))?;
     session.say("measuring how fast this machine is");
     let setting = Setting { settings, session, work: &work, nap, rounds_per_second: rounds_per_second() };
     let mut report = PreemptReport::new(Machine::describe(), settings);
@@ -157,11 +153,7 @@ pub fn preempt(settings: &PreemptSettings, session: &Session) -> Result<PreemptR
 
 fn make_report_folder(settings: &PreemptSettings) -> Result<(), LabError> {
     let path = &settings.report;
-    fs::create_dir(path).map_err(|source| WorkError::Use {
-        action: "make the folder of the report",
-        path: path.clone(),
-        source,
-    })?;
+    fs::create_dir(path).map_err(WorkError::using("make the folder of the report", path))?;
     Ok(())
 }
 
