@@ -23,13 +23,15 @@ impl WorkerId {
     pub const STORAGE: WorkerId = WorkerId(0);
 }
 
-/// The two kinds of task, which are also the two kinds of slot.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub enum TaskKind {
-    /// Reads a split and emits records.
-    Map,
-    /// Merges one partition and writes one part of the output.
-    Reduce,
+listed! {
+    /// The two kinds of task, which are also the two kinds of slot.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+    pub enum TaskKind {
+        /// Reads a split and emits records.
+        Map = "map",
+        /// Merges one partition and writes one part of the output.
+        Reduce = "reduce",
+    }
 }
 
 /// One unit of a job: a map over split `index`, or a reduce over partition `index`; indices start at 0.
@@ -50,11 +52,6 @@ pub struct AttemptId {
     pub task: TaskId,
     /// Which try, from 1.
     pub number: u32,
-}
-
-impl TaskKind {
-    /// Both kinds, maps first.
-    pub const ALL: [TaskKind; 2] = [TaskKind::Map, TaskKind::Reduce];
 }
 
 impl AttemptId {
@@ -109,15 +106,6 @@ impl fmt::Display for WorkerId {
     }
 }
 
-impl fmt::Display for TaskKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            TaskKind::Map => "map",
-            TaskKind::Reduce => "reduce",
-        })
-    }
-}
-
 impl fmt::Display for TaskId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let letter = match self.kind {
@@ -135,21 +123,13 @@ impl fmt::Display for AttemptId {
 }
 
 /// A text that is no identifier.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{text:?} is no {meant}; write it as {example}")]
 pub struct IdError {
     text: String,
     meant: &'static str,
     example: &'static str,
 }
-
-impl fmt::Display for IdError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let IdError { text, meant, example } = self;
-        write!(f, "{text:?} is no {meant}; write it as {example}")
-    }
-}
-
-impl std::error::Error for IdError {}
 
 fn number(digits: &str) -> Option<u32> {
     digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse().ok())?

@@ -4,6 +4,9 @@
 //! unseeded randomness: time and events are arguments, effects are results, and the live coordinator and the simulator
 //! are two loops around the same `Engine`.
 
+#[macro_use]
+mod listed;
+
 mod by_kind;
 mod chain;
 mod cluster;

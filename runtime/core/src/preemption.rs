@@ -13,35 +13,24 @@
 //!
 //! A request is open until one of the three outcomes in lower case; then it is counted and forgotten.
 
-use std::fmt;
-
 use serde::{Deserialize, Serialize};
 
 use crate::ids::{AttemptId, JobId};
 use crate::time::{Span, Time};
 
-/// How a slot is taken from an attempt.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Primitive {
-    /// Let it finish; with a grace, kill it afterwards if the settings say so (`escalate`).
-    Wait,
-    /// End it and lose its work; with a grace, only when that is over.
-    Kill,
-    /// Stop the process where it is.
-    Suspend,
-    /// Save the work and exit.
-    Checkpoint,
-}
-
-impl fmt::Display for Primitive {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Primitive::Wait => "wait",
-            Primitive::Kill => "kill",
-            Primitive::Suspend => "suspend",
-            Primitive::Checkpoint => "checkpoint",
-        })
+listed! {
+    /// How a slot is taken from an attempt.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum Primitive {
+        /// Let it finish; with a grace, kill it afterwards if the settings say so (`escalate`).
+        Wait = "wait",
+        /// End it and lose its work; with a grace, only when that is over.
+        Kill = "kill",
+        /// Stop the process where it is.
+        Suspend = "suspend",
+        /// Save the work and exit.
+        Checkpoint = "checkpoint",
     }
 }
 

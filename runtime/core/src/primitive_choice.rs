@@ -3,27 +3,27 @@
 //!
 //! Owns the choice as a setting, and what estimates came to. Does not own how a cost is estimated (the engine).
 
-use std::fmt;
-
 use serde::{Deserialize, Serialize};
 
 use crate::preemption::Primitive;
 use crate::time::Span;
 
-/// How slots are taken, whatever a policy prefers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum PrimitiveChoice {
-    /// Victims are let finish.
-    Wait,
-    /// Victims are killed.
-    Kill,
-    /// Victims are suspended.
-    Suspend,
-    /// Victims are checkpointed.
-    Checkpoint,
-    /// For each victim, what costs least of what is possible.
-    Auto,
+listed! {
+    /// How slots are taken, whatever a policy prefers.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum PrimitiveChoice {
+        /// Victims are let finish.
+        Wait = "wait",
+        /// Victims are killed.
+        Kill = "kill",
+        /// Victims are suspended.
+        Suspend = "suspend",
+        /// Victims are checkpointed.
+        Checkpoint = "checkpoint",
+        /// For each victim, what costs least of what is possible.
+        Auto = "auto",
+    }
 }
 
 impl PrimitiveChoice {
@@ -46,15 +46,6 @@ impl From<Primitive> for PrimitiveChoice {
             Primitive::Kill => PrimitiveChoice::Kill,
             Primitive::Suspend => PrimitiveChoice::Suspend,
             Primitive::Checkpoint => PrimitiveChoice::Checkpoint,
-        }
-    }
-}
-
-impl fmt::Display for PrimitiveChoice {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.fixed() {
-            Some(primitive) => primitive.fmt(f),
-            None => f.write_str("auto"),
         }
     }
 }

@@ -7,6 +7,7 @@ mod report;
 
 use std::path::{Path, PathBuf};
 
+use napreduce_core::listed;
 use napreduce_live::ByteSize;
 pub use report::{ClusterReport, PathReport};
 use serde::Serialize;
@@ -41,17 +42,19 @@ pub struct ClusterSettings {
     pub work: WorkSettings,
 }
 
-/// How map output gets to reduces, and in which processes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum ShufflePath {
-    /// No cluster: the program runs the job by itself.
-    Embedded,
-    /// A cluster whose workers read map output in place.
-    Cluster,
-    /// A cluster that fetches all map output through connections.
-    Network,
-    Encrypted,
+listed! {
+    /// How map output gets to reduces, and in which processes.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum ShufflePath {
+        /// No cluster: the program runs the job by itself.
+        Embedded = "embedded",
+        /// A cluster whose workers read map output in place.
+        Cluster = "cluster",
+        /// A cluster that fetches all map output through connections.
+        Network = "network",
+        Encrypted = "encrypted",
+    }
 }
 
 impl ShufflePath {
@@ -79,15 +82,6 @@ impl ShufflePath {
             ShufflePath::Embedded | ShufflePath::Cluster => &[],
             ShufflePath::Network => &["--network-shuffle"],
             ShufflePath::Encrypted => &["--network-shuffle", "--encrypt-shuffle"],
-        }
-    }
-
-    fn folder_name(self) -> &'static str {
-        match self {
-            ShufflePath::Embedded => "embedded",
-            ShufflePath::Cluster => "cluster",
-            ShufflePath::Network => "network",
-            ShufflePath::Encrypted => "encrypted",
         }
     }
 }
@@ -174,7 +168,7 @@ impl Comparison<'_> {
     }
 
     fn folder(&self, path: ShufflePath) -> PathBuf {
-        self.work.path().join(path.folder_name())
+        self.work.path().join(path.in_words())
     }
 
     /// One job on this path. The cluster's directory stays between runs, so that the program is uploaded in
@@ -183,9 +177,9 @@ impl Comparison<'_> {
         let folder = self.folder(path);
         let interrupt = &self.session.interrupt;
         if !folder.exists() {
-            self.work.fresh(path.folder_name())?;
+            self.work.fresh(path.in_words())?;
         }
-        let own = self.work.fresh(&format!("{}/run", path.folder_name()))?;
+        let own = self.work.fresh(&format!("{path}/run"))?;
         input::warm(&self.input.file, interrupt)?;
         let mut daemons = Daemons::none(&folder);
         if path != ShufflePath::Embedded {

@@ -4,7 +4,6 @@
 //! where they arise, but for those of modules that speak of this one themselves.
 
 mod replay;
-mod suite;
 
 use std::time::Duration;
 
@@ -12,7 +11,6 @@ use napreduce_core::JobId;
 use napreduce_live::{ClientError, ClusterDirectoryError};
 use napreduce_plot::PlotError;
 pub use replay::WorkloadReplayError;
-pub use suite::SuiteJobError;
 
 use crate::check::CheckError;
 use crate::daemons::DaemonError;
@@ -31,9 +29,6 @@ pub enum LabError {
     /// A program of ours is missing.
     #[error(transparent)]
     Program(#[from] ProgramError),
-    /// A job of the suite is missing.
-    #[error(transparent)]
-    SuiteJob(#[from] SuiteJobError),
     /// A peer is missing.
     #[error(transparent)]
     Peer(#[from] PeerError),
@@ -108,7 +103,7 @@ impl LabError {
     /// Whether other arguments could help: something named by the user is missing or of no use.
     pub fn is_usage(&self) -> bool {
         match self {
-            LabError::Program(_) | LabError::SuiteJob(_) | LabError::Slots(_) => true,
+            LabError::Program(_) | LabError::Slots(_) => true,
             LabError::Replay(error) => error.is_usage(),
             LabError::Daemon(error) => matches!(error, DaemonError::Missing { .. }),
             LabError::Peer(error) => !matches!(error, PeerError::Interrupted(_) | PeerError::Script { .. }),

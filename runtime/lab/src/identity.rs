@@ -19,14 +19,13 @@ pub use report::{IdentityReport, IdentityRun};
 
 use crate::daemons::nap;
 use crate::error::LabError;
-use crate::guard::{Charge, Guard};
 use crate::input::GeneratedInputError;
 use crate::jobs::{Shape, Work};
-use crate::live_cluster::{JobOrder, Layout, LiveCluster, Slots};
+use crate::live_cluster::{JobOrder, Layout, LiveCluster, Slots, guarded_folder};
 use crate::machine::Machine;
 use crate::outputs::OutputDigest;
 use crate::session::Session;
-use crate::workspace::{WorkFolder, WorkSettings, remove};
+use crate::workspace::{WorkSettings, remove};
 
 /// Counters that no preemption may change.
 const COUNTERS: [&str; 6] = [
@@ -66,11 +65,7 @@ pub struct IdentitySettings {
 /// report.
 pub fn identity(settings: &IdentitySettings, session: &Session) -> Result<IdentityReport, LabError> {
     let nap = nap(&settings.binaries)?;
-    let work = WorkFolder::make(&settings.work, ByteSize::new(256 << 20))?;
-    let mut guard = Guard::start()?;
-    if !settings.work.keep {
-        guard.take(&Charge::Folder(work.path().to_owned()))?;
-    }
+    let (work, mut guard) = guarded_folder(&settings.work, ByteSize::new(256 << 20))?;
     session.say(format!("seed {}", settings.seed));
     let folder = work.fresh("identity")?;
     let input = folder.join("in");
@@ -129,20 +124,20 @@ struct Search<'s> {
 impl Search<'_> {
     /// Runs a shape without anybody disturbing it, and without its pauses.
     fn refer(&mut self, shape: Shape) -> Result<(), LabError> {
-        let (job, output) = self.submit(shape, &format!("{}-alone", shape.name()), 0)?;
+        let (job, output) = self.submit(shape, &format!("{shape}-alone"), 0)?;
         let detail = self.cluster.wait(job, LIMIT)?;
         self.references.push(Reference {
             shape,
             output: OutputDigest::read(&output)?,
             counts: counts(&detail),
         });
-        self.session.say(format!("{}: undisturbed output known", shape.name()));
+        self.session.say(format!("{shape}: undisturbed output known"));
         remove(&output)?;
         Ok(())
     }
 
     fn submit(&mut self, shape: Shape, name: &str, pause: u64) -> Result<(JobId, PathBuf), LabError> {
-        let work = Work { job: shape.name().to_owned(), rounds: 0, pause, fill: 0, seed: 0, times: 0 };
+        let work = Work { job: shape.to_string(), rounds: 0, pause, fill: 0, seed: 0, times: 0 };
         let output = self.folder.join(name);
         let order = JobOrder {
             reduces: 2,
@@ -156,7 +151,7 @@ impl Search<'_> {
     /// One job, preempted at random.
     fn round(&mut self, round: u32) -> Result<IdentityRun, LabError> {
         let shape = Shape::ALL[self.random.random_range(0..Shape::ALL.len())];
-        let (job, output) = self.submit(shape, &format!("{}-{round}", shape.name()), PAUSE_MICROS)?;
+        let (job, output) = self.submit(shape, &format!("{shape}-{round}"), PAUSE_MICROS)?;
         let mut refused = 0;
         for _ in 0..self.random.random_range(STROKES) {
             let pause = self.random.random_range(STROKE_MILLIS);
@@ -172,7 +167,7 @@ impl Search<'_> {
         let reference = self.references.iter().find(|reference| reference.shape == shape);
         let same_output = reference.is_some_and(|known| known.output == digest);
         let same_counts = reference.is_some_and(|known| known.counts == counts(&detail));
-        Ok(IdentityRun::new(round, shape.name(), &detail, refused, same_output, same_counts))
+        Ok(IdentityRun::new(round, shape.in_words(), &detail, refused, same_output, same_counts))
     }
 
     /// Does something to one live attempt, if anything can be done; how many commands were refused.

@@ -19,13 +19,12 @@ pub use report::{Latencies, LatencyReport};
 
 use crate::daemons::nap;
 use crate::error::{LabError, LiveClusterError};
-use crate::guard::{Charge, Guard};
 use crate::jobs::{Work, rounds_per_second};
-use crate::live_cluster::{JobOrder, Layout, LiveCluster, Slots, write};
+use crate::live_cluster::{JobOrder, Layout, LiveCluster, Slots, guarded_folder, write};
 use crate::machine::Machine;
 use crate::outputs::OutputDigest;
 use crate::session::Session;
-use crate::workspace::{WorkFolder, WorkSettings, remove};
+use crate::workspace::{WorkSettings, remove};
 
 /// How long one group of the reduce takes.
 const GROUPS_PER_SECOND: f64 = 5_000.0;
@@ -94,11 +93,7 @@ impl<'s> Measuring<'s> {
         measure: impl FnOnce(&mut Measuring<'s>, &Path) -> Result<T, LabError>,
     ) -> Result<T, LabError> {
         let nap = nap(&settings.binaries)?;
-        let work = WorkFolder::make(&settings.work, ByteSize::new(64 << 20))?;
-        let mut guard = Guard::start()?;
-        if !settings.work.keep {
-            guard.take(&Charge::Folder(work.path().to_owned()))?;
-        }
+        let (work, mut guard) = guarded_folder(&settings.work, ByteSize::new(64 << 20))?;
         let folder = work.fresh("latency")?;
         let layout = Layout {
             workers: vec![Slots { map: 1, reduce: 1 }],

@@ -20,6 +20,9 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+#[macro_use]
+mod words;
+
 mod check;
 mod cluster;
 mod confinement;
@@ -56,7 +59,7 @@ pub use check::CheckError;
 pub use cluster::{ClusterReport, ClusterRun, ClusterSettings, PathReport, ShufflePath, cluster};
 pub use confinement::{MemoryLimit, Tier};
 pub use daemons::DaemonError;
-pub use error::{LabError, LiveClusterError, SlotsError, SuiteJobError, WorkloadReplayError};
+pub use error::{LabError, LiveClusterError, SlotsError, WorkloadReplayError};
 pub use guard::{GuardError, guard_program, guard_requested};
 pub use identity::{IdentityReport, IdentityRun, IdentitySettings, identity};
 pub use input::GeneratedInputError;
@@ -71,8 +74,8 @@ pub use memory::{MemoryReport, MemoryResult, MemorySettings, memory};
 pub use outputs::{OutputDigest, OutputsError};
 pub use peers::{PeerError, PeerSettings, PeerTool};
 pub use preempt::{
-    Cell, JobWeight, PreemptReport, PreemptSettings, Strategy, TaskForm, TwoJobsRun, UnknownWord, Verdict,
-    Way, WayFigures, WayRun, preempt,
+    Cell, JobWeight, PreemptReport, PreemptSettings, Strategy, TaskForm, TwoJobsRun, Verdict, Way,
+    WayFigures, WayRun, preempt,
 };
 pub use process::{Interrupt, InterruptError, MemoryPeak, ProcessError, Usage};
 pub use program::{BenchmarkJob, ProgramError, Resources};
@@ -86,4 +89,5 @@ pub use start::{StartReport, StartSettings, start};
 pub use suite::{
     SuiteConditions, SuiteContender, SuiteJob, SuiteJobReport, SuiteReport, SuiteSettings, suite,
 };
+pub use words::UnknownWord;
 pub use workspace::{WorkError, WorkSettings};

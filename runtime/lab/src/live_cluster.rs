@@ -10,20 +10,21 @@ use std::{fs, thread};
 
 use napreduce_core::JobId;
 use napreduce_live::{
-    ClusterClient, ClusterDirectory, ClusterPlace, JobDetail, JobPhase, Patience, TaskSummary,
+    ByteSize, ClusterClient, ClusterDirectory, ClusterPlace, JobDetail, JobPhase, JobSummary, Patience,
+    TaskSummary,
 };
 pub use order::JobOrder;
 
 use crate::confinement::Confinement;
 use crate::daemons::Daemons;
 use crate::error::{LabError, LiveClusterError};
-use crate::guard::Guard;
+use crate::guard::{Charge, Guard};
 use crate::jobs::PARENT_VARIABLE;
 use crate::jobs::own_binary;
 use crate::page_load::PagePlace;
 use crate::process::{CommandLine, run_and_read};
 use crate::session::Session;
-use crate::workspace::WorkError;
+use crate::workspace::{WorkError, WorkFolder, WorkSettings};
 use rustix::process::Pid;
 
 /// How long workers may take to come up.
@@ -145,20 +146,11 @@ impl<'s> LiveCluster<'s> {
             let Some(summary) = summaries.into_iter().find(|summary| summary.job == job) else {
                 return Ok(None);
             };
-            match summary.phase {
-                JobPhase::Succeeded => Ok(Some(())),
-                JobPhase::Active | JobPhase::Suspended | JobPhase::Stopping => {
-                    thread::sleep(LOOK * 10);
-                    Ok(None)
-                }
-                phase => Err(LiveClusterError::Job {
-                    job,
-                    name: summary.name,
-                    phase: phase.in_words(),
-                    reason: summary.reason.unwrap_or_default(),
-                }
-                .into()),
+            if has_succeeded(&summary)? {
+                return Ok(Some(()));
             }
+            thread::sleep(LOOK * 10);
+            Ok(None)
         })
     }
 
@@ -184,8 +176,7 @@ impl<'s> LiveCluster<'s> {
         self.daemons.start("page", &line.env(PARENT_VARIABLE, std::process::id().to_string()))?;
         self.daemons.wait(|said| said.starts_with("web: "), &self.session.interrupt)?;
         let path = self.folder.join("page.out");
-        let said =
-            fs::read_to_string(&path).map_err(|source| WorkError::Use { action: "read", path, source })?;
+        let said = fs::read_to_string(&path).map_err(WorkError::using("read", &path))?;
         let address = said.strip_prefix("web: http://").and_then(|rest| rest.split_once('/')?.0.parse().ok());
         let address = address.ok_or(LiveClusterError::NoPage { said })?;
         let token = about("token").flag("--role", "view").flag("--name", "nap-lab");
@@ -255,17 +246,7 @@ impl<'s> LiveCluster<'s> {
     pub fn wait(&mut self, job: JobId, limit: Duration) -> Result<JobDetail, LabError> {
         self.until(job, "its end", limit, |cluster| {
             let detail = cluster.job(job)?;
-            match detail.summary.phase {
-                JobPhase::Succeeded => Ok(Some(detail)),
-                JobPhase::Active | JobPhase::Suspended | JobPhase::Stopping => Ok(None),
-                phase => Err(LiveClusterError::Job {
-                    job,
-                    name: detail.summary.name,
-                    phase: phase.in_words(),
-                    reason: detail.summary.reason.unwrap_or_default(),
-                }
-                .into()),
-            }
+            Ok(has_succeeded(&detail.summary)?.then_some(detail))
         })
     }
 
@@ -276,6 +257,36 @@ impl<'s> LiveCluster<'s> {
     pub fn stop(mut self) -> Result<(), LabError> {
         self.daemons.check()?;
         Ok(self.daemons.stop()?)
+    }
+}
+
+/// The folder of an experiment, and a guard that removes it at the end unless it is to be left in place.
+///
+/// # Errors
+/// When the folder cannot be made, or the guard cannot be started.
+pub fn guarded_folder(settings: &WorkSettings, wanted: ByteSize) -> Result<(WorkFolder, Guard), LabError> {
+    let work = WorkFolder::make(settings, wanted)?;
+    let mut guard = Guard::start()?;
+    if !settings.keep {
+        guard.take(&Charge::Folder(work.path().to_owned()))?;
+    }
+    Ok((work, guard))
+}
+
+/// Whether a job is over, and not otherwise than well.
+///
+/// # Errors
+/// When it has failed or was killed.
+pub fn has_succeeded(job: &JobSummary) -> Result<bool, LiveClusterError> {
+    match job.phase {
+        JobPhase::Succeeded => Ok(true),
+        JobPhase::Active | JobPhase::Suspended | JobPhase::Stopping => Ok(false),
+        phase => Err(LiveClusterError::Job {
+            job: job.job,
+            name: job.name.clone(),
+            phase: phase.in_words(),
+            reason: job.reason.clone().unwrap_or_default(),
+        }),
     }
 }
 
@@ -331,7 +342,7 @@ fn connect(
 
 /// Writes a file, and the folder it is in.
 pub fn write(path: &Path, text: &str) -> Result<(), WorkError> {
-    let failed = |source| WorkError::Use { action: "write", path: path.to_owned(), source };
+    let failed = WorkError::using("write", path);
     if let Some(parent) = path.parent() {
         fs::create_dir_all(parent).map_err(failed)?;
     }

@@ -107,7 +107,7 @@ fn check(
     session: &Session,
 ) -> Result<MemoryResult, LabError> {
     let interrupt = &session.interrupt;
-    let folder = work.fresh(program.name())?;
+    let folder = work.fresh(program.in_words())?;
     session.say(format!("{program} {}: making the input and the reference", settings.size));
     let input = input::generate(program, settings.size, &folder.join("in"), interrupt)?;
     let truth = Truth::of(program, &input.file, interrupt)?;

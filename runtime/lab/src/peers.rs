@@ -3,9 +3,9 @@
 //! the memory of all slots together; DuckDB and Polars may take what they like, which is in their favour.
 
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
-use std::{fmt, fs, io};
+use std::{fs, io};
 
+use napreduce_core::listed;
 use serde::Serialize;
 
 use crate::process::{CommandLine, Interrupt, ProcessError, run_and_read};
@@ -20,18 +20,22 @@ const TERASORT_POLARS: &str = include_str!("peers/terasort_polars.py");
 const WORDCOUNT_COREUTILS: &str = r#"set -o pipefail; tr -s ' ' '\n' < "$1" | LC_ALL=C sort --parallel="$3" -S "$4" -T "$5" \
   | uniq -c | awk '$2 != "" { print $2 "\t" $1 }' > "$2""#;
 
-/// Another program that does the same work.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum PeerTool {
-    /// GNU sort; sorts rows.
-    Sort,
-    /// `tr | sort | uniq -c`; counts words.
-    Coreutils,
-    /// DuckDB from Python.
-    DuckDb,
-    Polars,
+listed! {
+    /// Another program that does the same work.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum PeerTool {
+        /// GNU sort; sorts rows.
+        Sort = "sort",
+        /// `tr | sort | uniq -c`; counts words.
+        Coreutils = "coreutils",
+        /// DuckDB from Python.
+        DuckDb = "duckdb",
+        Polars = "polars",
+    }
 }
+
+read_by_word!(PeerTool: "no peer");
 
 /// Which peers take part.
 #[derive(Clone, Debug)]
@@ -54,8 +58,6 @@ pub struct InstalledPeer {
 /// A peer cannot take part.
 #[derive(Debug, thiserror::Error)]
 pub enum PeerError {
-    #[error("no peer {name:?}; choose from sort, coreutils, duckdb, polars")]
-    Unknown { name: String },
     /// A peer that was asked for by name is not installed.
     #[error("peer {peer} was asked for and cannot run: {source}; install it or leave it out of --peers")]
     NotInstalled { peer: PeerTool, source: ProcessError },
@@ -90,18 +92,6 @@ pub struct Found {
 }
 
 impl PeerTool {
-    const ALL: [PeerTool; 4] = [PeerTool::Sort, PeerTool::Coreutils, PeerTool::DuckDb, PeerTool::Polars];
-
-    /// The peer's name in arguments and reports.
-    pub fn name(self) -> &'static str {
-        match self {
-            PeerTool::Sort => "sort",
-            PeerTool::Coreutils => "coreutils",
-            PeerTool::DuckDb => "duckdb",
-            PeerTool::Polars => "polars",
-        }
-    }
-
     /// Whether the peer does the work of `program`.
     pub fn does(self, program: BenchmarkJob) -> bool {
         match self {
@@ -112,7 +102,7 @@ impl PeerTool {
     }
 
     fn module(self) -> Option<&'static str> {
-        matches!(self, PeerTool::DuckDb | PeerTool::Polars).then_some(self.name())
+        matches!(self, PeerTool::DuckDb | PeerTool::Polars).then_some(self.in_words())
     }
 
     /// The command whose first line of output is the version.
@@ -131,21 +121,6 @@ impl PeerTool {
             Some(chosen) => chosen.contains(&self),
             None => self != PeerTool::Coreutils,
         }
-    }
-}
-
-impl FromStr for PeerTool {
-    type Err = PeerError;
-
-    fn from_str(name: &str) -> Result<PeerTool, PeerError> {
-        let found = PeerTool::ALL.into_iter().find(|peer| peer.name() == name);
-        found.ok_or_else(|| PeerError::Unknown { name: name.to_owned() })
-    }
-}
-
-impl fmt::Display for PeerTool {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
     }
 }
 
@@ -230,7 +205,7 @@ impl InstalledPeer {
             (PeerTool::Polars, BenchmarkJob::Wordcount) => WORDCOUNT_POLARS,
             (PeerTool::Polars, BenchmarkJob::Terasort) => TERASORT_POLARS,
         };
-        self.script(program.name(), script, None, places, resources)
+        self.script(program.in_words(), script, None, places, resources)
     }
 
     /// The command that runs a script, which is written to the scratch folder; `first` comes before the places.

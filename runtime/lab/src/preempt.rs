@@ -8,12 +8,12 @@ mod page;
 mod report;
 mod two_jobs;
 
+use std::fs;
 use std::path::PathBuf;
-use std::str::FromStr;
-use std::{fmt, fs};
 
 pub use cells::{Cell, TwoJobsRun, Verdict};
 pub use four_ways::{Way, WayRun};
+use napreduce_core::listed;
 use napreduce_live::ByteSize;
 pub use report::{PreemptReport, WayFigures};
 use serde::Serialize;
@@ -21,93 +21,58 @@ use serde::Serialize;
 use crate::confinement::{Confinement, MemoryLimit, Tier};
 use crate::daemons::nap;
 use crate::error::LabError;
-use crate::guard::{Charge, Guard};
 use crate::jobs::rounds_per_second;
+use crate::live_cluster::guarded_folder;
 use crate::machine::Machine;
 use crate::raw::RawFile;
 use crate::session::Session;
 use crate::workspace::{WorkError, WorkFolder, WorkSettings};
 
-/// What is done to the low job when the high one comes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Strategy {
-    /// Nothing: it ends first.
-    Wait,
-    /// Its work is lost.
-    Kill,
-    /// It is stopped where it is.
-    Suspend,
-    /// Its work is saved and it exits.
-    Checkpoint,
+listed! {
+    /// What is done to the low job when the high one comes.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum Strategy {
+        /// Nothing: it ends first.
+        Wait = "wait",
+        /// Its work is lost.
+        Kill = "kill",
+        /// It is stopped where it is.
+        Suspend = "suspend",
+        /// Its work is saved and it exits.
+        Checkpoint = "checkpoint",
+    }
 }
 
-/// How much memory the tasks want.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum JobWeight {
-    /// Next to nothing.
-    Light,
-    /// So much that two of them do not fit.
-    Hungry,
+listed! {
+    /// How much memory the tasks want.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum JobWeight {
+        /// Next to nothing.
+        Light = "light",
+        /// So much that two of them do not fit.
+        Hungry = "hungry",
+    }
 }
 
-/// Which kind of task the jobs consist of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum TaskForm {
-    /// One map, no reduce.
-    Map,
-    /// One reduce after a map that does nothing.
-    Reduce,
+listed! {
+    /// Which kind of task the jobs consist of.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum TaskForm {
+        /// One map, no reduce.
+        Map = "map",
+        /// One reduce after a map that does nothing.
+        Reduce = "reduce",
+    }
 }
 
-/// A word that means nothing here.
-#[derive(Debug, PartialEq, Eq, thiserror::Error)]
-#[error("there is no {what} {word:?}; choose from {allowed}")]
-pub struct UnknownWord {
-    what: &'static str,
-    word: String,
-    allowed: String,
-}
-
-macro_rules! words {
-    ($type:ident, $what:literal, $($variant:ident = $word:literal),+) => {
-        impl $type {
-            pub const ALL: &[$type] = &[$($type::$variant),+];
-
-            /// Its word in arguments and reports.
-            pub fn name(self) -> &'static str {
-                match self {
-                    $($type::$variant => $word,)+
-                }
-            }
-        }
-
-        impl FromStr for $type {
-            type Err = UnknownWord;
-
-            fn from_str(word: &str) -> Result<$type, UnknownWord> {
-                let found = $type::ALL.iter().find(|one| one.name() == word);
-                found.copied().ok_or_else(|| UnknownWord {
-                    what: $what,
-                    word: word.to_owned(),
-                    allowed: [$($word),+].join(", "),
-                })
-            }
-        }
-
-        impl fmt::Display for $type {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str(self.name())
-            }
-        }
-    };
-}
-
-words!(Strategy, "primitive", Wait = "wait", Kill = "kill", Suspend = "suspend", Checkpoint = "checkpoint");
-words!(JobWeight, "kind of job", Light = "light", Hungry = "hungry");
-words!(TaskForm, "kind of task", Map = "map", Reduce = "reduce");
+read_by_word!(
+    Strategy: "there is no primitive",
+    JobWeight: "there is no kind of job",
+    TaskForm: "there is no kind of task"
+);
 
 #[derive(Clone, Debug)]
 pub struct PreemptSettings {
@@ -157,11 +122,7 @@ pub fn preempt(settings: &PreemptSettings, session: &Session) -> Result<PreemptR
     let mut raw = RawFile::create(&settings.report.join("raw.jsonl"))?;
     let hungry = settings.weights.contains(&JobWeight::Hungry);
     let wanted = if hungry { settings.limit.swap.bytes() } else { 0 };
-    let work = WorkFolder::make(&settings.work, ByteSize::new(wanted + (256 << 20)))?;
-    let mut guard = Guard::start()?;
-    if !settings.work.keep {
-        guard.take(&Charge::Folder(work.path().to_owned()))?;
-    }
+    let (work, mut guard) = guarded_folder(&settings.work, ByteSize::new(wanted + (256 << 20)))?;
     session.say("measuring how fast this machine is");
     let setting = Setting { settings, session, work: &work, nap, rounds_per_second: rounds_per_second() };
     let mut report = PreemptReport::new(Machine::describe(), settings);
@@ -192,11 +153,7 @@ pub fn preempt(settings: &PreemptSettings, session: &Session) -> Result<PreemptR
 
 fn make_report_folder(settings: &PreemptSettings) -> Result<(), LabError> {
     let path = &settings.report;
-    fs::create_dir(path).map_err(|source| WorkError::Use {
-        action: "make the folder of the report",
-        path: path.clone(),
-        source,
-    })?;
+    fs::create_dir(path).map_err(WorkError::using("make the folder of the report", path))?;
     Ok(())
 }
 
@@ -207,7 +164,7 @@ mod tests {
     #[test]
     fn words_read_back_and_others_are_refused() {
         for strategy in Strategy::ALL {
-            assert_eq!(strategy.name().parse(), Ok(*strategy));
+            assert_eq!(strategy.in_words().parse(), Ok(strategy));
         }
         let error = "nap".parse::<Strategy>().unwrap_err().to_string();
         assert_eq!(error, "there is no primitive \"nap\"; choose from wait, kill, suspend, checkpoint");

@@ -1,40 +1,54 @@
 //! Owns the programs that are measured: their names, where their binaries are and how they are called.
 //! What a right output is belongs to the checks.
 
-use std::fmt;
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
 
+use napreduce_core::listed;
 use napreduce_live::ByteSize;
 use serde::Serialize;
 
 use crate::process::CommandLine;
 
-/// An example job that is measured.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum BenchmarkJob {
-    /// Counts the words of text.
-    Wordcount,
-    /// Sorts rows of 100 bytes.
-    Terasort,
+listed! {
+    /// An example job that is measured.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum BenchmarkJob {
+        /// Counts the words of text.
+        Wordcount = "wordcount",
+        /// Sorts rows of 100 bytes.
+        Terasort = "terasort",
+    }
 }
 
-/// A program cannot be measured.
+read_by_word!(BenchmarkJob: "no program");
+
+/// The binary of a program is not where it should be.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ProgramError {
-    #[error("no program {name:?}; choose from wordcount, terasort")]
-    Unknown { name: String },
-    /// Its binary is not where it should be.
-    #[error(
-        "no {program} binary at {path}; build it with `cargo build --release -p napreduce-examples`, \
-         or name the folder that holds it with --bin-dir"
-    )]
-    Missing {
-        program: BenchmarkJob,
-        /// Where it was looked for.
-        path: PathBuf,
-    },
+#[error(
+    "no {program} binary at {path}; build it with `cargo build --release -p {package}`, \
+     or name the folder that holds it with --bin-dir"
+)]
+pub struct ProgramError {
+    program: &'static str,
+    /// Where it was looked for.
+    path: PathBuf,
+    /// The package that has it.
+    package: &'static str,
+}
+
+/// The binary of that name in `folder`.
+///
+/// # Errors
+///
+/// When it is not there; it is said how to build it.
+pub fn find_binary(
+    folder: &Path,
+    program: &'static str,
+    package: &'static str,
+) -> Result<PathBuf, ProgramError> {
+    let path = folder.join(program);
+    if path.is_file() { Ok(path) } else { Err(ProgramError { program, path, package }) }
 }
 
 #[derive(Clone, Copy, Debug, Serialize)]
@@ -53,24 +67,13 @@ impl Resources {
 }
 
 impl BenchmarkJob {
-    pub const ALL: [BenchmarkJob; 2] = [BenchmarkJob::Wordcount, BenchmarkJob::Terasort];
-
-    /// The name of the program and of its binary.
-    pub fn name(self) -> &'static str {
-        match self {
-            BenchmarkJob::Wordcount => "wordcount",
-            BenchmarkJob::Terasort => "terasort",
-        }
-    }
-
     /// The program's binary in `folder`.
     ///
     /// # Errors
     ///
-    /// [`ProgramError::Missing`] says how to build it.
+    /// When it is not there; it is said how to build it.
     pub fn binary(self, folder: &Path) -> Result<PathBuf, ProgramError> {
-        let path = folder.join(self.name());
-        if path.is_file() { Ok(path) } else { Err(ProgramError::Missing { program: self, path }) }
+        find_binary(folder, self.in_words(), "napreduce-examples")
     }
 
     /// The command that runs the job on `input`, a file or a folder.
@@ -86,21 +89,6 @@ impl BenchmarkJob {
             BenchmarkJob::Wordcount => command,
             BenchmarkJob::Terasort => command.flag("--format", "ascii"),
         }
-    }
-}
-
-impl FromStr for BenchmarkJob {
-    type Err = ProgramError;
-
-    fn from_str(name: &str) -> Result<BenchmarkJob, ProgramError> {
-        let found = BenchmarkJob::ALL.into_iter().find(|program| program.name() == name);
-        found.ok_or_else(|| ProgramError::Unknown { name: name.to_owned() })
-    }
-}
-
-impl fmt::Display for BenchmarkJob {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
     }
 }
 

@@ -22,11 +22,7 @@ impl RawFile {
     /// # Errors
     /// When it exists or cannot be made.
     pub fn create(path: &Path) -> Result<RawFile, WorkError> {
-        let file = File::create_new(path).map_err(|source| WorkError::Use {
-            action: "make",
-            path: path.to_owned(),
-            source,
-        })?;
+        let file = File::create_new(path).map_err(WorkError::using("make", path))?;
         Ok(RawFile { path: path.to_owned(), file })
     }
 
@@ -35,7 +31,7 @@ impl RawFile {
     /// # Errors
     /// When it cannot be written.
     pub fn add(&mut self, measurement: &impl Serialize) -> Result<(), WorkError> {
-        let failed = |source| WorkError::Use { action: "write", path: self.path.clone(), source };
+        let failed = WorkError::using("write", &self.path);
         let mut line = serde_json::to_string(measurement).map_err(|error| failed(error.into()))?;
         line.push('\n');
         self.file.write_all(line.as_bytes()).map_err(failed)

@@ -108,7 +108,7 @@ impl Job {
     fn prepare(work: &WorkFolder, name: &str, files: u32, session: &Session) -> Result<Job, LabError> {
         let input = work.fresh(name)?;
         let write = |path: PathBuf, text: &str| {
-            let failed = |source| WorkError::Use { action: "write", path: path.clone(), source };
+            let failed = WorkError::using("write", &path);
             fs::write(&path, text).map_err(failed)
         };
         for file in 0..files {

@@ -51,6 +51,13 @@ pub enum WorkError {
     Use { action: &'static str, path: PathBuf, source: io::Error },
 }
 
+impl WorkError {
+    /// What is said when something cannot be done with a file or a folder.
+    pub fn using(action: &'static str, path: &Path) -> impl Fn(io::Error) -> WorkError + Copy {
+        move |source| WorkError::Use { action, path: path.to_owned(), source }
+    }
+}
+
 impl WorkFolder {
     /// Makes the folder and checks that `wanted` bytes are free there.
     ///
@@ -85,11 +92,7 @@ impl WorkFolder {
     pub fn fresh(&self, name: &str) -> Result<PathBuf, WorkError> {
         let path = self.path().join(name);
         remove(&path)?;
-        fs::create_dir(&path).map_err(|source| WorkError::Use {
-            action: "make",
-            path: path.clone(),
-            source,
-        })?;
+        fs::create_dir(&path).map_err(WorkError::using("make", &path))?;
         Ok(path)
     }
 
@@ -100,7 +103,7 @@ impl WorkFolder {
     ///
     /// When the file system refuses.
     pub fn settle(&self) -> Result<(), WorkError> {
-        let failed = |source| WorkError::Use { action: "settle", path: self.path().to_owned(), source };
+        let failed = WorkError::using("settle", self.path());
         let folder = File::open(self.path()).map_err(failed)?;
         syncfs(&folder).map_err(|error| failed(error.into()))
     }

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use plotters::prelude::*;
 
-use crate::drawing::{PlotError, draw, legend, text};
+use crate::drawing::{PlotError, draw, legend, text, titled};
 
 /// Half the width of the cross strokes of an interval, as a part of the axis.
 const STROKE: f64 = 0.006;
@@ -51,11 +51,7 @@ pub fn curves(path: &Path, title: &str, axes: (&str, &str), all: &[Curve]) -> Re
     let top = points().map(|(_, estimate)| estimate.top()).fold(1e-3, f64::max) * 1.3;
     let least_y = points().map(|(_, estimate)| estimate.low).fold(0.0, f64::min) * 1.1;
     draw(path, |area| {
-        let mut chart = ChartBuilder::on(area)
-            .caption(title, ("sans-serif", 20))
-            .margin(12)
-            .x_label_area_size(40)
-            .y_label_area_size(60)
+        let mut chart = titled(area, title, 60)
             .build_cartesian_2d(least - margin..most + margin, least_y..top)
             .map_err(text)?;
         chart.configure_mesh().x_desc(axes.0).y_desc(axes.1).draw().map_err(text)?;
@@ -101,11 +97,7 @@ pub fn bars(
     let width = 0.8 / series.len().max(1) as f64;
     draw(path, |area| {
         let names: Vec<String> = groups.iter().map(|group| group.0.clone()).collect();
-        let mut chart = ChartBuilder::on(area)
-            .caption(title, ("sans-serif", 20))
-            .margin(12)
-            .x_label_area_size(40)
-            .y_label_area_size(60)
+        let mut chart = titled(area, title, 60)
             .build_cartesian_2d(-0.5..groups.len().max(1) as f64 - 0.5, 0.0..top)
             .map_err(text)?;
         let name_of = |x: &f64| match x.fract() == 0.0 && *x >= 0.0 {

@@ -34,6 +34,13 @@ pub fn draw<'a>(
     area.present().map_err(text).map_err(failed)
 }
 
+/// A chart under its title, with room for what stands below its axis and, so many pixels wide, beside it.
+pub fn titled<'a, 'b>(area: &'a Area<'b>, title: &str, beside: u32) -> ChartBuilder<'a, 'b, SVGBackend<'b>> {
+    let mut chart = ChartBuilder::on(area);
+    chart.caption(title, ("sans-serif", 20)).margin(12).x_label_area_size(40).y_label_area_size(beside);
+    chart
+}
+
 pub fn legend<'a, X: Ranged, Y: Ranged>(
     chart: &mut ChartContext<'a, SVGBackend<'a>, Cartesian2d<X, Y>>,
 ) -> Result<(), String> {

@@ -6,7 +6,7 @@ use std::path::Path;
 use plotters::coord::ranged1d::Ranged;
 use plotters::prelude::*;
 
-use crate::drawing::{PlotError, draw, legend, text};
+use crate::drawing::{PlotError, draw, legend, text, titled};
 
 /// Jobs that get a colour and a line in the legend of their own; the smaller ones share the last.
 const LAYERS_MAX: usize = 12;
@@ -32,13 +32,8 @@ pub fn distributions(path: &Path, title: &str, series: &[Series]) -> Result<(), 
         if least.is_finite() { (least, positive().fold(least, f64::max)) } else { (1.0, 1.0) };
     let (least, most) = (least * 0.9, most * 1.1);
     draw(path, |area| {
-        let mut chart = ChartBuilder::on(area)
-            .caption(title, ("sans-serif", 20))
-            .margin(12)
-            .x_label_area_size(40)
-            .y_label_area_size(50)
-            .build_cartesian_2d((least..most).log_scale(), 0.0..1.0)
-            .map_err(text)?;
+        let mut chart =
+            titled(area, title, 50).build_cartesian_2d((least..most).log_scale(), 0.0..1.0).map_err(text)?;
         chart.configure_mesh().x_desc("seconds").y_desc("share of jobs").draw().map_err(text)?;
         lines(&mut chart, series, least)
     })
@@ -54,13 +49,7 @@ pub fn differences(path: &Path, title: &str, x: &str, series: &[Series]) -> Resu
     let (least, most) = (values().fold(0.0, f64::min), values().fold(1.0, f64::max));
     let (least, most) = (least - (most - least) * 0.05, most + (most - least) * 0.05);
     draw(path, |area| {
-        let mut chart = ChartBuilder::on(area)
-            .caption(title, ("sans-serif", 20))
-            .margin(12)
-            .x_label_area_size(40)
-            .y_label_area_size(50)
-            .build_cartesian_2d(least..most, 0.0..1.0)
-            .map_err(text)?;
+        let mut chart = titled(area, title, 50).build_cartesian_2d(least..most, 0.0..1.0).map_err(text)?;
         chart.configure_mesh().x_desc(x).y_desc("share of jobs").draw().map_err(text)?;
         let zero = [(0.0, 0.0), (0.0, 1.0)];
         chart.draw_series(LineSeries::new(zero, BLACK.mix(0.5).stroke_width(1))).map_err(text)?;
@@ -98,13 +87,8 @@ pub fn layers(path: &Path, title: &str, mut series: Vec<Series>) -> Result<(), P
     let end = series.iter().flat_map(|one| &one.points).map(|point| point.0).fold(1.0, f64::max);
     let top = sum_of("all", &series).points.iter().map(|point| point.1).fold(1.0, f64::max);
     draw(path, |area| {
-        let mut chart = ChartBuilder::on(area)
-            .caption(title, ("sans-serif", 20))
-            .margin(12)
-            .x_label_area_size(40)
-            .y_label_area_size(50)
-            .build_cartesian_2d(0.0..end, 0.0..top * 1.05)
-            .map_err(text)?;
+        let mut chart =
+            titled(area, title, 50).build_cartesian_2d(0.0..end, 0.0..top * 1.05).map_err(text)?;
         chart.configure_mesh().disable_mesh().x_desc("seconds").y_desc("slots").draw().map_err(text)?;
         // From the top down: what is above is painted over by what is below.
         for number in (0..series.len()).rev() {

@@ -2,55 +2,36 @@
 //!
 //! Owns the words. Does not own the carrying out (`core`, the worker).
 
+use napreduce_core::listed;
 use serde::{Deserialize, Serialize};
 
-/// What an operator can have done to an attempt.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub enum TaskCommand {
-    /// Stop it where it is. It keeps its memory, gives up its slot, and goes on when it is told to.
-    Suspend,
-    /// Let a suspended one go on when a slot of its worker is free.
-    Resume,
-    /// Save its work and end it; the task goes on from there, on whichever worker has a slot.
-    Checkpoint,
-    /// End it and lose its work; the task is run again, and it counts as no failure.
-    Kill,
-}
-
-impl TaskCommand {
-    /// As it is typed.
-    pub fn in_words(self) -> &'static str {
-        match self {
-            TaskCommand::Suspend => "suspend",
-            TaskCommand::Resume => "resume",
-            TaskCommand::Checkpoint => "checkpoint",
-            TaskCommand::Kill => "kill",
-        }
+listed! {
+    /// What an operator can have done to an attempt.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+    pub enum TaskCommand {
+        /// Stop it where it is. It keeps its memory, gives up its slot, and goes on when it is told to.
+        Suspend = "suspend",
+        /// Let a suspended one go on when a slot of its worker is free.
+        Resume = "resume",
+        /// Save its work and end it; the task goes on from there, on whichever worker has a slot.
+        Checkpoint = "checkpoint",
+        /// End it and lose its work; the task is run again, and it counts as no failure.
+        Kill = "kill",
     }
 }
 
-/// What an operator can have done to a job, beside ending and changing it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub enum JobCommand {
-    /// Suspend what runs of it, and start nothing of it until it is resumed.
-    Suspend,
-    /// Let it go on.
-    Resume,
-    /// Start nothing of it until it is released; what runs of it is let finish.
-    Hold,
-    /// Let a held one go on.
-    Release,
-}
-
-impl JobCommand {
-    /// As it is typed.
-    pub fn in_words(self) -> &'static str {
-        match self {
-            JobCommand::Suspend => "suspend",
-            JobCommand::Resume => "resume",
-            JobCommand::Hold => "hold",
-            JobCommand::Release => "release",
-        }
+listed! {
+    /// What an operator can have done to a job, beside ending and changing it.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+    pub enum JobCommand {
+        /// Suspend what runs of it, and start nothing of it until it is resumed.
+        Suspend = "suspend",
+        /// Let it go on.
+        Resume = "resume",
+        /// Start nothing of it until it is released; what runs of it is let finish.
+        Hold = "hold",
+        /// Let a held one go on.
+        Release = "release",
     }
 }
 

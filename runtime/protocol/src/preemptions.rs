@@ -3,37 +3,25 @@
 //! Owns plain data, one entry for each request, each continuation and each restored attempt. Does not own where it is
 //! known from (`coordinator::preemptions`) nor how it is printed.
 
-use napreduce_core::{AttemptId, JobId, Primitive, WorkerId};
+use napreduce_core::{AttemptId, JobId, Primitive, WorkerId, listed};
 use serde::{Deserialize, Serialize};
 
-/// How a request to preempt came to its end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub enum PreemptionEnd {
-    /// The process is verified stopped.
-    Suspended,
-    /// The work is saved and the process is gone.
-    Checkpointed,
-    /// The process was killed.
-    Killed,
-    /// The task was done first.
-    Finished,
-    /// The attempt failed, or its worker was lost, first.
-    Ended,
-    /// Whoever asked wanted it no more, or it could not be done; the attempt went on.
-    Withdrawn,
-}
-
-impl PreemptionEnd {
-    /// As it is printed.
-    pub fn in_words(self) -> &'static str {
-        match self {
-            PreemptionEnd::Suspended => "suspended",
-            PreemptionEnd::Checkpointed => "checkpointed",
-            PreemptionEnd::Killed => "killed",
-            PreemptionEnd::Finished => "finished",
-            PreemptionEnd::Ended => "ended",
-            PreemptionEnd::Withdrawn => "withdrawn",
-        }
+listed! {
+    /// How a request to preempt came to its end.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+    pub enum PreemptionEnd {
+        /// The process is verified stopped.
+        Suspended = "suspended",
+        /// The work is saved and the process is gone.
+        Checkpointed = "checkpointed",
+        /// The process was killed.
+        Killed = "killed",
+        /// The task was done first.
+        Finished = "finished",
+        /// The attempt failed, or its worker was lost, first.
+        Ended = "ended",
+        /// Whoever asked wanted it no more, or it could not be done; the attempt went on.
+        Withdrawn = "withdrawn",
     }
 }
 

@@ -3,30 +3,33 @@
 //! Owns the beginnings of such names, and with which feature of a program each is read. Does not own stores: whoever never
 //! reads an input, such as a coordinator, knows no more of them than this.
 
-use std::fmt;
 use std::path::Path;
 
-/// The kind of store that a name such as `s3://bucket/key` is in.
-///
-/// ```
-/// use std::path::Path;
-///
-/// use napreduce_protocol::StorageScheme;
-///
-/// assert_eq!(StorageScheme::of(Path::new("s3://logs/2026/a.txt")), Some(StorageScheme::S3));
-/// assert_eq!(StorageScheme::of(Path::new("/srv/logs/a.txt")), None);
-/// assert_eq!(StorageScheme::Gcs.feature(), "gcs");
-/// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum StorageScheme {
-    /// `s3://` and `s3a://`: S3 and what speaks like it.
-    S3,
-    /// `gs://`: Google Cloud Storage.
-    Gcs,
-    /// `abfss://` and `abfs://`: Azure.
-    Azure,
-    /// `hdfs://`: HDFS.
-    Hdfs,
+use napreduce_core::listed;
+
+listed! {
+    /// The kind of store that a name such as `s3://bucket/key` is in.
+    ///
+    /// ```
+    /// use std::path::Path;
+    ///
+    /// use napreduce_protocol::StorageScheme;
+    ///
+    /// assert_eq!(StorageScheme::of(Path::new("s3://logs/2026/a.txt")), Some(StorageScheme::S3));
+    /// assert_eq!(StorageScheme::of(Path::new("/srv/logs/a.txt")), None);
+    /// assert_eq!(StorageScheme::Gcs.feature(), "gcs");
+    /// ```
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+    pub enum StorageScheme {
+        /// `s3://` and `s3a://`: S3 and what speaks like it.
+        S3 = "S3",
+        /// `gs://`: Google Cloud Storage.
+        Gcs = "Google Cloud Storage",
+        /// `abfss://` and `abfs://`: Azure.
+        Azure = "Azure storage",
+        /// `hdfs://`: HDFS.
+        Hdfs = "HDFS",
+    }
 }
 
 const BEGINNINGS: [(&str, StorageScheme); 6] = [
@@ -61,18 +64,6 @@ impl StorageScheme {
             StorageScheme::Azure => "azure",
             StorageScheme::Hdfs => "hdfs",
         }
-    }
-}
-
-/// As people call the service.
-impl fmt::Display for StorageScheme {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(match self {
-            StorageScheme::S3 => "S3",
-            StorageScheme::Gcs => "Google Cloud Storage",
-            StorageScheme::Azure => "Azure storage",
-            StorageScheme::Hdfs => "HDFS",
-        })
     }
 }
 

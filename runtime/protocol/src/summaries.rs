@@ -2,10 +2,9 @@
 //!
 //! Owns plain data, serialisable as it is shown with `--format json`. Does not own where it is known from.
 
-use std::fmt;
 use std::path::PathBuf;
 
-use napreduce_core::{AttemptId, AttemptState, JobId, TaskId, WorkerId};
+use napreduce_core::{AttemptId, AttemptState, JobId, TaskId, WorkerId, listed};
 use serde::{Deserialize, Serialize};
 
 use super::preemptions::{PreemptionSummary, RestoreSummary, ResumeSummary};
@@ -13,39 +12,30 @@ use crate::counters::CounterValues;
 use crate::progress::JobProgress;
 use crate::report::PartReport;
 
-/// Where a job is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum JobPhase {
-    /// It has tasks to do.
-    Active,
-    /// It has tasks to do, and all that was begun of it is suspended; `nap job explain` says why.
-    Suspended,
-    /// How it ends is decided; the last of its attempts are being ended, or its output is being committed.
-    Stopping,
-    /// Its output is complete.
-    Succeeded,
-    /// A task failed too often, or fatally.
-    Failed,
-    /// Somebody ended it.
-    Killed,
+listed! {
+    /// Where a job is.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+    pub enum JobPhase {
+        /// It has tasks to do.
+        Active = "active",
+        /// It has tasks to do, and all that was begun of it is suspended; `nap job explain` says why.
+        Suspended = "suspended",
+        /// How it ends is decided; the last of its attempts are being ended, or its output is being
+        /// committed.
+        Stopping = "stopping",
+        /// Its output is complete.
+        Succeeded = "succeeded",
+        /// A task failed too often, or fatally.
+        Failed = "failed",
+        /// Somebody ended it.
+        Killed = "killed",
+    }
 }
 
 impl JobPhase {
     /// Whether it has tasks to do, and how it ends is open.
     pub fn is_active(self) -> bool {
         matches!(self, JobPhase::Active | JobPhase::Suspended)
-    }
-
-    /// As it is printed.
-    pub fn in_words(self) -> &'static str {
-        match self {
-            JobPhase::Active => "active",
-            JobPhase::Suspended => "suspended",
-            JobPhase::Stopping => "stopping",
-            JobPhase::Succeeded => "succeeded",
-            JobPhase::Failed => "failed",
-            JobPhase::Killed => "killed",
-        }
     }
 }
 
@@ -136,30 +126,20 @@ pub struct HistoryLine {
     pub text: String,
 }
 
-/// Where a task is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum TaskPhase {
-    /// None of its attempts is live.
-    Pending,
-    /// At least one of its attempts is live and not suspended.
-    Active,
-    /// Its live attempts are suspended, or an operator holds it.
-    Suspended,
-    /// It waits to go on from a checkpoint.
-    Checkpointed,
-    /// One of its attempts has done it.
-    Done,
-}
-
-impl fmt::Display for TaskPhase {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            TaskPhase::Pending => "pending",
-            TaskPhase::Active => "active",
-            TaskPhase::Suspended => "suspended",
-            TaskPhase::Checkpointed => "checkpointed",
-            TaskPhase::Done => "done",
-        })
+listed! {
+    /// Where a task is.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+    pub enum TaskPhase {
+        /// None of its attempts is live.
+        Pending = "pending",
+        /// At least one of its attempts is live and not suspended.
+        Active = "active",
+        /// Its live attempts are suspended, or an operator holds it.
+        Suspended = "suspended",
+        /// It waits to go on from a checkpoint.
+        Checkpointed = "checkpointed",
+        /// One of its attempts has done it.
+        Done = "done",
     }
 }
 
@@ -193,33 +173,22 @@ pub struct LiveAttempt {
     pub bytes_total: u64,
 }
 
-/// Where a worker is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum WorkerPhase {
-    /// It may get tasks.
-    Up,
-    /// It gets nothing new for a while: much failed there, or it lacks something.
-    Excluded,
-    /// It gets nothing new and is to leave.
-    Draining,
-    /// It may leave, and counts as gone.
-    Leaving,
-    /// It has left.
-    Left,
-    /// Nothing is heard of it any more.
-    Lost,
-}
-
-impl fmt::Display for WorkerPhase {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            WorkerPhase::Up => "up",
-            WorkerPhase::Excluded => "excluded",
-            WorkerPhase::Draining => "draining",
-            WorkerPhase::Leaving => "leaving",
-            WorkerPhase::Left => "left",
-            WorkerPhase::Lost => "lost",
-        })
+listed! {
+    /// Where a worker is.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+    pub enum WorkerPhase {
+        /// It may get tasks.
+        Up = "up",
+        /// It gets nothing new for a while: much failed there, or it lacks something.
+        Excluded = "excluded",
+        /// It gets nothing new and is to leave.
+        Draining = "draining",
+        /// It may leave, and counts as gone.
+        Leaving = "leaving",
+        /// It has left.
+        Left = "left",
+        /// Nothing is heard of it any more.
+        Lost = "lost",
     }
 }
 
@@ -258,22 +227,14 @@ impl WorkerSummary {
     }
 }
 
-/// The two logs of an attempt.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub enum LogStream {
-    /// What it wrote to standard output.
-    Stdout,
-    /// What it wrote to standard error.
-    Stderr,
-}
-
-impl LogStream {
-    /// As it is printed.
-    pub fn in_words(self) -> &'static str {
-        match self {
-            LogStream::Stdout => "stdout",
-            LogStream::Stderr => "stderr",
-        }
+listed! {
+    /// The two logs of an attempt.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+    pub enum LogStream {
+        /// What it wrote to standard output.
+        Stdout = "stdout",
+        /// What it wrote to standard error.
+        Stderr = "stderr",
     }
 }
 

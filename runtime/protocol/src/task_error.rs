@@ -14,7 +14,8 @@ use serde::{Deserialize, Serialize};
 static HOPELESS: OnceLock<&str> = OnceLock::new();
 
 /// Why a task could not go on.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[error("{message}")]
 pub struct TaskError {
     /// Whose fault it was.
     pub class: FailureClass,
@@ -158,14 +159,6 @@ impl From<TaskError> for Report {
         Report::Failed { class, place, reason: message, lost_outputs: lost_inputs }
     }
 }
-
-impl fmt::Display for TaskError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)
-    }
-}
-
-impl std::error::Error for TaskError {}
 
 #[cfg(test)]
 mod tests {

@@ -17,10 +17,9 @@ pub mod serving;
 mod tables;
 pub mod trigger;
 
-use std::fmt;
 use std::str::FromStr;
 
-use napreduce_core::{PreemptionSettings, Scheduler, TaskKind};
+use napreduce_core::{PreemptionSettings, Scheduler, TaskKind, listed};
 use serde::{Deserialize, Serialize};
 
 pub use composed::{Composed, ComposedSettings};
@@ -30,21 +29,11 @@ pub use tables::{Built, PolicyTable, PolicyTables, SchedulerError, UnknownSchedu
 /// Makes the names of the policies and their tables from the one list of them.
 macro_rules! policies {
     ($($name:literal $variant:ident $field:ident: $table:ty, $about:literal;)+) => {
-        /// A policy by its name.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-        pub enum SchedulerName {
-            $(#[doc = $about] #[serde(rename = $name)] $variant,)+
-        }
-
-        impl SchedulerName {
-            /// Every policy; the first is the default.
-            pub const ALL: [SchedulerName; [$($name),+].len()] = [$(SchedulerName::$variant),+];
-
-            /// As it is written.
-            pub fn as_str(self) -> &'static str {
-                match self {
-                    $(SchedulerName::$variant => $name,)+
-                }
+        listed! {
+            /// A policy by its name; the first is the default.
+            #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+            pub enum SchedulerName {
+                $(#[doc = $about] #[serde(rename = $name)] $variant = $name,)+
             }
         }
 
@@ -98,7 +87,7 @@ policies! {
 impl SchedulerName {
     /// All names as they stand in a sentence.
     pub fn listed() -> String {
-        SchedulerName::ALL.map(SchedulerName::as_str).join(", ")
+        SchedulerName::WORDS.join(", ")
     }
 }
 
@@ -108,21 +97,12 @@ impl Default for SchedulerName {
     }
 }
 
-impl fmt::Display for SchedulerName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
 impl FromStr for SchedulerName {
     type Err = UnknownScheduler;
 
     fn from_str(text: &str) -> Result<SchedulerName, UnknownScheduler> {
-        let known = SchedulerName::ALL.into_iter().find(|name| name.as_str() == text);
-        known.ok_or_else(|| UnknownScheduler {
-            name: text.to_owned(),
-            allowed: SchedulerName::ALL.map(SchedulerName::as_str).to_vec(),
-        })
+        SchedulerName::of_word(text)
+            .ok_or_else(|| UnknownScheduler { name: text.to_owned(), allowed: SchedulerName::WORDS.to_vec() })
     }
 }
 
@@ -146,7 +126,7 @@ impl SchedulerConfiguration {
     /// # Errors
     /// Names the value that makes no sense and what is allowed.
     pub fn build(&self) -> Result<Box<dyn Scheduler>, SchedulerError> {
-        self.tables.all().build(self.scheduler.as_str())
+        self.tables.all().build(self.scheduler.in_words())
     }
 
     /// Whether reduces are served by the bytes that maps wrote for them: without these it cannot tell jobs

@@ -59,7 +59,7 @@ fn every_example_of_the_pages_is_a_policy() {
     }
     let tables = serde_json::to_value(SchedulerTables::default()).unwrap();
     for scheduler in SchedulerName::ALL {
-        let is_simple = tables[scheduler.as_str()].as_object().unwrap().len() < 2;
+        let is_simple = tables[scheduler.in_words()].as_object().unwrap().len() < 2;
         assert!(is_simple || named.contains(&scheduler), "no page has an example of {scheduler}");
     }
 }

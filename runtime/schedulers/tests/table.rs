@@ -8,8 +8,8 @@ use napreduce_schedulers::{SchedulerConfiguration, SchedulerError, SchedulerName
 #[test]
 fn every_policy_has_a_name_that_leads_to_it() {
     for name in SchedulerName::ALL {
-        assert_eq!(name.as_str().parse(), Ok(name));
-        assert_eq!(serde_json::to_string(&name).expect("text"), format!("{:?}", name.as_str()));
+        assert_eq!(name.in_words().parse(), Ok(name));
+        assert_eq!(serde_json::to_string(&name).expect("text"), format!("{:?}", name.in_words()));
         assert!(SchedulerConfiguration::named(name).build().is_ok(), "{name} at its published values");
     }
     let error = "fare".parse::<SchedulerName>().expect_err("no such policy");

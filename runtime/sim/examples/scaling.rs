@@ -69,7 +69,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let (scheduler, machines) = (schedulers[place / sizes.len()], sizes[place % sizes.len()]);
         println!(
             "{:16} {machines:>9} {count:>10} {rate:>12.0} {:>10.0} {held:>6.2}",
-            scheduler.as_str(),
+            scheduler.in_words(),
             1e9 / rate
         );
     }

@@ -6,43 +6,25 @@
 //! and so are masters. On one slot, with as many tasks as one likes, it is the single server of queueing theory, where
 //! SRPT has the least mean sojourn (Schrage 1968). Does not own policies: those are simulated task by task.
 
-use std::fmt;
 use std::str::FromStr;
 
-use napreduce_core::{JobId, Span, TaskKind, Time};
+use napreduce_core::{JobId, Span, TaskKind, Time, listed};
 
 use crate::job::SimulatedJob;
 use crate::run::{Ending, JobResult, Run};
 use crate::settings::SimulationSettings;
 use crate::workload::Workload;
 
-/// Who is served.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Baseline {
-    /// Processor sharing: equal parts, but nobody more than it can use.
-    Ps,
-    /// Shortest remaining processing time: who has least left, preempting.
-    Srpt,
-    /// Shortest job first: who is smallest of those that have not begun; who has begun goes on.
-    Sjf,
-}
-
-impl Baseline {
-    pub const ALL: [Baseline; 3] = [Baseline::Ps, Baseline::Srpt, Baseline::Sjf];
-
-    /// As it is written.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Baseline::Ps => "ps",
-            Baseline::Srpt => "srpt",
-            Baseline::Sjf => "sjf",
-        }
-    }
-}
-
-impl fmt::Display for Baseline {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
+listed! {
+    /// Who is served.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+    pub enum Baseline {
+        /// Processor sharing: equal parts, but nobody more than it can use.
+        Ps = "ps",
+        /// Shortest remaining processing time: who has least left, preempting.
+        Srpt = "srpt",
+        /// Shortest job first: who is smallest of those that have not begun; who has begun goes on.
+        Sjf = "sjf",
     }
 }
 
@@ -50,8 +32,8 @@ impl FromStr for Baseline {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Baseline, String> {
-        let known = Baseline::ALL.into_iter().find(|one| one.as_str() == text);
-        known.ok_or_else(|| format!("there is no baseline {text:?}; allowed: ps, srpt, sjf"))
+        Baseline::of_word(text)
+            .ok_or_else(|| format!("there is no baseline {text:?}; allowed: ps, srpt, sjf"))
     }
 }
 
@@ -348,7 +330,7 @@ mod tests {
     #[test]
     fn names_are_read_as_they_are_written() {
         for baseline in Baseline::ALL {
-            assert_eq!(baseline.as_str().parse(), Ok(baseline));
+            assert_eq!(baseline.in_words().parse(), Ok(baseline));
         }
         assert!("fifo".parse::<Baseline>().expect_err("no baseline").contains("allowed: ps, srpt, sjf"));
     }

@@ -3,37 +3,27 @@
 //! Owns the names and their numbers, and how a workload file names one and changes some of it. Does not own what they do
 //! (`settings`).
 
-use std::fmt;
 use std::str::FromStr;
 
-use napreduce_core::Span;
+use napreduce_core::{Span, listed};
 use serde::{Deserialize, Deserializer};
 
 use crate::settings::{Cost, Overheads};
 
-/// Overheads that have a name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum OverheadPreset {
-    /// Hadoop 1: heartbeats of 3 s (its least interval), set-up and clean-up tasks of each job, and 2.63 s to start a task, for
-    /// which the only number that the papers measure is Natjam's.
-    Hadoop1,
-    /// Hadoop 0.23 with Natjam, as its paper measured (section 5): a task or a master starts in 2.63 s, a suspend or checkpoint
-    /// takes 1.35 s, going on from it 3.88 s, the start included.
-    Yarn023,
+listed! {
+    /// Overheads that have a name.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum OverheadPreset {
+        /// Hadoop 1: heartbeats of 3 s (its least interval), set-up and clean-up tasks of each job, and 2.63
+        /// s to start a task, for which the only number that the papers measure is Natjam's.
+        Hadoop1 = "hadoop-1",
+        /// Hadoop 0.23 with Natjam, as its paper measured (section 5): a task or a master starts in 2.63 s, a
+        /// suspend or checkpoint takes 1.35 s, going on from it 3.88 s, the start included.
+        Yarn023 = "yarn-0.23",
+    }
 }
 
 impl OverheadPreset {
-    /// All of them.
-    pub const ALL: [OverheadPreset; 2] = [OverheadPreset::Hadoop1, OverheadPreset::Yarn023];
-
-    /// Its name, as files and command lines have it.
-    pub const fn name(self) -> &'static str {
-        match self {
-            OverheadPreset::Hadoop1 => "hadoop-1",
-            OverheadPreset::Yarn023 => "yarn-0.23",
-        }
-    }
-
     /// What takes time.
     pub fn overheads(self) -> Overheads {
         let launch = Span::from_millis(2_630);
@@ -54,19 +44,12 @@ impl OverheadPreset {
     }
 }
 
-impl fmt::Display for OverheadPreset {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
 impl FromStr for OverheadPreset {
     type Err = String;
 
     fn from_str(name: &str) -> Result<OverheadPreset, String> {
-        let found = OverheadPreset::ALL.into_iter().find(|preset| preset.name() == name);
-        found.ok_or_else(|| {
-            let names: Vec<&str> = OverheadPreset::ALL.map(OverheadPreset::name).to_vec();
+        OverheadPreset::of_word(name).ok_or_else(|| {
+            let names = OverheadPreset::WORDS;
             format!("there are no overheads of the name {name:?}; give {}, or a table", names.join(" or "))
         })
     }

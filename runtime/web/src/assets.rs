@@ -4,8 +4,9 @@
 //! Does not own the files (`assets/`).
 
 use axum::body::Body;
-use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
+use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use axum::http::{Response, StatusCode};
+use axum::response::IntoResponse;
 use include_dir::{Dir, DirEntry, include_dir};
 use xxhash_rust::xxh3::Xxh3;
 
@@ -31,11 +32,8 @@ impl Assets {
 
     /// The page itself, under every address that is one of its views.
     pub fn page(&self) -> Response<Body> {
-        let mut response = Response::new(Body::from(self.page.clone()));
-        let html = HeaderValue::from_static("text/html; charset=utf-8");
-        response.headers_mut().insert(CONTENT_TYPE, html);
-        response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
-        response
+        let headers = [(CONTENT_TYPE, "text/html; charset=utf-8"), (CACHE_CONTROL, "no-cache")];
+        (headers, Body::from(self.page.clone())).into_response()
     }
 
     /// A file under `/assets/`.
@@ -46,11 +44,8 @@ impl Assets {
         let (Some(file), Some(kind)) = (file, kind) else {
             return Problem::new(StatusCode::NOT_FOUND, "there is no such file").into_response();
         };
-        let mut response = Response::new(Body::from(file.contents()));
-        response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
-        let for_ever = HeaderValue::from_static("public, max-age=31536000, immutable");
-        response.headers_mut().insert(CACHE_CONTROL, for_ever);
-        response
+        let headers = [(CONTENT_TYPE, kind), (CACHE_CONTROL, "public, max-age=31536000, immutable")];
+        (headers, Body::from(file.contents())).into_response()
     }
 }
 

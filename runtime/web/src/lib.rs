@@ -17,9 +17,11 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+#[macro_use]
+mod answer;
 pub mod answers;
 mod assets;
-mod clock;
+pub mod clock;
 mod context;
 mod events;
 mod guard;

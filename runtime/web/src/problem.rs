@@ -3,8 +3,9 @@
 //! Owns its form, `application/problem+json` (RFC 9457). Does not own the words, which are those of the command line.
 
 use axum::body::Body;
-use axum::http::header::{CONTENT_TYPE, HeaderValue};
+use axum::http::header::CONTENT_TYPE;
 use axum::http::{Response, StatusCode};
+use axum::response::IntoResponse;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -50,11 +51,7 @@ impl Problem {
         let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         // It has nothing in it that JSON cannot say.
         let body = serde_json::to_vec(&self).unwrap_or_default();
-        let mut response = Response::new(Body::from(body));
-        *response.status_mut() = status;
-        let json = HeaderValue::from_static("application/problem+json");
-        response.headers_mut().insert(CONTENT_TYPE, json);
-        response
+        (status, [(CONTENT_TYPE, "application/problem+json")], Body::from(body)).into_response()
     }
 }
 

@@ -52,9 +52,23 @@ enum TableFormat {
     Json,
 }
 
+/// A row begins with the job that it is of, and so do those whose attempt says it, too.
+#[derive(Serialize)]
+struct OfJob<'a> {
+    job: &'a str,
+}
+
+/// The same in a line of JSON, where fields are in one object.
+#[derive(Serialize)]
+struct ExportedLine<'a, T> {
+    #[serde(flatten)]
+    of: OfJob<'a>,
+    #[serde(flatten)]
+    row: T,
+}
+
 #[derive(Serialize)]
 struct ExportedJob<'a> {
-    job: &'a str,
     name: &'a str,
     user: &'a str,
     queue: &'a str,
@@ -75,69 +89,17 @@ struct ExportedJob<'a> {
 }
 
 #[derive(Serialize)]
-struct ExportedAttempt<'a> {
-    job: &'a str,
-    attempt: String,
-    worker: String,
-    worker_name: String,
-    launched_millis: u64,
-    ended_millis: Option<u64>,
-    end: Option<String>,
-}
-
-#[derive(Serialize)]
 struct ExportedCounter<'a> {
-    job: &'a str,
     counter: &'a str,
     value: u64,
 }
 
 #[derive(Serialize)]
-struct ExportedPart<'a> {
-    job: &'a str,
+struct ExportedPart {
     part: String,
     records: u64,
     bytes: u64,
     digest: String,
-}
-
-#[derive(Serialize)]
-struct ExportedEvent<'a> {
-    job: &'a str,
-    at_millis: u64,
-    text: String,
-}
-
-/// A preemption has its attempt, and so its job, in itself; here a column says it like in the other tables.
-#[derive(Serialize)]
-struct ExportedPreemption<'a> {
-    job: &'a str,
-    attempt: String,
-    worker: String,
-    primitive: String,
-    asked: String,
-    by: String,
-    reason: String,
-    beneficiary: Option<String>,
-    requested_micros: u64,
-    ordered_micros: Option<u64>,
-    freed_micros: Option<u64>,
-    used_by: Option<String>,
-    used_micros: Option<u64>,
-    kept_millis: Option<u64>,
-    given_back: Option<&'static str>,
-    resumed_micros: Option<u64>,
-    restored_by: Option<String>,
-    end: Option<&'static str>,
-    worker_micros: Option<u64>,
-    active_millis: u64,
-    suspended_millis: Option<u64>,
-    resident_bytes: u64,
-    swapped_bytes: u64,
-    swapped_out_bytes: u64,
-    checkpoint_bytes: u64,
-    work_saved_millis: u64,
-    work_lost_millis: u64,
 }
 
 pub fn run(arguments: &ExportArguments) -> Result<()> {
@@ -161,36 +123,32 @@ fn write_tables(jobs: &[JobDetail], output: &Path, format: TableFormat) -> Resul
     let answers: Vec<JobAnswer> = jobs.iter().map(|job| JobAnswer::from(&job.summary)).collect();
     let table = |name: &str| Table { path: output.to_owned(), name: name.to_owned(), format };
     let rows = [
-        table("jobs").write(answers.iter().zip(jobs).map(|(answer, job)| exported_job(answer, job)))?,
+        table("jobs")
+            .write(answers.iter().zip(jobs).map(|(answer, job)| (&*answer.job, exported_job(answer, job))))?,
         table("attempts").write(each().flat_map(|(id, job)| {
-            job.attempts.iter().map(move |attempt| exported_attempt(id, AttemptAnswer::from(attempt)))
+            job.attempts.iter().map(move |attempt| (id, AttemptAnswer::from(attempt)))
         }))?,
         table("preemptions").write(each().flat_map(|(id, job)| {
-            let ledger = ledger_of(job).into_iter();
-            ledger.map(move |entry| exported_preemption(id, PreemptionAnswer::from(&entry)))
+            ledger_of(job).into_iter().map(move |entry| (id, PreemptionAnswer::from(&entry)))
         }))?,
-        table("counters").write(each().flat_map(|(job, detail)| {
-            detail.counters.iter().map(move |(counter, value)| ExportedCounter { job, counter, value })
+        table("counters").write(each().flat_map(|(id, job)| {
+            job.counters.iter().map(move |(counter, value)| (id, ExportedCounter { counter, value }))
         }))?,
-        table("parts").write(each().flat_map(|(job, detail)| {
-            detail.parts.iter().map(move |part| {
+        table("parts").write(each().flat_map(|(id, job)| {
+            job.parts.iter().map(move |part| {
                 let PartAnswer { name, records, bytes, digest } = part.into();
-                ExportedPart { job, part: name, records, bytes, digest }
+                (id, ExportedPart { part: name, records, bytes, digest })
             })
         }))?,
-        table("events").write(each().flat_map(|(job, detail)| {
-            detail.events.iter().map(move |event| {
-                let EventAnswer { at_millis, text } = event.into();
-                ExportedEvent { job, at_millis, text }
-            })
-        }))?,
+        table("events").write(
+            each().flat_map(|(id, job)| job.events.iter().map(move |event| (id, EventAnswer::from(event)))),
+        )?,
     ];
     Ok(rows.iter().sum())
 }
 
 fn exported_job<'a>(answer: &'a JobAnswer, job: &JobDetail) -> ExportedJob<'a> {
     ExportedJob {
-        job: &answer.job,
         name: &answer.name,
         user: &answer.user,
         queue: &answer.queue,
@@ -211,43 +169,6 @@ fn exported_job<'a>(answer: &'a JobAnswer, job: &JobDetail) -> ExportedJob<'a> {
     }
 }
 
-fn exported_attempt(job: &str, answer: AttemptAnswer) -> ExportedAttempt<'_> {
-    let AttemptAnswer { attempt, worker, worker_name, launched_millis, ended_millis, end } = answer;
-    ExportedAttempt { job, attempt, worker, worker_name, launched_millis, ended_millis, end }
-}
-
-fn exported_preemption(job: &str, answer: PreemptionAnswer) -> ExportedPreemption<'_> {
-    ExportedPreemption {
-        job,
-        attempt: answer.attempt,
-        worker: answer.worker,
-        primitive: answer.primitive,
-        asked: answer.asked,
-        by: answer.by,
-        reason: answer.reason,
-        beneficiary: answer.beneficiary,
-        requested_micros: answer.requested_micros,
-        ordered_micros: answer.ordered_micros,
-        freed_micros: answer.freed_micros,
-        used_by: answer.used_by,
-        used_micros: answer.used_micros,
-        kept_millis: answer.kept_millis,
-        given_back: answer.given_back,
-        resumed_micros: answer.resumed_micros,
-        restored_by: answer.restored_by,
-        end: answer.end,
-        worker_micros: answer.worker_micros,
-        active_millis: answer.active_millis,
-        suspended_millis: answer.suspended_millis,
-        resident_bytes: answer.resident_bytes,
-        swapped_bytes: answer.swapped_bytes,
-        swapped_out_bytes: answer.swapped_out_bytes,
-        checkpoint_bytes: answer.checkpoint_bytes,
-        work_saved_millis: answer.work_saved_millis,
-        work_lost_millis: answer.work_lost_millis,
-    }
-}
-
 /// A file of rows.
 struct Table {
     path: PathBuf,
@@ -257,7 +178,8 @@ struct Table {
 
 impl Table {
     /// How many there were.
-    fn write<T: Serialize>(&self, rows: impl Iterator<Item = T>) -> Result<usize> {
+    fn write<'a, T: Serialize>(&self, rows: impl Iterator<Item = (&'a str, T)>) -> Result<usize> {
+        let rows = rows.map(|(job, row)| (OfJob { job }, row));
         let end = match self.format {
             TableFormat::Csv => "csv",
             TableFormat::Json => "jsonl",
@@ -265,7 +187,7 @@ impl Table {
         let file = self.path.join(format!("{}.{end}", self.name));
         write_whole(&file, false, |file| match self.format {
             TableFormat::Csv => write_csv(file, rows),
-            TableFormat::Json => write_lines(file, rows),
+            TableFormat::Json => write_lines(file, rows.map(|(of, row)| ExportedLine { of, row })),
         })
     }
 }

@@ -10,6 +10,7 @@ use anyhow::{Result, ensure};
 use clap::Args;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
+use napreduce_core::listed;
 use napreduce_live::{ClusterClient, JobSummary};
 use napreduce_web::answers::{JobAnswer, JobFilter, PhaseAnswer};
 
@@ -73,17 +74,19 @@ struct SortKey {
     is_downwards: bool,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum SortColumn {
-    Job,
-    Name,
-    User,
-    Queue,
-    Priority,
-    State,
-    Submitted,
-    Ended,
-    Took,
+listed! {
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    enum SortColumn {
+        Job = "job",
+        Name = "name",
+        User = "user",
+        Queue = "queue",
+        Priority = "priority",
+        State = "state",
+        Submitted = "submitted",
+        Ended = "ended",
+        Took = "took",
+    }
 }
 
 impl FromStr for SortKey {
@@ -91,22 +94,11 @@ impl FromStr for SortKey {
 
     fn from_str(text: &str) -> Result<SortKey, String> {
         let (is_downwards, name) = text.strip_prefix('-').map_or((false, text), |name| (true, name));
-        let column = match name {
-            "job" => SortColumn::Job,
-            "name" => SortColumn::Name,
-            "user" => SortColumn::User,
-            "queue" => SortColumn::Queue,
-            "priority" => SortColumn::Priority,
-            "state" => SortColumn::State,
-            "submitted" => SortColumn::Submitted,
-            "ended" => SortColumn::Ended,
-            "took" => SortColumn::Took,
-            _ => {
-                return Err(format!(
-                    "{name:?} is no column; sort by job, name, user, queue, priority, state, submitted, ended or took"
-                ));
-            }
-        };
+        let column = SortColumn::of_word(name).ok_or_else(|| {
+            format!(
+                "{name:?} is no column; sort by job, name, user, queue, priority, state, submitted, ended or took"
+            )
+        })?;
         Ok(SortKey { column, is_downwards })
     }
 }

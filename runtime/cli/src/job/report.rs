@@ -4,11 +4,11 @@
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Result, bail};
 use clap::Args;
 use napreduce_live::{ClusterClient, JobDetail};
+use napreduce_web::clock::now_micros;
 use napreduce_web::report_html;
 
 use crate::ids::{JobSelector, select};
@@ -50,8 +50,7 @@ pub fn run(arguments: &ReportArguments, client: &mut ClusterClient) -> Result<()
 
 impl ReportFile {
     pub fn write(&self, job: &JobDetail) -> Result<()> {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let page = report_html(job, u64::try_from(now.as_micros()).unwrap_or(u64::MAX));
+        let page = report_html(job, now_micros());
         write_whole(&self.output, self.overwrite, |file| file.write_all(page.as_bytes()))?;
         eprintln!("{}: open it in a browser", Path::new(&self.output).display());
         Ok(())

@@ -4,7 +4,6 @@
 
 use std::io::{self, Write};
 use std::path::PathBuf;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::Result;
 use clap::Args;
@@ -12,6 +11,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use napreduce_history::{TraceFigures, write_trace};
 use napreduce_live::{ClusterClient, JobDetail};
+use napreduce_web::clock::now_micros;
 
 use crate::ids::{JobSelector, select};
 use crate::whole_file::write_whole;
@@ -55,13 +55,11 @@ pub fn run(arguments: &TraceArguments, client: &mut ClusterClient) -> Result<()>
 }
 
 fn write(jobs: &[JobDetail], is_packed: bool, file: &mut impl Write) -> io::Result<TraceFigures> {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let now_micros = u64::try_from(now.as_micros()).unwrap_or(u64::MAX);
     if !is_packed {
-        return write_trace(jobs, now_micros, file);
+        return write_trace(jobs, now_micros(), file);
     }
     let mut packed = GzEncoder::new(file, Compression::default());
-    let figures = write_trace(jobs, now_micros, &mut packed)?;
+    let figures = write_trace(jobs, now_micros(), &mut packed)?;
     packed.finish()?;
     Ok(figures)
 }

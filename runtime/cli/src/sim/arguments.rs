@@ -241,26 +241,8 @@ pub enum PrimitiveName {
 }
 
 impl PrimitiveName {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            PrimitiveName::Wait => "wait",
-            PrimitiveName::Kill => "kill",
-            PrimitiveName::Suspend => "suspend",
-            PrimitiveName::Checkpoint => "checkpoint",
-            PrimitiveName::Auto => "auto",
-        }
-    }
-}
-
-impl From<PrimitiveName> for PrimitiveChoice {
-    fn from(name: PrimitiveName) -> PrimitiveChoice {
-        match name {
-            PrimitiveName::Wait => PrimitiveChoice::Wait,
-            PrimitiveName::Kill => PrimitiveChoice::Kill,
-            PrimitiveName::Suspend => PrimitiveChoice::Suspend,
-            PrimitiveName::Checkpoint => PrimitiveChoice::Checkpoint,
-            PrimitiveName::Auto => PrimitiveChoice::Auto,
-        }
+    pub fn choice(self) -> Option<PrimitiveChoice> {
+        PrimitiveChoice::of_word(self.to_possible_value()?.get_name())
     }
 }
 

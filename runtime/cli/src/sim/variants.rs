@@ -6,11 +6,11 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use napreduce_core::PreemptionSettings;
+use napreduce_core::{PreemptionSettings, PrimitiveChoice};
 use napreduce_schedulers::{SchedulerConfiguration, SchedulerName, SchedulerTables};
 use napreduce_sim::{Baseline, SimulationSettings};
 
-use super::arguments::{Arguments, PrimitiveName};
+use super::arguments::Arguments;
 use crate::cluster::{ClusterArguments, Configuration};
 
 /// A policy with everything that its runs have in common but the seed.
@@ -39,8 +39,8 @@ impl Subject {
     /// Its name without tables.
     pub fn name(&self) -> &'static str {
         match self {
-            Subject::Policy(configuration) => configuration.scheduler.as_str(),
-            Subject::Baseline(baseline) => baseline.as_str(),
+            Subject::Policy(configuration) => configuration.scheduler.in_words(),
+            Subject::Baseline(baseline) => baseline.in_words(),
         }
     }
 }
@@ -62,9 +62,9 @@ impl Variant {
         cluster: &ClusterArguments,
         settings: &SimulationSettings,
     ) -> Result<Vec<Variant>> {
-        let primitives: Vec<Option<PrimitiveName>> = match &arguments.primitive[..] {
+        let primitives: Vec<Option<PrimitiveChoice>> = match &arguments.primitive[..] {
             [] => vec![None],
-            some => some.iter().copied().map(Some).collect(),
+            some => some.iter().map(|name| name.choice()).collect(),
         };
         let files = Tables::read(arguments, cluster)?;
         let (mut all, add) = (Vec::<Variant>::new(), |all: &mut Vec<Variant>, one: Variant| {
@@ -111,21 +111,21 @@ impl Tables {
     fn variant(
         &self,
         scheduler: SchedulerName,
-        primitive: Option<PrimitiveName>,
+        primitive: Option<PrimitiveChoice>,
         arguments: &Arguments,
         settings: &SimulationSettings,
     ) -> Result<Variant> {
         let mut settings = settings.clone();
         settings.engine.preemption = self.preemption;
         if let Some(primitive) = primitive {
-            settings.engine.preemption.primitive = Some(primitive.into());
+            settings.engine.preemption.primitive = Some(primitive);
         }
         if let Some(most) = arguments.suspended_max {
             settings.engine.preemption.suspended_max = most;
         }
         let mut label = scheduler.to_string();
         if let Some(primitive) = primitive.filter(|_| arguments.primitive.len() > 1) {
-            label += &format!(" {}", primitive.as_str());
+            label += &format!(" {primitive}");
         }
         if let Some(file) = &self.label {
             label += &format!(" {file}");

@@ -8,6 +8,7 @@ mod what_if;
 use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand};
 use napreduce_live::{ClusterDirectory, ClusterPlace};
+use napreduce_web::clock::now_millis;
 use napreduce_web::{Revocations, WebRole, link, token};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -137,9 +138,4 @@ fn own_directory(cluster: &ClusterArguments) -> Result<ClusterDirectory> {
             bail!("this is for the machine of the coordinator at {address}; leave out --coordinator there")
         }
     }
-}
-
-fn now_millis() -> u64 {
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(now.as_millis()).unwrap_or(u64::MAX)
 }

@@ -77,41 +77,44 @@ pub enum AttemptOutcome {
     Lost,
 }
 
-/// What can happen to an attempt: reports of its worker, orders of the engine, and the loss of the worker.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub enum AttemptInput {
-    /// Reported: the process began.
-    Started,
-    /// Reported: work went on.
-    Progressed,
-    /// Reported: it waits for map outputs that it cannot read.
-    InputsLost,
-    /// Reported: it asks to commit.
-    CommitRequested,
-    /// Reported: its task is done.
-    Done,
-    /// Reported: it failed.
-    Failed,
-    /// Reported: it was killed.
-    Killed,
-    /// Reported: it is verified stopped.
-    Suspended,
-    /// Reported: it cannot be stopped where it is, and goes on.
-    SuspendRefused,
-    /// Reported: it runs again.
-    Resumed,
-    /// Reported: its work is saved and it is gone.
-    Checkpointed,
-    /// The engine orders it to stop.
-    SuspendOrdered,
-    /// The engine orders it to continue.
-    ResumeOrdered,
-    /// The engine orders it to save its work and exit.
-    CheckpointOrdered,
-    /// The engine orders its end.
-    KillOrdered,
-    /// Its worker is gone.
-    WorkerLost,
+listed! {
+    /// What can happen to an attempt: reports of its worker, orders of the engine, and the loss of the
+    /// worker.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+    pub enum AttemptInput {
+        /// Reported: the process began.
+        Started,
+        /// Reported: work went on.
+        Progressed,
+        /// Reported: it waits for map outputs that it cannot read.
+        InputsLost,
+        /// Reported: it asks to commit.
+        CommitRequested,
+        /// Reported: its task is done.
+        Done,
+        /// Reported: it failed.
+        Failed,
+        /// Reported: it was killed.
+        Killed,
+        /// Reported: it is verified stopped.
+        Suspended,
+        /// Reported: it cannot be stopped where it is, and goes on.
+        SuspendRefused,
+        /// Reported: it runs again.
+        Resumed,
+        /// Reported: its work is saved and it is gone.
+        Checkpointed,
+        /// The engine orders it to stop.
+        SuspendOrdered,
+        /// The engine orders it to continue.
+        ResumeOrdered,
+        /// The engine orders it to save its work and exit.
+        CheckpointOrdered,
+        /// The engine orders its end.
+        KillOrdered,
+        /// Its worker is gone.
+        WorkerLost,
+    }
 }
 
 impl AttemptState {
@@ -202,26 +205,4 @@ impl AttemptState {
     pub fn holds_slot(self) -> bool {
         !matches!(self, AttemptState::Suspended | AttemptState::Finished(_))
     }
-}
-
-impl AttemptInput {
-    /// Every input, for tables and tests.
-    pub const ALL: [AttemptInput; 16] = [
-        AttemptInput::Started,
-        AttemptInput::Progressed,
-        AttemptInput::InputsLost,
-        AttemptInput::CommitRequested,
-        AttemptInput::Done,
-        AttemptInput::Failed,
-        AttemptInput::Killed,
-        AttemptInput::Suspended,
-        AttemptInput::SuspendRefused,
-        AttemptInput::Resumed,
-        AttemptInput::Checkpointed,
-        AttemptInput::SuspendOrdered,
-        AttemptInput::ResumeOrdered,
-        AttemptInput::CheckpointOrdered,
-        AttemptInput::KillOrdered,
-        AttemptInput::WorkerLost,
-    ];
 }

@@ -13,34 +13,35 @@ use serde::{Deserialize, Serialize};
 
 use super::IllegalTransition;
 
-/// Where a job is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub enum JobState {
-    /// Its tasks are tried.
-    Active,
-    /// Its outcome is decided; it ends when the last of its attempts is gone.
-    Stopping,
-    /// Over; none of its attempts is left.
-    Ended,
+listed! {
+    /// Where a job is.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+    pub enum JobState {
+        /// Its tasks are tried.
+        Active,
+        /// Its outcome is decided; it ends when the last of its attempts is gone.
+        Stopping,
+        /// Over; none of its attempts is left.
+        Ended,
+    }
 }
 
-/// What can happen to a job.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub enum JobInput {
-    /// Every task that still matters is done.
-    Succeeded,
-    /// A task failed too often, or fatally.
-    Failed,
-    /// Somebody wants it ended.
-    KillRequested,
-    /// None of its attempts is left.
-    Drained,
+listed! {
+    /// What can happen to a job.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+    pub enum JobInput {
+        /// Every task that still matters is done.
+        Succeeded,
+        /// A task failed too often, or fatally.
+        Failed,
+        /// Somebody wants it ended.
+        KillRequested,
+        /// None of its attempts is left.
+        Drained,
+    }
 }
 
 impl JobState {
-    /// Every state, for tables and tests.
-    pub const ALL: [JobState; 3] = [JobState::Active, JobState::Stopping, JobState::Ended];
-
     /// The state after `input`.
     ///
     /// # Errors
@@ -56,10 +57,4 @@ impl JobState {
             _ => Err(IllegalTransition::new("job", self, input)),
         }
     }
-}
-
-impl JobInput {
-    /// Every input, for tables and tests.
-    pub const ALL: [JobInput; 4] =
-        [JobInput::Succeeded, JobInput::Failed, JobInput::KillRequested, JobInput::Drained];
 }

@@ -20,38 +20,39 @@ use serde::{Deserialize, Serialize};
 
 use super::IllegalTransition;
 
-/// Where a task is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub enum TaskState {
-    /// Waits for a slot.
-    Pending,
-    /// One attempt at it is live, or two: running, stopped, or on their way to either.
-    Active,
-    /// One attempt did it, and its output is there.
-    Done,
+listed! {
+    /// Where a task is.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+    pub enum TaskState {
+        /// Waits for a slot.
+        Pending,
+        /// One attempt at it is live, or two: running, stopped, or on their way to either.
+        Active,
+        /// One attempt did it, and its output is there.
+        Done,
+    }
 }
 
-/// What can happen to a task.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub enum TaskInput {
-    /// An attempt was ordered to start.
-    Launched,
-    /// A second attempt was ordered to start, beside the first.
-    DuplicateLaunched,
-    /// One of two attempts ended without doing the task; the other one goes on.
-    DuplicateEnded,
-    /// An attempt did the task.
-    AttemptDone,
-    /// Its last live attempt ended without doing the task.
-    AttemptEnded,
-    /// The output of a finished map cannot be read any more.
-    OutputLost,
+listed! {
+    /// What can happen to a task.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+    pub enum TaskInput {
+        /// An attempt was ordered to start.
+        Launched,
+        /// A second attempt was ordered to start, beside the first.
+        DuplicateLaunched,
+        /// One of two attempts ended without doing the task; the other one goes on.
+        DuplicateEnded,
+        /// An attempt did the task.
+        AttemptDone,
+        /// Its last live attempt ended without doing the task.
+        AttemptEnded,
+        /// The output of a finished map cannot be read any more.
+        OutputLost,
+    }
 }
 
 impl TaskState {
-    /// Every state, for tables and tests.
-    pub const ALL: [TaskState; 3] = [TaskState::Pending, TaskState::Active, TaskState::Done];
-
     /// The state after `input`.
     ///
     /// # Errors
@@ -68,16 +69,4 @@ impl TaskState {
             _ => Err(IllegalTransition::new("task", self, input)),
         }
     }
-}
-
-impl TaskInput {
-    /// Every input, for tables and tests.
-    pub const ALL: [TaskInput; 6] = [
-        TaskInput::Launched,
-        TaskInput::DuplicateLaunched,
-        TaskInput::DuplicateEnded,
-        TaskInput::AttemptDone,
-        TaskInput::AttemptEnded,
-        TaskInput::OutputLost,
-    ];
 }

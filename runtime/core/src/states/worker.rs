@@ -16,39 +16,39 @@ use serde::{Deserialize, Serialize};
 
 use super::IllegalTransition;
 
-/// Where a worker is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub enum WorkerState {
-    /// Never heard of.
-    Unknown,
-    /// Registered; its slots are offered.
-    Up,
-    /// Gets no new attempts; leaves when what it has is not needed any more.
-    Draining,
-    /// Gone for good.
-    Lost,
+listed! {
+    /// Where a worker is.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+    pub enum WorkerState {
+        /// Never heard of.
+        Unknown,
+        /// Registered; its slots are offered.
+        Up,
+        /// Gets no new attempts; leaves when what it has is not needed any more.
+        Draining,
+        /// Gone for good.
+        Lost,
+    }
 }
 
-/// What can happen to a worker.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub enum WorkerInput {
-    /// It registered.
-    Joined,
-    /// Somebody wants it to leave.
-    DrainRequested,
-    /// Somebody wants it to stay.
-    UndrainRequested,
-    /// It was told that it may leave.
-    Left,
-    /// It is gone.
-    Lost,
+listed! {
+    /// What can happen to a worker.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+    pub enum WorkerInput {
+        /// It registered.
+        Joined,
+        /// Somebody wants it to leave.
+        DrainRequested,
+        /// Somebody wants it to stay.
+        UndrainRequested,
+        /// It was told that it may leave.
+        Left,
+        /// It is gone.
+        Lost,
+    }
 }
 
 impl WorkerState {
-    /// Every state, for tables and tests.
-    pub const ALL: [WorkerState; 4] =
-        [WorkerState::Unknown, WorkerState::Up, WorkerState::Draining, WorkerState::Lost];
-
     /// The state after `input`.
     ///
     /// # Errors
@@ -65,15 +65,4 @@ impl WorkerState {
             _ => Err(IllegalTransition::new("worker", self, input)),
         }
     }
-}
-
-impl WorkerInput {
-    /// Every input, for tables and tests.
-    pub const ALL: [WorkerInput; 5] = [
-        WorkerInput::Joined,
-        WorkerInput::DrainRequested,
-        WorkerInput::UndrainRequested,
-        WorkerInput::Left,
-        WorkerInput::Lost,
-    ];
 }

@@ -93,10 +93,14 @@ pub trait Row: Sized {
     const NAME: &'static str;
 
     /// When it begins and ends, in microseconds since 1970; both are the same for a moment.
-    fn times(&self) -> Option<(u64, u64)>;
+    fn times(&self) -> Option<(u64, u64)> {
+        None
+    }
 
     /// How much text it has, about.
-    fn text_bytes(&self) -> usize;
+    fn text_bytes(&self) -> usize {
+        0
+    }
 
     /// Rows as columns; there are at most `FRAME_ROWS_MAX`.
     fn write(rows: &[Self], columns: &mut ColumnsWriter);

@@ -10,17 +10,6 @@ use super::{
 };
 use crate::recording::{Columns, ColumnsWriter, Row};
 
-const PRIMITIVES: [Primitive; 4] =
-    [Primitive::Wait, Primitive::Kill, Primitive::Suspend, Primitive::Checkpoint];
-const ENDS: [PreemptionEnd; 6] = [
-    PreemptionEnd::Suspended,
-    PreemptionEnd::Checkpointed,
-    PreemptionEnd::Killed,
-    PreemptionEnd::Finished,
-    PreemptionEnd::Ended,
-    PreemptionEnd::Withdrawn,
-];
-
 impl Row for PreemptionSummary {
     const KIND: u16 = kinds::PREEMPTIONS;
     const NAME: &'static str = "preemptions";
@@ -37,10 +26,8 @@ impl Row for PreemptionSummary {
     fn write(rows: &[PreemptionSummary], columns: &mut ColumnsWriter) {
         write_attempts("", rows.iter().map(|row| row.attempt), columns);
         columns.numbers("worker", rows.iter().map(|row| Some(row.worker.0.into())));
-        let words: Vec<_> =
-            rows.iter().map(|row| (row.primitive.to_string(), row.asked.to_string())).collect();
-        columns.texts("primitive", words.iter().map(|(primitive, _)| Some(primitive.as_str())));
-        columns.texts("asked", words.iter().map(|(_, asked)| Some(asked.as_str())));
+        columns.texts("primitive", rows.iter().map(|row| Some(row.primitive.in_words())));
+        columns.texts("asked", rows.iter().map(|row| Some(row.asked.in_words())));
         columns.texts("by", rows.iter().map(|row| Some(row.by.as_str())));
         columns.texts("reason", rows.iter().map(|row| Some(row.reason.as_str())));
         columns.numbers("beneficiary", rows.iter().map(|row| Some(row.beneficiary?.0.into())));
@@ -109,13 +96,11 @@ impl Row for PreemptionSummary {
 }
 
 fn primitive_of(word: Option<&str>) -> Result<Primitive, String> {
-    let found = PRIMITIVES.into_iter().find(|one| Some(one.to_string().as_str()) == word);
-    found.ok_or_else(|| format!("there is no primitive {word:?}"))
+    word.and_then(Primitive::of_word).ok_or_else(|| format!("there is no primitive {word:?}"))
 }
 
 fn end_of(word: &str) -> Result<PreemptionEnd, String> {
-    let found = ENDS.into_iter().find(|end| end.in_words() == word);
-    found.ok_or_else(|| format!("no preemption ends as {word:?}"))
+    PreemptionEnd::of_word(word).ok_or_else(|| format!("no preemption ends as {word:?}"))
 }
 
 fn optional_job(number: Option<u64>) -> Result<Option<JobId>, String> {
@@ -129,10 +114,6 @@ impl Row for ResumeSummary {
     fn times(&self) -> Option<(u64, u64)> {
         let last = self.resumed_micros.unwrap_or(self.ordered_micros);
         Some((self.ordered_micros, last.max(self.ordered_micros)))
-    }
-
-    fn text_bytes(&self) -> usize {
-        0
     }
 
     fn write(rows: &[ResumeSummary], columns: &mut ColumnsWriter) {

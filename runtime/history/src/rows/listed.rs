@@ -47,10 +47,6 @@ impl Row for PartReport {
     const KIND: u16 = kinds::PARTS;
     const NAME: &'static str = "parts";
 
-    fn times(&self) -> Option<(u64, u64)> {
-        None
-    }
-
     fn text_bytes(&self) -> usize {
         self.name.len()
     }
@@ -80,10 +76,6 @@ impl Row for CounterRow {
     const KIND: u16 = kinds::COUNTERS;
     const NAME: &'static str = "counters";
 
-    fn times(&self) -> Option<(u64, u64)> {
-        None
-    }
-
     fn text_bytes(&self) -> usize {
         self.name.len()
     }
@@ -103,10 +95,6 @@ impl Row for CounterRow {
 impl Row for ReasonRow {
     const KIND: u16 = kinds::REASON;
     const NAME: &'static str = "reasons";
-
-    fn times(&self) -> Option<(u64, u64)> {
-        None
-    }
 
     fn text_bytes(&self) -> usize {
         self.0.len()

@@ -10,14 +10,6 @@ impl Row for DoneTask {
     const KIND: u16 = kinds::TASKS;
     const NAME: &'static str = "tasks";
 
-    fn times(&self) -> Option<(u64, u64)> {
-        None
-    }
-
-    fn text_bytes(&self) -> usize {
-        0
-    }
-
     fn write(rows: &[DoneTask], columns: &mut ColumnsWriter) {
         write_attempts("", rows.iter().map(|row| row.attempt), columns);
         columns.numbers("input_bytes", rows.iter().map(|row| Some(row.input_bytes)));

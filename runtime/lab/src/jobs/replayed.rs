@@ -4,11 +4,11 @@
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
-use std::str::FromStr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use napreduce::{Emit, Job, Program, TaskError};
+use napreduce_core::listed;
 use serde::{Deserialize, Serialize};
 
 use super::ballast::Ballast;
@@ -28,32 +28,22 @@ const GROUP: Duration = Duration::from_millis(5);
 /// Rounds of the number that a step leaves in the output.
 const MARK_ROUNDS: u64 = 16;
 
-/// How the time of a task passes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum TaskBody {
-    Sleep,
-    /// It calculates, as much as the machine did in that time before.
-    Cpu,
-    /// It writes and reads back its bytes, and sleeps for the rest.
-    Io,
-    /// It fills the memory of a task of its job, sleeps, and reads it back at its end.
-    Fill,
-}
-
-impl FromStr for TaskBody {
-    type Err = String;
-
-    fn from_str(word: &str) -> Result<TaskBody, String> {
-        Ok(match word {
-            "sleep" => TaskBody::Sleep,
-            "cpu" => TaskBody::Cpu,
-            "io" => TaskBody::Io,
-            "fill" => TaskBody::Fill,
-            _ => return Err(format!("there is no body {word:?}; choose from sleep, cpu, io, fill")),
-        })
+listed! {
+    /// How the time of a task passes.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum TaskBody {
+        Sleep = "sleep",
+        /// It calculates, as much as the machine did in that time before.
+        Cpu = "cpu",
+        /// It writes and reads back its bytes, and sleeps for the rest.
+        Io = "io",
+        /// It fills the memory of a task of its job, sleeps, and reads it back at its end.
+        Fill = "fill",
     }
 }
+
+read_by_word!(TaskBody: "there is no body");
 
 /// The tasks of a job.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -263,6 +253,6 @@ mod tests {
     #[test]
     fn bodies_are_words() {
         assert_eq!("fill".parse(), Ok(TaskBody::Fill));
-        assert!("nap".parse::<TaskBody>().unwrap_err().contains("sleep, cpu, io, fill"));
+        assert!("nap".parse::<TaskBody>().unwrap_err().to_string().contains("sleep, cpu, io, fill"));
     }
 }

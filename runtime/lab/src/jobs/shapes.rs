@@ -6,51 +6,37 @@ use std::time::Duration;
 
 use napreduce::output::Text;
 use napreduce::{Emit, Job, Output, Program, Reducer, Save, TaskError, Values, counter};
+use napreduce_core::listed;
 
 use super::Work;
 
-/// A small job.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Shape {
-    /// Counts words with a combiner.
-    Words,
-    /// Sorts the lines of each first word by their length.
-    Sorted,
-    /// Puts everything into one group.
-    OneGroup,
-    /// Drops lines, by maps alone.
-    MapOnly,
-    /// Emits so much that a map spills several times.
-    Spills,
-    /// Keeps a state from group to group, and inside of one.
-    Stateful,
-}
-
-impl Shape {
-    pub const ALL: [Shape; 6] =
-        [Shape::Words, Shape::Sorted, Shape::OneGroup, Shape::MapOnly, Shape::Spills, Shape::Stateful];
-
-    /// The name of its definition.
-    pub fn name(self) -> &'static str {
-        match self {
-            Shape::Words => "words",
-            Shape::Sorted => "sorted",
-            Shape::OneGroup => "one-group",
-            Shape::MapOnly => "map-only",
-            Shape::Spills => "spills",
-            Shape::Stateful => "stateful",
-        }
+listed! {
+    /// A small job.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Shape {
+        /// Counts words with a combiner.
+        Words = "words",
+        /// Sorts the lines of each first word by their length.
+        Sorted = "sorted",
+        /// Puts everything into one group.
+        OneGroup = "one-group",
+        /// Drops lines, by maps alone.
+        MapOnly = "map-only",
+        /// Emits so much that a map spills several times.
+        Spills = "spills",
+        /// Keeps a state from group to group, and inside of one.
+        Stateful = "stateful",
     }
 }
 
 pub fn add_to(program: Program) -> Program {
     program
-        .job(Shape::Words.name(), words)
-        .job(Shape::Sorted.name(), sorted)
-        .job(Shape::OneGroup.name(), one_group)
-        .job(Shape::MapOnly.name(), map_only)
-        .job(Shape::Spills.name(), spills)
-        .job(Shape::Stateful.name(), stateful)
+        .job(Shape::Words.in_words(), words)
+        .job(Shape::Sorted.in_words(), sorted)
+        .job(Shape::OneGroup.in_words(), one_group)
+        .job(Shape::MapOnly.in_words(), map_only)
+        .job(Shape::Spills.in_words(), spills)
+        .job(Shape::Stateful.in_words(), stateful)
 }
 
 /// A pause for each record or group, so that there is time to interrupt it.

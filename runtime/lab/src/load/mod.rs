@@ -18,12 +18,12 @@ use usage::{DaemonUsage, Reading, Used};
 
 use crate::daemons::nap;
 use crate::error::{LabError, LiveClusterError};
-use crate::guard::{Charge, Guard};
+use crate::guard::Guard;
 use crate::jobs::{Work, own_binary};
-use crate::live_cluster::{JobOrder, Layout, LiveCluster, Slots, write};
+use crate::live_cluster::{JobOrder, Layout, LiveCluster, Slots, guarded_folder, write};
 use crate::process::{ProcessError, last_words, spawn};
 use crate::session::Session;
-use crate::workspace::{WorkError, WorkFolder, WorkSettings};
+use crate::workspace::{WorkError, WorkSettings};
 
 const HEARTBEAT: Duration = Duration::from_millis(200);
 const LOOK: Duration = Duration::from_millis(20);
@@ -58,11 +58,7 @@ pub struct LoadSettings {
 /// When a binary is missing, a daemon or a job fails, and on an interrupt.
 pub fn load(settings: &LoadSettings, session: &Session) -> Result<LoadReport, LabError> {
     let nap = nap(&settings.binaries)?;
-    let work = WorkFolder::make(&settings.work, ByteSize::new(64 << 20))?;
-    let mut guard = Guard::start()?;
-    if !settings.work.keep {
-        guard.take(&Charge::Folder(work.path().to_owned()))?;
-    }
+    let (work, mut guard) = guarded_folder(&settings.work, ByteSize::new(64 << 20))?;
     let mut loads = Vec::new();
     if settings.jobs.is_some() || !settings.shapes.is_empty() || settings.restart {
         let slots = Slots { map: settings.slots, reduce: settings.slots };
@@ -170,11 +166,7 @@ impl Measuring<'_, '_> {
         let mut job_ms = Vec::new();
         for (name, _) in &running {
             let path = self.folder.join(format!("{name}.out"));
-            let text = fs::read_to_string(&path).map_err(|source| WorkError::Use {
-                action: "read",
-                path: path.clone(),
-                source,
-            })?;
+            let text = fs::read_to_string(&path).map_err(WorkError::using("read", &path))?;
             job_ms.extend(
                 text.lines().filter_map(|line| line.trim().parse::<f64>().ok()).map(|micros| micros / 1e3),
             );
@@ -235,7 +227,7 @@ impl Measuring<'_, '_> {
 
 /// So many lines for each map: the number of a partition and of its groups, or of a step.
 fn write_lines(path: &Path, maps: u32, lines: u32, partitions: bool) -> Result<(), LabError> {
-    let failed = |source| WorkError::Use { action: "write", path: path.to_owned(), source };
+    let failed = WorkError::using("write", path);
     let file = fs::File::create(path).map_err(failed)?;
     let mut file = std::io::BufWriter::new(file);
     for map in 0..maps {

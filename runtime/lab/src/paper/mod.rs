@@ -21,7 +21,6 @@ mod verdict;
 mod workloads;
 
 use std::fs::OpenOptions;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -35,6 +34,7 @@ pub use verdict::{Judgement, Ruling, Verdict};
 
 use crate::error::LabError;
 use crate::session::Session;
+use crate::workspace::WorkError;
 
 /// What is asked for.
 #[derive(Debug, Clone)]
@@ -72,8 +72,8 @@ pub enum PaperError {
         "there is nothing to run live of what was asked for: no campaign of it has a live recipe; add --simulate"
     )]
     NothingLive,
-    #[error("cannot write {path}: {source}")]
-    Write { path: PathBuf, source: io::Error },
+    #[error(transparent)]
+    Write(#[from] WorkError),
     #[error("{0} has a report already; add blocks to it with --continue, or name another folder")]
     Exists(PathBuf),
 }
@@ -113,7 +113,7 @@ pub fn paper(
         return Err(PaperError::NothingLive);
     }
     selection.write(&settings.folder)?;
-    let failed = |source| PaperError::Write { path: raw.clone(), source };
+    let failed = WorkError::using("write", &raw);
     let mut file = OpenOptions::new().create(true).append(true).open(&raw).map_err(failed)?;
     let mut ended = 0;
     advance(0, planned.len());

@@ -5,6 +5,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use napreduce_core::listed;
 use serde::{Deserialize, Deserializer};
 
 /// A number of one block.
@@ -42,14 +43,16 @@ pub(super) enum Asked {
     },
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum RunMeasure {
-    Makespan,
-    Missed,
-    Met,
-    LocalShare,
-    Events,
-    PagedOut,
+listed! {
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub(super) enum RunMeasure {
+        Makespan = "makespan",
+        Missed = "missed",
+        Met = "met",
+        LocalShare = "local-share",
+        Events = "events",
+        PagedOut = "paged-out",
+    }
 }
 
 impl RunMeasure {
@@ -59,18 +62,20 @@ impl RunMeasure {
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum JobMeasure {
-    Sojourn,
-    Slowdown,
-    Alone,
-    ReduceWait,
-    IdleShare,
-    Preemptions,
-    Wasted,
-    Margin,
-    Started,
-    Ended,
+listed! {
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub(super) enum JobMeasure {
+        Sojourn = "sojourn",
+        Slowdown = "slowdown",
+        Alone = "alone",
+        ReduceWait = "reduce-wait",
+        IdleShare = "idle-share",
+        Preemptions = "preemptions",
+        Wasted = "wasted",
+        Margin = "margin",
+        Started = "started",
+        Ended = "ended",
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -146,9 +151,14 @@ fn read(text: &str) -> Result<Quantity, String> {
     };
     let words: Vec<&str> = asked.split_whitespace().collect();
     let asked = match (words.as_slice(), &runs) {
-        ([measure], Runs::Of(_)) if of.is_none() => Asked::Run(run_measure(measure)?),
-        ([statistic, measure], _) => {
-            Asked::Jobs { statistic: self::statistic(statistic)?, measure: job_measure(measure)?, of }
+        ([word], Runs::Of(_)) if of.is_none() => {
+            let measure = RunMeasure::of_word(word);
+            Asked::Run(measure.ok_or_else(|| format!("{word:?} is no measure of a run"))?)
+        }
+        ([statistic, word], _) => {
+            let (statistic, measure) = (self::statistic(statistic)?, JobMeasure::of_word(word));
+            let measure = measure.ok_or_else(|| format!("{word:?} is no measure of a job"))?;
+            Asked::Jobs { statistic, measure, of }
         }
         _ => {
             return Err(
@@ -171,34 +181,6 @@ fn variant(text: &str) -> Result<VariantName, String> {
         None if well(text) => Ok(VariantName { campaign: None, variant: text.to_owned() }),
         _ => Err(format!("{text:?} is no variant")),
     }
-}
-
-fn run_measure(word: &str) -> Result<RunMeasure, String> {
-    Ok(match word {
-        "makespan" => RunMeasure::Makespan,
-        "missed" => RunMeasure::Missed,
-        "met" => RunMeasure::Met,
-        "local-share" => RunMeasure::LocalShare,
-        "events" => RunMeasure::Events,
-        "paged-out" => RunMeasure::PagedOut,
-        _ => return Err(format!("{word:?} is no measure of a run")),
-    })
-}
-
-fn job_measure(word: &str) -> Result<JobMeasure, String> {
-    Ok(match word {
-        "sojourn" => JobMeasure::Sojourn,
-        "slowdown" => JobMeasure::Slowdown,
-        "alone" => JobMeasure::Alone,
-        "reduce-wait" => JobMeasure::ReduceWait,
-        "idle-share" => JobMeasure::IdleShare,
-        "preemptions" => JobMeasure::Preemptions,
-        "wasted" => JobMeasure::Wasted,
-        "margin" => JobMeasure::Margin,
-        "started" => JobMeasure::Started,
-        "ended" => JobMeasure::Ended,
-        _ => return Err(format!("{word:?} is no measure of a job")),
-    })
 }
 
 fn statistic(word: &str) -> Result<Statistic, String> {

@@ -11,6 +11,7 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 
+use napreduce_core::listed;
 use serde::{Deserialize, Serialize};
 
 pub(super) use self::packed::PACKED;
@@ -29,27 +30,22 @@ pub struct RunKey {
     pub executor: Executor,
 }
 
-/// What made a run.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Executor {
-    /// The simulator, at the paper's scale.
-    #[default]
-    Simulated,
-    /// A cluster of this machine, at the scale of the campaign's recipe.
-    Live,
+listed! {
+    /// What made a run.
+    #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum Executor {
+        /// The simulator, at the paper's scale.
+        #[default]
+        Simulated = "simulated",
+        /// A cluster of this machine, at the scale of the campaign's recipe.
+        Live = "live",
+    }
 }
 
 impl Executor {
     pub(super) fn is_simulated(&self) -> bool {
         *self == Executor::Simulated
-    }
-
-    pub fn in_words(self) -> &'static str {
-        match self {
-            Executor::Simulated => "simulated",
-            Executor::Live => "live",
-        }
     }
 }
 

@@ -2,6 +2,7 @@
 //!
 //! Owns the five verdicts and how expectations lead to them. Does not own the numbers (`measure`, `inference`).
 
+use napreduce_core::listed;
 use serde::Serialize;
 
 use super::inference::{BLOCKS_MIN, Estimate, blocks_needed, holm, spearman};
@@ -12,31 +13,21 @@ use super::rows::{Executor, Runs};
 /// Ours over what was published, where an entry says nothing else.
 const WITHIN: [f64; 2] = [0.8, 1.25];
 
-/// What is said of a figure.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Verdict {
-    /// All directions hold, and every magnitude is within its margin.
-    Holds,
-    /// All directions hold, a magnitude does not.
-    DirectionHolds,
-    /// An interval has both sides; more blocks may help.
-    NotResolved,
-    /// An interval lies on the wrong side.
-    DoesNotHold,
-    /// Input or set-up is not public, or a feature is missing.
-    CannotBeTested,
-}
-
-impl Verdict {
-    pub fn in_words(self) -> &'static str {
-        match self {
-            Verdict::Holds => "holds",
-            Verdict::DirectionHolds => "direction holds",
-            Verdict::NotResolved => "not resolved",
-            Verdict::DoesNotHold => "does not hold",
-            Verdict::CannotBeTested => "cannot be tested",
-        }
+listed! {
+    /// What is said of a figure.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum Verdict {
+        /// All directions hold, and every magnitude is within its margin.
+        Holds = "holds",
+        /// All directions hold, a magnitude does not.
+        DirectionHolds = "direction holds",
+        /// An interval has both sides; more blocks may help.
+        NotResolved = "not resolved",
+        /// An interval lies on the wrong side.
+        DoesNotHold = "does not hold",
+        /// Input or set-up is not public, or a feature is missing.
+        CannotBeTested = "cannot be tested",
     }
 }
 

@@ -113,8 +113,8 @@ pub fn verdicts(runs: &[TwoJobsRun]) -> Vec<Verdict> {
                 ("both jobs over wait's", Strategy::Wait, makespan),
             ];
             for (what, against, seconds) in comparisons {
-                let one = Comparison { weight: *weight, primitive, against, seconds };
-                let bound = bound(*weight, primitive, against);
+                let one = Comparison { weight, primitive, against, seconds };
+                let bound = bound(weight, primitive, against);
                 let at = middle.map(|percent| (Some(percent), format!("{what}, at {percent} %"), bound));
                 let everywhere = several.then(|| (None, format!("{what}, everywhere"), None));
                 for (percent, what, bound) in at.into_iter().chain(everywhere) {
@@ -206,7 +206,7 @@ pub mod canned {
         for repetition in 1..=3 {
             for percent in [10, 50, 90] {
                 for primitive in Strategy::ALL {
-                    runs.push(run(weight, *primitive, percent, repetition));
+                    runs.push(run(weight, primitive, percent, repetition));
                 }
             }
         }

@@ -4,17 +4,17 @@
 //! what a person waits for.
 
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
+use std::thread;
 use std::time::{Duration, Instant};
-use std::{fmt, thread};
 
+use napreduce_core::listed;
 use napreduce_live::{JobDetail, JobSummary, PreemptionEnd};
 use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use serde::Serialize;
 
+use super::Setting;
 use super::report::PreemptReport;
-use super::{Setting, UnknownWord};
 use crate::error::LabError;
 use crate::guard::Guard;
 use crate::jobs::Work;
@@ -40,39 +40,25 @@ const SEED: u64 = 0x006e_6174_6a61_6d00;
 const HEARTBEAT: Duration = Duration::from_millis(100);
 const LIMIT: Duration = Duration::from_secs(3_600);
 
-/// A way to divide the cluster.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Way {
-    /// Each job has the cluster for itself.
-    Ideal,
-    /// Research never gets more than its share.
-    HardCap,
-    /// Production waits until research tasks end.
-    SoftCap,
-    /// Research tasks are killed.
-    Kill,
-    Checkpoint,
-    Suspend,
+listed! {
+    /// A way to divide the cluster.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum Way {
+        /// Each job has the cluster for itself.
+        Ideal = "ideal",
+        /// Research never gets more than its share.
+        HardCap = "hard-cap",
+        /// Production waits until research tasks end.
+        SoftCap = "soft-cap",
+        /// Research tasks are killed.
+        Kill = "kill",
+        Checkpoint = "checkpoint",
+        Suspend = "suspend",
+    }
 }
 
 impl Way {
-    /// Every way, in the order of reports.
-    pub const ALL: [Way; 6] =
-        [Way::Ideal, Way::HardCap, Way::SoftCap, Way::Kill, Way::Checkpoint, Way::Suspend];
-
-    /// Its word in arguments and reports.
-    pub fn name(self) -> &'static str {
-        match self {
-            Way::Ideal => "ideal",
-            Way::HardCap => "hard-cap",
-            Way::SoftCap => "soft-cap",
-            Way::Kill => "kill",
-            Way::Checkpoint => "checkpoint",
-            Way::Suspend => "suspend",
-        }
-    }
-
     fn end(self) -> Option<PreemptionEnd> {
         match self {
             Way::Ideal | Way::HardCap | Way::SoftCap => None,
@@ -103,31 +89,14 @@ impl Way {
                 "[coordinator]\nscheduler = \"natjam\"\nspeculation = false\n\n[preemption]\n\
                  suspended-max = \"unlimited\"\n\n[scheduler.natjam]\nprimitive = \"{}\"\n\
                  preemptor-interval = \"{}us\"\n",
-                self.name(),
+                self,
                 (scale * 1e6).round().max(10_000.0) as u64
             ),
         }
     }
 }
 
-impl FromStr for Way {
-    type Err = UnknownWord;
-
-    fn from_str(word: &str) -> Result<Way, UnknownWord> {
-        let found = Way::ALL.into_iter().find(|way| way.name() == word);
-        found.ok_or_else(|| UnknownWord {
-            what: "way",
-            word: word.to_owned(),
-            allowed: Way::ALL.map(Way::name).join(", "),
-        })
-    }
-}
-
-impl fmt::Display for Way {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
+read_by_word!(Way: "there is no way");
 
 /// Both jobs, one way, once.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -149,23 +118,16 @@ pub struct WayRun {
     pub identical: bool,
 }
 
-/// The two jobs of the experiment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Role {
-    Research,
-    Production,
+listed! {
+    /// The two jobs of the experiment.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    enum Role {
+        Research = "research",
+        Production = "production",
+    }
 }
 
 impl Role {
-    const BOTH: [Role; 2] = [Role::Research, Role::Production];
-
-    fn name(self) -> &'static str {
-        match self {
-            Role::Research => "research",
-            Role::Production => "production",
-        }
-    }
-
     fn reduces(self) -> u32 {
         match self {
             Role::Research => SLOTS,
@@ -200,8 +162,8 @@ pub fn run(
 ) -> Result<(), LabError> {
     let settings = setting.settings;
     let folder = setting.work.fresh("four-ways")?;
-    for role in Role::BOTH {
-        write(&folder.join(format!("{}.txt", role.name())), &role.input(settings.scale))?;
+    for role in Role::ALL {
+        write(&folder.join(format!("{role}.txt")), &role.input(settings.scale))?;
     }
     let mut experiment = FourWays { setting, folder, references: [None, None] };
     // The first run of each is what the others are compared with, whether or not the ideal is asked for.
@@ -286,8 +248,8 @@ impl FourWays<'_> {
     /// Runs both jobs without anybody in their way, and without the sleep that their outputs do not depend
     /// on.
     fn refer(&mut self, cluster: &mut LiveCluster<'_>, folder: &Path) -> Result<(), LabError> {
-        for (place, role) in Role::BOTH.into_iter().enumerate() {
-            let name = format!("{}-alone", role.name());
+        for (place, role) in Role::ALL.into_iter().enumerate() {
+            let name = format!("{role}-alone");
             let job = cluster.submit(&self.order(folder, &name, role, 0))?;
             cluster.wait(job, LIMIT)?;
             self.references[place] = Some(OutputDigest::read(&folder.join(&name))?);
@@ -298,10 +260,10 @@ impl FourWays<'_> {
     fn order(&self, folder: &Path, name: &str, role: Role, pause_micros: u128) -> JobOrder {
         let pause = u64::try_from(pause_micros).unwrap_or(u64::MAX);
         let work = Work { job: "steps-of-reduces".to_owned(), rounds: 0, pause, fill: 0, seed: 0, times: 0 };
-        let input = self.folder.join(format!("{}.txt", role.name()));
+        let input = self.folder.join(format!("{role}.txt"));
         JobOrder {
             reduces: role.reduces(),
-            queue: Some(role.name().to_owned()),
+            queue: Some(role.to_string()),
             ..JobOrder::new(name, work, &input, &folder.join(name))
         }
     }

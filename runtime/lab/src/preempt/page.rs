@@ -40,11 +40,7 @@ fn draw(report: &PreemptReport, folder: &Path) -> Result<Vec<Drawing>, LabError>
     let mut figures = Vec::new();
     let mut keep = |name: &str, caption: String| -> Result<(), LabError> {
         let path = folder.join(name);
-        let svg = fs::read_to_string(&path).map_err(|source| WorkError::Use {
-            action: "read",
-            path: path.clone(),
-            source,
-        })?;
+        let svg = fs::read_to_string(&path).map_err(WorkError::using("read", &path))?;
         figures.push(Drawing { caption, svg });
         Ok(())
     };

@@ -184,8 +184,7 @@ impl PreemptReport {
     fn by_percent(&self, weight: JobWeight, seconds: Figure) -> String {
         let own: Vec<&Cell> = self.cells.iter().filter(|cell| cell.weight == weight).collect();
         let strategies: Vec<Strategy> = Strategy::ALL
-            .iter()
-            .copied()
+            .into_iter()
             .filter(|strategy| own.iter().any(|cell| cell.primitive == *strategy))
             .collect();
         let mut percents: Vec<u32> = own.iter().map(|cell| cell.percent).collect();
@@ -197,7 +196,7 @@ impl PreemptReport {
             };
             [format!("{percent} %")].into_iter().chain(strategies.iter().map(of)).collect()
         });
-        let names: Vec<&str> = strategies.iter().map(|strategy| strategy.name()).collect();
+        let names: Vec<&str> = strategies.iter().map(|strategy| strategy.in_words()).collect();
         table(&["r"], &names, rows.collect())
     }
 

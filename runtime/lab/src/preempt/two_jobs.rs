@@ -275,19 +275,19 @@ mod tests {
 
     #[test]
     fn every_primitive_is_tried_at_every_per_cent_and_none_is_always_first() {
-        let plans = plans(4, &[10, 50], Strategy::ALL);
+        let plans = plans(4, &[10, 50], &Strategy::ALL);
         assert_eq!(plans.len(), 32);
         for primitive in Strategy::ALL {
-            let own = |plan: &&Plan| plan.primitive == *primitive;
+            let own = |plan: &&Plan| plan.primitive == primitive;
             assert_eq!(plans.iter().filter(own).filter(|plan| plan.percent == 10).count(), 4);
-            assert!(plans.iter().step_by(4).any(|plan| plan.primitive == *primitive), "{primitive}");
+            assert!(plans.iter().step_by(4).any(|plan| plan.primitive == primitive), "{primitive}");
         }
         assert!(plans.iter().zip(1..).all(|(plan, number)| plan.number == number));
     }
 
     #[test]
     fn the_rules_of_each_run_are_read_by_the_scheduler() {
-        let plans = plans(1, &[50], Strategy::ALL);
+        let plans = plans(1, &[50], &Strategy::ALL);
         let configuration = configuration(&plans);
         let (_, rules) = configuration.split_once("'''\n").unwrap();
         let rules =

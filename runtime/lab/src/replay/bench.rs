@@ -7,7 +7,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use std::{fs, thread};
 
 use napreduce_core::{JobId, Span, Time};
-use napreduce_live::{ByteSize, JobDetail, JobPhase};
+use napreduce_live::{ByteSize, JobDetail};
 use napreduce_schedulers::{SchedulerConfiguration, SchedulerName};
 use napreduce_sim::{ClusterShape, SimulatedJob};
 
@@ -16,9 +16,9 @@ use super::plan::LivePlan;
 use super::submitter::{HandedIn, Handing, late_max, wait_until};
 use crate::daemons::nap;
 use crate::error::{LabError, LiveClusterError};
-use crate::guard::{Charge, Guard};
+use crate::guard::Guard;
 use crate::jobs::{RECORD_BYTES, RECORDS, TaskBody, records, rounds_per_second};
-use crate::live_cluster::{Layout, LiveCluster};
+use crate::live_cluster::{Layout, LiveCluster, guarded_folder, has_succeeded};
 use crate::outputs::OutputDigest;
 use crate::session::Session;
 use crate::workspace::{WorkError, WorkFolder, WorkSettings, remove};
@@ -96,11 +96,7 @@ impl<'s> Bench<'s> {
         session: &'s Session,
     ) -> Result<Bench<'s>, LabError> {
         let nap = nap(binaries)?;
-        let folder = WorkFolder::make(work, ByteSize::new(512 << 20))?;
-        let mut guard = Guard::start()?;
-        if !work.keep {
-            guard.take(&Charge::Folder(folder.path().to_owned()))?;
-        }
+        let (folder, guard) = guarded_folder(work, ByteSize::new(512 << 20))?;
         let rounds_per_second = match body {
             TaskBody::Cpu => {
                 session.say("measuring how fast this machine is");
@@ -164,7 +160,7 @@ impl<'s> Bench<'s> {
         let maps = plan.jobs.iter().map(|job| job.maps.len()).max().unwrap_or(0) as u64;
         let maps = maps.max(u64::from(plan.cluster.machines * plan.cluster.map_slots));
         let records_path = folder.join("records");
-        let failed = |source| WorkError::Use { action: "write", path: records_path.clone(), source };
+        let failed = WorkError::using("write", &records_path);
         fs::write(&records_path, records(maps)).map_err(failed)?;
         let layout = Layout {
             workers: plan.workers(),
@@ -258,18 +254,8 @@ impl Running<'_> {
                 self.cluster.client().jobs(handed.len() as u32 + 1).map_err(LiveClusterError::from)?;
             let mut active: Vec<JobId> = Vec::new();
             for summary in summaries.into_iter().filter(|one| handed.iter().any(|own| own.job == one.job)) {
-                match summary.phase {
-                    JobPhase::Succeeded => {}
-                    JobPhase::Active | JobPhase::Suspended | JobPhase::Stopping => active.push(summary.job),
-                    phase => {
-                        return Err(LiveClusterError::Job {
-                            job: summary.job,
-                            name: summary.name,
-                            phase: phase.in_words(),
-                            reason: summary.reason.unwrap_or_default(),
-                        }
-                        .into());
-                    }
+                if !has_succeeded(&summary)? {
+                    active.push(summary.job);
                 }
             }
             let Some(first) = active.first() else { return Ok(()) };

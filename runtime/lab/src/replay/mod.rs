@@ -140,7 +140,7 @@ struct ReplayFiles {
 
 impl ReplayFiles {
     fn create(folder: &Path) -> Result<ReplayFiles, LabError> {
-        let failed = |source| WorkError::Use { action: "make", path: folder.to_owned(), source };
+        let failed = WorkError::using("make", folder);
         fs::create_dir_all(folder).map_err(failed)?;
         let raw = folder.join("jobs.jsonl");
         if raw.exists() {
@@ -154,7 +154,7 @@ impl ReplayFiles {
         let json = serde_json::to_string_pretty(report).unwrap_or_default() + "\n";
         for (name, text) in [("report.txt", report.table()), ("report.json", json)] {
             let path = self.folder.join(name);
-            fs::write(&path, text).map_err(|source| WorkError::Use { action: "write", path, source })?;
+            fs::write(&path, text).map_err(WorkError::using("write", &path))?;
         }
         Ok(())
     }

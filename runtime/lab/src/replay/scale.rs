@@ -113,7 +113,7 @@ impl Scale {
             let mut changes = Vec::new();
             self.intervals(table, name, &mut changes);
             // The others are at their defaults, unless the policy consists of them.
-            if *name == own || policy.scheduler.as_str() == "composed" {
+            if *name == own || policy.scheduler.in_words() == "composed" {
                 told.append(&mut changes);
             }
         }

@@ -55,7 +55,7 @@ impl Contender {
 
     /// Another program.
     pub fn peer(peer: InstalledPeer) -> Contender {
-        Contender::new(peer.peer.name(), peer.version.clone(), Kind::PeerTool(peer))
+        Contender::new(peer.peer.in_words(), peer.version.clone(), Kind::PeerTool(peer))
     }
 
     fn new(name: &str, version: String, kind: Kind) -> Contender {
@@ -118,11 +118,7 @@ impl Contender {
         match &self.kind {
             Kind::Ours { binary } => Ok(program.command(binary, input, output, resources)),
             Kind::PeerTool(peer) => {
-                fs::create_dir(output).map_err(|source| WorkError::Use {
-                    action: "make",
-                    path: output.to_owned(),
-                    source,
-                })?;
+                fs::create_dir(output).map_err(WorkError::using("make", output))?;
                 let file = output.join("part-r-00000");
                 let places = Places { input, output: &file, scratch: folder };
                 Ok(peer.command(program, places, resources)?)

@@ -77,7 +77,7 @@ impl Work<'_> {
     ) -> Result<f64, LabError> {
         let output = folder.join("out");
         let made = fs::create_dir(&output);
-        made.map_err(|source| WorkError::Use { action: "make", path: output.clone(), source })?;
+        made.map_err(WorkError::using("make", &output))?;
         let command = self.peer_command(peer, folder, &output.join("part-r-00000"))?;
         Ok(run(&command, folder, Sampling::Off, interrupt)?.wall_seconds)
     }
@@ -96,7 +96,7 @@ impl Work<'_> {
             return Ok(peer.command(crate::program::BenchmarkJob::Terasort, places, self.resources)?);
         }
         let script = if peer.peer == PeerTool::Polars { POLARS } else { DUCKDB };
-        let command = peer.script("suite", script, Some(self.job.name()), places, self.resources)?;
+        let command = peer.script("suite", script, Some(self.job.in_words()), places, self.resources)?;
         Ok(if self.job.wants_centroids() { command.arg(self.centroids) } else { command })
     }
 

@@ -12,6 +12,7 @@ use datagen::output::{FileNames, OutputSettings};
 use datagen::rows::Amount;
 use datagen::tera::{self, RECORD_BYTES, TeraSettings};
 use datagen::text::{self, TextSettings};
+use napreduce_core::listed;
 use napreduce_live::ByteSize;
 
 use super::jobs::SuiteJob;
@@ -27,28 +28,17 @@ const DOCUMENTS: u32 = 16;
 /// The most centroids; small data have fewer movies.
 const CENTROIDS: [u32; 3] = [16, 4, 1];
 
-/// A kind of data.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum SuiteData {
-    Documents,
-    Rows,
-    Movies,
-    Associations,
-    Edges,
-    /// What sequence-count makes of the documents.
-    Sequences,
-}
-
-impl SuiteData {
-    fn name(self) -> &'static str {
-        match self {
-            SuiteData::Documents => "documents",
-            SuiteData::Rows => "rows",
-            SuiteData::Movies => "movies",
-            SuiteData::Associations => "associations",
-            SuiteData::Edges => "edges",
-            SuiteData::Sequences => "sequences",
-        }
+listed! {
+    /// A kind of data.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+    pub(super) enum SuiteData {
+        Documents = "documents",
+        Rows = "rows",
+        Movies = "movies",
+        Associations = "associations",
+        Edges = "edges",
+        /// What sequence-count makes of the documents.
+        Sequences = "sequences",
     }
 }
 
@@ -102,8 +92,8 @@ impl SuiteInputs {
         if self.made.contains_key(&data) {
             return Ok(());
         }
-        session.say(format!("making {} of {}", size.rounded(), data.name()));
-        let folder = work.path().join(data.name());
+        session.say(format!("making {} of {}", size.rounded(), data.in_words()));
+        let folder = work.path().join(data.in_words());
         let output = OutputSettings { watch: session.interrupt.watch(), ..OutputSettings::new(&folder) };
         let bytes = generate(data, size.bytes(), output);
         // An interrupt is one kind of error, whoever noticed it first.
@@ -146,7 +136,7 @@ impl SuiteInputs {
         };
         session.say("counting sequences for ranked-inverted-index");
         let folder = work.fresh("run")?;
-        let output = work.path().join(SuiteData::Sequences.name());
+        let output = work.path().join(SuiteData::Sequences.in_words());
         let places = (documents.folder.as_path(), self.centroids.as_path());
         let command = job.command(&job.binary(binaries)?, places, &output, resources, resources.slots);
         run(&command, &folder, Sampling::Off, &session.interrupt)?;

@@ -1,72 +1,39 @@
 //! Owns the jobs of the suite: their names, the data they read and how their programs are called.
 //! Data are made elsewhere; what a job does is its program's business.
 
-use std::fmt;
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
 
+use napreduce_core::listed;
 use serde::Serialize;
 
 use super::data::SuiteData;
-use crate::error::SuiteJobError;
 use crate::process::CommandLine;
-use crate::program::Resources;
+use crate::program::{ProgramError, Resources, find_binary};
 
-/// A job of the suite.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum SuiteJob {
-    Wordcount,
-    TermVector,
-    InvertedIndex,
-    SequenceCount,
-    RankedInvertedIndex,
-    SelfJoin,
-    Terasort,
-    KmeansMovies,
-    Classification,
-    HistogramMovies,
-    HistogramRatings,
-    AdjacencyList,
-    CountMatches,
+listed! {
+    /// A job of the suite.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum SuiteJob {
+        Wordcount = "wordcount",
+        TermVector = "term-vector",
+        InvertedIndex = "inverted-index",
+        SequenceCount = "sequence-count",
+        RankedInvertedIndex = "ranked-inverted-index",
+        SelfJoin = "self-join",
+        Terasort = "terasort",
+        KmeansMovies = "kmeans-movies",
+        Classification = "classification",
+        HistogramMovies = "histogram-movies",
+        HistogramRatings = "histogram-ratings",
+        AdjacencyList = "adjacency-list",
+        CountMatches = "count-matches",
+    }
 }
 
+read_by_word!(SuiteJob: "no job");
+
 impl SuiteJob {
-    pub const ALL: [SuiteJob; 13] = [
-        SuiteJob::Wordcount,
-        SuiteJob::TermVector,
-        SuiteJob::InvertedIndex,
-        SuiteJob::SequenceCount,
-        SuiteJob::RankedInvertedIndex,
-        SuiteJob::SelfJoin,
-        SuiteJob::Terasort,
-        SuiteJob::KmeansMovies,
-        SuiteJob::Classification,
-        SuiteJob::HistogramMovies,
-        SuiteJob::HistogramRatings,
-        SuiteJob::AdjacencyList,
-        SuiteJob::CountMatches,
-    ];
-
-    /// The name of the job and of its binary.
-    pub fn name(self) -> &'static str {
-        match self {
-            SuiteJob::Wordcount => "wordcount",
-            SuiteJob::TermVector => "term-vector",
-            SuiteJob::InvertedIndex => "inverted-index",
-            SuiteJob::SequenceCount => "sequence-count",
-            SuiteJob::RankedInvertedIndex => "ranked-inverted-index",
-            SuiteJob::SelfJoin => "self-join",
-            SuiteJob::Terasort => "terasort",
-            SuiteJob::KmeansMovies => "kmeans-movies",
-            SuiteJob::Classification => "classification",
-            SuiteJob::HistogramMovies => "histogram-movies",
-            SuiteJob::HistogramRatings => "histogram-ratings",
-            SuiteJob::AdjacencyList => "adjacency-list",
-            SuiteJob::CountMatches => "count-matches",
-        }
-    }
-
     pub(super) fn data(self) -> SuiteData {
         match self {
             SuiteJob::Wordcount
@@ -93,18 +60,13 @@ impl SuiteJob {
     ///
     /// # Errors
     ///
-    /// [`SuiteJobError::Missing`] says how to build it.
-    pub(super) fn binary(self, folder: &Path) -> Result<PathBuf, SuiteJobError> {
-        let path = folder.join(self.name());
+    /// When it is not there; it is said how to build it.
+    pub(super) fn binary(self, folder: &Path) -> Result<PathBuf, ProgramError> {
         let package = match self {
             SuiteJob::Wordcount | SuiteJob::Terasort => "napreduce-examples",
             _ => "napreduce-suite",
         };
-        if path.is_file() {
-            Ok(path)
-        } else {
-            Err(SuiteJobError::Missing { job: self.name(), path, package })
-        }
+        find_binary(folder, self.in_words(), package)
     }
 
     /// The command that runs the job on the folder `input`, with as many reduces as there are slots.
@@ -135,24 +97,6 @@ impl SuiteJob {
             }
             _ => command,
         }
-    }
-}
-
-impl FromStr for SuiteJob {
-    type Err = SuiteJobError;
-
-    fn from_str(name: &str) -> Result<SuiteJob, SuiteJobError> {
-        let found = SuiteJob::ALL.into_iter().find(|job| job.name() == name);
-        found.ok_or_else(|| {
-            let known = SuiteJob::ALL.map(SuiteJob::name).join(", ");
-            SuiteJobError::Unknown { name: name.to_owned(), known }
-        })
-    }
-}
-
-impl fmt::Display for SuiteJob {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
     }
 }
 

@@ -118,7 +118,7 @@ impl Bout<'_> {
         let ours: Vec<f64> = self.contenders.first().map_or_else(Vec::new, |ours| ours.seconds.clone());
         let contenders = self.contenders.into_iter().map(|contender| {
             let (name, version) = match contender.peer {
-                Some(peer) => (peer.peer.name(), peer.version.clone()),
+                Some(peer) => (peer.peer.in_words(), peer.version.clone()),
                 None => ("napreduce", format!("napreduce {}", env!("CARGO_PKG_VERSION"))),
             };
             SuiteContender::new(name, version, contender.seconds, contender.failure, &ours)
@@ -190,7 +190,7 @@ impl<'a> Run<'a> {
                 Ok((_, Some(wrong))) => contender.drop_out(wrong),
                 Err(error) => contender.drop_out(error.to_string()),
             };
-            let name = contender.peer.map_or("napreduce", |peer: &InstalledPeer| peer.peer.name());
+            let name = contender.peer.map_or("napreduce", |peer: &InstalledPeer| peer.peer.in_words());
             let of = self.settings.repetitions;
             self.session.say(format!("{} {repetition}/{of} {name}: {line}", work.job));
             if !self.settings.work.keep {

@@ -63,19 +63,6 @@ impl Fair {
         })
     }
 
-    /// Gives the offered slot to somebody below a pool; false if nobody there can use it.
-    fn give(
-        &mut self,
-        pool: PoolId,
-        resumable: &Resumable,
-        view: &ClusterView<'_>,
-        offer: Offer,
-        actions: &mut Actions,
-    ) -> bool {
-        let Fair { tree, delay, .. } = self;
-        give(tree, delay, pool, resumable, view, offer, actions)
-    }
-
     /// The jobs that could resume something here and launch nothing, and the pools above them that are not
     /// open.
     fn resumable(&self, view: &ClusterView<'_>, offer: Offer) -> Resumable {
@@ -116,7 +103,7 @@ impl Fair {
             return;
         }
         let resumable = self.resumable(view, offer);
-        if self.give(ROOT, &resumable, view, offer, actions) {
+        if give(&self.tree, &mut self.delay, ROOT, &resumable, view, offer, actions) {
             return;
         }
         if self.tree.pools[ROOT].lines[offer.kind].is_empty() && self.tree.only_suspended[offer.kind] == 0 {
@@ -135,7 +122,8 @@ impl Fair {
     }
 }
 
-/// Descends from a pool: its children in order, each given to if it can use the slot.
+/// Gives the offered slot to somebody below a pool: its children in order, each given to if it can use the
+/// slot; false if nobody there can.
 fn give(
     tree: &Tree,
     delay: &mut Delay,

@@ -4,48 +4,33 @@
 //! claimant and victim. Does not own when it is asked, nor where remaining times come from.
 
 use std::cmp::Ordering;
-use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use napreduce_core::{JobId, Span, Time};
+use napreduce_core::{JobId, Span, Time, listed};
 
-/// Which running job gives way.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum DeadlineEviction {
-    /// The one with the latest deadline.
-    #[default]
-    #[serde(rename = "maximum-deadline-first", alias = "MDF")]
-    MaximumDeadlineFirst,
-    /// The one with the largest laxity.
-    #[serde(rename = "maximum-laxity-first", alias = "MLF")]
-    MaximumLaxityFirst,
-}
-
-/// Which waiting job is served first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum DeadlineSelection {
-    #[serde(rename = "earliest-deadline-first", alias = "EDF")]
-    EarliestDeadlineFirst,
-    #[serde(rename = "least-laxity-first", alias = "LLF")]
-    LeastLaxityFirst,
-}
-
-impl fmt::Display for DeadlineEviction {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            DeadlineEviction::MaximumDeadlineFirst => "maximum-deadline-first",
-            DeadlineEviction::MaximumLaxityFirst => "maximum-laxity-first",
-        })
+listed! {
+    /// Which running job gives way.
+    #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+    pub enum DeadlineEviction {
+        /// The one with the latest deadline.
+        #[default]
+        #[serde(rename = "maximum-deadline-first", alias = "MDF")]
+        MaximumDeadlineFirst = "maximum-deadline-first",
+        /// The one with the largest laxity.
+        #[serde(rename = "maximum-laxity-first", alias = "MLF")]
+        MaximumLaxityFirst = "maximum-laxity-first",
     }
 }
 
-impl fmt::Display for DeadlineSelection {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            DeadlineSelection::EarliestDeadlineFirst => "earliest-deadline-first",
-            DeadlineSelection::LeastLaxityFirst => "least-laxity-first",
-        })
+listed! {
+    /// Which waiting job is served first.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+    pub enum DeadlineSelection {
+        #[serde(rename = "earliest-deadline-first", alias = "EDF")]
+        EarliestDeadlineFirst = "earliest-deadline-first",
+        #[serde(rename = "least-laxity-first", alias = "LLF")]
+        LeastLaxityFirst = "least-laxity-first",
     }
 }
 

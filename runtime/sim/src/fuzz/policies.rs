@@ -5,14 +5,15 @@
 
 use std::iter::repeat_n;
 
+use napreduce_core::Primitive;
 use napreduce_schedulers::SchedulerName;
 
 use super::draw::Draw;
 use super::jobs::QUEUES;
 
-const PRIMITIVES: [&str; 4] = ["wait", "kill", "suspend", "checkpoint"];
 const EVICTIONS: [&str; 5] =
     ["shortest-remaining", "longest-remaining", "random", "youngest", "least-progress"];
+
 /// A policy. Those that take slots, or are made of others, come more often.
 pub(super) fn name(draw: &mut Draw) -> SchedulerName {
     let times = |name: SchedulerName| match name {
@@ -29,7 +30,7 @@ pub(super) fn name(draw: &mut Draw) -> SchedulerName {
 fn parts() -> Vec<&'static str> {
     let alone = [SchedulerName::Fcs, SchedulerName::Trigger, SchedulerName::Composed];
     let parts = SchedulerName::ALL.into_iter().filter(|name| !alone.contains(name));
-    parts.map(SchedulerName::as_str).collect()
+    parts.map(SchedulerName::in_words).collect()
 }
 
 /// A configuration file: the tables of all policies, of which a composed one takes several.
@@ -94,7 +95,7 @@ fn preemption(draw: &mut Draw) -> String {
 
 fn fair(draw: &mut Draw) -> String {
     let mut text = "\n[scheduler.fair]\npreemption = true\n".to_owned();
-    text += &draw.word("primitive", &PRIMITIVES);
+    text += &draw.word("primitive", &Primitive::WORDS);
     let gate = draw.of(&["0", "0.5", "0.8"]);
     text += &draw.perhaps("utilization-gate", gate);
     text += &span(draw, "kill-wait", &["0s", "1s", "15s"]);
@@ -150,7 +151,7 @@ fn capacity(draw: &mut Draw) -> String {
     };
     text += &delay(draw);
     text += "[scheduler.capacity.monitor]\n";
-    text += &draw.word("primitive", &PRIMITIVES);
+    text += &draw.word("primitive", &Primitive::WORDS);
     text += &span(draw, "interval", &["100ms", "1s", "3s"]);
     text += &span(draw, "max-wait-before-kill", &["0s", "1s", "15s"]);
     for (key, values) in [
@@ -188,7 +189,7 @@ fn capacity(draw: &mut Draw) -> String {
 
 fn natjam(draw: &mut Draw) -> String {
     let mut text = "\n[scheduler.natjam]\n".to_owned();
-    text += &draw.word("primitive", &PRIMITIVES);
+    text += &draw.word("primitive", &Primitive::WORDS);
     text += &draw.word("job-eviction", &["most-resources", "least-resources", "probabilistic"]);
     text += &draw.word("task-eviction", &EVICTIONS);
     text += &draw.perhaps("preempt-maps", true);
@@ -205,7 +206,7 @@ fn natjam_deadline(draw: &mut Draw) -> String {
     if by_laxity {
         text += &span(draw, "laxity-margin", &["0s", "1s", "30s"]);
     }
-    text += &draw.word("primitive", &PRIMITIVES);
+    text += &draw.word("primitive", &Primitive::WORDS);
     text += &draw.word("task-eviction", &EVICTIONS);
     text += &draw.perhaps("preempt-maps", true);
     text += &span(draw, "interval", &["10ms", "1s", "5s"]);
@@ -217,7 +218,7 @@ fn natjam_deadline(draw: &mut Draw) -> String {
 
 fn hfsp(draw: &mut Draw) -> String {
     let mut text = "\n[scheduler.hfsp]\n".to_owned();
-    text += &draw.word("primitive", &PRIMITIVES);
+    text += &draw.word("primitive", &Primitive::WORDS);
     text += &draw.word("order", &["projected-finish", "remaining-size"]);
     text += &draw.word("late", &["fifo", "share"]);
     let (maps, reduces) = (draw.number(1, 5), draw.number(1, 5));
@@ -240,7 +241,7 @@ fn hfsp(draw: &mut Draw) -> String {
 fn fcs(draw: &mut Draw) -> String {
     let mut text = "\n[scheduler.fcs]\n".to_owned();
     text += &draw.word("maps", &parts());
-    text += &draw.word("primitive", &PRIMITIVES);
+    text += &draw.word("primitive", &Primitive::WORDS);
     let (bound, progress) = (draw.of(&["0.5", "1", "5"]), draw.of(&["0.3", "0.7", "1"]));
     text += &draw.perhaps("slackness-bound", bound);
     text += &draw.perhaps("progress-max", progress);

@@ -45,7 +45,7 @@ pub fn subjects() -> Vec<Subject> {
     let capacity = |rest: &str| format!(r#"{{"queue": {QUEUES}, "default-queue": "default", {rest}}}"#);
     let mut all: Vec<Subject> = SchedulerName::ALL
         .into_iter()
-        .map(|name| subject(name.as_str(), format!(r#"{{"scheduler": "{name}"}}"#)))
+        .map(|name| subject(name.in_words(), format!(r#"{{"scheduler": "{name}"}}"#)))
         .collect();
     for subject in &mut all {
         subject.periodic = !matches!(subject.name, "fifo" | "trigger" | "composed");

@@ -70,13 +70,15 @@ pub struct CurrentJob {
     pub code: Option<&'static str>,
 }
 
-/// A worker that is missed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct WorkerWarning {
-    pub worker: String,
-    pub name: String,
-    pub state: String,
-    pub reason: Option<String>,
+answer! {
+    /// A worker that is missed.
+    #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+    pub struct WorkerWarning from |worker: &WorkerSummary| {
+        pub worker: String = worker.worker.to_string(),
+        pub name: String = worker.name.clone(),
+        pub state: String = worker.state_in_words(),
+        pub reason: Option<String> = worker.reason.clone(),
+    }
 }
 
 impl StatusAnswer {
@@ -130,17 +132,6 @@ impl StatusAnswer {
             current,
             warnings: workers.iter().filter(|worker| is_missed(worker)).map(WorkerWarning::from).collect(),
         })
-    }
-}
-
-impl From<&WorkerSummary> for WorkerWarning {
-    fn from(worker: &WorkerSummary) -> WorkerWarning {
-        WorkerWarning {
-            worker: worker.worker.to_string(),
-            name: worker.name.clone(),
-            state: worker.state_in_words(),
-            reason: worker.reason.clone(),
-        }
     }
 }
 

@@ -26,20 +26,16 @@ pub struct TaskExplanation {
     pub reasons: Vec<ReasonAnswer>,
 }
 
-/// One reason.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct ReasonAnswer {
-    /// Its kind, such as `all-slots-taken`, `held-by-operator` or `remedy`.
-    pub code: &'static str,
-    /// A sentence, for people.
-    pub text: String,
-    /// Whether it says why something waits, rather than where it is or what to do.
-    pub is_why: bool,
-}
-
-impl From<&Reason> for ReasonAnswer {
-    fn from(reason: &Reason) -> ReasonAnswer {
-        ReasonAnswer { code: reason.code.in_words(), text: reason.text.clone(), is_why: reason.code.is_why() }
+answer! {
+    /// One reason.
+    #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+    pub struct ReasonAnswer from |reason: &Reason| {
+        /// Its kind, such as `all-slots-taken`, `held-by-operator` or `remedy`.
+        pub code: &'static str = reason.code.in_words(),
+        /// A sentence, for people.
+        pub text: String = reason.text.clone(),
+        /// Whether it says why something waits, rather than where it is or what to do.
+        pub is_why: bool = reason.code.is_why(),
     }
 }
 

@@ -2,10 +2,7 @@
 //!
 //! Owns what a job must be like. Does not own how that is written, nor the order of a list.
 
-use napreduce_protocol::JobSummary;
-
-/// The states of a job, as they are printed.
-pub const JOB_STATES: [&str; 6] = ["active", "suspended", "stopping", "succeeded", "failed", "killed"];
+use napreduce_protocol::{JobPhase, JobSummary};
 
 /// What a job must be like to be listed; what is empty asks for nothing.
 ///
@@ -38,9 +35,9 @@ impl JobFilter {
     /// # Errors
     /// Names the one that there is not, and those that there are.
     pub fn states(text: &str) -> Result<Vec<String>, String> {
-        let known = |state: &str| match JOB_STATES.contains(&state) {
+        let known = |state: &str| match JobPhase::WORDS.contains(&state) {
             true => Ok(state.to_owned()),
-            false => Err(format!("{state:?} is no state of a job; there are {}", JOB_STATES.join(", "))),
+            false => Err(format!("{state:?} is no state of a job; there are {}", JobPhase::WORDS.join(", "))),
         };
         text.split(',').map(known).collect()
     }
@@ -113,9 +110,8 @@ mod tests {
 
     #[test]
     fn every_state_of_a_job_can_be_asked_for() {
-        use JobPhase::{Active, Failed, Killed, Stopping, Succeeded, Suspended};
-        let all = [Active, Suspended, Stopping, Succeeded, Failed, Killed];
-        assert_eq!(all.map(JobPhase::in_words), JOB_STATES);
+        let all = JobFilter::states(&JobPhase::WORDS.join(","));
+        assert_eq!(all.map(|all| all.len()), Ok(JobPhase::WORDS.len()));
         let error = JobFilter::states("failed,fialed").expect_err("there is none");
         assert_eq!(
             error,

@@ -11,183 +11,110 @@ use serde::Serialize;
 
 use super::preemptions::{PreemptionAnswer, RestoreAnswer, ResumeAnswer};
 
-/// A job in a listing.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct JobAnswer {
-    pub job: String,
-    pub name: String,
-    pub user: String,
-    pub queue: String,
-    pub priority: i32,
-    /// `active`, `suspended`, `stopping`, `succeeded`, `failed` or `killed`.
-    pub state: &'static str,
-    /// Why it failed or was killed, or what holds it.
-    pub reason: Option<String>,
-    pub submitted_millis: u64,
-    pub ended_millis: Option<u64>,
-    /// The output directory.
-    pub output: String,
-    pub map: PhaseAnswer,
-    pub reduce: PhaseAnswer,
-}
-
-/// How far the maps or the reduces of a job are.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct PhaseAnswer {
-    pub tasks: u32,
-    pub done: u32,
-    pub running: u32,
-    pub suspended: u32,
-    pub checkpointed: u32,
-    pub bytes_done: u64,
-    pub bytes_total: u64,
-    pub percent: u32,
-}
-
-impl From<&PhaseProgress> for PhaseAnswer {
-    fn from(phase: &PhaseProgress) -> PhaseAnswer {
-        PhaseAnswer {
-            tasks: phase.tasks,
-            done: phase.done,
-            running: phase.running,
-            suspended: phase.suspended,
-            checkpointed: phase.checkpointed,
-            bytes_done: phase.bytes_done,
-            bytes_total: phase.bytes_total,
-            percent: phase.percent(),
-        }
+answer! {
+    /// A job in a listing.
+    #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+    pub struct JobAnswer from |job: &JobSummary| {
+        pub job: String = job.job.to_string(),
+        pub name: String = job.name.clone(),
+        pub user: String = job.user.clone(),
+        pub queue: String = job.queue.clone(),
+        pub priority: i32 = job.priority,
+        /// `active`, `suspended`, `stopping`, `succeeded`, `failed` or `killed`.
+        pub state: &'static str = job.phase.in_words(),
+        /// Why it failed or was killed, or what holds it.
+        pub reason: Option<String> = job.reason.clone(),
+        pub submitted_millis: u64 = job.submitted_millis,
+        pub ended_millis: Option<u64> = job.ended_millis,
+        /// The output directory.
+        pub output: String = job.output.to_string_lossy().into_owned(),
+        pub map: PhaseAnswer = (&job.progress.map).into(),
+        pub reduce: PhaseAnswer = (&job.progress.reduce).into(),
     }
 }
 
-impl From<&JobSummary> for JobAnswer {
-    fn from(job: &JobSummary) -> JobAnswer {
-        JobAnswer {
-            job: job.job.to_string(),
-            name: job.name.clone(),
-            user: job.user.clone(),
-            queue: job.queue.clone(),
-            priority: job.priority,
-            state: job.phase.in_words(),
-            reason: job.reason.clone(),
-            submitted_millis: job.submitted_millis,
-            ended_millis: job.ended_millis,
-            output: job.output.to_string_lossy().into_owned(),
-            map: (&job.progress.map).into(),
-            reduce: (&job.progress.reduce).into(),
-        }
+answer! {
+    /// How far the maps or the reduces of a job are.
+    #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+    pub struct PhaseAnswer from |phase: &PhaseProgress| {
+        pub tasks: u32 = phase.tasks,
+        pub done: u32 = phase.done,
+        pub running: u32 = phase.running,
+        pub suspended: u32 = phase.suspended,
+        pub checkpointed: u32 = phase.checkpointed,
+        pub bytes_done: u64 = phase.bytes_done,
+        pub bytes_total: u64 = phase.bytes_total,
+        pub percent: u32 = phase.percent(),
     }
 }
 
-/// A job with its output.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct JobStatusAnswer {
-    #[serde(flatten)]
-    pub job: JobAnswer,
-    /// Once it has succeeded.
-    pub parts: Vec<PartAnswer>,
-}
-
-/// A part file.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct PartAnswer {
-    pub name: String,
-    pub records: u64,
-    pub bytes: u64,
-    /// XXH3 of its bytes, in hexadecimal digits.
-    pub digest: String,
-}
-
-impl From<&PartReport> for PartAnswer {
-    fn from(part: &PartReport) -> PartAnswer {
-        PartAnswer {
-            name: part.name.clone(),
-            records: part.records,
-            bytes: part.bytes,
-            digest: format!("{:016x}", part.digest),
-        }
+answer! {
+    /// A job with its output.
+    #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+    pub struct JobStatusAnswer from |detail: &JobDetail| {
+        #[serde(flatten)]
+        pub job: JobAnswer = (&detail.summary).into(),
+        /// Once it has succeeded.
+        pub parts: Vec<PartAnswer> = detail.parts.iter().map(PartAnswer::from).collect(),
     }
 }
 
-impl From<&JobDetail> for JobStatusAnswer {
-    fn from(detail: &JobDetail) -> JobStatusAnswer {
-        let parts = detail.parts.iter().map(PartAnswer::from).collect();
-        JobStatusAnswer { job: (&detail.summary).into(), parts }
+answer! {
+    /// A part file.
+    #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+    pub struct PartAnswer from |part: &PartReport| {
+        pub name: String = part.name.clone(),
+        pub records: u64 = part.records,
+        pub bytes: u64 = part.bytes,
+        /// XXH3 of its bytes, in hexadecimal digits.
+        pub digest: String = format!("{:016x}", part.digest),
     }
 }
 
-/// What a job has counted.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct CountersAnswer {
-    pub job: String,
-    pub counters: BTreeMap<String, u64>,
-}
-
-impl From<&JobDetail> for CountersAnswer {
-    fn from(detail: &JobDetail) -> CountersAnswer {
-        let counters = detail.counters.iter().map(|(name, value)| (name.to_owned(), value)).collect();
-        CountersAnswer { job: detail.summary.job.to_string(), counters }
+answer! {
+    /// What a job has counted.
+    #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+    pub struct CountersAnswer from |detail: &JobDetail| {
+        pub job: String = detail.summary.job.to_string(),
+        pub counters: BTreeMap<String, u64> =
+            detail.counters.iter().map(|(name, value)| (name.to_owned(), value)).collect(),
     }
 }
 
-/// What happened to a job and its attempts.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct HistoryAnswer {
-    pub job: String,
-    pub events: Vec<EventAnswer>,
-    pub attempts: Vec<AttemptAnswer>,
-    pub preemptions: Vec<PreemptionAnswer>,
-    pub resumes: Vec<ResumeAnswer>,
-    pub restores: Vec<RestoreAnswer>,
-}
-
-/// Something that happened to a job as a whole.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct EventAnswer {
-    pub at_millis: u64,
-    pub text: String,
-}
-
-/// An attempt from its launch to its end.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct AttemptAnswer {
-    pub attempt: String,
-    pub worker: String,
-    pub worker_name: String,
-    pub launched_millis: u64,
-    pub ended_millis: Option<u64>,
-    /// `done`, or why not.
-    pub end: Option<String>,
-}
-
-impl From<&HistoryLine> for EventAnswer {
-    fn from(line: &HistoryLine) -> EventAnswer {
-        EventAnswer { at_millis: line.at_millis, text: line.text.clone() }
+answer! {
+    /// What happened to a job and its attempts.
+    #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+    pub struct HistoryAnswer from |detail: &JobDetail| {
+        pub job: String = detail.summary.job.to_string(),
+        pub events: Vec<EventAnswer> = detail.events.iter().map(EventAnswer::from).collect(),
+        pub attempts: Vec<AttemptAnswer> = detail.attempts.iter().map(AttemptAnswer::from).collect(),
+        pub preemptions: Vec<PreemptionAnswer> =
+            ledger_of(detail).iter().map(PreemptionAnswer::from).collect(),
+        pub resumes: Vec<ResumeAnswer> = detail.resumes.iter().map(ResumeAnswer::from).collect(),
+        pub restores: Vec<RestoreAnswer> = detail.restores.iter().map(RestoreAnswer::from).collect(),
     }
 }
 
-impl From<&AttemptSummary> for AttemptAnswer {
-    fn from(attempt: &AttemptSummary) -> AttemptAnswer {
-        AttemptAnswer {
-            attempt: attempt.attempt.to_string(),
-            worker: attempt.worker.to_string(),
-            worker_name: attempt.worker_name.clone(),
-            launched_millis: attempt.launched_millis,
-            ended_millis: attempt.ended_millis,
-            end: attempt.end.clone(),
-        }
+answer! {
+    /// Something that happened to a job as a whole.
+    #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+    pub struct EventAnswer from |line: &HistoryLine| {
+        pub at_millis: u64 = line.at_millis,
+        pub text: String = line.text.clone(),
     }
 }
 
-impl From<&JobDetail> for HistoryAnswer {
-    fn from(detail: &JobDetail) -> HistoryAnswer {
-        HistoryAnswer {
-            job: detail.summary.job.to_string(),
-            events: detail.events.iter().map(EventAnswer::from).collect(),
-            attempts: detail.attempts.iter().map(AttemptAnswer::from).collect(),
-            preemptions: ledger_of(detail).iter().map(PreemptionAnswer::from).collect(),
-            resumes: detail.resumes.iter().map(ResumeAnswer::from).collect(),
-            restores: detail.restores.iter().map(RestoreAnswer::from).collect(),
-        }
+answer! {
+    /// An attempt from its launch to its end.
+    #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+    pub struct AttemptAnswer from |attempt: &AttemptSummary| {
+        pub attempt: String = attempt.attempt.to_string(),
+        pub worker: String = attempt.worker.to_string(),
+        pub worker_name: String = attempt.worker_name.clone(),
+        pub launched_millis: u64 = attempt.launched_millis,
+        pub ended_millis: Option<u64> = attempt.ended_millis,
+        /// `done`, or why not.
+        pub end: Option<String> = attempt.end.clone(),
     }
 }
 

@@ -18,7 +18,7 @@ mod workers;
 
 pub use cluster::{CurrentJob, JobCounts, SlotsInUse, StatusAnswer, WorkerCounts, WorkerWarning};
 pub use explaining::{JobExplanation, ReasonAnswer, TaskExplanation};
-pub use filter::{JOB_STATES, JobFilter};
+pub use filter::JobFilter;
 pub use flows::FlowAnswer;
 pub use jobs::{
     AttemptAnswer, CountersAnswer, EventAnswer, HistoryAnswer, JobAnswer, JobStatusAnswer, PartAnswer,

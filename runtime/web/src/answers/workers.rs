@@ -6,23 +6,25 @@ use napreduce_protocol::WorkerSummary;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// A worker in a listing.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct WorkerAnswer {
-    pub worker: String,
-    pub name: String,
-    pub host: String,
-    pub rack: String,
-    /// `up`, `excluded`, `draining`, `leaving`, `left` or `lost`, and what there is to add.
-    pub state: String,
-    pub gone_millis: Option<u64>,
-    /// Why it was lost, or how it left.
-    pub reason: Option<String>,
-    pub map: SlotsAnswer,
-    pub reduce: SlotsAnswer,
-    pub isolation: String,
-    /// Since it was last heard of.
-    pub silent_millis: u64,
+answer! {
+    /// A worker in a listing.
+    #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+    pub struct WorkerAnswer from |worker: &WorkerSummary| {
+        pub worker: String = worker.worker.to_string(),
+        pub name: String = worker.name.clone(),
+        pub host: String = worker.host.clone(),
+        pub rack: String = worker.rack.clone(),
+        /// `up`, `excluded`, `draining`, `leaving`, `left` or `lost`, and what there is to add.
+        pub state: String = worker.state_in_words(),
+        pub gone_millis: Option<u64> = worker.gone_millis,
+        /// Why it was lost, or how it left.
+        pub reason: Option<String> = worker.reason.clone(),
+        pub map: SlotsAnswer = worker.map_slots.into(),
+        pub reduce: SlotsAnswer = worker.reduce_slots.into(),
+        pub isolation: String = worker.isolation.clone(),
+        /// Since it was last heard of.
+        pub silent_millis: u64 = worker.silent_millis,
+    }
 }
 
 /// The slots of a worker for one kind of task.
@@ -35,24 +37,6 @@ pub struct SlotsAnswer {
 impl From<(u32, u32)> for SlotsAnswer {
     fn from((slots, used): (u32, u32)) -> SlotsAnswer {
         SlotsAnswer { slots, used }
-    }
-}
-
-impl From<&WorkerSummary> for WorkerAnswer {
-    fn from(worker: &WorkerSummary) -> WorkerAnswer {
-        WorkerAnswer {
-            worker: worker.worker.to_string(),
-            name: worker.name.clone(),
-            host: worker.host.clone(),
-            rack: worker.rack.clone(),
-            state: worker.state_in_words(),
-            gone_millis: worker.gone_millis,
-            reason: worker.reason.clone(),
-            map: worker.map_slots.into(),
-            reduce: worker.reduce_slots.into(),
-            isolation: worker.isolation.clone(),
-            silent_millis: worker.silent_millis,
-        }
     }
 }
 

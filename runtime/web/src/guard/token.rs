@@ -7,11 +7,12 @@
 //! nap1.PURPOSE.ROLE.NAME.ISSUED.UNTIL.NONCE.MAC      times in milliseconds since 1970; MAC: keyed BLAKE2s of what is before it
 //! ```
 
-use std::fmt::{self, Write as _};
+use std::fmt::Write as _;
 use std::str::FromStr;
 
 use blake2::Blake2sMac256;
 use blake2::digest::Mac;
+use napreduce_core::listed;
 use napreduce_protocol::Secret;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -21,25 +22,17 @@ const VERSION: &str = "nap1";
 const NONCE_BYTES: usize = 8;
 const NAME_CHARACTERS_MAX: usize = 64;
 
-/// What somebody may do; who may do more may do less, too.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum WebRole {
-    /// Sign in.
-    Nobody,
-    /// See everything.
-    View,
-    /// OperatorCommand everything.
-    Operate,
-}
-
-impl fmt::Display for WebRole {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            WebRole::Nobody => "nobody",
-            WebRole::View => "view",
-            WebRole::Operate => "operate",
-        })
+listed! {
+    /// What somebody may do; who may do more may do less, too.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
+    #[serde(rename_all = "lowercase")]
+    pub enum WebRole {
+        /// Sign in.
+        Nobody = "nobody",
+        /// See everything.
+        View = "view",
+        /// OperatorCommand everything.
+        Operate = "operate",
     }
 }
 
@@ -55,26 +48,16 @@ impl FromStr for WebRole {
     }
 }
 
-/// What a signed word is good for; it is good for nothing else.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Purpose {
-    /// To sign in, once.
-    Code,
-    /// To read, in a browser.
-    Cookie,
-    /// To do what its role may, as a program.
-    Token,
-}
-
-impl Purpose {
-    const ALL: [Purpose; 3] = [Purpose::Code, Purpose::Cookie, Purpose::Token];
-
-    fn word(self) -> &'static str {
-        match self {
-            Purpose::Code => "code",
-            Purpose::Cookie => "cookie",
-            Purpose::Token => "token",
-        }
+listed! {
+    /// What a signed word is good for; it is good for nothing else.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+    pub enum Purpose {
+        /// To sign in, once.
+        Code = "code",
+        /// To read, in a browser.
+        Cookie = "cookie",
+        /// To do what its role may, as a program.
+        Token = "token",
     }
 }
 
@@ -145,7 +128,7 @@ impl Signer {
     fn sign(&self, claims: &Claims) -> String {
         let Claims { purpose, role, name, issued_millis, until_millis, nonce } = claims;
         let mut word =
-            format!("{VERSION}.{}.{role}.{name}.{issued_millis}.{until_millis}.{nonce:016x}", purpose.word());
+            format!("{VERSION}.{purpose}.{role}.{name}.{issued_millis}.{until_millis}.{nonce:016x}");
         let mac = self.mac(&word).finalize().into_bytes();
         word.push('.');
         push_digits(&mut word, &mac);
@@ -202,9 +185,8 @@ fn parse(signed: &str) -> Option<Claims> {
     if next()? != VERSION {
         return None;
     }
-    let purpose = next()?;
     let claims = Claims {
-        purpose: Purpose::ALL.into_iter().find(|known| known.word() == purpose)?,
+        purpose: Purpose::of_word(next()?)?,
         role: next()?.parse().ok()?,
         name: next()?.to_owned(),
         issued_millis: next()?.parse().ok()?,

@@ -59,41 +59,24 @@ impl FromStr for JobState {
     }
 }
 
-/// `job` of a list
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct JobOfList {
-    pub submit_time: u64,
-    pub start_time: u64,
-    /// 0 while it runs.
-    pub finish_time: u64,
-    pub id: String,
-    pub name: String,
-    pub queue: String,
-    pub user: String,
-    pub state: JobState,
-    pub maps_total: u32,
-    pub maps_completed: u32,
-    pub reduces_total: u32,
-    pub reduces_completed: u32,
-}
-
-impl From<&JobSummary> for JobOfList {
-    fn from(job: &JobSummary) -> JobOfList {
-        JobOfList {
-            submit_time: job.submitted_millis,
-            start_time: job.submitted_millis,
-            finish_time: job.ended_millis.unwrap_or(0),
-            id: job_id(job.job),
-            name: job.name.clone(),
-            queue: job.queue.clone(),
-            user: job.user.clone(),
-            state: JobState::of(job),
-            maps_total: job.progress.map.tasks,
-            maps_completed: job.progress.map.done,
-            reduces_total: job.progress.reduce.tasks,
-            reduces_completed: job.progress.reduce.done,
-        }
+answer! {
+    /// `job` of a list
+    #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+    #[serde(rename_all = "camelCase")]
+    pub struct JobOfList from |job: &JobSummary| {
+        pub submit_time: u64 = job.submitted_millis,
+        pub start_time: u64 = job.submitted_millis,
+        /// 0 while it runs.
+        pub finish_time: u64 = job.ended_millis.unwrap_or(0),
+        pub id: String = job_id(job.job),
+        pub name: String = job.name.clone(),
+        pub queue: String = job.queue.clone(),
+        pub user: String = job.user.clone(),
+        pub state: JobState = JobState::of(job),
+        pub maps_total: u32 = job.progress.map.tasks,
+        pub maps_completed: u32 = job.progress.map.done,
+        pub reduces_total: u32 = job.progress.reduce.tasks,
+        pub reduces_completed: u32 = job.progress.reduce.done,
     }
 }
 

@@ -3,6 +3,20 @@
 //! Owns the names of Hadoop's fields, and what of ours stands there. What does not exist here has the value that Hadoop writes
 //! for nothing; what would need a question for each job of a list is left out of lists. Does not own routes.
 
+/// Reads listed enums by their words in any case, and refuses others as YARN does.
+macro_rules! read_yarn_words {
+    ($($type:ident: $what:literal),+) => {$(
+        impl std::str::FromStr for $type {
+            type Err = String;
+
+            fn from_str(text: &str) -> Result<$type, String> {
+                let known = $type::of_word(&text.to_ascii_uppercase());
+                known.ok_or_else(|| format!(concat!("Invalid ", $what, " {} specified."), text))
+            }
+        }
+    )+};
+}
+
 mod cluster;
 mod counters;
 mod ids;

@@ -2,25 +2,27 @@
 //!
 //! Owns this object. Memory is not what slots are counted in here, so megabytes are 0.
 
-use std::str::FromStr;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use napreduce_core::listed;
 use napreduce_protocol::{WorkerPhase, WorkerSummary};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// YARN's words for the state of a node.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(rename_all = "UPPERCASE")]
-pub enum NodeState {
-    New,
-    Running,
-    Unhealthy,
-    Decommissioning,
-    Decommissioned,
-    Lost,
-    Rebooted,
-    Shutdown,
+listed! {
+    /// YARN's words for the state of a node.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+    #[serde(rename_all = "UPPERCASE")]
+    pub enum NodeState {
+        New = "NEW",
+        Running = "RUNNING",
+        Unhealthy = "UNHEALTHY",
+        Decommissioning = "DECOMMISSIONING",
+        Decommissioned = "DECOMMISSIONED",
+        Lost = "LOST",
+        Rebooted = "REBOOTED",
+        Shutdown = "SHUTDOWN",
+    }
 }
 
 impl NodeState {
@@ -35,23 +37,7 @@ impl NodeState {
     }
 }
 
-impl FromStr for NodeState {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<NodeState, String> {
-        Ok(match text.to_ascii_uppercase().as_str() {
-            "NEW" => NodeState::New,
-            "RUNNING" => NodeState::Running,
-            "UNHEALTHY" => NodeState::Unhealthy,
-            "DECOMMISSIONING" => NodeState::Decommissioning,
-            "DECOMMISSIONED" => NodeState::Decommissioned,
-            "LOST" => NodeState::Lost,
-            "REBOOTED" => NodeState::Rebooted,
-            "SHUTDOWN" => NodeState::Shutdown,
-            _ => return Err(format!("Invalid node state {text} specified.")),
-        })
-    }
-}
+read_yarn_words!(NodeState: "node state");
 
 /// `node`
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]

@@ -3,9 +3,8 @@
 //! Owns these objects. What stands in them of attempts needs the whole job, and is left out of lists.
 
 use std::collections::BTreeMap;
-use std::str::FromStr;
 
-use napreduce_core::JobId;
+use napreduce_core::{JobId, listed};
 use napreduce_history::{StintEnd, Timeline};
 use napreduce_protocol::{JobDetail, JobPhase, JobSummary};
 use schemars::JsonSchema;
@@ -16,32 +15,23 @@ use super::ids::{app_attempt_id, application_id};
 /// What all applications here are.
 const TYPE: &str = "MAPREDUCE";
 
-/// YARN's words for where an application is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
-#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
-pub enum AppState {
-    New,
-    NewSaving,
-    Submitted,
-    Accepted,
-    Running,
-    Finished,
-    Failed,
-    Killed,
+listed! {
+    /// YARN's words for where an application is.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+    #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+    pub enum AppState {
+        New = "NEW",
+        NewSaving = "NEW_SAVING",
+        Submitted = "SUBMITTED",
+        Accepted = "ACCEPTED",
+        Running = "RUNNING",
+        Finished = "FINISHED",
+        Failed = "FAILED",
+        Killed = "KILLED",
+    }
 }
 
 impl AppState {
-    pub const ALL: [AppState; 8] = [
-        AppState::New,
-        AppState::NewSaving,
-        AppState::Submitted,
-        AppState::Accepted,
-        AppState::Running,
-        AppState::Finished,
-        AppState::Failed,
-        AppState::Killed,
-    ];
-
     /// Of which nothing was ever begun is accepted; what has failed has finished, as YARN says of MapReduce.
     pub fn of(job: &JobSummary) -> AppState {
         match job.phase {
@@ -56,32 +46,16 @@ impl AppState {
     }
 }
 
-impl FromStr for AppState {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<AppState, String> {
-        Ok(match text.to_ascii_uppercase().as_str() {
-            "NEW" => AppState::New,
-            "NEW_SAVING" => AppState::NewSaving,
-            "SUBMITTED" => AppState::Submitted,
-            "ACCEPTED" => AppState::Accepted,
-            "RUNNING" => AppState::Running,
-            "FINISHED" => AppState::Finished,
-            "FAILED" => AppState::Failed,
-            "KILLED" => AppState::Killed,
-            _ => return Err(format!("Invalid application-state {text} specified.")),
-        })
+listed! {
+    /// YARN's words for how an application ended.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+    #[serde(rename_all = "UPPERCASE")]
+    pub enum FinalStatus {
+        Undefined = "UNDEFINED",
+        Succeeded = "SUCCEEDED",
+        Failed = "FAILED",
+        Killed = "KILLED",
     }
-}
-
-/// YARN's words for how an application ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(rename_all = "UPPERCASE")]
-pub enum FinalStatus {
-    Undefined,
-    Succeeded,
-    Failed,
-    Killed,
 }
 
 impl FinalStatus {
@@ -95,19 +69,7 @@ impl FinalStatus {
     }
 }
 
-impl FromStr for FinalStatus {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<FinalStatus, String> {
-        Ok(match text.to_ascii_uppercase().as_str() {
-            "UNDEFINED" => FinalStatus::Undefined,
-            "SUCCEEDED" => FinalStatus::Succeeded,
-            "FAILED" => FinalStatus::Failed,
-            "KILLED" => FinalStatus::Killed,
-            _ => return Err(format!("Invalid final-application-status {text} specified.")),
-        })
-    }
-}
+read_yarn_words!(AppState: "application-state", FinalStatus: "final-application-status");
 
 /// `app`
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]

@@ -6,7 +6,7 @@
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
-use napreduce_core::JobId;
+use napreduce_core::{JobId, Primitive};
 
 use super::call::{Call, Reply};
 use super::list::page_with;
@@ -18,7 +18,6 @@ use crate::problem::Problem;
 /// A window is so long unless it is said.
 const WINDOW_MILLIS: u64 = 60 * 60_000;
 /// As they are printed.
-pub const PRIMITIVES: &[&str] = &["wait", "kill", "suspend", "checkpoint"];
 pub const ENDS: &[&str] =
     &["suspended", "checkpointed", "killed", "finished", "ended", "withdrawn", OPEN_END];
 /// What flows are summed up by.
@@ -63,7 +62,7 @@ impl Asked {
 fn asked_filter(call: &Call<'_>) -> Result<LedgerFilter, Problem> {
     Ok(LedgerFilter {
         by: call.asked("by")?,
-        primitives: some_of(call, "primitive", PRIMITIVES)?,
+        primitives: some_of(call, "primitive", &Primitive::WORDS)?,
         ends: some_of(call, "end", ENDS)?,
         queue: call.asked("queue")?,
         ..LedgerFilter::default()

@@ -3,7 +3,7 @@
 //! Owns this form. Does not own which routes there are (`table`).
 
 use axum::http::Method;
-use schemars::{Schema, SchemaGenerator};
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 
 use super::call::{Call, Reply};
 use super::orders::Ordered;
@@ -23,10 +23,33 @@ pub struct Route {
     pub query: &'static [QueryField],
     pub takes: Option<Body>,
     pub gives: Answer,
-    pub answer: fn(&Call<'_>) -> Result<Reply, Problem>,
+    pub answer: Answering,
 }
 
 impl Route {
+    const fn read(
+        dialect: Dialect,
+        path: &'static str,
+        about: &'static str,
+        gives: Answer,
+        answer: Answering,
+    ) -> Route {
+        let (method, role) = (Method::GET, WebRole::View);
+        Route { method, dialect, path, role, about, query: &[], takes: None, gives, answer }
+    }
+
+    /// This one with a query.
+    pub const fn asking(mut self, query: &'static [QueryField]) -> Route {
+        self.query = query;
+        self
+    }
+
+    /// This one for who has no role yet.
+    pub const fn for_anybody(mut self) -> Route {
+        self.role = WebRole::Nobody;
+        self
+    }
+
     /// All that its query may say: of what is read, also of which recording.
     pub fn queries(&self) -> impl Iterator<Item = &QueryField> {
         let is_of_one =
@@ -74,6 +97,8 @@ pub enum Form {
     Fields(fn() -> Vec<String>),
 }
 
+pub type Answering = fn(&Call<'_>) -> Result<Reply, Problem>;
+
 /// The form of a body.
 pub type Body = fn(&mut SchemaGenerator) -> Schema;
 
@@ -101,47 +126,40 @@ pub const fn some_of(name: &'static str, about: &'static str, words: &'static [&
     QueryField { name, about, form: Form::SomeOf(words) }
 }
 
-pub const fn get(
+/// What is read, in JSON.
+pub const fn get<Gives: JsonSchema>(path: &'static str, about: &'static str, answer: Answering) -> Route {
+    Route::read(Dialect::Native, path, about, json::<Gives>(), answer)
+}
+
+/// Likewise, as another kind.
+pub const fn get_as(kind: &'static str, path: &'static str, about: &'static str, answer: Answering) -> Route {
+    Route::read(Dialect::Native, path, about, Answer::Other(kind), answer)
+}
+
+/// What is read in the way of Hadoop.
+pub const fn ask<Gives: JsonSchema>(path: &'static str, about: &'static str, answer: Answering) -> Route {
+    Route::read(Dialect::Hadoop, path, about, json::<Gives>(), answer)
+}
+
+pub const fn post(
     path: &'static str,
-    role: WebRole,
     about: &'static str,
-    query: &'static [QueryField],
+    takes: Option<Body>,
     gives: Answer,
-    answer: fn(&Call<'_>) -> Result<Reply, Problem>,
+    answer: Answering,
 ) -> Route {
-    Route {
-        method: Method::GET,
-        dialect: Dialect::Native,
-        path,
-        role,
-        about,
-        query,
-        takes: None,
-        gives,
-        answer,
-    }
+    let (dialect, role) = (Dialect::Native, WebRole::Operate);
+    Route { method: Method::POST, dialect, path, role, about, query: &[], takes, gives, answer }
 }
 
-pub const fn order(
-    path: &'static str,
-    about: &'static str,
-    takes: Body,
-    answer: fn(&Call<'_>) -> Result<Reply, Problem>,
-) -> Route {
-    let gives = Answer::Json(|generator| generator.subschema_for::<Ordered>());
-    Route {
-        method: Method::POST,
-        dialect: Dialect::Native,
-        path,
-        role: WebRole::Operate,
-        about,
-        query: &[],
-        takes: Some(takes),
-        gives,
-        answer,
-    }
+pub const fn order<Takes: JsonSchema>(path: &'static str, about: &'static str, answer: Answering) -> Route {
+    post(path, about, takes::<Takes>(), json::<Ordered>(), answer)
 }
 
-pub const fn json<T: schemars::JsonSchema>() -> Answer {
+pub const fn json<T: JsonSchema>() -> Answer {
     Answer::Json(|generator| generator.subschema_for::<T>())
+}
+
+pub const fn takes<T: JsonSchema>() -> Option<Body> {
+    Some(|generator| generator.subschema_for::<T>())
 }

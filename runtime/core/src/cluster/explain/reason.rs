@@ -20,85 +20,67 @@ impl Reason {
     }
 }
 
-macro_rules! codes {
-    ($($(#[$about:meta])* $code:ident $word:literal,)*) => {
-        /// Kinds of reasons.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-        pub enum ReasonCode {
-            $($(#[$about])* $code,)*
-        }
-
-        impl ReasonCode {
-            /// Every kind.
-            pub const ALL: &'static [ReasonCode] = &[$(ReasonCode::$code),*];
-
-            /// In words that programs can rely on.
-            pub fn in_words(self) -> &'static str {
-                match self {
-                    $(ReasonCode::$code => $word,)*
-                }
-            }
-        }
-    };
-}
-
-codes! {
-    /// What it is now, in a word: no reason why it waits.
-    State "state",
-    /// How far it is, likewise.
-    Progress "progress",
-    /// Where an attempt is and what it does, likewise.
-    Attempt "attempt",
-    /// Who has done it, likewise.
-    Done "done",
-    /// How often it failed so far, likewise.
-    FailedBefore "failed-before",
-    /// What was taken from it lately, likewise.
-    Preempted "preempted",
-    /// What to do so that it goes on.
-    Remedy "remedy",
-    /// Its job is being ended.
-    Ending "ending",
-    /// An operator wants it to wait.
-    HeldByOperator "held-by-operator",
-    /// Its process is stopped, for somebody else.
-    Suspended "suspended",
-    /// Reduces begin when enough maps are done.
-    SlowStart "slow-start",
-    /// Outputs of maps were lost and are made again.
-    OutputsLost "outputs-lost",
-    /// Outputs of maps did not come through between two hosts.
-    OutputsUnread "outputs-unread",
-    /// It runs on a worker of its own.
-    Alone "alone",
-    /// No worker is up, or none takes attempts.
-    NoWorker "no-worker",
-    /// No worker has slots of its kind.
-    NoSlotsOfKind "no-slots-of-kind",
-    /// Every slot is held.
-    AllSlotsTaken "all-slots-taken",
-    /// A worker drains.
-    Draining "draining",
-    /// A worker gets nothing, since too much failed there.
-    Excluded "excluded",
-    /// A worker gets nothing, since it lacks something.
-    WorkerShort "worker-short",
-    /// A worker is kept for a task that runs alone.
-    WorkerKept "worker-kept",
-    /// It failed on a worker that has a slot.
-    FailedThere "failed-there",
-    /// A free slot is kept for another job.
-    KeptFor "kept-for",
-    /// The scheduler left a slot empty.
-    Declined "declined",
-    /// Other jobs come first.
-    JobsBefore "jobs-before",
-    /// Other tasks of its job come first.
-    TasksBefore "tasks-before",
-    /// A slot is being freed for it.
-    BeingFreed "being-freed",
-    /// What its policy says of it.
-    Scheduler "scheduler",
+listed! {
+    /// Kinds of reasons, with words that programs can rely on.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+    pub enum ReasonCode {
+        /// What it is now, in a word: no reason why it waits.
+        State = "state",
+        /// How far it is, likewise.
+        Progress = "progress",
+        /// Where an attempt is and what it does, likewise.
+        Attempt = "attempt",
+        /// Who has done it, likewise.
+        Done = "done",
+        /// How often it failed so far, likewise.
+        FailedBefore = "failed-before",
+        /// What was taken from it lately, likewise.
+        Preempted = "preempted",
+        /// What to do so that it goes on.
+        Remedy = "remedy",
+        /// Its job is being ended.
+        Ending = "ending",
+        /// An operator wants it to wait.
+        HeldByOperator = "held-by-operator",
+        /// Its process is stopped, for somebody else.
+        Suspended = "suspended",
+        /// Reduces begin when enough maps are done.
+        SlowStart = "slow-start",
+        /// Outputs of maps were lost and are made again.
+        OutputsLost = "outputs-lost",
+        /// Outputs of maps did not come through between two hosts.
+        OutputsUnread = "outputs-unread",
+        /// It runs on a worker of its own.
+        Alone = "alone",
+        /// No worker is up, or none takes attempts.
+        NoWorker = "no-worker",
+        /// No worker has slots of its kind.
+        NoSlotsOfKind = "no-slots-of-kind",
+        /// Every slot is held.
+        AllSlotsTaken = "all-slots-taken",
+        /// A worker drains.
+        Draining = "draining",
+        /// A worker gets nothing, since too much failed there.
+        Excluded = "excluded",
+        /// A worker gets nothing, since it lacks something.
+        WorkerShort = "worker-short",
+        /// A worker is kept for a task that runs alone.
+        WorkerKept = "worker-kept",
+        /// It failed on a worker that has a slot.
+        FailedThere = "failed-there",
+        /// A free slot is kept for another job.
+        KeptFor = "kept-for",
+        /// The scheduler left a slot empty.
+        Declined = "declined",
+        /// Other jobs come first.
+        JobsBefore = "jobs-before",
+        /// Other tasks of its job come first.
+        TasksBefore = "tasks-before",
+        /// A slot is being freed for it.
+        BeingFreed = "being-freed",
+        /// What its policy says of it.
+        Scheduler = "scheduler",
+    }
 }
 
 impl ReasonCode {

@@ -3,7 +3,7 @@
 //! Owns the arguments, the order of the runs, and what is left of one that failed. Does not own a case nor
 //! what is held against it (the simulator).
 
-use std::io::{IsTerminal, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,7 +11,7 @@ use std::{fs, thread};
 
 use anyhow::{Context, Result};
 use clap::Args;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{ProgressBar, ProgressStyle};
 use napreduce_sim::fuzz::Case;
 
 /// Look for schedulers that never end, in simulated time
@@ -91,7 +91,7 @@ fn tell(case: &Case, bar: &ProgressBar) -> Result<(), String> {
     bar.suspend(|| {
         let mut out = std::io::stdout().lock();
         // Who closed the pipe has seen enough; the exit status says the rest.
-        let _ = writeln!(out, "seed {:>8}  {:<16} {line}", case.seed, case.scheduler.as_str());
+        let _ = writeln!(out, "seed {:>8}  {:<16} {line}", case.seed, case.scheduler.in_words());
     });
     result.map(drop)
 }
@@ -109,12 +109,8 @@ fn keep(case: &Case, folder: &Path) -> Result<String> {
 }
 
 fn bar(runs: u64) -> ProgressBar {
-    let target = if std::io::stderr().is_terminal() {
-        ProgressDrawTarget::stderr()
-    } else {
-        ProgressDrawTarget::hidden()
-    };
-    let bar = ProgressBar::with_draw_target(Some(runs), target);
+    // It is hidden where standard error is no terminal.
+    let bar = ProgressBar::new(runs);
     let style = ProgressStyle::with_template("{bar:30} {pos}/{len} runs, {eta} left");
     style.map_or(bar.clone(), |style| bar.with_style(style))
 }

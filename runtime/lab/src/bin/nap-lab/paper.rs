@@ -2,13 +2,13 @@
 //!
 //! Owns the arguments, the progress and the exit status. Does not own figures nor verdicts (`napreduce_lab::paper`).
 
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use clap::Args;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{ProgressBar, ProgressStyle};
 use napreduce_lab::paper::{
     LiveSettings, PaperReport, PaperSettings, Verdict, paper, paper_again, papers, runs_live, select,
 };
@@ -205,11 +205,8 @@ fn list(report: Option<&Path>) -> Result<ExitCode> {
 }
 
 fn bar() -> ProgressBar {
-    let target = match io::stderr().is_terminal() {
-        true => ProgressDrawTarget::stderr(),
-        false => ProgressDrawTarget::hidden(),
-    };
-    let bar = ProgressBar::with_draw_target(Some(1), target);
+    // It is hidden where standard error is no terminal.
+    let bar = ProgressBar::new(1);
     let style = ProgressStyle::with_template("simulating {bar:30} {pos}/{len} runs, {eta} left");
     style.map_or(bar.clone(), |style| bar.with_style(style))
 }

@@ -50,7 +50,7 @@ pub struct PreemptArguments {
     pub primitives: Vec<Strategy>,
 
     /// With which tasks: light, hungry; empty leaves the two jobs out
-    #[arg(long, value_name = "NAME,...", default_value = "light,hungry", value_parser = weights)]
+    #[arg(long, value_name = "NAME,...", default_value = "light,hungry", value_parser = list::<JobWeight>)]
     pub tasks: List<JobWeight>,
 
     /// What the two jobs consist of: one map, or one reduce
@@ -75,7 +75,7 @@ pub struct PreemptArguments {
 
     /// Ways of Natjam's experiment: ideal, hard-cap, soft-cap, kill, checkpoint, suspend; empty leaves it out
     #[arg(long, value_name = "NAME,...", default_value = "ideal,hard-cap,soft-cap,kill,checkpoint,suspend",
-          value_parser = ways)]
+          value_parser = list::<Way>)]
     pub ways: List<Way>,
 
     /// Times of Natjam's experiment as a part of the paper's
@@ -148,14 +148,6 @@ fn list<T: std::str::FromStr<Err: std::fmt::Display>>(text: &str) -> Result<List
     let words = text.split(',').map(str::trim).filter(|word| !word.is_empty());
     let read = words.map(|word| word.parse::<T>().map_err(|error| error.to_string()));
     read.collect::<Result<_, _>>().map(List)
-}
-
-fn weights(text: &str) -> Result<List<JobWeight>, String> {
-    list(text)
-}
-
-fn ways(text: &str) -> Result<List<Way>, String> {
-    list(text)
 }
 
 fn scale(text: &str) -> Result<f64, String> {

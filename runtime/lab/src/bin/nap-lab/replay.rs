@@ -136,15 +136,7 @@ pub struct CostArguments {
 }
 
 fn primitive(text: &str) -> Result<PrimitiveChoice, String> {
-    let all = [
-        PrimitiveChoice::Wait,
-        PrimitiveChoice::Kill,
-        PrimitiveChoice::Suspend,
-        PrimitiveChoice::Checkpoint,
-        PrimitiveChoice::Auto,
-    ];
-    let found = all.into_iter().find(|primitive| primitive.to_string() == text);
-    found.ok_or_else(|| "choose from wait, kill, suspend, checkpoint, auto".to_owned())
+    PrimitiveChoice::of_word(text).ok_or_else(|| format!("choose from {}", PrimitiveChoice::WORDS.join(", ")))
 }
 
 fn span(text: &str) -> Result<Span, String> {

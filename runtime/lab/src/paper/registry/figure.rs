@@ -100,6 +100,15 @@ pub enum Label {
     Named(String),
 }
 
+impl Label {
+    pub(in crate::paper) fn in_words(&self) -> String {
+        match self {
+            Label::At(at) => at.to_string(),
+            Label::Named(name) => name.clone(),
+        }
+    }
+}
+
 impl Figure {
     pub(in crate::paper) fn quantities(&self) -> Vec<&Quantity> {
         let mut all: Vec<&Quantity> = self.expect.iter().flat_map(Expectation::quantities).collect();

@@ -9,7 +9,7 @@ use super::PaperReport;
 use super::text::number;
 use crate::paper::measure::Block;
 use crate::paper::quantity::Quantity;
-use crate::paper::registry::{Figure, Label, Paper};
+use crate::paper::registry::{Figure, Paper};
 use crate::paper::rows::{Executor, MeasuredRun};
 use crate::replay::Agreement;
 use crate::statistics;
@@ -54,10 +54,7 @@ impl PaperReport {
                 if found[1].is_none() {
                     continue;
                 }
-                let at = match point.place() {
-                    Label::Named(name) => name.clone(),
-                    Label::At(at) => at.to_string(),
-                };
+                let at = point.place().in_words();
                 let shown = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), number);
                 rows.push(vec![
                     format!("{} at {at}", series.name),

@@ -98,10 +98,7 @@ impl Drawing<'_> {
         let mut groups: Vec<(String, Vec<Option<Mark>>)> = Vec::new();
         for (number, series) in plot.series.iter().enumerate() {
             for point in &series.points {
-                let name = match point.place() {
-                    Label::Named(name) => name.clone(),
-                    Label::At(at) => at.to_string(),
-                };
+                let name = point.place().in_words();
                 let known = groups.iter().position(|(group, _)| *group == name);
                 let at = known.unwrap_or_else(|| {
                     groups.push((name, vec![None; plot.series.len()]));

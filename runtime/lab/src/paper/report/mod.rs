@@ -20,7 +20,6 @@ mod page;
 mod text;
 
 use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 
 use napreduce_plot::PlotError;
@@ -31,6 +30,7 @@ use super::registry::Paper;
 use super::rows::{Executor, RowsError, Runs};
 use super::verdict::{Judgement, Verdict, judge};
 use crate::machine::Machine;
+use crate::workspace::WorkError;
 
 const SELECTION: &str = "report.json";
 
@@ -75,8 +75,8 @@ pub struct Environment {
 /// A report cannot be written or read.
 #[derive(Debug, thiserror::Error)]
 pub enum ReportError {
-    #[error("cannot {doing} {path}: {source}")]
-    Io { doing: &'static str, path: PathBuf, source: io::Error },
+    #[error(transparent)]
+    File(#[from] WorkError),
     #[error("{path}: {what}; is it the folder of a report?")]
     Malformed { path: PathBuf, what: String },
     #[error("there is no figure {figure} of {paper} any more")]
@@ -100,11 +100,7 @@ impl Selection {
     /// Of the folder of a report.
     pub(super) fn read(folder: &Path) -> Result<Selection, ReportError> {
         let path = folder.join(SELECTION);
-        let text = fs::read_to_string(&path).map_err(|source| ReportError::Io {
-            doing: "read",
-            path: path.clone(),
-            source,
-        })?;
+        let text = fs::read_to_string(&path).map_err(WorkError::using("read", &path))?;
         serde_json::from_str(&text).map_err(|error| ReportError::Malformed { path, what: error.to_string() })
     }
 
@@ -242,15 +238,11 @@ impl Environment {
 }
 
 pub(super) fn make(folder: &Path) -> Result<(), ReportError> {
-    fs::create_dir_all(folder).map_err(|source| ReportError::Io {
-        doing: "make",
-        path: folder.to_owned(),
-        source,
-    })
+    Ok(fs::create_dir_all(folder).map_err(WorkError::using("make", folder))?)
 }
 
 fn write(path: &Path, text: &str) -> Result<(), ReportError> {
-    fs::write(path, text).map_err(|source| ReportError::Io { doing: "write", path: path.to_owned(), source })
+    Ok(fs::write(path, text).map_err(WorkError::using("write", path))?)
 }
 
 fn json(value: &impl Serialize) -> String {

@@ -36,14 +36,7 @@ impl PaperReport {
 
     /// How many figures there are of each verdict.
     pub fn counts(&self) -> String {
-        let all = [
-            Verdict::Holds,
-            Verdict::DirectionHolds,
-            Verdict::NotResolved,
-            Verdict::DoesNotHold,
-            Verdict::CannotBeTested,
-        ];
-        let counts = all.map(|verdict| (verdict, self.count(verdict)));
+        let counts = Verdict::ALL.map(|verdict| (verdict, self.count(verdict)));
         let said = counts.iter().filter(|(_, count)| *count > 0);
         let said: Vec<String> =
             said.map(|(verdict, count)| format!("{count} {}", verdict.in_words())).collect();

@@ -8,13 +8,13 @@ mod wrapped;
 mod yarn;
 
 use axum::body::Body;
-use axum::http::header::{CONTENT_TYPE, HeaderValue};
+use axum::http::header::CONTENT_TYPE;
 use axum::http::{Method, Response, StatusCode};
+use axum::response::IntoResponse;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::call::{Call, Reply};
-use super::route::{Answer, Dialect, QueryField, Route, field, json};
+use super::route::{Dialect, QueryField, Route, ask, field, json, takes};
 use crate::guard::WebRole;
 use crate::problem::Problem;
 use wrapped::{
@@ -56,30 +56,8 @@ pub fn remote_exception(problem: &Problem) -> Response<Body> {
     let java_class_name = format!("{package}.{exception}");
     let told = RemoteException { exception: RemoteExceptionBody { exception, message, java_class_name } };
     // It has nothing in it that JSON cannot say.
-    let mut response = Response::new(Body::from(serde_json::to_vec(&told).unwrap_or_default()));
-    *response.status_mut() = status;
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    response
-}
-
-const fn ask(
-    path: &'static str,
-    about: &'static str,
-    query: &'static [QueryField],
-    gives: Answer,
-    answer: fn(&Call<'_>) -> Result<Reply, Problem>,
-) -> Route {
-    Route {
-        method: Method::GET,
-        dialect: Dialect::Hadoop,
-        path,
-        role: WebRole::View,
-        about,
-        query,
-        takes: None,
-        gives,
-        answer,
-    }
+    let body = serde_json::to_vec(&told).unwrap_or_default();
+    (status, [(CONTENT_TYPE, "application/json")], Body::from(body)).into_response()
 }
 
 const STATES: QueryField = field("states", "only these, separated by commas");
@@ -119,33 +97,24 @@ const FINISHED_END: QueryField = field("finishedTimeEnd", "ended then or earlier
 
 /// All of them.
 pub static ROUTES: &[Route] = &[
-    ask("/ws/v1/cluster", "YARN: the cluster", &[], json::<Cluster>(), yarn::info),
-    ask("/ws/v1/cluster/info", "YARN: the cluster", &[], json::<Cluster>(), yarn::info),
-    ask("/ws/v1/cluster/metrics", "YARN: how much of it is in use", &[], json::<Metrics>(), yarn::metrics),
-    ask(
-        "/ws/v1/cluster/scheduler",
-        "YARN: the scheduler and its queues",
-        &[],
-        json::<SchedulerAnswer>(),
-        yarn::scheduler,
-    ),
-    ask("/ws/v1/cluster/apps", "YARN: the jobs", APPS, json::<AppList>(), yarn::apps),
-    ask(
+    ask::<Cluster>("/ws/v1/cluster", "YARN: the cluster", yarn::info),
+    ask::<Cluster>("/ws/v1/cluster/info", "YARN: the cluster", yarn::info),
+    ask::<Metrics>("/ws/v1/cluster/metrics", "YARN: how much of it is in use", yarn::metrics),
+    ask::<SchedulerAnswer>("/ws/v1/cluster/scheduler", "YARN: the scheduler and its queues", yarn::scheduler),
+    ask::<AppList>("/ws/v1/cluster/apps", "YARN: the jobs", yarn::apps).asking(APPS),
+    ask::<AppStat>(
         "/ws/v1/cluster/appstatistics",
         "YARN: how many jobs are in which state",
-        &[STATES, TYPES],
-        json::<AppStat>(),
         yarn::statistics,
-    ),
-    ask("/ws/v1/cluster/apps/{job}", "YARN: a job", &[], json::<App>(), yarn::app),
-    ask(
+    )
+    .asking(&[STATES, TYPES]),
+    ask::<App>("/ws/v1/cluster/apps/{job}", "YARN: a job", yarn::app),
+    ask::<AppAttemptList>(
         "/ws/v1/cluster/apps/{job}/appattempts",
         "YARN: the one try at it",
-        &[],
-        json::<AppAttemptList>(),
         yarn::app_attempts,
     ),
-    ask("/ws/v1/cluster/apps/{job}/state", "YARN: its state", &[], json::<AppStateAnswer>(), yarn::state),
+    ask::<AppStateAnswer>("/ws/v1/cluster/apps/{job}/state", "YARN: its state", yarn::state),
     Route {
         method: Method::PUT,
         dialect: Dialect::Hadoop,
@@ -153,85 +122,58 @@ pub static ROUTES: &[Route] = &[
         role: WebRole::Operate,
         about: "YARN: kills it",
         query: &[],
-        takes: Some(|generator| generator.subschema_for::<AppStateWanted>()),
+        takes: takes::<AppStateWanted>(),
         gives: json::<AppStateAnswer>(),
         answer: yarn::kill,
     },
-    ask("/ws/v1/cluster/apps/{job}/queue", "YARN: its queue", &[], json::<AppQueue>(), yarn::queue),
-    ask(
-        "/ws/v1/cluster/apps/{job}/priority",
-        "YARN: its priority",
-        &[],
-        json::<AppPriority>(),
-        yarn::priority,
-    ),
-    ask("/ws/v1/cluster/nodes", "YARN: the workers", &[STATES], json::<NodeList>(), yarn::nodes),
-    ask("/ws/v1/cluster/nodes/{worker}", "YARN: a worker", &[], json::<Node>(), yarn::node),
-    ask("/ws/v1/history", "MapReduce: the server", &[], json::<History>(), mapreduce::info),
-    ask("/ws/v1/history/info", "MapReduce: the server", &[], json::<History>(), mapreduce::info),
-    ask("/ws/v1/history/mapreduce/jobs", "MapReduce: the jobs", JOBS, json::<JobList>(), mapreduce::jobs),
-    ask("/ws/v1/history/mapreduce/jobs/{job}", "MapReduce: a job", &[], json::<Job>(), mapreduce::job),
-    ask(
+    ask::<AppQueue>("/ws/v1/cluster/apps/{job}/queue", "YARN: its queue", yarn::queue),
+    ask::<AppPriority>("/ws/v1/cluster/apps/{job}/priority", "YARN: its priority", yarn::priority),
+    ask::<NodeList>("/ws/v1/cluster/nodes", "YARN: the workers", yarn::nodes).asking(&[STATES]),
+    ask::<Node>("/ws/v1/cluster/nodes/{worker}", "YARN: a worker", yarn::node),
+    ask::<History>("/ws/v1/history", "MapReduce: the server", mapreduce::info),
+    ask::<History>("/ws/v1/history/info", "MapReduce: the server", mapreduce::info),
+    ask::<JobList>("/ws/v1/history/mapreduce/jobs", "MapReduce: the jobs", mapreduce::jobs).asking(JOBS),
+    ask::<Job>("/ws/v1/history/mapreduce/jobs/{job}", "MapReduce: a job", mapreduce::job),
+    ask::<JobAttemptList>(
         "/ws/v1/history/mapreduce/jobs/{job}/jobattempts",
         "MapReduce: the one try at it",
-        &[],
-        json::<JobAttemptList>(),
         mapreduce::job_attempts,
     ),
-    ask(
+    ask::<Counters>(
         "/ws/v1/history/mapreduce/jobs/{job}/counters",
         "MapReduce: what it has counted",
-        &[],
-        json::<Counters>(),
         mapreduce::counters,
     ),
-    ask(
+    ask::<Conf>(
         "/ws/v1/history/mapreduce/jobs/{job}/conf",
         "MapReduce: what is known of its settings",
-        &[],
-        json::<Conf>(),
         mapreduce::conf,
     ),
-    ask(
+    ask::<TaskList>(
         "/ws/v1/history/mapreduce/jobs/{job}/tasks",
         "MapReduce: its tasks that were ever begun",
-        &[field("type", "m or r")],
-        json::<TaskList>(),
         mapreduce::tasks,
-    ),
-    ask(
-        "/ws/v1/history/mapreduce/jobs/{job}/tasks/{task}",
-        "MapReduce: a task",
-        &[],
-        json::<Task>(),
-        mapreduce::task,
-    ),
-    ask(
+    )
+    .asking(&[field("type", "m or r")]),
+    ask::<Task>("/ws/v1/history/mapreduce/jobs/{job}/tasks/{task}", "MapReduce: a task", mapreduce::task),
+    ask::<CountersOfTask>(
         "/ws/v1/history/mapreduce/jobs/{job}/tasks/{task}/counters",
         "MapReduce: nothing, as counters are kept of jobs",
-        &[],
-        json::<CountersOfTask>(),
         mapreduce::task_counters,
     ),
-    ask(
+    ask::<TaskAttemptList>(
         "/ws/v1/history/mapreduce/jobs/{job}/tasks/{task}/attempts",
         "MapReduce: its attempts",
-        &[],
-        json::<TaskAttemptList>(),
         mapreduce::attempts,
     ),
-    ask(
+    ask::<TaskAttempt>(
         "/ws/v1/history/mapreduce/jobs/{job}/tasks/{task}/attempts/{attempt}",
         "MapReduce: an attempt",
-        &[],
-        json::<TaskAttempt>(),
         mapreduce::attempt,
     ),
-    ask(
+    ask::<CountersOfAttempt>(
         "/ws/v1/history/mapreduce/jobs/{job}/tasks/{task}/attempts/{attempt}/counters",
         "MapReduce: nothing, as counters are kept of jobs",
-        &[],
-        json::<CountersOfAttempt>(),
         mapreduce::attempt_counters,
     ),
 ];

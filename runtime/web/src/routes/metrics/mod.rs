@@ -83,27 +83,14 @@ fn cluster(registry: &mut Registry, status: &StatusAnswer) {
 
 /// How many jobs and workers are in which state.
 fn states(registry: &mut Registry, jobs: &[JobSummary], workers: &[WorkerSummary]) {
-    let phases = [
-        JobPhase::Active,
-        JobPhase::Suspended,
-        JobPhase::Stopping,
-        JobPhase::Succeeded,
-        JobPhase::Failed,
-        JobPhase::Killed,
-    ];
+    use WorkerPhase::{Draining, Excluded, Leaving, Lost, Up};
     let count = |phase| jobs.iter().filter(|job| job.phase == phase).count() as u64;
-    let by_state = phases.map(|phase| ([("state", phase.in_words())], count(phase)));
+    let by_state = JobPhase::ALL.map(|phase| ([("state", phase.in_words())], count(phase)));
     let by_state = by_state.each_ref().map(|(labels, value)| (&labels[..], *value));
     gauges(registry, "jobs", "Jobs by state; ended ones as far as the history goes", &by_state);
-    let states = [
-        (WorkerPhase::Up, "up"),
-        (WorkerPhase::Excluded, "excluded"),
-        (WorkerPhase::Draining, "draining"),
-        (WorkerPhase::Leaving, "leaving"),
-        (WorkerPhase::Lost, "lost"),
-    ];
+    let there = [Up, Excluded, Draining, Leaving, Lost];
     let count = |state| workers.iter().filter(|worker| worker.state == state).count() as u64;
-    let by_state = states.map(|(state, name)| ([("state", name)], count(state)));
+    let by_state = there.map(|state| ([("state", state.in_words())], count(state)));
     let by_state = by_state.each_ref().map(|(labels, value)| (&labels[..], *value));
     gauges(registry, "workers", "Workers by state", &by_state);
 }
