@@ -20,7 +20,7 @@ use crate::workspace::{WorkError, WorkFolder, WorkSettings};
 const MORE_TASKS: u32 = 400;
 /// How often the job with many tasks is measured.
 const MORE_TASKS_RUNS: u32 = 5;
-/// What each input file holds.
+/// What each map task reads.
 const TINY_TEXT: &str = "to nap or not to nap\n";
 
 #[derive(Clone, Debug)]
@@ -43,7 +43,7 @@ pub struct StartReport {
     pub resources: Resources,
     /// The command of the tiny job.
     pub command: String,
-    /// Wall seconds of a job over one tiny file, every run.
+    /// Wall seconds of a job over one line, every run.
     pub tiny_seconds: Vec<f64>,
     /// Their statistics.
     pub tiny: Option<Summary>,
@@ -51,7 +51,7 @@ pub struct StartReport {
     pub tiny_p99_seconds: Option<f64>,
     /// Map tasks of the large job beyond those of the tiny one.
     pub more_tasks: u32,
-    /// Wall seconds of a job over one file and right after it of one over many, every pair.
+    /// Wall seconds of a job over one line and right after it of one over many, every pair.
     pub pairs_seconds: Vec<(f64, f64)>,
     /// Median seconds that one more map task adds.
     pub task_seconds: Option<f64>,
@@ -98,30 +98,24 @@ pub fn start(settings: &StartSettings, session: &Session) -> Result<StartReport,
     })
 }
 
-/// A job over tiny files, one map task each.
+/// A job with a map task for each line of its input. Tiny files would not do: several of them are one split.
 struct Job {
     input: PathBuf,
     truth: Truth,
 }
 
 impl Job {
-    fn prepare(work: &WorkFolder, name: &str, files: u32, session: &Session) -> Result<Job, LabError> {
-        let input = work.fresh(name)?;
-        let write = |path: PathBuf, text: &str| {
-            let failed = WorkError::using("write", &path);
-            fs::write(&path, text).map_err(failed)
-        };
-        for file in 0..files {
-            write(input.join(format!("{file:05}.txt")), TINY_TEXT)?;
-        }
-        let whole = work.path().join(format!("{name}.txt"));
-        write(whole.clone(), &TINY_TEXT.repeat(files as usize))?;
-        let truth = Truth::of(BenchmarkJob::Wordcount, &whole, &session.interrupt)?;
+    fn prepare(work: &WorkFolder, name: &str, tasks: u32, session: &Session) -> Result<Job, LabError> {
+        let input = work.path().join(format!("{name}.txt"));
+        fs::write(&input, TINY_TEXT.repeat(tasks as usize)).map_err(WorkError::using("write", &input))?;
+        let truth = Truth::of(BenchmarkJob::Wordcount, &input, &session.interrupt)?;
         Ok(Job { input, truth })
     }
 
     fn command(&self, work: &WorkFolder, binary: &Path, resources: Resources) -> crate::process::CommandLine {
-        BenchmarkJob::Wordcount.command(binary, &self.input, &work.path().join("run").join("out"), resources)
+        let output = work.path().join("run").join("out");
+        let command = BenchmarkJob::Wordcount.command(binary, &self.input, &output, resources);
+        command.flag("--split-size", TINY_TEXT.len().to_string())
     }
 
     /// Runs once and returns wall seconds. Every output is checked; a fast wrong job is no fast job.

@@ -126,6 +126,8 @@ impl Engine {
         let workers: Vec<WorkerId> = engine.cluster.workers.keys().collect();
         workers.into_iter().for_each(|worker| engine.find_full(worker));
         engine.check().map_err(damaged)?;
+        // So that whoever asks the policy before the next event hears of the jobs that it has.
+        engine.tell_changed();
         Ok(engine)
     }
 }
