@@ -43,7 +43,9 @@ const UNSAFE_MODULES: [(&str, &str); 13] = [
     ("runtime/task/src/process/stop_signals.rs", "handles a signal, which the C library alone can"),
     ("runtime/task/src/process/heap.rs", "asks the allocator of the C library to give memory back"),
     ("runtime/task/src/process/paging.rs", "advises the kernel about the memory of another process"),
-    ("runtime/task/src/process/spawn.rs", "has a descriptor watched, which tokio cannot check"),
+    ("runtime/task/src/process/child.rs", "has a descriptor watched, which tokio cannot check"),
+    ("runtime/task/src/process/spawn.rs", "names descriptors that this process was started with"),
+    ("runtime/task/src/task_process/outfit.rs", "changes the environment while there is one thread"),
 ];
 
 fn is_core(file: &SourceFile) -> bool {

@@ -68,6 +68,15 @@ fn said_by_a_task() -> Vec<FromTask> {
     ]
 }
 
+fn outfit() -> Outfit {
+    let variable = |name: &str, value: Option<&[u8]>| OutfitVariable {
+        name: name.to_owned(),
+        value: value.map(<[u8]>::to_vec),
+    };
+    let variables = vec![variable("A", Some(&[0xff, b'b'])), variable("C", None)];
+    Outfit { variables, directory: Some(PathBuf::from("/scratch")) }
+}
+
 /// One of each that a task is told, with paths that are not UTF-8.
 fn told_to_a_task() -> Vec<ToTask> {
     use std::os::unix::ffi::OsStringExt;
@@ -133,13 +142,7 @@ fn told_to_a_task() -> Vec<ToTask> {
         ToTask::Suspend { epoch: 1, page_out: true },
         ToTask::Resume { epoch: 1, suspended_nanos: u64::MAX },
         ToTask::Checkpoint,
-        ToTask::Outfit(Outfit {
-            variables: vec![
-                OutfitVariable { name: String::from("A"), value: Some(vec![0xff, b'b']) },
-                OutfitVariable { name: String::from("C"), value: None },
-            ],
-            directory: Some(PathBuf::from("/scratch")),
-        }),
+        ToTask::Outfit(outfit()),
     ]
 }
 
