@@ -27,7 +27,7 @@ const BANNED_IN_CORE: [&str; 11] = [
 ];
 
 /// Where unsafe code may be, and why it has to be there.
-const UNSAFE_MODULES: [(&str, &str); 13] = [
+const UNSAFE_MODULES: [(&str, &str); 15] = [
     ("runtime/data/src/lent.rs", "reads past the end of a key, inside the block that it lies in"),
     ("runtime/data/src/masks.rs", "calls the vector instructions that x86-64 always has"),
     ("runtime/data/src/region.rs", "maps anonymous memory"),
