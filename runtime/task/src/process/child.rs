@@ -135,7 +135,7 @@ impl TaskProcess {
         self.marks.extend(marks);
     }
 
-    /// The control channel.
+    /// Where it is told what to do and says how it gets on; see `ToTask` and `FromTask`.
     pub fn control(&self) -> &UnixStream {
         &self.control
     }

@@ -31,7 +31,7 @@ listed! {
         Nobody = "nobody",
         /// See everything.
         View = "view",
-        /// OperatorCommand everything.
+        /// Everything, commands of operators too.
         Operate = "operate",
     }
 }
