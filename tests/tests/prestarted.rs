@@ -3,6 +3,7 @@
 //! Owns real programs, embedded and on a cluster. Does not own how many are started, and for how long they wait
 //! (`napreduce_task`).
 
+use std::collections::BTreeSet;
 use std::process::{Child, Stdio};
 
 use napreduce_tests::{Folder, OwnCluster, Process, joined, program, run, wait_until};
@@ -16,11 +17,11 @@ fn arguments(folder: &Folder, output: &str) -> Vec<String> {
     all.map(str::to_owned).to_vec()
 }
 
-/// How many processes were started ahead, of those that told what they are.
+/// How many processes were started ahead, of those that told what they are; each is known by another name.
 fn check(output: Vec<u8>, in_scratch: bool) -> usize {
     let output = String::from_utf8(output).expect("text");
     assert_eq!(output.lines().count(), LINES, "{output}");
-    let mut ahead = 0;
+    let (mut ahead, mut code, mut hashes) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
     for (number, line) in output.lines().enumerate() {
         let (_, told) = line.split_once('\t').expect("a key and a value");
         let told: Vec<&str> = told.split(' ').collect();
@@ -29,9 +30,15 @@ fn check(output: Vec<u8>, in_scratch: bool) -> usize {
         assert_eq!(told[1], attempt, "what a child finds");
         assert!(!in_scratch || told[2] == attempt, "it is in its scratch: {line}");
         assert_eq!(told[3], "--napreduce-task-process", "what a list of processes says");
-        ahead += usize::from(told[4] == "true");
+        if told[4] != "-" {
+            ahead.insert(told[4].to_owned());
+            code.insert(told[5].to_owned());
+        }
+        hashes.insert(told[6].to_owned());
     }
-    ahead
+    assert!(code.len() <= 1, "all that were started ahead are forks of one: {code:?}");
+    assert_eq!(hashes.len(), LINES, "each begins for itself: {hashes:?}");
+    ahead.len()
 }
 
 #[test]

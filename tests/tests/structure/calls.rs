@@ -27,7 +27,7 @@ const BANNED_IN_CORE: [&str; 11] = [
 ];
 
 /// Where unsafe code may be, and why it has to be there.
-const UNSAFE_MODULES: [(&str, &str); 15] = [
+const UNSAFE_MODULES: [(&str, &str); 16] = [
     ("runtime/data/src/lent.rs", "reads past the end of a key, inside the block that it lies in"),
     ("runtime/data/src/masks.rs", "calls the vector instructions that x86-64 always has"),
     ("runtime/data/src/region.rs", "maps anonymous memory"),
@@ -44,6 +44,7 @@ const UNSAFE_MODULES: [(&str, &str); 15] = [
     ("runtime/task/src/process/heap.rs", "asks the allocator of the C library to give memory back"),
     ("runtime/task/src/process/paging.rs", "advises the kernel about the memory of another process"),
     ("runtime/task/src/process/child.rs", "has a descriptor watched, which tokio cannot check"),
+    ("runtime/task/src/process/fork_server/before_main.rs", "comes before main, and forks"),
     ("runtime/task/src/process/spawn.rs", "names descriptors that this process was started with"),
     ("runtime/task/src/task_process/outfit.rs", "changes the environment while there is one thread"),
 ];

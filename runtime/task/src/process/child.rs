@@ -8,10 +8,12 @@ use std::collections::BTreeSet;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream as StdUnixStream;
-use std::process::{Child, ExitStatus};
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
+use rustix::io::{Errno, retry_on_intr};
+use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions, kill_process_group, pidfd_open, waitpid};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::net::UnixStream;
@@ -31,38 +33,34 @@ impl Own {
     }
 }
 
-/// A process and its group, killed and reaped when it is dropped, if not before.
+/// A child of this process and its group, killed and reaped when it is dropped, if not before.
 #[derive(Debug)]
 struct Kept {
-    child: Child,
+    child: Pid,
     reaped: bool,
     own: Own,
 }
 
 impl Kept {
-    fn begin(child: Child, own: &Own) -> Kept {
-        let kept = Kept { child, reaped: false, own: own.clone() };
-        kept.own.lock().insert(kept.id().as_raw_nonzero().get());
-        kept
-    }
-
-    fn id(&self) -> Pid {
-        Pid::from_child(&self.child)
+    fn begin(child: Pid, own: &Own) -> Kept {
+        own.lock().insert(child.as_raw_nonzero().get());
+        Kept { child, reaped: false, own: own.clone() }
     }
 
     fn signal(&self, signal: Signal) {
         if !self.reaped {
             // Not reaped, so the group's number is its own; an error says that no member is left to signal.
-            let _ = kill_process_group(self.id(), signal);
+            let _ = kill_process_group(self.child, signal);
         }
     }
 
     fn reap(&mut self) -> io::Result<ExitStatus> {
         self.signal(Signal::KILL);
-        let status = self.child.wait()?;
+        let waited = retry_on_intr(|| waitpid(Some(self.child), WaitOptions::empty()))?;
+        let (_, status) = waited.ok_or(Errno::CHILD)?;
         self.reaped = true;
-        self.own.lock().remove(&self.id().as_raw_nonzero().get());
-        Ok(status)
+        self.own.lock().remove(&self.child.as_raw_nonzero().get());
+        Ok(ExitStatus::from_raw(status.as_raw()))
     }
 }
 
@@ -71,7 +69,7 @@ impl Drop for Kept {
         if !self.reaped {
             // An error only says that it is gone already.
             let _ = self.reap();
-            self.own.lock().remove(&self.id().as_raw_nonzero().get());
+            self.own.lock().remove(&self.child.as_raw_nonzero().get());
         }
     }
 }
@@ -88,14 +86,14 @@ pub(super) struct Started {
 impl Started {
     /// For the thread that started it, before anything else. The marks are variables, with their values, of all that it leaves.
     pub(super) fn begin(
-        child: Child,
+        child: Pid,
         control: StdUnixStream,
         marks: Vec<String>,
         own: &Own,
     ) -> io::Result<Started> {
         let kept = Kept::begin(child, own);
         // The child is not reaped yet, so its number is still its own.
-        let pidfd = pidfd_open(kept.id(), PidfdFlags::NONBLOCK)?;
+        let pidfd = pidfd_open(kept.child, PidfdFlags::NONBLOCK)?;
         Ok(Started { kept, pidfd, control, marks })
     }
 
@@ -157,7 +155,7 @@ impl TaskProcess {
 
     /// Its number, which is its own as long as it is not reaped.
     pub fn id(&self) -> Pid {
-        self.kept.id()
+        self.kept.child
     }
 
     /// A descriptor by which its turns can be waited for apart from this value.

@@ -15,21 +15,28 @@ pub(super) const MARKER: &str = "--napreduce-task-process";
 /// written in its place.
 pub(super) const IDLE_MARKER: &str = "--napreduce-idle-process";
 
+/// The same of a fork server, which has not come to `main`: each of its forks has the marker above.
+pub(super) const FORK_MARKER: &str = "--napreduce-fork-process";
+
 /// The parent's process number, when this process was started as a task process.
 pub fn parent_of_task_process() -> Option<OsString> {
     let mut arguments = std::env::args_os().skip(1);
     let marker = arguments.next()?;
-    (marker == MARKER || marker == IDLE_MARKER).then(|| arguments.next().unwrap_or_default())
+    [MARKER, IDLE_MARKER, FORK_MARKER]
+        .iter()
+        .any(|known| marker == *known)
+        .then(|| arguments.next().unwrap_or_default())
 }
 
-/// Whether this is a task process that was started ahead of its attempt, and has none yet.
+/// Whether this is a task process that was started ahead of its attempt, and has none yet; or a fork server that cannot fork,
+/// and has come to its `main`.
 pub fn is_idle() -> bool {
-    std::env::args_os().nth(1).is_some_and(|marker| marker == IDLE_MARKER)
+    std::env::args_os().nth(1).is_some_and(|marker| marker == IDLE_MARKER || marker == FORK_MARKER)
 }
 
 /// It has one from now on, and whoever lists processes sees that.
 pub fn stop_being_idle() -> io::Result<()> {
-    const _: () = assert!(MARKER.len() == IDLE_MARKER.len());
+    const _: () = assert!(MARKER.len() == IDLE_MARKER.len() && IDLE_MARKER.len() == FORK_MARKER.len());
     let stat = std::fs::read_to_string("/proc/self/stat")?;
     // Counted from the state, which follows the name in parentheses.
     let start =

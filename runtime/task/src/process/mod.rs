@@ -8,6 +8,8 @@ mod command_process;
 mod control_groups;
 mod exit;
 mod family;
+mod fork_server;
+mod forking;
 mod heap;
 mod identity;
 mod kernel;
@@ -17,6 +19,7 @@ mod members;
 mod memory;
 mod orphans;
 mod paging;
+mod passing;
 mod pauses;
 mod prestart;
 mod signals;
@@ -40,8 +43,9 @@ pub use memory::{
     stalled_micros,
 };
 pub use paging::{PagedProcess, Paging, page_out_self};
+pub use passing::Carrying;
 pub use pauses::{PauseSignal, Pauses, stop_this_process};
-pub(crate) use prestart::PRESTART_VARIABLE;
+pub(crate) use prestart::{PRESTART_VARIABLE, has_one_thread};
 pub use signals::{Interrupts, exit_when_told, heed_hang_ups, outlive_terminate, signal_name};
 pub use spawn::{Executable, Launch, Spawner, TaskOutput, Variable};
 pub use stop_signals::StopSignals;

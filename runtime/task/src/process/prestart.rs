@@ -3,22 +3,23 @@
 //! Owns how many wait, of which programs, for how long, and what makes one that waited the process of an attempt. Does not
 //! own starting them (`spawn`), nor what they do with what they are given (`task_process`).
 //!
-//! Getting to `main` takes a process most of the time of a short task. One that has come there ahead runs one attempt and
-//! ends, as any other.
+//! Getting to `main` takes a process most of the time of a short task. One that has come there ahead, as a fork of a process
+//! that stays just before it (`fork_server`), runs one attempt and ends, as any other.
 
 use std::ffi::OsString;
-use std::fs::File;
-use std::io::{self, IoSlice};
-use std::mem::MaybeUninit;
+use std::fs::{self, File};
+use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::fs::MetadataExt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use napreduce_protocol::{Outfit, OutfitVariable, ToTask, encode};
 use rustix::fs::{MemfdFlags, memfd_create};
-use rustix::net::{RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, recv, sendmsg};
+use rustix::net::{RecvFlags, recv};
 
 use super::child::{Started, TaskProcess};
+use super::passing::send_with_descriptors;
 use super::spawn::{Executable, Launch, TaskOutput};
 
 /// A variable of a process that was started ahead, by which what it leaves behind is known.
@@ -50,22 +51,29 @@ impl Model {
         }
     }
 
-    /// How one is started of which nobody knows yet what it will do. What it prints before it knows is kept for its attempt.
-    pub(super) fn launch(&self, number: u64) -> io::Result<Launch> {
-        let file = || memfd_create("napreduce-prestart", MemfdFlags::CLOEXEC).map(File::from);
-        let output = match self.prints_to_files {
-            true => Some(TaskOutput { stdout: file()?, stderr: file()? }),
-            false => None,
-        };
-        let name = OsString::from(format!("{}.{number}", std::process::id()));
-        Ok(Launch {
-            variables: vec![(PRESTART_VARIABLE, Some(name))],
+    /// How a fork server of it is started.
+    pub(super) fn launch(&self, name: &str) -> Launch {
+        Launch {
+            variables: vec![(PRESTART_VARIABLE, Some(name.into()))],
             environment: self.environment.clone(),
             program: self.program.clone(),
             directory: None,
-            output,
-            is_silent: self.is_silent,
+            output: None,
+            is_silent: true,
+        }
+    }
+
+    /// What one prints before anybody knows what it will do is kept for its attempt.
+    pub(super) fn output(&self) -> io::Result<Option<TaskOutput>> {
+        let file = || memfd_create("napreduce-prestart", MemfdFlags::CLOEXEC).map(File::from);
+        Ok(match self.prints_to_files {
+            true => Some(TaskOutput { stdout: file()?, stderr: file()? }),
+            false => None,
         })
+    }
+
+    pub(super) fn is_silent(&self) -> bool {
+        self.is_silent
     }
 }
 
@@ -169,6 +177,11 @@ impl Prestarts {
         programs.known.extract_if(.., old).flat_map(|program| program.waiting).collect()
     }
 
+    /// Whether more of this program may be asked for.
+    pub(super) fn are_wanted(&self, model: &Model) -> bool {
+        self.lock().known.iter().any(|program| program.model == *model && !program.is_unfit)
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.lock().known.is_empty()
     }
@@ -195,17 +208,13 @@ pub(super) fn give_outfit(process: &TaskProcess, launch: &Launch) -> io::Result<
     let output = launch.output.iter();
     let files: Vec<BorrowedFd<'_>> =
         output.flat_map(|output| [output.stdout.as_fd(), output.stderr.as_fd()]).collect();
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
-    let mut ancillary = SendAncillaryBuffer::new(&mut space);
-    if !files.is_empty() && !ancillary.push(SendAncillaryMessage::ScmRights(&files)) {
-        return Err(io::Error::other("no room for two descriptors"));
-    }
-    let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
-    // It was told nothing before, so there is room for all of it.
-    match sendmsg(control, &[IoSlice::new(&message)], &mut ancillary, flags)? {
-        sent if sent == message.len() => Ok(()),
-        _ => Err(io::ErrorKind::WriteZero.into()),
-    }
+    send_with_descriptors(control, &message, &files)
+}
+
+/// Whether this process has no thread but the one that asks.
+pub fn has_one_thread() -> io::Result<bool> {
+    // A directory has two names, and one more in each directory in it: one for each thread here.
+    Ok(fs::metadata("/proc/self/task")?.nlink() == 3)
 }
 
 #[cfg(test)]
@@ -213,6 +222,8 @@ mod tests {
     use std::os::unix::net::UnixStream;
     use std::os::unix::process::CommandExt;
     use std::process::Command;
+
+    use rustix::process::Pid;
 
     use super::super::child::Own;
     use super::*;
@@ -226,7 +237,11 @@ mod tests {
     fn sleeping(own: &Own) -> (Started, UnixStream) {
         let (control, theirs) = UnixStream::pair().expect("a channel");
         let child = Command::new("sleep").arg("600").process_group(0).spawn().expect("sleep");
-        (Started::begin(child, control, vec![String::from("A=1")], own).expect("watched"), theirs)
+        (
+            Started::begin(Pid::from_child(&child), control, vec![String::from("A=1")], own)
+                .expect("watched"),
+            theirs,
+        )
     }
 
     #[test]

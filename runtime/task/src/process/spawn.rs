@@ -1,43 +1,32 @@
 //! Starting task processes: this program again or a job's, with a process group and a control channel of its own.
 //!
-//! Owns the thread that forks and the shape of the command line. Does not own the handle of a process (`child`), which are
-//! started ahead (`prestart`), nor what a task process does.
+//! Owns what is asked of the thread that starts them. Does not own that thread (`forking`), the handle of a process (`child`),
+//! which are started ahead (`prestart`), nor what a task process does.
 #![allow(unsafe_code)] // Only to name descriptors that this process was started with.
 
 use std::ffi::OsString;
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::net::UnixStream as StdUnixStream;
-use std::os::unix::process::CommandExt;
+use std::os::fd::BorrowedFd;
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
-use std::sync::mpsc::RecvTimeoutError;
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustix::io::{FdFlags, fcntl_setfd};
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
-use super::child::{Own, Started, TaskProcess};
-use super::marker::{IDLE_MARKER, MARKER};
-use super::orphans::{adopt, sweep};
-use super::prestart::{KEPT_FOR, Model, PRESTART_VARIABLE, Prestarts, give_outfit};
-
-/// The variable by which whatever an attempt has started is known to belong to it.
-const ATTEMPT_VARIABLE: &str = "NAPREDUCE_ATTEMPT_ID";
+use super::child::{Started, TaskProcess};
+use super::forking::{AnswerToStart, Forking, Request, marks_of};
+use super::orphans::adopt;
+use super::prestart::{Model, Prestarts, give_outfit};
 
 /// A variable of a task process's environment; `None` takes it away.
 pub type Variable = (&'static str, Option<OsString>);
 
 /// A process that was started ahead and has not come to its hello by then is given up.
 const HELLO_MAX: Duration = Duration::from_secs(2);
-
-/// A program is busy while a process that is being started holds the descriptor it was written through: a moment.
-const BUSY_TRIES: u32 = 50;
-const BUSY_PAUSE: Duration = Duration::from_millis(10);
 
 /// What a task process is started with.
 #[derive(Debug, Default)]
@@ -68,20 +57,6 @@ pub struct Executable {
 pub struct TaskOutput {
     pub stdout: File,
     pub stderr: File,
-}
-
-enum Request {
-    Start(Box<Launch>, oneshot::Sender<io::Result<AnswerToStart>>),
-    /// Processes like this will be wanted.
-    Prestart(Box<Model>),
-    /// What has these marks is not to go on.
-    Sweep(Vec<String>),
-}
-
-/// A process, and what it is to be made use of for, if it was started ahead.
-struct AnswerToStart {
-    started: Started,
-    unused: Option<Box<Launch>>,
 }
 
 /// Starts task processes from one thread, begun with the first of them, that lives as long as this value: the kernel
@@ -205,12 +180,7 @@ impl Spawner {
 
     fn begin_thread(&self) -> io::Result<mpsc::Sender<Request>> {
         let (requests, inbox) = mpsc::channel::<Request>();
-        let forking = Forking {
-            own: Own::default(),
-            adopts: self.adopts,
-            prestarts: Arc::clone(&self.prestarts),
-            count: 0,
-        };
+        let forking = Forking::new(self.adopts, Arc::clone(&self.prestarts));
         let thread = std::thread::Builder::new().name("spawner".into()).spawn(move || forking.run(&inbox))?;
         *self.thread.lock().unwrap_or_else(PoisonError::into_inner) = Some(thread);
         Ok(requests)
@@ -227,129 +197,6 @@ impl Drop for Spawner {
         if let Some(thread) = self.thread.get_mut().unwrap_or_else(PoisonError::into_inner).take() {
             // A panic of that thread has been printed; there is nothing to add.
             let _ = thread.join();
-        }
-    }
-}
-
-/// The state of the thread that forks.
-struct Forking {
-    own: Own,
-    adopts: bool,
-    prestarts: Arc<Prestarts>,
-    /// Processes that were started ahead.
-    count: u64,
-}
-
-impl Forking {
-    fn run(mut self, inbox: &mpsc::Receiver<Request>) {
-        loop {
-            let request = match self.prestarts.is_empty() {
-                true => inbox.recv().map_err(|_| RecvTimeoutError::Disconnected),
-                false => inbox.recv_timeout(KEPT_FOR),
-            };
-            match request {
-                // A requester that is gone drops the process, which ends it.
-                Ok(Request::Start(launch, reply)) => drop(reply.send(self.start(launch))),
-                Ok(Request::Prestart(model)) => self.prestart(&model),
-                Ok(Request::Sweep(marks)) => sweep(&self.own.numbers(), &marks),
-                Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => break,
-            }
-            self.end(self.prestarts.retire(Instant::now()));
-        }
-    }
-
-    /// One that was being started ahead when this was asked is there by now.
-    fn start(&self, launch: Box<Launch>) -> io::Result<AnswerToStart> {
-        match self.prestarts.take(&Model::of(&launch)) {
-            Some(started) => Ok(AnswerToStart { started, unused: Some(launch) }),
-            None => Ok(AnswerToStart { started: start(*launch, &self.own)?, unused: None }),
-        }
-    }
-
-    fn prestart(&mut self, model: &Model) {
-        for _ in 0..self.prestarts.lacking(model) {
-            self.count += 1;
-            let started = model.launch(self.count).and_then(|launch| start(launch, &self.own));
-            // Whoever wants one meets the error, and can say it.
-            let unwanted = self.prestarts.put(model.clone(), started.ok());
-            self.end(unwanted);
-        }
-    }
-
-    fn end(&self, unwanted: Vec<Started>) {
-        let marks: Vec<String> = unwanted.iter().flat_map(Started::marks).cloned().collect();
-        drop(unwanted);
-        if self.adopts && !marks.is_empty() {
-            sweep(&self.own.numbers(), &marks);
-        }
-    }
-}
-
-/// The variables by which all that a process starts is known, as they stand in an environment.
-fn marks_of(launch: &Launch) -> Vec<String> {
-    let marking =
-        launch.variables.iter().filter(|(name, _)| [ATTEMPT_VARIABLE, PRESTART_VARIABLE].contains(name));
-    marking.filter_map(|(name, value)| Some(format!("{name}={}", value.as_ref()?.to_str()?))).collect()
-}
-
-/// Standard input is the control channel; without files for it, standard output is the job's standard error. No
-/// `pre_exec`, so that the standard library takes posix_spawn, whose cost does not grow with the memory of this process.
-fn start(launch: Launch, own: &Own) -> io::Result<Started> {
-    let marks = marks_of(&launch);
-    let is_ahead = launch.variables.iter().any(|(name, _)| *name == PRESTART_VARIABLE);
-    let (control, theirs) = StdUnixStream::pair()?;
-    control.set_nonblocking(true)?;
-    let mut command = match launch.program {
-        Some(Executable { path, name }) => {
-            let mut command = Command::new(path);
-            command.arg0(name);
-            command
-        }
-        None => {
-            let mut command = Command::new("/proc/self/exe");
-            if let Some(name) = std::env::args_os().next() {
-                command.arg0(name);
-            }
-            command
-        }
-    };
-    let (stdout, stderr) = match launch.output {
-        Some(TaskOutput { stdout, stderr }) => (Stdio::from(stdout), Stdio::from(stderr)),
-        None if launch.is_silent => (Stdio::null(), Stdio::null()),
-        None => (Stdio::from(io::stderr().as_fd().try_clone_to_owned()?), Stdio::inherit()),
-    };
-    command
-        .arg(if is_ahead { IDLE_MARKER } else { MARKER })
-        .arg(std::process::id().to_string())
-        .stdin(Stdio::from(OwnedFd::from(theirs)))
-        .stdout(stdout)
-        .stderr(stderr)
-        .process_group(0);
-    if let Some(directory) = launch.directory {
-        command.current_dir(directory);
-    }
-    if let Some(environment) = launch.environment {
-        command.env_clear().envs(environment);
-    }
-    for (name, value) in launch.variables {
-        match value {
-            Some(value) => command.env(name, value),
-            None => command.env_remove(name),
-        };
-    }
-    Started::begin(execute(&mut command)?, control, marks, own)
-}
-
-fn execute(command: &mut Command) -> io::Result<Child> {
-    let mut tries = 1;
-    loop {
-        match command.spawn() {
-            Err(error) if error.kind() == io::ErrorKind::ExecutableFileBusy && tries < BUSY_TRIES => {
-                tries += 1;
-                std::thread::sleep(BUSY_PAUSE);
-            }
-            other => return other,
         }
     }
 }

@@ -28,7 +28,7 @@ use napreduce_protocol::{
     Counter, CounterValues, FromTask, NamedPart, PROTOCOL_VERSION, PartOutput, ReduceWork, StorageScheme,
     TaskDescription, TaskError, ToTask, WireError, Work, read_message, write_message,
 };
-use outfit::{has_one_thread, put_on_outfit};
+use outfit::put_on_outfit;
 use panics::catch_panics;
 use promotion::{Promotion, WAS_IT_CHANGED, in_output};
 use rustix::io::fcntl_dupfd_cloexec;
@@ -42,7 +42,8 @@ use uploading::upload;
 use crate::context::TaskContext;
 use crate::fetch_inputs::{Gathered, Gathering, InputEvent};
 use crate::process::{
-    become_command, command_requested, heed_hang_ups, is_idle, outlive_terminate, parent_of_task_process,
+    become_command, command_requested, has_one_thread, heed_hang_ups, is_idle, outlive_terminate,
+    parent_of_task_process,
 };
 use crate::runner::{Definitions, MapResult, ReduceResult, SavedCheckpoint};
 use crate::user_counters::user_values;

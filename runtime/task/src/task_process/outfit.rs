@@ -6,37 +6,29 @@
 
 use std::env;
 use std::ffi::OsString;
-use std::fs::{self, File};
-use std::io::{self, IoSliceMut, Read};
-use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::ffi::OsStringExt;
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::FileExt;
 use std::os::unix::net::UnixStream;
 
 use napreduce_protocol::{Outfit, OutfitVariable, ToTask, read_message};
-use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
 use rustix::stdio::{dup2_stderr, dup2_stdout, stderr, stdout};
 
 use super::TaskProcessError;
-use crate::process::{PRESTART_VARIABLE, stop_being_idle};
-
-/// Whether this process has no thread but the one that asks.
-pub(super) fn has_one_thread() -> io::Result<bool> {
-    // A directory has two names, and one more in each directory in it: one for each thread here.
-    Ok(fs::metadata("/proc/self/task")?.nlink() == 3)
-}
+use crate::process::{Carrying, PRESTART_VARIABLE, stop_being_idle};
 
 /// Waits for the outfit and puts it on; `false` when none will come. For a process that has one thread.
 pub(super) fn put_on_outfit(stream: &UnixStream) -> Result<bool, TaskProcessError> {
-    let mut carrying = Carrying { stream, descriptors: Vec::new() };
+    let mut carrying = Carrying::new(stream);
     let outfit = match read_message(&mut carrying) {
         Ok(Some(ToTask::Outfit(outfit))) => outfit,
         Ok(Some(_)) => return Err(TaskProcessError::OutfitExpected),
         Ok(None) => return Ok(false),
         Err(error) => return Err(error.into()),
     };
-    if let [printed, complained] = &carrying.descriptors[..] {
+    if let [printed, complained] = &carrying.descriptors()[..] {
         print_to(stdout(), printed.as_fd())?;
         dup2_stdout(printed).map_err(io::Error::from)?;
         print_to(stderr(), complained.as_fd())?;
@@ -69,25 +61,4 @@ fn print_to(kept: BorrowedFd<'_>, file: BorrowedFd<'_>) -> io::Result<()> {
     let mut printed = vec![0; usize::try_from(length).map_err(io::Error::other)?];
     kept.read_exact_at(&mut printed, 0)?;
     io::Write::write_all(&mut File::from(file.try_clone_to_owned()?), &printed)
-}
-
-/// A stream that brings descriptors, too.
-struct Carrying<'a> {
-    stream: &'a UnixStream,
-    descriptors: Vec<OwnedFd>,
-}
-
-impl Read for Carrying<'_> {
-    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
-        let mut ancillary = RecvAncillaryBuffer::new(&mut space);
-        let mut into = [IoSliceMut::new(bytes)];
-        let received = recvmsg(self.stream, &mut into, &mut ancillary, RecvFlags::CMSG_CLOEXEC)?;
-        for message in ancillary.drain() {
-            if let RecvAncillaryMessage::ScmRights(descriptors) = message {
-                self.descriptors.extend(descriptors);
-            }
-        }
-        Ok(received.bytes)
-    }
 }

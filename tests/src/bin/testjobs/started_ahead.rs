@@ -2,6 +2,7 @@
 //!
 //! Owns what is told, and what is done. Does not own what is expected.
 
+use std::hash::{BuildHasher, RandomState};
 use std::process::Command;
 use std::{env, fs, process, thread};
 
@@ -33,8 +34,9 @@ fn marker() -> String {
     env::args().nth(1).unwrap_or_default()
 }
 
-/// For each line: the attempt by the environment, by that of a child, and by the directory; the process's marker; and
-/// whether it was started ahead.
+/// For each line: the attempt by the environment, by that of a child, and by the directory; the process's marker; what it was
+/// known by when it was started ahead, or `-`; where its code lies; and a hash, which the standard library begins anew in
+/// each process.
 pub fn outfits(_: &Choice) -> Job {
     Job::text().map_only(|line: &str, out| {
         let attempt = env::var("NAPREDUCE_ATTEMPT_ID").expect("every task has it");
@@ -43,7 +45,10 @@ pub fn outfits(_: &Choice) -> Job {
         let place = env::current_dir().expect("a place");
         let place = place.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let began_with = fs::read("/proc/self/environ").expect("variables");
-        let ahead = String::from_utf8_lossy(&began_with).contains("NAPREDUCE_PRESTART=");
-        out.emit(line, format!("{attempt} {} {place} {} {ahead}", told.trim(), marker()));
+        let began_with = String::from_utf8_lossy(&began_with);
+        let ahead = began_with.split('\0').find_map(|variable| variable.strip_prefix("NAPREDUCE_PRESTART="));
+        let (ahead, code, hash) =
+            (ahead.unwrap_or("-"), do_first as *const () as usize, RandomState::new().hash_one(0));
+        out.emit(line, format!("{attempt} {} {place} {} {ahead} {code} {hash}", told.trim(), marker()));
     })
 }

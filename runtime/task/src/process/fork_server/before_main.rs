@@ -1,0 +1,140 @@
+//! The fork server's side, which runs before the program's `main`.
+//!
+//! Owns the forks: each comes to `main` as one that was just executed would, and is a child of the server's parent. Does not
+//! own who asks for them (`fork_server`).
+#![allow(unsafe_code)] // To come before main, to fork, and to change what the kernel has put on the stack.
+
+use std::ffi::{CStr, c_char, c_int};
+use std::io::{self, Read, Write};
+use std::mem;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::ptr;
+
+use rustix::io::dup;
+use rustix::process::{Signal, getppid, set_parent_process_death_signal, setpgid};
+use rustix::stdio::{dup2_stderr, dup2_stdin, dup2_stdout, stdin};
+
+use super::super::marker::{FORK_MARKER, IDLE_MARKER};
+use super::super::passing::Carrying;
+use super::super::prestart::PRESTART_VARIABLE;
+use super::{NUMBER_DIGITS, READY};
+use crate::process::has_one_thread;
+
+/// The C library calls this with the program's arguments when all is loaded, before what other libraries want to be called.
+/// The standard library does the same to know the arguments, and comes first.
+#[used]
+#[unsafe(link_section = ".init_array.00101")]
+static BEFORE_MAIN: extern "C" fn(c_int, *mut *mut c_char) = before_main;
+
+extern "C" fn before_main(count: c_int, arguments: *mut *mut c_char) {
+    if count != 3 {
+        return;
+    }
+    // SAFETY: the array has as many strings as there are arguments, and nobody changes them before main.
+    let (marker, parent) = unsafe { (*arguments.add(1), CStr::from_ptr(*arguments.add(2))) };
+    // SAFETY: as above.
+    if unsafe { CStr::from_ptr(marker) }.to_bytes() != FORK_MARKER.as_bytes() {
+        return;
+    }
+    let parent = parent.to_str().ok().and_then(|parent| parent.parse().ok());
+    match serve(parent) {
+        Ok(Some(number)) => {
+            // SAFETY: the two are of the same length, and the arguments can be written to.
+            unsafe { ptr::copy_nonoverlapping(IDLE_MARKER.as_ptr(), marker.cast(), IDLE_MARKER.len()) };
+            write_number(number);
+        }
+        // Main finds the marker, and says hello; so whoever has started it knows that it does not fork.
+        Ok(None) => {}
+        // Nobody wants forks any more, or there can be none; it has changed nothing that would have to be put in order.
+        // SAFETY: it ends this process.
+        Err(_) => unsafe { libc::_exit(1) },
+    }
+}
+
+/// Forks whenever it is told to. Comes back in each child, with its number; with none when this process cannot fork.
+fn serve(parent: Option<i32>) -> io::Result<Option<u64>> {
+    set_parent_process_death_signal(Some(Signal::KILL))?;
+    if parent.is_none() || getppid().map(|now| now.as_raw_nonzero().get()) != parent {
+        return Err(io::ErrorKind::NotConnected.into());
+    }
+    let (true, Some(tid)) = (has_one_thread()?, thread_id_place()) else { return Ok(None) };
+    let mut control = UnixStream::from(dup(stdin())?);
+    control.write_all(READY)?;
+    loop {
+        let (mut number, mut carrying) = ([0; 8], Carrying::new(&control));
+        carrying.read_exact(&mut number)?;
+        let descriptors = carrying.descriptors();
+        let forked = fork(tid);
+        if let Ok(None) = forked {
+            become_child(&descriptors)?;
+            return Ok(Some(u64::from_le_bytes(number)));
+        }
+        let answer = match forked {
+            Ok(child) => child.unwrap_or_default(),
+            Err(error) => -error.raw_os_error().unwrap_or(libc::EIO),
+        };
+        control.write_all(&answer.to_le_bytes())?;
+    }
+}
+
+/// A process in a group of its own, with what it was given as standard input, output and error.
+fn become_child(descriptors: &[OwnedFd]) -> io::Result<()> {
+    let [input, output, error] = descriptors else { return Err(io::ErrorKind::InvalidInput.into()) };
+    setpgid(None, None)?;
+    dup2_stdin(input)?;
+    dup2_stdout(output)?;
+    dup2_stderr(error)?;
+    Ok(())
+}
+
+/// Where the C library keeps the number of this thread, which is to be right in a child, too. `None` where the kernel does not
+/// say.
+fn thread_id_place() -> Option<u64> {
+    let mut place: u64 = 0;
+    // SAFETY: the kernel writes one address to where it is told.
+    let said = unsafe { libc::prctl(libc::PR_GET_TID_ADDRESS, &raw mut place) };
+    (said == 0 && place != 0).then_some(place)
+}
+
+/// What the C library's fork does in a process of one thread, but for the parent of the child, which is this process's own.
+/// `None` in the child.
+fn fork(tid: u64) -> io::Result<Option<i32>> {
+    // SAFETY: all zero is a valid value of each of its numbers.
+    let mut wanted: libc::clone_args = unsafe { mem::zeroed() };
+    let flags = libc::CLONE_PARENT | libc::CLONE_CHILD_SETTID | libc::CLONE_CHILD_CLEARTID;
+    wanted.flags = u64::from(flags.unsigned_abs());
+    wanted.child_tid = tid;
+    let (mut head, mut length) = (ptr::null_mut::<u8>(), 0_usize);
+    // SAFETY: the kernel writes an address and a length to where it is told.
+    let robust = unsafe { libc::syscall(libc::SYS_get_robust_list, 0, &raw mut head, &raw mut length) };
+    // SAFETY: this process has one thread, so no lock is held and all of its memory is whole in the child, which goes on here.
+    let child = unsafe { libc::syscall(libc::SYS_clone3, &raw mut wanted, size_of::<libc::clone_args>()) };
+    match child {
+        0 if robust == 0 && !head.is_null() => {
+            // SAFETY: it is the list of this process's parent, at the same place; the kernel forgets it in a child.
+            unsafe { libc::syscall(libc::SYS_set_robust_list, head, length) };
+            Ok(None)
+        }
+        0 => Ok(None),
+        -1 => Err(io::Error::last_os_error()),
+        child => i32::try_from(child).map(Some).map_err(io::Error::other),
+    }
+}
+
+/// What the kernel shows of the environment is what the process was executed with; so the number is written into that.
+fn write_number(number: u64) {
+    let name = std::ffi::CString::new(PRESTART_VARIABLE).unwrap_or_default();
+    // SAFETY: there is one thread, and it does not change the environment while it looks.
+    let value = unsafe { libc::getenv(name.as_ptr()) };
+    if value.is_null() {
+        return;
+    }
+    // SAFETY: a variable is a string with an end.
+    let length = unsafe { CStr::from_ptr(value) }.to_bytes().len();
+    let digits = format!("{number:0NUMBER_DIGITS$}");
+    if let Some(start) = length.checked_sub(NUMBER_DIGITS) {
+        // SAFETY: so many bytes from there on belong to the variable, which can be written to.
+        unsafe { ptr::copy_nonoverlapping(digits.as_ptr(), value.add(start).cast(), NUMBER_DIGITS) };
+    }
+}

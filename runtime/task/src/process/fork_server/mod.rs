@@ -1,0 +1,71 @@
+//! A process of a program that has not come to its `main`, and of which each task process is a fork.
+//!
+//! Owns what it is asked and what it answers. Does not own how it is started (`spawn`), nor what a fork does from `main` on.
+//!
+//! To execute a program, load its libraries and put the addresses in them right takes longer than a short task. A fork server
+//! has done that once; whatever a program does by itself, from its first line on, each of its processes still does anew. A
+//! fork server of the same kind begins Python's processes (`multiprocessing`), but after the program's own beginning.
+
+#[cfg(all(target_env = "gnu", target_pointer_width = "64"))]
+mod before_main;
+
+use std::io::{self, Read};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+
+use rustix::io::Errno;
+use rustix::process::{Pid, setpgid};
+
+use super::child::Started;
+use super::passing::send_with_descriptors;
+
+/// What it says first. Another version of what is said here is another one.
+const READY: &[u8; 8] = b"NAPFORK1";
+
+/// Digits of the number of a fork, as the last of the value of a variable.
+pub(super) const NUMBER_DIGITS: usize = 20;
+
+/// A program that has not come so far by then has been held up before its main.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// A fork server that runs.
+#[derive(Debug)]
+pub(super) struct ForkServer {
+    /// It is ended with this value.
+    process: Started,
+}
+
+impl ForkServer {
+    /// Waits until it has come so far. An error: this program cannot fork so.
+    pub(super) fn await_ready(process: Started) -> io::Result<ForkServer> {
+        let control = process.control();
+        control.set_nonblocking(false)?;
+        control.set_read_timeout(Some(PATIENCE))?;
+        let mut said = [0; READY.len()];
+        let mut control: &UnixStream = control;
+        control.read_exact(&mut said)?;
+        match &said == READY {
+            true => Ok(ForkServer { process }),
+            false => Err(io::Error::new(io::ErrorKind::Unsupported, "the program does not fork")),
+        }
+    }
+
+    /// A child of this process, in a process group of its own, with these as standard input, output and error.
+    pub(super) fn fork(&self, number: u64, streams: [OwnedFd; 3]) -> io::Result<Pid> {
+        let mut control = self.process.control();
+        let descriptors = streams.each_ref().map(OwnedFd::as_fd);
+        send_with_descriptors(control, &number.to_le_bytes(), &descriptors)?;
+        let mut answer = [0; 4];
+        control.read_exact(&mut answer)?;
+        let child = match i32::from_le_bytes(answer) {
+            error if error < 0 => return Err(io::Error::from_raw_os_error(-error)),
+            child => Pid::from_raw(child).ok_or(io::ErrorKind::InvalidData)?,
+        };
+        match setpgid(Some(child), Some(child)) {
+            // It was quicker, and has gone on to execute another program, or has ended.
+            Ok(()) | Err(Errno::ACCESS | Errno::SRCH) => Ok(child),
+            Err(error) => Err(error.into()),
+        }
+    }
+}

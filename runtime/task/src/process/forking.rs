@@ -1,0 +1,267 @@
+//! The thread that starts task processes.
+//!
+//! Owns the shape of their command line, and the fork servers. Does not own who asks (`spawn`), nor which are started ahead
+//! (`prestart`).
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream as StdUnixStream;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
+use std::sync::mpsc::RecvTimeoutError;
+use std::sync::{Arc, mpsc};
+use std::time::{Duration, Instant};
+
+use rustix::process::Pid;
+use tokio::sync::oneshot;
+
+use super::child::{Own, Started};
+use super::fork_server::{ForkServer, NUMBER_DIGITS};
+use super::marker::{FORK_MARKER, MARKER};
+use super::orphans::sweep;
+use super::prestart::{KEPT_FOR, Model, PRESTART_VARIABLE, Prestarts};
+use super::spawn::{Executable, Launch, TaskOutput};
+
+/// The variable by which whatever an attempt has started is known to belong to it.
+const ATTEMPT_VARIABLE: &str = "NAPREDUCE_ATTEMPT_ID";
+
+/// A program is busy while a process that is being started holds the descriptor it was written through: a moment.
+const BUSY_TRIES: u32 = 50;
+const BUSY_PAUSE: Duration = Duration::from_millis(10);
+
+pub(super) enum Request {
+    Start(Box<Launch>, oneshot::Sender<io::Result<AnswerToStart>>),
+    /// Processes like this will be wanted.
+    Prestart(Box<Model>),
+    /// What has these marks is not to go on.
+    Sweep(Vec<String>),
+}
+
+/// A process, and what it is to be made use of for, if it was started ahead.
+pub(super) struct AnswerToStart {
+    pub(super) started: Started,
+    pub(super) unused: Option<Box<Launch>>,
+}
+
+pub(super) struct Forking {
+    own: Own,
+    adopts: bool,
+    prestarts: Arc<Prestarts>,
+    servers: Vec<(Model, ForkServer)>,
+    /// Processes that were started ahead.
+    count: u64,
+}
+
+impl Forking {
+    pub(super) fn new(adopts: bool, prestarts: Arc<Prestarts>) -> Forking {
+        Forking { own: Own::default(), adopts, prestarts, servers: Vec::new(), count: 0 }
+    }
+
+    pub(super) fn run(mut self, inbox: &mpsc::Receiver<Request>) {
+        loop {
+            let request = match self.prestarts.is_empty() {
+                true => inbox.recv().map_err(|_| RecvTimeoutError::Disconnected),
+                false => inbox.recv_timeout(KEPT_FOR),
+            };
+            match request {
+                // A requester that is gone drops the process, which ends it.
+                Ok(Request::Start(launch, reply)) => drop(reply.send(self.start(launch))),
+                Ok(Request::Prestart(model)) => self.prestart(&model),
+                Ok(Request::Sweep(marks)) => sweep(&self.own.numbers(), &marks),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => break,
+            }
+            self.end(self.prestarts.retire(Instant::now()));
+            self.servers.retain(|(model, _)| self.prestarts.are_wanted(model));
+        }
+    }
+
+    /// One that was being started ahead when this was asked is there by now.
+    fn start(&mut self, launch: Box<Launch>) -> io::Result<AnswerToStart> {
+        let model = Model::of(&launch);
+        let waiting = self.prestarts.take(&model);
+        match waiting.or_else(|| self.fork(&model)?.ok()) {
+            Some(started) => Ok(AnswerToStart { started, unused: Some(launch) }),
+            None => Ok(AnswerToStart { started: start(*launch, MARKER, &self.own)?, unused: None }),
+        }
+    }
+
+    fn prestart(&mut self, model: &Model) {
+        let serves = self.servers.iter().any(|(known, _)| known == model);
+        if !serves && self.prestarts.lacking(model) > 0 {
+            let launch = model.launch(&self.name(0));
+            match start(launch, FORK_MARKER, &self.own).and_then(ForkServer::await_ready) {
+                Ok(server) => self.servers.push((model.clone(), server)),
+                // An attempt that is started as usual meets what is wrong, and can say it.
+                Err(_) => return self.put(model, None),
+            }
+        }
+        for _ in 0..self.prestarts.lacking(model) {
+            let started = self.fork(model).and_then(Result::ok);
+            self.put(model, started);
+        }
+    }
+
+    fn put(&self, model: &Model, started: Option<Started>) {
+        self.end(self.prestarts.put(model.clone(), started));
+    }
+
+    /// A process that waits for an attempt. `None`: there is no fork server of its program.
+    fn fork(&mut self, model: &Model) -> Option<io::Result<Started>> {
+        let (_, server) = self.servers.iter().find(|(known, _)| known == model)?;
+        self.count += 1;
+        let marks = vec![format!("{PRESTART_VARIABLE}={}", self.name(self.count))];
+        let forked = || {
+            let (control, theirs) = channel()?;
+            let (stdout, stderr) = streams(model.output()?, model.is_silent())?;
+            let child = server.fork(self.count, [theirs, stdout, stderr])?;
+            Started::begin(child, control, marks, &self.own)
+        };
+        Some(forked())
+    }
+
+    /// What a process is known by that was started ahead, and all that it starts.
+    fn name(&self, number: u64) -> String {
+        format!("{}.{number:0NUMBER_DIGITS$}", std::process::id())
+    }
+
+    fn end(&self, unwanted: Vec<Started>) {
+        let marks: Vec<String> = unwanted.iter().flat_map(Started::marks).cloned().collect();
+        drop(unwanted);
+        if self.adopts && !marks.is_empty() {
+            sweep(&self.own.numbers(), &marks);
+        }
+    }
+}
+
+/// The variables by which all that a process starts is known, as they stand in an environment.
+pub(super) fn marks_of(launch: &Launch) -> Vec<String> {
+    let marking =
+        launch.variables.iter().filter(|(name, _)| [ATTEMPT_VARIABLE, PRESTART_VARIABLE].contains(name));
+    marking.filter_map(|(name, value)| Some(format!("{name}={}", value.as_ref()?.to_str()?))).collect()
+}
+
+/// Both ends of a control channel; the second is for the task process.
+fn channel() -> io::Result<(StdUnixStream, OwnedFd)> {
+    let (control, theirs) = StdUnixStream::pair()?;
+    control.set_nonblocking(true)?;
+    Ok((control, theirs.into()))
+}
+
+/// Where standard output and standard error go; without files for them, to the job's standard error.
+fn streams(output: Option<TaskOutput>, is_silent: bool) -> io::Result<(OwnedFd, OwnedFd)> {
+    let printed = match output {
+        Some(TaskOutput { stdout, stderr }) => return Ok((stdout.into(), stderr.into())),
+        None if is_silent => OwnedFd::from(File::options().write(true).open("/dev/null")?),
+        None => io::stderr().as_fd().try_clone_to_owned()?,
+    };
+    Ok((printed.try_clone()?, printed))
+}
+
+/// Standard input is the control channel. No `pre_exec`, so that the standard library takes posix_spawn, whose cost does not
+/// grow with the memory of this process.
+fn start(launch: Launch, marker: &str, own: &Own) -> io::Result<Started> {
+    let marks = marks_of(&launch);
+    let (control, theirs) = channel()?;
+    let mut command = match launch.program {
+        Some(Executable { path, name }) => {
+            let mut command = Command::new(path);
+            command.arg0(name);
+            command
+        }
+        None => {
+            let mut command = Command::new("/proc/self/exe");
+            if let Some(name) = std::env::args_os().next() {
+                command.arg0(name);
+            }
+            command
+        }
+    };
+    let (stdout, stderr) = streams(launch.output, launch.is_silent)?;
+    command
+        .arg(marker)
+        .arg(std::process::id().to_string())
+        .stdin(Stdio::from(theirs))
+        .stdout(Stdio::from(stdout))
+        .stderr(Stdio::from(stderr))
+        .process_group(0);
+    if let Some(directory) = launch.directory {
+        command.current_dir(directory);
+    }
+    if let Some(environment) = launch.environment {
+        command.env_clear().envs(environment);
+    }
+    for (name, value) in launch.variables {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    Started::begin(execute(&mut command)?, control, marks, own)
+}
+
+fn execute(command: &mut Command) -> io::Result<Pid> {
+    let mut tries = 1;
+    loop {
+        match command.spawn() {
+            Err(error) if error.kind() == io::ErrorKind::ExecutableFileBusy && tries < BUSY_TRIES => {
+                tries += 1;
+                std::thread::sleep(BUSY_PAUSE);
+            }
+            other => return other.map(|child| Pid::from_child(&child)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Seek};
+
+    use rustix::process::{WaitId, WaitIdOptions, getpgid, waitid};
+
+    use super::*;
+
+    /// What this program of tests says to an argument that it does not know, once it has come to its main.
+    const REFUSAL: i32 = 101;
+
+    fn server(own: &Own) -> ForkServer {
+        let launch = Model::of(&Launch::default()).launch(&format!("1.{:0NUMBER_DIGITS$}", 0));
+        let started = start(launch, FORK_MARKER, own).expect("started");
+        ForkServer::await_ready(started).expect("it forks")
+    }
+
+    #[test]
+    fn a_fork_is_a_child_in_a_group_of_its_own_and_comes_to_main() {
+        let own = Own::default();
+        let server = server(&own);
+        for number in 1..=3 {
+            let (control, theirs) = channel().expect("a channel");
+            let mut printed = tempfile::tempfile().expect("a file");
+            let [stdout, stderr] = [(); 2].map(|()| printed.try_clone().expect("a descriptor").into());
+            let child = server.fork(number, [theirs, stdout, stderr]).expect("forked");
+            let started = Started::begin(child, control, Vec::new(), &own).expect("a child");
+            assert_eq!(getpgid(Some(child)), Ok(child));
+            let seen = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+            let ended = waitid(WaitId::Pid(child), seen).expect("a child").expect("it has ended");
+            assert_eq!(ended.exit_status(), Some(REFUSAL));
+            let mut text = String::new();
+            printed.rewind().expect("a file");
+            printed.read_to_string(&mut text).expect("text");
+            assert!(text.contains("napreduce-idle-process"), "{text}");
+            drop(started);
+        }
+        drop(server);
+        assert!(own.numbers().is_empty(), "all are reaped");
+    }
+
+    #[test]
+    fn a_program_that_does_not_fork_is_told_from_one_that_does() {
+        let own = Own::default();
+        let program = Executable { path: "/bin/echo".into(), name: "echo".into() };
+        let launch = Launch { program: Some(program), is_silent: true, ..Launch::default() };
+        let started = start(launch, FORK_MARKER, &own).expect("started");
+        assert!(ForkServer::await_ready(started).is_err());
+        assert!(own.numbers().is_empty(), "it is reaped");
+    }
+}
