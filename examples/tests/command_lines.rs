@@ -5,7 +5,7 @@
 
 use std::process::{Command, Output};
 
-const PROGRAMS: [(&str, &str); 8] = [
+const PROGRAMS: [(&str, &str); 10] = [
     ("wordcount", env!("CARGO_BIN_EXE_wordcount")),
     ("terasort", env!("CARGO_BIN_EXE_terasort")),
     ("grep", env!("CARGO_BIN_EXE_grep")),
@@ -14,6 +14,8 @@ const PROGRAMS: [(&str, &str); 8] = [
     ("top-words", env!("CARGO_BIN_EXE_top-words")),
     ("kmeans", env!("CARGO_BIN_EXE_kmeans")),
     ("sessions", env!("CARGO_BIN_EXE_sessions")),
+    ("balance", env!("CARGO_BIN_EXE_balance")),
+    ("levels", env!("CARGO_BIN_EXE_levels")),
 ];
 
 fn run(path: &str, arguments: &[&str]) -> Output {

@@ -73,6 +73,16 @@ fn top_words_writes_the_most_frequent_words_and_no_more() {
 }
 
 #[test]
+fn balance_goes_from_day_to_day() {
+    prints_what_is_written_under("balance");
+}
+
+#[test]
+fn levels_sorts_lines_into_several_outputs() {
+    prints_what_is_written_under("levels");
+}
+
+#[test]
 fn kmeans_moves_its_centres_until_none_moves() {
     prints_what_is_written_under("kmeans");
 }

@@ -1,7 +1,6 @@
 //! Moves centres to the middle of the points around them: `kmeans INPUT... --output DIR --centre X,Y [--centre X,Y]...`.
 //!
-//! Owns the rounds, until no centre moves; one that no point is nearest to is dropped. Does not own rounding: numbers are
-//! whole ones, so that sums are the same in whatever order they are made.
+//! Owns the rounds, until no centre moves; one that no point is nearest to is dropped. Sums of whole numbers have no order.
 
 use clap::Args;
 use napreduce::{Driver, Emit, Job, Program};

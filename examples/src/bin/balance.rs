@@ -1,0 +1,60 @@
+//! Adds up payments, day by day: `balance INPUT... --output DIR`; a line of the input is `DAY,AMOUNT`.
+//!
+//! Owns the balance that goes from one day to the next, and how it is saved. Does not own the order of the days: they are the
+//! keys, and one reduce has all of them.
+
+use std::process::ExitCode;
+
+use napreduce::output::Text;
+use napreduce::{Emit, Job, Output, Program, Reducer, Save, TaskError, Values};
+
+/// What has been paid until now.
+#[derive(Clone, Default)]
+struct Balance(i64);
+
+impl Reducer for Balance {
+    type Group = String;
+    type Key = String;
+    type Value = i64;
+    type Output = Text;
+
+    fn reduce(
+        &mut self,
+        day: &str,
+        amounts: &mut Values<'_, String, i64>,
+        out: &mut Output<Text>,
+    ) -> Result<(), TaskError> {
+        self.0 += amounts.sum();
+        out.emit(day, self.0);
+        Ok(())
+    }
+
+    fn save(&self, state: &mut Vec<u8>) -> Result<Save, TaskError> {
+        state.extend_from_slice(&self.0.to_le_bytes());
+        Ok(Save::Saved)
+    }
+
+    fn restore(&mut self, state: &[u8]) -> Result<(), TaskError> {
+        self.0 =
+            i64::from_le_bytes(state.try_into().map_err(|_| TaskError::task("eight bytes are a state"))?);
+        Ok(())
+    }
+}
+
+/// Taken into a test, too, which preempts it everywhere.
+pub fn balance(_: &()) -> Job {
+    let payment = |line: &str, out: &mut Emit<String, i64>| {
+        let payment = line.split_once(',').and_then(|(day, amount)| Some((day, amount.parse().ok()?)));
+        payment
+            .map(|(day, amount)| out.emit(day, amount))
+            .ok_or_else(|| format!("expected DAY,AMOUNT: {line:?}"))
+    };
+    Job::text().map(payment).reduces(1).reducer(Balance::default())
+}
+
+fn main() -> ExitCode {
+    Program::new()
+        .about("Adds up payments, day by day")
+        .examples("balance payments.csv --output balance")
+        .main(balance)
+}

@@ -1,0 +1,28 @@
+//! Sorts the lines of a log into outputs by their level: `levels INPUT... --output DIR`.
+//!
+//! Owns which level goes where. Does not own the names of part files: each output has its own beside the others.
+
+use std::process::ExitCode;
+
+use napreduce::output::{NamedOutput, Text};
+use napreduce::{Job, Program};
+
+/// Errors and warnings each have an output, everything else stays in the job's own.
+fn levels(_: &()) -> Job {
+    let errors = NamedOutput::new("errors", Text);
+    let warnings = NamedOutput::new("warnings", Text);
+    Job::text().named_output(&errors).named_output(&warnings).map_only(move |line: &str, out| {
+        match line.split_once(' ') {
+            Some(("ERROR", what)) => out.to(&errors).emit(what, ()),
+            Some(("WARN", what)) => out.to(&warnings).emit(what, ()),
+            _ => out.emit(line, ()),
+        }
+    })
+}
+
+fn main() -> ExitCode {
+    Program::new()
+        .about("Sorts the lines of a log into errors, warnings and others")
+        .examples("levels service.log --output levels")
+        .main(levels)
+}
