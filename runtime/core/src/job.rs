@@ -1,6 +1,6 @@
 //! What a job asks of the engine and how it can end.
 //!
-//! Owns the plain data of a submission. Does not own its paths, parameters or formats: those are opaque to the brain
+//! Owns the plain data of a submission. Does not own its paths, parameters or formats: those are opaque to the engine
 //! and stay with the runtime that carries out orders.
 
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,4 @@
-//! The brain of napreduce: pure state machines, the engine, and what a scheduler is.
+//! The engine of napreduce: pure state machines, and what a scheduler is.
 //!
 //! Owns every rule about jobs, tasks, attempts, workers and slots. Does not own clocks, sockets, files, threads or
 //! unseeded randomness: time and events are arguments, effects are results, and the live coordinator and the simulator

@@ -1,4 +1,4 @@
-//! Time as the brain sees it: integer microseconds handed in by whoever drives the engine.
+//! Time as the engine sees it: integer microseconds handed in by whoever drives the engine.
 //!
 //! Owns the two newtypes, their arithmetic, which saturates instead of wrapping, and their text. Does not own a clock.
 

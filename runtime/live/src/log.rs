@@ -21,6 +21,8 @@ use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{Layer, Registry};
 
+use crate::spans;
+
 /// The variable that says what is worth a line: a level, or levels by part, such as `info,worker=debug`.
 const FILTER_VARIABLE: &str = "NAPREDUCE_LOG";
 /// Days that are kept of the log of one daemon.
@@ -96,10 +98,11 @@ pub fn start_log(settings: &LogSettings) -> Result<(), LogError> {
 }
 
 fn filter(text: Option<String>) -> Result<Targets, LogError> {
-    match text.filter(|text| !text.trim().is_empty()) {
-        None => Ok(Targets::new().with_default(LevelFilter::INFO)),
-        Some(text) => text.parse().map_err(|source| LogError::Filter { text, source }),
-    }
+    let targets = match text.filter(|text| !text.trim().is_empty()) {
+        None => Targets::new().with_default(LevelFilter::INFO),
+        Some(text) => text.parse().map_err(|source| LogError::Filter { text, source })?,
+    };
+    Ok(targets.with_target(spans::TARGET, LevelFilter::INFO))
 }
 
 fn install<W>(format: LogFormat, filter: Targets, writer: W) -> Result<(), LogError>
@@ -174,6 +177,8 @@ mod tests {
     use std::io::Write;
     use std::sync::{Arc, Mutex};
 
+    use napreduce_core::{AttemptId, JobId, TaskId, TaskKind};
+
     use super::*;
 
     /// What was written, kept.
@@ -221,8 +226,8 @@ mod tests {
     #[test]
     fn parts_have_levels_of_their_own_and_lines_name_the_span_they_are_in() {
         let said = lines(Some("warn,worker=debug"), || {
-            let span = tracing::debug_span!(target: "worker", "attempt", id = %"job_0001_m_0000.1");
-            let _in = span.enter();
+            let task = TaskId { job: JobId(1), kind: TaskKind::Map, index: 0 };
+            let _in = spans::of_attempt(AttemptId { task, number: 1 }).entered();
             tracing::debug!(target: "worker", "suspended");
             tracing::info!(target: "coordinator", "not worth a line");
         });

@@ -41,7 +41,7 @@ use crate::settings::EngineSettings;
 use crate::states::{AttemptInput, AttemptState};
 use crate::time::Time;
 
-/// The brain: all jobs, workers and attempts, and a scheduling policy.
+/// All jobs, workers and attempts, and a scheduling policy.
 ///
 /// ```
 /// use napreduce_core::{Effect, Engine, EngineSettings, Event, JobId, JobSpec, MapSpec, Order, Slots, Time, WorkerId};

@@ -182,10 +182,7 @@ impl BlobStore {
             Some(kept) if now.is_some() && kept.verified == now => Ok(true),
             _ => {
                 if now.is_some() {
-                    eprintln!(
-                        "warning: {} is damaged and was removed; it will be sent again",
-                        path.display()
-                    );
+                    tracing::warn!(target: "blobs", "{} is damaged and was removed; it will be sent again", path.display());
                 }
                 self.lose(&mut index, digest)?;
                 Ok(false)

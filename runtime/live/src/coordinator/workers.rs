@@ -53,8 +53,8 @@ impl Coordinator {
         let link = self.state.links.get(&worker)?;
         let liveness = self.lasting.as_ref()?.liveness;
         let Identity { name, incarnation, host, directory, .. } = link.identity();
-        let same_home = (host, directory) == (&hello.host, &hello.directory);
-        let heard = link.heard.silence() <= liveness && !same_home;
+        let same_place = (host, directory) == (&hello.host, &hello.directory);
+        let heard = link.heard.silence() <= liveness && !same_place;
         let alive = *incarnation != hello.incarnation && (link.is_connected() || heard);
         alive.then(|| {
             let place = directory.display();

@@ -179,11 +179,12 @@ impl Supervised {
     /// Takes the steps that follow from something, and sees to it that a stopped process is watched.
     fn step(&mut self, input: Input, supervision: &Supervision) {
         let before = self.preemption.stage();
-        match self.preemption.on(input) {
+        let process = self.process.id();
+        match self.preemption.on(input, &|| self.suspension.wants_self_paging(process)) {
             Ok(steps) => steps.into_iter().for_each(|step| self.take(step, supervision)),
             Err(illegal) => {
                 self.suspension.forget_order();
-                tracing::warn!(target: "worker", "{}: {illegal}", supervision.description.attempt);
+                tracing::warn!(target: "worker", "{illegal}");
             }
         }
         let now = self.preemption.stage();
@@ -195,11 +196,12 @@ impl Supervised {
     fn take(&mut self, step: Step, supervision: &Supervision) {
         let process = self.process.id();
         match step {
-            Step::AskToSuspend { epoch } => {
-                let page_out = self.suspension.wants_self_paging(process);
-                self.send_now(&ToTask::Suspend { epoch, page_out });
-                self.suspension.begin_grace();
-                self.watch.pause();
+            Step::Send(message) => {
+                self.send_now(&message);
+                if matches!(message, ToTask::Suspend { .. }) {
+                    self.suspension.begin_grace();
+                    self.watch.pause();
+                }
             }
             Step::Stop => {
                 self.process.signal(Signal::STOP);
@@ -223,7 +225,6 @@ impl Supervised {
                 supervision.tell(AttemptEvent::Accounted(account));
                 supervision.report(Report::Resumed);
             }
-            Step::AskToCheckpoint => self.send_now(&ToTask::Checkpoint),
         }
     }
 

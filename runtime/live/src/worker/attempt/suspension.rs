@@ -177,7 +177,7 @@ impl Suspension {
     }
 
     /// Whether the task has to move its memory out itself: it is short, there is swap, and the worker may not do it.
-    pub(super) fn wants_self_paging(&mut self, process: Pid) -> bool {
+    pub(super) fn wants_self_paging(&self, process: Pid) -> bool {
         let wanted = self.wants_paging().is_ok_and(|wanted| wanted);
         wanted && PagedProcess::open(process).and_then(|paged| paged.is_permitted()).is_err()
     }

@@ -19,6 +19,7 @@
 use std::collections::VecDeque;
 
 use napreduce_core::Order;
+use napreduce_protocol::ToTask;
 use thiserror::Error;
 
 /// Where an attempt is. Epochs count its suspends from 1.
@@ -72,12 +73,10 @@ pub(super) enum Input {
 }
 
 /// What is to be done, in this order.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Step {
-    /// Ask it to come to its gate, and give it some time.
-    AskToSuspend {
-        epoch: u32,
-    },
+    /// Say so, and give it some time to come to its gate.
+    Send(ToTask),
     /// Send SIGSTOP, and wait for the kernel's word.
     Stop,
     /// Its slot is free.
@@ -87,7 +86,6 @@ pub(super) enum Step {
         epoch: u32,
     },
     TellResumed,
-    AskToCheckpoint,
 }
 
 /// An order that makes no sense now.
@@ -130,23 +128,24 @@ impl Preemption {
         matches!(self.stage, Stage::Stopping { .. } | Stage::Suspended { .. })
     }
 
-    /// Takes one step, and those that have waited for it.
+    /// Takes one step, and those that have waited for it. Whether a task that is to be suspended moves its memory out by itself
+    /// is asked only then.
     ///
     /// # Errors
     ///
     /// When an order makes no sense now. Answers that come late, after what they were awaited for is over, are no errors.
-    pub(super) fn on(&mut self, input: Input) -> Result<Vec<Step>, Illegal> {
+    pub(super) fn on(&mut self, input: Input, page_out: &dyn Fn() -> bool) -> Result<Vec<Step>, Illegal> {
         let mut steps = Vec::new();
         match input {
             Input::Granted => self.granted = true,
             Input::Ordered(order) if self.is_busy() => self.waiting.push_back(order),
-            Input::Ordered(order) => self.follow(order, &mut steps)?,
+            Input::Ordered(order) => self.follow(order, page_out, &mut steps)?,
             _ => self.advance(input, &mut steps),
         }
         while !self.is_busy()
             && let Some(order) = self.waiting.pop_front()
         {
-            self.follow(order, &mut steps)?;
+            self.follow(order, page_out, &mut steps)?;
         }
         Ok(steps)
     }
@@ -156,19 +155,24 @@ impl Preemption {
         !matches!(self.stage, Stage::Running | Stage::Suspended { .. } | Stage::Checkpointing)
     }
 
-    fn follow(&mut self, order: Order, steps: &mut Vec<Step>) -> Result<(), Illegal> {
+    fn follow(
+        &mut self,
+        order: Order,
+        page_out: &dyn Fn() -> bool,
+        steps: &mut Vec<Step>,
+    ) -> Result<(), Illegal> {
         match (self.stage, &order) {
             (Stage::Running, Order::Suspend { .. }) => {
                 self.epoch += 1;
                 let epoch = self.epoch;
                 self.stage = Stage::Suspending { epoch };
                 if !self.granted {
-                    steps.push(Step::AskToSuspend { epoch });
+                    steps.push(Step::Send(ToTask::Suspend { epoch, page_out: page_out() }));
                 }
             }
             (Stage::Running, Order::Checkpoint { .. }) => {
                 self.stage = Stage::Checkpointing;
-                steps.push(Step::AskToCheckpoint);
+                steps.push(Step::Send(ToTask::Checkpoint));
             }
             (Stage::Suspended { epoch }, Order::Resume { .. }) => {
                 self.stage = Stage::Resuming { epoch };
@@ -177,7 +181,7 @@ impl Preemption {
             (Stage::Suspended { epoch }, Order::Checkpoint { .. }) => {
                 self.stage = Stage::Checkpointing;
                 // It finds both words when it wakes, and does nothing in between.
-                steps.extend([Step::AskToCheckpoint, Step::Continue { epoch }]);
+                steps.extend([Step::Send(ToTask::Checkpoint), Step::Continue { epoch }]);
             }
             (stage, _) => return Err(Illegal { stage, order }),
         }

@@ -34,6 +34,10 @@ const INPUTS: [Input; 10] = [
     Input::Resumed { epoch: 1 },
 ];
 
+const fn ask_to_suspend(epoch: u32) -> Step {
+    Step::Send(ToTask::Suspend { epoch, page_out: false })
+}
+
 fn at(stage: Stage) -> Preemption {
     let epoch = if matches!(stage, Stage::Starting | Stage::Running) { 0 } else { 1 };
     Preemption { stage, epoch, ..Preemption::default() }
@@ -43,7 +47,7 @@ fn at(stage: Stage) -> Preemption {
 fn check(inputs: &[Input], steps: &[Step], stage: Stage) {
     let mut preemption = at(Stage::Running);
     let taken: Vec<Step> =
-        inputs.iter().flat_map(|input| preemption.on(input.clone()).expect("legal")).collect();
+        inputs.iter().flat_map(|input| preemption.on(input.clone(), &|| false).expect("legal")).collect();
     assert_eq!((taken.as_slice(), preemption.stage()), (steps, stage));
     assert!(preemption.waiting.is_empty());
 }
@@ -53,8 +57,8 @@ fn every_row_of_the_table() {
     use Stage::*;
     let rows: &[(Stage, Input, Stage, &[Step])] = &[
         (Starting, Input::Hello, Running, &[]),
-        (Running, SUSPEND, Suspending { epoch: 1 }, &[Step::AskToSuspend { epoch: 1 }]),
-        (Running, CHECKPOINT, Checkpointing, &[Step::AskToCheckpoint]),
+        (Running, SUSPEND, Suspending { epoch: 1 }, &[ask_to_suspend(1)]),
+        (Running, CHECKPOINT, Checkpointing, &[Step::Send(ToTask::Checkpoint)]),
         (
             Suspending { epoch: 1 },
             Input::Ready { epoch: 1 },
@@ -82,7 +86,7 @@ fn every_row_of_the_table() {
             Suspended { epoch: 1 },
             CHECKPOINT,
             Checkpointing,
-            &[Step::AskToCheckpoint, Step::Continue { epoch: 1 }],
+            &[Step::Send(ToTask::Checkpoint), Step::Continue { epoch: 1 }],
         ),
         (Resuming { epoch: 1 }, Input::Resumed { epoch: 1 }, Running, &[Step::TellResumed]),
     ];
@@ -90,7 +94,7 @@ fn every_row_of_the_table() {
         for input in INPUTS {
             let row = rows.iter().find(|(from, on, ..)| (from, on) == (&stage, &input));
             let mut preemption = at(stage);
-            let taken = preemption.on(input.clone());
+            let taken = preemption.on(input.clone(), &|| false);
             match (row, input.clone()) {
                 (Some((.., to, steps)), _) => {
                     assert_eq!(
@@ -117,9 +121,9 @@ fn every_row_of_the_table() {
 #[test]
 fn an_answer_of_an_earlier_epoch_is_none() {
     let mut preemption = at(Stage::Suspending { epoch: 1 });
-    assert_eq!(preemption.on(Input::Ready { epoch: 9 }), Ok(vec![]));
+    assert_eq!(preemption.on(Input::Ready { epoch: 9 }, &|| false), Ok(vec![]));
     preemption.stage = Stage::Resuming { epoch: 1 };
-    assert_eq!(preemption.on(Input::Resumed { epoch: 9 }), Ok(vec![]));
+    assert_eq!(preemption.on(Input::Resumed { epoch: 9 }, &|| false), Ok(vec![]));
 }
 
 #[test]
@@ -127,7 +131,7 @@ fn a_resume_waits_until_the_stop_was_seen() {
     let (epoch, resume) = (1, Step::Continue { epoch: 1 });
     check(
         &[SUSPEND, RESUME, Input::Ready { epoch }, Input::Stopped],
-        &[Step::AskToSuspend { epoch }, Step::Stop, Step::TellSuspended, resume],
+        &[ask_to_suspend(epoch), Step::Stop, Step::TellSuspended, resume],
         Stage::Resuming { epoch },
     );
 }
@@ -138,10 +142,10 @@ fn a_checkpoint_of_an_attempt_that_is_being_suspended_wakes_it_again() {
     check(
         &[SUSPEND, CHECKPOINT, Input::GraceOver, Input::Stopped, Input::Continued, Input::Resumed { epoch }],
         &[
-            Step::AskToSuspend { epoch },
+            ask_to_suspend(epoch),
             Step::Stop,
             Step::TellSuspended,
-            Step::AskToCheckpoint,
+            Step::Send(ToTask::Checkpoint),
             Step::Continue { epoch },
         ],
         Stage::Checkpointing,
@@ -153,12 +157,12 @@ fn a_resumed_attempt_is_suspended_again_in_another_epoch() {
     check(
         &[SUSPEND, Input::GraceOver, Input::Stopped, RESUME, SUSPEND, Input::Resumed { epoch: 1 }],
         &[
-            Step::AskToSuspend { epoch: 1 },
+            ask_to_suspend(1),
             Step::Stop,
             Step::TellSuspended,
             Step::Continue { epoch: 1 },
             Step::TellResumed,
-            Step::AskToSuspend { epoch: 2 },
+            ask_to_suspend(2),
         ],
         Stage::Suspending { epoch: 2 },
     );
@@ -172,6 +176,6 @@ fn an_attempt_that_may_commit_is_not_stopped() {
 #[test]
 fn an_attempt_that_starts_is_stopped_when_it_has_said_hello() {
     let mut preemption = Preemption::default();
-    assert_eq!(preemption.on(SUSPEND), Ok(vec![]));
-    assert_eq!(preemption.on(Input::Hello), Ok(vec![Step::AskToSuspend { epoch: 1 }]));
+    assert_eq!(preemption.on(SUSPEND, &|| false), Ok(vec![]));
+    assert_eq!(preemption.on(Input::Hello, &|| false), Ok(vec![ask_to_suspend(1)]));
 }
