@@ -234,6 +234,7 @@ mod tests {
     }
 
     /// A process that does nothing, and the other end of its channel.
+    #[allow(clippy::zombie_processes, reason = "what it becomes reaps it")]
     fn sleeping(own: &Own) -> (Started, UnixStream) {
         let (control, theirs) = UnixStream::pair().expect("a channel");
         let child = Command::new("sleep").arg("600").process_group(0).spawn().expect("sleep");
