@@ -109,7 +109,7 @@ impl<'a> Fluid<'a> {
     fn new(settings: &'a SimulationSettings, baseline: Baseline) -> Fluid<'a> {
         let (map, reduce) = settings.slots_in_all();
         let (slots, shared) = ([map as f64, reduce as f64], settings.masters_max.is_some());
-        let (jobs, run) = (Vec::new(), Run::new(settings));
+        let (jobs, run) = (Vec::new(), Run::default());
         Fluid { settings, baseline, slots, shared, now: 0.0, jobs, last: 0, run }
     }
 

@@ -15,7 +15,7 @@ use crate::job::SimulatedJob;
 use crate::settings::SimulationSettings;
 
 /// What came of a run.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Run {
     /// The jobs that ended, in the order of their ends.
     pub jobs: Vec<JobResult>,
@@ -151,29 +151,6 @@ impl JobResult {
 }
 
 impl Run {
-    pub(crate) fn new(_: &SimulationSettings) -> Run {
-        Run {
-            jobs: Vec::new(),
-            books: Books::default(),
-            events: 0,
-            busiest_instant: 0,
-            ended: Time(0),
-            machines_lost: 0,
-            warnings: 0,
-            last_warning: None,
-            unfinished: 0,
-            unfinished_names: Vec::new(),
-            never_submitted: Vec::new(),
-            paged_out: 0,
-            local_maps: 0,
-            placed_maps: 0,
-            judged: BTreeMap::new(),
-            rack_maps: 0,
-            tally: Tally::default(),
-            allocation: Allocation::default(),
-        }
-    }
-
     /// The first job of a name.
     pub fn job(&self, name: &str) -> Option<&JobResult> {
         self.jobs.iter().find(|job| &*job.name == name)

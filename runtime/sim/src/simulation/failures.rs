@@ -16,17 +16,19 @@ pub(super) fn fails_after(seed: u64, id: AttemptId, probability: f64, work: u64)
     if probability <= 0.0 {
         return None;
     }
-    let kind = u64::from(id.task.kind == TaskKind::Reduce);
-    let words = [u64::from(id.task.job.0), kind, u64::from(id.task.index), u64::from(id.number)];
-    let drawn = draw(seed, 1, &words);
+    let drawn = draw(seed, 1, &words_of(id));
     (uniform(drawn) < probability).then(|| (uniform(scramble(drawn)) * work as f64) as u64)
 }
 
 /// Where an attempt's error of told progress is in its range, 0 to 1.
 pub(super) fn factor_of(seed: u64, id: AttemptId) -> f64 {
+    uniform(draw(seed, 3, &words_of(id)))
+}
+
+/// What draws for an attempt depend on.
+fn words_of(id: AttemptId) -> [u64; 4] {
     let kind = u64::from(id.task.kind == TaskKind::Reduce);
-    let words = [u64::from(id.task.job.0), kind, u64::from(id.task.index), u64::from(id.number)];
-    uniform(draw(seed, 3, &words))
+    [u64::from(id.task.job.0), kind, u64::from(id.task.index), u64::from(id.number)]
 }
 
 /// How long the `life`-th life of a machine lasts.

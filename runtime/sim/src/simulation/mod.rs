@@ -143,7 +143,7 @@ impl Simulation {
             guard: Guard::default(),
             log: None,
             recorder: None,
-            run: Run::new(&settings),
+            run: Run::default(),
             settings,
         }
     }
