@@ -18,7 +18,6 @@ mod rows;
 mod selection;
 mod simulate;
 mod verdict;
-mod workloads;
 
 use std::fs::OpenOptions;
 use std::path::{Path, PathBuf};

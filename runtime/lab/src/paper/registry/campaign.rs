@@ -4,12 +4,16 @@
 
 use std::collections::BTreeMap;
 
+use include_dir::{Dir, File, include_dir};
 use napreduce_core::{PrimitiveChoice, Span, SuspendedMax};
 use napreduce_schedulers::{SchedulerConfiguration, SchedulerName, SchedulerTables};
 use napreduce_sim::WorkloadFile;
 use serde::Deserialize;
 
 use super::recipe::LiveRecipe;
+
+/// What figures need and is no published mix by itself; the head of each file says what is published and what is ours.
+static WORKLOADS: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/papers/workloads");
 
 /// Runs that figures share.
 #[derive(Debug, Clone, Deserialize)]
@@ -105,9 +109,11 @@ fn workload_text(name: &str) -> Result<String, String> {
     if let Some(known) = napreduce_sim::PUBLISHED.iter().find(|known| known.name == name) {
         return Ok(known.text.to_owned());
     }
-    let beside =
-        crate::paper::workloads::BESIDE.iter().find(|(file, _)| format!("workloads/{file}.toml") == name);
-    beside.map(|(_, text)| (*text).to_owned()).ok_or_else(|| format!("there is no workload {name:?}"))
+    let beside = name.strip_prefix("workloads/").and_then(|file| WORKLOADS.get_file(file));
+    beside
+        .and_then(File::contents_utf8)
+        .map(str::to_owned)
+        .ok_or_else(|| format!("there is no workload {name:?}"))
 }
 
 impl Variant {
