@@ -7,10 +7,10 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use clap::Args;
 use napreduce_core::SuspendedMax;
-use napreduce_live::{ByteSize, CoordinatorConfiguration, parse_time, run_coordinator};
-use napreduce_schedulers::{SchedulerConfiguration, SchedulerName};
+use napreduce_live::{ByteSize, CoordinatorConfiguration, run_coordinator};
+use napreduce_schedulers::SchedulerConfiguration;
 
-use crate::cluster::{ClusterArguments, CoordinatorTable, Fsync, set};
+use crate::cluster::{ClusterArguments, CoordinatorOptions, Fsync, set};
 use crate::log::LogArguments;
 use crate::parent::end_with_parent;
 
@@ -26,53 +26,8 @@ Examples:
   nap coordinator --dir /srv/nap --bind 0.0.0.0:7000   for other hosts, too; give them a copy of /srv/nap/secret
   nap worker --coordinator HOST:7000 --secret-file F   on each of them")]
 pub struct Arguments {
-    /// Where to listen; port 0 means any [default: 127.0.0.1:0]
-    #[arg(long, value_name = "HOST:PORT", env = "NAPREDUCE_COORDINATOR_BIND")]
-    pub bind: Option<String>,
-
-    /// How often workers say that they are there [default: 200ms]
-    #[arg(long, value_name = "TIME", value_parser = parse_time, env = "NAPREDUCE_HEARTBEAT")]
-    pub heartbeat: Option<Duration>,
-
-    /// A worker that is silent for so long is lost [default: 5s]
-    #[arg(long, value_name = "TIME", value_parser = parse_time, env = "NAPREDUCE_LIVENESS")]
-    pub liveness: Option<Duration>,
-
-    /// When the journal is forced to the disk: always, never, or at an interval such as 100ms [default:
-    /// 100ms]
-    #[arg(long, value_name = "WHEN", env = "NAPREDUCE_FSYNC")]
-    pub fsync: Option<Fsync>,
-
-    /// Growth of the journal after which a snapshot replaces it [default: 64MiB]
-    #[arg(long, value_name = "SIZE", env = "NAPREDUCE_JOURNAL_BYTES_MAX")]
-    pub journal_bytes_max: Option<ByteSize>,
-
-    /// Ended jobs that are kept in history [default: 10000]
-    #[arg(long, value_name = "N", env = "NAPREDUCE_HISTORY_MAX")]
-    pub history_max: Option<usize>,
-
-    /// Bytes of their files that are kept; the oldest jobs go first [default: 8GiB]
-    #[arg(long, value_name = "SIZE", env = "NAPREDUCE_HISTORY_BYTES_MAX")]
-    pub history_bytes_max: Option<ByteSize>,
-
-    /// Programs and side files that are kept for later jobs [default: 4GiB]
-    #[arg(long, value_name = "SIZE", env = "NAPREDUCE_COORDINATOR_BLOB_BYTES_MAX")]
-    pub blob_bytes_max: Option<ByteSize>,
-
-    /// Give no straggler a second attempt that races it
-    #[arg(long, env = "NAPREDUCE_NO_SPECULATION")]
-    pub no_speculation: bool,
-
-    /// A task fails for good when so many workers died while it ran there alone; 0 for never [default: 3]
-    #[arg(long, value_name = "N", env = "NAPREDUCE_CRASHES_MAX")]
-    pub crashes_max: Option<u32>,
-
-    #[arg(long, value_name = "NAME", env = "NAPREDUCE_SCHEDULER", help = scheduler_help())]
-    pub scheduler: Option<SchedulerName>,
-
-    /// Queues that jobs may name although the scheduler makes no difference between them, beside `default`
-    #[arg(long, value_name = "NAME", value_delimiter = ',', env = "NAPREDUCE_QUEUES")]
-    pub queues: Option<Vec<String>>,
+    #[command(flatten)]
+    pub options: CoordinatorOptions,
 
     /// Suspended attempts that each worker keeps, a number or unlimited; what is done instead of suspending
     /// one more is said by the table preemption of the configuration file [default: 2]
@@ -83,35 +38,28 @@ pub struct Arguments {
     pub log: LogArguments,
 }
 
-fn scheduler_help() -> String {
-    format!(
-        "Who gets a free slot: {}; its values are in its table of the configuration file [default: {}]",
-        SchedulerName::listed(),
-        SchedulerName::default()
-    )
-}
-
 impl Arguments {
     /// The flags that were given, for another process.
     pub fn to_line(&self) -> Vec<String> {
+        let said = &self.options;
         let time = |time: Duration| format!("{}us", time.as_micros());
         let size = |size: ByteSize| size.bytes().to_string();
         let flags = [
-            ("--bind", self.bind.clone()),
-            ("--heartbeat", self.heartbeat.map(time)),
-            ("--liveness", self.liveness.map(time)),
-            ("--fsync", self.fsync.map(|fsync| fsync.to_string())),
-            ("--journal-bytes-max", self.journal_bytes_max.map(size)),
-            ("--history-max", self.history_max.map(|max| max.to_string())),
-            ("--history-bytes-max", self.history_bytes_max.map(size)),
-            ("--blob-bytes-max", self.blob_bytes_max.map(size)),
-            ("--crashes-max", self.crashes_max.map(|max| max.to_string())),
-            ("--queues", self.queues.as_ref().map(|queues| queues.join(","))),
-            ("--scheduler", self.scheduler.map(|scheduler| scheduler.to_string())),
+            ("--bind", said.bind.clone()),
+            ("--heartbeat", said.heartbeat.map(time)),
+            ("--liveness", said.liveness.map(time)),
+            ("--fsync", said.fsync.map(|fsync| fsync.to_string())),
+            ("--journal-bytes-max", said.journal_bytes_max.map(size)),
+            ("--history-max", said.history_max.map(|max| max.to_string())),
+            ("--history-bytes-max", said.history_bytes_max.map(size)),
+            ("--blob-bytes-max", said.blob_bytes_max.map(size)),
+            ("--crashes-max", said.crashes_max.map(|max| max.to_string())),
+            ("--queues", said.queues.as_ref().map(|queues| queues.join(","))),
+            ("--scheduler", said.scheduler.map(|scheduler| scheduler.to_string())),
             ("--suspended-max", self.suspended_max.map(|max| max.to_string())),
         ];
         let given = flags.into_iter().filter_map(|(flag, value)| Some([flag.to_owned(), value?]));
-        let speculation = self.no_speculation.then(|| "--no-speculation".to_owned());
+        let speculation = said.no_speculation.then(|| "--no-speculation".to_owned());
         given.flatten().chain(speculation).chain(self.log.to_line()).collect()
     }
 }
@@ -126,42 +74,29 @@ pub fn run(arguments: &Arguments, cluster: &ClusterArguments) -> Result<()> {
 
 fn configuration(arguments: &Arguments, cluster: &ClusterArguments) -> Result<CoordinatorConfiguration> {
     let file = cluster.configuration()?;
-    let CoordinatorTable {
-        bind,
-        heartbeat,
-        liveness,
-        fsync,
-        journal_bytes_max,
-        history_max,
-        history_bytes_max,
-        blob_bytes_max,
-        speculation,
-        crashes_max,
-        scheduler,
-        queues,
-    } = file.coordinator;
+    let (said, filed) = (arguments.options.clone(), file.coordinator);
     let bytes = |size: Option<ByteSize>| size.map(ByteSize::bytes);
     let mut chosen = CoordinatorConfiguration::new(cluster.directory()?);
-    set(&mut chosen.bind, arguments.bind.clone(), bind);
-    set(&mut chosen.heartbeat, arguments.heartbeat, heartbeat);
-    set(&mut chosen.liveness, arguments.liveness, liveness);
-    let fsync = arguments.fsync.or(fsync);
+    set(&mut chosen.bind, said.bind, filed.bind);
+    set(&mut chosen.heartbeat, said.heartbeat, filed.heartbeat);
+    set(&mut chosen.liveness, said.liveness, filed.liveness);
+    let fsync = said.fsync.or(filed.fsync);
     set(&mut chosen.fsync, fsync.map(|Fsync(policy)| policy), None);
-    set(&mut chosen.journal_bytes_max, bytes(arguments.journal_bytes_max), journal_bytes_max);
-    set(&mut chosen.history_max, arguments.history_max, history_max);
-    set(&mut chosen.history_bytes_max, bytes(arguments.history_bytes_max), history_bytes_max);
-    set(&mut chosen.blob_bytes_max, bytes(arguments.blob_bytes_max), blob_bytes_max);
-    if arguments.no_speculation || speculation == Some(false) {
+    set(&mut chosen.journal_bytes_max, bytes(said.journal_bytes_max), bytes(filed.journal_bytes_max));
+    set(&mut chosen.history_max, said.history_max, filed.history_max);
+    set(&mut chosen.history_bytes_max, bytes(said.history_bytes_max), bytes(filed.history_bytes_max));
+    set(&mut chosen.blob_bytes_max, bytes(said.blob_bytes_max), bytes(filed.blob_bytes_max));
+    if said.no_speculation || filed.speculation == Some(false) {
         chosen.speculation = None;
     }
-    set(&mut chosen.crashes_max, arguments.crashes_max, crashes_max);
+    set(&mut chosen.crashes_max, said.crashes_max, filed.crashes_max);
     chosen.scheduler = SchedulerConfiguration {
-        scheduler: arguments.scheduler.or(scheduler).unwrap_or_default(),
+        scheduler: said.scheduler.or(filed.scheduler).unwrap_or_default(),
         tables: file.scheduler,
     };
     // Said before anything is started.
     chosen.scheduler.build().context("the scheduler cannot be set up")?;
-    set(&mut chosen.queues, arguments.queues.clone(), queues);
+    set(&mut chosen.queues, said.queues, filed.queues);
     set(&mut chosen.preemption, None, file.preemption);
     set(&mut chosen.preemption.suspended_max, arguments.suspended_max, None);
     anyhow::ensure!(
@@ -184,10 +119,17 @@ mod tests {
         (folder, ClusterArguments { dir, ..ClusterArguments::default() })
     }
 
+    fn of(options: CoordinatorOptions) -> Arguments {
+        Arguments { options, ..Arguments::default() }
+    }
+
     #[test]
     fn a_flag_wins_over_the_file_and_the_file_over_the_default() {
         let (_folder, cluster) = cluster("[coordinator]\nliveness = \"10s\"\nheartbeat = \"1s\"\n");
-        let flags = Arguments { heartbeat: Some(Duration::from_millis(500)), ..Arguments::default() };
+        let flags = of(CoordinatorOptions {
+            heartbeat: Some(Duration::from_millis(500)),
+            ..CoordinatorOptions::default()
+        });
         let chosen = configuration(&flags, &cluster).expect("it makes sense");
         assert_eq!(
             (chosen.heartbeat, chosen.liveness),
@@ -214,7 +156,7 @@ mod tests {
     fn how_many_workers_a_task_may_end_is_said_by_a_flag_or_the_file() {
         let max = |file: &str, flag: Option<u32>| {
             let (_folder, cluster) = cluster(file);
-            let flags = Arguments { crashes_max: flag, ..Arguments::default() };
+            let flags = of(CoordinatorOptions { crashes_max: flag, ..CoordinatorOptions::default() });
             configuration(&flags, &cluster).expect("it makes sense").crashes_max
         };
         let file = "[coordinator]\ncrashes-max = 7\n";
@@ -233,7 +175,7 @@ mod tests {
         let max = |file: &str, flag: Option<u64>| {
             let (_folder, cluster) = cluster(file);
             let flag = flag.map(|bytes| bytes.to_string().parse().expect("a size"));
-            let flags = Arguments { history_bytes_max: flag, ..Arguments::default() };
+            let flags = of(CoordinatorOptions { history_bytes_max: flag, ..CoordinatorOptions::default() });
             configuration(&flags, &cluster).expect("it makes sense").history_bytes_max
         };
         let file = "[coordinator]\nhistory-bytes-max = \"2GiB\"\n";

@@ -1,28 +1,26 @@
 //! The configuration file: TOML with one table for each part of a cluster.
 //!
-//! Owns its names and their types. Does not own defaults (the live runtime) nor precedence (each command).
+//! Owns its names and their types; those of daemons are flags, too (`options`). Does not own
+//! defaults (the live runtime) nor precedence (each command).
 
-use std::fmt::Display;
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
-use std::time::Duration;
 use std::{fs, io};
 
 use anyhow::{Context, Result};
 use napreduce_core::PreemptionSettings;
-use napreduce_live::{ByteSize, parse_time};
-use napreduce_schedulers::{SchedulerName, SchedulerTables};
-use serde::{Deserialize, Deserializer};
+use napreduce_schedulers::SchedulerTables;
+use serde::Deserialize;
 
-use super::{Fsync, WebAddress};
+use super::WebAddress;
+use super::options::{CoordinatorOptions, WorkerOptions};
 
 /// Everything a file may say; what it does not say is left to defaults.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct Configuration {
     pub client: ClientTable,
-    pub coordinator: CoordinatorTable,
-    pub worker: WorkerTable,
+    pub coordinator: CoordinatorOptions,
+    pub worker: WorkerOptions,
     pub up: UpTable,
     pub web: WebTable,
     /// `[preemption]`: what becomes of a primitive that a scheduler prefers.
@@ -37,109 +35,6 @@ pub struct Configuration {
 pub struct ClientTable {
     pub coordinator: Option<String>,
     pub secret_file: Option<PathBuf>,
-}
-
-/// `[coordinator]`
-#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
-pub struct CoordinatorTable {
-    pub bind: Option<String>,
-    #[serde(deserialize_with = "time")]
-    pub heartbeat: Option<Duration>,
-    #[serde(deserialize_with = "time")]
-    pub liveness: Option<Duration>,
-    #[serde(deserialize_with = "text")]
-    pub fsync: Option<Fsync>,
-    #[serde(deserialize_with = "size")]
-    pub journal_bytes_max: Option<u64>,
-    pub history_max: Option<usize>,
-    #[serde(deserialize_with = "size")]
-    pub history_bytes_max: Option<u64>,
-    #[serde(deserialize_with = "size")]
-    pub blob_bytes_max: Option<u64>,
-    pub speculation: Option<bool>,
-    pub crashes_max: Option<u32>,
-    #[serde(deserialize_with = "text")]
-    pub scheduler: Option<SchedulerName>,
-    pub queues: Option<Vec<String>>,
-}
-
-/// `[worker]`
-#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
-pub struct WorkerTable {
-    pub name: Option<String>,
-    pub directory: Option<PathBuf>,
-    pub map_slots: Option<u32>,
-    pub reduce_slots: Option<u32>,
-    pub bind: Option<String>,
-    pub advertise: Option<String>,
-    pub rack: Option<String>,
-    pub network_shuffle: Option<bool>,
-    pub encrypt_shuffle: Option<bool>,
-    #[serde(deserialize_with = "size")]
-    pub blob_bytes_max: Option<u64>,
-    #[serde(deserialize_with = "size")]
-    pub log_bytes_max: Option<u64>,
-    #[serde(deserialize_with = "size")]
-    pub logs_bytes_max: Option<u64>,
-    #[serde(deserialize_with = "size")]
-    pub disk_reserve: Option<u64>,
-    #[serde(deserialize_with = "size")]
-    pub segment_memory: Option<u64>,
-    #[serde(deserialize_with = "time")]
-    pub task_silence_max: Option<Duration>,
-    #[serde(deserialize_with = "time")]
-    pub suspend_grace: Option<Duration>,
-    #[serde(deserialize_with = "size")]
-    pub suspend_bytes_max: Option<u64>,
-    pub suspend_swap_percent: Option<u32>,
-    pub suspend_pressure_percent: Option<u32>,
-    pub page_out: Option<PageOutName>,
-    pub isolation: Option<IsolationName>,
-    pub memory_factor: Option<u32>,
-    pub pass_environment: Option<Vec<String>>,
-    pub on_terminate: Option<OnTerminateName>,
-    #[serde(deserialize_with = "time")]
-    pub grace: Option<Duration>,
-    #[serde(deserialize_with = "time")]
-    pub time_limit: Option<Duration>,
-}
-
-/// What SIGTERM means to a worker.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, clap::ValueEnum)]
-#[serde(rename_all = "kebab-case")]
-pub enum OnTerminateName {
-    /// Save what runs, so that it goes on elsewhere, then leave
-    Drain,
-    /// Give back at once what runs, to be done again elsewhere
-    Leave,
-}
-
-/// What keeps tasks from taking the machine.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, clap::ValueEnum)]
-#[serde(rename_all = "kebab-case")]
-pub enum IsolationName {
-    /// Control groups where they can be made, else the watchdog
-    Auto,
-    /// Control groups, or the worker does not start
-    Cgroup,
-    /// The worker looks several times a second at what each task holds
-    Watchdog,
-    /// Nothing
-    None,
-}
-
-/// When memory of suspended tasks is moved to swap at once.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, clap::ValueEnum)]
-#[serde(rename_all = "kebab-case")]
-pub enum PageOutName {
-    /// When less is available than a task may use
-    WhenShort,
-    /// Whenever there is swap
-    Always,
-    /// Never; the kernel does it when it has to
-    Never,
 }
 
 /// `[up]`
@@ -176,38 +71,13 @@ impl Configuration {
     }
 }
 
-fn text<'de, T, D>(deserializer: D) -> Result<Option<T>, D::Error>
-where
-    T: FromStr<Err: Display>,
-    D: Deserializer<'de>,
-{
-    let text = String::deserialize(deserializer)?;
-    text.parse().map(Some).map_err(serde::de::Error::custom)
-}
-
-fn time<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
-    let text = String::deserialize(deserializer)?;
-    parse_time(&text).map(Some).map_err(serde::de::Error::custom)
-}
-
-/// A number of bytes, or text with a unit.
-fn size<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
-    #[derive(Deserialize)]
-    #[serde(untagged)]
-    enum Size {
-        Bytes(u64),
-        Text(String),
-    }
-    match Size::deserialize(deserializer)? {
-        Size::Bytes(bytes) => Ok(Some(bytes)),
-        Size::Text(text) => {
-            text.parse().map(|size: ByteSize| Some(size.bytes())).map_err(serde::de::Error::custom)
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use napreduce_live::ByteSize;
+    use napreduce_schedulers::SchedulerName;
+
     use super::*;
 
     fn read(text: &str) -> Result<Configuration, String> {
@@ -221,15 +91,15 @@ mod tests {
              blob-bytes-max = 512\nspeculation = false\nscheduler = \"fifo\"\n[worker]\nmap-slots = 4\n[up]\nworkers = 2\n",
         )
         .expect("it is understood");
-        let coordinator = CoordinatorTable {
+        let coordinator = CoordinatorOptions {
             bind: Some("0.0.0.0:7000".to_owned()),
             liveness: Some(Duration::from_secs(10)),
             fsync: Some("50ms".parse().expect("a time")),
-            journal_bytes_max: Some(1 << 20),
-            blob_bytes_max: Some(512),
+            journal_bytes_max: Some(ByteSize::new(1 << 20)),
+            blob_bytes_max: Some(ByteSize::new(512)),
             speculation: Some(false),
             scheduler: Some(SchedulerName::Fifo),
-            ..CoordinatorTable::default()
+            ..CoordinatorOptions::default()
         };
         assert_eq!(configuration.coordinator, coordinator);
         assert_eq!((configuration.worker.map_slots, configuration.up.workers), (Some(4), Some(2)));

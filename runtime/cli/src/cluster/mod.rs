@@ -5,6 +5,7 @@
 
 mod configuration;
 mod fsync;
+mod options;
 mod web_address;
 
 use std::path::PathBuf;
@@ -16,10 +17,11 @@ use napreduce_live::{
     ClientError, ClusterClient, ClusterDirectory, ClusterDirectoryError, ClusterPlace, Patience, parse_time,
 };
 
-pub use configuration::{
-    Configuration, CoordinatorTable, IsolationName, OnTerminateName, PageOutName, WorkerTable,
-};
+pub use configuration::Configuration;
 pub use fsync::Fsync;
+pub use options::{
+    CoordinatorOptions, IsolationName, OnTerminateName, PageOutName, WorkerOptions, rack_name,
+};
 pub use web_address::WebAddress;
 
 /// Where a cluster is.

@@ -8,7 +8,7 @@ use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
 use napreduce_live::{LeaveRules, OnTerminate, parse_time};
 
-use crate::cluster::{OnTerminateName, WorkerTable, set};
+use crate::cluster::{OnTerminateName, WorkerOptions, set};
 
 /// What can be said of it.
 #[derive(Debug, Clone, Default, Args)]
@@ -25,7 +25,7 @@ pub struct LeaveArguments {
 
 impl LeaveArguments {
     /// What holds, with what a file says.
-    pub fn rules(&self, file: &WorkerTable) -> Result<LeaveRules> {
+    pub fn rules(&self, file: &WorkerOptions) -> Result<LeaveRules> {
         let mut rules = LeaveRules::default();
         set(&mut rules.on_terminate, self.on_terminate.map(meaning), file.on_terminate.map(meaning));
         set(&mut rules.grace, self.grace, file.grace);
@@ -71,17 +71,17 @@ mod tests {
 
     #[test]
     fn a_flag_wins_over_the_file_and_the_file_over_the_default() {
-        let file = WorkerTable {
+        let file = WorkerOptions {
             on_terminate: Some(OnTerminateName::Leave),
             grace: seconds(50),
-            ..WorkerTable::default()
+            ..WorkerOptions::default()
         };
         let said = LeaveArguments { on_terminate: Some(OnTerminateName::Drain), grace: None };
         let rules = said.rules(&file).expect("they make sense");
         assert_eq!((rules.on_terminate, rules.grace), (OnTerminate::Drain, Duration::from_secs(50)));
         let rules = LeaveArguments::default().rules(&file).expect("they make sense");
         assert_eq!(rules.on_terminate, OnTerminate::Leave);
-        let rules = LeaveArguments::default().rules(&WorkerTable::default()).expect("they make sense");
+        let rules = LeaveArguments::default().rules(&WorkerOptions::default()).expect("they make sense");
         assert_eq!(rules, LeaveRules::default());
     }
 
@@ -95,7 +95,7 @@ mod tests {
     #[test]
     fn what_leaves_no_time_is_refused() {
         let none = LeaveArguments { grace: seconds(0), ..LeaveArguments::default() };
-        let error = none.rules(&WorkerTable::default()).expect_err("nothing is saved in no time");
+        let error = none.rules(&WorkerOptions::default()).expect_err("nothing is saved in no time");
         assert!(error.to_string().contains("--on-terminate leave"), "{error}");
         let rules = LeaveRules::default();
         assert_eq!(limited(rules, None).expect("no limit").time_limit, None);

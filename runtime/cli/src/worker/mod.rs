@@ -5,7 +5,6 @@
 mod leaving;
 mod listing;
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Result, anyhow, bail};
@@ -14,7 +13,7 @@ use napreduce_live::{
     ByteSize, ClusterClient, IsolationMode, PageOut, WorkerConfiguration, parse_time, run_worker,
 };
 
-use crate::cluster::{ClusterArguments, IsolationName, PageOutName, WorkerTable, set};
+use crate::cluster::{ClusterArguments, IsolationName, PageOutName, WorkerOptions, rack_name, set};
 use crate::ids::find_worker;
 use crate::log::LogArguments;
 use crate::parent::end_with_parent;
@@ -67,100 +66,8 @@ pub struct DaemonArguments {
     #[command(flatten)]
     pub log: LogArguments,
 
-    /// Its name, unique in the cluster [default: the one its directory has, else one made from the host's]
-    #[arg(long, value_name = "NAME", env = "NAPREDUCE_WORKER_NAME")]
-    pub name: Option<String>,
-
-    /// Its own directory [default: workers/NAME in the cluster directory]
-    #[arg(long, value_name = "DIR", env = "NAPREDUCE_WORKER_DIRECTORY")]
-    pub directory: Option<PathBuf>,
-
-    /// Map tasks at a time; 0 for a worker that only reduces [default: the number of cores]
-    #[arg(long, value_name = "N", env = "NAPREDUCE_MAP_SLOTS")]
-    pub map_slots: Option<u32>,
-
-    /// Reduce tasks at a time; 0 for one that only maps [default: the number of cores]
-    #[arg(long, value_name = "N", env = "NAPREDUCE_REDUCE_SLOTS")]
-    pub reduce_slots: Option<u32>,
-
-    /// Where to serve map output and logs; port 0 means any [default: 127.0.0.1:0]
-    #[arg(long, value_name = "HOST:PORT", env = "NAPREDUCE_WORKER_BIND")]
-    pub bind: Option<String>,
-
-    /// The host, or HOST:PORT, under which others reach that [default: what it binds to]
-    #[arg(long, value_name = "HOST", env = "NAPREDUCE_WORKER_ADVERTISE")]
-    pub advertise: Option<String>,
-
-    /// The name of its rack: saved work goes on near where it was, before it goes on elsewhere [default:
-    /// /default-rack]
-    #[arg(long, value_name = "NAME", value_parser = rack_name, env = "NAPREDUCE_WORKER_RACK")]
-    pub rack: Option<String>,
-
-    /// Fetch map output through connections even where it could be read in place
-    #[arg(long, env = "NAPREDUCE_NETWORK_SHUFFLE")]
-    pub network_shuffle: bool,
-
-    /// Encrypt map output on its way
-    #[arg(long, env = "NAPREDUCE_ENCRYPT_SHUFFLE")]
-    pub encrypt_shuffle: bool,
-
-    /// Programs and side files that are kept for later jobs [default: 4GiB]
-    #[arg(long, value_name = "SIZE", env = "NAPREDUCE_WORKER_BLOB_BYTES_MAX")]
-    pub blob_bytes_max: Option<ByteSize>,
-
-    /// What is kept of each log of an attempt [default: 16MiB]
-    #[arg(long, value_name = "SIZE", env = "NAPREDUCE_LOG_BYTES_MAX")]
-    pub log_bytes_max: Option<ByteSize>,
-
-    /// What is kept of the logs of ended jobs [default: 1GiB]
-    #[arg(long, value_name = "SIZE", env = "NAPREDUCE_LOGS_BYTES_MAX")]
-    pub logs_bytes_max: Option<ByteSize>,
-
-    /// What must be free on its disk, or it takes no tasks [default: 64MiB, or a fiftieth of a small disk]
-    #[arg(long, value_name = "SIZE", env = "NAPREDUCE_DISK_RESERVE")]
-    pub disk_reserve: Option<ByteSize>,
-
-    /// Map output that stays in memory; 0 for none [default: half of what there is to spare]
-    #[arg(long, value_name = "SIZE", env = "NAPREDUCE_SEGMENT_MEMORY")]
-    pub segment_memory: Option<ByteSize>,
-
-    /// A task process that says nothing for so long is ended
-    #[arg(long, value_name = "TIME", value_parser = parse_time, env = "NAPREDUCE_TASK_SILENCE_MAX")]
-    pub task_silence_max: Option<Duration>,
-
-    /// How long a task may take to come to a record before it is suspended where it is [default: 1s]
-    #[arg(long, value_name = "TIME", value_parser = parse_time, env = "NAPREDUCE_SUSPEND_GRACE")]
-    pub suspend_grace: Option<Duration>,
-
-    /// What suspended tasks may hold in any case [default: no such limit]
-    #[arg(long, value_name = "SIZE", env = "NAPREDUCE_SUSPEND_BYTES_MAX")]
-    pub suspend_bytes_max: Option<ByteSize>,
-
-    /// What share of free swap they may fill, beside spare memory [default: 80]
-    #[arg(long, value_name = "PERCENT", env = "NAPREDUCE_SUSPEND_SWAP_PERCENT")]
-    pub suspend_swap_percent: Option<u32>,
-
-    /// Nothing is suspended while everything waits for memory for more than this part of the time [default:
-    /// 10]
-    #[arg(long, value_name = "PERCENT", env = "NAPREDUCE_SUSPEND_PRESSURE_PERCENT")]
-    pub suspend_pressure_percent: Option<u32>,
-
-    /// What keeps tasks from taking the machine [default: auto, control groups where they can be made]
-    #[arg(long, value_name = "HOW", env = "NAPREDUCE_ISOLATION")]
-    pub isolation: Option<IsolationName>,
-
-    /// How many times its task memory an attempt may hold, beside 256 MiB for its program [default: 4]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), env = "NAPREDUCE_MEMORY_FACTOR")]
-    pub memory_factor: Option<u32>,
-
-    /// Variables of this environment that tasks find in theirs, beside PATH, HOME, LANG and their like;
-    /// AWS_* are all that begin so
-    #[arg(long, value_name = "NAME", value_delimiter = ',', env = "NAPREDUCE_PASS_ENVIRONMENT")]
-    pub pass_environment: Option<Vec<String>>,
-
-    /// When memory of suspended tasks is moved to swap at once [default: when-short]
-    #[arg(long, value_name = "WHEN", env = "NAPREDUCE_PAGE_OUT")]
-    pub page_out: Option<PageOutName>,
+    #[command(flatten)]
+    pub options: WorkerOptions,
 
     #[command(flatten)]
     pub leave: LeaveArguments,
@@ -228,62 +135,35 @@ pub fn run(arguments: &Arguments, cluster: &ClusterArguments) -> Result<()> {
 fn configuration(arguments: &DaemonArguments, cluster: &ClusterArguments) -> Result<WorkerConfiguration> {
     let file = cluster.configuration()?.worker;
     let leave = limited(arguments.leave.rules(&file)?, arguments.time_limit.or(file.time_limit))?;
-    let WorkerTable {
-        name,
-        directory,
-        map_slots,
-        reduce_slots,
-        bind,
-        advertise,
-        rack,
-        network_shuffle,
-        encrypt_shuffle,
-        blob_bytes_max,
-        log_bytes_max,
-        logs_bytes_max,
-        disk_reserve,
-        segment_memory,
-        task_silence_max,
-        suspend_grace,
-        suspend_bytes_max,
-        suspend_swap_percent,
-        suspend_pressure_percent,
-        page_out,
-        isolation,
-        memory_factor,
-        pass_environment,
-        on_terminate: _,
-        grace: _,
-        time_limit: _,
-    } = file;
+    let said = arguments.options.clone();
     let bytes = |size: Option<ByteSize>| size.map(ByteSize::bytes);
     let mut chosen = WorkerConfiguration::new(cluster.place()?);
     chosen.leave = leave;
-    chosen.name = arguments.name.clone().or(name);
-    chosen.directory = arguments.directory.clone().or(directory);
-    chosen.advertise = arguments.advertise.clone().or(advertise);
-    set(&mut chosen.map_slots, arguments.map_slots, map_slots);
-    set(&mut chosen.reduce_slots, arguments.reduce_slots, reduce_slots);
-    set(&mut chosen.bind, arguments.bind.clone(), bind);
-    set(&mut chosen.rack, arguments.rack.clone(), rack);
+    chosen.name = said.name.or(file.name);
+    chosen.directory = said.directory.or(file.directory);
+    chosen.advertise = said.advertise.or(file.advertise);
+    set(&mut chosen.map_slots, said.map_slots, file.map_slots);
+    set(&mut chosen.reduce_slots, said.reduce_slots, file.reduce_slots);
+    set(&mut chosen.bind, said.bind, file.bind);
+    set(&mut chosen.rack, said.rack, file.rack);
     rack_name(&chosen.rack).map_err(|error| anyhow!("[worker] rack: {error}"))?;
-    chosen.network_shuffle = arguments.network_shuffle || network_shuffle.unwrap_or(false);
-    chosen.encrypt_shuffle = arguments.encrypt_shuffle || encrypt_shuffle.unwrap_or(false);
-    set(&mut chosen.blob_bytes_max, bytes(arguments.blob_bytes_max), blob_bytes_max);
-    set(&mut chosen.log_bytes_max, bytes(arguments.log_bytes_max), log_bytes_max);
-    set(&mut chosen.logs_bytes_max, bytes(arguments.logs_bytes_max), logs_bytes_max);
-    chosen.disk_reserve = bytes(arguments.disk_reserve).or(disk_reserve);
-    chosen.segment_memory = bytes(arguments.segment_memory).or(segment_memory);
-    set(&mut chosen.task_silence_max, arguments.task_silence_max, task_silence_max);
+    chosen.network_shuffle = said.network_shuffle || file.network_shuffle;
+    chosen.encrypt_shuffle = said.encrypt_shuffle || file.encrypt_shuffle;
+    set(&mut chosen.blob_bytes_max, bytes(said.blob_bytes_max), bytes(file.blob_bytes_max));
+    set(&mut chosen.log_bytes_max, bytes(said.log_bytes_max), bytes(file.log_bytes_max));
+    set(&mut chosen.logs_bytes_max, bytes(said.logs_bytes_max), bytes(file.logs_bytes_max));
+    chosen.disk_reserve = bytes(said.disk_reserve).or(bytes(file.disk_reserve));
+    chosen.segment_memory = bytes(said.segment_memory).or(bytes(file.segment_memory));
+    set(&mut chosen.task_silence_max, said.task_silence_max, file.task_silence_max);
     let suspend = &mut chosen.suspend;
-    set(&mut suspend.grace, arguments.suspend_grace, suspend_grace);
-    suspend.memory_max = bytes(arguments.suspend_bytes_max).or(suspend_bytes_max);
-    set(&mut suspend.swap_share_percent, arguments.suspend_swap_percent, suspend_swap_percent);
-    set(&mut suspend.pressure_max_percent, arguments.suspend_pressure_percent, suspend_pressure_percent);
-    set(&mut suspend.page_out, arguments.page_out.map(when), page_out.map(when));
-    set(&mut chosen.isolation.mode, arguments.isolation.map(mode), isolation.map(mode));
-    set(&mut chosen.isolation.memory_factor, arguments.memory_factor, memory_factor);
-    set(&mut chosen.isolation.pass_environment, arguments.pass_environment.clone(), pass_environment);
+    set(&mut suspend.grace, said.suspend_grace, file.suspend_grace);
+    suspend.memory_max = bytes(said.suspend_bytes_max).or(bytes(file.suspend_bytes_max));
+    set(&mut suspend.swap_share_percent, said.suspend_swap_percent, file.suspend_swap_percent);
+    set(&mut suspend.pressure_max_percent, said.suspend_pressure_percent, file.suspend_pressure_percent);
+    set(&mut suspend.page_out, said.page_out.map(when), file.page_out.map(when));
+    set(&mut chosen.isolation.mode, said.isolation.map(mode), file.isolation.map(mode));
+    set(&mut chosen.isolation.memory_factor, said.memory_factor, file.memory_factor);
+    set(&mut chosen.isolation.pass_environment, said.pass_environment, file.pass_environment);
     if chosen.isolation.memory_factor == 0 {
         bail!("memory-factor 0 leaves tasks nothing to hold; give it 1 or more, or isolation \"none\"");
     }
@@ -291,17 +171,6 @@ fn configuration(arguments: &DaemonArguments, cluster: &ClusterArguments) -> Res
         bail!("a worker without any slot would do nothing; give it --map-slots or --reduce-slots");
     }
     Ok(chosen)
-}
-
-/// A name that a listing can show.
-fn rack_name(name: &str) -> Result<String, String> {
-    let odd = |letter: char| letter.is_whitespace() || letter.is_control();
-    if name.is_empty() || name.len() > 255 || name.contains(odd) {
-        return Err(format!(
-            "{name:?} is no name; give up to 255 bytes without blanks, such as /row-1/rack-3"
-        ));
-    }
-    Ok(name.to_owned())
 }
 
 fn mode(name: IsolationName) -> IsolationMode {
