@@ -12,6 +12,7 @@ use napreduce_protocol::{FromCoordinator, ToCoordinator};
 use tokio::runtime::Builder;
 use tokio::sync::watch;
 
+use super::error::expect_done;
 use super::session::{Patience, Session, Trouble, ask};
 use super::{ClientError, ClusterPlace};
 
@@ -106,11 +107,4 @@ async fn keep(
 /// Whether the program neither is done nor was ended otherwise.
 fn goes_on(over: &watch::Receiver<bool>) -> bool {
     over.has_changed().is_ok() && !*over.borrow()
-}
-
-fn expect_done(answer: FromCoordinator) -> Result<(), ClientError> {
-    match answer {
-        FromCoordinator::Done => Ok(()),
-        other => Err(ClientError::nonsense(&other)),
-    }
 }

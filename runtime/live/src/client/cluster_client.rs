@@ -15,6 +15,7 @@ use napreduce_protocol::{
 };
 use tokio::runtime::{Builder, Runtime};
 
+use super::error::{expect_answer, expect_done};
 use super::run::{self, FollowOptions};
 use super::session::{Patience, Session, Trouble, ask, receive};
 use super::submission::{Parcel, SubmitOptions, random_token};
@@ -89,32 +90,23 @@ impl ClusterClient {
 
     /// The running jobs, then those in history, newest first, at most `limit`.
     pub fn jobs(&mut self, limit: u32) -> Result<Vec<JobSummary>, ClientError> {
-        match self.ask(&ToCoordinator::Jobs { limit })? {
-            FromCoordinator::Jobs(jobs) => Ok(jobs),
-            other => Err(ClientError::nonsense(&other)),
-        }
+        expect_answer!(self.ask(&ToCoordinator::Jobs { limit })?, FromCoordinator::Jobs(jobs) => jobs)
     }
 
     /// Everything about a job.
     pub fn job(&mut self, job: JobId) -> Result<JobDetail, ClientError> {
-        match self.ask(&ToCoordinator::Job { job })? {
-            FromCoordinator::Job(detail) => Ok(*detail),
-            other => Err(ClientError::nonsense(&other)),
-        }
+        expect_answer!(self.ask(&ToCoordinator::Job { job })?, FromCoordinator::Job(detail) => *detail)
     }
 
     /// Ends a job; returns when that is decided.
     pub fn kill_job(&mut self, job: JobId, reason: &str) -> Result<(), ClientError> {
         let request = ToCoordinator::KillJob { job, reason: reason.to_owned() };
-        done(self.ask(&request)?)
+        expect_done(self.ask(&request)?)
     }
 
     /// The tasks of one job, or the live ones of all.
     pub fn tasks(&mut self, job: Option<JobId>) -> Result<Vec<TaskSummary>, ClientError> {
-        match self.ask(&ToCoordinator::Tasks { job })? {
-            FromCoordinator::Tasks(tasks) => Ok(tasks),
-            other => Err(ClientError::nonsense(&other)),
-        }
+        expect_answer!(self.ask(&ToCoordinator::Tasks { job })?, FromCoordinator::Tasks(tasks) => tasks)
     }
 
     /// Has something done to the live attempts of a task that it can be done to, or to one attempt; which ones that
@@ -128,10 +120,7 @@ impl ClusterClient {
         reason: &str,
     ) -> Result<Vec<AttemptId>, ClientError> {
         let request = ToCoordinator::CommandTask { task, attempt, command, reason: reason.to_owned() };
-        match self.runtime.block_on(self.session.ask_once(&request))? {
-            FromCoordinator::Commanded { attempts } => Ok(attempts),
-            other => Err(ClientError::nonsense(&other)),
-        }
+        expect_answer!(self.ask_once(&request)?, FromCoordinator::Commanded { attempts } => attempts)
     }
 
     /// What has become of a command so far, for these attempts of a job, or for all that are live.
@@ -141,10 +130,8 @@ impl ClusterClient {
         attempts: &[AttemptId],
         command: TaskCommand,
     ) -> Result<Vec<(AttemptId, CommandOutcome)>, ClientError> {
-        match self.ask(&ToCoordinator::Outcomes { job, attempts: attempts.to_owned(), command })? {
-            FromCoordinator::Outcomes(outcomes) => Ok(outcomes),
-            other => Err(ClientError::nonsense(&other)),
-        }
+        let request = ToCoordinator::Outcomes { job, attempts: attempts.to_owned(), command };
+        expect_answer!(self.ask(&request)?, FromCoordinator::Outcomes(outcomes) => outcomes)
     }
 
     /// The same for one attempt.
@@ -160,7 +147,7 @@ impl ClusterClient {
     /// Suspends a job as a whole, or lets it go on; returns when that is ordered, as above.
     pub fn command_job(&mut self, job: JobId, command: JobCommand, reason: &str) -> Result<(), ClientError> {
         let request = ToCoordinator::CommandJob { job, command, reason: reason.to_owned() };
-        done(self.runtime.block_on(self.session.ask_once(&request))?)
+        expect_done(self.ask_once(&request)?)
     }
 
     /// Hands in what was submitted as a job once more, with another output if one is said; the new job. The program and the files
@@ -168,52 +155,40 @@ impl ClusterClient {
     pub fn rerun(&mut self, job: JobId, output: Option<&Path>, reason: &str) -> Result<JobId, ClientError> {
         let of = RerunOf { job, reason: reason.to_owned() };
         let request = ToCoordinator::Rerun { token: random_token()?, of, output: output.map(Path::to_owned) };
-        match self.ask(&request)? {
-            FromCoordinator::Submitted { job } => Ok(job),
-            other => Err(ClientError::nonsense(&other)),
-        }
+        expect_answer!(self.ask(&request)?, FromCoordinator::Submitted { job } => job)
     }
 
     /// Gives a job another priority or queue; returns when it has them.
     pub fn change_job(&mut self, job: JobId, change: &JobChange, reason: &str) -> Result<(), ClientError> {
         let request = ToCoordinator::ChangeJob { job, change: change.clone(), reason: reason.to_owned() };
-        done(self.runtime.block_on(self.session.ask_once(&request))?)
+        expect_done(self.ask_once(&request)?)
     }
 
     /// The queues that the scheduler tells apart, with what is used and wanted in each.
     pub fn queues(&mut self) -> Result<QueueListing, ClientError> {
-        match self.ask(&ToCoordinator::Queues)? {
-            FromCoordinator::Queues(queues) => Ok(queues),
-            other => Err(ClientError::nonsense(&other)),
-        }
+        expect_answer!(self.ask(&ToCoordinator::Queues)?, FromCoordinator::Queues(queues) => queues)
     }
 
     /// Why a job, or a task of it, does not run; the most important reason first.
     pub fn explain(&mut self, job: JobId, task: Option<TaskId>) -> Result<Vec<Reason>, ClientError> {
-        match self.ask(&ToCoordinator::Explain { job, task })? {
-            FromCoordinator::Explained { reasons } => Ok(reasons),
-            other => Err(ClientError::nonsense(&other)),
-        }
+        let answer = self.ask(&ToCoordinator::Explain { job, task })?;
+        expect_answer!(answer, FromCoordinator::Explained { reasons } => reasons)
     }
 
     /// The workers.
     pub fn workers(&mut self) -> Result<Vec<WorkerSummary>, ClientError> {
-        match self.ask(&ToCoordinator::Workers)? {
-            FromCoordinator::Workers(workers) => Ok(workers),
-            other => Err(ClientError::nonsense(&other)),
-        }
+        expect_answer!(self.ask(&ToCoordinator::Workers)?, FromCoordinator::Workers(workers) => workers)
     }
 
     /// Has a worker finish what it runs, or hand it back, and leave; returns when it gets nothing more to do.
     pub fn drain(&mut self, worker: WorkerId, hand_back: bool, reason: &str) -> Result<(), ClientError> {
-        let answer = self.ask(&ToCoordinator::Drain { worker, hand_back, reason: reason.to_owned() })?;
-        done(answer)
+        expect_done(self.ask(&ToCoordinator::Drain { worker, hand_back, reason: reason.to_owned() })?)
     }
 
     /// Has a worker that drains stay; returns when it may get tasks again.
     pub fn undrain(&mut self, worker: WorkerId, reason: &str) -> Result<(), ClientError> {
         let request = ToCoordinator::Undrain { worker, reason: reason.to_owned() };
-        done(self.runtime.block_on(self.session.ask_once(&request))?)
+        expect_done(self.ask_once(&request)?)
     }
 
     /// Writes the log of an attempt from `offset` on, as it is now, and says how much there was. When the connection breaks
@@ -228,18 +203,16 @@ impl ClusterClient {
         let mut read = LogRead::default();
         self.runtime.block_on(self.session.persist(async |connection| {
             let request = ToCoordinator::Log { attempt, stream, offset: offset.saturating_add(read.written) };
-            let mut left = match ask(connection, &request).await? {
-                FromCoordinator::LogLength { bytes, length, has_ended } => {
-                    (read.length, read.has_ended) = (length, has_ended);
-                    bytes
-                }
-                other => return Err(ClientError::nonsense(&other).into()),
-            };
+            let mut left;
+            (left, read.length, read.has_ended) = expect_answer!(
+                ask(connection, &request).await?,
+                FromCoordinator::LogLength { bytes, length, has_ended } => (bytes, length, has_ended)
+            )?;
             while left > 0 {
-                let bytes = match receive(connection, PIECE_DEADLINE).await? {
-                    FromCoordinator::Chunk { bytes } if !bytes.0.is_empty() => bytes.0,
-                    other => return Err(ClientError::nonsense(&other).into()),
-                };
+                let bytes = expect_answer!(
+                    receive(connection, PIECE_DEADLINE).await?,
+                    FromCoordinator::Chunk { bytes } if !bytes.0.is_empty() => bytes.0
+                )?;
                 into.write_all(&bytes).map_err(|error| Trouble::Final(ClientError::Output(error)))?;
                 read.written += bytes.len() as u64;
                 left = left.saturating_sub(bytes.len() as u64);
@@ -252,11 +225,9 @@ impl ClusterClient {
     fn ask(&mut self, request: &ToCoordinator) -> Result<FromCoordinator, ClientError> {
         self.runtime.block_on(self.session.ask(request))
     }
-}
 
-fn done(answer: FromCoordinator) -> Result<(), ClientError> {
-    match answer {
-        FromCoordinator::Done => Ok(()),
-        other => Err(ClientError::nonsense(&other)),
+    /// For what must not happen twice.
+    fn ask_once(&mut self, request: &ToCoordinator) -> Result<FromCoordinator, ClientError> {
+        self.runtime.block_on(self.session.ask_once(request))
     }
 }

@@ -13,6 +13,7 @@ use std::time::Duration;
 use napreduce_protocol::{Blob, Connection, Digest, FromCoordinator, Payload, ToCoordinator};
 
 use super::ClientError;
+use super::error::{expect_answer, expect_done};
 use super::session::{Trouble, ask, receive};
 use crate::blobs::{chunks_of, program_architecture};
 
@@ -109,10 +110,9 @@ impl ProgramFile {
 /// Has the coordinator keep a file for the next submission; it is sent only if it is not there.
 pub(super) async fn offer(connection: &mut Connection, source: &SourceFile) -> Result<(), Trouble> {
     let blob = source.blob;
-    match ask(connection, &ToCoordinator::Offer { blob }).await? {
-        FromCoordinator::Present { present: true } => return Ok(()),
-        FromCoordinator::Present { present: false } => {}
-        other => return Err(ClientError::nonsense(&other).into()),
+    let answer = ask(connection, &ToCoordinator::Offer { blob }).await?;
+    if expect_answer!(answer, FromCoordinator::Present { present } => present)? {
+        return Ok(());
     }
     let failed = |error| ClientError::File { path: source.path.clone(), source: error };
     let file = open(&source.path)?;
@@ -121,10 +121,7 @@ pub(super) async fn offer(connection: &mut Connection, source: &SourceFile) -> R
         let bytes = Payload(chunk.map_err(failed)?);
         connection.send(&ToCoordinator::Chunk { bytes }).await.map_err(Trouble::new)?;
     }
-    match receive(connection, TAKEN_DEADLINE).await? {
-        FromCoordinator::Done => Ok(()),
-        other => Err(ClientError::nonsense(&other).into()),
-    }
+    Ok(expect_done(receive(connection, TAKEN_DEADLINE).await?)?)
 }
 
 /// Opens a regular file: anything else may have no end, or is never ready.

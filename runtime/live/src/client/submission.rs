@@ -11,6 +11,7 @@ use napreduce_core::JobId;
 use napreduce_protocol::{FromCoordinator, JobPlan, SideFile, Submission, ToCoordinator};
 
 use super::ClientError;
+use super::error::expect_answer;
 use super::sending::{ProgramFile, Reading, SideFileSource, SourceFile, offer};
 use super::session::{Session, ask};
 use crate::user::current_user;
@@ -99,10 +100,7 @@ impl Parcel {
             handed_in.set(true);
             ask(connection, &request).await
         });
-        match answer.await? {
-            FromCoordinator::Submitted { job } => Ok(job),
-            other => Err(ClientError::nonsense(&other)),
-        }
+        expect_answer!(answer.await?, FromCoordinator::Submitted { job } => job)
     }
 }
 
