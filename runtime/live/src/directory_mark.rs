@@ -7,6 +7,7 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
+use napreduce_protocol::IoResult;
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -132,11 +133,8 @@ pub(crate) fn take_directory(
 fn read(path: &Path) -> Result<Option<DirectoryKind>, DirectoryMarkError> {
     let path = path.join(MARK);
     let unknown = |reason| DirectoryMarkError::Unknown { path: path.clone(), reason };
-    let text = match fs::read(&path) {
-        Ok(text) => text,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(source) => return Err(DirectoryMarkError::Io { doing: "read", path, source }),
-    };
+    let unread = |source| DirectoryMarkError::Io { doing: "read", path: path.clone(), source };
+    let Some(text) = fs::read(&path).if_there().map_err(unread)? else { return Ok(None) };
     let mark: Mark = serde_json::from_slice(&text).map_err(|error| unknown(error.to_string()))?;
     match mark.version {
         VERSION => Ok(Some(mark.directory)),

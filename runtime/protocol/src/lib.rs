@@ -15,6 +15,7 @@ mod digest;
 #[doc(hidden)]
 pub mod fuzzing;
 mod guest;
+mod io_result;
 mod messages;
 mod object_stores;
 pub mod path_bytes;
@@ -47,6 +48,7 @@ pub use guest::{
     GuestFrameReader, GuestFrameSequence, GuestNamedPart, GuestPart, GuestPlan, GuestReport, GuestTextError,
     MapsReport, PendingPart,
 };
+pub use io_result::IoResult;
 pub use messages::*;
 pub use object_stores::{
     ObjectEntry, ObjectStores, PendingUpload, PutCondition, StoreError, StoredUpload, UPLOAD_PART_BYTES_MIN,

@@ -10,7 +10,7 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use napreduce_protocol::{Blob, Digest};
+use napreduce_protocol::{Blob, Digest, IoResult};
 
 use super::BlobError;
 use super::stamp::Stamp;
@@ -156,14 +156,14 @@ impl BlobStore {
 
     /// Removes a blob; how many bytes it had.
     fn remove(&self, index: &mut Index, digest: Digest) -> Result<u64, BlobError> {
-        let path = self.path(digest);
-        match fs::remove_file(&path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                return Err(BlobError::io(format!("remove {}", path.display()), error));
-            }
-            _ => {}
-        }
+        self.remove_file(digest)?;
         Ok(index.kept.remove(&digest).map_or(0, |kept| kept.bytes))
+    }
+
+    fn remove_file(&self, digest: Digest) -> Result<(), BlobError> {
+        let path = self.path(digest);
+        let removed = fs::remove_file(&path).if_there().map(drop);
+        removed.map_err(|error| BlobError::io(format!("remove {}", path.display()), error))
     }
 
     /// Whether a blob is what its name says; otherwise it is removed. The caller holds a pin.
@@ -193,13 +193,7 @@ impl BlobStore {
     /// Removes a file that is not what it should be. Jobs that have pinned it go on with what they have open, and their
     /// pins count on when it is sent again.
     fn lose(&self, index: &mut Index, digest: Digest) -> Result<(), BlobError> {
-        let path = self.path(digest);
-        match fs::remove_file(&path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                return Err(BlobError::io(format!("remove {}", path.display()), error));
-            }
-            _ => {}
-        }
+        self.remove_file(digest)?;
         if let Some(kept) = index.kept.get_mut(&digest) {
             (kept.bytes, kept.verified) = (0, None);
         }

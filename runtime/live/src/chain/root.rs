@@ -8,6 +8,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use napreduce_protocol::IoResult;
 use napreduce_task::ProcessIdentity;
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
@@ -90,11 +91,10 @@ pub(super) fn make(root: &Path, token: u128, owner: Owner) -> io::Result<File> {
 /// Removes a root and everything in it, if it bears the marker of the chain; follows no link. May be done again, whatever
 /// became of it the last time. Blocking.
 pub(crate) fn remove(root: &Path, token: u128) -> io::Result<Removal> {
-    match fs::symlink_metadata(root) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Removal::Gone),
-        Err(error) => return Err(error),
-        Ok(found) if !found.is_dir() => return Ok(Removal::NotOurs),
-        Ok(_) => {}
+    match fs::symlink_metadata(root).if_there()? {
+        None => return Ok(Removal::Gone),
+        Some(found) if !found.is_dir() => return Ok(Removal::NotOurs),
+        Some(_) => {}
     }
     let is_marked = read_marker(root)?.is_some_and(|marker| marker.token == hexadecimal(token));
     // One whose making or removal was cut short holds nothing that could be lost.
@@ -107,14 +107,14 @@ pub(crate) fn remove(root: &Path, token: u128) -> io::Result<Removal> {
             Ok(_) => fs::remove_file(&path),
             Err(error) => Err(error),
         };
-        ignore_missing(removed)?;
+        removed.if_there()?;
     }
     // The marker last: what somebody puts there meanwhile is removed the next time.
     if let Some(path) = others_in(root)?.first() {
         return Err(io::Error::other(format!("{} has just been put there", path.display())));
     }
-    ignore_missing(fs::remove_file(root.join(MARKER)))?;
-    ignore_missing(fs::remove_dir(root))?;
+    fs::remove_file(root.join(MARKER)).if_there()?;
+    fs::remove_dir(root).if_there()?;
     Ok(Removal::Gone)
 }
 
@@ -130,20 +130,11 @@ fn others_in(root: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(others)
 }
 
-fn ignore_missing(removed: io::Result<()>) -> io::Result<()> {
-    match removed {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        other => other,
-    }
-}
-
 fn read_marker(root: &Path) -> io::Result<Option<Marker>> {
     let path = root.join(MARKER);
-    match fs::symlink_metadata(&path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(error),
-        Ok(found) if !found.is_file() || found.len() > MARKER_BYTES_MAX => return Ok(None),
-        Ok(_) => {}
+    let Some(found) = fs::symlink_metadata(&path).if_there()? else { return Ok(None) };
+    if !found.is_file() || found.len() > MARKER_BYTES_MAX {
+        return Ok(None);
     }
     let marker: Option<Marker> = serde_json::from_slice(&fs::read(path)?).ok();
     Ok(marker.filter(|marker| marker.version == MARKER_VERSION))

@@ -10,6 +10,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use napreduce_protocol::IoResult;
 use serde::{Deserialize, Serialize};
 
 use super::error::ClusterDirectoryError;
@@ -51,12 +52,8 @@ impl ClusterDirectory {
     /// Takes the record away when the coordinator ends by itself.
     pub fn withdraw_coordinator(&self) -> Result<(), ClusterDirectoryError> {
         let path = self.coordinator_file();
-        match fs::remove_file(&path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                Err(ClusterDirectoryError::io("remove", path)(error))
-            }
-            _ => Ok(()),
-        }
+        let removed = fs::remove_file(&path).if_there().map(drop);
+        removed.map_err(ClusterDirectoryError::io("remove", path))
     }
 
     /// Where to connect to.
@@ -67,13 +64,9 @@ impl ClusterDirectory {
     /// What the coordinator that was started last has said about itself.
     pub fn coordinator(&self) -> Result<CoordinatorRecord, ClusterDirectoryError> {
         let path = self.coordinator_file();
-        let bytes = match fs::read(&path) {
-            Ok(bytes) => bytes,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                return Err(ClusterDirectoryError::NoCoordinator { path: self.path().to_owned() });
-            }
-            Err(error) => return Err(ClusterDirectoryError::io("read", path)(error)),
-        };
+        let found = fs::read(&path).if_there().map_err(ClusterDirectoryError::io("read", &path))?;
+        let absent = || ClusterDirectoryError::NoCoordinator { path: self.path().to_owned() };
+        let bytes = found.ok_or_else(absent)?;
         let damaged = |error: serde_json::Error| ClusterDirectoryError::DamagedRecord {
             path,
             reason: error.to_string(),

@@ -3,10 +3,9 @@
 //! Owns the look, which changes nothing. Does not own the claim, which decides when the job is handed in (`claim`).
 
 use std::fs::{self, File};
-use std::io;
 use std::path::Path;
 
-use napreduce_protocol::{JobError, StorageScheme};
+use napreduce_protocol::{IoResult, JobError, StorageScheme};
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 
@@ -32,11 +31,7 @@ pub fn check_output(output: &Path, overwrite: bool) -> Result<(), JobError> {
     }
     let path = || output.display().to_string().trim_end_matches('/').to_owned();
     let unusable = |source| JobError::OutputUnusable { path: path(), source };
-    let entries = match fs::read_dir(output) {
-        Ok(entries) => entries,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(unusable(error)),
-    };
+    let Some(entries) = fs::read_dir(output).if_there().map_err(unusable)? else { return Ok(()) };
     let mut occupied = false;
     for entry in entries {
         let entry = entry.map_err(unusable)?;

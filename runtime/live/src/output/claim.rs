@@ -8,7 +8,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use napreduce_core::JobId;
-use napreduce_protocol::{ClaimToken, JobError};
+use napreduce_protocol::{ClaimToken, IoResult, JobError};
 use napreduce_task::ProcessIdentity;
 use serde::{Deserialize, Serialize};
 
@@ -300,14 +300,10 @@ fn make_directories(disk: &Disk, request: &ClaimRequest<'_>) -> Result<u32, JobE
             true => disk.sync_root(parent),
             false => Ok(()),
         });
-        match result {
-            // Somebody else makes the same ones at this moment.
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-            Err(error) => {
-                remove_made(disk, directory, made + 1);
-                return Err(failed(error));
-            }
-            Ok(()) => {}
+        // Somebody else may make the same ones at this moment.
+        if let Err(error) = result.unless_there() {
+            remove_made(disk, directory, made + 1);
+            return Err(failed(error));
         }
     }
     Ok(u32::try_from(missing.len()).unwrap_or(u32::MAX))
@@ -316,9 +312,8 @@ fn make_directories(disk: &Disk, request: &ClaimRequest<'_>) -> Result<u32, JobE
 /// Innermost first; a directory that somebody else uses by now is not empty and stays.
 fn remove_made(disk: &Disk, output: &Path, made: u32) {
     for directory in output.ancestors().take(made as usize) {
-        match disk.remove_root(directory) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => break,
-            _ => {}
+        if disk.remove_root(directory).if_there().is_err() {
+            break;
         }
     }
 }

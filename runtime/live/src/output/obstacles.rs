@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io;
 use std::path::Path;
 
-use napreduce_protocol::{ClaimToken, JobError};
+use napreduce_protocol::{ClaimToken, IoResult, JobError};
 use napreduce_task::Life;
 
 use super::claim::ClaimRequest;
@@ -40,11 +40,10 @@ fn standing(
     temporary: &Path,
     request: &ClaimRequest<'_>,
 ) -> io::Result<Option<OlderClaim>> {
-    let lock = match storage.lock(temporary) {
-        Ok(Locked::Now(lock)) => lock,
-        Ok(Locked::Busy) => return Ok(Some(OlderClaim::InUse)),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(error),
+    let lock = match storage.lock(temporary).if_there()? {
+        Some(Locked::Now(lock)) => lock,
+        Some(Locked::Busy) => return Ok(Some(OlderClaim::InUse)),
+        None => return Ok(None),
     };
     let path = claim_in(temporary);
     let text = storage.read(&path)?;
@@ -145,9 +144,8 @@ pub(super) fn set_aside(
     let failed = |error: io::Error| Trouble::io(format!("remove {}", storage.shown(temporary)), &error);
     // Of an earlier try that was cut short.
     storage.remove_tree(&retired).map_err(failed)?;
-    match storage.rename(temporary, &retired) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        renamed => renamed.map_err(failed)?,
+    if storage.rename(temporary, &retired).if_there().map_err(failed)?.is_none() {
+        return Ok(());
     }
     let path = claim_in(&retired);
     let found = storage.read(&path).map_err(failed)?;

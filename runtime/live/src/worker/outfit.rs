@@ -5,7 +5,7 @@
 use std::{fs, io};
 
 use napreduce_core::AttemptId;
-use napreduce_protocol::{LaunchWork, TaskError};
+use napreduce_protocol::{IoResult, LaunchWork, TaskError};
 use napreduce_task::Launch;
 
 use super::job::{KnownJob, Readiness};
@@ -28,12 +28,8 @@ pub(super) fn outfit(
         TaskError::local(format!("host {} cannot make {what}: {error}", environment.host), &error)
     };
     let scratch = job.scratch(attempt);
-    match fs::create_dir(&scratch) {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
-            return Err(refuse(scratch.display().to_string(), error));
-        }
-        _ => {}
-    }
+    let made = fs::create_dir(&scratch).unless_there();
+    made.map_err(|error| refuse(scratch.display().to_string(), error))?;
     let opened = environment.logs.open(&environment.paths, attempt, environment.log_bytes_max);
     let (logs, output) = opened.map_err(|error| refuse(format!("the logs of {attempt}"), error))?;
     let (program, directory) = (prepared.program.clone(), Some(scratch));

@@ -9,7 +9,7 @@ use std::time::Duration;
 use std::{fs, io};
 
 use napreduce_core::FaultPlace;
-use napreduce_protocol::{Blob, JobDescription, SideFile, TaskError};
+use napreduce_protocol::{Blob, IoResult, JobDescription, SideFile, TaskError};
 use napreduce_task::Executable;
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep};
@@ -177,10 +177,7 @@ fn check_name(file: &SideFile) -> Result<(), TaskError> {
 /// Puts a copy of a side file, which is as read-only as the blob, in its place at once; in that of an earlier try, too. A
 /// link would do for reading, but whoever wrote to it would write to the side file of every other job.
 fn copy_file(from: &PinnedBlob, unfinished: &Path, to: &Path) -> io::Result<Stamp> {
-    match fs::remove_file(unfinished) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
+    fs::remove_file(unfinished).if_there()?;
     fs::copy(from.path(), unfinished)?;
     fs::rename(unfinished, to)?;
     Stamp::at(to)

@@ -8,6 +8,7 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use napreduce_protocol::IoResult;
 use napreduce_task::{Life, ProcessIdentity};
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
@@ -50,14 +51,11 @@ impl WorkerDirectory {
     /// workers without names gets three, and the same three again the next time.
     fn take_nameless(workers: &Path) -> Result<WorkerDirectory, WorkerError> {
         let prefix = format!("{}-", host_name());
-        let mut names: Vec<String> = match fs::read_dir(workers) {
-            Ok(entries) => {
-                let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
-                names.filter(|name| is_made_up(name, &prefix)).take(NAMELESS_MAX).collect()
-            }
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
-            Err(error) => return Err(WorkerError::io(format!("list {}", workers.display()))(error)),
-        };
+        let failed = WorkerError::io(format!("list {}", workers.display()));
+        let entries = fs::read_dir(workers).if_there().map_err(failed)?.into_iter().flatten().flatten();
+        let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+        let mut names: Vec<String> =
+            names.filter(|name| is_made_up(name, &prefix)).take(NAMELESS_MAX).collect();
         names.sort();
         for name in names {
             match WorkerDirectory::open(&workers.join(&name), Some(&name)) {
@@ -164,11 +162,9 @@ fn check_name(name: &str) -> Result<(), WorkerError> {
 /// The name that was asked for, the one the directory has, or a new one; kept in the directory.
 fn settle_name(paths: &WorkerPaths, asked: Option<&str>) -> Result<String, WorkerError> {
     let file = paths.name();
-    let found = match fs::read_to_string(&file) {
-        Ok(text) => Some(text.trim().to_owned()).filter(|name| check_name(name).is_ok()),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-        Err(error) => return Err(WorkerError::io(format!("read {}", file.display()))(error)),
-    };
+    let text = fs::read_to_string(&file).if_there();
+    let text = text.map_err(WorkerError::io(format!("read {}", file.display())))?;
+    let found = text.map(|text| text.trim().to_owned()).filter(|name| check_name(name).is_ok());
     match (found, asked) {
         (Some(found), Some(asked)) if found != asked => {
             let path = paths.root().to_owned();
@@ -208,12 +204,8 @@ pub(super) fn make(directory: &Path) -> Result<(), WorkerError> {
 }
 
 fn remove(directory: &Path) -> Result<(), WorkerError> {
-    match fs::remove_dir_all(directory) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            Err(WorkerError::io(format!("remove {}", directory.display()))(error))
-        }
-        _ => Ok(()),
-    }
+    let removed = fs::remove_dir_all(directory).if_there().map(drop);
+    removed.map_err(WorkerError::io(format!("remove {}", directory.display())))
 }
 
 /// Readers see the old text or the new one.

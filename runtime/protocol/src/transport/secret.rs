@@ -15,6 +15,8 @@ use napreduce_core::JobId;
 use thiserror::Error;
 use zeroize::Zeroizing;
 
+use crate::IoResult;
+
 pub const SECRET_BYTES: usize = 32;
 const DIGITS: usize = 2 * SECRET_BYTES;
 
@@ -90,13 +92,9 @@ impl Secret {
     pub fn read_file(path: &Path) -> Result<Secret, SecretError> {
         let failed = |doing| move |source| SecretError::Io { doing, path: path.to_owned(), source };
         // Non-blocking, so that a named pipe in its place is found out rather than waited for.
-        let opened = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path);
-        let file = match opened {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                return Err(SecretError::Missing { path: path.to_owned() });
-            }
-            opened => opened.map_err(failed("open secret file"))?,
-        };
+        let opened = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path).if_there();
+        let missing = || SecretError::Missing { path: path.to_owned() };
+        let file = opened.map_err(failed("open secret file"))?.ok_or_else(missing)?;
         check_privacy(&file, path)?;
         // One more than fits with a newline of either kind, to notice what is too long.
         let mut text = Zeroizing::new(Vec::with_capacity(DIGITS + 3));

@@ -7,6 +7,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use napreduce_core::TaskId;
+use napreduce_protocol::IoResult;
 
 use super::description::Checkpoint;
 use super::error::CheckpointError;
@@ -23,10 +24,7 @@ impl Checkpoint {
         mut remark: impl FnMut(&CheckpointError),
     ) -> Result<Option<PathBuf>, CheckpointError> {
         let unread = |error| CheckpointError::io("read", base, error);
-        let entries = match fs::read_dir(base) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            entries => entries.map_err(unread)?,
-        };
+        let Some(entries) = fs::read_dir(base).if_there().map_err(unread)? else { return Ok(None) };
         let mut best: Option<((u64, u64), PathBuf)> = None;
         for entry in entries {
             let directory = entry.map_err(unread)?.path();

@@ -4,11 +4,12 @@
 //! is in it (`description`) nor the files that it names.
 
 use std::fs::{self, File};
-use std::io::{self, Read, Write};
+use std::io::{Read, Write};
 use std::path::{Component, Path, PathBuf};
 
 use napreduce_core::TaskId;
 use napreduce_data::SavedFile;
+use napreduce_protocol::IoResult;
 use serde::{Deserialize, Serialize};
 
 use super::description::{Checkpoint, CheckpointStage};
@@ -83,12 +84,8 @@ impl Checkpoint {
     /// `Io`, unless somebody else did so before.
     pub fn set_aside(directory: &Path) -> Result<(), CheckpointError> {
         let path = directory.join(NAME);
-        match fs::rename(&path, directory.join(SET_ASIDE)) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                Err(CheckpointError::io("set aside", &path, error))
-            }
-            _ => Ok(()),
-        }
+        let renamed = fs::rename(&path, directory.join(SET_ASIDE)).if_there().map(drop);
+        renamed.map_err(|error| CheckpointError::io("set aside", &path, error))
     }
 
     /// Takes one out of use whose attempt has saved more since. The files that it names stay, for the later one names them, too.
@@ -97,12 +94,8 @@ impl Checkpoint {
     /// `Io`, unless it was out of use before.
     pub fn supersede(directory: &Path) -> Result<(), CheckpointError> {
         let path = directory.join(NAME);
-        match fs::remove_file(&path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                Err(CheckpointError::io("remove", &path, error))
-            }
-            _ => Ok(()),
-        }
+        let removed = fs::remove_file(&path).if_there().map(drop);
+        removed.map_err(|error| CheckpointError::io("remove", &path, error))
     }
 
     /// Whether somebody took the checkpoint in `directory` out of use since its files proved damaged.

@@ -7,6 +7,8 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
+use napreduce_protocol::IoResult;
+
 use super::description::Checkpoint;
 use super::error::CheckpointError;
 
@@ -26,12 +28,8 @@ impl CheckpointDirectory {
     /// `Io`.
     pub fn make(path: &Path, durable: bool) -> Result<CheckpointDirectory, CheckpointError> {
         for directory in path.parent().into_iter().chain([path]) {
-            match fs::create_dir(directory) {
-                Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
-                    return Err(CheckpointError::io("create", directory, error));
-                }
-                _ => {}
-            }
+            let made = fs::create_dir(directory).unless_there();
+            made.map_err(|error| CheckpointError::io("create", directory, error))?;
         }
         Ok(CheckpointDirectory { path: path.to_owned(), durable, bytes: 0 })
     }

@@ -18,6 +18,7 @@ use std::path::{Path, PathBuf};
 
 use beneath::open_beneath;
 pub(super) use locks::Locked;
+use napreduce_protocol::IoResult;
 use rustix::fs::{
     AtFlags, Dir, FileType, Mode, OFlags, Timespec, Timestamps, UTIME_NOW, fsync, mkdirat, open, renameat,
     statat, unlinkat, utimensat,
@@ -283,10 +284,7 @@ impl Storage {
     /// Removes an entry of the output directory with everything in it; fine if there is none. Links in it are not followed.
     pub(super) fn remove_tree(&self, name: &Path) -> io::Result<()> {
         let removed = self.disk.call(Call::RemoveTree(name), || fs::remove_dir_all(self.path.join(name)));
-        match removed {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-            removed => removed,
-        }
+        removed.if_there().map(drop)
     }
 
     /// Forces the entries of a directory to the disk, if that is wanted.
@@ -337,9 +335,8 @@ fn name_of(path: &Path) -> io::Result<&OsStr> {
 
 /// That there is nothing may end a job, or begin one: it is asked for twice before it is believed.
 fn look_twice<T>(look: impl Fn() -> io::Result<T>) -> io::Result<Option<T>> {
-    let missing =
-        |found: &io::Result<T>| matches!(found, Err(error) if error.kind() == io::ErrorKind::NotFound);
-    let first = look();
-    let found = if missing(&first) { look() } else { first };
-    if missing(&found) { Ok(None) } else { found.map(Some) }
+    match look().if_there()? {
+        None => look().if_there(),
+        found => Ok(found),
+    }
 }

@@ -7,7 +7,7 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::Path;
 
-use napreduce_protocol::LogStream;
+use napreduce_protocol::{IoResult, LogStream};
 use serde::{Deserialize, Serialize};
 
 const INDEX_VERSION: u32 = 1;
@@ -47,11 +47,7 @@ fn append_line(mut file: &File, line: &impl Serialize) -> io::Result<()> {
 
 /// The last entry of a stream of an attempt; `None` when it has printed nothing.
 pub(super) fn find(path: &Path, attempt: &str, stream: LogStream) -> io::Result<Option<IndexEntry>> {
-    let text = match fs::read_to_string(path) {
-        Ok(text) => text,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(error),
-    };
+    let Some(text) = fs::read_to_string(path).if_there()? else { return Ok(None) };
     let heading = text.lines().next().and_then(|line| serde_json::from_str::<Heading>(line).ok());
     match heading {
         Some(Heading { version: INDEX_VERSION }) => {}

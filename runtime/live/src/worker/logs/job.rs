@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use napreduce_core::AttemptId;
-use napreduce_protocol::LogStream;
+use napreduce_protocol::{IoResult, LogStream};
 use napreduce_task::TaskOutput;
 use tokio::task::spawn_blocking;
 
@@ -270,11 +270,7 @@ pub(super) fn find_kept(directory: &Path, attempt: AttemptId, stream: LogStream)
 /// Keeps what was printed to files that an earlier daemon left. Blocking.
 pub(super) fn keep_left(directory: &Path) -> io::Result<()> {
     let running = running_in(directory);
-    let entries = match fs::read_dir(&running) {
-        Ok(entries) => entries,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(error),
-    };
+    let Some(entries) = fs::read_dir(&running).if_there()? else { return Ok(()) };
     let mut kept = Kept::open(directory)?;
     for entry in entries {
         let path = entry?.path();

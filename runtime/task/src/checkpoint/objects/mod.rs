@@ -11,11 +11,11 @@
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
-use std::io::{self, Read, Write};
+use std::io::{Read, Write};
 use std::path::Path;
 
 use napreduce_core::AttemptId;
-use napreduce_protocol::{ObjectStores, PutCondition, StoreError};
+use napreduce_protocol::{IoResult, ObjectStores, PutCondition, StoreError};
 use serde::{Deserialize, Serialize};
 
 use super::description::Checkpoint;
@@ -141,12 +141,8 @@ impl CheckpointObjects {
 
     fn fetch_file(&self, stored: &StoredFile, path: &Path) -> Result<(), ObjectsError> {
         let directory = path.parent().unwrap_or(Path::new(""));
-        match fs::create_dir(directory) {
-            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
-                return Err(CheckpointError::io("create", directory, error).into());
-            }
-            _ => {}
-        }
+        let made = fs::create_dir(directory).unless_there();
+        made.map_err(|error| CheckpointError::io("create", directory, error))?;
         let partial = path.with_extension(PARTIAL);
         let mut file =
             File::create(&partial).map_err(|error| CheckpointError::io("create", &partial, error))?;

@@ -13,7 +13,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use napreduce_core::{AttemptId, FaultPlace};
-use napreduce_protocol::{GuestCheckpoints, TaskError};
+use napreduce_protocol::{GuestCheckpoints, IoResult, TaskError};
 use rustix::fs::{FlockOperation, flock};
 
 use crate::checkpoint::Checkpoint;
@@ -93,12 +93,8 @@ pub(super) fn bytes_in(directory: &Path) -> u64 {
 
 /// Not with what it lies in: that is made by the submitter, and is gone when the job has ended.
 fn make(directory: &Path) -> Result<(), TaskError> {
-    match create_dir(directory) {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
-            Err(unusable(format!("create {}", directory.display()), &error))
-        }
-        _ => Ok(()),
-    }
+    let made = create_dir(directory).unless_there();
+    made.map_err(|error| unusable(format!("create {}", directory.display()), &error))
 }
 
 fn unusable(doing: String, error: &io::Error) -> TaskError {
