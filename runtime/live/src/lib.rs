@@ -70,6 +70,7 @@ mod journal;
 mod log;
 mod output;
 mod progress;
+mod random;
 mod shuffle;
 mod spans;
 mod user;

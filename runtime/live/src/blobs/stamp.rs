@@ -23,7 +23,8 @@ impl Stamp {
         fs::symlink_metadata(path).map(|metadata| Stamp::of(&metadata))
     }
 
-    pub(super) fn of(metadata: &Metadata) -> Stamp {
+    /// Of a file that is open, or was found.
+    pub(crate) fn of(metadata: &Metadata) -> Stamp {
         Stamp {
             device: metadata.dev(),
             inode: metadata.ino(),

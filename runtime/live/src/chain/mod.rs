@@ -15,6 +15,7 @@ use root::{Owner, beside, make, remove_remains};
 pub(crate) use root::{Removal, is_root, remove};
 
 use crate::client::{ChainKeeper, ClusterPlace};
+use crate::random::random_u128;
 
 /// The jobs of one run of a program.
 #[derive(Debug)]
@@ -39,10 +40,7 @@ impl Chain {
     /// # Errors
     /// When the system has no random numbers.
     pub fn beside(output: &Path) -> Result<Chain, JobError> {
-        let mut bytes = [0; 16];
-        let drawn = getrandom::fill(&mut bytes).map_err(std::io::Error::from);
-        drawn.map_err(|error| JobError::io("draw a random number", error))?;
-        let token = u128::from_le_bytes(bytes);
+        let token = random_u128().map_err(|error| JobError::io("draw a random number", error))?;
         Ok(Chain { token, output: output.to_owned(), root: beside(output, token), held: Held::Not })
     }
 

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use napreduce_core::JobId;
-use napreduce_protocol::{FromCoordinator, JobEnd, JobError, JobPlan, JobProgress, JobReport, ToCoordinator};
+use napreduce_protocol::{FromCoordinator, JobEnd, JobError, JobPlan, JobReport, ToCoordinator};
 use napreduce_task::{Interrupts, signal_name};
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
@@ -44,6 +44,12 @@ pub struct FollowOptions {
     pub on_interrupt: OnInterrupt,
 }
 
+impl FollowOptions {
+    fn display(&self) -> ProgressDisplay {
+        ProgressDisplay::new(self.progress, self.quiet)
+    }
+}
+
 /// Submits a job and follows it to its end.
 pub(super) async fn run(
     session: &mut Session,
@@ -73,7 +79,7 @@ pub(super) async fn run(
         }
     };
     match signal {
-        Some(signal) => interrupted(session, submitted, signal, options, &mut Display::new(options)).await,
+        Some(signal) => interrupted(session, submitted, signal, options, &mut options.display()).await,
         None => attend(session, submitted, options, &mut interrupts).await,
     }
 }
@@ -120,7 +126,7 @@ async fn attend(
     options: &FollowOptions,
     interrupts: &mut Interrupts,
 ) -> Result<JobReport, JobError> {
-    let mut display = Display::new(options);
+    let mut display = options.display();
     let ended = tokio::select! {
         ended = until_end(session, job, &mut display) => ended?.into_result(),
         signal = interrupts.arrival() => {
@@ -128,7 +134,7 @@ async fn attend(
             interrupted(session, job, signal, options, &mut display).await
         }
     };
-    display.0.end();
+    display.end();
     match (interrupts.arrived(), ended) {
         // It came too late to do anything to this job, but it must not be lost on a driver that has more to do.
         (Some(signal), Ok(report)) => Err(complete(signal, &report)),
@@ -142,7 +148,7 @@ async fn interrupted(
     job: JobId,
     signal: i32,
     options: &FollowOptions,
-    display: &mut Display,
+    display: &mut ProgressDisplay,
 ) -> Result<JobReport, JobError> {
     if options.on_interrupt == OnInterrupt::Detach {
         let left = format!("{job} goes on without this program; wait for it with: nap job wait {job}");
@@ -176,7 +182,11 @@ fn complete(signal: i32, report: &JobReport) -> JobError {
 }
 
 /// Shows progress until the job has ended, however often the coordinator is restarted meanwhile.
-async fn until_end(session: &mut Session, job: JobId, display: &mut Display) -> Result<JobEnd, ClientError> {
+async fn until_end(
+    session: &mut Session,
+    job: JobId,
+    display: &mut ProgressDisplay,
+) -> Result<JobEnd, ClientError> {
     let request = ToCoordinator::Follow { job };
     let following = session.persist(async |connection| {
         connection.send(&request).await.map_err(Trouble::new)?;
@@ -189,16 +199,4 @@ async fn until_end(session: &mut Session, job: JobId, display: &mut Display) -> 
         }
     });
     following.await
-}
-
-struct Display(ProgressDisplay);
-
-impl Display {
-    fn new(options: &FollowOptions) -> Display {
-        Display(ProgressDisplay::new(options.progress, options.quiet))
-    }
-
-    fn show(&mut self, progress: &JobProgress) {
-        self.0.show(progress);
-    }
 }

@@ -14,6 +14,7 @@ use super::ClientError;
 use super::error::expect_answer;
 use super::sending::{ProgramFile, Reading, SideFileSource, SourceFile, offer};
 use super::session::{Session, ask};
+use crate::random::random_u128;
 use crate::user::current_user;
 
 /// What is said about a job beside its plan.
@@ -105,8 +106,5 @@ impl Parcel {
 }
 
 pub(super) fn random_token() -> Result<u128, ClientError> {
-    let mut bytes = [0; 16];
-    getrandom::fill(&mut bytes)
-        .map_err(|error| ClientError::Io { doing: "draw a random number", source: error.into() })?;
-    Ok(u128::from_le_bytes(bytes))
+    random_u128().map_err(|source| ClientError::Io { doing: "draw a random number", source })
 }

@@ -8,6 +8,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use crate::random::random_u128;
 use napreduce_core::TaskKind;
 use napreduce_protocol::{GuestCheckpoints, JobError, JobPlan};
 
@@ -51,11 +52,8 @@ impl SubmissionCheckpoints {
             );
             return Err(JobError::Plan(what));
         }
-        let mut key = [0; 16];
-        let drawn = getrandom::fill(&mut key).map_err(io::Error::from);
-        drawn.map_err(|error| JobError::io("draw a random number", error))?;
-        let key: String = key.iter().map(|byte| format!("{byte:02x}")).collect();
-        let path = directory.join(format!("napreduce-checkpoints-{key}"));
+        let key = random_u128().map_err(|error| JobError::io("draw a random number", error))?;
+        let path = directory.join(format!("napreduce-checkpoints-{key:032x}"));
         fs::create_dir(&path).map_err(|error| JobError::io(format!("make {}", path.display()), error))?;
         Ok(Some(SubmissionCheckpoints { path, interval: *interval }))
     }

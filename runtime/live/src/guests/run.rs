@@ -25,6 +25,7 @@ use crate::output::{
     commit_to_directory, files_read, make_guests, promote_guest,
 };
 use crate::progress::ProgressDisplay;
+use crate::random::random_u128;
 
 /// How often other hosts are told that the claim is alive; a quarter of the time after which they would take it.
 const RENEWAL: Duration = Duration::from_secs(15);
@@ -278,15 +279,13 @@ fn take_claim(job: JobId, plan: &JobPlan) -> Result<DirectoryClaim, JobError> {
     }
     let surroundings = Surroundings { cluster: Vec::new(), inputs: files_read(plan) };
     check_place(&plan.output, &surroundings)?;
-    let mut submission = [0; 16];
-    let drawn = getrandom::fill(&mut submission).map_err(std::io::Error::from);
-    drawn.map_err(|error| JobError::io("draw a random number", error))?;
+    let submission = random_u128().map_err(|error| JobError::io("draw a random number", error))?;
     let request = ClaimRequest {
         output: &plan.output,
         job,
         extension: &plan.part_extension,
         overwrite: plan.overwrite,
-        submission: u128::from_le_bytes(submission),
+        submission,
         owner: Owner::Program,
         durable: plan.durable,
     };

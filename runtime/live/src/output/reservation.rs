@@ -14,6 +14,7 @@ use super::places::{Surroundings, check_place};
 use super::record::Owner;
 use super::storage::Disk;
 use super::trouble::refused;
+use crate::random::random_u128;
 
 /// The part of a claim that no job has.
 const NO_JOB: JobId = JobId(0);
@@ -32,16 +33,14 @@ impl OutputReservation {
     /// Those of the claim of an output: [`JobError::OutputRefused`], [`JobError::OutputExists`],
     /// [`JobError::OutputInUse`], [`JobError::OutputUnfinished`] and [`JobError::OutputUnusable`].
     pub fn take(output: &Path, overwrite: bool) -> Result<OutputReservation, JobError> {
-        let mut token = [0; 16];
-        let drawn = getrandom::fill(&mut token).map_err(std::io::Error::from);
-        drawn.map_err(|error| JobError::io("draw a random number", error))?;
+        let submission = random_u128().map_err(|error| JobError::io("draw a random number", error))?;
         check_place(output, &Surroundings::default())?;
         let request = ClaimRequest {
             output,
             job: NO_JOB,
             extension: "",
             overwrite,
-            submission: u128::from_le_bytes(token),
+            submission,
             owner: Owner::Program,
             durable: false,
         };

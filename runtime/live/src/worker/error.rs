@@ -75,7 +75,7 @@ pub enum WorkerError {
     },
     /// The data server cannot listen.
     #[error("cannot serve map output: {0}")]
-    DataServer(String),
+    DataServer(#[from] TransportError),
     /// Programs and side files cannot be kept.
     #[error("cannot keep programs: {0}")]
     Blobs(String),
@@ -108,11 +108,5 @@ impl WorkerError {
 impl From<BlobError> for WorkerError {
     fn from(error: BlobError) -> WorkerError {
         WorkerError::Blobs(error.to_string())
-    }
-}
-
-impl From<TransportError> for WorkerError {
-    fn from(error: TransportError) -> WorkerError {
-        WorkerError::DataServer(error.to_string())
     }
 }

@@ -147,10 +147,7 @@ fn is_made_up(name: &str, prefix: &str) -> bool {
 }
 
 pub(super) fn random() -> Result<u64, WorkerError> {
-    let mut bytes = [0; 8];
-    let filled = getrandom::fill(&mut bytes).map_err(io::Error::from);
-    filled.map_err(WorkerError::io("get a random number"))?;
-    Ok(u64::from_le_bytes(bytes))
+    getrandom::u64().map_err(io::Error::from).map_err(WorkerError::io("get a random number"))
 }
 
 fn check_name(name: &str) -> Result<(), WorkerError> {

@@ -5,28 +5,20 @@
 
 use std::collections::VecDeque;
 use std::fs::File;
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use napreduce_data::{SegmentError, SegmentIndex};
 
+use crate::blobs::Stamp;
+
 const ENTRIES_MAX: usize = 256;
 const BYTES_MAX: usize = 64 << 20;
-
-/// Tells a file from another one that was put in its place.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Identity {
-    device: u64,
-    inode: u64,
-    length: u64,
-    modified: (i64, i64),
-}
 
 /// Indexes by file, the one used last in front.
 #[derive(Debug, Default)]
 pub(super) struct Indexes {
-    entries: Mutex<VecDeque<(Identity, Arc<SegmentIndex>)>>,
+    entries: Mutex<VecDeque<(Stamp, Arc<SegmentIndex>)>>,
 }
 
 impl Indexes {
@@ -34,34 +26,29 @@ impl Indexes {
     pub(super) fn of(&self, file: &File, path: &Path) -> Result<Arc<SegmentIndex>, SegmentError> {
         let metadata =
             file.metadata().map_err(|source| SegmentError::Open { path: path.to_owned(), source })?;
-        let identity = Identity {
-            device: metadata.dev(),
-            inode: metadata.ino(),
-            length: metadata.len(),
-            modified: (metadata.mtime(), metadata.mtime_nsec()),
-        };
-        if let Some(index) = self.find(identity) {
+        let stamp = Stamp::of(&metadata);
+        if let Some(index) = self.find(stamp) {
             return Ok(index);
         }
         let index = Arc::new(SegmentIndex::read(file, path)?);
-        self.keep(identity, &index);
+        self.keep(stamp, &index);
         Ok(index)
     }
 
-    fn find(&self, identity: Identity) -> Option<Arc<SegmentIndex>> {
+    fn find(&self, stamp: Stamp) -> Option<Arc<SegmentIndex>> {
         let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
-        let at = entries.iter().position(|(kept, _)| *kept == identity)?;
+        let at = entries.iter().position(|(kept, _)| *kept == stamp)?;
         let entry = entries.remove(at)?;
         let index = Arc::clone(&entry.1);
         entries.push_front(entry);
         Some(index)
     }
 
-    fn keep(&self, identity: Identity, index: &Arc<SegmentIndex>) {
+    fn keep(&self, stamp: Stamp, index: &Arc<SegmentIndex>) {
         let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
-        entries.push_front((identity, Arc::clone(index)));
+        entries.push_front((stamp, Arc::clone(index)));
         let mut bytes = 0;
-        let fits = |(_, index): &&(Identity, Arc<SegmentIndex>)| {
+        let fits = |(_, index): &&(Stamp, Arc<SegmentIndex>)| {
             bytes += index.heap_bytes();
             bytes <= BYTES_MAX
         };
