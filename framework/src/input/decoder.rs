@@ -5,6 +5,9 @@
 use super::Split;
 use super::source::Trouble;
 
+/// What is wrong with data that were cut off, in any compression.
+pub(super) const TOO_SHORT: &str = "ends too early; the file is incomplete";
+
 /// The decompressed bytes of a compressed file, or of the blocks that belong to a split.
 pub(super) trait Decoder {
     /// Reads at most `into.len()` bytes, at least one unless there are no more.

@@ -8,13 +8,12 @@ use std::io::{ErrorKind, Read};
 use flate2::bufread::GzDecoder;
 
 use super::Compression;
-use super::decoder::{Decoder, Garbage};
+use super::decoder::{Decoder, Garbage, TOO_SHORT};
 use super::source::{PlainFile, Trouble};
 use super::stored::Stored;
 
 /// How every member begins.
 const MAGIC: [u8; 2] = [0x1f, 0x8b];
-const TOO_SHORT: &str = "ends too early; the file is incomplete";
 
 /// The decompressed bytes of a gzip file.
 pub(super) struct GzipStream {

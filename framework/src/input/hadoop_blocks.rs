@@ -4,14 +4,13 @@
 //! content is whole; all lengths in four bytes, the highest first. Does not own the compression of a chunk.
 
 use super::Compression;
-use super::decoder::Decoder;
+use super::decoder::{Decoder, TOO_SHORT};
 use super::source::Trouble;
 use super::stored::Stored;
 
 const LENGTH_BYTES: usize = 4;
 /// Content that every reader is expected to manage; Hadoop's default is 256 KiB.
 const BLOCK_BYTES_ALWAYS: usize = 8 << 20;
-const TOO_SHORT: &str = "ends too early; the file is incomplete";
 
 /// Decompresses one chunk into the buffer, and answers how many bytes that were; the content has room for no more.
 pub(super) type Decompress = fn(&[u8], &mut Vec<u8>, usize) -> Result<usize, String>;

@@ -7,7 +7,7 @@ use std::io::{ErrorKind, Read};
 use lz4_flex::frame::FrameDecoder;
 
 use super::Compression;
-use super::decoder::Decoder;
+use super::decoder::{Decoder, TOO_SHORT};
 use super::hadoop_blocks::HadoopBlocks;
 use super::source::{PlainFile, Trouble};
 use super::stored::Stored;
@@ -19,7 +19,6 @@ const SKIPPABLE_MAGIC: std::ops::RangeInclusive<u32> = 0x184D_2A50..=0x184D_2A5F
 const SKIPPABLE_HEADER_BYTES: usize = 8;
 /// No lz4 data grows by more than this when it is decompressed.
 const GROWTH: usize = 255;
-const TOO_SHORT: &str = "ends too early; the file is incomplete";
 
 /// A decoder for what the file holds.
 pub(super) fn open(file: PlainFile, memory: usize) -> Result<Box<dyn Decoder>, Trouble> {

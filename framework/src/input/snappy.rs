@@ -9,13 +9,12 @@ use snap::raw;
 use snap::read::FrameDecoder;
 
 use super::Compression;
-use super::decoder::Decoder;
+use super::decoder::{Decoder, TOO_SHORT};
 use super::hadoop_blocks::HadoopBlocks;
 use super::source::{PlainFile, Trouble};
 use super::stored::Stored;
 
 const MAGIC: &[u8] = b"\xff\x06\0\0sNaPpY";
-const TOO_SHORT: &str = "ends too early; the file is incomplete";
 
 /// A decoder for what the file holds.
 pub(super) fn open(file: PlainFile, memory: usize) -> Result<Box<dyn Decoder>, Trouble> {

@@ -9,7 +9,7 @@ use std::path::Path;
 use flate2::Crc;
 use lzma_rust2::XzReader;
 
-use super::decoder::{BlockEnd, Decoder};
+use super::decoder::{BlockEnd, Decoder, TOO_SHORT};
 use super::source::{PlainFile, Trouble};
 use super::stored::Stored;
 use super::{Compression, Split};
@@ -21,7 +21,6 @@ const FOOTER_MAGIC: &[u8] = b"YZ";
 /// Memory that a decoder is expected to have in any case; what `xz -6` asks for, in bytes.
 const MEMORY_ALWAYS: u64 = 16 << 20;
 const LZMA2: u64 = 0x21;
-const TOO_SHORT: &str = "ends too early; the file is incomplete";
 
 #[derive(Debug, Clone, Copy)]
 struct Block {

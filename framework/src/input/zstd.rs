@@ -8,7 +8,7 @@ use std::path::Path;
 
 use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
 
-use super::decoder::{BlockEnd, Decoder};
+use super::decoder::{BlockEnd, Decoder, TOO_SHORT};
 use super::source::{PlainFile, Trouble};
 use super::stored::Stored;
 use super::{Compression, Split};
@@ -20,7 +20,6 @@ const SKIPPABLE_MAGIC: std::ops::RangeInclusive<u32> = 0x184D_2A50..=0x184D_2A5F
 /// A window that every decoder is expected to manage.
 const WINDOW_BYTES_ALWAYS: u64 = 8 << 20;
 const SKIPPABLE_HEADER_BYTES: u64 = 8;
-const TOO_SHORT: &str = "ends too early; the file is incomplete";
 
 /// The decompressed bytes of a zstd file.
 pub(super) struct ZstdStream {

@@ -20,7 +20,10 @@ pub(crate) trait PartMap<I: InputFormat, O: OutputFormat>:
     SuspendHooks + Clone + Send + Sync + 'static
 {
     /// Called once before the first record of an attempt.
-    fn setup(&mut self, task: &TaskInfo<'_>) -> Result<(), TaskError>;
+    fn setup(&mut self, task: &TaskInfo<'_>) -> Result<(), TaskError> {
+        let _ = task;
+        Ok(())
+    }
 
     /// Called for each record.
     fn map(&mut self, record: I::Record<'_>, out: &mut Output<O>) -> Result<(), TaskError>;
@@ -41,7 +44,10 @@ pub(crate) trait PartMap<I: InputFormat, O: OutputFormat>:
     }
 
     /// Called once after the last record.
-    fn finish(&mut self, out: &mut Output<O>) -> Result<(), TaskError>;
+    fn finish(&mut self, out: &mut Output<O>) -> Result<(), TaskError> {
+        let _ = out;
+        Ok(())
+    }
 }
 
 /// A closure, which keeps nothing and has no hooks.
@@ -65,10 +71,6 @@ where
     O: OutputFormat,
     F: Fn(I::Record<'_>, &mut Output<O>) -> Result<(), TaskError> + Send + Sync + 'static,
 {
-    fn setup(&mut self, _: &TaskInfo<'_>) -> Result<(), TaskError> {
-        Ok(())
-    }
-
     #[inline(always)]
     fn map(&mut self, record: I::Record<'_>, out: &mut Output<O>) -> Result<(), TaskError> {
         (self.0)(record, out)
@@ -76,10 +78,6 @@ where
 
     fn save(&self, _: &mut Vec<u8>) -> Result<Save, TaskError> {
         Ok(Save::Stateless)
-    }
-
-    fn finish(&mut self, _: &mut Output<O>) -> Result<(), TaskError> {
-        Ok(())
     }
 }
 
@@ -108,10 +106,6 @@ where
     S: Serialize + DeserializeOwned + Clone + Send + Sync + 'static,
     F: Fn(&mut S, I::Record<'_>, &mut Output<O>) -> Result<(), TaskError> + Send + Sync + 'static,
 {
-    fn setup(&mut self, _: &TaskInfo<'_>) -> Result<(), TaskError> {
-        Ok(())
-    }
-
     #[inline(always)]
     fn map(&mut self, record: I::Record<'_>, out: &mut Output<O>) -> Result<(), TaskError> {
         (self.closure)(&mut self.state, record, out)
@@ -125,28 +119,8 @@ where
         self.state = restore_serde(state)?;
         Ok(())
     }
-
-    fn finish(&mut self, _: &mut Output<O>) -> Result<(), TaskError> {
-        Ok(())
-    }
 }
 
-impl<S, F> SuspendHooks for ResumablePartClosure<S, F> {
-    fn on_suspend(&mut self) -> Result<(), TaskError> {
-        Ok(())
-    }
+impl<S, F> SuspendHooks for ResumablePartClosure<S, F> {}
 
-    fn on_resume(&mut self) -> Result<(), TaskError> {
-        Ok(())
-    }
-}
-
-impl<F> SuspendHooks for PartClosure<F> {
-    fn on_suspend(&mut self) -> Result<(), TaskError> {
-        Ok(())
-    }
-
-    fn on_resume(&mut self) -> Result<(), TaskError> {
-        Ok(())
-    }
-}
+impl<F> SuspendHooks for PartClosure<F> {}

@@ -9,14 +9,13 @@ mod marks;
 use bzip2::{Decompress, Status};
 
 use self::marks::{Bits, CRC_BITS, Kind, MARK_BITS, Mark};
-use super::decoder::{BlockEnd, Decoder, Garbage};
+use super::decoder::{BlockEnd, Decoder, Garbage, TOO_SHORT};
 use super::source::{PlainFile, Trouble};
 use super::{Compression, Split};
 
 /// Bytes that a compressed block has at most: 900,000 symbols of 20 bits each, and its tables.
 const BLOCK_BYTES_MAX: u64 = 3 << 20;
 const HEAD_BYTES: u64 = 4;
-const TOO_SHORT: &str = "ends too early; the file is incomplete";
 
 /// The decompressed bytes of the blocks of a split, and of those behind them.
 pub(super) struct Bzip2Stream {

@@ -29,25 +29,20 @@ pub enum Boundary {
     Checkpoint,
 }
 
-/// What the user's code does around a suspend.
+/// What the user's code does around a suspend; nothing unless said otherwise.
 pub trait SuspendHooks {
     /// The process is about to be stopped, maybe for long: caches may be dropped, connections closed.
-    fn on_suspend(&mut self) -> Result<(), TaskError>;
-
-    /// The process runs again.
-    fn on_resume(&mut self) -> Result<(), TaskError>;
-}
-
-/// Nothing is done.
-impl SuspendHooks for () {
     fn on_suspend(&mut self) -> Result<(), TaskError> {
         Ok(())
     }
 
+    /// The process runs again.
     fn on_resume(&mut self) -> Result<(), TaskError> {
         Ok(())
     }
 }
+
+impl SuspendHooks for () {}
 
 /// What a script asks for at a boundary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
