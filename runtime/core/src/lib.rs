@@ -6,6 +6,8 @@
 
 #[macro_use]
 mod listed;
+#[macro_use]
+mod settings_macro;
 
 mod by_kind;
 mod chain;

@@ -295,28 +295,18 @@ impl Default for ExclusionSettings {
     }
 }
 
-/// When an attempt gets a duplicate.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SpeculationSettings {
-    /// How long an attempt must have been at work: before, its progress says little.
-    pub minimum: Span,
-    /// How many tasks of its kind its job must have finished, though never more than half of them.
-    pub finished_min: u32,
-    /// How much longer than the median of those the rest must take, in thousandths.
-    pub slowdown_permille: u32,
-    /// How often stragglers are looked for, while there may be some.
-    pub period: Span,
-}
-
-impl Default for SpeculationSettings {
-    /// After 5 s at work (a tenth of what Hadoop waited at first, since tasks here take seconds; LATE only wanted some
-    /// progress), three finished tasks, twice the median, looked for every second.
-    fn default() -> SpeculationSettings {
-        SpeculationSettings {
-            minimum: Span::from_secs(5),
-            finished_min: 3,
-            slowdown_permille: 2000,
-            period: Span::from_secs(1),
-        }
+settings! {
+    /// When an attempt gets a duplicate: after 5 s at work (a tenth of what Hadoop waited at first, since tasks here take
+    /// seconds; LATE only wanted some progress), three finished tasks, twice the median, looked for every second.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+    pub struct SpeculationSettings {
+        /// How long an attempt must have been at work: before, its progress says little.
+        pub minimum: Span = Span::from_secs(5),
+        /// How many tasks of its kind its job must have finished, though never more than half of them.
+        pub finished_min: u32 = 3,
+        /// How much longer than the median of those the rest must take, in thousandths.
+        pub slowdown_permille: u32 = 2000,
+        /// How often stragglers are looked for, while there may be some.
+        pub period: Span = Span::from_secs(1),
     }
 }

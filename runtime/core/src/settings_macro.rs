@@ -1,0 +1,39 @@
+//! Structs whose values can be chosen: a field each, with the value that it has when nothing is said.
+//!
+//! Owns the way from such a struct to its `Default`. Does not own what the values mean, nor how they are read.
+
+/// Makes a struct and its `Default`: each field has the value that stands behind it, and one without such a value has
+/// the default of its type. This is the syntax of Rust's RFC 3681, which the compiler does not know yet.
+///
+/// ```
+/// napreduce_core::settings! {
+///     /// How often a door is tried.
+///     #[derive(Debug, PartialEq)]
+///     struct Knocks {
+///         /// How often at most.
+///         times_max: u32 = 3,
+///         /// What is called out, if anything is.
+///         call: Option<String>,
+///     }
+/// }
+/// assert_eq!(Knocks::default(), Knocks { times_max: 3, call: None });
+/// ```
+#[macro_export]
+macro_rules! settings {
+    ($(#[$of:meta])* $seen:vis struct $name:ident {
+        $($(#[$about:meta])* $field_seen:vis $field:ident: $type:ty $(= $value:expr)?),+ $(,)?
+    }) => {
+        $(#[$of])*
+        $seen struct $name {
+            $($(#[$about])* $field_seen $field: $type),+
+        }
+
+        impl Default for $name {
+            fn default() -> $name {
+                $name { $($field: $crate::settings!(@default $($value)?)),+ }
+            }
+        }
+    };
+    (@default) => { Default::default() };
+    (@default $value:expr) => { $value };
+}
