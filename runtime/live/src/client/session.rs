@@ -5,6 +5,7 @@
 use std::fmt;
 use std::time::Duration;
 
+use napreduce_core::settings;
 use napreduce_protocol::{
     Connection, FromCoordinator, HANDSHAKE_DEADLINE, Role, ToCoordinator, TransportError, transport,
 };
@@ -13,12 +14,13 @@ use tokio::time::{Instant, sleep, timeout};
 use super::{ClientError, ClusterPlace};
 use crate::cluster_directory::ClusterDirectoryError;
 
+const MINUTE: Duration = Duration::from_secs(60);
 const BACKOFF_FIRST: Duration = Duration::from_millis(50);
 const BACKOFF_MAX: Duration = Duration::from_secs(1);
 /// A connection that has lasted so long was a good one.
 const LASTING: Duration = Duration::from_secs(5);
 /// No answer takes so long. The longest waits for a part of another client's upload.
-const ANSWER_DEADLINE: Duration = Duration::from_secs(60);
+const ANSWER_DEADLINE: Duration = MINUTE;
 
 /// Waiting is told when it has lasted so long, and then at this interval.
 const TELL_FIRST: Duration = Duration::from_secs(1);
@@ -26,33 +28,21 @@ const TELL_AGAIN: Duration = Duration::from_secs(10);
 /// A coordinator that is killed in the middle of a handshake looks as if it refused the secret, but not so often.
 const REFUSALS_MAX: u32 = 3;
 
-/// How long to go on trying.
-#[derive(Debug, Clone, Copy)]
-pub struct Patience {
-    /// Before the coordinator has answered for the first time: long enough for one that is restarted.
-    pub first: Duration,
-    /// After that, likewise.
-    pub later: Duration,
-    /// While the cluster directory names no coordinator and nothing is starting one: long enough for one that was started
-    /// in the same breath. `first` is the limit of this, too.
-    pub absent: Duration,
-    /// For an answer of a coordinator that listens. One that is asked to do something has a minute.
-    pub answer: Duration,
-    /// Whether standard error is told what is waited for.
-    pub tell: bool,
-}
-
-impl Default for Patience {
-    /// A minute each; a second for a cluster that is not up.
-    fn default() -> Patience {
-        let minute = Duration::from_secs(60);
-        Patience {
-            first: minute,
-            later: minute,
-            absent: Duration::from_secs(1),
-            answer: ANSWER_DEADLINE,
-            tell: true,
-        }
+settings! {
+    /// How long to go on trying. By default a minute each; a second for a cluster that is not up.
+    #[derive(Debug, Clone, Copy)]
+    pub struct Patience {
+        /// Before the coordinator has answered for the first time: long enough for one that is restarted.
+        pub first: Duration = MINUTE,
+        /// After that, likewise.
+        pub later: Duration = MINUTE,
+        /// While the cluster directory names no coordinator and nothing is starting one: long enough for one that was started
+        /// in the same breath. `first` is the limit of this, too.
+        pub absent: Duration = Duration::from_secs(1),
+        /// For an answer of a coordinator that listens. One that is asked to do something has a minute.
+        pub answer: Duration = ANSWER_DEADLINE,
+        /// Whether standard error is told what is waited for.
+        pub tell: bool = true,
     }
 }
 
@@ -233,18 +223,14 @@ impl Session {
     }
 }
 
-/// A time without a coordinator.
-#[derive(Debug)]
-struct Outage {
-    began: Option<Instant>,
-    backoff: Duration,
-    /// How long it must have lasted to be told.
-    tell_after: Duration,
-}
-
-impl Default for Outage {
-    fn default() -> Outage {
-        Outage { began: None, backoff: BACKOFF_FIRST, tell_after: TELL_FIRST }
+settings! {
+    /// A time without a coordinator.
+    #[derive(Debug)]
+    struct Outage {
+        began: Option<Instant>,
+        backoff: Duration = BACKOFF_FIRST,
+        /// How long it must have lasted to be told.
+        tell_after: Duration = TELL_FIRST,
     }
 }
 

@@ -7,7 +7,7 @@ use std::cell::Cell;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
-use napreduce_core::JobId;
+use napreduce_core::{JobId, settings};
 use napreduce_protocol::{FromCoordinator, JobPlan, SideFile, Submission, ToCoordinator};
 
 use super::ClientError;
@@ -17,34 +17,25 @@ use super::session::{Session, ask};
 use crate::random::random_u128;
 use crate::user::current_user;
 
-/// What is said about a job beside its plan.
-#[derive(Debug, Clone)]
-pub struct SubmitOptions {
-    /// Who submits it.
-    pub user: String,
-    /// Files it takes along.
-    pub files: Vec<SideFileSource>,
-    /// Bytes that each of them may have.
-    pub file_bytes_max: u64,
-    /// The program its tasks run; `None` is the one that this process runs.
-    pub program: Option<PathBuf>,
+settings! {
+    /// What is said about a job beside its plan. Unless more is said it is this program without side files, for the user
+    /// that runs it.
+    #[derive(Debug, Clone)]
+    pub struct SubmitOptions {
+        /// Who submits it.
+        pub user: String = current_user(),
+        /// Files it takes along.
+        pub files: Vec<SideFileSource>,
+        /// Bytes that each of them may have.
+        pub file_bytes_max: u64 = SubmitOptions::FILE_BYTES_MAX_DEFAULT,
+        /// The program its tasks run; `None` is the one that this process runs.
+        pub program: Option<PathBuf>,
+    }
 }
 
 impl SubmitOptions {
     /// Bytes of a side file unless said otherwise.
     pub const FILE_BYTES_MAX_DEFAULT: u64 = 4 << 30;
-}
-
-impl Default for SubmitOptions {
-    /// This program without side files, for the user that runs it.
-    fn default() -> SubmitOptions {
-        SubmitOptions {
-            user: current_user(),
-            files: Vec::new(),
-            file_bytes_max: SubmitOptions::FILE_BYTES_MAX_DEFAULT,
-            program: None,
-        }
-    }
 }
 
 /// A job with everything that belongs to it.
