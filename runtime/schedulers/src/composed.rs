@@ -6,25 +6,22 @@ use serde::{Deserialize, Serialize};
 
 use napreduce_core::{
     Actions, ClusterView, Event, Job, JobChange, JobId, JobSpec, QueueShare, Scheduler, TaskKind, Time,
+    settings,
 };
 
 use crate::tables::{Built, PolicyTable, PolicyTables, SchedulerError, Wish};
 
-/// `[scheduler.composed]`: which policies, by their names; each takes its values from its own table.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
-pub struct ComposedSettings {
-    /// Gives map slots.
-    pub map: String,
-    /// Gives reduce slots.
-    pub reduce: String,
-    /// The monitor of `[scheduler.capacity]` takes slots back under them.
-    pub monitor: bool,
-}
-
-impl Default for ComposedSettings {
-    fn default() -> ComposedSettings {
-        ComposedSettings { map: "fifo".to_owned(), reduce: "fifo".to_owned(), monitor: false }
+settings! {
+    /// `[scheduler.composed]`: which policies, by their names; each takes its values from its own table.
+    #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+    pub struct ComposedSettings {
+        /// Gives map slots.
+        pub map: String = "fifo".to_owned(),
+        /// Gives reduce slots.
+        pub reduce: String = "fifo".to_owned(),
+        /// The monitor of `[scheduler.capacity]` takes slots back under them.
+        pub monitor: bool = false,
     }
 }
 

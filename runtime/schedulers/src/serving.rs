@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use napreduce_core::{Actions, ClusterView, Job, JobId, Offer, Span, TaskKind, Time, WorkerId};
+use napreduce_core::{Actions, ClusterView, Job, JobId, Offer, Span, TaskKind, Time, WorkerId, settings};
 
 /// Gives the offered slot to a job, if the job has a use for it there; false if not. Suspended work comes
 /// first: it is older, and it can go on nowhere else.
@@ -38,23 +38,18 @@ fn serve_fresh(job: &Job, offer: Offer, actions: &mut Actions) -> bool {
     true
 }
 
-/// How long a job waits for a slot near its data or its saved work.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
-pub struct DelaySettings {
-    /// After how many declined opportunities a job takes a slot away from its data; 0 takes the first.
-    pub declines: u32,
-    /// So many more it declines on other racks, where there are several.
-    pub rack_declines: u32,
-    /// How long after one opportunity the next one on the same worker counts; every offer does when 0.
-    #[serde(with = "napreduce_core::time::text")]
-    pub heartbeat: Span,
-}
-
-impl Default for DelaySettings {
-    /// No delay.
-    fn default() -> DelaySettings {
-        DelaySettings { declines: 0, rack_declines: 0, heartbeat: Span::from_millis(200) }
+settings! {
+    /// How long a job waits for a slot near its data or its saved work; not at all when nothing is said.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+    pub struct DelaySettings {
+        /// After how many declined opportunities a job takes a slot away from its data; 0 takes the first.
+        pub declines: u32 = 0,
+        /// So many more it declines on other racks, where there are several.
+        pub rack_declines: u32 = 0,
+        /// How long after one opportunity the next one on the same worker counts; every offer does when 0.
+        #[serde(with = "napreduce_core::time::text")]
+        pub heartbeat: Span = Span::from_millis(200),
     }
 }
 

@@ -3,7 +3,7 @@
 //! Owns the values, their published defaults and their bounds. Does not own the tree that follows from the
 //! queues.
 
-use napreduce_core::{Primitive, Ratio, Span};
+use napreduce_core::{Primitive, Ratio, Span, settings};
 use serde::{Deserialize, Serialize};
 
 use super::error::CapacityError;
@@ -128,75 +128,52 @@ fn whole() -> Ratio {
     Ratio::whole(100)
 }
 
-/// The preemption monitor.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
-pub struct MonitorConfiguration {
-    /// The time from one round to the next.
-    #[serde(with = "napreduce_core::time::text")]
-    pub interval: Span,
-    /// How long a victim may go on before it is killed.
-    #[serde(with = "napreduce_core::time::text")]
-    pub max_wait_before_kill: Span,
-    /// Which part of all slots may be taken in one round.
-    pub total_per_round: Ratio,
-    /// The fewest slots that a round may take, and that it takes of a queue that is to give any. Published is
-    /// 0, which never takes anything on a cluster of fewer than ten slots.
-    pub least_slots: u32,
-    /// Which part of its guarantee a queue may have beyond it before anything is taken.
-    pub dead_zone: Ratio,
-    /// Which part of what is to be taken is asked for in one round.
-    pub natural_termination_factor: Ratio,
-    /// Only works out what it would do.
-    pub observe_only: bool,
-    /// Takes inside of queues, too.
-    pub intra_queue: bool,
-    /// Nothing is done inside of a queue that uses less than this part of its guarantee.
-    pub intra_queue_minimum_threshold: Ratio,
-    /// Inside of a queue at most this part of its guarantee is taken in one round.
-    pub intra_queue_max_allowable_limit: Ratio,
-    /// What comes first inside of queues.
-    pub intra_queue_order: IntraQueueOrder,
-    /// Queues that have their guarantee balance what is left.
-    pub balance_beyond_guaranteed: bool,
-    /// How long a victim of that may go on before it is killed.
-    #[serde(with = "napreduce_core::time::text")]
-    pub balance_max_wait_before_kill: Span,
-    /// Victims are only marked once their wait is over, and go when somebody needs their slot.
-    pub lazy: bool,
-    /// Room is made first where suspended attempts wait for a slot of their worker.
-    pub reserved_aware: bool,
-    /// Room is made before all else where such attempts of more important queues have waited for long.
-    pub priority_aware: bool,
-    /// How long they must have waited.
-    #[serde(with = "napreduce_core::time::text")]
-    pub priority_delay: Span,
-    /// How a slot is taken.
-    pub primitive: Primitive,
-}
-
-impl Default for MonitorConfiguration {
-    fn default() -> MonitorConfiguration {
-        MonitorConfiguration {
-            interval: Span::from_secs(3),
-            max_wait_before_kill: Span::from_secs(15),
-            total_per_round: Ratio::new(1, 10),
-            least_slots: 1,
-            dead_zone: Ratio::new(1, 10),
-            natural_termination_factor: Ratio::new(1, 5),
-            observe_only: false,
-            intra_queue: false,
-            intra_queue_minimum_threshold: Ratio::new(1, 2),
-            intra_queue_max_allowable_limit: Ratio::new(1, 5),
-            intra_queue_order: IntraQueueOrder::UserLimitFirst,
-            balance_beyond_guaranteed: false,
-            balance_max_wait_before_kill: Span::from_secs(300),
-            lazy: false,
-            reserved_aware: false,
-            priority_aware: false,
-            priority_delay: Span::from_secs(60),
-            primitive: Primitive::Kill,
-        }
+settings! {
+    /// The preemption monitor.
+    #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+    pub struct MonitorConfiguration {
+        /// The time from one round to the next.
+        #[serde(with = "napreduce_core::time::text")]
+        pub interval: Span = Span::from_secs(3),
+        /// How long a victim may go on before it is killed.
+        #[serde(with = "napreduce_core::time::text")]
+        pub max_wait_before_kill: Span = Span::from_secs(15),
+        /// Which part of all slots may be taken in one round.
+        pub total_per_round: Ratio = Ratio::new(1, 10),
+        /// The fewest slots that a round may take, and that it takes of a queue that is to give any. Published is
+        /// 0, which never takes anything on a cluster of fewer than ten slots.
+        pub least_slots: u32 = 1,
+        /// Which part of its guarantee a queue may have beyond it before anything is taken.
+        pub dead_zone: Ratio = Ratio::new(1, 10),
+        /// Which part of what is to be taken is asked for in one round.
+        pub natural_termination_factor: Ratio = Ratio::new(1, 5),
+        /// Only works out what it would do.
+        pub observe_only: bool = false,
+        /// Takes inside of queues, too.
+        pub intra_queue: bool = false,
+        /// Nothing is done inside of a queue that uses less than this part of its guarantee.
+        pub intra_queue_minimum_threshold: Ratio = Ratio::new(1, 2),
+        /// Inside of a queue at most this part of its guarantee is taken in one round.
+        pub intra_queue_max_allowable_limit: Ratio = Ratio::new(1, 5),
+        /// What comes first inside of queues.
+        pub intra_queue_order: IntraQueueOrder = IntraQueueOrder::UserLimitFirst,
+        /// Queues that have their guarantee balance what is left.
+        pub balance_beyond_guaranteed: bool = false,
+        /// How long a victim of that may go on before it is killed.
+        #[serde(with = "napreduce_core::time::text")]
+        pub balance_max_wait_before_kill: Span = Span::from_secs(300),
+        /// Victims are only marked once their wait is over, and go when somebody needs their slot.
+        pub lazy: bool = false,
+        /// Room is made first where suspended attempts wait for a slot of their worker.
+        pub reserved_aware: bool = false,
+        /// Room is made before all else where such attempts of more important queues have waited for long.
+        pub priority_aware: bool = false,
+        /// How long they must have waited.
+        #[serde(with = "napreduce_core::time::text")]
+        pub priority_delay: Span = Span::from_secs(60),
+        /// How a slot is taken.
+        pub primitive: Primitive = Primitive::Kill,
     }
 }
 

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use napreduce_core::{Primitive, Ratio, Span};
+use napreduce_core::{Primitive, Ratio, Span, settings};
 
 use crate::access::NoAccessList;
 use crate::fair::starvation::StarvationPatience;
@@ -16,65 +16,44 @@ use crate::serving::DelaySettings;
 /// The pool for jobs that name no pool of their own below another.
 pub(super) const DEFAULT_POOL: &str = "default";
 
-/// Fair, with its tree of pools.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
-pub struct FairConfiguration {
-    /// Starved jobs take slots from others.
-    pub preemption: bool,
-    pub primitive: Primitive,
-    /// Nothing is taken before more than this part of the slots of some kind is in use.
-    pub utilization_gate: Ratio,
-    /// How long a victim may take before it is killed.
-    #[serde(with = "napreduce_core::time::text")]
-    pub kill_wait: Span,
-    /// How long a starved job is left alone after its victims should be gone.
-    #[serde(with = "napreduce_core::time::text")]
-    pub recheck_delay: Span,
-    /// How often shares and starvation are looked at.
-    #[serde(with = "napreduce_core::time::text")]
-    pub update_interval: Span,
-    /// How often workers report; four of these pass before a starved job is looked at again.
-    #[serde(with = "napreduce_core::time::text")]
-    pub heartbeat: Span,
-    /// A job that wants more weighs more: log2(1 + what it holds or wants).
-    pub size_based_weight: bool,
-    /// The weight of a job is multiplied by its priority, if that is more than one.
-    pub priority_weight: bool,
-    /// Nobody's share exceeds what it holds or wants.
-    pub cap_by_demand: bool,
-    /// So many jobs of one user run at once, in all pools together; the others wait.
-    pub user_max_running_jobs: Option<u32>,
-    /// Which pool a job goes to.
-    pub placement: Placement,
-    /// What becomes of a job whose pool is not in the tree.
-    pub unknown_pools: UnknownPools,
-    /// How long jobs wait for a slot near their data.
-    pub delay: DelaySettings,
-    /// All pools, and what they inherit.
-    pub root: PoolConfiguration,
-}
-
-impl Default for FairConfiguration {
-    /// As published, with heartbeats of 200 ms.
-    fn default() -> FairConfiguration {
-        FairConfiguration {
-            preemption: false,
-            primitive: Primitive::Kill,
-            utilization_gate: Ratio::new(4, 5),
-            kill_wait: Span::from_secs(15),
-            recheck_delay: Span::from_secs(10),
-            update_interval: Span::from_millis(500),
-            heartbeat: Span::from_millis(200),
-            size_based_weight: false,
-            priority_weight: false,
-            cap_by_demand: false,
-            user_max_running_jobs: None,
-            placement: Placement::Queue,
-            unknown_pools: UnknownPools::Create,
-            delay: DelaySettings::default(),
-            root: PoolConfiguration::default(),
-        }
+settings! {
+    /// Fair, with its tree of pools. As published, with heartbeats of 200 ms.
+    #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+    pub struct FairConfiguration {
+        /// Starved jobs take slots from others.
+        pub preemption: bool = false,
+        pub primitive: Primitive = Primitive::Kill,
+        /// Nothing is taken before more than this part of the slots of some kind is in use.
+        pub utilization_gate: Ratio = Ratio::new(4, 5),
+        /// How long a victim may take before it is killed.
+        #[serde(with = "napreduce_core::time::text")]
+        pub kill_wait: Span = Span::from_secs(15),
+        /// How long a starved job is left alone after its victims should be gone.
+        #[serde(with = "napreduce_core::time::text")]
+        pub recheck_delay: Span = Span::from_secs(10),
+        /// How often shares and starvation are looked at.
+        #[serde(with = "napreduce_core::time::text")]
+        pub update_interval: Span = Span::from_millis(500),
+        /// How often workers report; four of these pass before a starved job is looked at again.
+        #[serde(with = "napreduce_core::time::text")]
+        pub heartbeat: Span = Span::from_millis(200),
+        /// A job that wants more weighs more: log2(1 + what it holds or wants).
+        pub size_based_weight: bool = false,
+        /// The weight of a job is multiplied by its priority, if that is more than one.
+        pub priority_weight: bool = false,
+        /// Nobody's share exceeds what it holds or wants.
+        pub cap_by_demand: bool = false,
+        /// So many jobs of one user run at once, in all pools together; the others wait.
+        pub user_max_running_jobs: Option<u32>,
+        /// Which pool a job goes to.
+        pub placement: Placement = Placement::Queue,
+        /// What becomes of a job whose pool is not in the tree.
+        pub unknown_pools: UnknownPools = UnknownPools::Create,
+        /// How long jobs wait for a slot near their data.
+        pub delay: DelaySettings,
+        /// All pools, and what they inherit.
+        pub root: PoolConfiguration,
     }
 }
 
@@ -115,62 +94,43 @@ pub enum PoolOrder {
 #[serde(transparent)]
 pub struct Timeout(#[serde(with = "napreduce_core::time::text_or_never")] pub Option<Span>);
 
-/// A pool. The four values about preemption come from the pool above when they are not given.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
-pub struct PoolConfiguration {
-    /// Its part in relation to its siblings'.
-    pub weight: Ratio,
-    /// Map slots it gets before others get more.
-    pub min_maps: u32,
-    /// Reduce slots it gets before others get more.
-    pub min_reduces: u32,
-    /// Map slots it never exceeds.
-    pub max_maps: Option<u32>,
-    /// Reduce slots it never exceeds.
-    pub max_reduces: Option<u32>,
-    /// So many jobs of it and of the pools below it run at once; the others wait.
-    pub max_running_jobs: Option<u32>,
-    /// In which order its jobs are served.
-    pub order: PoolOrder,
-    /// Whether others may take slots from its jobs; true above all.
-    pub allow_preemption_from: Option<bool>,
-    /// How long it may be below its minimum before it takes slots; never above all.
-    pub min_share_timeout: Option<Timeout>,
-    /// How long a job may be below its part of its share before it takes slots; never above all.
-    pub fair_share_timeout: Option<Timeout>,
-    /// That part; 0.5 above all.
-    pub fair_share_threshold: Option<Ratio>,
-    /// Who may submit to it; refused.
-    #[serde(default, skip_serializing)]
-    #[serde(alias = "aclSubmitApps", alias = "acl-submit-jobs", alias = "acl_submit_apps")]
-    pub acl_submit_apps: NoAccessList,
-    /// Who may kill its jobs; refused.
-    #[serde(default, skip_serializing)]
-    #[serde(alias = "aclAdministerApps", alias = "acl-administer-jobs", alias = "acl_administer_apps")]
-    pub acl_administer_apps: NoAccessList,
-    /// The pools below it.
-    pub pools: BTreeMap<String, PoolConfiguration>,
-}
-
-impl Default for PoolConfiguration {
-    fn default() -> PoolConfiguration {
-        PoolConfiguration {
-            weight: Ratio::ONE,
-            min_maps: 0,
-            min_reduces: 0,
-            max_maps: None,
-            max_reduces: None,
-            max_running_jobs: None,
-            order: PoolOrder::Fair,
-            allow_preemption_from: None,
-            min_share_timeout: None,
-            fair_share_timeout: None,
-            fair_share_threshold: None,
-            acl_submit_apps: NoAccessList,
-            acl_administer_apps: NoAccessList,
-            pools: BTreeMap::new(),
-        }
+settings! {
+    /// A pool. The four values about preemption come from the pool above when they are not given.
+    #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+    pub struct PoolConfiguration {
+        /// Its part in relation to its siblings'.
+        pub weight: Ratio = Ratio::ONE,
+        /// Map slots it gets before others get more.
+        pub min_maps: u32 = 0,
+        /// Reduce slots it gets before others get more.
+        pub min_reduces: u32 = 0,
+        /// Map slots it never exceeds.
+        pub max_maps: Option<u32>,
+        /// Reduce slots it never exceeds.
+        pub max_reduces: Option<u32>,
+        /// So many jobs of it and of the pools below it run at once; the others wait.
+        pub max_running_jobs: Option<u32>,
+        /// In which order its jobs are served.
+        pub order: PoolOrder = PoolOrder::Fair,
+        /// Whether others may take slots from its jobs; true above all.
+        pub allow_preemption_from: Option<bool>,
+        /// How long it may be below its minimum before it takes slots; never above all.
+        pub min_share_timeout: Option<Timeout>,
+        /// How long a job may be below its part of its share before it takes slots; never above all.
+        pub fair_share_timeout: Option<Timeout>,
+        /// That part; 0.5 above all.
+        pub fair_share_threshold: Option<Ratio>,
+        /// Who may submit to it; refused.
+        #[serde(default, skip_serializing)]
+        #[serde(alias = "aclSubmitApps", alias = "acl-submit-jobs", alias = "acl_submit_apps")]
+        pub acl_submit_apps: NoAccessList,
+        /// Who may kill its jobs; refused.
+        #[serde(default, skip_serializing)]
+        #[serde(alias = "aclAdministerApps", alias = "acl-administer-jobs", alias = "acl_administer_apps")]
+        pub acl_administer_apps: NoAccessList,
+        /// The pools below it.
+        pub pools: BTreeMap<String, PoolConfiguration>,
     }
 }
 

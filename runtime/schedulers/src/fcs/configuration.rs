@@ -4,53 +4,39 @@
 
 use serde::{Deserialize, Serialize};
 
-use napreduce_core::{Primitive, Ratio, Span};
+use napreduce_core::{Primitive, Ratio, Span, settings};
 
 use crate::fcs::estimates::{Bounds, migration_threshold};
 
-/// What can be chosen about FCS.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
-pub struct FcsConfiguration {
-    /// The name of the policy that gives map slots, with the values of its own table; of no meaning to FCS
-    /// itself.
-    pub maps: String,
-    /// A reduce that has been there for so many times as long as its work takes is not preempted any more.
-    pub slackness_bound: Ratio,
-    /// Nor is one that has done more than this share of its work.
-    pub progress_max: Ratio,
-    /// Nor one that was at work for less than this.
-    #[serde(with = "napreduce_core::time::text")]
-    pub service_min: Span,
-    /// So many opportunities a preempted reduce declines, and one more, before it goes on anywhere.
-    pub declines: u32,
-    /// The share of preempted reduces that are to go on where they were: `declines` then follows from it and
-    /// the number of workers.
-    pub locality: Option<Ratio>,
-    /// How often a worker's free slot is an opportunity, estimates are refreshed, and jobs that wait ask for
-    /// slots again. Every offer is an opportunity when 0.
-    #[serde(with = "napreduce_core::time::text")]
-    pub heartbeat: Span,
-    /// How slots are taken from larger jobs.
-    pub primitive: Primitive,
-    /// After how long a victim is killed that has not given its slot.
-    #[serde(with = "napreduce_core::time::text_or_never")]
-    pub grace: Option<Span>,
-}
-
-impl Default for FcsConfiguration {
-    fn default() -> FcsConfiguration {
-        FcsConfiguration {
-            maps: "fair".to_owned(),
-            slackness_bound: Ratio::whole(5),
-            progress_max: Ratio::new(7, 10),
-            service_min: Span::from_secs(10),
-            declines: 60,
-            locality: None,
-            heartbeat: Span::from_secs(3),
-            primitive: Primitive::Checkpoint,
-            grace: None,
-        }
+settings! {
+    /// What can be chosen about FCS.
+    #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+    pub struct FcsConfiguration {
+        /// The name of the policy that gives map slots, with the values of its own table; of no meaning to FCS
+        /// itself.
+        pub maps: String = "fair".to_owned(),
+        /// A reduce that has been there for so many times as long as its work takes is not preempted any more.
+        pub slackness_bound: Ratio = Ratio::whole(5),
+        /// Nor is one that has done more than this share of its work.
+        pub progress_max: Ratio = Ratio::new(7, 10),
+        /// Nor one that was at work for less than this.
+        #[serde(with = "napreduce_core::time::text")]
+        pub service_min: Span = Span::from_secs(10),
+        /// So many opportunities a preempted reduce declines, and one more, before it goes on anywhere.
+        pub declines: u32 = 60,
+        /// The share of preempted reduces that are to go on where they were: `declines` then follows from it and
+        /// the number of workers.
+        pub locality: Option<Ratio>,
+        /// How often a worker's free slot is an opportunity, estimates are refreshed, and jobs that wait ask for
+        /// slots again. Every offer is an opportunity when 0.
+        #[serde(with = "napreduce_core::time::text")]
+        pub heartbeat: Span = Span::from_secs(3),
+        /// How slots are taken from larger jobs.
+        pub primitive: Primitive = Primitive::Checkpoint,
+        /// After how long a victim is killed that has not given its slot.
+        #[serde(with = "napreduce_core::time::text_or_never")]
+        pub grace: Option<Span>,
     }
 }
 

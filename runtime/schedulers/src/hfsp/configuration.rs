@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use napreduce_core::{Primitive, Ratio, Span, TaskKind};
+use napreduce_core::{Primitive, Ratio, Span, TaskKind, settings};
 
 use crate::hfsp::misjudgement::{Misjudgement, MisjudgementError};
 use crate::hfsp::ranking::RankingOrder;
@@ -39,86 +39,59 @@ pub struct KnownTimes {
 #[serde(transparent)]
 pub struct KnownTime(#[serde(with = "napreduce_core::time::text")] pub Span);
 
-/// What can be chosen about HFSP.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
-pub struct HfspConfiguration {
-    /// By what jobs are ordered.
-    pub order: RankingOrder,
-    /// What becomes of late jobs.
-    pub late: Late,
-    /// How many maps of a job are its sample.
-    pub sample_maps: u32,
-    /// How many reduces of a job are its sample.
-    pub sample_reduces: u32,
-    /// How long a reduce of the sample executes before its time is estimated.
-    #[serde(with = "napreduce_core::time::text")]
-    pub delta: Span,
-    /// How much the estimate from other jobs counts.
-    pub confidence: Confidence,
-    /// What a task is taken to last while no other was done.
-    #[serde(with = "napreduce_core::time::text")]
-    pub assumed_task_time: Span,
-    /// How many of the tasks done last that estimate is the mean of.
-    pub recent_tasks: u32,
-    /// How many map slots samples may hold; all, without.
-    pub training_maps_max: Option<u32>,
-    /// How many reduce slots samples may hold; all, without.
-    pub training_reduces_max: Option<u32>,
-    /// How slots are taken from larger jobs; `wait` takes none.
-    pub primitive: Primitive,
-    /// After how long a victim is killed that has not given its slot.
-    #[serde(with = "napreduce_core::time::text_or_never")]
-    pub grace: Option<Span>,
-    /// With so many suspended tasks on a worker no more are suspended there; twice its slots, without.
-    pub suspended_high: Option<u32>,
-    /// With so few they are again; as many as its slots, without.
-    pub suspended_low: Option<u32>,
-    /// The same for all workers together; any number, without.
-    pub cluster_suspended_high: Option<u32>,
-    /// And with so few in all they are again; half of the other, without.
-    pub cluster_suspended_low: Option<u32>,
-    /// How often jobs are put in order at least, where that changes with time.
-    #[serde(with = "napreduce_core::time::text")]
-    pub update_interval: Span,
-    /// How long maps wait for a worker that has their input.
-    pub delay: DelaySettings,
-    /// By queue, how many virtual slots its jobs get in relation to others; 1, without.
-    pub weights: BTreeMap<String, u32>,
-    /// Errors put on the sizes that were measured or are known.
-    pub size_error: Misjudgement,
-    /// Where those errors start.
-    pub seed: u64,
-    /// By job name, task times that need no sample.
-    pub known_times: BTreeMap<String, KnownTimes>,
-}
-
-impl Default for HfspConfiguration {
-    fn default() -> HfspConfiguration {
-        HfspConfiguration {
-            order: RankingOrder::ProjectedFinish,
-            late: Late::Fifo,
-            sample_maps: 5,
-            sample_reduces: 5,
-            delta: Span::from_secs(60),
-            confidence: Confidence::Factor(Ratio::ONE),
-            assumed_task_time: Span::from_secs(60),
-            recent_tasks: 100,
-            training_maps_max: None,
-            training_reduces_max: None,
-            primitive: Primitive::Suspend,
-            grace: None,
-            suspended_high: None,
-            suspended_low: None,
-            cluster_suspended_high: None,
-            cluster_suspended_low: None,
-            update_interval: Span::from_secs(5),
-            delay: DelaySettings { declines: 40, ..DelaySettings::default() },
-            weights: BTreeMap::new(),
-            size_error: Misjudgement::None,
-            seed: 0,
-            known_times: BTreeMap::new(),
-        }
+settings! {
+    /// What can be chosen about HFSP.
+    #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+    pub struct HfspConfiguration {
+        /// By what jobs are ordered.
+        pub order: RankingOrder = RankingOrder::ProjectedFinish,
+        /// What becomes of late jobs.
+        pub late: Late = Late::Fifo,
+        /// How many maps of a job are its sample.
+        pub sample_maps: u32 = 5,
+        /// How many reduces of a job are its sample.
+        pub sample_reduces: u32 = 5,
+        /// How long a reduce of the sample executes before its time is estimated.
+        #[serde(with = "napreduce_core::time::text")]
+        pub delta: Span = Span::from_secs(60),
+        /// How much the estimate from other jobs counts.
+        pub confidence: Confidence = Confidence::Factor(Ratio::ONE),
+        /// What a task is taken to last while no other was done.
+        #[serde(with = "napreduce_core::time::text")]
+        pub assumed_task_time: Span = Span::from_secs(60),
+        /// How many of the tasks done last that estimate is the mean of.
+        pub recent_tasks: u32 = 100,
+        /// How many map slots samples may hold; all, without.
+        pub training_maps_max: Option<u32>,
+        /// How many reduce slots samples may hold; all, without.
+        pub training_reduces_max: Option<u32>,
+        /// How slots are taken from larger jobs; `wait` takes none.
+        pub primitive: Primitive = Primitive::Suspend,
+        /// After how long a victim is killed that has not given its slot.
+        #[serde(with = "napreduce_core::time::text_or_never")]
+        pub grace: Option<Span>,
+        /// With so many suspended tasks on a worker no more are suspended there; twice its slots, without.
+        pub suspended_high: Option<u32>,
+        /// With so few they are again; as many as its slots, without.
+        pub suspended_low: Option<u32>,
+        /// The same for all workers together; any number, without.
+        pub cluster_suspended_high: Option<u32>,
+        /// And with so few in all they are again; half of the other, without.
+        pub cluster_suspended_low: Option<u32>,
+        /// How often jobs are put in order at least, where that changes with time.
+        #[serde(with = "napreduce_core::time::text")]
+        pub update_interval: Span = Span::from_secs(5),
+        /// How long maps wait for a worker that has their input.
+        pub delay: DelaySettings = DelaySettings { declines: 40, ..DelaySettings::default() },
+        /// By queue, how many virtual slots its jobs get in relation to others; 1, without.
+        pub weights: BTreeMap<String, u32>,
+        /// Errors put on the sizes that were measured or are known.
+        pub size_error: Misjudgement = Misjudgement::None,
+        /// Where those errors start.
+        pub seed: u64 = 0,
+        /// By job name, task times that need no sample.
+        pub known_times: BTreeMap<String, KnownTimes>,
     }
 }
 

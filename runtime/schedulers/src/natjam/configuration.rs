@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use napreduce_core::{ClusterView, JobSpec, Primitive, QueueShare, Span, TaskEviction, TaskKind};
+use napreduce_core::{ClusterView, JobSpec, Primitive, QueueShare, Span, TaskEviction, TaskKind, settings};
 
 use crate::natjam::admission::DeadlineAdmission;
 use crate::natjam::eviction::JobEviction;
@@ -14,99 +14,66 @@ use crate::natjam::reclaim::ReclaimLimits;
 use crate::natjam::urgency::{DeadlineEviction, DeadlineSelection, MixedPair, UrgencyKey};
 use crate::serving::DelaySettings;
 
-/// Natjam: two classes of jobs.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
-pub struct NatjamConfiguration {
-    /// The queues of production jobs, with those below them (`production.reports`); all other jobs are
-    /// research.
-    pub production: Vec<String>,
-    /// Which research job gives the next slot.
-    pub job_eviction: JobEviction,
-    /// Which of its attempts.
-    pub task_eviction: TaskEviction,
-    pub primitive: Primitive,
-    /// Whether map slots are taken, too, not only reduce slots.
-    pub preempt_maps: bool,
-    /// How often production jobs ask for slots.
-    #[serde(with = "napreduce_core::time::text")]
-    pub preemptor_interval: Span,
-    /// An attempt that was asked longer ago than this is killed.
-    #[serde(with = "napreduce_core::time::text")]
-    pub kill_timeout: Span,
-    /// How long a request counts after that.
-    #[serde(with = "napreduce_core::time::text")]
-    pub expired_time: Span,
-    /// How long jobs wait for a slot near their data.
-    pub delay: DelaySettings,
-    /// Where the random choices start.
-    pub seed: u64,
-}
-
-impl Default for NatjamConfiguration {
-    /// As published: MR, SRT, checkpoints, reduces only, every second, 12 s and 2 s.
-    fn default() -> NatjamConfiguration {
-        NatjamConfiguration {
-            production: vec!["production".to_owned()],
-            job_eviction: JobEviction::MostResources,
-            task_eviction: TaskEviction::ShortestRemaining,
-            primitive: Primitive::Checkpoint,
-            preempt_maps: false,
-            preemptor_interval: Span::from_secs(1),
-            kill_timeout: Span::from_secs(12),
-            expired_time: Span::from_secs(2),
-            delay: DelaySettings::default(),
-            seed: 0,
-        }
+settings! {
+    /// Natjam: two classes of jobs. As published: MR, SRT, checkpoints, reduces only, every second, 12 s and 2 s.
+    #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+    pub struct NatjamConfiguration {
+        /// The queues of production jobs, with those below them (`production.reports`); all other jobs are
+        /// research.
+        pub production: Vec<String> = vec!["production".to_owned()],
+        /// Which research job gives the next slot.
+        pub job_eviction: JobEviction = JobEviction::MostResources,
+        /// Which of its attempts.
+        pub task_eviction: TaskEviction = TaskEviction::ShortestRemaining,
+        pub primitive: Primitive = Primitive::Checkpoint,
+        /// Whether map slots are taken, too, not only reduce slots.
+        pub preempt_maps: bool = false,
+        /// How often production jobs ask for slots.
+        #[serde(with = "napreduce_core::time::text")]
+        pub preemptor_interval: Span = Span::from_secs(1),
+        /// An attempt that was asked longer ago than this is killed.
+        #[serde(with = "napreduce_core::time::text")]
+        pub kill_timeout: Span = Span::from_secs(12),
+        /// How long a request counts after that.
+        #[serde(with = "napreduce_core::time::text")]
+        pub expired_time: Span = Span::from_secs(2),
+        /// How long jobs wait for a slot near their data.
+        pub delay: DelaySettings,
+        /// Where the random choices start.
+        pub seed: u64 = 0,
     }
 }
 
-/// Natjam-R: one queue by deadline.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
-pub struct NatjamRConfiguration {
-    /// Which job gives a slot.
-    pub eviction: DeadlineEviction,
-    /// Which job is served first; what goes with the eviction, when it is not given.
-    pub selection: Option<DeadlineSelection>,
-    /// Which of its attempts gives the slot.
-    pub task_eviction: TaskEviction,
-    pub primitive: Primitive,
-    /// Whether map slots are taken, too, not only reduce slots.
-    pub preempt_maps: bool,
-    /// How often slots are taken, and laxities found anew.
-    #[serde(with = "napreduce_core::time::text")]
-    pub interval: Span,
-    /// How many slots are taken at a time.
-    pub per_run: u32,
-    /// How much more laxity than the claimant a job must have to give way.
-    #[serde(with = "napreduce_core::time::text")]
-    pub laxity_margin: Span,
-    /// An attempt that was asked so long ago is killed.
-    #[serde(with = "napreduce_core::time::text_or_never")]
-    pub kill_timeout: Option<Span>,
-    /// What becomes of a job that may not be done by its deadline.
-    pub admission: DeadlineAdmission,
-    /// How long jobs wait for a slot near their data.
-    pub delay: DelaySettings,
-}
-
-impl Default for NatjamRConfiguration {
-    /// As published: MDF with EDF, SRT, checkpoints, reduces only, one slot every second.
-    fn default() -> NatjamRConfiguration {
-        NatjamRConfiguration {
-            eviction: DeadlineEviction::MaximumDeadlineFirst,
-            selection: None,
-            task_eviction: TaskEviction::ShortestRemaining,
-            primitive: Primitive::Checkpoint,
-            preempt_maps: false,
-            interval: Span::from_secs(1),
-            per_run: 1,
-            laxity_margin: Span(0),
-            kill_timeout: Some(Span::from_secs(12)),
-            admission: DeadlineAdmission::Off,
-            delay: DelaySettings::default(),
-        }
+settings! {
+    /// Natjam-R: one queue by deadline. As published: MDF with EDF, SRT, checkpoints, reduces only, one slot every second.
+    #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+    pub struct NatjamRConfiguration {
+        /// Which job gives a slot.
+        pub eviction: DeadlineEviction = DeadlineEviction::MaximumDeadlineFirst,
+        /// Which job is served first; what goes with the eviction, when it is not given.
+        pub selection: Option<DeadlineSelection>,
+        /// Which of its attempts gives the slot.
+        pub task_eviction: TaskEviction = TaskEviction::ShortestRemaining,
+        pub primitive: Primitive = Primitive::Checkpoint,
+        /// Whether map slots are taken, too, not only reduce slots.
+        pub preempt_maps: bool = false,
+        /// How often slots are taken, and laxities found anew.
+        #[serde(with = "napreduce_core::time::text")]
+        pub interval: Span = Span::from_secs(1),
+        /// How many slots are taken at a time.
+        pub per_run: u32 = 1,
+        /// How much more laxity than the claimant a job must have to give way.
+        #[serde(with = "napreduce_core::time::text")]
+        pub laxity_margin: Span = Span(0),
+        /// An attempt that was asked so long ago is killed.
+        #[serde(with = "napreduce_core::time::text_or_never")]
+        pub kill_timeout: Option<Span> = Some(Span::from_secs(12)),
+        /// What becomes of a job that may not be done by its deadline.
+        pub admission: DeadlineAdmission = DeadlineAdmission::Off,
+        /// How long jobs wait for a slot near their data.
+        pub delay: DelaySettings,
     }
 }
 

@@ -23,42 +23,44 @@ pub use take::after_natural_termination;
 pub use tree::{QueueState, QueueTree};
 pub use victims::{Application, Container, Pass, Victim};
 
-use napreduce_core::{Ratio, Span, Time};
+use napreduce_core::{Ratio, Span, Time, settings};
 
 use self::ideal::{Distribution, Sharing};
 use crate::capacity::configuration::{ApplicationOrder, IntraQueueOrder};
 
-/// What can be chosen about a round.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RoundSettings {
-    /// The size of the cluster.
-    pub cluster: u64,
-    /// Which part of the cluster may be taken in one round.
-    pub total_per_round: Ratio,
-    /// How far, as a part of its guarantee, a queue may be beyond it before anything is taken.
-    pub dead_zone: Ratio,
-    /// Which part of what is to be taken is asked for; the rest is expected to end by itself.
-    pub natural_termination_factor: Ratio,
-    /// Where anything is to be taken at all, and of a round, at least so much: slots are few where bytes are
-    /// many, and a tenth of nine slots is none. Zero is as published.
-    pub least: u64,
-    /// Which part of the guarantee of a queue its masters may keep when all else is taken.
-    pub masters_kept: Ratio,
-    /// A second pass, in which satisfied queues balance each other.
-    pub balance_beyond_guaranteed: bool,
-    /// What is reserved holds room, as published, so that it is given up before anything that runs.
-    pub reserved_hold_room: bool,
-    /// Containers that reservations wait for are taken first; and what is reserved counts as wanted.
-    pub reserved_aware: bool,
-    /// Reservations of important queues that waited so long are made room for, if at all.
-    pub priority_delay: Option<Span>,
-    /// The pass inside of queues, if there is to be one.
-    pub intra_queue: Option<IntraQueue>,
-    /// What can be chosen about each queue, by its number; nothing said is as published.
-    pub queues: Vec<QueueSettings>,
-    /// The rooms of the nodes; only reservations ask for them.
-    pub nodes: Vec<Node>,
-    pub now: Time,
+settings! {
+    /// What can be chosen about a round; as published, for an empty cluster, when nothing is said.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct RoundSettings {
+        /// The size of the cluster.
+        pub cluster: u64 = 0,
+        /// Which part of the cluster may be taken in one round.
+        pub total_per_round: Ratio = Ratio::new(1, 10),
+        /// How far, as a part of its guarantee, a queue may be beyond it before anything is taken.
+        pub dead_zone: Ratio = Ratio::new(1, 10),
+        /// Which part of what is to be taken is asked for; the rest is expected to end by itself.
+        pub natural_termination_factor: Ratio = Ratio::new(1, 5),
+        /// Where anything is to be taken at all, and of a round, at least so much: slots are few where bytes are
+        /// many, and a tenth of nine slots is none. Zero is as published.
+        pub least: u64 = 0,
+        /// Which part of the guarantee of a queue its masters may keep when all else is taken.
+        pub masters_kept: Ratio = Ratio::new(1, 10),
+        /// A second pass, in which satisfied queues balance each other.
+        pub balance_beyond_guaranteed: bool = false,
+        /// What is reserved holds room, as published, so that it is given up before anything that runs.
+        pub reserved_hold_room: bool = true,
+        /// Containers that reservations wait for are taken first; and what is reserved counts as wanted.
+        pub reserved_aware: bool = false,
+        /// Reservations of important queues that waited so long are made room for, if at all.
+        pub priority_delay: Option<Span>,
+        /// The pass inside of queues, if there is to be one.
+        pub intra_queue: Option<IntraQueue>,
+        /// What can be chosen about each queue, by its number; nothing said is as published.
+        pub queues: Vec<QueueSettings>,
+        /// The rooms of the nodes; only reservations ask for them.
+        pub nodes: Vec<Node>,
+        pub now: Time,
+    }
 }
 
 /// What can be chosen about the pass inside of queues.
@@ -104,27 +106,5 @@ impl RoundSettings {
     /// What was chosen about a queue.
     fn of(&self, queue: usize) -> QueueSettings {
         self.queues.get(queue).copied().unwrap_or_default()
-    }
-}
-
-impl Default for RoundSettings {
-    /// As published, for an empty cluster.
-    fn default() -> RoundSettings {
-        RoundSettings {
-            cluster: 0,
-            total_per_round: Ratio::new(1, 10),
-            dead_zone: Ratio::new(1, 10),
-            natural_termination_factor: Ratio::new(1, 5),
-            least: 0,
-            masters_kept: Ratio::new(1, 10),
-            balance_beyond_guaranteed: false,
-            reserved_hold_room: true,
-            reserved_aware: false,
-            priority_delay: None,
-            intra_queue: None,
-            queues: Vec::new(),
-            nodes: Vec::new(),
-            now: Time::default(),
-        }
     }
 }
