@@ -1,6 +1,7 @@
 //! Sorted associations, as `datagen associations` writes them: lines `a1,a2,...,ak` of items in order.
 //!
-//! Owns which associations there are, and how many of them differ in their last item only. Does not own what is joined.
+//! Owns which associations there are, and how many of them differ in their last item only. Does not own what
+//! is joined.
 
 use crate::output::{OutputSettings, Written};
 use crate::random::SplitMix;
@@ -18,7 +19,8 @@ const WINDOW_PREFIXES: u64 = 1024;
 pub struct AssociationsSettings {
     /// How many associations.
     pub amount: Amount,
-    /// How many different items there are; their numbers have as many digits each, so that text is in the order of numbers.
+    /// How many different items there are; their numbers have as many digits each, so that text is in the
+    /// order of numbers.
     pub items: u32,
     /// Items of an association, from 2 to [`ARITY_MAX`].
     pub arity: u32,

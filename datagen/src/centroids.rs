@@ -18,7 +18,8 @@ const LINE_BYTES: usize = 1000;
 /// What `datagen centroids` is asked for.
 #[derive(Clone, Debug)]
 pub struct CentroidsSettings {
-    /// Files of movies, and directories of them: their files in name order, without those starting with `_` or `.`.
+    /// Files of movies, and directories of them: their files in name order, without those starting with `_`
+    /// or `.`.
     pub movies: Vec<PathBuf>,
     /// How many, from 1 to [`CLUSTERS_MAX`].
     pub clusters: u32,
@@ -52,8 +53,8 @@ pub enum CentroidsError {
     Interrupted,
 }
 
-/// Draws movies that have reviews, all with the same chance, and writes them in the order of their numbers, the largest
-/// first. The similarity is 0: no movie was compared yet.
+/// Draws movies that have reviews, all with the same chance, and writes them in the order of their numbers,
+/// the largest first. The similarity is 0: no movie was compared yet.
 ///
 /// # Errors
 ///

@@ -15,7 +15,8 @@ pub struct GraphSettings {
     pub amount: Amount,
     /// Vertices are numbered from 0 on; at least 2.
     pub vertices: u32,
-    /// A vertex of rank `r` has edges in proportion to `r^-exponent`; whoever has many out need not have many in.
+    /// A vertex of rank `r` has edges in proportion to `r^-exponent`; whoever has many out need not
+    /// have many in.
     pub exponent: f64,
     /// Chooses one graph of many.
     pub seed: u64,

@@ -18,7 +18,8 @@ pub struct MoviesSettings {
     pub amount: Amount,
     /// Raters are numbered from 0 on; each reviews a movie at most once.
     pub raters: u32,
-    /// A movie has `n` reviews, from 1 to [`REVIEWS_MAX`] and the number of raters, in proportion to `n^-exponent`.
+    /// A movie has `n` reviews, from 1 to [`REVIEWS_MAX`] and the number of raters, in proportion to
+    /// `n^-exponent`.
     pub reviews_exponent: f64,
     /// Chooses one set of many.
     pub seed: u64,
@@ -36,7 +37,8 @@ impl MoviesSettings {
 ///
 /// # Errors
 ///
-/// When there are no raters or the exponent is out of range, and whatever [`crate::output::OutputError`] names.
+/// When there are no raters or the exponent is out of range, and whatever
+/// [`crate::output::OutputError`] names.
 ///
 /// ```
 /// use datagen::{movies::{self, MoviesSettings}, output::OutputSettings, rows::Amount};

@@ -179,7 +179,8 @@ impl<S: Stream> Units for EvenUnits<'_, S> {
     }
 }
 
-/// Writes what `plan` answers, units and the ends of the files; it is asked when the directory may be written to.
+/// Writes what `plan` answers, units and the ends of the files; it is asked when the directory may
+/// be written to.
 pub(crate) fn write_planned<U: Units>(
     settings: &OutputSettings,
     plan: impl FnOnce() -> Result<(U, Vec<u64>), OutputError>,

@@ -1,7 +1,7 @@
 //! The random sequence behind generated lines.
 //!
-//! Owns a small generator whose output is part of the data format: the same seed gives the same lines in every
-//! version and on every machine. Does not own what is drawn.
+//! Owns a small generator whose output is part of the data format: the same seed gives the same lines in
+//! every version and on every machine. Does not own what is drawn.
 
 const GAMMA: u64 = 0x9E37_79B9_7F4A_7C15;
 

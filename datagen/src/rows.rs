@@ -1,7 +1,7 @@
 //! Lines of unequal length, each made from its number alone, as part files.
 //!
-//! Owns how many there are (so many rows, or as many as fill so many bytes), where each block of them begins and where
-//! files end. Does not own what stands in a line.
+//! Owns how many there are (so many rows, or as many as fill so many bytes), where each block of them begins
+//! and where files end. Does not own what stands in a line.
 
 use std::ops::Range;
 
@@ -64,7 +64,8 @@ pub(crate) trait Rows: Sync {
 
 /// Writes rows into part files, each of which ends with a row.
 ///
-/// What is written depends on the rows and the amount alone; a smaller amount is the beginning of a larger one.
+/// What is written depends on the rows and the amount alone; a smaller amount is the beginning of a
+/// larger one.
 pub(crate) fn write(
     rows: &impl Rows,
     amount: Amount,

@@ -1,7 +1,7 @@
 //! Every example explains itself, and refuses what it does not understand.
 //!
-//! Owns the command lines. Does not own outputs, which `readme` and the whole-system tests compare; that this file exists
-//! makes cargo build the programs for them.
+//! Owns the command lines. Does not own outputs, which `readme` and the whole-system tests compare; that this
+//! file exists makes cargo build the programs for them.
 
 use std::process::{Command, Output};
 

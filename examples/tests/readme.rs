@@ -1,6 +1,8 @@
-//! Every example does what `examples/README.md` says: its lines are run as they stand there, and what they print is compared.
+//! Every example does what `examples/README.md` says: its lines are run as they stand there, and what they
+//! print is compared.
 //!
-//! Owns the reading of that page. Does not own the command lines of the programs (`command_lines`), nor jobs on clusters.
+//! Owns the reading of that page. Does not own the command lines of the programs (`command_lines`), nor jobs
+//! on clusters.
 
 use std::fs;
 use std::path::{Path, PathBuf};

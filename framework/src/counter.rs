@@ -4,8 +4,8 @@
 
 /// A counter of one's own: `counter!("bad rows").add(1)`.
 ///
-/// The name is looked up once; after that counting is one atomic addition, cheap enough for every record. Counts of
-/// attempts whose result does not count (failed ones, say) are left out of the job's.
+/// The name is looked up once; after that counting is one atomic addition, cheap enough for every record.
+/// Counts of attempts whose result does not count (failed ones, say) are left out of the job's.
 ///
 /// ```
 /// use napreduce::{Emit, Job, counter};

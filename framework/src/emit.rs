@@ -1,7 +1,7 @@
 //! The handle that a map emits records through.
 //!
-//! Owns the way from typed key and value to encoded bytes in the collector. Does not own sorting or combining (the data
-//! plane) nor the sampling that borrows the same handle.
+//! Owns the way from typed key and value to encoded bytes in the collector. Does not own sorting or combining
+//! (the data plane) nor the sampling that borrows the same handle.
 
 use std::marker::PhantomData;
 
@@ -80,7 +80,8 @@ impl<K: Key, V: Value> Emit<K, V> {
         self.records
     }
 
-    /// Where the current record lies: its file, its byte, its line. Nothing is worked out before it is asked for.
+    /// Where the current record lies: its file, its byte, its line. Nothing is worked out before it
+    /// is asked for.
     ///
     /// ```
     /// use napreduce::testing::JobTest;

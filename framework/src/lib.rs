@@ -129,8 +129,9 @@
 //!
 //! # Several inputs
 //!
-//! A job may read inputs of different kinds, each with a name, a format and a map of its own; all maps emit the same types. On
-//! the command line paths go by the names: `join users=users.csv orders=orders.csv --output DIR`.
+//! A job may read inputs of different kinds, each with a name, a format and a map of its own; all
+//! maps emit the same types. On the command line paths go by the names: `join users=users.csv
+//! orders=orders.csv --output DIR`.
 //!
 //! ```
 //! use napreduce::builder::BadRecord;
@@ -173,9 +174,9 @@
 //! # test.assert_preemption_safe();
 //! ```
 //!
-//! A map that returns [`BadRecord`](builder::BadRecord) leaves it to `--bad-records fail|skip|N` what becomes of such records.
-//! Where one lies [`Emit::input`] says, and [`Output::to`] writes beside the part files, to a
-//! [`NamedOutput`](output::NamedOutput).
+//! A map that returns [`BadRecord`](builder::BadRecord) leaves it to `--bad-records fail|skip|N` what becomes
+//! of such records. Where one lies [`Emit::input`] says, and [`Output::to`] writes beside the part files, to
+//! a [`NamedOutput`](output::NamedOutput).
 //!
 //! # A chain
 //!

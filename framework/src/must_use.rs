@@ -1,7 +1,7 @@
 //! What a program must not drop without a word: examples that do not compile where that is an error.
 //!
-//! Owns the examples, which are compiled with the documentation and only then. Does not own the words, which stand where
-//! the things are.
+//! Owns the examples, which are compiled with the documentation and only then. Does not own the words, which
+//! stand where the things are.
 
 /// With everything put to use it compiles: nothing below fails for another reason.
 ///

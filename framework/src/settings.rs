@@ -26,8 +26,8 @@ Settings for --conf:
   task-timeout=TIME       a task that makes no progress for so long is ended and tried again
                           (such as 90s or 10m, 0s for never, default 600s)";
 
-/// Sources of one merge, unless said otherwise. Sources are mapped and read ahead by the kernel, so that many of them cost less than
-/// another pass over the data.
+/// Sources of one merge, unless said otherwise. Sources are mapped and read ahead by the kernel, so that many
+/// of them cost less than another pass over the data.
 pub(crate) const FAN_IN_DEFAULT: u32 = 256;
 
 settings! {
@@ -49,7 +49,8 @@ settings! {
         /// From `--bad-records`.
         #[serde(default)]
         pub bad_records: BadRows,
-        /// How many splits each input of the job has, in order, and no key of `--conf` either; empty where there is one input.
+        /// How many splits each input of the job has, in order, and no key of `--conf` either; empty where
+        /// there is one input.
         #[serde(default)]
         pub split_counts: Vec<u32>,
     }

@@ -4,8 +4,8 @@
 
 /// What a mapper, a reducer or an output format answers when it is to save its state.
 ///
-/// The question is also put once to a job's own mapper and reducer when the job is built: a job of which one answers
-/// `Unsupported` is not accepted where a scheduler would checkpoint its tasks.
+/// The question is also put once to a job's own mapper and reducer when the job is built: a job of which one
+/// answers `Unsupported` is not accepted where a scheduler would checkpoint its tasks.
 ///
 /// What is saved is whatever `restore` understands. [`Value::encode_owned`](crate::Value::encode_owned) and
 /// [`Value::decode_owned`](crate::Value::decode_owned) make bytes of every type that can be a key or a value,

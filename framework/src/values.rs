@@ -23,9 +23,9 @@ pub(crate) enum ValuesError {
 
 /// The values of one group in order: by the rest of the key, then by map task, then as emitted.
 ///
-/// It lends: a value borrows from the block it lies in until the next one is asked for, so nothing is copied or
-/// allocated by `while let Some(value) = values.next()`. `for value in values` takes a copy of each, which costs nothing for
-/// numbers and an allocation for a text.
+/// It lends: a value borrows from the block it lies in until the next one is asked for, so nothing is copied
+/// or allocated by `while let Some(value) = values.next()`. `for value in values` takes a copy of each, which
+/// costs nothing for numbers and an allocation for a text.
 ///
 /// ```
 /// use napreduce::testing::JobTest;
@@ -91,8 +91,9 @@ impl<'c> GroupGate<'c> {
         if self.context.is_asked() { self.pass(input) } else { true }
     }
 
-    /// Somebody wants to know how far the task is, or wants it to stop. A reducer that can be called again returns first, so that its hooks can be called;
-    /// another one is suspended right here, or reduces the group to its end before it is checkpointed.
+    /// Somebody wants to know how far the task is, or wants it to stop. A reducer that can be called again
+    /// returns first, so that its hooks can be called; another one is suspended right here, or reduces the
+    /// group to its end before it is checkpointed.
     #[cold]
     fn pass(&mut self, input: &ReduceInput) -> bool {
         if !self.context.tell(Some(input.statistics().bytes)) {
@@ -174,7 +175,8 @@ impl<'g, K: Key, V: Value> Values<'g, K, V> {
     }
 
     /// Whether the values ended before the group did, because the task is to stop here. Only a reducer that
-    /// [`resumes_in_group`](crate::Reducer::resumes_in_group) sees that: it returns, and is called again for the rest.
+    /// [`resumes_in_group`](crate::Reducer::resumes_in_group) sees that: it returns, and is called again for
+    /// the rest.
     ///
     /// ```
     /// # use napreduce::output::Text;
@@ -262,7 +264,8 @@ impl<'v, 'g, K: Key, V: Value> IntoIterator for &'v mut Values<'g, K, V> {
     }
 }
 
-/// The values of a group as an ordinary iterator, which copies each; made by [`Values::owned`] and by `for value in values`.
+/// The values of a group as an ordinary iterator, which copies each; made by [`Values::owned`] and by `for
+/// value in values`.
 ///
 /// ```
 /// use napreduce::testing::JobTest;

@@ -1,7 +1,8 @@
 //! The words of a line.
 //!
-//! Owns the splitting at ASCII white space, without a branch for each byte: words have unforeseeable lengths, and a
-//! mispredicted branch costs more than everything else that is done to a word. Does not own what a line is.
+//! Owns the splitting at ASCII white space, without a branch for each byte: words have unforeseeable
+//! lengths, and a mispredicted branch costs more than everything else that is done to a word. Does
+//! not own what a line is.
 
 use napreduce_data::{GROUP_BYTES, white_mask};
 
@@ -35,7 +36,8 @@ pub struct Words<'a> {
     line: &'a str,
     /// Where the group that `white` tells of begins.
     group: usize,
-    /// Bit `i` tells whether byte `group + i` is white and not yet passed. Everything behind the line is white.
+    /// Bit `i` tells whether byte `group + i` is white and not yet passed. Everything behind the
+    /// line is white.
     white: u64,
     /// Behind the last white byte that was passed.
     start: usize,
@@ -78,7 +80,8 @@ fn mask_at(bytes: &[u8], group: usize) -> u64 {
     }
     let behind = u64::MAX << rest.len();
     match bytes.last_chunk() {
-        // No copy of the rest, whose length cannot be foreseen: the last group of the line, without what was before.
+        // No copy of the rest, whose length cannot be foreseen: the last group of the line, without
+        // what was before.
         Some(last) => white_mask(last).checked_shr((GROUP_BYTES - rest.len()) as u32).unwrap_or(0) | behind,
         None => mask_of_short(bytes) | behind,
     }

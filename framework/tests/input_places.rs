@@ -1,7 +1,7 @@
 //! Where a record lies, as closures are told: path, byte and line.
 //!
-//! Owns that places are right in every format that knows them, wherever a task begins and goes on. Does not own errors that
-//! name a place.
+//! Owns that places are right in every format that knows them, wherever a task begins and goes on. Does not
+//! own errors that name a place.
 
 use flate2::Compression;
 use flate2::write::GzEncoder;

@@ -1,6 +1,7 @@
 //! Keys whose bytes other languages are held to: a file of them, which is what the codec says.
 //!
-//! Owns `python/tests/vectors.json`, which is written anew with `NAPREDUCE_WRITE_VECTORS=1`. Does not own the codec of Python.
+//! Owns `python/tests/vectors.json`, which is written anew with `NAPREDUCE_WRITE_VECTORS=1`. Does not own the
+//! codec of Python.
 
 use napreduce::Key;
 use napreduce::codec::DecodeError;

@@ -1,7 +1,7 @@
 //! Outputs with names beside the part files, in reduces and in jobs without.
 //!
-//! Owns what is in them however tasks are preempted, and which definitions are refused. Does not own their commit (live
-//! runtime).
+//! Owns what is in them however tasks are preempted, and which definitions are refused. Does not own their
+//! commit (live runtime).
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 

@@ -1,6 +1,7 @@
 //! Byte identity of jobs that keep a state of their own, preempted before every record, group and value.
 //!
-//! Owns the jobs. Does not own what is tried and compared (`napreduce::testing`), nor preemption of real processes.
+//! Owns the jobs. Does not own what is tried and compared (`napreduce::testing`), nor preemption of
+//! real processes.
 
 use napreduce::input::TextLines;
 use napreduce::output::Text;

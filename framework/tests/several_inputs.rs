@@ -1,7 +1,7 @@
 //! Jobs over several inputs, each with a format and a map of its own.
 //!
-//! Owns that every record meets the map of its input, however inputs are cut, sampled and preempted. Does not own how paths
-//! are named on a command line (`program`).
+//! Owns that every record meets the map of its input, however inputs are cut, sampled and preempted. Does not
+//! own how paths are named on a command line (`program`).
 
 use std::collections::BTreeMap;
 use std::fmt::Write;

@@ -1,4 +1,5 @@
-//! Commands as mappers and reducers, in the loops of real tasks: what they read, what is made of what they write.
+//! Commands as mappers and reducers, in the loops of real tasks: what they read, what is made of
+//! what they write.
 //!
 //! Owns the protocol and its errors. Does not own processes that are stopped or killed (whole-system tests).
 
@@ -150,8 +151,8 @@ fn a_suspend_at_any_boundary_changes_nothing() {
     let lines = "b 1\na 2\nb 3\na 4\n";
     let test = |mapper: &str, reducer: &str| JobTest::new(commands(mapper, reducer)).input(lines);
     test("tr ' ' '\\t'", "cat").assert_suspend_safe();
-    // The shell stops itself when it is asked to, and goes on. A wait that the signal cut off counts as a status of its own, which
-    // must not be the last one where the child has ended meanwhile.
+    // The shell stops itself when it is asked to, and goes on. A wait that the signal cut off counts as a
+    // status of its own, which must not be the last one where the child has ended meanwhile.
     let stops = "trap 'kill -STOP $$' TSTP; exec 3<&0; tr ' ' '\\t' <&3 & while kill -0 $!; do wait $!; done 2> /dev/null; true";
     test(stops, stops).assert_suspend_safe();
     JobTest::new(mapped("trap '' TSTP; cat")).input(lines).assert_suspend_safe();

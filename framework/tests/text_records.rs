@@ -1,6 +1,7 @@
 //! Records over several lines, and text that is not quite text.
 //!
-//! Owns that every way to cut a file gives each record once, compared with splitting the whole text. Does not own lines.
+//! Owns that every way to cut a file gives each record once, compared with splitting the whole text. Does not
+//! own lines.
 
 use napreduce::Job;
 use napreduce::input::{LossyLines, TextRecords};

@@ -1,6 +1,7 @@
 //! Typed records come back as they were written, however the file is cut, and damage is noticed.
 //!
-//! Owns the format through its public input side and files made by a job. Does not own chains (whole-system tests).
+//! Owns the format through its public input side and files made by a job. Does not own chains
+//! (whole-system tests).
 
 use std::path::Path;
 
@@ -88,7 +89,8 @@ proptest! {
         }
         std::fs::write(&path, &bytes).expect("a file");
         match read(&path, 0, bytes.len() as u64, bytes.len() as u64) {
-            // A file cut between two blocks is a shorter file; parts are covered by their digest in `_SUCCESS`.
+            // A file cut between two blocks is a shorter file; parts are covered by their digest in
+            // `_SUCCESS`.
             Ok(pairs) => prop_assert!(cut && blocks.concat().starts_with(&pairs)),
             Err(error) => prop_assert!(error.to_string().contains("records"), "{}", error),
         }

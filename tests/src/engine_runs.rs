@@ -11,8 +11,8 @@ use crate::folder::Folder;
 use crate::output::{parts, report};
 use crate::programs::{program, run};
 
-/// With a combiner, in order within groups, map-only with a second output, map-only with a side file, with attempts that are killed
-/// in maps and in reduces, and two that are a chain.
+/// With a combiner, in order within groups, map-only with a second output, map-only with a side file, with
+/// attempts that are killed in maps and in reduces, and two that are a chain.
 const SHAPES: [&str; 8] = [
     "words-of-bytes",
     "visits",
@@ -78,7 +78,8 @@ pub fn assert_every_shape_is_as_embedded(folder: &Folder, engine: &[&str], set_u
     assert_same(&folder.path("own"), &folder.path("other"));
 }
 
-/// Panics unless both directories hold the same bytes, in files of the same names, and count the same records.
+/// Panics unless both directories hold the same bytes, in files of the same names, and count the
+/// same records.
 pub fn assert_same(own: &Path, other: &Path) {
     let shown = other.display();
     assert!(!parts(own).is_empty(), "{} has no parts", own.display());

@@ -1,7 +1,7 @@
 //! A job on a cluster of a test's own, each of whose tasks ends when the test says so.
 //!
-//! Owns its input, its gates, which are files, and the comparison with a run that nobody disturbed. Does not own what is done
-//! to it meanwhile.
+//! Owns its input, its gates, which are files, and the comparison with a run that nobody disturbed. Does not
+//! own what is done to it meanwhile.
 
 use std::path::PathBuf;
 
@@ -121,7 +121,8 @@ impl<'test> GatedJob<'test> {
         self.cluster.json(&["job", "history", &self.id])[0].clone()
     }
 
-    /// Opens every gate; it ends, and its output and counters of records are those of a run that nobody disturbed.
+    /// Opens every gate; it ends, and its output and counters of records are those of a run that
+    /// nobody disturbed.
     pub fn ends_as_undisturbed(&self) {
         (0..self.maps).for_each(|index| self.open(&format!("m_{index:04}")));
         self.open("r_0000");

@@ -1,7 +1,7 @@
 //! A job on another engine whose guests save their work, each of whose tasks ends when the test says so.
 //!
-//! Owns its input, its gates, which are files, what it has saved, and the comparison with a run that nobody disturbed. Does not
-//! own the engine, nor what is done to the guests meanwhile.
+//! Owns its input, its gates, which are files, what it has saved, and the comparison with a run that nobody
+//! disturbed. Does not own the engine, nor what is done to the guests meanwhile.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,8 +19,8 @@ const LINES: usize = 6_000;
 /// So many records or groups are some.
 const SOME: usize = 30;
 
-/// The definition `gated-noted` of the program `testjobs`: two maps and a reduce, of which the first map and the reduce wait for
-/// their gates.
+/// The definition `gated-noted` of the program `testjobs`: two maps and a reduce, of which the first map and
+/// the reduce wait for their gates.
 pub struct NotedJob {
     /// Where everything of it is.
     pub folder: Folder,
@@ -118,8 +118,8 @@ impl NotedJob {
         self.saved(task, name).pop().expect("it is there")
     }
 
-    /// Opens all gates; the output is that of an embedded run, and of all that was saved nothing is left. How many records of the
-    /// first map and groups of the reduce were done, again or not.
+    /// Opens all gates; the output is that of an embedded run, and of all that was saved nothing is left. How
+    /// many records of the first map and groups of the reduce were done, again or not.
     pub fn ends_as_undisturbed(&mut self) -> (usize, usize) {
         ["m_0000", "r_0000"].into_iter().for_each(|task| self.open(task));
         let status = self.program.wait().expect("its end");

@@ -136,7 +136,8 @@ impl OwnCluster {
         serde_json::from_str(&said).unwrap_or_else(|error| panic!("{error}: {said}"))
     }
 
-    /// Has the first map of a job go on at another worker: it is suspended, its worker drains, `let_go` ends what holds it.
+    /// Has the first map of a job go on at another worker: it is suspended, its worker drains, `let_go` ends
+    /// what holds it.
     pub fn move_first_map(&self, job: &str, let_go: impl FnOnce()) {
         let map = format!("{job}_m_0000");
         run(self.nap().args(["task", "suspend", &map])).succeeded();

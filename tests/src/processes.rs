@@ -1,7 +1,7 @@
 //! Processes as /proc shows them: whose child, in which state.
 //!
-//! Owns the looking, and the signals to processes that a test started itself, or that are children of those. Does not own any
-//! process.
+//! Owns the looking, and the signals to processes that a test started itself, or that are children of those.
+//! Does not own any process.
 
 use std::fs;
 

@@ -64,8 +64,8 @@ pub fn run(command: &mut Command) -> Ended {
     Ended { status, stdout, stderr }
 }
 
-/// A cluster that tests share has had other jobs before: the first one that these texts name becomes `job_0001`, and so
-/// on, as they are called when a program runs its jobs by itself.
+/// A cluster that tests share has had other jobs before: the first one that these texts name becomes
+/// `job_0001`, and so on, as they are called when a program runs its jobs by itself.
 fn number_jobs_anew(texts: &mut [String]) {
     let mut jobs: Vec<String> = Vec::new();
     for text in texts.iter() {
@@ -88,9 +88,10 @@ fn number_jobs_anew(texts: &mut [String]) {
 
 /// The folder of executables that this test run belongs to, with everything in it built.
 ///
-/// Cargo builds the programs of a package beside its integration tests, so that a run of all tests has them all, and
-/// this costs nothing. In a run of one package's tests it builds what the run of all tests would, with the same features;
-/// where `NAPREDUCE_TEST_PROGRAMS` is `built`, whoever runs the tests has built the programs and answers for it.
+/// Cargo builds the programs of a package beside its integration tests, so that a run of all tests has them
+/// all, and this costs nothing. In a run of one package's tests it builds what the run of all tests would,
+/// with the same features; where `NAPREDUCE_TEST_PROGRAMS` is `built`, whoever runs the tests has built the
+/// programs and answers for it.
 fn executables() -> &'static PathBuf {
     static EXECUTABLES: OnceLock<PathBuf> = OnceLock::new();
     EXECUTABLES.get_or_init(|| {

@@ -1,7 +1,8 @@
 //! The cluster that all tests of one process share, for tests that are run embedded and on a cluster alike.
 //!
-//! Owns which processes have one: those of the tests `on_cluster`, `cluster_commands` and `preemption_commands`, which map segments where they
-//! can, and of `on_cluster_network`, which fetch all of them. Does not own its start and end (`cluster_keeper`).
+//! Owns which processes have one: those of the tests `on_cluster`, `cluster_commands` and
+//! `preemption_commands`, which map segments where they can, and of `on_cluster_network`, which fetch all of
+//! them. Does not own its start and end (`cluster_keeper`).
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};

@@ -1,8 +1,9 @@
-//! The same small workload on a cluster and in the simulator: under each policy the same decisions in the same order.
+//! The same small workload on a cluster and in the simulator: under each policy the same decisions in the
+//! same order.
 //!
-//! Owns the workload and the policies. The simulated run comes first and says what ends when; on the cluster tasks end
-//! when they are told to, in that order, so that only decisions are compared, never times. Real tasks are suspended,
-//! checkpointed and killed on the way.
+//! Owns the workload and the policies. The simulated run comes first and says what ends when; on the cluster
+//! tasks end when they are told to, in that order, so that only decisions are compared, never times. Real
+//! tasks are suspended, checkpointed and killed on the way.
 
 use std::fs;
 use std::io;
@@ -20,9 +21,9 @@ use serde::Deserialize;
 /// How long a decision may take before the test gives up on it.
 const DEADLINE: Duration = Duration::from_secs(60);
 
-/// A job: name, queue, user, priority, deadline in seconds, submission and work of its maps and reduces in tenths of a
-/// second. No two things end together, and nobody wants two slots back at once: which of two tasks is saved first on a
-/// cluster is a matter of time, and so is which of them goes on first.
+/// A job: name, queue, user, priority, deadline in seconds, submission and work of its maps and reduces in
+/// tenths of a second. No two things end together, and nobody wants two slots back at once: which of two
+/// tasks is saved first on a cluster is a matter of time, and so is which of them goes on first.
 type Line = (&'static str, &'static str, &'static str, i32, u64, u64, &'static [u64], &'static [u64]);
 
 const JOBS: [Line; 4] = [
@@ -32,8 +33,8 @@ const JOBS: [Line; 4] = [
     ("d", "production", "ada", 1, 90, 207, &[72], &[36]),
 ];
 
-/// The policies with tables in which every one of them has something to do here, and how slots are taken back. Which of
-/// two attempts gives its slot must not depend on how far they are: that is other times.
+/// The policies with tables in which every one of them has something to do here, and how slots are taken
+/// back. Which of two attempts gives its slot must not depend on how far they are: that is other times.
 const POLICIES: [(&str, &str, &[&str]); 14] = [
     ("fifo", "", &[]),
     ("fifo", "[scheduler.fifo]\nignore-priority = true", &[]),

@@ -1,4 +1,5 @@
-//! What people do with a cluster beside running jobs: leave them, look at them, kill them, take files along, drain workers.
+//! What people do with a cluster beside running jobs: leave them, look at them, kill them, take files along,
+//! drain workers.
 //!
 //! Owns the commands of `nap` on real jobs. Does not own the forms of tables, which `nap` tests by itself.
 

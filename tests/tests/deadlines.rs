@@ -1,4 +1,5 @@
-//! Deadlines on a real cluster: a job that cannot be done in time is refused, and a chain of jobs has one deadline.
+//! Deadlines on a real cluster: a job that cannot be done in time is refused, and a chain of jobs
+//! has one deadline.
 //!
 //! Owns what a submitter is told. What can be done in time is the policies' own test.
 

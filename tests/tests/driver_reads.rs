@@ -1,6 +1,7 @@
 //! A driver that reads what its jobs have found, and gives it to the next ones as a side file.
 //!
-//! Owns the rounds embedded and on a cluster. Does not own side files given on the command line (`side_files`).
+//! Owns the rounds embedded and on a cluster. Does not own side files given on the command line
+//! (`side_files`).
 
 use napreduce_tests::{Folder, OwnCluster, joined, program, run};
 

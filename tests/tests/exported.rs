@@ -1,6 +1,7 @@
 //! What leaves a cluster in files: a job as a page, a history as tables.
 //!
-//! Owns that both say what the history says, with a cluster and without one. Does not own how a page looks (`napreduce-web`).
+//! Owns that both say what the history says, with a cluster and without one. Does not own how a page
+//! looks (`napreduce-web`).
 
 use std::fs;
 use std::path::Path;

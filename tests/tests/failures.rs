@@ -1,5 +1,5 @@
-//! Failures of user code, processes, disks and people: the same output after a retry, or an error that says what
-//! happened and nothing left behind.
+//! Failures of user code, processes, disks and people: the same output after a retry, or an error that says
+//! what happened and nothing left behind.
 //!
 //! Owns what happens around a job. Does not own odd input (`hard_inputs`, `hard_records`).
 

@@ -1,4 +1,5 @@
-//! Faults that belong to a host, a name, a worker or the input, with real processes: what follows on a cluster.
+//! Faults that belong to a host, a name, a worker or the input, with real processes: what follows on
+//! a cluster.
 //!
 //! Owns the whole way from the fault to what people see. The rules are tested with the engine.
 

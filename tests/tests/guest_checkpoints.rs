@@ -1,7 +1,8 @@
-//! Guests that save their work: told to end or killed in the middle, their next attempt goes on from there, and the output is
-//! that of a run that nobody disturbed.
+//! Guests that save their work: told to end or killed in the middle, their next attempt goes on from there,
+//! and the output is that of a run that nobody disturbed.
 //!
-//! Owns what becomes of a saved piece of work: used, refused, outdated, removed. Runs on `guest_runner`; Spark is another file's.
+//! Owns what becomes of a saved piece of work: used, refused, outdated, removed. Runs on `guest_runner`;
+//! Spark is another file's.
 
 use std::fs;
 use std::process::Command;

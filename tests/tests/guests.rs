@@ -1,6 +1,8 @@
-//! Guests on the smallest engine that there is (`guest_runner`): outputs, rules of frames that are broken, failures, exit statuses.
+//! Guests on the smallest engine that there is (`guest_runner`): outputs, rules of frames that are broken,
+//! failures, exit statuses.
 //!
-//! Owns what an engine and a submitter can be held to without any component of others. Spark is another file's.
+//! Owns what an engine and a submitter can be held to without any component of others. Spark is
+//! another file's.
 
 use std::fs;
 use std::os::unix::process::ExitStatusExt;

@@ -1,6 +1,7 @@
 //! Records that break careless sorting: each ends in the right result or in an error that names the thing.
 //!
-//! Owns odd keys, values and groups, and the stages of the builder. Does not own odd input files (`hard_inputs`).
+//! Owns odd keys, values and groups, and the stages of the builder. Does not own odd input files
+//! (`hard_inputs`).
 
 use napreduce_tests::{Ended, Folder, counter, joined, parts, program, run, sorted_lines};
 

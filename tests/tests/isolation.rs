@@ -1,4 +1,5 @@
-//! What keeps tasks from each other and from the machine: bounds of memory, a short environment, inputs that stay.
+//! What keeps tasks from each other and from the machine: bounds of memory, a short environment,
+//! inputs that stay.
 //!
 //! Owns real tasks on a real cluster. Does not own the kernel's groups (`napreduce_task`).
 

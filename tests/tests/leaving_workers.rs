@@ -1,7 +1,8 @@
-//! Workers that whoever runs them ends: SIGTERM to a daemon, to every process of an allocation, to process 1 of a pod, and a
-//! time limit. What they run goes on elsewhere from where it was.
+//! Workers that whoever runs them ends: SIGTERM to a daemon, to every process of an allocation, to process 1
+//! of a pod, and a time limit. What they run goes on elsewhere from where it was.
 //!
-//! Owns that with real processes. Does not own what the engine orders (its own tests), nor Slurm itself (`slurm`).
+//! Owns that with real processes. Does not own what the engine orders (its own tests), nor Slurm
+//! itself (`slurm`).
 
 use std::fs::File;
 use std::process::{Child, Command, ExitStatus, Stdio};

@@ -1,4 +1,5 @@
-//! Outputs with names as a person finds them: in the output directory, committed with the parts, whatever happened to tasks.
+//! Outputs with names as a person finds them: in the output directory, committed with the parts, whatever
+//! happened to tasks.
 //!
 //! Owns the files and what `_SUCCESS` says of them. Does not own what is in them (the framework's tests).
 

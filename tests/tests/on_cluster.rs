@@ -1,6 +1,8 @@
-//! The tests of the embedded mode, unchanged, on a cluster of three workers: segments of the same machine are mapped.
+//! The tests of the embedded mode, unchanged, on a cluster of three workers: segments of the same
+//! machine are mapped.
 //!
-//! Owns which tests these are. Does not own a test, nor the cluster (`shared_cluster`, which knows this one by its name).
+//! Owns which tests these are. Does not own a test, nor the cluster (`shared_cluster`, which knows this one
+//! by its name).
 
 #[path = "failures.rs"]
 mod failures;

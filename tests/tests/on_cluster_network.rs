@@ -1,6 +1,8 @@
-//! The tests of the embedded mode, unchanged, on a cluster of three workers: every segment is fetched over the network.
+//! The tests of the embedded mode, unchanged, on a cluster of three workers: every segment is fetched over
+//! the network.
 //!
-//! Owns which tests these are. Does not own a test, nor the cluster (`shared_cluster`, which knows this one by its name).
+//! Owns which tests these are. Does not own a test, nor the cluster (`shared_cluster`, which knows this one
+//! by its name).
 
 #[path = "failures.rs"]
 mod failures;

@@ -1,8 +1,8 @@
-//! What an operator does at the terminal: finds jobs, follows and reads logs, holds and changes jobs, looks at queues, has drained
-//! workers back, checks a journal.
+//! What an operator does at the terminal: finds jobs, follows and reads logs, holds and changes jobs, looks
+//! at queues, has drained workers back, checks a journal.
 //!
-//! Owns the commands of `nap` on a real cluster with queues, over a restart of its coordinator. Does not own the forms of tables,
-//! which `nap` tests by itself.
+//! Owns the commands of `nap` on a real cluster with queues, over a restart of its coordinator. Does not own
+//! the forms of tables, which `nap` tests by itself.
 
 use std::process::Stdio;
 

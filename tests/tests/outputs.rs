@@ -1,4 +1,5 @@
-//! Outputs equal a naive reference, byte for byte, whatever the number of maps, reduces and slots and the memory.
+//! Outputs equal a naive reference, byte for byte, whatever the number of maps, reduces and slots
+//! and the memory.
 //!
 //! Owns the combinations of the two big example programs. Does not own hard inputs.
 
@@ -16,7 +17,8 @@ const REDUCES: [usize; 3] = [1, 2, 5];
 const MEMORIES: [&str; 3] = ["1MiB", "4MiB", "256MiB"];
 const SLOTS: [u32; 2] = [1, 2];
 
-/// Every combination, with the split size that gives exactly that number of maps for an input of `length` bytes.
+/// Every combination, with the split size that gives exactly that number of maps for an input of
+/// `length` bytes.
 fn combinations(length: u64) -> impl Iterator<Item = (u64, u64, usize, &'static str, u32)> {
     MAPS.into_iter().flat_map(move |maps| {
         REDUCES.into_iter().flat_map(move |reduces| {

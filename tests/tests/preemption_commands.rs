@@ -1,6 +1,8 @@
-//! What people have done to running tasks and jobs: suspended, resumed, checkpointed, killed, and the output is the same.
+//! What people have done to running tasks and jobs: suspended, resumed, checkpointed, killed, and the output
+//! is the same.
 //!
-//! Owns the commands of `nap` on real attempts. Does not own what schedulers do by themselves (`preemption_schedulers`).
+//! Owns the commands of `nap` on real attempts. Does not own what schedulers do by themselves
+//! (`preemption_schedulers`).
 
 use napreduce_tests::{
     COUNTERS_OF_RECORDS, Ended, Folder, cluster, counter, parts, program, run, wait_until,

@@ -1,7 +1,9 @@
-//! Suspended tasks whose worker has no slot for them, or leaves: on a real cluster their work goes on on another worker.
+//! Suspended tasks whose worker has no slot for them, or leaves: on a real cluster their work goes on on
+//! another worker.
 //!
-//! Owns conversions of real attempts, and what becomes of those that cannot save their work. Does not own when the engine
-//! converts (its own tests), nor other preemptions (`preemption_commands`, `preemption_schedulers`).
+//! Owns conversions of real attempts, and what becomes of those that cannot save their work. Does
+//! not own when the engine converts (its own tests), nor other preemptions (`preemption_commands`,
+//! `preemption_schedulers`).
 
 use napreduce_core::{Effect, Order, Start};
 use napreduce_live::{ClusterDirectory, replay_journal};
@@ -31,8 +33,8 @@ fn converting(after: &str, to: &str) -> String {
     format!("[preemption]\nconvert = {{ after = \"{after}\", to = \"{to}\" }}\n")
 }
 
-/// A map of `low` is suspended on one worker, may go on, and cannot, for the map of `high` has its slot. The other map of
-/// `low` runs on the other worker.
+/// A map of `low` is suspended on one worker, may go on, and cannot, for the map of `high` has its slot. The
+/// other map of `low` runs on the other worker.
 fn wait_for_a_slot<'test>(
     folder: &'test Folder,
     cluster: &'test OwnCluster,

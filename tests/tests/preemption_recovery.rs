@@ -1,7 +1,8 @@
-//! The coordinator is killed while tasks are suspended, or just save their work: the next one knows of them, and they go on.
+//! The coordinator is killed while tasks are suspended, or just save their work: the next one knows of them,
+//! and they go on.
 //!
-//! Owns that with real processes. Does not own recovery itself (`coordinator/tests` of the live runtime), nor random faults
-//! (`chaos`).
+//! Owns that with real processes. Does not own recovery itself (`coordinator/tests` of the live runtime), nor
+//! random faults (`chaos`).
 
 use napreduce_tests::{Folder, GatedJob, OwnCluster, Process, counter, wait_until};
 use rustix::process::Signal;
@@ -80,7 +81,8 @@ fn what_is_suspended_stays_so_over_a_coordinator_that_is_killed_and_goes_on_when
     }
 }
 
-/// The coordinator is killed while a map writes its checkpoint, which is complete before the next one is there, or after.
+/// The coordinator is killed while a map writes its checkpoint, which is complete before the next one is
+/// there, or after.
 fn killed_while_work_is_saved(complete_before: bool) {
     let folder = Folder::new();
     let cluster = OwnCluster::start(&folder, 2, "fifo", "");

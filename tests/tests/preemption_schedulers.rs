@@ -1,16 +1,16 @@
-//! Every scheduler that preempts, with every primitive, on a real cluster: real tasks give up their slots, and the outputs
-//! are those of runs that nobody disturbed.
+//! Every scheduler that preempts, with every primitive, on a real cluster: real tasks give up their slots,
+//! and the outputs are those of runs that nobody disturbed.
 //!
-//! Owns set-ups in which each policy has to preempt. Does not own which decisions are right (the policies' own tests), nor
-//! operators' commands (`preemption_commands`).
+//! Owns set-ups in which each policy has to preempt. Does not own which decisions are right (the policies'
+//! own tests), nor operators' commands (`preemption_commands`).
 
 use std::fs;
 
 use napreduce_tests::{Folder, OwnCluster, counter, parts, program, run, wait_until};
 use serde_json::Value;
 
-/// Policies and their tables: with two workers of one slot of each kind, the small job that comes second takes slots of the
-/// large one. Those that take reduce slots only wait until it reduces.
+/// Policies and their tables: with two workers of one slot of each kind, the small job that comes second
+/// takes slots of the large one. Those that take reduce slots only wait until it reduces.
 const POLICIES: [(&str, &str, Phase); 8] = [
     ("fair", FAIR, Phase::Map),
     ("capacity", CAPACITY, Phase::Map),

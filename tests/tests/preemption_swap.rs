@@ -90,8 +90,8 @@ fn what_moved_to_swap_and_back_is_what_the_kernel_counts() {
     {
         let (told, seen) = (counter(&out, name), moved_bytes(kernels) - before);
         println!("{name} {told}, {kernels} {seen} bytes");
-        // Where memory is not short the kernel keeps what it has written, so that nothing need be read; some pages are the
-        // libraries' of every process.
+        // Where memory is not short the kernel keeps what it has written, so that nothing need be read; some
+        // pages are the libraries' of every process.
         let close = told.abs_diff(seen) * 10 <= seen.max(1 << 20);
         assert!(close, "{name} is {told}, and the kernel counts {seen} bytes");
     }

@@ -1,7 +1,7 @@
 //! Processes that are started before there is an attempt for them are like any other once they have one.
 //!
-//! Owns real programs, embedded and on a cluster. Does not own how many are started, and for how long they wait
-//! (`napreduce_task`).
+//! Owns real programs, embedded and on a cluster. Does not own how many are started, and for how long they
+//! wait (`napreduce_task`).
 
 use std::collections::BTreeSet;
 use std::process::{Child, Stdio};

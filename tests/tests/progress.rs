@@ -1,7 +1,7 @@
 //! What is known of a task while it works: how far it is inside a batch of records, and that it works at all.
 //!
-//! Owns tasks that are slow, stand before a gate, or hang, and who decides by their progress. Does not own the counting of
-//! time (`worker::hang`), nor the policies (their own tests).
+//! Owns tasks that are slow, stand before a gate, or hang, and who decides by their progress. Does not own
+//! the counting of time (`worker::hang`), nor the policies (their own tests).
 
 use std::io::Write;
 use std::path::Path;
@@ -118,7 +118,8 @@ fn rules_about_progress_fire_while_a_batch_is_read() {
     assert_eq!(counter(&folder.path("out-low"), "SUSPENDS"), 1);
 }
 
-/// Two maps of one job stand at different places; who goes for a production job is the one that the setting names.
+/// Two maps of one job stand at different places; who goes for a production job is the one that the
+/// setting names.
 #[test]
 fn natjam_chooses_its_victim_by_what_remains() {
     for (eviction, victim) in [("shortest-remaining", "_m_0000.1"), ("longest-remaining", "_m_0001.1")] {

@@ -7,7 +7,8 @@ use std::process::{Child, Stdio};
 use napreduce_tests::{Folder, OwnCluster, parts, program, run, wait_until};
 use serde_json::Value;
 
-/// Research gives its reduce slot to production; its work then waits for its worker once, and for its rack without end.
+/// Research gives its reduce slot to production; its work then waits for its worker once, and for its rack
+/// without end.
 const NATJAM: &str = "[worker]\nrack = \"/a\"\n\
                       [scheduler.natjam]\npreemptor-interval = \"100ms\"\n\
                       delay = { declines = 1, rack-declines = 1000000000, heartbeat = \"50ms\" }\n";

@@ -1,6 +1,7 @@
 //! `nap sim --recorded`: what a real cluster did, run again in the simulator by its own policy and by others.
 //!
-//! Owns one cluster with a few jobs, and damage to what it left. How lengths follow from attempts is the history's own test.
+//! Owns one cluster with a few jobs, and damage to what it left. How lengths follow from attempts is the
+//! history's own test.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,7 +1,8 @@
-//! Map output that a worker keeps in memory: which it is, that outputs are the same, and that it goes with its job or its
-//! worker.
+//! Map output that a worker keeps in memory: which it is, that outputs are the same, and that it goes with
+//! its job or its worker.
 //!
-//! Owns real processes that write to memory of another one. Does not own how much there may be (`napreduce-live`).
+//! Owns real processes that write to memory of another one. Does not own how much there may be
+//! (`napreduce-live`).
 
 use std::fs;
 use std::path::Path;

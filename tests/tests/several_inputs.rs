@@ -1,6 +1,7 @@
 //! A job over several inputs, as a person runs it: embedded and on a cluster.
 //!
-//! Owns names of inputs on the command line. Does not own what maps see of their records (the framework's tests).
+//! Owns names of inputs on the command line. Does not own what maps see of their records (the
+//! framework's tests).
 
 use std::process::Command;
 

@@ -1,4 +1,5 @@
-//! Files that a job takes along: where its commands find them, embedded and on a cluster, and what cannot be taken along.
+//! Files that a job takes along: where its commands find them, embedded and on a cluster, and what cannot be
+//! taken along.
 //!
 //! Owns `--files` as a person uses it. Does not own what commands say and read (`streaming`).
 

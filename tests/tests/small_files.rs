@@ -1,6 +1,7 @@
 //! Jobs over a great many small files, as a person runs them.
 //!
-//! Owns names, counters and order at the outside. Does not own what user code sees of a file (the framework's tests).
+//! Owns names, counters and order at the outside. Does not own what user code sees of a file (the
+//! framework's tests).
 
 use std::io::Write;
 

@@ -1,6 +1,7 @@
 //! Jobs of many small map outputs and many reduces: what a worker puts together for them changes no byte.
 //!
-//! Owns the equality with a job whose reduces open every output. Does not own the form of the files (`napreduce-data`).
+//! Owns the equality with a job whose reduces open every output. Does not own the form of the files
+//! (`napreduce-data`).
 
 use std::fs;
 

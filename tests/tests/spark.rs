@@ -54,8 +54,8 @@ fn wait_for_start(mut come: impl FnMut() -> bool) {
     }
 }
 
-/// Combiner, order within groups, map-only, outputs with names, side files, a chain with a total order, and attempts of maps and
-/// of reduces that are killed: one start of Spark for all of them.
+/// Combiner, order within groups, map-only, outputs with names, side files, a chain with a total order, and
+/// attempts of maps and of reduces that are killed: one start of Spark for all of them.
 #[test]
 fn every_shape_of_a_job_has_the_output_of_an_embedded_run() {
     let Some(python) = python() else { return };

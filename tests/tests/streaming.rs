@@ -1,5 +1,5 @@
-//! Commands as mappers and reducers of real jobs, embedded and on clusters: outputs, and what becomes of the commands'
-//! processes when their tasks are suspended, killed, or lose their worker.
+//! Commands as mappers and reducers of real jobs, embedded and on clusters: outputs, and what becomes of the
+//! commands' processes when their tasks are suspended, killed, or lose their worker.
 //!
 //! Owns the processes. Does not own the protocol (the framework's tests).
 
@@ -103,7 +103,8 @@ struct Held {
     job: String,
 }
 
-/// Reads by itself, so that the shell is free to run its traps, until a file is there; its process number is in another one.
+/// Reads by itself, so that the shell is free to run its traps, until a file is there; its process number is
+/// in another one.
 fn held(who: &str, trap: &str) -> String {
     format!(
         "trap {trap} TSTP; echo $$ > {who}.new; mv {who}.new {who}; exec 3<&0; cat <&3 & \
@@ -216,8 +217,8 @@ fn suspend_and_resume(trap: &str) -> Held {
         held.nap(&["task", "suspend", &held.task(who)]).succeeded();
         held.until(who, "suspended");
         for member in family(process) {
-            // One that has ended before the stop waits for its shell, which cannot look now. A shell whose child was stopped
-            // between vfork and exec waits for that.
+            // One that has ended before the stop waits for its shell, which cannot look now. A shell whose
+            // child was stopped between vfork and exec waits for that.
             let found = state(member);
             let in_vfork = || family(member).into_iter().skip(1).any(|child| state(child) == Some('T'));
             let still = matches!(found, Some('T' | 'Z')) || (found == Some('D') && in_vfork());

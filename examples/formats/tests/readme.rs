@@ -1,5 +1,5 @@
-//! Every program does what `examples/formats/README.md` says: its lines are run as they stand there, and what they print is
-//! compared.
+//! Every program does what `examples/formats/README.md` says: its lines are run as they stand there, and what
+//! they print is compared.
 //!
 //! Owns the reading of that page. Does not own the formats.
 

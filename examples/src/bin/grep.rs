@@ -1,7 +1,7 @@
 //! Keeps the lines that match: `grep INPUT... --output DIR --pattern REGEX [--pattern REGEX]...`.
 //!
-//! Owns what matching means (any of the patterns) and counts matching lines by pattern. Does not own the order of the
-//! output: a map-only job keeps that of the input.
+//! Owns what matching means (any of the patterns) and counts matching lines by pattern. Does not own the
+//! order of the output: a map-only job keeps that of the input.
 
 use std::process::ExitCode;
 

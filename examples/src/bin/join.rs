@@ -1,7 +1,7 @@
 //! Puts the name of its user to each order: `join users=PATH... orders=PATH... --output DIR`.
 //!
-//! Owns that a user comes before its orders. Does not own which file is which, as the command line says that, nor the order of a
-//! user's orders, which is that of the input.
+//! Owns that a user comes before its orders. Does not own which file is which, as the command line says that,
+//! nor the order of a user's orders, which is that of the input.
 
 use std::process::ExitCode;
 

@@ -1,6 +1,8 @@
-//! Moves centres to the middle of the points around them: `kmeans INPUT... --output DIR --centre X,Y [--centre X,Y]...`.
+//! Moves centres to the middle of the points around them: `kmeans INPUT... --output DIR --centre X,Y
+//! [--centre X,Y]...`.
 //!
-//! Owns the rounds, until no centre moves; one that no point is nearest to is dropped. Sums of whole numbers have no order.
+//! Owns the rounds, until no centre moves; one that no point is nearest to is dropped. Sums of whole numbers
+//! have no order.
 
 use clap::Args;
 use napreduce::{Driver, Emit, Job, Program};

@@ -1,6 +1,7 @@
 //! Sorts the lines of a log into outputs by their level: `levels INPUT... --output DIR`.
 //!
-//! Owns which level goes where. Does not own the names of part files: each output has its own beside the others.
+//! Owns which level goes where. Does not own the names of part files: each output has its own beside
+//! the others.
 
 use std::process::ExitCode;
 

@@ -1,7 +1,7 @@
 //! Tells how much warmer each city was than at its reading before: `secondary-sort INPUT... --output DIR`.
 //!
-//! Owns the key: the city makes the group, the date orders the readings in it. Does not own the order of the lines in the
-//! input (any will do), nor sorting.
+//! Owns the key: the city makes the group, the date orders the readings in it. Does not own the order of the
+//! lines in the input (any will do), nor sorting.
 
 use std::process::ExitCode;
 

@@ -1,4 +1,5 @@
-//! Finds the sessions in a log of visits: `sessions INPUT... --output DIR`; a line of the log is `USER,SECOND`.
+//! Finds the sessions in a log of visits: `sessions INPUT... --output DIR`; a line of the log is
+//! `USER,SECOND`.
 //!
 //! Owns when a session ends, and what is kept of it when a task is checkpointed among the visits of one user.
 //! Does not own when that happens, nor how it is saved.

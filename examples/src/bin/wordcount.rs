@@ -1,6 +1,7 @@
 //! Counts the words of text files: `wordcount INPUT... --output DIR`.
 //!
-//! Owns what a word is: a run of bytes between ASCII white space. Does not own sorting, counters or the command line.
+//! Owns what a word is: a run of bytes between ASCII white space. Does not own sorting, counters or the
+//! command line.
 
 use std::process::ExitCode;
 

@@ -1,6 +1,7 @@
 //! The centroids of a step of k-means: a side file of lines `k similarity movie count reviews`.
 //!
-//! Owns reading and writing them, and how alike a movie and a centroid are. Does not own what a step does with it.
+//! Owns reading and writing them, and how alike a movie and a centroid are. Does not own what a step does
+//! with it.
 
 use std::collections::HashMap;
 use std::fs;
@@ -66,9 +67,9 @@ impl Centroids {
         Ok(Centroids { count, ratings })
     }
 
-    /// The centroid that a movie is most alike, and how alike: the sum of the products of the ratings over the root of
-    /// the product of the sums of their squares, all over the raters that they have in common. Of several the first one; 0
-    /// and 0 for a movie that has no rater in common with any.
+    /// The centroid that a movie is most alike, and how alike: the sum of the products of the ratings over
+    /// the root of the product of the sums of their squares, all over the raters that they have in common. Of
+    /// several the first one; 0 and 0 for a movie that has no rater in common with any.
     ///
     /// # Errors
     ///
@@ -100,8 +101,8 @@ impl Centroids {
     }
 }
 
-/// The line of a centroid that is the movie of `line`: its reviews end at the first comma from byte 1000 of that line on,
-/// their number is that of all.
+/// The line of a centroid that is the movie of `line`: its reviews end at the first comma from byte 1000 of
+/// that line on, their number is that of all.
 ///
 /// # Errors
 ///

@@ -1,4 +1,5 @@
-//! The programs of the suite as they are typed: folders of documents, side files, groups of matches, wrong use.
+//! The programs of the suite as they are typed: folders of documents, side files, groups of matches,
+//! wrong use.
 //!
 //! Owns the command lines. Does not own what the jobs make of large data (`jobs`).
 

@@ -1,7 +1,7 @@
 //! The inputs of a job: what each reads, how it is mapped, and which part of the splits is its own.
 //!
-//! Owns the erasure of their types, behind calls for a whole split, and the order of the inputs. Does not own the loop over
-//! records (`task`), nor which paths belong to which name (`program`).
+//! Owns the erasure of their types, behind calls for a whole split, and the order of the inputs. Does not own
+//! the loop over records (`task`), nor which paths belong to which name (`program`).
 
 use napreduce_live::TaskError;
 

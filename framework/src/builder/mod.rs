@@ -1,7 +1,7 @@
 //! A job as a user defines it: from an input through closures to an output.
 //!
-//! Owns the builder and the finished definition. Does not own the command line (`program`), what runs in a task process
-//! (`task`) nor where it runs (live runtime).
+//! Owns the builder and the finished definition. Does not own the command line (`program`), what runs in a
+//! task process (`task`) nor where it runs (live runtime).
 //!
 //! A job goes from stage to stage: a [`Source`] with `map` or `mapper` becomes a [`MapStage`], and that with
 //! `reduce` or `reducer` a [`Job`]. What may be chosen at which stage is what the stage has methods for.
@@ -85,7 +85,8 @@ impl Job {
         Job { pipeline: Box::new(pipeline) }
     }
 
-    /// Divides the files of each input into splits, in the order of the inputs, and notes which belong to which.
+    /// Divides the files of each input into splits, in the order of the inputs, and notes which
+    /// belong to which.
     pub(crate) fn split(
         &mut self,
         files: &[Vec<InputFile>],

@@ -31,8 +31,8 @@ pub(crate) trait Pipeline: TaskRunner {
     /// The names of its inputs; none where paths are given without one.
     fn input_names(&self) -> Vec<Option<String>>;
 
-    /// For the files of each input: refuses those that its format does not read, and divides the others into splits of about
-    /// `split_size` bytes.
+    /// For the files of each input: refuses those that its format does not read, and divides the others into
+    /// splits of about `split_size` bytes.
     fn plan(&self, files: &[Vec<InputFile>], split_size: u64) -> Result<Vec<Vec<InputSplit>>, InputError>;
 
     /// Which files larger than a split are read by one task all the same, and why, for people.

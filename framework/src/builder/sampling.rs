@@ -1,7 +1,7 @@
 //! The cuts of a total order: keys of a sample of the input, divided into equal shares.
 //!
-//! Owns which splits are sampled and which keys become cuts (Hadoop's TeraSort: 100,000 keys from 10 splits). Does not
-//! own what a cut means to a partitioner: a key equal to a cut goes right.
+//! Owns which splits are sampled and which keys become cuts (Hadoop's TeraSort: 100,000 keys from 10 splits).
+//! Does not own what a cut means to a partitioner: a key equal to a cut goes right.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -28,8 +28,8 @@ impl From<InputError> for Stop {
     }
 }
 
-/// Samples the beginnings of up to ten splits spread evenly over the input, and cuts the sorted keys. `sample` gives the keys
-/// of so many records of a part of a split.
+/// Samples the beginnings of up to ten splits spread evenly over the input, and cuts the sorted keys.
+/// `sample` gives the keys of so many records of a part of a split.
 ///
 /// With `grouping`, only the prefix that makes a group is cut, so that no group is divided.
 pub(crate) fn cuts(
@@ -113,8 +113,8 @@ pub(super) fn sample_split<M: Mapper>(
     Ok(out.into_sampled_keys())
 }
 
-/// Exactly `partitions - 1` keys at equal distances, ascending. A key that is cut twice leaves the partition between
-/// empty; so does an empty sample, cut at the empty key.
+/// Exactly `partitions - 1` keys at equal distances, ascending. A key that is cut twice leaves the partition
+/// between empty; so does an empty sample, cut at the empty key.
 fn choose(sorted: &[Vec<u8>], partitions: u32) -> Vec<Vec<u8>> {
     let partitions = partitions as usize;
     (1..partitions)

@@ -39,7 +39,8 @@ impl<I: InputFormat> Source<I> {
         Source { input, named: Vec::new() }
     }
 
-    /// Declares an output with a name, which the closure of a job without reduce, or the reduce, can write to.
+    /// Declares an output with a name, which the closure of a job without reduce, or the reduce, can
+    /// write to.
     ///
     /// ```
     /// use napreduce::output::{NamedOutput, Text};
@@ -108,9 +109,9 @@ impl<I: InputFormat> Source<I> {
         })
     }
 
-    /// As [`map_only`](Source::map_only), with a state that is saved with the task: it begins as `start` in each file, goes on
-    /// from record to record, and is kept in checkpoints as its serde type says. Of a file that several tasks read, each
-    /// begins anew.
+    /// As [`map_only`](Source::map_only), with a state that is saved with the task: it begins as `start` in
+    /// each file, goes on from record to record, and is kept in checkpoints as its serde type says. Of a file
+    /// that several tasks read, each begins anew.
     ///
     /// ```
     /// use napreduce::Job;

@@ -1,4 +1,5 @@
-//! The builder of a job, stage by stage: a source, a map stage with its choices, and the reduce that finishes it.
+//! The builder of a job, stage by stage: a source, a map stage with its choices, and the reduce that
+//! finishes it.
 //!
 //! Owns which choice may be made when; wrong orders do not compile. Does not own what the choices do.
 
@@ -22,7 +23,8 @@ use super::Job;
 use super::inputs::InputMaps;
 use super::pipeline::MapReduce;
 
-/// One or several maps, waiting for their reduce; they emit `K` and `V`, `G` is what makes a group, `O` the output format.
+/// One or several maps, waiting for their reduce; they emit `K` and `V`, `G` is what makes a group, `O` the
+/// output format.
 ///
 /// ```
 /// use napreduce::testing::JobTest;
@@ -62,8 +64,8 @@ impl<K: Key, V: Value> MapStage<K, V, NoCombine, K, Text> {
         }
     }
 
-    /// Adds an input with a format and a map of its own, whose paths are given as `NAME=PATH`, each with its name. All maps
-    /// of a job emit the same types.
+    /// Adds an input with a format and a map of its own, whose paths are given as `NAME=PATH`, each with its
+    /// name. All maps of a job emit the same types.
     ///
     /// ```
     /// use napreduce::input::{ByteLines, TextLines};
@@ -207,8 +209,8 @@ impl<K: Key, V: Value, C: CombineStage<V>, G: Key, O: OutputFormat> MapStage<K, 
         self
     }
 
-    /// Makes groups by a prefix of the key: with keys `(String, u64)`, `group_by::<String>()` gives one group for each
-    /// string, its values in order of the number.
+    /// Makes groups by a prefix of the key: with keys `(String, u64)`, `group_by::<String>()` gives one group
+    /// for each string, its values in order of the number.
     pub fn group_by<P: Key>(self) -> MapStage<K, V, C, P, O>
     where
         K: GroupBy<P>,
@@ -225,7 +227,8 @@ impl<K: Key, V: Value, C: CombineStage<V>, G: Key, O: OutputFormat> MapStage<K, 
         }
     }
 
-    /// How many reduce tasks there are, and so part files, where the command line (`--reduces`) and the driver do not say.
+    /// How many reduce tasks there are, and so part files, where the command line (`--reduces`) and the
+    /// driver do not say.
     ///
     /// ```
     /// use napreduce::testing::JobTest;

@@ -7,9 +7,9 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// What becomes of a row that is not of the job's type: `--bad-rows fail|skip|N`. Rows that are left out are counted as
-/// `BAD_ROWS`, and the first one is quoted in the log of its task. `--bad-records` is the same for records that the job's own
-/// map calls [bad](crate::builder::BadRecord), counted as `BAD_RECORDS`.
+/// What becomes of a row that is not of the job's type: `--bad-rows fail|skip|N`. Rows that are left out are
+/// counted as `BAD_ROWS`, and the first one is quoted in the log of its task. `--bad-records` is the same for
+/// records that the job's own map calls [bad](crate::builder::BadRecord), counted as `BAD_RECORDS`.
 ///
 /// ```
 /// use napreduce::input::BadRows;

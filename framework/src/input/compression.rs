@@ -11,8 +11,9 @@ use super::opening::open_path;
 use super::xz;
 use super::{InputError, Splitting, zstd};
 
-/// A compression that is undone while reading. Files in it are read by one task, unless they consist of blocks that can be
-/// found from anywhere: lines of bzip2, of xz with several blocks, and of zstd with a seek table.
+/// A compression that is undone while reading. Files in it are read by one task, unless they consist
+/// of blocks that can be found from anywhere: lines of bzip2, of xz with several blocks, and of zstd
+/// with a seek table.
 ///
 /// ```
 /// use std::path::Path;
@@ -58,8 +59,8 @@ const READ: &[Known] = &[
     Known { compression: Compression::Snappy, extensions: &["snappy", "sz"], magic: b"\xff\x06\0\0sNaPpY" },
 ];
 
-/// A compression that is known only to be refused: read as they are, such bytes would give an output without a word
-/// that something is wrong.
+/// A compression that is known only to be refused: read as they are, such bytes would give an output without
+/// a word that something is wrong.
 struct Refused {
     name: &'static str,
     extensions: &'static [&'static str],
@@ -129,7 +130,8 @@ impl Compression {
     }
 }
 
-/// Where a file of lines may be cut: in a compression whose blocks are found from anywhere, if it has several.
+/// Where a file of lines may be cut: in a compression whose blocks are found from anywhere, if it
+/// has several.
 pub(crate) fn lines_splitting(path: &Path) -> Splitting {
     let several = match Compression::of(path) {
         None | Some(Compression::Bzip2) => true,

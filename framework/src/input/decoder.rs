@@ -40,8 +40,8 @@ pub(super) struct Garbage {
     pub(super) bytes: u64,
 }
 
-/// Where the blocks of a split end. A block belongs to the split that holds its first byte; a reader goes on behind that for
-/// the rest of its last record.
+/// Where the blocks of a split end. A block belongs to the split that holds its first byte; a reader goes on
+/// behind that for the rest of its last record.
 pub(super) struct BlockEnd {
     /// Blocks from here on belong to the next split, in compressed bytes.
     limit: u64,

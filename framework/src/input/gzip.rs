@@ -1,7 +1,7 @@
 //! Gzip input.
 //!
-//! Owns the decompression of all members of a file, one after another, what may follow the last one, and the words for
-//! what is wrong with it. Does not own the file.
+//! Owns the decompression of all members of a file, one after another, what may follow the last one, and the
+//! words for what is wrong with it. Does not own the file.
 
 use std::io::{ErrorKind, Read};
 
@@ -36,8 +36,8 @@ impl GzipStream {
         GzipStream { member: Some(GzDecoder::new(Stored::new(file))), length, garbage: None }
     }
 
-    /// Goes on with what follows the member that has ended. As gzip(1) has it, zeros up to the end are padding, and
-    /// anything else that is no member is ignored, and told of.
+    /// Goes on with what follows the member that has ended. As gzip(1) has it, zeros up to the end are
+    /// padding, and anything else that is no member is ignored, and told of.
     fn go_on(&mut self) -> Result<(), Trouble> {
         let Some(ended) = self.member.take() else { return Ok(()) };
         let mut stored = ended.into_inner();

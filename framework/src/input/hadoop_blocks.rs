@@ -1,7 +1,8 @@
 //! The block streams that Hadoop's codecs write for lz4 and snappy.
 //!
-//! Owns their framing: for each block the length of its content, then chunks, each with its compressed length, until the
-//! content is whole; all lengths in four bytes, the highest first. Does not own the compression of a chunk.
+//! Owns their framing: for each block the length of its content, then chunks, each with its compressed
+//! length, until the content is whole; all lengths in four bytes, the highest first. Does not own the
+//! compression of a chunk.
 
 use super::Compression;
 use super::decoder::{Decoder, TOO_SHORT};
@@ -12,7 +13,8 @@ const LENGTH_BYTES: usize = 4;
 /// Content that every reader is expected to manage; Hadoop's default is 256 KiB.
 const BLOCK_BYTES_ALWAYS: usize = 8 << 20;
 
-/// Decompresses one chunk into the buffer, and answers how many bytes that were; the content has room for no more.
+/// Decompresses one chunk into the buffer, and answers how many bytes that were; the content has
+/// room for no more.
 pub(super) type Decompress = fn(&[u8], &mut Vec<u8>, usize) -> Result<usize, String>;
 
 /// The decompressed bytes of such a file.

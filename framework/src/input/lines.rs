@@ -206,8 +206,8 @@ impl LineBlocks {
 }
 
 /// Hands out the range of each line of `block`, which begins at `base`, without its newline and one CR before
-/// that, while the block is lent to whoever packs keys that lie in it. `line` is kept at the offset of the line that is
-/// handed out, and is left behind the last one.
+/// that, while the block is lent to whoever packs keys that lie in it. `line` is kept at the offset of the
+/// line that is handed out, and is left behind the last one.
 #[inline]
 pub(crate) fn for_each_line<E>(
     block: &[u8],

@@ -8,8 +8,8 @@ use super::compression::lines_splitting;
 use super::lines::{LineBlocks, for_each_line, place_in_blocks};
 use super::{InputError, InputFormat, RecordReader, Split, Splitting};
 
-/// Lines of text, as `&str`: what is no UTF-8 becomes U+FFFD, one for each sequence of bytes that cannot begin or go on as
-/// a letter. Otherwise as [`TextLines`](super::TextLines), and as fast where all is UTF-8.
+/// Lines of text, as `&str`: what is no UTF-8 becomes U+FFFD, one for each sequence of bytes that cannot
+/// begin or go on as a letter. Otherwise as [`TextLines`](super::TextLines), and as fast where all is UTF-8.
 ///
 /// ```
 /// use napreduce::Job;

@@ -180,10 +180,12 @@ pub trait InputFormat: Sized + Send + Sync + 'static {
         self.splitting(path).refusal(path).is_none()
     }
 
-    /// Refuses a file that would be read as other bytes than are meant; asked of each file before the job begins.
+    /// Refuses a file that would be read as other bytes than are meant; asked of each file before
+    /// the job begins.
     ///
-    /// Unless said otherwise, such are files in a compression that is not undone while reading (`.7z`, `.br` and others,
-    /// by name and by their first bytes; `.bz2`, `.xz`, `.lz4` and `.snappy` without the features of these names), and those in one that is, whose names do not say so.
+    /// Unless said otherwise, such are files in a compression that is not undone while reading (`.7z`, `.br`
+    /// and others, by name and by their first bytes; `.bz2`, `.xz`, `.lz4` and `.snappy` without the features
+    /// of these names), and those in one that is, whose names do not say so.
     ///
     /// ```
     /// use napreduce::input::{InputError, InputFormat, TextLines};
@@ -266,8 +268,8 @@ pub trait RecordReader<F: InputFormat> {
     /// decompressed bytes.
     fn offset(&self) -> u64;
 
-    /// How many records a reader opened at [`offset`](RecordReader::offset) gives before the current one: not 0 where
-    /// records share an offset, as those of a block do.
+    /// How many records a reader opened at [`offset`](RecordReader::offset) gives before the current one: not
+    /// 0 where records share an offset, as those of a block do.
     fn records_before(&self) -> u64 {
         0
     }
@@ -291,15 +293,16 @@ pub trait RecordReader<F: InputFormat> {
     /// Bytes of the split that are done; of a compressed file, compressed bytes.
     fn consumed(&self) -> u64;
 
-    /// Where the reader stands, kept up to date for each record, so that progress is seen in the middle of a batch; asked for
-    /// once. A reader that wraps another passes on that one's. Without it progress is told after each batch.
+    /// Where the reader stands, kept up to date for each record, so that progress is seen in the middle of a
+    /// batch; asked for once. A reader that wraps another passes on that one's. Without it progress is told
+    /// after each batch.
     fn position(&self) -> Option<ReadPosition> {
         None
     }
 
-    /// The same if it counts bytes of the file, decompressed, so that it is the [`offset`](RecordReader::offset) of the
-    /// current record: then user code can ask for the record's place and line. A reader that wraps another passes on that
-    /// one's.
+    /// The same if it counts bytes of the file, decompressed, so that it is the
+    /// [`offset`](RecordReader::offset) of the current record: then user code can ask for the record's place
+    /// and line. A reader that wraps another passes on that one's.
     ///
     /// ```
     /// use napreduce::input::{FixedRecords, InputFormat, RecordReader, Split};

@@ -1,7 +1,8 @@
 //! Where the newlines in a block are.
 //!
-//! Owns the search. It writes positions into a list without a branch that depends on the text: for lines of usual length
-//! that takes about half of the time that calling `memchr` for each line does. Does not own what a line is.
+//! Owns the search. It writes positions into a list without a branch that depends on the text: for lines of
+//! usual length that takes about half of the time that calling `memchr` for each line does. Does not own what
+//! a line is.
 
 use napreduce_data::{GROUP_BYTES, newline_mask};
 
@@ -38,7 +39,8 @@ impl Newlines {
         &self.positions[..count]
     }
 
-    /// Notes the set bits of `mask`, counted from `offset`, behind the first `count` positions, and returns how many.
+    /// Notes the set bits of `mask`, counted from `offset`, behind the first `count` positions, and returns
+    /// how many.
     #[inline]
     fn note(&mut self, count: usize, offset: u16, mut mask: u64) -> usize {
         let found = mask.count_ones() as usize;

@@ -1,7 +1,8 @@
 //! Objects in stores as what formats read.
 //!
-//! Owns how the reads of a format become requests: one that reads on is read ahead of, one that jumps back and forth, as
-//! Parquet does between columns, has a place for each thing that it reads. Does not own requests, nor which objects are meant.
+//! Owns how the reads of a format become requests: one that reads on is read ahead of, one that jumps back
+//! and forth, as Parquet does between columns, has a place for each thing that it reads. Does not own
+//! requests, nor which objects are meant.
 
 use std::collections::HashMap;
 use std::io;
@@ -23,7 +24,8 @@ const LANES: usize = 16;
 /// The least that one request asks for.
 const REQUEST_BYTES_MIN: u64 = 64 << 10;
 
-/// The objects that inputs were expanded to, so that planning looks at none of them again: version and length.
+/// The objects that inputs were expanded to, so that planning looks at none of them again: version
+/// and length.
 static FOUND: Mutex<Option<HashMap<PathBuf, (String, u64)>>> = Mutex::new(None);
 
 /// Notes down what an object was when the input was expanded.

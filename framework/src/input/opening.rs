@@ -1,7 +1,7 @@
 //! Opening what is read: files of this machine, and objects in stores.
 //!
-//! Owns the seam between them and the readers of all formats, which read at offsets and know no more. Does not own what is
-//! read ahead of them.
+//! Owns the seam between them and the readers of all formats, which read at offsets and know no more. Does
+//! not own what is read ahead of them.
 
 use std::fs::File;
 use std::io;
@@ -23,7 +23,8 @@ pub(crate) trait PositionedRead: Send + Sync {
     /// Bytes in all, as many as there are now.
     fn length(&self) -> io::Result<u64>;
 
-    /// Why a read has failed, for whoever has passed through code that tells such errors from damaged data no more.
+    /// Why a read has failed, for whoever has passed through code that tells such errors from
+    /// damaged data no more.
     #[cfg(feature = "parquet")]
     fn take_trouble(&self) -> Option<io::Error> {
         None

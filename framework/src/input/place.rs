@@ -1,7 +1,7 @@
 //! Where the current record lies, for user code that asks.
 //!
-//! Owns the counting of lines, which reads the file once more. Does not own the position, which the reader keeps up to date
-//! for each record anyway.
+//! Owns the counting of lines, which reads the file once more. Does not own the position, which the reader
+//! keeps up to date for each record anyway.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -16,8 +16,8 @@ const COUNTED_BYTES: usize = 64 << 10;
 /// No more is read once more to say where something has failed.
 const COUNTED_BYTES_MAX: u64 = 1 << 30;
 
-/// Where the current record of a map lies: `out.input()` gives it. It prints as `logs/a.txt line 3`, or with the byte where
-/// the line is not known.
+/// Where the current record of a map lies: `out.input()` gives it. It prints as `logs/a.txt line 3`, or with
+/// the byte where the line is not known.
 ///
 /// It goes with the map from record to record, and clones of it do: ask it while the record is mapped.
 ///
@@ -74,19 +74,20 @@ impl InputPlace {
         &self.file.split.path
     }
 
-    /// The byte of the file, decompressed, at which the record begins; of lines, fixed records, csv and JSON lines. `None` of
-    /// formats whose records lie in blocks.
+    /// The byte of the file, decompressed, at which the record begins; of lines, fixed records, csv and JSON
+    /// lines. `None` of formats whose records lie in blocks.
     ///
     /// In a compressed file that several tasks read it counts from where the split begins.
     pub fn offset(&self) -> Option<u64> {
         self.file.position.as_ref().map(ReadPosition::get)
     }
 
-    /// The line in which the record begins, from 1; `None` where nobody can know: behind the first split of a file that
-    /// several tasks read, and where there is no [`offset`](InputPlace::offset).
+    /// The line in which the record begins, from 1; `None` where nobody can know: behind the first split of a
+    /// file that several tasks read, and where there is no [`offset`](InputPlace::offset).
     ///
-    /// Jobs that never ask do not pay for it. For one that asks, the newlines before are counted in a second look at the
-    /// file, which goes on where the last one ended. `--split-size` above the size of the file makes one split of it.
+    /// Jobs that never ask do not pay for it. For one that asks, the newlines before are counted in a second
+    /// look at the file, which goes on where the last one ended. `--split-size` above the size of the file
+    /// makes one split of it.
     ///
     /// ```
     /// use napreduce::Job;

@@ -27,8 +27,9 @@ const DISCARD_BYTES: usize = 64 << 10;
 
 /// A stream of the decompressed bytes of one file, or of the compressed blocks of a split.
 ///
-/// Offsets are those of the file. In a compressed file they are those of the decompressed one; in a split of it that begins
-/// with a later block, the place where the split begins plus the decompressed bytes behind the start of that block.
+/// Offsets are those of the file. In a compressed file they are those of the decompressed one; in a split of
+/// it that begins with a later block, the place where the split begins plus the decompressed bytes behind the
+/// start of that block.
 pub(crate) struct Source {
     path: PathBuf,
     stream: Stream,
@@ -66,11 +67,11 @@ impl Source {
         Ok(Source { path, stream, split_offset: split.offset, split_length: split.length })
     }
 
-    /// The bytes of a split from `offset` on, for whoever reads lines; also where they begin, and whether inside a line that
-    /// began before.
+    /// The bytes of a split from `offset` on, for whoever reads lines; also where they begin, and whether
+    /// inside a line that began before.
     ///
-    /// A line that begins in the first byte of a split's first block belongs to the split before, since nobody knows here
-    /// whether the byte before is a newline.
+    /// A line that begins in the first byte of a split's first block belongs to the split before, since
+    /// nobody knows here whether the byte before is a newline.
     pub(crate) fn open_lines(
         split: &Split,
         offset: u64,
@@ -112,8 +113,8 @@ impl Source {
         }
     }
 
-    /// Lines of a compressed split that begin here or later belong to the next one; `None` while that is not known, or where
-    /// the file ends before.
+    /// Lines of a compressed split that begin here or later belong to the next one; `None` while that is not
+    /// known, or where the file ends before.
     pub(crate) fn end(&self) -> Option<u64> {
         match &self.stream {
             Stream::Plain(_) => None,

@@ -1,17 +1,17 @@
 //! Splits: which bytes of which file each map task reads.
 //!
-//! Owns the cutting of files by size, the reasons why a file is not cut, and the combining of small files. Does not own what
-//! a format makes of a split.
+//! Owns the cutting of files by size, the reasons why a file is not cut, and the combining of small files.
+//! Does not own what a format makes of a split.
 
 use std::path::Path;
 
 use super::{Compression, InputError, InputFile, InputFormat, InputSplit, Split};
 
-/// What opening a file counts as, in bytes read: so that a great many tiny files are more than one split. Measured: a task
-/// takes about as long to open and close two or three files.
+/// What opening a file counts as, in bytes read: so that a great many tiny files are more than one split.
+/// Measured: a task takes about as long to open and close two or three files.
 const OPENING_BYTES: u64 = 32 << 10;
-/// No files are combined for fewer splits than this. A constant and not the slots, so that the same input makes the same
-/// splits, and the same part files, everywhere.
+/// No files are combined for fewer splits than this. A constant and not the slots, so that the same input
+/// makes the same splits, and the same part files, everywhere.
 const SPLITS_MIN: u64 = 8;
 
 /// Where a file may be cut.
@@ -37,7 +37,8 @@ pub enum Splitting {
     Compressed(Compression),
     /// Nowhere, because the file is one record.
     Whole,
-    /// Nowhere, because a record may look like the middle of another one to whoever has not read from the start.
+    /// Nowhere, because a record may look like the middle of another one to whoever has not read
+    /// from the start.
     FromStart,
 }
 
@@ -81,8 +82,9 @@ pub fn plan_splits<F: InputFormat>(
     Ok(splits.into_iter().map(InputSplit::from).collect())
 }
 
-/// Combines splits that follow each other, as long as they are together no larger than one split, each file counting as
-/// what opening it takes, and at least an eighth of all is left to each. The order of the input stays.
+/// Combines splits that follow each other, as long as they are together no larger than one split,
+/// each file counting as what opening it takes, and at least an eighth of all is left to each. The
+/// order of the input stays.
 pub fn combine(splits: Vec<InputSplit>, split_size: u64) -> Vec<InputSplit> {
     let cost = |split: &InputSplit| split.length().saturating_add(OPENING_BYTES);
     if splits.len() as u64 <= SPLITS_MIN {

@@ -1,7 +1,8 @@
 //! Whether an input is what it was when the job began.
 //!
-//! Owns what counts as changed: attempts that read different bytes would give an output of no input. Does not own what is
-//! added to a file, which no split reads, nor a file that became shorter, which is noticed where it ends.
+//! Owns what counts as changed: attempts that read different bytes would give an output of no input. Does not
+//! own what is added to a file, which no split reads, nor a file that became shorter, which is noticed where
+//! it ends.
 
 use std::fs::{self, Metadata};
 use std::os::unix::fs::MetadataExt;
@@ -31,8 +32,8 @@ pub fn stamp(splits: &mut [InputSplit]) -> Result<(), InputError> {
     Ok(())
 }
 
-/// Refuses a file that is another one or was written to, unless something was only added to it. A copy that another host
-/// has has a number of its own, and the same time.
+/// Refuses a file that is another one or was written to, unless something was only added to it. A copy that
+/// another host has has a number of its own, and the same time.
 pub fn check_unchanged(part: &Split, stamp: Option<&FileStamp>) -> Result<(), InputError> {
     let Some(stamp) = stamp.filter(|_| part.version.is_none()) else { return Ok(()) };
     let file = look_at(&part.path)?;

@@ -1,6 +1,7 @@
 //! Records of text that are no lines: between delimiters, from one marked line to the next, or paragraphs.
 //!
-//! Owns where such records begin and end, the same for whoever begins to read in the middle of a file. Does not own lines.
+//! Owns where such records begin and end, the same for whoever begins to read in the middle of a file. Does
+//! not own lines.
 
 use std::path::Path;
 
@@ -11,8 +12,9 @@ use super::source::Source;
 use super::window::Window;
 use super::{Compression, InputError, InputFormat, RecordReader, Split, Splitting};
 
-/// Records of UTF-8 text over any number of lines, as `&str`. A record may be as long as the task's memory. Files are cut
-/// between records, but for compressed ones, and for delimiters that can overlap themselves (`abab`), which are not cut.
+/// Records of UTF-8 text over any number of lines, as `&str`. A record may be as long as the task's memory.
+/// Files are cut between records, but for compressed ones, and for delimiters that can overlap themselves
+/// (`abab`), which are not cut.
 ///
 /// ```
 /// use napreduce::Job;
@@ -44,8 +46,8 @@ enum Boundary {
 }
 
 impl TextRecords {
-    /// What stands between two occurrences of `delimiter`, which may hold newlines, or none. As with lines, one at the end of
-    /// the file begins no record.
+    /// What stands between two occurrences of `delimiter`, which may hold newlines, or none. As with lines,
+    /// one at the end of the file begins no record.
     ///
     /// ```
     /// use napreduce::Job;
@@ -64,8 +66,8 @@ impl TextRecords {
         TextRecords { boundary: Boundary::Delimiter(delimiter.as_bytes().to_vec()) }
     }
 
-    /// From one line that begins with `marker` to the next one, without the newline at the end. What comes before the first
-    /// such line of a file is a record, too.
+    /// From one line that begins with `marker` to the next one, without the newline at the end. What comes
+    /// before the first such line of a file is a record, too.
     ///
     /// # Panics
     ///
@@ -246,7 +248,8 @@ impl TextRecordReader {
                     if self.window.offset() >= earliest {
                         return Ok(true);
                     }
-                    // A marker is found again by the newline before it, a blank line by the one it begins with.
+                    // A marker is found again by the newline before it, a blank line by the one it
+                    // begins with.
                 }
                 Found::Nothing { .. } if self.window.ended() => return Ok(false),
                 Found::Nothing { searched } => {
@@ -356,7 +359,8 @@ impl RecordReader<TextRecords> for TextRecordReader {
 }
 
 impl TextRecordReader {
-    /// Hands out the records that are whole in the window; how many bytes they are, and how many behind them end none.
+    /// Hands out the records that are whole in the window; how many bytes they are, and how many behind them
+    /// end none.
     fn pass_records<E: From<InputError>>(
         &self,
         base: u64,

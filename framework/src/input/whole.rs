@@ -12,8 +12,8 @@ const GROWTH_BYTES: usize = 64 << 10;
 
 /// One record for each file, as a [`WholeFile`], also for an empty one.
 ///
-/// A file may be as long as the task's memory. Files ending in `.gz` and `.zst` are decompressed; all others are as they
-/// are stored, archives too.
+/// A file may be as long as the task's memory. Files ending in `.gz` and `.zst` are decompressed; all others
+/// are as they are stored, archives too.
 ///
 /// ```
 /// use napreduce::Job;

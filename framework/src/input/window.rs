@@ -10,7 +10,8 @@ use super::source::Source;
 pub(crate) const BUFFER_BYTES: usize = 256 << 10;
 /// The share of the memory limit that a buffer usually takes at most.
 const MEMORY_SHARE: usize = 16;
-/// A buffer doubles up to here and then grows by a quarter: what a huge record does not need counts in its memory too.
+/// A buffer doubles up to here and then grows by a quarter: what a huge record does not need counts in its
+/// memory too.
 const DOUBLED_BYTES: usize = 4 << 20;
 /// How much larger than usual a buffer stays after a huge record.
 const SLACK: usize = 16;

@@ -1,7 +1,7 @@
 //! Xz input, also of a split: the index at the end of each stream says where blocks begin.
 //!
-//! Owns the index, which blocks belong to a split, and the words for what is wrong. Each block is decompressed as a stream
-//! of its own. Does not own the decompression (lzma-rust2).
+//! Owns the index, which blocks belong to a split, and the words for what is wrong. Each block is
+//! decompressed as a stream of its own. Does not own the decompression (lzma-rust2).
 
 use std::io::{self, Cursor, ErrorKind, Read};
 use std::path::Path;
@@ -317,7 +317,8 @@ fn dictionary_bytes(header: &[u8]) -> Option<u64> {
     None
 }
 
-/// Whether a file can be read by several tasks; also false where it cannot be read at all, as is seen soon enough.
+/// Whether a file can be read by several tasks; also false where it cannot be read at all, as is
+/// seen soon enough.
 pub(super) fn has_several_blocks(path: &Path) -> bool {
     let blocks = PlainFile::open(path).and_then(|mut file| read_blocks(&mut file));
     blocks.is_ok_and(|blocks| blocks.len() > 1)

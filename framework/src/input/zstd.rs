@@ -1,7 +1,7 @@
 //! Zstandard input.
 //!
-//! Owns the decompression of all frames of a file or a split, one after another, their checksums, the bound on their
-//! windows, and the seek table that says where they begin. Does not own the file.
+//! Owns the decompression of all frames of a file or a split, one after another, their checksums, the bound
+//! on their windows, and the seek table that says where they begin. Does not own the file.
 
 use std::io::Read;
 use std::path::Path;
@@ -31,8 +31,8 @@ pub(super) struct ZstdStream {
 }
 
 impl ZstdStream {
-    /// The frames of `split`, which is the whole file or has a seek table. They may look back at most `memory` bytes, or
-    /// what is usual.
+    /// The frames of `split`, which is the whole file or has a seek table. They may look back at most
+    /// `memory` bytes, or what is usual.
     pub(super) fn open(mut file: PlainFile, split: &Split, memory: usize) -> Result<Self, Trouble> {
         let mut starts_file = true;
         if split.offset > 0 {
@@ -184,7 +184,8 @@ impl SeekTable {
     }
 }
 
-/// Whether a file can be read by several tasks; also false where it cannot be read at all, as is seen soon enough.
+/// Whether a file can be read by several tasks; also false where it cannot be read at all, as is
+/// seen soon enough.
 pub(super) fn has_several_frames(path: &Path) -> bool {
     let table = PlainFile::open(path).and_then(|mut file| SeekTable::read(&mut file));
     table.is_ok_and(|table| table.is_some_and(|table| table.frames.len() > 1))

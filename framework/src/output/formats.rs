@@ -58,7 +58,8 @@ impl OutputFormat for FixedBytes {
 }
 
 impl Output<Text> {
-    /// Writes one line: the key, a tab and the value; only the key when the value is empty by type, as `()` is.
+    /// Writes one line: the key, a tab and the value; only the key when the value is empty by type,
+    /// as `()` is.
     #[inline]
     pub fn emit<K: TextField, V: TextField>(&mut self, key: K, value: V) {
         self.record(|_, buffer| {

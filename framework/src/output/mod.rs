@@ -1,7 +1,7 @@
 //! Output formats: how what a reduce (or a map without reduce) emits becomes the bytes of a part file.
 //!
-//! Owns `Output`, the handle that user code writes to, and the formats. Does not own where part files live nor when
-//! they are promoted: that is the commit protocol of the live runtime.
+//! Owns `Output`, the handle that user code writes to, and the formats. Does not own where part files live
+//! nor when they are promoted: that is the commit protocol of the live runtime.
 //!
 //! ```
 //! use napreduce::output::FixedBytes;
@@ -104,8 +104,9 @@ pub trait OutputFormat: Clone + Send + Sync + 'static {
         let _ = out;
     }
 
-    /// Appends to `state` what `restore` needs to go on from here, between two records; bytes that were appended to a
-    /// buffer are kept apart. A format that keeps nothing from one record to the next answers [`Save::Stateless`].
+    /// Appends to `state` what `restore` needs to go on from here, between two records; bytes that
+    /// were appended to a buffer are kept apart. A format that keeps nothing from one record to the
+    /// next answers [`Save::Stateless`].
     fn save(&self, state: &mut Vec<u8>) -> Result<Save, TaskError> {
         let _ = state;
         Ok(Save::Unsupported)
@@ -125,7 +126,8 @@ pub trait OutputFormat: Clone + Send + Sync + 'static {
     }
 }
 
-/// What user code writes a part file through. Errors are kept and end the task after the current record or group.
+/// What user code writes a part file through. Errors are kept and end the task after the current
+/// record or group.
 ///
 /// ```
 /// use napreduce::Job;
@@ -205,7 +207,8 @@ impl<F: OutputFormat> Output<F> {
         self.part.end_record();
     }
 
-    /// As `record`, for what may not be writable; the reason then fails the task after the current record or group.
+    /// As `record`, for what may not be writable; the reason then fails the task after the current
+    /// record or group.
     #[cfg(any(feature = "csv", feature = "json-lines", feature = "parquet"))]
     pub(crate) fn try_record(&mut self, write: impl FnOnce(&mut F, &mut Vec<u8>) -> Result<(), String>) {
         let filled = self.part.buffer().len();

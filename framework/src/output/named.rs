@@ -1,7 +1,7 @@
 //! Outputs with a name of their own, which tasks write beside their part files.
 //!
-//! Owns the handle that a definition and its closures share, and the erasure of formats. Does not own the files, which are
-//! written, saved and committed as parts are.
+//! Owns the handle that a definition and its closures share, and the erasure of formats. Does not own the
+//! files, which are written, saved and committed as parts are.
 
 use std::any::Any;
 use std::path::Path;
@@ -15,13 +15,13 @@ use super::{CutError, Output, OutputError, OutputFormat, PiecesError};
 use crate::input::InputPlace;
 use crate::state::Save;
 
-/// An output with a name: a job that declares `errors` writes `errors-r-00000` beside `part-r-00000` (`errors-m-00000`
-/// without a reduce), one for each task. Declare it with `named_output`, and write to it through
-/// [`Output::to`](crate::Output::to).
+/// An output with a name: a job that declares `errors` writes `errors-r-00000` beside `part-r-00000`
+/// (`errors-m-00000` without a reduce), one for each task. Declare it with `named_output`, and write to it
+/// through [`Output::to`](crate::Output::to).
 ///
-/// The files are committed with the parts: all or none of a task, and none of a job that fails. `_SUCCESS` lists them, and the
-/// counter `OUTPUT_RECORDS errors` says how many records there are. A name has letters, digits, `-` and `_`, begins with a
-/// letter, and is not `part`.
+/// The files are committed with the parts: all or none of a task, and none of a job that fails. `_SUCCESS`
+/// lists them, and the counter `OUTPUT_RECORDS errors` says how many records there are. A name has letters,
+/// digits, `-` and `_`, begins with a letter, and is not `part`.
 ///
 /// ```
 /// use napreduce::output::{NamedOutput, Text};

@@ -1,4 +1,5 @@
-//! The outputs of a job as its definition says them, and as a task opens them: fresh, or where a checkpoint left them.
+//! The outputs of a job as its definition says them, and as a task opens them: fresh, or where a checkpoint
+//! left them.
 //!
 //! Owns which pieces and which state belong to which output. Does not own the pieces (`pieces`).
 

@@ -38,8 +38,8 @@ enum ProgressArgument {
 /// The flags of `wordcount INPUT... --output DIR ...`.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct RunArguments {
-    /// Input files, directories (names starting with `_` or `.` are skipped) or globs (** for any depth); - is standard
-    /// input
+    /// Input files, directories (names starting with `_` or `.` are skipped) or globs (** for any depth); -
+    /// is standard input
     #[arg(value_name = "INPUT", required = true)]
     pub inputs: Vec<PathBuf>,
 
@@ -67,13 +67,13 @@ pub(crate) struct RunArguments {
     #[arg(long, value_name = "SIZE", default_value = "256MiB", value_parser = parse_task_memory)]
     pub task_memory: ByteSize,
 
-    /// Of jobs over rows, such as csv: what to do about rows that are not of the job's type: fail, skip, or N to
-    /// leave out at most so many in each map task; they are counted as BAD_ROWS
+    /// Of jobs over rows, such as csv: what to do about rows that are not of the job's type: fail, skip, or N
+    /// to leave out at most so many in each map task; they are counted as BAD_ROWS
     #[arg(long, value_name = "fail|skip|N", default_value = "fail")]
     pub bad_rows: BadRows,
 
-    /// What to do about records that the job's own map calls bad: fail, skip, or N to leave out at most so many in each map
-    /// task; they are counted as BAD_RECORDS
+    /// What to do about records that the job's own map calls bad: fail, skip, or N to leave out at most so
+    /// many in each map task; they are counted as BAD_RECORDS
     #[arg(long, value_name = "fail|skip|N", default_value = "fail")]
     pub bad_records: BadRows,
 
@@ -180,8 +180,8 @@ fn command<P: Args>(face: &Face, input_names: Option<Vec<String>>) -> Command {
     command.arg(report).about(about.to_owned()).after_help(after)
 }
 
-/// The names of a program's inputs, if they have any and can be known before there are parameters. Since a definition is
-/// called for it, and may not be made for that, what it panics with is not shown.
+/// The names of a program's inputs, if they have any and can be known before there are parameters. Since a
+/// definition is called for it, and may not be made for that, what it panics with is not shown.
 fn input_names(face: &Face) -> Option<Vec<String>> {
     let asked = face.definition.as_ref()?;
     let hook = panic::take_hook();

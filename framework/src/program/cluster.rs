@@ -1,7 +1,7 @@
 //! Running a program's jobs on a cluster: its flags, and the client behind them.
 //!
-//! Owns what the flags mean and that none of them is without effect. Does not own the conversation with a coordinator
-//! (live runtime).
+//! Owns what the flags mean and that none of them is without effect. Does not own the conversation with a
+//! coordinator (live runtime).
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -42,8 +42,8 @@ pub(crate) struct ClusterArguments {
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     priority: Option<i32>,
 
-    /// When the job should be done, or the last of a chain, counted from now, such as 10m; for schedulers of a cluster
-    /// that care
+    /// When the job should be done, or the last of a chain, counted from now, such as 10m; for schedulers of
+    /// a cluster that care
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     deadline: Option<Duration>,
 
@@ -71,7 +71,8 @@ enum Interrupted {
 }
 
 impl ClusterArguments {
-    /// The cluster to run on; `None` for this program's own processes. Flags that would do nothing there are refused.
+    /// The cluster to run on; `None` for this program's own processes. Flags that would do nothing
+    /// there are refused.
     pub fn place(&self) -> Result<Option<ClusterPlace>, Error> {
         let named = self.cluster.clone().or_else(|| std::env::var(VARIABLE).ok());
         // Nothing is how to get away from a variable that is set.

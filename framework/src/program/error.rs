@@ -46,7 +46,8 @@ impl From<SettingError> for Error {
 }
 
 impl Error {
-    /// The error of a job whose output only a next job was to read. Nobody finds it when the program has ended.
+    /// The error of a job whose output only a next job was to read. Nobody finds it when the program
+    /// has ended.
     pub(super) fn of_intermediate(self) -> Error {
         match self {
             Error::Job(JobError::Interrupted { signal, .. }) => {
@@ -57,7 +58,8 @@ impl Error {
         }
     }
 
-    /// 0: detached. 1: the job failed. 2: bad usage or bad input. 69: no coordinator. 128 + n: ended by signal n.
+    /// 0: detached. 1: the job failed. 2: bad usage or bad input. 69: no coordinator. 128 + n: ended by
+    /// signal n.
     pub fn exit_status(&self) -> u8 {
         match self {
             Error::Detached { .. } => 0,

@@ -1,7 +1,7 @@
 //! What makes one executable a driver, a local runner and a task process.
 //!
-//! Owns `main`, `Program` and the order: a task process never runs driver code. Does not own job definitions (`job`)
-//! nor how attempts run (live runtime).
+//! Owns `main`, `Program` and the order: a task process never runs driver code. Does not own job definitions
+//! (`job`) nor how attempts run (live runtime).
 //!
 //! ```no_run
 //! use napreduce::program::Error;
@@ -79,8 +79,8 @@ pub use stores::know_stores;
 use crate::builder::Job;
 use crate::settings::Settings;
 
-/// Parameters of a job definition: parsed from the command line and sent to task processes. Implemented by every type
-/// that has what it takes.
+/// Parameters of a job definition: parsed from the command line and sent to task processes. Implemented by
+/// every type that has what it takes.
 ///
 /// ```
 /// use napreduce::program::Parameters;
@@ -126,8 +126,8 @@ pub fn main<P: Parameters + 'static>(definition: fn(&P) -> Job) -> ExitCode {
     Program::new().main(definition)
 }
 
-/// How a task process gets a job: what the definition needs, the settings of the run, and where side files are unless a
-/// worker has put them somewhere.
+/// How a task process gets a job: what the definition needs, the settings of the run, and where side files
+/// are unless a worker has put them somewhere.
 #[derive(Serialize, Deserialize)]
 struct Envelope<P> {
     settings: Settings,
@@ -135,8 +135,8 @@ struct Envelope<P> {
     parameters: P,
 }
 
-/// Parameters as the tasks of a [`Program`]'s job read them, with every setting at its default: for whoever hands in a job without a
-/// driver.
+/// Parameters as the tasks of a [`Program`]'s job read them, with every setting at its default: for whoever
+/// hands in a job without a driver.
 ///
 /// ```
 /// let encoded = napreduce::program::encode_parameters(&("most", 10)).expect("they can be encoded");
@@ -236,8 +236,8 @@ impl Program {
 
     /// Makes this the subcommand of another program: what it is called by people, and its arguments.
     ///
-    /// That program's `main` calls [`Program::drive`] or [`Program::main`] as well, without this and with the same jobs, when it
-    /// is a task process: before it reads its own arguments.
+    /// That program's `main` calls [`Program::drive`] or [`Program::main`] as well, without this and with the
+    /// same jobs, when it is a task process: before it reads its own arguments.
     ///
     /// ```no_run
     /// use napreduce::{Job, Program};

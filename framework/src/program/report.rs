@@ -12,7 +12,8 @@ use serde_json::{Map, Value, json};
 use super::arguments::ReportFormat;
 use super::error::Error;
 
-/// Prints a job that succeeded: counters, wall time and output for people, or one line of JSON on standard output.
+/// Prints a job that succeeded: counters, wall time and output for people, or one line of JSON on
+/// standard output.
 pub(crate) fn success(report: &JobReport, format: ReportFormat, quiet: bool) -> std::io::Result<()> {
     match format {
         ReportFormat::Text if quiet => Ok(()),

@@ -1,7 +1,7 @@
 //! Files that a job takes along, and how its code finds them.
 //!
-//! Owns `--files`, and `side_file` in a driver, in an embedded task and on a worker alike. Does not own how they travel
-//! (live runtime).
+//! Owns `--files`, and `side_file` in a driver, in an embedded task and on a worker alike. Does not own how
+//! they travel (live runtime).
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -21,7 +21,8 @@ const UNKNOWN: &str = "no side file is called";
 /// Where files are on this machine, by name; in task processes of a worker none are known here.
 static HERE: Mutex<BTreeMap<String, PathBuf>> = Mutex::new(BTreeMap::new());
 
-/// The path of a side file, by the name it was given with `--files PATH[#NAME]`; without a name, that of the file.
+/// The path of a side file, by the name it was given with `--files PATH[#NAME]`; without a name,
+/// that of the file.
 ///
 /// May be called by definitions, maps and reduces, and finds the file embedded and on a cluster.
 ///

@@ -2,8 +2,8 @@
 //!
 //! Owns nothing but that. Does not own reading inputs from them (`input`), which asks nobody.
 
-/// Lets this process commit outputs to the stores that `napreduce` is built with. A [`Program`](crate::Program) does so by
-/// itself; for whoever runs a coordinator.
+/// Lets this process commit outputs to the stores that `napreduce` is built with. A
+/// [`Program`](crate::Program) does so by itself; for whoever runs a coordinator.
 ///
 /// ```
 /// napreduce::program::know_stores();

@@ -1,5 +1,5 @@
-//! Paths that other processes are told: absolute, for they have other current directories; and said to people as they were
-//! typed.
+//! Paths that other processes are told: absolute, for they have other current directories; and said to people
+//! as they were typed.
 //!
 //! Owns the two directions. Does not own which processes those are.
 

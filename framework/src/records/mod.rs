@@ -1,6 +1,7 @@
 //! Typed records on disk: what one job writes and a later job of the same program, or another program, reads.
 //!
-//! Owns the format in both directions, so that a chain of jobs needs no text in between. Does not own where files lie.
+//! Owns the format in both directions, so that a chain of jobs needs no text in between. Does not own where
+//! files lie.
 //!
 //! ```text
 //! file    magic "NAPRECS\n", version u32

@@ -132,8 +132,8 @@ impl<K: Key, V: Value> RecordsReader<K, V> {
         Ok(header)
     }
 
-    /// Reads on in the body of the block at `position`, of which `read` bytes were read: behind the last `kept` of those, as
-    /// much as the memory takes. Where nothing more goes in, a record is too long.
+    /// Reads on in the body of the block at `position`, of which `read` bytes were read: behind the last
+    /// `kept` of those, as much as the memory takes. Where nothing more goes in, a record is too long.
     fn read_on(&mut self, header: BlockHeader, read: usize, kept: usize) -> Result<usize, InputError> {
         let room = usize::try_from(self.memory).unwrap_or(usize::MAX).saturating_sub(kept);
         let more = (header.length as usize - read).min(room);
@@ -150,7 +150,8 @@ impl<K: Key, V: Value> RecordsReader<K, V> {
         Ok(read + more)
     }
 
-    /// Checks the whole block at `position`; one that fits into the memory is in the body then. How much of it is.
+    /// Checks the whole block at `position`; one that fits into the memory is in the body then. How much of
+    /// it is.
     fn check(&mut self, header: BlockHeader) -> Result<usize, InputError> {
         self.body.clear();
         let mut checksum = header.checksum_start();

@@ -56,8 +56,8 @@ impl BadRowGate {
         }
     }
 
-    /// Lets a bad row pass uncounted into the job's output, or refuses it. The count is that of the task, and goes on
-    /// after a checkpoint.
+    /// Lets a bad row pass uncounted into the job's output, or refuses it. The count is that of the task, and
+    /// goes on after a checkpoint.
     #[cold]
     pub(super) fn pass(&self, bad: BadRow<'_>) -> Result<(), InputError> {
         let before = self.counter.get();
@@ -98,7 +98,8 @@ impl BadRowGate {
         }
     }
 
-    /// The line, counted from the start of the split, so that it takes no longer to find than the split to read.
+    /// The line, counted from the start of the split, so that it takes no longer to find than the
+    /// split to read.
     #[cfg(any(feature = "csv", feature = "json-lines"))]
     fn line(&self, offset: u64) -> String {
         match (self.newlines_before(offset), self.split.offset) {

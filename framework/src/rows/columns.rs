@@ -1,7 +1,7 @@
 //! Which columns a row type asks for.
 //!
-//! Owns a deserializer that answers nothing: asked for a struct it hears the names of its fields. Does not own what a
-//! format makes of them.
+//! Owns a deserializer that answers nothing: asked for a struct it hears the names of its fields. Does not
+//! own what a format makes of them.
 
 use std::fmt;
 
@@ -10,7 +10,8 @@ use serde::forward_to_deserialize_any;
 
 use super::TypedRow;
 
-/// The fields of `R`, under the names that serde knows them by; `None` where it is no struct, and so takes all columns.
+/// The fields of `R`, under the names that serde knows them by; `None` where it is no struct, and so takes
+/// all columns.
 pub(super) fn columns<R: TypedRow>() -> Option<&'static [&'static str]> {
     let mut heard = None;
     // It fails, as it must: there is nothing to make a row of.

@@ -20,8 +20,8 @@ use crate::task::TaskError;
 /// Rows that are a JSON value on each line, as values of the serde type `R`; made by
 /// [`Job::json_lines`](crate::Job::json_lines).
 ///
-/// Members that a struct has no field for are passed over, and so are empty lines. A borrowed `&str` takes strings
-/// without escapes only; `#[serde(borrow)] Cow<str>` takes all.
+/// Members that a struct has no field for are passed over, and so are empty lines. A borrowed `&str` takes
+/// strings without escapes only; `#[serde(borrow)] Cow<str>` takes all.
 ///
 /// ```
 /// use napreduce::rows::JsonRows;
@@ -183,7 +183,8 @@ impl OutputFormat for JsonLines {
 }
 
 impl Output<JsonLines> {
-    /// Writes one row. A value that JSON has no form for fails the task, such as a map whose keys are no strings.
+    /// Writes one row. A value that JSON has no form for fails the task, such as a map whose keys
+    /// are no strings.
     pub fn emit<T: Serialize + ?Sized>(&mut self, row: &T) {
         self.try_record(|_, out| {
             serde_json::to_writer(&mut *out, row).map_err(|error| error.to_string())?;

@@ -1,7 +1,8 @@
 //! Typed rows: the records of table-like files as values of a serde type.
 //!
-//! Owns what a row type is, which columns it asks for, and what becomes of rows that are not of it. Each format has a
-//! module of its own and is a feature of this crate. Does not own where the lines of a file begin (`input`).
+//! Owns what a row type is, which columns it asks for, and what becomes of rows that are not of it. Each
+//! format has a module of its own and is a feature of this crate. Does not own where the lines of a file
+//! begin (`input`).
 //!
 //! ```
 //! # #[cfg(feature = "csv")] {
@@ -25,9 +26,9 @@
 //! # }
 //! ```
 //!
-//! Only the columns that the type names are decoded. A type that borrows is named by [`borrowed!`](crate::borrowed), and
-//! nothing is allocated for its rows. What becomes of a row that is not of the type is said with `--bad-rows`
-//! ([`BadRows`](crate::input::BadRows)).
+//! Only the columns that the type names are decoded. A type that borrows is named by
+//! [`borrowed!`](crate::borrowed), and nothing is allocated for its rows. What becomes of a row that is not
+//! of the type is said with `--bad-rows` ([`BadRows`](crate::input::BadRows)).
 
 #[cfg(feature = "avro")]
 mod avro;

@@ -1,6 +1,7 @@
 //! Hadoop's SequenceFiles, read: pairs of a key and a value.
 //!
-//! Owns the input format, and which of Hadoop's types are known. Does not own the container (`header`, `reader`).
+//! Owns the input format, and which of Hadoop's types are known. Does not own the container
+//! (`header`, `reader`).
 //!
 //! ```
 //! use napreduce::Job;
@@ -20,11 +21,12 @@ use std::path::Path;
 pub use self::reader::SequenceReader;
 use crate::input::{InputError, InputFormat, Split, Splitting};
 
-/// Records of SequenceFiles, as pairs of key and value; made by [`Job::sequence_file`](crate::Job::sequence_file).
+/// Records of SequenceFiles, as pairs of key and value; made by
+/// [`Job::sequence_file`](crate::Job::sequence_file).
 ///
-/// Records and blocks may be compressed by Hadoop's DefaultCodec, GzipCodec and ZStandardCodec, and with the feature `bzip2`
-/// by its BZip2Codec. Records belong to the split that holds the first byte of the
-/// marker before them.
+/// Records and blocks may be compressed by Hadoop's DefaultCodec, GzipCodec and ZStandardCodec, and with the
+/// feature `bzip2` by its BZip2Codec. Records belong to the split that holds the first byte of the marker
+/// before them.
 ///
 /// ```
 /// use napreduce::Job;
@@ -60,8 +62,8 @@ impl<K: Writable, V: Writable> InputFormat for SequenceFiles<K, V> {
     }
 }
 
-/// One of Hadoop's types of keys and values: `String` is Text, `Vec<u8>` BytesWritable, `i32` IntWritable, `i64`
-/// LongWritable, `()` NullWritable. Another one may be added for a type of one's own.
+/// One of Hadoop's types of keys and values: `String` is Text, `Vec<u8>` BytesWritable, `i32` IntWritable,
+/// `i64` LongWritable, `()` NullWritable. Another one may be added for a type of one's own.
 ///
 /// ```
 /// use napreduce::sequence_file::Writable;

@@ -1,7 +1,7 @@
 //! Reading the records of a SequenceFile.
 //!
-//! Owns markers, which records belong to a split, and positions, which count records: the offset of a split and the records of
-//! it that are done. Does not own headers nor types.
+//! Owns markers, which records belong to a split, and positions, which count records: the offset of a split
+//! and the records of it that are done. Does not own headers nor types.
 
 use std::cell::RefCell;
 use std::io;

@@ -1,6 +1,7 @@
 //! The job of which both sides are commands, given on a command line.
 //!
-//! Owns the parameters of `nap streaming` and the job they make. Does not own the other arguments (`program`).
+//! Owns the parameters of `nap streaming` and the job they make. Does not own the other arguments
+//! (`program`).
 
 use std::num::NonZeroU32;
 use std::process::ExitCode;
@@ -35,12 +36,13 @@ const NONE: &str = "NONE";
 /// ```
 #[derive(Debug, Clone, Args, Serialize, Deserialize)]
 pub struct Commands {
-    /// Reads lines, writes lines of key TAB value; run by sh -c, once for each map. A file that it begins with, such as
-    /// ./map.py, is taken along
+    /// Reads lines, writes lines of key TAB value; run by sh -c, once for each map. A file that it begins
+    /// with, such as ./map.py, is taken along
     #[arg(long, value_name = "CMD", value_parser = NonEmptyStringValueParser::new())]
     pub mapper: String,
 
-    /// Reads what the mapper of one map task wrote, in order of the keys, and writes fewer lines of the same kind
+    /// Reads what the mapper of one map task wrote, in order of the keys, and writes fewer lines of
+    /// the same kind
     #[arg(long, value_name = "CMD", value_parser = NonEmptyStringValueParser::new())]
     #[serde(default)]
     pub combiner: Option<String>,
@@ -54,7 +56,8 @@ pub struct Commands {
     #[serde(default = "one")]
     pub key_fields: NonZeroU32,
 
-    /// Lines whose keys have the same first N fields go to the same reduce, in order of the whole key; all of the key unless said
+    /// Lines whose keys have the same first N fields go to the same reduce, in order of the whole key; all of
+    /// the key unless said
     #[arg(long, value_name = "N")]
     #[serde(default)]
     pub partition_fields: Option<NonZeroU32>,
@@ -132,8 +135,8 @@ pub fn job(commands: &Commands) -> Job {
 
 /// A command whose output is sorted by its keys, as a reduce would get it, and goes through another command.
 ///
-/// A shell tells the end of the last command of a pipe only: the others leave a file behind when they fail, beside which each
-/// attempt is alone. `sort` is not missed by a combiner that has read enough.
+/// A shell tells the end of the last command of a pipe only: the others leave a file behind when they fail,
+/// beside which each attempt is alone. `sort` is not missed by a combiner that has read enough.
 fn combined(mapper: &str, combiner: &str, key_fields: NonZeroU32) -> String {
     // What an error shows of a command is its beginning.
     let shown = |command: &str| command.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -181,7 +184,8 @@ pub fn add_to(program: Program) -> Program {
     program.job(NAME, job)
 }
 
-/// The `main` of a program, or of a subcommand, whose commands come from the command line, as do its inputs: `--input`.
+/// The `main` of a program, or of a subcommand, whose commands come from the command line, as do its
+/// inputs: `--input`.
 ///
 /// ```no_run
 /// use napreduce::{Program, streaming};

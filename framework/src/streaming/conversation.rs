@@ -1,7 +1,7 @@
 //! A command of one attempt: lines in, lines out.
 //!
-//! Owns the life of the command within its attempt, and where its lines go. Does not own the bytes in between (live
-//! runtime).
+//! Owns the life of the command within its attempt, and where its lines go. Does not own the bytes in between
+//! (live runtime).
 
 use std::num::NonZeroU32;
 

@@ -63,7 +63,8 @@ impl OutputLines {
     }
 }
 
-/// The first fields of a line, and what stands after the TAB behind them; a line of no more fields is all key.
+/// The first fields of a line, and what stands after the TAB behind them; a line of no more fields
+/// is all key.
 pub(super) fn key_and_value(line: &[u8], key_fields: NonZeroU32) -> (&[u8], &[u8]) {
     match end_of_fields(line, key_fields) {
         Some(tab) => (&line[..tab], &line[tab + 1..]),

@@ -39,7 +39,8 @@ impl CommandMapper {
         }
     }
 
-    /// So many fields of a line, with the TABs between them, are the key; one, unless this is said. A line of fewer is all key.
+    /// So many fields of a line, with the TABs between them, are the key; one, unless this is said. A line of
+    /// fewer is all key.
     ///
     /// ```
     /// use std::num::NonZeroU32;

@@ -1,7 +1,8 @@
 //! Where a command of an attempt starts: a directory of its own, in which it finds the side files of the job.
 //!
-//! Owns the directory, its links and the variables that name files, the same embedded and on a cluster. Does not own where
-//! side files are (`program`) nor the removal of the directory, which ends with the attempt's scratch.
+//! Owns the directory, its links and the variables that name files, the same embedded and on a
+//! cluster. Does not own where side files are (`program`) nor the removal of the directory, which
+//! ends with the attempt's scratch.
 
 use std::fs;
 use std::io;
@@ -17,8 +18,8 @@ const DIRECTORY: &str = "command";
 const FILES_VARIABLE: &str = "NAPREDUCE_FILES_DIR";
 const INPUT_VARIABLE: &str = "NAPREDUCE_INPUT_FILE";
 
-/// Makes the directory of the command of an attempt, which is given the file `input` to read, if it is a mapper. One that reads
-/// several files has a command for each, in the same directory.
+/// Makes the directory of the command of an attempt, which is given the file `input` to read, if it is a
+/// mapper. One that reads several files has a command for each, in the same directory.
 pub(super) fn make_place(scratch: &Path, input: Option<&Path>) -> Result<CommandPlace, TaskError> {
     let path = scratch.join(DIRECTORY);
     make(&path, input)

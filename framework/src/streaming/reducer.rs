@@ -9,11 +9,11 @@ use crate::output::{Output, Text};
 use crate::user_code::{Reducer, TaskInfo};
 use crate::values::Values;
 
-/// A reducer that is a command: it reads the lines `key TAB value` of one partition, sorted by key, and what it writes is
-/// the part file, line by line.
+/// A reducer that is a command: it reads the lines `key TAB value` of one partition, sorted by key, and what
+/// it writes is the part file, line by line.
 ///
-/// Keys and values are written as they are: one that holds a newline, or a key that holds a TAB, becomes something else to
-/// the command. See the [module](crate::streaming).
+/// Keys and values are written as they are: one that holds a newline, or a key that holds a TAB, becomes
+/// something else to the command. See the [module](crate::streaming).
 ///
 /// ```
 /// use napreduce::streaming::CommandReducer;
@@ -63,8 +63,8 @@ impl Reducer for CommandReducer {
         Ok(())
     }
 
-    /// The command does not see where a call ends and the next one begins. So it is told of a suspend in the middle of a group
-    /// as well.
+    /// The command does not see where a call ends and the next one begins. So it is told of a suspend in the
+    /// middle of a group as well.
     fn resumes_in_group(&self) -> bool {
         true
     }

@@ -1,6 +1,8 @@
-//! The program that a command begins with, when that is a file beside whoever runs the job: `./map.py --fast`.
+//! The program that a command begins with, when that is a file beside whoever runs the job:
+//! `./map.py --fast`.
 //!
-//! Owns what is recognised as such a file, and what the command is called then. Does not own side files (`program`).
+//! Owns what is recognised as such a file, and what the command is called then. Does not own side
+//! files (`program`).
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -8,8 +10,8 @@ use std::path::{Component, Path};
 
 use crate::program::{Driver, Error};
 
-/// Makes the file that a command begins with a side file, unless it is one; the command as tasks are to run it, in a
-/// directory where side files are found by their names.
+/// Makes the file that a command begins with a side file, unless it is one; the command as tasks are to run
+/// it, in a directory where side files are found by their names.
 pub(super) fn take_along(driver: &mut Driver<'_>, flag: &str, command: &str) -> Result<String, Error> {
     let Some((path, arguments)) = own_program(command) else { return Ok(command.to_owned()) };
     let refuse = |why: String| Err(Error::Usage(format!("{flag} {command:?}: {why}")));

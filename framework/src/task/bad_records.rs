@@ -1,7 +1,7 @@
 //! Records that a map can make nothing of: they fail the job, or are left out and counted.
 //!
-//! Owns the count, the limit and what is told of the first one. Does not own what makes a record bad: the map says so with an
-//! error that is fatal and the input's fault.
+//! Owns the count, the limit and what is told of the first one. Does not own what makes a record bad: the map
+//! says so with an error that is fatal and the input's fault.
 
 use napreduce_core::{FailureClass, FaultPlace};
 use napreduce_live::{TaskError, counter};
@@ -11,8 +11,8 @@ use crate::input::{BadRows, InputPlace};
 /// Records that are left out, in the report of a job.
 const COUNTER: &str = "BAD_RECORDS";
 
-/// Lets a bad record pass uncounted into what the map makes, or gives its error back, as it does with all others. The count
-/// is that of the task, and goes on after a checkpoint.
+/// Lets a bad record pass uncounted into what the map makes, or gives its error back, as it does with all
+/// others. The count is that of the task, and goes on after a checkpoint.
 #[cold]
 pub(crate) fn pass(error: TaskError, choice: BadRows, place: Option<&InputPlace>) -> Result<(), TaskError> {
     if (error.class, error.place) != (FailureClass::Fatal, FaultPlace::Input) {

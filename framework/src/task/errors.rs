@@ -1,4 +1,5 @@
-//! How errors of the data plane and of the input become a task's error: whose fault, and what is to be run again.
+//! How errors of the data plane and of the input become a task's error: whose fault, and what is to
+//! be run again.
 //!
 //! Owns that mapping only. Does not own what the engine does with it.
 
@@ -58,8 +59,8 @@ pub(crate) fn collect_error_after(error: CollectError, restore: Option<&Path>) -
     if error.blames_checkpoint() { blamed(restore, error.to_string()) } else { collect_error(error) }
 }
 
-/// A reduce's input could not be merged; when one segment is to blame, the map that wrote it runs again, and when a file
-/// of the checkpoint is that the task was started from, the task does, from scratch.
+/// A reduce's input could not be merged; when one segment is to blame, the map that wrote it runs again, and
+/// when a file of the checkpoint is that the task was started from, the task does, from scratch.
 pub(crate) fn reduce_error(error: ReduceError, task: &ReduceTask, restore: Option<&Path>) -> TaskError {
     if error.blames_checkpoint() {
         return blamed(restore, error.to_string());
@@ -106,7 +107,8 @@ impl From<DecodeError> for TaskError {
 }
 
 impl From<InputError> for TaskError {
-    /// What is wrong with the bytes stays wrong at every try; what the system refuses may be better elsewhere or later.
+    /// What is wrong with the bytes stays wrong at every try; what the system refuses may be better elsewhere
+    /// or later.
     fn from(error: InputError) -> TaskError {
         let message = error.to_string();
         match &error {

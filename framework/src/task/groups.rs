@@ -1,7 +1,8 @@
-//! The loop over the groups of a partition, with a boundary before each of them and between the values of one.
+//! The loop over the groups of a partition, with a boundary before each of them and between the
+//! values of one.
 //!
-//! Owns what is called for a group, how often, and where a checkpoint cuts. Does not own merging nor what is saved
-//! (`reduce`).
+//! Owns what is called for a group, how often, and where a checkpoint cuts. Does not own merging nor what is
+//! saved (`reduce`).
 
 use std::path::Path;
 

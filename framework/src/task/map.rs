@@ -1,7 +1,8 @@
-//! A map task: read the split, map its records, let the collector sort and seal, or leave all of it in a checkpoint.
+//! A map task: read the split, map its records, let the collector sort and seal, or leave all of it
+//! in a checkpoint.
 //!
-//! Owns the order of calls and the counters of a map. Does not own the loop over records (`reading`), batches (input
-//! formats) nor what a batch costs.
+//! Owns the order of calls and the counters of a map. Does not own the loop over records (`reading`), batches
+//! (input formats) nor what a batch costs.
 
 use std::path::{Path, PathBuf};
 

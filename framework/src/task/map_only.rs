@@ -1,6 +1,7 @@
 //! A map-only task: what the map emits goes straight to a part file, in input order.
 //!
-//! Owns the order of calls. Does not own the loop over records (`reading`), the format of the part file nor its promotion.
+//! Owns the order of calls. Does not own the loop over records (`reading`), the format of the part file nor
+//! its promotion.
 
 use std::path::Path;
 

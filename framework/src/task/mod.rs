@@ -1,7 +1,7 @@
 //! What runs inside a task process: the loop of a map over its split, the loop of a reduce over its groups.
 //!
-//! Owns the path from input format through user code to collector or part file. Does not own processes, retries or
-//! commits (live runtime) nor sorting and merging (data plane).
+//! Owns the path from input format through user code to collector or part file. Does not own processes,
+//! retries or commits (live runtime) nor sorting and merging (data plane).
 //!
 //! Of that a user sees what a task is told, what it says when it cannot go on, and what tasks are called:
 //!

@@ -1,7 +1,7 @@
 //! The loop over the records of a split, file by file, with a boundary before each record.
 //!
-//! Owns reading from the split's start or from where an earlier attempt stood, and the place where a checkpoint cuts. Does
-//! not own what is done with a record (`map`, `map_only`).
+//! Owns reading from the split's start or from where an earlier attempt stood, and the place where a
+//! checkpoint cuts. Does not own what is done with a record (`map`, `map_only`).
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::Path;
@@ -81,8 +81,8 @@ impl From<InputError> for Stop {
     }
 }
 
-/// Reads the split from `place` on, part by part and batch by batch; after each batch asks the sink for errors and tells the
-/// progress. The user's code has ended the last part then.
+/// Reads the split from `place` on, part by part and batch by batch; after each batch asks the sink for
+/// errors and tells the progress. The user's code has ended the last part then.
 pub(crate) fn read_all<I: InputFormat, S: RecordSink<I>>(
     (input, bad_records): (&I, BadRows),
     task: &MapTask,
@@ -126,7 +126,8 @@ pub(crate) fn read_all<I: InputFormat, S: RecordSink<I>>(
     Ok(Read::ToTheEnd)
 }
 
-/// Reads one part, before which so many bytes of the split are done; where it was cut by a checkpoint, if it was.
+/// Reads one part, before which so many bytes of the split are done; where it was cut by a
+/// checkpoint, if it was.
 fn read_part<I: InputFormat, S: RecordSink<I>>(
     input: &I,
     (part, before): (&Split, u64),

@@ -1,7 +1,8 @@
-//! A reduce task: open the merged partition, reduce its groups, write the part, or leave all of it in a checkpoint.
+//! A reduce task: open the merged partition, reduce its groups, write the part, or leave all of it
+//! in a checkpoint.
 //!
-//! Owns the order of calls and the counters of a reduce. Does not own the loop over groups (`groups`), merging, or the
-//! promotion of the part file.
+//! Owns the order of calls and the counters of a reduce. Does not own the loop over groups (`groups`),
+//! merging, or the promotion of the part file.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::Path;
@@ -170,7 +171,8 @@ impl<R: Reducer, C: CombineStage<R::Value>> ReduceWork<'_, R, C> {
     }
 }
 
-/// Positions are those in the outputs of certain attempts; those of others may hold other records in other blocks.
+/// Positions are those in the outputs of certain attempts; those of others may hold other records in
+/// other blocks.
 fn check_inputs(saved: &[NeededInput], task: &ReduceTask) -> Result<(), ResumeError> {
     if saved.len() != task.inputs.len() {
         let (saved, inputs) = (saved.len(), task.inputs.len());

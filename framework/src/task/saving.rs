@@ -1,7 +1,8 @@
-//! Checkpoints as the loops see them: what is saved of every kind of task, and starting from it or from scratch.
+//! Checkpoints as the loops see them: what is saved of every kind of task, and starting from it or
+//! from scratch.
 //!
-//! Owns what all tasks have in common. Does not own the loops (`map`, `reduce`), the files (live runtime) nor positions in
-//! data (data plane).
+//! Owns what all tasks have in common. Does not own the loops (`map`, `reduce`), the files (live runtime) nor
+//! positions in data (data plane).
 
 use std::path::{Path, PathBuf};
 
@@ -109,7 +110,8 @@ pub(crate) fn base_of(directory: &Path) -> PathBuf {
     directory.parent().unwrap_or(Path::new("")).to_owned()
 }
 
-/// What was to be saved is lost with the attempt, and no more than that: also a full disk does not end the job.
+/// What was to be saved is lost with the attempt, and no more than that: also a full disk does not
+/// end the job.
 pub(crate) fn unsaved(error: impl std::fmt::Display) -> TaskError {
     TaskError::retryable(format!("the task could not be checkpointed: {error}")).at(FaultPlace::SharedStorage)
 }
@@ -175,8 +177,8 @@ pub(crate) struct Start<T> {
     pub(crate) restored: bool,
 }
 
-/// Starts from the checkpoint if there is one and it can be done, else from scratch: in this attempt where it has what it
-/// takes, else in the next one.
+/// Starts from the checkpoint if there is one and it can be done, else from scratch: in this attempt where it
+/// has what it takes, else in the next one.
 pub(crate) fn start<T>(
     (restore, fresh_possible): (Option<&Path>, bool),
     context: &TaskContext,
@@ -222,7 +224,8 @@ pub(crate) fn give_back(
     state.map_or(Ok(()), restore).map_err(|error| ResumeError::Checkpoint(error.message))
 }
 
-/// A file of the checkpoint proved damaged when it was too late to start from scratch: the next attempt does so.
+/// A file of the checkpoint proved damaged when it was too late to start from scratch: the next
+/// attempt does so.
 pub(crate) fn blamed(restore: Option<&Path>, message: String) -> TaskError {
     let set_aside = restore.map(Checkpoint::set_aside);
     let message = match set_aside {

@@ -1,7 +1,7 @@
 //! The tasks of a job, attempt by attempt, in the test's own thread.
 //!
-//! Owns what a worker and a coordinator would do: descriptions of tasks, places of files, what becomes of an attempt that
-//! was interrupted. Does not own when that happens (`interruptions`).
+//! Owns what a worker and a coordinator would do: descriptions of tasks, places of files, what becomes of an
+//! attempt that was interrupted. Does not own when that happens (`interruptions`).
 
 use std::fs;
 use std::path::{Path, PathBuf};

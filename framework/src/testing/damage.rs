@@ -1,6 +1,7 @@
 //! Damaged checkpoints: whatever happens to any file of one, the output is right.
 //!
-//! Owns the damage, to each file in turn. Does not own the file that describes a checkpoint (tested where it is written).
+//! Owns the damage, to each file in turn. Does not own the file that describes a checkpoint (tested where it
+//! is written).
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -71,7 +72,8 @@ fn files(directory: &Path) -> Vec<(String, PathBuf)> {
     files
 }
 
-/// Damages, one after the other, every kind of file that checkpoints of these tasks have; answers what kinds there were.
+/// Damages, one after the other, every kind of file that checkpoints of these tasks have; answers what kinds
+/// there were.
 fn damage_everything<J: Fn() -> Job>(test: &JobTest<J>, boundary: u64) -> BTreeSet<String> {
     let schedule = Schedule::Once(Interruption { boundary, how: Preemption::Checkpoint });
     let expected = test.run();

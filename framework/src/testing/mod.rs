@@ -1,7 +1,7 @@
 //! A test kit for jobs: run one inside a test, and see that it may be preempted.
 //!
-//! Owns what tests of jobs call. Does not own the loops that are tested (`task`), which are those of real tasks: only the
-//! processes around them are missing.
+//! Owns what tests of jobs call. Does not own the loops that are tested (`task`), which are those of real
+//! tasks: only the processes around them are missing.
 //!
 //! ```
 //! use napreduce::testing::{JobTest, assert_preemption_safe};
@@ -122,7 +122,8 @@ impl JobOutput {
 }
 
 impl<J: Fn() -> Job> JobTest<J> {
-    /// A test of the job that a function makes: one reduce unless the definition says how many, 4 MiB for each task.
+    /// A test of the job that a function makes: one reduce unless the definition says how many, 4 MiB for
+    /// each task.
     pub fn new(job: J) -> JobTest<J> {
         JobTest {
             job,
@@ -253,16 +254,17 @@ impl<J: Fn() -> Job> JobTest<J> {
     }
 }
 
-/// Runs a job on one input file, again and again: interrupted before each record of its maps, before each group of its
-/// reduces and between the values of each, once and repeatedly, by suspending and by checkpoints, restored where files lie
-/// elsewhere. What it writes and what it counts has to be the same as undisturbed.
+/// Runs a job on one input file, again and again: interrupted before each record of its maps, before
+/// each group of its reduces and between the values of each, once and repeatedly, by suspending and
+/// by checkpoints, restored where files lie elsewhere. What it writes and what it counts has to be
+/// the same as undisturbed.
 ///
 /// For more files, reduces and memory see [`JobTest::assert_preemption_safe`].
 ///
 /// # Panics
 ///
-/// When it is not; the message names the boundary, the primitive and the first difference. Also for a job whose tasks
-/// cannot be checkpointed at all.
+/// When it is not; the message names the boundary, the primitive and the first difference. Also for a job
+/// whose tasks cannot be checkpointed at all.
 ///
 /// ```
 /// use napreduce::testing::assert_preemption_safe;

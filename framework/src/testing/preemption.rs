@@ -9,8 +9,8 @@ use super::interruptions::{Interruption, Preemption, Schedule};
 use super::{JobOutput, JobTest};
 use crate::builder::Job;
 
-/// Counters of records and bytes that no preemption changes. What is written while sorting, and what a combiner leaves of
-/// it, depends on how often memory was emptied, as it does without a preemption.
+/// Counters of records and bytes that no preemption changes. What is written while sorting, and what a
+/// combiner leaves of it, depends on how often memory was emptied, as it does without a preemption.
 const COMPARED: [Counter; 9] = [
     Counter::InputBytes,
     Counter::MapInputRecords,
@@ -43,8 +43,8 @@ impl<J: Fn() -> Job> JobTest<J> {
         }
     }
 
-    /// The same by suspending only: for a job whose tasks cannot be checkpointed, such as one with commands. No process is
-    /// stopped; hooks are called, and a command that handles SIGTSTP is sent one.
+    /// The same by suspending only: for a job whose tasks cannot be checkpointed, such as one with commands.
+    /// No process is stopped; hooks are called, and a command that handles SIGTSTP is sent one.
     ///
     /// # Panics
     ///
@@ -64,8 +64,8 @@ impl<J: Fn() -> Job> JobTest<J> {
         }
     }
 
-    /// Preempts all tasks at random, `rounds` times, anew with each seed from `seed` on; the message of a failure names
-    /// its own seed.
+    /// Preempts all tasks at random, `rounds` times, anew with each seed from `seed` on; the message of a
+    /// failure names its own seed.
     ///
     /// # Panics
     ///

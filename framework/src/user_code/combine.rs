@@ -1,7 +1,7 @@
 //! The combiner of a job: none, or an associative fold over values of one key.
 //!
-//! Owns the choice as a type, so that the loops behind it are monomorphised. Does not own when folding happens: the
-//! data plane folds before the sort and wherever runs are merged.
+//! Owns the choice as a type, so that the loops behind it are monomorphised. Does not own when folding
+//! happens: the data plane folds before the sort and wherever runs are merged.
 
 use std::marker::PhantomData;
 use std::path::Path;
@@ -14,7 +14,8 @@ use napreduce_data::{
 
 use crate::codec::Value;
 
-/// How records of one key are brought together before the reduce: [`Fold`], made by `combine`, or [`NoCombine`].
+/// How records of one key are brought together before the reduce: [`Fold`], made by `combine`, or
+/// [`NoCombine`].
 ///
 /// ```
 /// use napreduce::builder::{CombineStage, MapStage};

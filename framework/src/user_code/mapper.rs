@@ -1,6 +1,7 @@
 //! The map side as user code sees it: the `Mapper` trait, and closures as mappers.
 //!
-//! Owns how user code is called per task and per record. Does not own reading the input or sorting what is emitted.
+//! Owns how user code is called per task and per record. Does not own reading the input or sorting
+//! what is emitted.
 
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -84,8 +85,8 @@ pub trait Mapper: Clone + Send + Sync + 'static {
         out: &mut Emit<Self::Key, Self::Value>,
     ) -> Result<(), TaskError>;
 
-    /// Called in front of `save` when the task is checkpointed: the time to emit what is held back, such as a batch that is
-    /// not full, instead of saving it.
+    /// Called in front of `save` when the task is checkpointed: the time to emit what is held back, such as a
+    /// batch that is not full, instead of saving it.
     ///
     /// ```
     /// # use napreduce::{Emit, Job, Mapper, Save, TaskError};
@@ -126,7 +127,8 @@ pub trait Mapper: Clone + Send + Sync + 'static {
         Ok(())
     }
 
-    /// Appends to `state` what `restore` needs to go on from here, between two records. What was emitted is kept apart.
+    /// Appends to `state` what `restore` needs to go on from here, between two records. What was emitted is
+    /// kept apart.
     ///
     /// A mapper that keeps nothing from one record to the next answers [`Save::Stateless`].
     fn save(&self, state: &mut Vec<u8>) -> Result<Save, TaskError> {
@@ -140,8 +142,8 @@ pub trait Mapper: Clone + Send + Sync + 'static {
         Err(TaskError::task("this mapper saves its state, but does not restore it; implement `restore`"))
     }
 
-    /// Called before the attempt is stopped for a while, between two records: the time to let go of what others may need,
-    /// such as connections.
+    /// Called before the attempt is stopped for a while, between two records: the time to let go of what
+    /// others may need, such as connections.
     ///
     /// ```
     /// # use napreduce::{Emit, Mapper, TaskError};

@@ -75,7 +75,8 @@ impl<T> Returns for fn() -> T {
     type Returned = T;
 }
 
-/// What a closure returns that only fails, such as one that is still to be written: `!`, which has no other name yet.
+/// What a closure returns that only fails, such as one that is still to be written: `!`, which has no other
+/// name yet.
 type Never = <fn() -> ! as Returns>::Returned;
 
 impl Outcome for Never {
@@ -91,10 +92,12 @@ impl<E: Display + 'static> Outcome for Result<(), E> {
     }
 }
 
-/// A record that a map can make nothing of: the job fails at once, unless `--bad-records skip` or a number leaves such
-/// records out. They are counted as `BAD_RECORDS`, and the first of a task is quoted in its log with file and line.
+/// A record that a map can make nothing of: the job fails at once, unless `--bad-records skip` or a number
+/// leaves such records out. They are counted as `BAD_RECORDS`, and the first of a task is quoted in its log
+/// with file and line.
 ///
-/// It comes of any error by `?`, and of a text by [`BadRecord::new`]. What was emitted for the record before stays emitted.
+/// It comes of any error by `?`, and of a text by [`BadRecord::new`]. What was emitted for the record before
+/// stays emitted.
 ///
 /// ```
 /// use napreduce::builder::BadRecord;

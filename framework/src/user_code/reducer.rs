@@ -17,8 +17,8 @@ use super::task_info::TaskInfo;
 
 /// A reduce with state of its own. A closure given to `reduce` is the simple form.
 ///
-/// Every attempt works on its own clone, so state never passes from one attempt to another. Groups arrive in key
-/// order within a partition.
+/// Every attempt works on its own clone, so state never passes from one attempt to another. Groups arrive in
+/// key order within a partition.
 ///
 /// ```
 /// use napreduce::output::Text;
@@ -87,14 +87,15 @@ pub trait Reducer: Clone + Send + Sync + 'static {
         out: &mut Output<Self::Output>,
     ) -> Result<(), TaskError>;
 
-    /// Called in front of `save` when the task is checkpointed: the time to write what is held back, instead of saving it.
+    /// Called in front of `save` when the task is checkpointed: the time to write what is held back, instead
+    /// of saving it.
     fn flush(&mut self, out: &mut Output<Self::Output>) -> Result<(), TaskError> {
         let _ = out;
         Ok(())
     }
 
-    /// Appends to `state` what `restore` needs to go on from here: between two groups, and if it `resumes_in_group`, between
-    /// two values of one. What was written is kept apart.
+    /// Appends to `state` what `restore` needs to go on from here: between two groups, and if it
+    /// `resumes_in_group`, between two values of one. What was written is kept apart.
     ///
     /// A reducer that keeps nothing from one group to the next answers [`Save::Stateless`].
     fn save(&self, state: &mut Vec<u8>) -> Result<Save, TaskError> {
@@ -108,16 +109,18 @@ pub trait Reducer: Clone + Send + Sync + 'static {
         Err(TaskError::task("this reducer saves its state, but does not restore it; implement `restore`"))
     }
 
-    /// Whether it can be stopped in the middle of a group: then `reduce` returns when [`Values::is_cut`] says so, with what
-    /// it has so far in its state, and is called again for the same group with the values that are left.
+    /// Whether it can be stopped in the middle of a group: then `reduce` returns when [`Values::is_cut`] says
+    /// so, with what it has so far in its state, and is called again for the same group with the values that
+    /// are left.
     ///
     /// Without it a checkpoint waits for the end of the group.
     fn resumes_in_group(&self) -> bool {
         false
     }
 
-    /// Called before the attempt is stopped for a while: between two groups, and if it `resumes_in_group`, in the middle of
-    /// one. Another reducer may be stopped between two values as well; it is not told then, since it is at work.
+    /// Called before the attempt is stopped for a while: between two groups, and if it `resumes_in_group`, in
+    /// the middle of one. Another reducer may be stopped between two values as well; it is not told then,
+    /// since it is at work.
     fn on_suspend(&mut self) -> Result<(), TaskError> {
         Ok(())
     }

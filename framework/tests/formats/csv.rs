@@ -1,6 +1,7 @@
 //! Rows of comma-separated values.
 //!
-//! Owns headers, quotes, columns, bad rows and what other programs write. Does not own lines nor the parsing of fields.
+//! Owns headers, quotes, columns, bad rows and what other programs write. Does not own lines nor the parsing
+//! of fields.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,6 +1,7 @@
 //! What tests of all formats ask: the same records at every cut, errors that name the file, other programs.
 //!
-//! Owns files in a folder of their own, and the search for programs and Python packages. Does not own any format.
+//! Owns files in a folder of their own, and the search for programs and Python packages. Does not
+//! own any format.
 #![allow(dead_code, reason = "each feature uses some of it")]
 
 use std::fs;

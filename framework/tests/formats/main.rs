@@ -1,4 +1,5 @@
-//! The formats that are features: each at every cut, at every record, damaged, and read and written by other programs.
+//! The formats that are features: each at every cut, at every record, damaged, and read and written
+//! by other programs.
 //!
 //! Owns the list of formats. Does not own what all their tests ask of them (`kit`).
 #![cfg(feature = "testing")]

@@ -1,6 +1,7 @@
 //! Rows of Parquet files.
 //!
-//! Owns row groups, columns, types, damage, and what pyarrow and Polars write and read. Does not own pages by themselves.
+//! Owns row groups, columns, types, damage, and what pyarrow and Polars write and read. Does not own
+//! pages by themselves.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,6 +1,7 @@
 //! Hadoop's SequenceFiles, in all three layouts.
 //!
-//! Owns markers, blocks, types and damage; files are written here as Hadoop's documentation has it. Does not own numbers.
+//! Owns markers, blocks, types and damage; files are written here as Hadoop's documentation has it. Does not
+//! own numbers.
 
 use std::io::Write;
 

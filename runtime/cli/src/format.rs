@@ -1,6 +1,7 @@
 //! How answers are printed: tables for people, JSON for programs.
 //!
-//! Owns the two forms and how spans are written. Does not own what is in them, nor where it is read (`screen`).
+//! Owns the two forms and how spans are written. Does not own what is in them, nor where it is read
+//! (`screen`).
 
 use std::io::{self, Write};
 

@@ -28,7 +28,8 @@ const WRONG_USAGE: u8 = 2;
 #[derive(Debug, Clone, Args)]
 #[command(disable_help_flag = true)]
 pub struct Arguments {
-    /// Those of a job program: INPUT..., --output, --program, --python, --parameter, --reduces, --cluster and more
+    /// Those of a job program: INPUT..., --output, --program, --python, --parameter, --reduces, --cluster
+    /// and more
     #[arg(value_name = "OPTIONS", trailing_var_arg = true, allow_hyphen_values = true)]
     _rest: Vec<OsString>,
 }

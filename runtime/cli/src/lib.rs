@@ -99,7 +99,8 @@ enum Command {
 pub fn main() -> ExitCode {
     // A coordinator commits outputs to them.
     napreduce::program::know_stores();
-    // Workers call this same binary for the tasks of jobs whose mappers and reducers are commands and programs.
+    // Workers call this same binary for the tasks of jobs whose mappers and reducers are commands
+    // and programs.
     if napreduce_live::task_process_requested() {
         let program = napreduce::streaming::add_to(napreduce::Program::new());
         return napreduce::streaming::frames::main(program);

@@ -12,7 +12,8 @@ use napreduce_live::{LogFormat, LogSettings, start_log};
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Log")]
 pub struct LogArguments {
-    /// How its lines look; NAPREDUCE_LOG=debug, or by part info,worker=debug, says what is worth one [default: text]
+    /// How its lines look; NAPREDUCE_LOG=debug, or by part info,worker=debug, says what is worth one
+    /// [default: text]
     #[arg(long, value_name = "FORM", env = "NAPREDUCE_LOG_FORMAT")]
     pub log_format: Option<LogFormatName>,
 

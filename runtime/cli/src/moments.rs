@@ -1,6 +1,7 @@
 //! Moments as people write them.
 //!
-//! Owns reading `2026-11-23`, `2026-11-23T10:30`, `2026-11-23T10:30:00Z` and `2h`. Does not own how moments are printed (`screen`).
+//! Owns reading `2026-11-23`, `2026-11-23T10:30`, `2026-11-23T10:30:00Z` and `2h`. Does not own how moments
+//! are printed (`screen`).
 
 use std::str::FromStr;
 use std::time::Duration;

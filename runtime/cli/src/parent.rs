@@ -1,7 +1,8 @@
 //! A process that ends with the program that started it.
 //!
-//! Owns the agreement between `nap up` and its daemons, and between a page and its simulations. Does not own the ending, which is that of any
-//! Ctrl-C: at once, since nobody is left who would wait for a worker that saves what it runs.
+//! Owns the agreement between `nap up` and its daemons, and between a page and its simulations. Does not own
+//! the ending, which is that of any Ctrl-C: at once, since nobody is left who would wait for a worker that
+//! saves what it runs.
 
 use anyhow::{Context, Result, bail};
 use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};

@@ -31,8 +31,8 @@ pub struct Screen {
 }
 
 impl Screen {
-    /// Standard output, and the time zone of the machine or of `TZ`, or UTC. `COLUMNS` says how wide it is, if set, and
-    /// `NO_COLOR` that it is to have no colours.
+    /// Standard output, and the time zone of the machine or of `TZ`, or UTC. `COLUMNS` says how wide it is,
+    /// if set, and `NO_COLOR` that it is to have no colours.
     pub fn of_stdout(utc: bool) -> Screen {
         let said = |name| env::var(name).ok().filter(|value| !value.is_empty());
         let is_terminal = io::stdout().is_terminal();
@@ -67,8 +67,8 @@ impl Screen {
         zoned.map_or_else(|| "?".to_owned(), |zoned| zoned.strftime(form).to_string())
     }
 
-    /// Rows under headings, in columns as wide as they need to be, at most as the reader can see. What is longer than a
-    /// cell may be is cut; the first cell of a row, which names the thing, is not.
+    /// Rows under headings, in columns as wide as they need to be, at most as the reader can see. What is
+    /// longer than a cell may be is cut; the first cell of a row, which names the thing, is not.
     pub fn table(&self, headings: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> String {
         let mut headings = headings.to_vec();
         let mut rows: Vec<Vec<String>> = rows.into_iter().map(shown).collect();

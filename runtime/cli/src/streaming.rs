@@ -27,7 +27,8 @@ const WRONG_USAGE: u8 = 2;
 #[derive(Debug, Clone, Args)]
 #[command(disable_help_flag = true)]
 pub struct Arguments {
-    /// Those of a job program: --input, --output, --mapper, --combiner, --reducer, --key-fields, --reduces, --cluster and more
+    /// Those of a job program: --input, --output, --mapper, --combiner, --reducer, --key-fields,
+    /// --reduces, --cluster and more
     #[arg(value_name = "OPTIONS", trailing_var_arg = true, allow_hyphen_values = true)]
     _rest: Vec<OsString>,
 }

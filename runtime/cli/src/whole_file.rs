@@ -1,6 +1,7 @@
 //! Files that are there whole or not at all, and directories that hold nothing else.
 //!
-//! Owns that files are written beside their place first, and that nothing is replaced unasked. Does not own what is in them.
+//! Owns that files are written beside their place first, and that nothing is replaced unasked. Does not own
+//! what is in them.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};

@@ -1,6 +1,7 @@
 //! `nap hadoop` as programs call it: files, streaming jobs, and jobs of mrjob.
 //!
-//! Owns what is printed and exit statuses. Does not own which options are known (unit tests) nor commands in tasks (`napreduce`).
+//! Owns what is printed and exit statuses. Does not own which options are known (unit tests) nor commands in
+//! tasks (`napreduce`).
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,6 +1,7 @@
 //! A pair of values, one for each kind of task.
 //!
-//! Owns the indexing by `TaskKind` and nothing else: everything that is counted apart for maps and reduces uses it.
+//! Owns the indexing by `TaskKind` and nothing else: everything that is counted apart for maps and reduces
+//! uses it.
 
 use std::ops::{Index, IndexMut};
 

@@ -4,9 +4,10 @@
 
 use crate::time::Span;
 
-/// How long the next job of a chain may take of the time that is `left`: all but what the `later` ones are expected to take.
-/// `own` is what is known of its length. Of jobs of which nothing is known each is expected to take an equal part of what the
-/// others leave. Where all of them take longer than there is time, each is cut down in proportion.
+/// How long the next job of a chain may take of the time that is `left`: all but what the `later` ones are
+/// expected to take. `own` is what is known of its length. Of jobs of which nothing is known each is expected
+/// to take an equal part of what the others leave. Where all of them take longer than there is time, each is
+/// cut down in proportion.
 ///
 /// ```
 /// use napreduce_core::{Span, chain_share};

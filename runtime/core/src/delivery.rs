@@ -1,8 +1,8 @@
 //! Exactly-once delivery, in order, across connections that break and processes that restart.
 //!
-//! Owns the numbers of messages in one direction between two parties: the sender numbers them from 1 and keeps what is
-//! not acknowledged, the receiver takes each number once. Does not own a connection, nor when to acknowledge: a receiver
-//! that must not forget acknowledges what it has journaled.
+//! Owns the numbers of messages in one direction between two parties: the sender numbers them from 1 and
+//! keeps what is not acknowledged, the receiver takes each number once. Does not own a connection, nor when
+//! to acknowledge: a receiver that must not forget acknowledges what it has journaled.
 //!
 //! ```text
 //!   sender                                     receiver
@@ -81,8 +81,8 @@ impl<M> Outbox<M> {
         self.sent()
     }
 
-    /// Forgets messages up to this number, which the receiver has. An acknowledgement that is older than another one
-    /// changes nothing.
+    /// Forgets messages up to this number, which the receiver has. An acknowledgement that is older than
+    /// another one changes nothing.
     ///
     /// # Errors
     /// When there is no message of that number yet; then nothing is forgotten.
@@ -103,8 +103,8 @@ impl<M> Outbox<M> {
         self.unacknowledged_from(0)
     }
 
-    /// The messages that are not acknowledged and have this number or a higher one, in order: what is left to send when
-    /// those before were written to the connection already.
+    /// The messages that are not acknowledged and have this number or a higher one, in order: what is left to
+    /// send when those before were written to the connection already.
     pub fn unacknowledged_from(&self, number: u64) -> impl Iterator<Item = (u64, &M)> {
         let first = self.acknowledged + 1;
         let skipped = usize::try_from(number.saturating_sub(first)).unwrap_or(usize::MAX);

@@ -23,8 +23,8 @@ pub enum Effect {
         /// What it is to do.
         order: Order,
     },
-    /// A draining worker has nothing left that is needed: it may leave, and counts as gone from now on. No event about
-    /// it is needed any more.
+    /// A draining worker has nothing left that is needed: it may leave, and counts as gone from now on. No
+    /// event about it is needed any more.
     WorkerMayLeave {
         /// The worker.
         worker: WorkerId,
@@ -43,7 +43,8 @@ pub enum Effect {
         /// How.
         outcome: JobOutcome,
     },
-    /// Something was wrong and was ignored (a report that makes no sense, an illegal action of a policy): log it.
+    /// Something was wrong and was ignored (a report that makes no sense, an illegal action of a
+    /// policy): log it.
     Warn {
         /// What, naming the thing; for people.
         message: String,
@@ -59,8 +60,8 @@ pub struct MapOutput {
     pub worker: WorkerId,
 }
 
-/// What a worker is told to do with an attempt. Every order but `MoreInputs` is answered by a `Report`. Orders to one
-/// worker must arrive in the order given.
+/// What a worker is told to do with an attempt. Every order but `MoreInputs` is answered by a `Report`.
+/// Orders to one worker must arrive in the order given.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Order {
     /// Start the attempt.
@@ -73,9 +74,9 @@ pub enum Order {
         /// slow-start (below 1000) lets it begin earlier: the missing ones then follow as `MoreInputs`.
         inputs: Vec<MapOutput>,
     },
-    /// More map outputs are ready for a reduce that was launched before all of them were, or that reported some of them
-    /// lost; only ever sent to such an attempt. An output of a map task that was named before replaces it: the earlier
-    /// one was lost. The same output may be named again.
+    /// More map outputs are ready for a reduce that was launched before all of them were, or that reported
+    /// some of them lost; only ever sent to such an attempt. An output of a map task that was named before
+    /// replaces it: the earlier one was lost. The same output may be named again.
     MoreInputs {
         /// The reduce attempt.
         attempt: AttemptId,
@@ -165,8 +166,8 @@ pub enum Start {
     Checkpoint(AttemptId),
 }
 
-/// What became true, for history and logs: one record is one change. Recovery does not need them; it hands the journaled
-/// events to the engine again, which says the same again.
+/// What became true, for history and logs: one record is one change. Recovery does not need them; it hands
+/// the journaled events to the engine again, which says the same again.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Record {
     /// A job was accepted.
@@ -191,7 +192,8 @@ pub enum Record {
         /// When it gets work again.
         until: Time,
     },
-    /// A worker lacks something that every attempt needs and gets no new ones until it has it again; or it has.
+    /// A worker lacks something that every attempt needs and gets no new ones until it has it again;
+    /// or it has.
     WorkerShort {
         /// The worker.
         worker: WorkerId,
@@ -245,7 +247,8 @@ pub enum Record {
         /// What its worker says, for people.
         reason: String,
     },
-    /// A suspended attempt is given up so that its task can go on elsewhere: woken, saved and ended, or killed.
+    /// A suspended attempt is given up so that its task can go on elsewhere: woken, saved and ended,
+    /// or killed.
     Converted {
         /// The attempt.
         attempt: AttemptId,

@@ -1,7 +1,7 @@
 //! What goes into the engine: events, and the reports of workers about attempts.
 //!
-//! Owns the vocabulary only. Does not own how a report travels (the live runtime) nor what it changes (the state
-//! machines).
+//! Owns the vocabulary only. Does not own how a report travels (the live runtime) nor what it changes (the
+//! state machines).
 
 use serde::{Deserialize, Serialize};
 
@@ -65,10 +65,11 @@ pub enum Event {
     WorkerDrainRequested {
         /// The worker.
         worker: WorkerId,
-        /// Do not wait: what it runs is killed and what it holds is given up, and both are done again elsewhere.
+        /// Do not wait: what it runs is killed and what it holds is given up, and both are done
+        /// again elsewhere.
         hand_back: bool,
-        /// Of one that hands back: how long it has. What runs there saves its work, and only what has not done so after
-        /// half of it is killed.
+        /// Of one that hands back: how long it has. What runs there saves its work, and only what has not
+        /// done so after half of it is killed.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         grace: Option<Span>,
     },
@@ -81,8 +82,8 @@ pub enum Event {
         /// Who asked and why, for people.
         reason: String,
     },
-    /// Somebody wants an attempt stopped, or saved and ended. What is suspended so stays so until somebody wants it
-    /// resumed; what is checkpointed goes on, there or elsewhere, when it gets a slot.
+    /// Somebody wants an attempt stopped, or saved and ended. What is suspended so stays so until somebody
+    /// wants it resumed; what is checkpointed goes on, there or elsewhere, when it gets a slot.
     AttemptPreemptRequested {
         /// The attempt.
         attempt: AttemptId,
@@ -91,15 +92,16 @@ pub enum Event {
         /// Who asked and why, for people.
         reason: String,
     },
-    /// Somebody wants a suspended attempt to go on: it gets the next free slot of its worker, before anything else.
+    /// Somebody wants a suspended attempt to go on: it gets the next free slot of its worker, before
+    /// anything else.
     AttemptResumeRequested {
         /// The attempt.
         attempt: AttemptId,
         /// Who asked and why, for people.
         reason: String,
     },
-    /// Somebody wants a job to pause: nothing of it is launched or resumed, and what runs of it is suspended. What cannot
-    /// be suspended is let finish.
+    /// Somebody wants a job to pause: nothing of it is launched or resumed, and what runs of it is suspended.
+    /// What cannot be suspended is let finish.
     JobSuspendRequested {
         /// The job.
         job: JobId,
@@ -133,8 +135,8 @@ pub enum Event {
         /// Who asked and why, for people.
         reason: String,
     },
-    /// A worker reports about one of its attempts. The reports of one worker are handed in in the order it sent them,
-    /// each at most once; the engine survives anything else, but believes what it is told.
+    /// A worker reports about one of its attempts. The reports of one worker are handed in in the order it
+    /// sent them, each at most once; the engine survives anything else, but believes what it is told.
     Reported {
         /// The worker that reports.
         worker: WorkerId,
@@ -159,7 +161,8 @@ pub enum Report {
         /// Bytes of input in all.
         bytes_total: u64,
     },
-    /// A reduce cannot read these map outputs. It goes on and waits for what replaces them; their maps are run again.
+    /// A reduce cannot read these map outputs. It goes on and waits for what replaces them; their maps are
+    /// run again.
     InputsLost {
         /// The map attempts, as they were named to it.
         outputs: Vec<AttemptId>,
@@ -190,7 +193,8 @@ pub enum Report {
     Killed,
     /// The process is verified stopped; the acknowledgement of a suspend.
     Suspended,
-    /// The worker cannot keep another stopped process (its memory, or the pressure on it, forbids it): the attempt goes on.
+    /// The worker cannot keep another stopped process (its memory, or the pressure on it, forbids it): the
+    /// attempt goes on.
     SuspendRefused {
         /// What forbids it, for people.
         reason: String,
@@ -207,13 +211,16 @@ pub enum Report {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum FailureClass {
     /// Something outside the task (an unreadable segment, a process that could not start): try again. Counts
-    /// towards the attempts of the task, unless an input of it was lost: then the map that wrote it is to blame.
+    /// towards the attempts of the task, unless an input of it was lost: then the map that wrote it
+    /// is to blame.
     Retryable,
     /// The task's own fault (a panic, a bad record): counts towards its attempts.
     Task,
-    /// No further try can help (the output's storage is full, the input is damaged): the job fails now. What lies with a
-    /// program file may lie with one host: it is believed when two hosts say so, or all there are.
+    /// No further try can help (the output's storage is full, the input is damaged): the job fails
+    /// now. What lies with a program file may lie with one host: it is believed when two hosts say
+    /// so, or all there are.
     Fatal,
-    /// Something that every attempt of the job meets for a while, and that will pass: try again, and count nothing.
+    /// Something that every attempt of the job meets for a while, and that will pass: try again, and
+    /// count nothing.
     Excused,
 }

@@ -1,7 +1,7 @@
 //! Where a failure belongs: what could be mended so that it does not happen again.
 //!
-//! Owns the places and their words. Does not own how one is found out (whoever meets the failure) nor what follows (the
-//! engine).
+//! Owns the places and their words. Does not own how one is found out (whoever meets the failure) nor what
+//! follows (the engine).
 
 use serde::{Deserialize, Serialize};
 

@@ -1,8 +1,8 @@
 //! Identifiers of jobs, tasks, attempts and workers, and how they print.
 //!
 //! Owns the one readable form used by logs, errors and interfaces alike: `job_0007`, `job_0007_m_0003`,
-//! `job_0007_r_0001.2`, `worker_0001`. Does not own who hands identifiers out: the runtime numbers jobs and workers,
-//! the engine numbers attempts.
+//! `job_0007_r_0001.2`, `worker_0001`. Does not own who hands identifiers out: the runtime numbers jobs and
+//! workers, the engine numbers attempts.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -19,7 +19,8 @@ pub struct JobId(pub u32);
 pub struct WorkerId(pub u32);
 
 impl WorkerId {
-    /// No worker has this number: what it holds lies beside the output of its job, where every worker sees it.
+    /// No worker has this number: what it holds lies beside the output of its job, where every
+    /// worker sees it.
     pub const STORAGE: WorkerId = WorkerId(0);
 }
 

@@ -1,7 +1,7 @@
 //! What a job asks of the engine and how it can end.
 //!
-//! Owns the plain data of a submission. Does not own its paths, parameters or formats: those are opaque to the engine
-//! and stay with the runtime that carries out orders.
+//! Owns the plain data of a submission. Does not own its paths, parameters or formats: those are opaque to
+//! the engine and stay with the runtime that carries out orders.
 
 use serde::{Deserialize, Serialize};
 
@@ -73,7 +73,8 @@ pub enum JobSpecError {
 }
 
 impl JobSpec {
-    /// Whether the engine can run a job like this; ask before submitting, so that the submitter gets the answer.
+    /// Whether the engine can run a job like this; ask before submitting, so that the submitter gets
+    /// the answer.
     ///
     /// # Errors
     /// Says which value is out of bounds. The engine fails a job at once that is submitted all the same.

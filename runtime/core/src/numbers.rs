@@ -1,7 +1,7 @@
 //! A set of numbers that are given away one after the other, kept as ranges.
 //!
-//! Owns what is remembered of jobs and workers that are gone: that they were there. A cluster that has seen a million of them
-//! has a few ranges.
+//! Owns what is remembered of jobs and workers that are gone: that they were there. A cluster that has seen a
+//! million of them has a few ranges.
 
 use std::collections::BTreeMap;
 

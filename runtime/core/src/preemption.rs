@@ -38,8 +38,8 @@ listed! {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TaskEviction {
-    /// Those that will be done soonest: resumed together at one later moment, they hold their job up the least (Natjam,
-    /// Theorem 2.1).
+    /// Those that will be done soonest: resumed together at one later moment, they hold their job up the
+    /// least (Natjam, Theorem 2.1).
     #[default]
     ShortestRemaining,
     /// Those that will be done last.
@@ -86,8 +86,8 @@ impl CostEstimate {
 /// How far an open request is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum RequestState {
-    /// Not ordered yet: the attempt is starting, resuming or committing, was preempted only just before, or may use its
-    /// grace.
+    /// Not ordered yet: the attempt is starting, resuming or committing, was preempted only just before, or
+    /// may use its grace.
     Created,
     /// The worker was told.
     Ordered,
@@ -95,8 +95,8 @@ pub enum RequestState {
     Forced,
 }
 
-/// A request to take the slot of one attempt. There is at most one open request for an attempt, so the attempt names
-/// it.
+/// A request to take the slot of one attempt. There is at most one open request for an attempt, so the
+/// attempt names it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PreemptRequest {
     /// The victim.

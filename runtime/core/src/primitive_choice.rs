@@ -1,7 +1,8 @@
-//! Which primitive takes a slot when the settings say so and not the policy: always one, or for each victim the one that
-//! costs least.
+//! Which primitive takes a slot when the settings say so and not the policy: always one, or for each victim
+//! the one that costs least.
 //!
-//! Owns the choice as a setting, and what estimates came to. Does not own how a cost is estimated (the engine).
+//! Owns the choice as a setting, and what estimates came to. Does not own how a cost is estimated
+//! (the engine).
 
 use serde::{Deserialize, Serialize};
 
@@ -51,8 +52,9 @@ impl From<Primitive> for PrimitiveChoice {
 }
 
 settings! {
-    /// What the choice of a primitive goes by until it was measured, and what is never measured: what a cluster on one
-    /// machine takes, some milliseconds for signals, some tens for processes, and a disk's 100 MB/s.
+    /// What the choice of a primitive goes by until it was measured, and what is never measured:
+    /// what a cluster on one machine takes, some milliseconds for signals, some tens for processes,
+    /// and a disk's 100 MB/s.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
     #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
     pub struct AutoSettings {

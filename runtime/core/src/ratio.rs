@@ -1,6 +1,7 @@
 //! Exact ratios: how weights, shares and thresholds are kept, so that no decision depends on rounding.
 //!
-//! Owns the type, its reading from text and its place in configuration files. Does not own what a ratio means.
+//! Owns the type, its reading from text and its place in configuration files. Does not own what a
+//! ratio means.
 
 use num_rational::Ratio as Rational;
 use serde::de::{Error, Visitor};
@@ -9,8 +10,8 @@ use std::cmp::Ordering;
 use std::fmt;
 use std::str::FromStr;
 
-/// An exact ratio of two integers. In configuration files: an integer, a decimal (`0.8`) or a text (`"p/q"`), always
-/// taken at its decimal value.
+/// An exact ratio of two integers. In configuration files: an integer, a decimal (`0.8`) or a text (`"p/q"`),
+/// always taken at its decimal value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Ratio(Rational<i128>);
 

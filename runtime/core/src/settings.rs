@@ -1,7 +1,7 @@
 //! What can be chosen about an engine.
 //!
-//! Owns the settings and their defaults. A recovery must use the settings of the first run: the same events under other
-//! settings have other effects.
+//! Owns the settings and their defaults. A recovery must use the settings of the first run: the same events
+//! under other settings have other effects.
 
 use serde::{Deserialize, Serialize};
 
@@ -15,23 +15,26 @@ settings! {
     /// What can be chosen about an engine.
     ///
     /// Lenient, with a reservation of 400 ms (twice the usual heartbeat interval), and workers excluded. No
-    /// speculation: on a single machine a duplicate would only take what the straggler needs. Every primitive as asked.
+    /// speculation: on a single machine a duplicate would only take what the straggler needs. Every primitive
+    /// as asked.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
     #[serde(default)]
     pub struct EngineSettings {
-        /// An illegal action of the scheduler panics (tests, simulator) instead of being counted and ignored (live).
+        /// An illegal action of the scheduler panics (tests, simulator) instead of being counted and
+        /// ignored (live).
         pub strict: bool = false,
         /// How long a slot that was freed for a job is kept for it, on top of the grace of the request.
         pub reservation: Span = Span::from_millis(400),
         /// When a worker on which much fails is excluded; never, without.
         pub exclusion: Option<ExclusionSettings> = Some(ExclusionSettings::default()),
-        /// For how long a worker gets nothing after a failure that belongs to its disk or its limits; twice as long after
-        /// each further one, up to 64 times, until an attempt ends well there.
+        /// For how long a worker gets nothing after a failure that belongs to its disk or its limits; twice
+        /// as long after each further one, up to 64 times, until an attempt ends well there.
         pub shortage_span: Span = Span::from_secs(5),
-        /// A task fails for good when so many workers died while it ran there alone; never, when zero. It runs alone from
-        /// the third time on, when workers have died twice while it ran beside others.
+        /// A task fails for good when so many workers died while it ran there alone; never, when zero. It
+        /// runs alone from the third time on, when workers have died twice while it ran beside others.
         pub crashes_max: u32 = 3,
-        /// There is no other host and never will be: what its disk lacks fails the job, since nobody would wait well.
+        /// There is no other host and never will be: what its disk lacks fails the job, since nobody would
+        /// wait well.
         pub one_host: bool = false,
         /// When an attempt that takes much longer than its like gets a duplicate; never, without.
         pub speculation: Option<SpeculationSettings>,
@@ -41,19 +44,21 @@ settings! {
         pub name_outputs: bool = true,
         /// Where the engine's own random choices start.
         pub seed: u64 = 0,
-        /// Slots of workers are of one kind, as containers are: a worker says how many as map slots and once more as reduce
-        /// slots, and an attempt of either kind takes one of them. For the simulator; workers of a cluster have slots of two
-        /// kinds.
+        /// Slots of workers are of one kind, as containers are: a worker says how many as map slots and once
+        /// more as reduce slots, and an attempt of either kind takes one of them. For the simulator; workers
+        /// of a cluster have slots of two kinds.
         #[serde(skip_serializing_if = "std::ops::Not::not")]
         pub shared_slots: bool = false,
     }
 }
 
 settings! {
-    /// What becomes of the primitive that a policy prefers: it is asked in this order whether the kind of task can be
-    /// preempted so, whether its worker can keep another suspended attempt, and whether it is worth its cost.
+    /// What becomes of the primitive that a policy prefers: it is asked in this order whether the kind of
+    /// task can be preempted so, whether its worker can keep another suspended attempt, and whether it is
+    /// worth its cost.
     ///
-    /// Everything can be preempted as asked, everywhere, as long as a worker does not keep too much that is suspended.
+    /// Everything can be preempted as asked, everywhere, as long as a worker does not keep too much
+    /// that is suspended.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
     #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
     pub struct PreemptionSettings {
@@ -63,7 +68,8 @@ settings! {
         pub reduce: KindPreemption,
         /// How many suspended attempts a worker keeps at most.
         pub suspended_max: SuspendedMax,
-        /// What becomes of a suspend when a worker keeps that many, or did and still keeps more than half of them.
+        /// What becomes of a suspend when a worker keeps that many, or did and still keeps more than
+        /// half of them.
         pub when_full: Instead = Instead::Wait,
         /// When a primitive that saves work is not worth it; always is, without.
         pub cost: Option<CostRule>,
@@ -75,11 +81,11 @@ settings! {
         pub primitive: Option<PrimitiveChoice>,
         /// What the choice goes by where it is left to the costs.
         pub auto: AutoSettings,
-        /// What becomes of an attempt whose slot is not free when the grace of its request is over; without it, it is killed
-        /// unless it is to be let finish.
+        /// What becomes of an attempt whose slot is not free when the grace of its request is over; without
+        /// it, it is killed unless it is to be let finish.
         pub escalate: Option<Escalation>,
-        /// A task whose slot was taken so often, with no second of work more to show for it, is no victim again before it has
-        /// run for a second; for two after the next time, then for four, and so on.
+        /// A task whose slot was taken so often, with no second of work more to show for it, is no victim
+        /// again before it has run for a second; for two after the next time, then for four, and so on.
         pub preemptions_without_progress_max: u32 = 10,
     }
 }
@@ -115,8 +121,8 @@ impl PreemptionSettings {
 /// So much more work that is kept is progress of a task that is preempted again and again.
 pub(crate) const PROGRESS: Span = Span::from_secs(1);
 
-/// What becomes of an attempt whose slot is not free when the grace of its request is over. A request to kill ends in a kill
-/// in any case: that is what its grace is for.
+/// What becomes of an attempt whose slot is not free when the grace of its request is over. A request to kill
+/// ends in a kill in any case: that is what its grace is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Escalation {
@@ -160,9 +166,9 @@ impl From<Instead> for Primitive {
 }
 
 settings! {
-    /// What saving work costs. Below it, the work is lost instead; and what ends sooner than it could be saved is let finish
-    /// (OS-Assisted Task Preemption for Hadoop, V-A, recommends both without numbers). Nothing costs anything when it is not
-    /// said.
+    /// What saving work costs. Below it, the work is lost instead; and what ends sooner than it could be
+    /// saved is let finish (OS-Assisted Task Preemption for Hadoop, V-A, recommends both without numbers).
+    /// Nothing costs anything when it is not said.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
     #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
     pub struct CostRule {
@@ -172,7 +178,8 @@ settings! {
         /// From the free slot to work that goes on.
         #[serde(with = "crate::time::text")]
         pub resume: Span = Span(0),
-        /// What the primitive took lately, for tasks of the kind, takes the place of the two above as soon as it is known.
+        /// What the primitive took lately, for tasks of the kind, takes the place of the two above as soon as
+        /// it is known.
         pub measured: bool = false,
         /// What ends sooner than its slot could be freed is let finish.
         pub let_finish: bool = true,
@@ -181,24 +188,25 @@ settings! {
     }
 }
 
-/// How often one task may be preempted by policies: what is stopped and continued all the time gets nothing done. What
-/// operators ask for is not held to them.
+/// How often one task may be preempted by policies: what is stopped and continued all the time gets nothing
+/// done. What operators ask for is not held to them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct PreemptionLimits {
-    /// How long a task that was preempted before must have run again before it is preempted again: an earlier wish waits
-    /// until then. None when zero.
+    /// How long a task that was preempted before must have run again before it is preempted again: an earlier
+    /// wish waits until then. None when zero.
     #[serde(with = "crate::time::text")]
     pub minimum_run: Span,
-    /// How often a task is suspended at most, over all its attempts; then it is let finish. Any number, without.
+    /// How often a task is suspended at most, over all its attempts; then it is let finish. Any
+    /// number, without.
     pub suspends_max: Option<u32>,
-    /// How often the slot of a task is taken at most, by whatever primitive, over all its attempts; then it is let finish.
-    /// Any number, without.
+    /// How often the slot of a task is taken at most, by whatever primitive, over all its attempts; then it
+    /// is let finish. Any number, without.
     pub preemptions_max: Option<u32>,
 }
 
-/// When a suspended attempt is given up for one elsewhere: nothing can move a stopped process, so that it waits for its
-/// worker however free the others are.
+/// When a suspended attempt is given up for one elsewhere: nothing can move a stopped process, so that it
+/// waits for its worker however free the others are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Conversion {
@@ -223,8 +231,8 @@ settings! {
     /// When a worker is excluded, and for how long. Half of the workers with map slots stay in use in
     /// any case, and half of those with reduce slots.
     ///
-    /// After four failures (a task has no more) of two tasks, for 30 s: long enough to spare other tasks a try, short
-    /// enough for a disk that was cleaned up or a machine that was out of memory.
+    /// After four failures (a task has no more) of two tasks, for 30 s: long enough to spare other tasks a
+    /// try, short enough for a disk that was cleaned up or a machine that was out of memory.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
     pub struct ExclusionSettings {
         /// After so many counted failures without a success in between.
@@ -237,8 +245,9 @@ settings! {
 }
 
 settings! {
-    /// When an attempt gets a duplicate: after 5 s at work (a tenth of what Hadoop waited at first, since tasks here take
-    /// seconds; LATE only wanted some progress), three finished tasks, twice the median, looked for every second.
+    /// When an attempt gets a duplicate: after 5 s at work (a tenth of what Hadoop waited at first, since
+    /// tasks here take seconds; LATE only wanted some progress), three finished tasks, twice the median,
+    /// looked for every second.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
     pub struct SpeculationSettings {
         /// How long an attempt must have been at work: before, its progress says little.

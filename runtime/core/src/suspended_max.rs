@@ -1,7 +1,7 @@
 //! How many suspended attempts a worker keeps, and when it takes the next one after it was full.
 //!
-//! Owns the number, how it is written, and the hysteresis. Does not own who counts them (`cluster`) nor what is done instead
-//! of one more (`settings`).
+//! Owns the number, how it is written, and the hysteresis. Does not own who counts them (`cluster`) nor what
+//! is done instead of one more (`settings`).
 
 use std::fmt;
 use std::str::FromStr;
@@ -23,8 +23,9 @@ const UNLIMITED: &str = "unlimited";
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SuspendedMax {
-    /// So many. A worker that has reached that number takes another one only when at most half of it, rounded down, is left
-    /// there: otherwise one attempt that goes on would at once make room for the next one to be stopped, and so on.
+    /// So many. A worker that has reached that number takes another one only when at most half of it, rounded
+    /// down, is left there: otherwise one attempt that goes on would at once make room for the next one to be
+    /// stopped, and so on.
     AtMost(u32),
     /// Any number.
     Unlimited,

@@ -1,6 +1,7 @@
 //! Time as the engine sees it: integer microseconds handed in by whoever drives the engine.
 //!
-//! Owns the two newtypes, their arithmetic, which saturates instead of wrapping, and their text. Does not own a clock.
+//! Owns the two newtypes, their arithmetic, which saturates instead of wrapping, and their text. Does not own
+//! a clock.
 
 use std::fmt;
 use std::ops::{Add, Sub};

@@ -1,7 +1,7 @@
 //! The block of bytes that records are read from just now, lent to whoever packs their keys.
 //!
-//! Owns the one load of 16 bytes from where a key begins, which may run past the key, but never past the block. Does not own
-//! the block, nor what is done with the bytes (`collect::packed`).
+//! Owns the one load of 16 bytes from where a key begins, which may run past the key, but never past the
+//! block. Does not own the block, nor what is done with the bytes (`collect::packed`).
 #![allow(unsafe_code)] // reads a block through the pointer that its borrower left
 
 use std::cell::Cell;
@@ -18,8 +18,8 @@ thread_local! {
     static LENT: Cell<Block> = const { Cell::new((ptr::null(), 0)) };
 }
 
-/// Runs `work`, which emits keys that lie in `block`, as those of a line of text do: such keys are then packed by one load,
-/// whatever their length. All other keys are as good, but slower.
+/// Runs `work`, which emits keys that lie in `block`, as those of a line of text do: such keys are then
+/// packed by one load, whatever their length. All other keys are as good, but slower.
 ///
 /// ```
 /// let block = "to be or not";
@@ -49,9 +49,10 @@ pub(crate) fn load(key: &[u8]) -> Option<[u8; LOAD_BYTES]> {
     if at >= places {
         return None;
     }
-    // SAFETY: `at` is one of the places from which 16 bytes lie in the block, and the pointer is that of the block itself,
-    // not of the key. The block is borrowed for reading for as long as it is lent, on this thread, so nothing writes to it
-    // meanwhile. The key is alive and at the same address, so what the two have in common are the same bytes.
+    // SAFETY: `at` is one of the places from which 16 bytes lie in the block, and the pointer is that of the
+    // block itself, not of the key. The block is borrowed for reading for as long as it is lent, on this
+    // thread, so nothing writes to it meanwhile. The key is alive and at the same address, so what the two
+    // have in common are the same bytes.
     Some(unsafe { start.add(at).cast::<[u8; LOAD_BYTES]>().read_unaligned() })
 }
 

@@ -1,7 +1,7 @@
 //! Which of 64 bytes are newlines or white space, as the bits of one integer.
 //!
-//! Owns the comparison of many bytes at once, by SSE2 where that is part of every processor, by portable code elsewhere.
-//! Does not own what a line or a word is.
+//! Owns the comparison of many bytes at once, by SSE2 where that is part of every processor, by portable code
+//! elsewhere. Does not own what a line or a word is.
 #![allow(unsafe_code)] // calls the vector instructions that x86-64 always has
 
 /// Bytes that are turned into one mask.
@@ -34,7 +34,8 @@ pub fn white_mask(group: &[u8; GROUP_BYTES]) -> u64 {
 #[cfg(any(test, not(all(target_arch = "x86_64", target_feature = "sse2"))))]
 #[inline]
 fn mask_of(group: &[u8; GROUP_BYTES], class: impl Fn(u8) -> bool) -> u64 {
-    // The compiler makes vector code of the comparison; the product then gathers eight bytes of 0 or 1 into eight bits.
+    // The compiler makes vector code of the comparison; the product then gathers eight bytes of 0 or 1 into
+    // eight bits.
     let found = group.map(|byte| u8::from(class(byte)));
     let (eights, _) = found.as_chunks::<8>();
     eights.iter().rev().fold(0, |mask, eight| {

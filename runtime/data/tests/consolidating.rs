@@ -1,6 +1,8 @@
-//! Small segments put together in one file: what is read is the same, with it, without it, and when it is damaged.
+//! Small segments put together in one file: what is read is the same, with it, without it, and when
+//! it is damaged.
 //!
-//! Owns the equality and every kind of damage of a small file. Does not own when segments are put together (the worker).
+//! Owns the equality and every kind of damage of a small file. Does not own when segments are put together
+//! (the worker).
 
 #![allow(clippy::unwrap_used)] // every function here is part of a test
 

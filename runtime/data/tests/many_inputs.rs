@@ -1,4 +1,5 @@
-//! A reduce of many inputs: neither descriptors nor mappings bound how many there are, and the order stays the same.
+//! A reduce of many inputs: neither descriptors nor mappings bound how many there are, and the order stays
+//! the same.
 //!
 //! Owns inputs by the thousand and what stays open of them. Does not own merging as such (`reducing`).
 

@@ -26,15 +26,15 @@ pub struct EndedJob {
     pub tasks: Vec<DoneTask>,
 }
 
-/// A cluster as it was when a job of it ended. What describes the policy is kept as its configuration file would
-/// say it, so that a head can be read whatever becomes of the policies.
+/// A cluster as it was when a job of it ended. What describes the policy is kept as its configuration file
+/// would say it, so that a head can be read whatever becomes of the policies.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RecordedCluster {
     /// The name of the policy.
     pub scheduler: String,
-    /// `[scheduler.NAME]` of the policies whose values are not the published ones; nothing when that is too long
-    /// for a head.
+    /// `[scheduler.NAME]` of the policies whose values are not the published ones; nothing when that is too
+    /// long for a head.
     pub tables: Option<Value>,
     /// `[preemption]`
     pub preemption: Value,

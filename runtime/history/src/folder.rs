@@ -1,7 +1,9 @@
-//! The files of a history for whoever reads them beside the coordinator: nothing is locked, nothing is written.
+//! The files of a history for whoever reads them beside the coordinator: nothing is locked, nothing
+//! is written.
 //!
-//! Owns where in a directory they are, and what is said of files that cannot be read. Does not own what they hold
-//! (`head`, `rows`). The cluster may run meanwhile: a job that it removes is not there any more, and that is all.
+//! Owns where in a directory they are, and what is said of files that cannot be read. Does not own what they
+//! hold (`head`, `rows`). The cluster may run meanwhile: a job that it removes is not there any more, and
+//! that is all.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -102,8 +104,8 @@ impl HistoryFolder {
         Ok(self.head(job)?.map(StoredHead::into_overview))
     }
 
-    /// The histories that are told apart by their places: one, if `directory` is that of a cluster or a history; else those in
-    /// the folders that are directly in it, by their names.
+    /// The histories that are told apart by their places: one, if `directory` is that of a cluster or a
+    /// history; else those in the folders that are directly in it, by their names.
     ///
     /// # Errors
     /// When there is none, or it cannot be read.

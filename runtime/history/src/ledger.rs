@@ -1,7 +1,7 @@
 //! The ledger of a job: each request to take a slot of it, with what became of the work.
 //!
-//! Owns how that follows from requests, continuations and restores. Does not own these (`napreduce-protocol`) nor how they are
-//! drawn (`timeline`).
+//! Owns how that follows from requests, continuations and restores. Does not own these (`napreduce-protocol`)
+//! nor how they are drawn (`timeline`).
 
 use std::collections::HashMap;
 

@@ -1,9 +1,9 @@
 //! How long each task of a job that succeeded has to work, found from what happened to its attempts.
 //!
-//! Owns the rule: the time from launch to end of the last attempt that did the task, without the time in which it was
-//! suspended, and with the work of earlier attempts that a checkpoint saved. Of a reduce only what came after the
-//! last map of its job counts, since before that it waited for maps; fetching is part of it. Starting a process is
-//! part of every length. Does not own what is made of it.
+//! Owns the rule: the time from launch to end of the last attempt that did the task, without the time in
+//! which it was suspended, and with the work of earlier attempts that a checkpoint saved. Of a reduce only
+//! what came after the last map of its job counts, since before that it waited for maps; fetching is part of
+//! it. Starting a process is part of every length. Does not own what is made of it.
 
 use std::collections::BTreeMap;
 
@@ -105,7 +105,8 @@ impl<'a> Ledger<'a> {
         Span(self.active(done, from).saturating_add(saved))
     }
 
-    /// What the attempts before a restored one worked, the one its checkpoint came from and those before that.
+    /// What the attempts before a restored one worked, the one its checkpoint came from and those
+    /// before that.
     fn before(&self, restore: &RestoreSummary, from: u64) -> u64 {
         let (mut all, mut next) = (0_u64, Some(restore));
         // Each is older than the one before, whatever a damaged ledger says.

@@ -2,8 +2,8 @@
 //!
 //! Owns the history of a coordinator: for each job a head (JSON, short) and a recording (rows in compressed
 //! columns), and an index of what a listing shows, so that it is opened without reading them. Heads and
-//! recordings are plain files that can be copied and read without the index. Owns what of a job is drawn over time, too: stints, naps,
-//! traces; and how the history of a job grows while it runs. Does not own the jobs.
+//! recordings are plain files that can be copied and read without the index. Owns what of a job is drawn over
+//! time, too: stints, naps, traces; and how the history of a job grows while it runs. Does not own the jobs.
 
 mod ended;
 mod folder;

@@ -1,7 +1,8 @@
 //! Jobs as a trace in Chrome's JSON, which Perfetto and `chrome://tracing` open.
 //!
-//! Owns that form: a process for each worker with a thread for each slot, and one process for the jobs themselves. Does not
-//! own what is drawn (`timeline`). The form is that of "Trace Event Format", by the authors of Chrome's tracing.
+//! Owns that form: a process for each worker with a thread for each slot, and one process for the jobs
+//! themselves. Does not own what is drawn (`timeline`). The form is that of "Trace Event Format", by the
+//! authors of Chrome's tracing.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -26,7 +27,8 @@ pub struct TraceFigures {
     pub naps: u64,
 }
 
-/// Writes a trace of jobs, event by event. What has not ended goes on until `now_micros`, in microseconds since 1970.
+/// Writes a trace of jobs, event by event. What has not ended goes on until `now_micros`, in microseconds
+/// since 1970.
 ///
 /// # Errors
 ///

@@ -1,5 +1,5 @@
-//! Owns reading what a finished job says of itself: the counters in `_SUCCESS`, and in what its program prints.
-//! What the counters mean belongs to the runtime.
+//! Owns reading what a finished job says of itself: the counters in `_SUCCESS`, and in what its program
+//! prints. What the counters mean belongs to the runtime.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -33,8 +33,8 @@ pub fn peak_task_bytes(output: &Path) -> Result<Option<u64>, JobResultError> {
     Ok(summary["counters"][PEAK_COUNTER].as_u64())
 }
 
-/// The counters of the first job that a program tells of, a line of JSON each, in the file that holds its standard output;
-/// none when it tells of no job.
+/// The counters of the first job that a program tells of, a line of JSON each, in the file that holds its
+/// standard output; none when it tells of no job.
 ///
 /// # Errors
 ///

@@ -54,8 +54,8 @@ pub struct Work {
     #[arg(long, default_value_t = 0)]
     pub seed: u64,
 
-    /// Run the job so many times, one after the other, into directories in the output, and print the microseconds of each;
-    /// 0 for once, into the output itself
+    /// Run the job so many times, one after the other, into directories in the output, and print the
+    /// microseconds of each; 0 for once, into the output itself
     #[arg(long, default_value_t = 0)]
     #[serde(skip)]
     pub times: u64,

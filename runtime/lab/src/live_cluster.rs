@@ -135,8 +135,8 @@ impl<'s> LiveCluster<'s> {
         Ok(began.elapsed())
     }
 
-    /// Waits until a job has ended, by following it: looking at a job of many tasks again and again would be a load of its
-    /// own.
+    /// Waits until a job has ended, by following it: looking at a job of many tasks again and again would be
+    /// a load of its own.
     ///
     /// # Errors
     /// When it does not succeed, or not in time.

@@ -1,5 +1,5 @@
-//! Owns readers of a cluster's page, as many browsers and programs are: streams of events that are read to the end, and requests
-//! at a steady pace. What is measured meanwhile belongs to the experiment.
+//! Owns readers of a cluster's page, as many browsers and programs are: streams of events that are read to
+//! the end, and requests at a steady pace. What is measured meanwhile belongs to the experiment.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};

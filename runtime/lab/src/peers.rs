@@ -208,7 +208,8 @@ impl InstalledPeer {
         self.script(program.in_words(), script, None, places, resources)
     }
 
-    /// The command that runs a script, which is written to the scratch folder; `first` comes before the places.
+    /// The command that runs a script, which is written to the scratch folder; `first` comes before
+    /// the places.
     ///
     /// # Errors
     ///

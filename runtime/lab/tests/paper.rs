@@ -1,6 +1,8 @@
-//! Figures of the papers: the registry against what was published, verdicts that can fail, reports that are made again.
+//! Figures of the papers: the registry against what was published, verdicts that can fail, reports that are
+//! made again.
 //!
-//! Owns that a verdict follows from rows alone. Does not own the statistics by themselves (`paper::inference`).
+//! Owns that a verdict follows from rows alone. Does not own the statistics by themselves
+//! (`paper::inference`).
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,5 +1,6 @@
-//! `nap lab replay` on real clusters: a few jobs that last two or three seconds, and what is refused before anything runs.
-//! How well live runs and simulated ones agree is not tested here: that is for machines that do nothing else.
+//! `nap lab replay` on real clusters: a few jobs that last two or three seconds, and what is refused before
+//! anything runs. How well live runs and simulated ones agree is not tested here: that is for machines that
+//! do nothing else.
 
 #![allow(clippy::unwrap_used)]
 

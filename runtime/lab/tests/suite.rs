@@ -1,5 +1,5 @@
-//! What `nap lab suite` does with programs that stand in for ours and for Python: its report, what takes a contender out, wrong
-//! use. No figure is judged here; the jobs themselves are tested where they are.
+//! What `nap lab suite` does with programs that stand in for ours and for Python: its report, what takes a
+//! contender out, wrong use. No figure is judged here; the jobs themselves are tested where they are.
 
 #![allow(clippy::unwrap_used)]
 

@@ -1,7 +1,8 @@
 //! The mark of a directory that is ours: a file that says what the directory is for.
 //!
-//! Owns the file, and the refusal of a directory that somebody else filled: daemons remove and replace what lies in theirs.
-//! Does not own what they keep there, nor whether another daemon uses it at this moment (they lock files of their own).
+//! Owns the file, and the refusal of a directory that somebody else filled: daemons remove and replace what
+//! lies in theirs. Does not own what they keep there, nor whether another daemon uses it at this moment (they
+//! lock files of their own).
 
 use std::fs::{self, File};
 use std::io;
@@ -98,11 +99,11 @@ struct Mark {
     directory: DirectoryKind,
 }
 
-/// Makes a directory that is there ours, if it is empty; one that is not must bear our mark. Two daemons that come at the
-/// same time both succeed.
+/// Makes a directory that is there ours, if it is empty; one that is not must bear our mark. Two daemons that
+/// come at the same time both succeed.
 ///
-/// `foreign` says of a name whether it is somebody else's; `made_before` whether a version without marks made the
-/// directory.
+/// `foreign` says of a name whether it is somebody else's; `made_before` whether a version without marks made
+/// the directory.
 pub(crate) fn take_directory(
     path: &Path,
     kind: DirectoryKind,

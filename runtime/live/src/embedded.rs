@@ -1,7 +1,8 @@
-//! A job inside this program's own process tree: coordinator and one worker as two tasks of one small runtime.
+//! A job inside this program's own process tree: coordinator and one worker as two tasks of one
+//! small runtime.
 //!
-//! Owns the setting up and the winding down, and what a signal to this program means. Does not own anything that a
-//! cluster would do otherwise: the two talk by messages only.
+//! Owns the setting up and the winding down, and what a signal to this program means. Does not own anything
+//! that a cluster would do otherwise: the two talk by messages only.
 
 use std::future::pending;
 use std::sync::Arc;
@@ -40,7 +41,8 @@ pub struct EmbeddedSettings {
     pub slots: u32,
     /// When progress is shown.
     pub progress: ProgressMode,
-    /// Nothing but errors of the job on standard error, and nothing of what its tasks print; wins over `progress`.
+    /// Nothing but errors of the job on standard error, and nothing of what its tasks print; wins
+    /// over `progress`.
     pub quiet: bool,
 }
 
@@ -58,8 +60,9 @@ impl Default for EmbeddedSettings {
 
 /// Runs a job to its end, blocking; attempts are child processes, this program executed again.
 ///
-/// One at a time in a process. While it runs, SIGINT, SIGTERM and SIGHUP end the job; a second one ends the program at
-/// once. SIGTSTP, as by Ctrl-Z, suspends all tasks, and then the program stops until it gets SIGCONT. Must not be called from inside an async runtime.
+/// One at a time in a process. While it runs, SIGINT, SIGTERM and SIGHUP end the job; a second one ends the
+/// program at once. SIGTSTP, as by Ctrl-Z, suspends all tasks, and then the program stops until it gets
+/// SIGCONT. Must not be called from inside an async runtime.
 ///
 /// # Errors
 ///
@@ -161,7 +164,8 @@ struct Rest {
     by: Instant,
 }
 
-/// Waits until everything is at rest, or for as long as that may take; for ever when nothing is to come to rest.
+/// Waits until everything is at rest, or for as long as that may take; for ever when nothing is to
+/// come to rest.
 async fn come_to_rest(rest: &mut Option<Rest>) {
     match rest {
         // What could not be stopped is stopped by nobody, and goes on by itself.

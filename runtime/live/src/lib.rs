@@ -1,8 +1,9 @@
 //! The live runtime of napreduce: coordinator, worker and task processes.
 //!
-//! Owns how a job really runs: processes, messages, files of the output directory, progress for people. Does not own
-//! the rules about jobs, tasks and slots (`napreduce-core`), how records are laid out (`napreduce-data`), nor what a
-//! user writes (`napreduce`, which implements [`TaskRunner`] and calls [`run_embedded`]).
+//! Owns how a job really runs: processes, messages, files of the output directory, progress for
+//! people. Does not own the rules about jobs, tasks and slots (`napreduce-core`), how records are
+//! laid out (`napreduce-data`), nor what a user writes (`napreduce`, which implements [`TaskRunner`]
+//! and calls [`run_embedded`]).
 //!
 //! A program is its own driver and its own task process:
 //!

@@ -1,7 +1,7 @@
 //! Where the log of a daemon goes, and in which form.
 //!
-//! Owns the line of text, the choice of what is worth one (`NAPREDUCE_LOG`), and files that are begun anew each day. Does not own
-//! what is said: daemons say it by `tracing`, and in a job program nobody listens.
+//! Owns the line of text, the choice of what is worth one (`NAPREDUCE_LOG`), and files that are begun anew
+//! each day. Does not own what is said: daemons say it by `tracing`, and in a job program nobody listens.
 
 use std::fmt::{self, Debug, Write as _};
 use std::io;
@@ -45,8 +45,8 @@ pub enum LogFormat {
 pub struct LogSettings {
     /// How its lines look.
     pub format: LogFormat,
-    /// The directory of its files, one for each day and `DAYS_MAX` of them, and what their names begin with; else it goes to
-    /// standard error.
+    /// The directory of its files, one for each day and `DAYS_MAX` of them, and what their names begin with;
+    /// else it goes to standard error.
     pub files: Option<(PathBuf, String)>,
 }
 
@@ -117,7 +117,8 @@ where
     tracing_subscriber::registry().with(layer.with_filter(filter)).try_init().map_err(|_| LogError::Twice)
 }
 
-/// `2026-11-22T13:04:05.678Z worker w1: text`, with the level when it is not the usual one, and what it is about.
+/// `2026-11-22T13:04:05.678Z worker w1: text`, with the level when it is not the usual one, and what
+/// it is about.
 struct TextFormat;
 
 /// The fields of an event.

@@ -1,4 +1,5 @@
-//! What is left when the job program is interrupted or killed: nothing that runs, and nothing that is half done.
+//! What is left when the job program is interrupted or killed: nothing that runs, and nothing that
+//! is half done.
 //!
 //! Owns SIGINT, SIGTERM, SIGHUP and SIGKILL of the job program. Does not own signals to tasks (`attempts`).
 
@@ -11,7 +12,8 @@ fn two_moments(running: &Running<'_>) -> [Moment; 2] {
     [running.moment(), running.moment()]
 }
 
-/// Whether SIGHUP is ignored here, under `nohup` say; then it is in every process that a test starts, and is meant to be.
+/// Whether SIGHUP is ignored here, under `nohup` say; then it is in every process that a test starts, and is
+/// meant to be.
 fn hangup_is_ignored() -> bool {
     let status = std::fs::read_to_string("/proc/self/status").expect("the status of this process");
     let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).expect("its ignored signals");

@@ -39,8 +39,8 @@ pub fn distributions(path: &Path, title: &str, series: &[Series]) -> Result<(), 
     })
 }
 
-/// Empirical distributions of differences, which have either sign: the points are values and the share of all that is at most
-/// as large.
+/// Empirical distributions of differences, which have either sign: the points are values and the share of all
+/// that is at most as large.
 ///
 /// # Errors
 /// When the file cannot be written.

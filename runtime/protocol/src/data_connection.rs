@@ -1,8 +1,9 @@
 //! A data connection after its handshake: messages and raw payload, encrypted or not, with calls that block.
 //!
-//! Owns the two forms a connection may have, and the agreement on one of them. Does not own what is said on it.
-//! Unencrypted, the peer is the one that proved itself when the connection began, and every length and checksum is still
-//! looked at; what an attacker on the wire could still do is what `--encrypt-shuffle` is for.
+//! Owns the two forms a connection may have, and the agreement on one of them. Does not own what is
+//! said on it. Unencrypted, the peer is the one that proved itself when the connection began, and
+//! every length and checksum is still looked at; what an attacker on the wire could still do is what
+//! `--encrypt-shuffle` is for.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -47,8 +48,8 @@ impl DataConnection {
         }
     }
 
-    /// The next message; `None` when the peer has ended the stream between two messages. `Silent` when nothing came for
-    /// the time the socket was given; another call goes on where it was.
+    /// The next message; `None` when the peer has ended the stream between two messages. `Silent` when
+    /// nothing came for the time the socket was given; another call goes on where it was.
     pub fn receive<M: DeserializeOwned>(&mut self) -> Result<Option<M>, TransportError> {
         match self {
             DataConnection::Plain(line) => line.receive(),
@@ -56,8 +57,8 @@ impl DataConnection {
         }
     }
 
-    /// Sends a part of a file, a piece of blocks; `false` when the file is shorter than that and the peer now waits in
-    /// vain.
+    /// Sends a part of a file, a piece of blocks; `false` when the file is shorter than that and the peer now
+    /// waits in vain.
     pub fn send_piece(&mut self, file: &File, offset: u64, length: u32) -> Result<bool, TransportError> {
         match self {
             DataConnection::Plain(line) => line.send_file(file, offset, length),

@@ -1,7 +1,7 @@
 //! What a task process needs to reach data servers.
 //!
-//! Owns the plain data as it comes in the attempt's description: over the control socket, never in the environment or on
-//! a command line, where others could read the token. Does not own its use (`fetch`).
+//! Owns the plain data as it comes in the attempt's description: over the control socket, never in the
+//! environment or on a command line, where others could read the token. Does not own its use (`fetch`).
 
 use std::time::Duration;
 
@@ -31,8 +31,8 @@ impl PartialEq for DataNetwork {
 impl Eq for DataNetwork {}
 
 settings! {
-    /// How long a peer that cannot be reached is tried again before what it holds is reported as lost. Time in which this
-    /// process was stopped does not count.
+    /// How long a peer that cannot be reached is tried again before what it holds is reported as lost. Time
+    /// in which this process was stopped does not count.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
     pub struct FetchLimits {
         /// Tries in a row without a byte of progress.

@@ -27,8 +27,8 @@ pub struct TaskDescription {
     /// Where its part file goes once it may commit; `None` for a map whose output is a segment.
     #[serde(with = "crate::path_bytes::optional")]
     pub promote_to: Option<PathBuf>,
-    /// With what the names of the objects begin in which checkpoints are; `None` where all who need them see the directories that
-    /// they are in.
+    /// With what the names of the objects begin in which checkpoints are; `None` where all who need them see
+    /// the directories that they are in.
     #[serde(with = "crate::path_bytes::optional")]
     pub stored_checkpoints: Option<PathBuf>,
     /// Whether its part file is on the disk, not only in the page cache, before it asks for the commit.
@@ -61,8 +61,8 @@ pub struct MapTask {
     /// An empty directory for this attempt alone; what is in it is removed when the attempt has ended.
     #[serde(with = "crate::path_bytes")]
     pub scratch: PathBuf,
-    /// Where this attempt's checkpoint goes, if it makes one: a directory beside those of other attempts, on storage
-    /// that every worker sees. Made when it is needed.
+    /// Where this attempt's checkpoint goes, if it makes one: a directory beside those of other attempts, on
+    /// storage that every worker sees. Made when it is needed.
     #[serde(with = "crate::path_bytes")]
     pub checkpoint: PathBuf,
     /// The directory of the checkpoint to start from, of an earlier attempt of the same task.
@@ -93,8 +93,9 @@ pub struct ReduceTask {
     /// Files in which a worker has put small ones of these segments together; some, or none.
     #[serde(with = "crate::path_bytes::list")]
     pub consolidated: Vec<PathBuf>,
-    /// Whether `inputs` hold only what is still needed after the checkpoint in `restore`: paths may lead nowhere, and files
-    /// may begin in the middle of the partition. Then the task cannot start from scratch with them.
+    /// Whether `inputs` hold only what is still needed after the checkpoint in `restore`: paths may lead
+    /// nowhere, and files may begin in the middle of the partition. Then the task cannot start from scratch
+    /// with them.
     pub inputs_are_partial: bool,
     /// Whether runs written by intermediate merges are to be compressed.
     pub compress: bool,
@@ -104,8 +105,8 @@ pub struct ReduceTask {
     /// An empty directory for this attempt alone; what is in it is removed when the attempt has ended.
     #[serde(with = "crate::path_bytes")]
     pub scratch: PathBuf,
-    /// Where this attempt's checkpoint goes, if it makes one: a directory beside those of other attempts, on storage
-    /// that every worker sees. Made when it is needed.
+    /// Where this attempt's checkpoint goes, if it makes one: a directory beside those of other attempts, on
+    /// storage that every worker sees. Made when it is needed.
     #[serde(with = "crate::path_bytes")]
     pub checkpoint: PathBuf,
     /// The directory of the checkpoint to start from, of an earlier attempt of the same task.
@@ -176,7 +177,8 @@ pub struct NamedPart {
 }
 
 impl PartOutput {
-    /// Whether its names are such as files can be called by, each there once: what a program says may be anything.
+    /// Whether its names are such as files can be called by, each there once: what a program says
+    /// may be anything.
     pub fn has_sound_names(&self) -> bool {
         let ascending = self.named.is_sorted_by(|one, other| one.name < other.name);
         ascending && self.named.iter().all(|part| NamedPart::is_name(&part.name))
@@ -200,7 +202,8 @@ impl NamedPart {
         PathBuf::from(path)
     }
 
-    /// Where the part of the output `name` lies in an output, beside this part file: `errors-r-00000` beside `part-r-00000`.
+    /// Where the part of the output `name` lies in an output, beside this part file:
+    /// `errors-r-00000` beside `part-r-00000`.
     pub fn in_output(part: &Path, name: &str) -> PathBuf {
         let own = part.file_name().unwrap_or_default().to_string_lossy();
         part.with_file_name(format!("{name}{}", own.strip_prefix("part").unwrap_or(&own)))

@@ -1,7 +1,7 @@
 //! Entry points for fuzzing: whatever a socket or a journal may bring, as plain bytes.
 //!
-//! Owns what must hold for any bytes: no panic, no message that changes when it is encoded again, no memory in
-//! proportion to a claim. Does not own the fuzzer (`runtime/protocol/fuzz`), nor any use in a program.
+//! Owns what must hold for any bytes: no panic, no message that changes when it is encoded again, no memory
+//! in proportion to a claim. Does not own the fuzzer (`runtime/protocol/fuzz`), nor any use in a program.
 
 #[cfg(test)]
 mod tests;
@@ -43,8 +43,8 @@ pub fn run(target: &str, bytes: &[u8]) {
     enter(bytes);
 }
 
-/// The bytes as what an engine hands to a reduce: no frame is more than what came, and each is written as it was read. What is
-/// in one is read as plan and report, too.
+/// The bytes as what an engine hands to a reduce: no frame is more than what came, and each is written as it
+/// was read. What is in one is read as plan and report, too.
 fn read_guest_frames(bytes: &[u8]) {
     let (Ok(_) | Err(_)) = GuestPlan::from_json(bytes);
     let mut sequence = GuestFrameSequence::new(1, 6, 3);

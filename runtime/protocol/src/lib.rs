@@ -1,8 +1,8 @@
 //! What the processes of napreduce say to each other.
 //!
-//! Owns the messages between coordinator, worker, task process and client, the plain data in them, their form as bytes
-//! (the only use of bincode), and the authenticated connections that carry them. Does not own what anybody does about a
-//! message. `napreduce-core` is all it stands on.
+//! Owns the messages between coordinator, worker, task process and client, the plain data in them, their form
+//! as bytes (the only use of bincode), and the authenticated connections that carry them. Does not own what
+//! anybody does about a message. `napreduce-core` is all it stands on.
 
 mod claim_token;
 mod commands;

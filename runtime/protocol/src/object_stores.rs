@@ -1,13 +1,15 @@
 //! What is asked of stores by processes that are built without them.
 //!
-//! Owns the words between the runtime, which commits outputs to stores and knows none, and the crate that knows them, which a
-//! program has by a feature. Does not own requests, nor what an output is made of. Names are whole ones: `s3://bucket/key`.
+//! Owns the words between the runtime, which commits outputs to stores and knows none, and the crate that
+//! knows them, which a program has by a feature. Does not own requests, nor what an output is made of. Names
+//! are whole ones: `s3://bucket/key`.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// An upload of which all parts are there, and which nobody sees until it is completed: by anybody who knows this.
+/// An upload of which all parts are there, and which nobody sees until it is completed: by anybody
+/// who knows this.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PendingUpload {
     /// What the store calls it.
@@ -116,7 +118,8 @@ pub trait UploadWriter: Send {
     /// What the store calls it.
     fn id(&self) -> &str;
 
-    /// Sends the next part, all of which but the last have at least [`UPLOAD_PART_BYTES_MIN`] bytes; waits until it may.
+    /// Sends the next part, all of which but the last have at least [`UPLOAD_PART_BYTES_MIN`] bytes; waits
+    /// until it may.
     fn send(&mut self, part: Vec<u8>) -> Result<(), StoreError>;
 
     /// Waits until the store has all parts.

@@ -1,7 +1,7 @@
 //! Paths in messages and in the journal as the bytes they are.
 //!
-//! Owns the serde form of a path, which unlike the standard one accepts names that are not UTF-8. Does not own limits
-//! of length: the frame that carries a message has one.
+//! Owns the serde form of a path, which unlike the standard one accepts names that are not UTF-8. Does not
+//! own limits of length: the frame that carries a message has one.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};

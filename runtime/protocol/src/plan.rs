@@ -1,7 +1,7 @@
 //! What a submitter hands in: the job and how to run it embedded.
 //!
-//! Owns the plain data and its defaults. Does not own how inputs become splits (the framework) nor what is done with
-//! the plan (`coordinator`).
+//! Owns the plain data and its defaults. Does not own how inputs become splits (the framework) nor what is
+//! done with the plan (`coordinator`).
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -74,8 +74,9 @@ impl JobPlan {
     pub const TASK_MEMORY_DEFAULT: u64 = 256 << 20;
     /// The queue of a job that names none.
     pub const QUEUE_DEFAULT: &str = "default";
-    /// Share of maps after which reduces start, in thousandths, unless said otherwise: on one machine a reduce that
-    /// starts earlier only holds memory, and on several the last fifth of the maps is enough to fetch beside.
+    /// Share of maps after which reduces start, in thousandths, unless said otherwise: on one machine a
+    /// reduce that starts earlier only holds memory, and on several the last fifth of the maps is enough to
+    /// fetch beside.
     pub const SLOWSTART_PERMILLE_DEFAULT: u32 = 800;
     /// Time without progress after which an attempt is ended, unless said otherwise; as long as Hadoop waits.
     pub const TASK_TIMEOUT_DEFAULT: Duration = Duration::from_secs(600);

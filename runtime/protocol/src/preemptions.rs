@@ -1,7 +1,7 @@
 //! What a job's history says of preemption: who took which slot from whom, how, and what that cost.
 //!
-//! Owns plain data, one entry for each request, each continuation and each restored attempt. Does not own where it is
-//! known from (`coordinator::preemptions`) nor how it is printed.
+//! Owns plain data, one entry for each request, each continuation and each restored attempt. Does not own
+//! where it is known from (`coordinator::preemptions`) nor how it is printed.
 
 use napreduce_core::{AttemptId, JobId, Primitive, WorkerId, listed};
 use serde::{Deserialize, Serialize};

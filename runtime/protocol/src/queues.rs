@@ -1,6 +1,7 @@
 //! What a coordinator says of the queues of its scheduler.
 //!
-//! Owns plain data. Does not own which queues there are (the policy) nor what is counted in them (the coordinator).
+//! Owns plain data. Does not own which queues there are (the policy) nor what is counted in them
+//! (the coordinator).
 
 use serde::{Deserialize, Serialize};
 

@@ -1,7 +1,7 @@
 //! How a job ended, as its submitter learns it.
 //!
-//! Owns the report of a job that succeeded and the errors of one that did not, with their exit statuses. Does not own
-//! how either is printed.
+//! Owns the report of a job that succeeded and the errors of one that did not, with their exit statuses. Does
+//! not own how either is printed.
 
 use std::io;
 use std::path::PathBuf;
@@ -165,8 +165,8 @@ pub enum JobError {
 }
 
 impl JobError {
-    /// The exit status a program reports: 1 the job failed, 2 it could not start as asked, 69 no coordinator answers, 128 + n
-    /// signal n ended it.
+    /// The exit status a program reports: 1 the job failed, 2 it could not start as asked, 69 no coordinator
+    /// answers, 128 + n signal n ended it.
     pub fn exit_status(&self) -> u8 {
         match self {
             JobError::Failed { .. }

@@ -62,9 +62,11 @@ pub struct Split {
     pub offset: u64,
     /// Its length in bytes.
     pub length: u64,
-    /// Length of the whole file in bytes, when the splits were planned. What is added to it later is not read.
+    /// Length of the whole file in bytes, when the splits were planned. What is added to it later is
+    /// not read.
     pub file_length: u64,
-    /// The version of an object in a store: nothing else is read. A file has none, and neither needs one that was made by hand.
+    /// The version of an object in a store: nothing else is read. A file has none, and neither needs one that
+    /// was made by hand.
     #[serde(default)]
     pub version: Option<String>,
 }

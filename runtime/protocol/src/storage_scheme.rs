@@ -1,7 +1,7 @@
 //! Which paths are objects in a store and not files.
 //!
-//! Owns the beginnings of such names, and with which feature of a program each is read. Does not own stores: whoever never
-//! reads an input, such as a coordinator, knows no more of them than this.
+//! Owns the beginnings of such names, and with which feature of a program each is read. Does not own stores:
+//! whoever never reads an input, such as a coordinator, knows no more of them than this.
 
 use std::path::Path;
 
@@ -42,7 +42,8 @@ const BEGINNINGS: [(&str, StorageScheme); 6] = [
 ];
 
 impl StorageScheme {
-    /// Of what the name begins with; `None` of the path of a file. A file in a folder called `s3:` is named by `./s3:/...`.
+    /// Of what the name begins with; `None` of the path of a file. A file in a folder called `s3:` is named
+    /// by `./s3:/...`.
     pub fn of(path: &Path) -> Option<StorageScheme> {
         StorageScheme::split(path).map(|(scheme, _)| scheme)
     }

@@ -206,7 +206,8 @@ pub struct WorkerSummary {
     pub state: WorkerPhase,
     /// What there is to add, such as what it lacks.
     pub remarks: Vec<String>,
-    /// What keeps its attempts from taking the machine: `cgroup v2`, `watchdog`, `none`; nothing of one that is gone.
+    /// What keeps its attempts from taking the machine: `cgroup v2`, `watchdog`, `none`; nothing of one that
+    /// is gone.
     pub isolation: String,
     /// When one that is gone left or was lost, in milliseconds since 1970.
     pub gone_millis: Option<u64>,

@@ -1,8 +1,8 @@
 //! Why a task could not go on.
 //!
-//! Owns whose fault it was, where it belongs and what it says. A refusal of the system is put to a place by its number and by
-//! which side of the worker the path is on: its own disk, or storage that every worker sees. Does not own what follows from
-//! it (the engine).
+//! Owns whose fault it was, where it belongs and what it says. A refusal of the system is put to a place by
+//! its number and by which side of the worker the path is on: its own disk, or storage that every worker
+//! sees. Does not own what follows from it (the engine).
 
 use std::sync::OnceLock;
 use std::{fmt, io};
@@ -25,8 +25,8 @@ pub struct TaskError {
     pub message: String,
     /// Map attempts whose output could not be read; their tasks are run again.
     pub lost_inputs: Vec<AttemptId>,
-    /// Whether it says itself which record it is about, so that whoever reads the records adds nothing. That is of no use in
-    /// other processes.
+    /// Whether it says itself which record it is about, so that whoever reads the records adds nothing. That
+    /// is of no use in other processes.
     #[serde(skip)]
     pub is_located: bool,
 }
@@ -86,8 +86,8 @@ impl TaskError {
         TaskError::shared(format!("cannot {doing}: {error}"), error)
     }
 
-    /// The system refused something with a path on storage that every worker sees: the output, the input, a checkpoint.
-    /// Fatal when it is full, as another try would fill it again; else it is tried again.
+    /// The system refused something with a path on storage that every worker sees: the output, the input, a
+    /// checkpoint. Fatal when it is full, as another try would fill it again; else it is tried again.
     pub fn shared(message: impl Into<String>, error: &io::Error) -> TaskError {
         let (class, place) = match refusal(error) {
             IoCause::Full => (FailureClass::Fatal, FaultPlace::SharedStorage),
@@ -97,7 +97,8 @@ impl TaskError {
         TaskError::of(class, place, message)
     }
 
-    /// The system refused something with a path on the worker's own disk: a run, a segment, scratch. It is tried elsewhere.
+    /// The system refused something with a path on the worker's own disk: a run, a segment, scratch. It is
+    /// tried elsewhere.
     pub fn local(message: impl Into<String>, error: &io::Error) -> TaskError {
         let passes_elsewhere =
             matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied);
@@ -121,8 +122,8 @@ impl TaskError {
     }
 }
 
-/// Says that user code was given an error with these words, which it would be given at every try: should its attempt fail with
-/// them, the job does.
+/// Says that user code was given an error with these words, which it would be given at every try: should its
+/// attempt fail with them, the job does.
 pub fn no_try_helps(words: &'static str) {
     // There is one such error so far.
     let _ = HOPELESS.set(words);

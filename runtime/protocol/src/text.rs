@@ -1,7 +1,7 @@
 //! Text of others as a terminal may show it: names, reasons, what user code has said.
 //!
-//! Owns what is escaped (control characters, what turns the direction of writing, what cannot be seen) and how long
-//! lines are cut. Does not own where text is shown, nor JSON, which holds it as it is.
+//! Owns what is escaped (control characters, what turns the direction of writing, what cannot be seen) and
+//! how long lines are cut. Does not own where text is shown, nor JSON, which holds it as it is.
 
 use unicode_width::UnicodeWidthChar;
 
@@ -10,7 +10,8 @@ const LINE_COLUMNS_MAX: usize = 2_000;
 /// Characters of a name at most: of a job, a queue, a user.
 pub const NAME_CHARS_MAX: usize = 200;
 
-/// Text as one line of at most so many columns: line ends and tabs are escaped, too, and what is cut off is an ellipsis.
+/// Text as one line of at most so many columns: line ends and tabs are escaped, too, and what is cut off is
+/// an ellipsis.
 ///
 /// ```
 /// use napreduce_protocol::one_line;

@@ -1,7 +1,7 @@
 //! Messages as bytes: a frame is a length (u32, little-endian) and that many bytes of bincode.
 //!
-//! Owns the only use of bincode, the limit of a frame and the check that a message fills its frame. Does not own what
-//! is said. Both ends are of one version, so the format carries no schema.
+//! Owns the only use of bincode, the limit of a frame and the check that a message fills its frame. Does not
+//! own what is said. Both ends are of one version, so the format carries no schema.
 
 use std::io::{self, Read, Write};
 
@@ -72,9 +72,9 @@ fn try_encode_onto<T: Serialize>(frames: &mut Vec<u8>, message: &T) -> Result<()
 
 /// Decodes what a frame holds; all of it must be used.
 ///
-/// bincode makes room for as much as a string claims to have, within its limit, and it counts the most a number can take
-/// (8 bytes) where the frame has one. So the limit follows the length of the frame in a few steps: what is claimed is at
-/// most 128 times what has arrived.
+/// bincode makes room for as much as a string claims to have, within its limit, and it counts the most a
+/// number can take (8 bytes) where the frame has one. So the limit follows the length of the frame in a few
+/// steps: what is claimed is at most 128 times what has arrived.
 fn decode<T: DeserializeOwned>(payload: &[u8]) -> Result<T, WireError> {
     const SHORT: usize = 1 << 10;
     const MEDIUM: usize = SHORT << 4;

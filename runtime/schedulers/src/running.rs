@@ -39,8 +39,8 @@ struct Waiting {
 }
 
 impl RunningJobs {
-    /// A job comes that these limits count, and waits if one of them is reached. Others that may run now: after
-    /// a restart it is known what is left for them when the last of those that ran has been named.
+    /// A job comes that these limits count, and waits if one of them is reached. Others that may run now:
+    /// after a restart it is known what is left for them when the last of those that ran has been named.
     pub(crate) fn enter(&mut self, job: JobId, submitted: Time, limits: Vec<Limit>) -> Vec<JobId> {
         if self.running.contains_key(&job) {
             return Vec::new();

@@ -1,8 +1,8 @@
 //! Giving an offered slot to a job that was chosen, and the delay that waits for a better place.
 //!
 //! Owns what every policy does with the job it chose: suspended work here first, then a task whose input or
-//! checkpoint is here, then one that has it on this rack, then any task; and delay scheduling (Zaharia et al.,
-//! EuroSys 2010). Does not own the choice of the job.
+//! checkpoint is here, then one that has it on this rack, then any task; and delay scheduling (Zaharia et
+//! al., EuroSys 2010). Does not own the choice of the job.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +22,8 @@ pub fn serve(job: &Job, offer: Offer, actions: &mut Actions) -> bool {
     true
 }
 
-/// Where slots are of one kind: whether the first job in giving order wants the other kind of task. Of one job maps go first.
+/// Where slots are of one kind: whether the first job in giving order wants the other kind of task. Of one
+/// job maps go first.
 pub fn other_kind_first(view: &ClusterView<'_>, kind: TaskKind) -> bool {
     let [map, reduce] = TaskKind::ALL.map(|kind| view.wanting(kind).next().map(Job::giving_order));
     match kind {

@@ -1,7 +1,8 @@
-//! Jobs that get another priority or queue while they are there, under every policy that makes a difference of it.
+//! Jobs that get another priority or queue while they are there, under every policy that makes a difference
+//! of it.
 //!
-//! Owns who is served first afterwards, and what is refused. That nothing else of an engine or a policy is out of step is checked
-//! after each event by the scenario itself.
+//! Owns who is served first afterwards, and what is refused. That nothing else of an engine or a policy is
+//! out of step is checked after each event by the scenario itself.
 
 use napreduce_core::{JobChange, Scheduler};
 use napreduce_scenarios::check_with;

@@ -1,4 +1,5 @@
-//! Racks: which task a worker gets when inputs are on it, on its rack or elsewhere, and how long a job waits for which.
+//! Racks: which task a worker gets when inputs are on it, on its rack or elsewhere, and how long a job waits
+//! for which.
 //!
 //! Owns what is the same under every policy. The waiting for a worker alone is in `delay`.
 
@@ -57,7 +58,8 @@ fn on_the_only_rack_the_first_task_comes_before_one_of_another_worker() {
     );
 }
 
-/// The input is on worker 1 of rack a; offered are slots of the workers named, each of them a heartbeat after the other.
+/// The input is on worker 1 of rack a; offered are slots of the workers named, each of them a heartbeat after
+/// the other.
 #[test]
 fn who_takes_what_after_how_many_declines() {
     const NEAR: u32 = 1;
@@ -154,7 +156,8 @@ fn racks<'a>(view: &ClusterView<'a>) -> BTreeMap<WorkerId, &'a str> {
     view.present_workers().map(|(id, worker)| (id, worker.rack())).collect()
 }
 
-/// What is to be launched next, from all tasks: on the worker, on its rack, anywhere; and on the rack or the worker alone.
+/// What is to be launched next, from all tasks: on the worker, on its rack, anywhere; and on the rack or the
+/// worker alone.
 fn expected(
     job: &Job,
     worker: WorkerId,

@@ -1,4 +1,5 @@
-//! What an event costs as clusters grow: `cargo run --release --example scaling [-- SCHEDULER,... [MACHINES,...]]`.
+//! What an event costs as clusters grow: `cargo run --release --example scaling [-- SCHEDULER,...
+//! [MACHINES,...]]`.
 //!
 //! Owns a load that grows with the number of machines, so that only the size differs. Prints a line for each
 //! scheduler and size, with the figures of the median of three interleaved runs. Does not own a bound: that

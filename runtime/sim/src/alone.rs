@@ -21,8 +21,8 @@ pub fn alone(plan: &SimulatedJob, settings: &SimulationSettings) -> Span {
     scheduled(plan, settings, slots)
 }
 
-/// In containers its master starts first and holds one of them. Maps and reduces have the others one after the other: a reduce
-/// that starts early beside maps takes a container that one of them would have had.
+/// In containers its master starts first and holds one of them. Maps and reduces have the others one after
+/// the other: a reduce that starts early beside maps takes a container that one of them would have had.
 fn beside_master(plan: &SimulatedJob, settings: &SimulationSettings, containers: u64) -> Span {
     let left = containers.saturating_sub(1);
     let master = settings.overheads.master + settings.overheads.order_latency;

@@ -1,10 +1,12 @@
-//! Baselines of theory: jobs that can be divided at will and know their lengths, on slots that can be taken and given
-//! back for nothing. No policy of a cluster is one of them; they say how far one is from what could be wished for.
+//! Baselines of theory: jobs that can be divided at will and know their lengths, on slots that can be taken
+//! and given back for nothing. No policy of a cluster is one of them; they say how far one is from what could
+//! be wished for.
 //!
-//! Owns the fluid model: a job is its maps and then its reduces, each an amount of slot time of which at most as many
-//! slots as there are tasks can work at once. Overheads, failures, heartbeats, slowstart and whole tasks are left out,
-//! and so are masters. On one slot, with as many tasks as one likes, it is the single server of queueing theory, where
-//! SRPT has the least mean sojourn (Schrage 1968). Does not own policies: those are simulated task by task.
+//! Owns the fluid model: a job is its maps and then its reduces, each an amount of slot time of which at most
+//! as many slots as there are tasks can work at once. Overheads, failures, heartbeats, slowstart and whole
+//! tasks are left out, and so are masters. On one slot, with as many tasks as one likes, it is the single
+//! server of queueing theory, where SRPT has the least mean sojourn (Schrage 1968). Does not own policies:
+//! those are simulated task by task.
 
 use std::str::FromStr;
 
@@ -294,7 +296,8 @@ mod tests {
 
     #[test]
     fn who_comes_to_have_less_left_than_one_that_is_served_goes_before_it() {
-        // At 2 s both have 8 s left, of which the wide one has done more with two slots; it has all three from then on.
+        // At 2 s both have 8 s left, of which the wide one has done more with two slots; it has all three
+        // from then on.
         let jobs = vec![job("narrow", 0, 1, 0, 10), job("wide", 0, 4, 0, 3)];
         let settings = SimulationSettings::new(1, Slots { map: 3, reduce: 1 });
         let run = run_baseline(Workload::of(jobs), &settings, Baseline::Srpt);

@@ -25,7 +25,8 @@ pub struct SimulatedJob {
     pub submit: Time,
     /// How long after its submission it should be done, if that matters.
     pub deadline: Option<Span>,
-    /// The jobs that are submitted one after another when it has ended well, and when the last should be done.
+    /// The jobs that are submitted one after another when it has ended well, and when the last
+    /// should be done.
     pub followed_by: Option<Box<Followers>>,
     /// It is one of a chain.
     pub is_chained: bool,

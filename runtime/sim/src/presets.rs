@@ -1,7 +1,7 @@
 //! Overheads by name: what the papers' systems take besides work.
 //!
-//! Owns the names and their numbers, and how a workload file names one and changes some of it. Does not own what they do
-//! (`settings`).
+//! Owns the names and their numbers, and how a workload file names one and changes some of it. Does not own
+//! what they do (`settings`).
 
 use std::str::FromStr;
 
@@ -55,7 +55,8 @@ impl FromStr for OverheadPreset {
     }
 }
 
-/// Reads a table of overheads, the name of some, or a table with such a name as `preset` that changes some of them.
+/// Reads a table of overheads, the name of some, or a table with such a name as `preset` that
+/// changes some of them.
 pub(crate) fn read<'de, D: Deserializer<'de>>(from: D) -> Result<Overheads, D::Error> {
     use serde::de::Error;
     #[derive(Deserialize)]

@@ -93,8 +93,8 @@ pub struct JobResult {
     pub tasks: [u32; 2],
     /// From its last map to the first slot of a reduce; zero if that came before.
     pub reduce_wait: Span,
-    /// What its reduces were without a slot after its last map, all of them together: before they had one, and while they were
-    /// preempted.
+    /// What its reduces were without a slot after its last map, all of them together: before they had one,
+    /// and while they were preempted.
     pub reduces_waited: Span,
     /// The slot time of its reduces, and what of it they waited for maps.
     pub reduces_held: Span,

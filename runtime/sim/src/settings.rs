@@ -19,8 +19,9 @@ pub struct SimulationSettings {
     pub unlike_slots: Vec<Slots>,
     /// The machines are dealt out to so many racks in turn.
     pub racks: u32,
-    /// Slots are containers, as many as map slots are said: one kind for maps, reduces and a master of each job, which holds
-    /// one from before its first task to its end. Of each queue so many masters are there at once, at most.
+    /// Slots are containers, as many as map slots are said: one kind for maps, reduces and a master of each
+    /// job, which holds one from before its first task to its end. Of each queue so many masters are there at
+    /// once, at most.
     pub masters_max: Option<u32>,
     /// The settings of the engine; always strict.
     pub engine: EngineSettings,
@@ -115,14 +116,15 @@ impl SimulationSettings {
     }
 }
 
-/// What attempts tell of their progress: the share that is done, to a power, times a factor of the attempt's own. The truth by
-/// default.
+/// What attempts tell of their progress: the share that is done, to a power, times a factor of the attempt's
+/// own. The truth by default.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct ToldProgress {
     /// Above 1 an attempt tells less than is done until shortly before its end, below 1 more.
     pub exponent: f64,
-    /// How far the factor is from 1 at most: it is uniform from 1 - error to 1 + error, by the seed and the attempt.
+    /// How far the factor is from 1 at most: it is uniform from 1 - error to 1 + error, by the seed
+    /// and the attempt.
     pub error: f64,
 }
 
@@ -133,8 +135,8 @@ impl Default for ToldProgress {
 }
 
 impl ToldProgress {
-    /// What is told when so much of a whole is done and the attempt's factor is drawn at this place of its range, 0 to 1. All is
-    /// told only of what is done.
+    /// What is told when so much of a whole is done and the attempt's factor is drawn at this place of its
+    /// range, 0 to 1. All is told only of what is done.
     pub(crate) fn of(self, done: u64, total: u64, drawn: f64) -> u64 {
         if self == ToldProgress::default() || done >= total || total == 0 {
             return done;
@@ -187,8 +189,9 @@ pub struct Overheads {
     /// From the order to the first work of an attempt.
     #[serde(with = "napreduce_core::time::text")]
     pub launch: Span,
-    /// Each job has a set-up task before its first task and a clean-up task after its last one, as in Hadoop 1. They go before
-    /// all others, so that they are started with the next heartbeat; they do nothing but start and be heard of.
+    /// Each job has a set-up task before its first task and a clean-up task after its last one, as in
+    /// Hadoop 1. They go before all others, so that they are started with the next heartbeat; they do nothing
+    /// but start and be heard of.
     pub job_tasks: bool,
     /// With containers: how long the start of a job's master takes; masters start one after another.
     #[serde(with = "napreduce_core::time::text")]
@@ -214,8 +217,8 @@ pub struct Overheads {
     pub restore_elsewhere: Span,
     /// On top of that, of a reduce: what it had fetched is fetched again, at the rate at which it was.
     pub restore_refetches: bool,
-    /// What a checkpoint of a reduce holds goes by its phase, and its finished keys are read over when it goes on; it holds the
-    /// memory of the task, without.
+    /// What a checkpoint of a reduce holds goes by its phase, and its finished keys are read over when it
+    /// goes on; it holds the memory of the task, without.
     pub checkpoint_by_phase: Option<CheckpointByPhase>,
     /// How much of the last work a checkpoint loses, if the attempt has worked for so long.
     #[serde(with = "napreduce_core::time::text")]
@@ -226,16 +229,17 @@ pub struct Overheads {
     /// From the order to the free slot.
     #[serde(with = "napreduce_core::time::text")]
     pub kill: Span,
-    /// Memory of a machine, of which there is enough without. What of suspended attempts does not fit beside one that starts is
-    /// paged out while that one starts, and back in when its attempt goes on.
+    /// Memory of a machine, of which there is enough without. What of suspended attempts does not fit beside
+    /// one that starts is paged out while that one starts, and back in when its attempt goes on.
     pub machine_memory: Option<MachineMemory>,
     /// Disks and network of a machine, which its tasks share; each task has as much as it can use, without.
     pub machine_bandwidth: Option<MachineBandwidth>,
 }
 
-/// What a machine moves at most. A map reads its input from the disks and writes its output there while it works, a reduce fetches
-/// its input over the network, and then reads it from the disks: each at an even pace over the time that this takes alone. Where
-/// tasks want more than there is, each gets an equal part, but none more than it wants, and is slower accordingly.
+/// What a machine moves at most. A map reads its input from the disks and writes its output there while it
+/// works, a reduce fetches its input over the network, and then reads it from the disks: each at an even pace
+/// over the time that this takes alone. Where tasks want more than there is, each gets an equal part, but
+/// none more than it wants, and is slower accordingly.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct MachineBandwidth {
@@ -258,7 +262,8 @@ pub struct MachineMemory {
     pub base: u64,
     /// Bytes a second that are paged out or in.
     pub bandwidth: u64,
-    /// How much is paged out for each byte that does not fit, in thousandths: the kernel does not choose as well as it could.
+    /// How much is paged out for each byte that does not fit, in thousandths: the kernel does not choose as
+    /// well as it could.
     #[serde(default = "thousand")]
     pub excess_permille: u32,
 }
@@ -274,8 +279,8 @@ impl MachineMemory {
     }
 }
 
-/// What a checkpoint of a reduce holds: while it fetches what it has fetched, as far as that is in memory; afterwards its output so
-/// far. Who goes on from it reads over the keys that are done.
+/// What a checkpoint of a reduce holds: while it fetches what it has fetched, as far as that is in memory;
+/// afterwards its output so far. Who goes on from it reads over the keys that are done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct CheckpointByPhase {

@@ -1,6 +1,7 @@
 //! Connections to buckets, one for each, with what the environment says.
 //!
-//! Owns how a bucket is reached, and that credentials are there before anything else is asked for. Does not own requests.
+//! Owns how a bucket is reached, and that credentials are there before anything else is asked for. Does not
+//! own requests.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, Once, PoisonError};
@@ -49,7 +50,8 @@ pub(crate) enum UploadListing {
     /// With a signature in the address.
     #[cfg_attr(not(feature = "s3"), expect(dead_code, reason = "S3 alone is asked so"))]
     Signed(Arc<dyn Signer>),
-    /// With a token in the head. Google signs only for those who may do that beside reading and writing, and by another service.
+    /// With a token in the head. Google signs only for those who may do that beside reading and writing, and
+    /// by another service.
     #[cfg(feature = "gcs")]
     Bearer { bucket: String, credentials: Option<object_store::gcp::GcpCredentialProvider> },
 }
@@ -223,8 +225,8 @@ fn hdfs(uri: &ObjectUri) -> Result<Bucket, StorageError> {
     Ok(Bucket::without_pages(files))
 }
 
-/// Looks for credentials, so that a lack of them is told from a store that does not answer. They stay in the provider, which
-/// renews them.
+/// Looks for credentials, so that a lack of them is told from a store that does not answer. They stay in the
+/// provider, which renews them.
 fn credentials<C: std::fmt::Debug + Send + Sync + 'static>(
     uri: &ObjectUri,
     remedy: &'static str,

@@ -87,8 +87,8 @@ impl Failure {
     }
 }
 
-/// Objects are removed by lists: the answer is a good one, and says inside what became of each. The library hands that out in
-/// words alone.
+/// Objects are removed by lists: the answer is a good one, and says inside what became of each. The library
+/// hands that out in words alone.
 fn answer_in_list(reason: &str) -> Option<Failure> {
     let (_, code) = reason.rsplit_once("(code: ")?;
     let code = code.strip_suffix(')')?;

@@ -1,9 +1,10 @@
-//! Objects of S3, Google Cloud Storage and Azure, and files of HDFS, as inputs and outputs: looked at, listed, read by ranges,
-//! and written.
+//! Objects of S3, Google Cloud Storage and Azure, and files of HDFS, as inputs and outputs: looked at,
+//! listed, read by ranges, and written.
 //!
-//! Owns names such as `s3://bucket/key`, the connections, trying again, and that all that is read of an object is of one version
-//! of it. Blocking: requests run on two threads that start with the first. Does not own formats nor what an input argument
-//! means. Credentials are found in the environment by each service's usual rules and stay in this process: no error names one.
+//! Owns names such as `s3://bucket/key`, the connections, trying again, and that all that is read of an
+//! object is of one version of it. Blocking: requests run on two threads that start with the first. Does not
+//! own formats nor what an input argument means. Credentials are found in the environment by each service's
+//! usual rules and stay in this process: no error names one.
 #![cfg(any(feature = "s3", feature = "gcs", feature = "azure", feature = "hdfs"))]
 
 #[cfg_attr(

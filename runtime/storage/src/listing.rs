@@ -58,8 +58,8 @@ pub fn stat(uri: &ObjectUri) -> Result<FoundObject, StorageError> {
     FoundObject::of(uri.clone(), found)
 }
 
-/// Lists the objects whose keys begin with that of `uri` and a slash, however deep; without a key, all of the bucket. They
-/// come in no particular order, and without those that only mark a folder.
+/// Lists the objects whose keys begin with that of `uri` and a slash, however deep; without a key, all of the
+/// bucket. They come in no particular order, and without those that only mark a folder.
 ///
 /// # Errors
 ///

@@ -1,7 +1,7 @@
 //! One version of one object.
 //!
-//! Owns that whatever is read of it is of that version, and that an answer that breaks off goes on at its next byte. Does not
-//! own reading ahead (`stream`).
+//! Owns that whatever is read of it is of that version, and that an answer that breaks off goes on at its
+//! next byte. Does not own reading ahead (`stream`).
 
 use bytes::{Bytes, BytesMut};
 use futures_util::TryStreamExt;
@@ -35,8 +35,8 @@ pub struct StoredObject {
 }
 
 impl StoredObject {
-    /// The object under this name in this version, which has so many bytes: those that [`stat`](crate::stat) or
-    /// [`list`](crate::list) have said.
+    /// The object under this name in this version, which has so many bytes: those that [`stat`](crate::stat)
+    /// or [`list`](crate::list) have said.
     ///
     /// # Errors
     ///
@@ -57,12 +57,13 @@ impl StoredObject {
         &self.uri
     }
 
-    /// Reads what stands at `offset`, by one request: all of `into`, or what there is up to the end. How many bytes.
+    /// Reads what stands at `offset`, by one request: all of `into`, or what there is up to the end.
+    /// How many bytes.
     ///
     /// # Errors
     ///
-    /// [`StorageError::Changed`] when it is no longer the version that was opened; what cannot be read, after it was tried for
-    /// three minutes.
+    /// [`StorageError::Changed`] when it is no longer the version that was opened; what cannot be read, after
+    /// it was tried for three minutes.
     pub fn read_at(&self, into: &mut [u8], offset: u64) -> Result<usize, StorageError> {
         let there = usize::try_from(self.length.saturating_sub(offset)).unwrap_or(usize::MAX);
         let wanted = into.len().min(there);

@@ -1,8 +1,8 @@
 //! Trying again.
 //!
-//! Owns for how long and how often a request is made again. `object_store` itself makes every request once here: it does not hand
-//! out the status of an answer, which is noted down on the way instead. Does not own which answers are final (`failure`), nor
-//! what is asked.
+//! Owns for how long and how often a request is made again. `object_store` itself makes every request once
+//! here: it does not hand out the status of an answer, which is noted down on the way instead. Does not own
+//! which answers are final (`failure`), nor what is asked.
 
 use std::future::Future;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,8 +20,8 @@ pub(crate) use crate::failure::{Failure, innermost};
 use crate::figures::{Figures, READ, WRITTEN};
 use crate::{ObjectUri, StorageError};
 
-/// For how long a request that fails is made again. A process may be stopped for hours in between: time that nobody tried in
-/// does not count.
+/// For how long a request that fails is made again. A process may be stopped for hours in between: time that
+/// nobody tried in does not count.
 const PATIENCE: Duration = Duration::from_secs(180);
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(15);

@@ -1,7 +1,7 @@
 //! Small objects as a whole: written under a condition, read, removed.
 //!
-//! Owns that a request whose answer was lost is not taken for somebody else's. Does not own what is in them, nor objects of
-//! any size (`object`, `upload`).
+//! Owns that a request whose answer was lost is not taken for somebody else's. Does not own what is in them,
+//! nor objects of any size (`object`, `upload`).
 
 use bytes::Bytes;
 use napreduce_protocol::{PutCondition, StorageScheme};

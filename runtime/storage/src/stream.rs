@@ -1,6 +1,7 @@
 //! Reading an object from one end to the other, ahead of whoever takes the bytes.
 //!
-//! Owns how much is asked for at once and that two requests are under way. Does not own trying again (`object`).
+//! Owns how much is asked for at once and that two requests are under way. Does not own trying again
+//! (`object`).
 
 use std::collections::VecDeque;
 
@@ -40,8 +41,8 @@ pub struct ObjectStream {
 }
 
 impl ObjectStream {
-    /// What stands at `offset` and behind it, by requests of at most `request_bytes`, which is at least 1. Nothing is asked
-    /// for before the first read.
+    /// What stands at `offset` and behind it, by requests of at most `request_bytes`, which is at least 1.
+    /// Nothing is asked for before the first read.
     pub fn new(object: StoredObject, offset: u64, end: u64, request_bytes: u64) -> ObjectStream {
         let request_bytes = request_bytes.clamp(1, REQUEST_BYTES);
         ObjectStream {
@@ -57,8 +58,8 @@ impl ObjectStream {
         }
     }
 
-    /// The same for somebody who may want only little: requests begin with `first` bytes and grow up to `most` as long as
-    /// they are read.
+    /// The same for somebody who may want only little: requests begin with `first` bytes and grow up to
+    /// `most` as long as they are read.
     pub fn growing(object: StoredObject, offset: u64, first: u64, most: u64) -> ObjectStream {
         let end = object.length();
         let most = most.clamp(1, REQUEST_BYTES);

@@ -31,8 +31,8 @@ pub(crate) fn start<T: Send + 'static>(
     Ok(runtime()?.spawn(work))
 }
 
-/// Waits for `work`, from any thread: also from one of another runtime, where blocking calls of this crate are as bad a habit
-/// as those of files.
+/// Waits for `work`, from any thread: also from one of another runtime, where blocking calls of this crate
+/// are as bad a habit as those of files.
 pub(crate) fn wait<T: Send + 'static>(
     work: impl Future<Output = T> + Send + 'static,
 ) -> Result<T, io::ErrorKind> {

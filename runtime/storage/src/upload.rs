@@ -1,7 +1,7 @@
 //! Uploads of many parts: an object that nobody sees until somebody who knows its parts completes it.
 //!
-//! Owns sending the parts, two at a time, and what completes or drops the upload, in this process or another. Does not own when
-//! that is (the commit of a job).
+//! Owns sending the parts, two at a time, and what completes or drops the upload, in this process or another.
+//! Does not own when that is (the commit of a job).
 
 use std::collections::VecDeque;
 
@@ -100,8 +100,8 @@ impl Upload {
         Ok(())
     }
 
-    /// Waits until the store has all parts. An object without bytes has one part, which is empty; in Azure, which takes no
-    /// empty ones, it has none.
+    /// Waits until the store has all parts. An object without bytes has one part, which is empty; in Azure,
+    /// which takes no empty ones, it has none.
     ///
     /// # Errors
     ///
@@ -153,8 +153,8 @@ fn complete_in(
     completed.map(|version| version.map(quoted).ok_or_else(|| no_version(uri))).transpose()
 }
 
-/// Whether an answer says that there is no such upload. Azure has no ids of uploads: a block that is not among those that wait
-/// was made part of the object before, or dropped.
+/// Whether an answer says that there is no such upload. Azure has no ids of uploads: a block that is not
+/// among those that wait was made part of the object before, or dropped.
 fn is_gone(status: u16, code: Option<&str>) -> bool {
     match status {
         404 => !matches!(code, Some("NoSuchBucket" | "ContainerNotFound")),
@@ -168,7 +168,8 @@ fn no_version(uri: &ObjectUri) -> StorageError {
     StorageError::Refused { uri: uri.to_string(), answer, hint: "" }
 }
 
-/// Drops an upload; fine if there is none. In Azure it goes with the next commit to the object, or by itself after a week.
+/// Drops an upload; fine if there is none. In Azure it goes with the next commit to the object, or by itself
+/// after a week.
 pub(crate) fn abort(uri: &ObjectUri, id: &str) -> Result<(), StorageError> {
     if uri.scheme() == StorageScheme::Azure {
         return Ok(());
@@ -187,7 +188,8 @@ pub(crate) fn abort(uri: &ObjectUri, id: &str) -> Result<(), StorageError> {
     }
 }
 
-/// What version the object of an upload will be: S3 makes it of those of the parts, unless it encrypts them by keys of its own.
+/// What version the object of an upload will be: S3 makes it of those of the parts, unless it encrypts them
+/// by keys of its own.
 pub(crate) fn version_of(uri: &ObjectUri, upload: &PendingUpload) -> Option<String> {
     if uri.scheme() != StorageScheme::S3 {
         return None;

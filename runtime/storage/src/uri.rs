@@ -34,7 +34,8 @@ impl ObjectUri {
     ///
     /// # Errors
     ///
-    /// [`StorageError::BadUri`] of what names no bucket, is not UTF-8, or has a key that no directory could have.
+    /// [`StorageError::BadUri`] of what names no bucket, is not UTF-8, or has a key that no
+    /// directory could have.
     pub fn parse(path: &Path) -> Result<ObjectUri, StorageError> {
         let bad = |reason: &str| StorageError::BadUri {
             uri: path.display().to_string(),

@@ -1,8 +1,9 @@
 //! Inside a task process of napreduce.
 //!
-//! Owns what runs the user's code for one attempt: its gate and boundaries, checkpoint files, the gathering of a reduce's
-//! inputs, the traits that a program's definitions implement, and how a process is started, stopped and watched. Does not
-//! own which attempts run (the worker), nor what a user writes (`napreduce`, which implements [`TaskRunner`]).
+//! Owns what runs the user's code for one attempt: its gate and boundaries, checkpoint files, the gathering
+//! of a reduce's inputs, the traits that a program's definitions implement, and how a process is started,
+//! stopped and watched. Does not own which attempts run (the worker), nor what a user writes (`napreduce`,
+//! which implements [`TaskRunner`]).
 
 mod checkpoint;
 mod command;

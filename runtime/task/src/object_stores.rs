@@ -1,6 +1,7 @@
 //! The stores that this program is built with, for whoever commits to them.
 //!
-//! Owns where they are found. Does not own them: they come from a feature of the program, and a program without has none.
+//! Owns where they are found. Does not own them: they come from a feature of the program, and a program
+//! without has none.
 
 use std::path::Path;
 use std::sync::OnceLock;
@@ -9,7 +10,8 @@ use napreduce_protocol::{ObjectStores, StorageScheme};
 
 static STORES: OnceLock<&'static dyn ObjectStores> = OnceLock::new();
 
-/// Lets this process write to stores. To be called before any job or task runs; called again, it changes nothing.
+/// Lets this process write to stores. To be called before any job or task runs; called again, it
+/// changes nothing.
 pub fn set_object_stores(stores: &'static dyn ObjectStores) {
     // The first ones are as good: a program has one set of features.
     let _ = STORES.set(stores);

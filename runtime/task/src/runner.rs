@@ -1,7 +1,7 @@
 //! What a program's job definitions implement, so that its task processes can run them.
 //!
-//! Owns the traits and what their calls answer. Does not own the descriptions of tasks (`napreduce-protocol`) nor what the
-//! user's code sees of them (`napreduce`).
+//! Owns the traits and what their calls answer. Does not own the descriptions of tasks (`napreduce-protocol`)
+//! nor what the user's code sees of them (`napreduce`).
 
 use napreduce_protocol::{MapTask, PartOutput, ReduceTask, TaskError};
 use serde::{Deserialize, Serialize};
@@ -10,7 +10,8 @@ use crate::context::TaskContext;
 
 /// The job definitions of one program, by name.
 ///
-/// A task process calls it once, before its map or reduce call. The example of `napreduce-live` is a whole program.
+/// A task process calls it once, before its map or reduce call. The example of `napreduce-live` is a
+/// whole program.
 pub trait Definitions {
     /// Builds the job that `definition` names from its encoded parameters.
     ///
@@ -21,7 +22,8 @@ pub trait Definitions {
 /// A task as one object with a few coarse calls; the loops over records are monomorphised behind them. The
 /// example of `napreduce-live` implements it.
 pub trait TaskRunner {
-    /// Reads one split and writes a sealed segment file, or a part file when the job is map-only, to `task.output`.
+    /// Reads one split and writes a sealed segment file, or a part file when the job is map-only, to
+    /// `task.output`.
     fn run_map(&self, task: &MapTask, context: &TaskContext) -> Result<MapResult, TaskError>;
 
     /// Merges one partition of all `task.inputs` and writes a part file to `task.output`.
@@ -55,6 +57,7 @@ pub enum ReduceResult {
 /// A checkpoint that was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SavedCheckpoint {
-    /// Bytes of all files that were made for it; those of earlier checkpoints that it names are not among them.
+    /// Bytes of all files that were made for it; those of earlier checkpoints that it names are not
+    /// among them.
     pub bytes: u64,
 }

@@ -1,7 +1,7 @@
 //! The user's own counters, by name, process-wide.
 //!
-//! Owns the registry that user code reaches from anywhere. Does not own when it is read: the task process does so once,
-//! at the end of its attempt.
+//! Owns the registry that user code reaches from anywhere. Does not own when it is read: the task process
+//! does so once, at the end of its attempt.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};

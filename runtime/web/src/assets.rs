@@ -1,7 +1,7 @@
 //! The page: what a browser loads once.
 //!
-//! Owns under which addresses its files are, which change with what is in them, so that browsers may keep them for ever.
-//! Does not own the files (`assets/`).
+//! Owns under which addresses its files are, which change with what is in them, so that browsers may keep
+//! them for ever. Does not own the files (`assets/`).
 
 use axum::body::Body;
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};

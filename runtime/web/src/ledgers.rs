@@ -1,7 +1,7 @@
 //! The ledgers of the jobs of a window of time.
 //!
-//! Owns which jobs are looked at, and that one which has ended is asked for once. Does not own what an entry says (`answers`) nor
-//! where jobs come from (`source`).
+//! Owns which jobs are looked at, and that one which has ended is asked for once. Does not own what an entry
+//! says (`answers`) nor where jobs come from (`source`).
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};

@@ -1,6 +1,7 @@
 //! Orders that are sent twice and given once.
 //!
-//! Owns what was answered to which `Idempotency-Key` of whom, for a day and up to a bound. Does not own orders (`routes`).
+//! Owns what was answered to which `Idempotency-Key` of whom, for a day and up to a bound. Does not own
+//! orders (`routes`).
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -44,8 +45,8 @@ impl<T> Default for Known<T> {
 pub struct OtherOrder;
 
 impl<T: Clone> Once<T> {
-    /// The answer to the order of this key; the order is given if it was not before. One that is refused was not given, and may be
-    /// sent again. `what` tells orders apart.
+    /// The answer to the order of this key; the order is given if it was not before. One that is refused was
+    /// not given, and may be sent again. `what` tells orders apart.
     ///
     /// # Errors
     /// When the key was used for another order.

@@ -1,6 +1,7 @@
 //! What is said when something cannot be answered.
 //!
-//! Owns its form, `application/problem+json` (RFC 9457). Does not own the words, which are those of the command line.
+//! Owns its form, `application/problem+json` (RFC 9457). Does not own the words, which are those of the
+//! command line.
 
 use axum::body::Body;
 use axum::http::header::CONTENT_TYPE;

@@ -1,7 +1,7 @@
 //! What has happened since the server started, in numbers that never fall.
 //!
-//! Owns counters and histograms of jobs that have ended since then, each of them counted once. Does not own their form in text
-//! (`routes`) nor what is so at present.
+//! Owns counters and histograms of jobs that have ended since then, each of them counted once. Does not own
+//! their form in text (`routes`) nor what is so at present.
 
 use std::collections::HashSet;
 use std::sync::atomic::AtomicU64;

@@ -1,7 +1,7 @@
 //! Programs of others against the server: a client of YARN, a reader of OpenAPI, a reader of OpenMetrics.
 //!
-//! Owns that they work as they are. They are Python's; a test says so and is skipped where one is missing, unless
-//! `NAPREDUCE_REQUIRE` names `web`.
+//! Owns that they work as they are. They are Python's; a test says so and is skipped where one is missing,
+//! unless `NAPREDUCE_REQUIRE` names `web`.
 
 mod kit;
 

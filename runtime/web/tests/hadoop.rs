@@ -1,7 +1,7 @@
 //! Hadoop's dialect: what scripts and monitors that were written for YARN get.
 //!
-//! Owns what Hadoop's queries and refusals mean. Does not own the fields of each object (`src/hadoop`), nor that a client of others
-//! works (`foreign`).
+//! Owns what Hadoop's queries and refusals mean. Does not own the fields of each object (`src/hadoop`), nor
+//! that a client of others works (`foreign`).
 
 mod kit;
 

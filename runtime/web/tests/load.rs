@@ -1,7 +1,9 @@
-//! How quickly a server answers about many jobs, and about a job of 100,000 attempts: a benchmark, which says what it measured.
+//! How quickly a server answers about many jobs, and about a job of 100,000 attempts: a benchmark, which says
+//! what it measured.
 //!
-//! Owns the large sample and the budgets beside the figures. Does not own what answers say (`routes`). A machine may be busy, so
-//! nothing here fails for being slow: `cargo test -p napreduce-web --release --test load -- --ignored --nocapture`.
+//! Owns the large sample and the budgets beside the figures. Does not own what answers say (`routes`). A
+//! machine may be busy, so nothing here fails for being slow: `cargo test -p napreduce-web --release --test
+//! load -- --ignored --nocapture`.
 
 mod kit;
 

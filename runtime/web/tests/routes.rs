@@ -1,6 +1,7 @@
 //! Every route of the description, with every role, against what it says of itself.
 //!
-//! Owns that answers have the form that is described, and pages of lists. Does not own who is refused (`strangers`).
+//! Owns that answers have the form that is described, and pages of lists. Does not own who is
+//! refused (`strangers`).
 
 mod kit;
 

@@ -1,6 +1,7 @@
 //! What the server refuses, by real connections.
 //!
-//! Owns the tests of strangers: foreign hosts and pages, cookies alone, wrong tokens, dribbled heads, bodies that are too long.
+//! Owns the tests of strangers: foreign hosts and pages, cookies alone, wrong tokens, dribbled heads, bodies
+//! that are too long.
 
 mod kit;
 

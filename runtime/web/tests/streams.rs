@@ -1,6 +1,7 @@
 //! Streams of events, by real connections.
 //!
-//! Owns what is sent, to how many, and what ends it. Does not own what is worth an event (the module `events`).
+//! Owns what is sent, to how many, and what ends it. Does not own what is worth an event (the module
+//! `events`).
 
 mod kit;
 

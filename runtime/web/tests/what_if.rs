@@ -1,6 +1,8 @@
-//! Simulations that the page starts, by a script in the place of `nap sim`: bounds, failures, turns, and what is left.
+//! Simulations that the page starts, by a script in the place of `nap sim`: bounds, failures, turns, and what
+//! is left.
 //!
-//! Owns what becomes of each, and that nothing of it outlives its time. Does not own what is simulated (`nap sim`).
+//! Owns what becomes of each, and that nothing of it outlives its time. Does not own what is
+//! simulated (`nap sim`).
 
 mod kit;
 

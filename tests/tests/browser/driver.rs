@@ -1,7 +1,7 @@
 //! A real browser, driven through Debian's `chromium-driver`.
 //!
-//! Owns its start and end, and what may never happen on a page: an error on its console, something it was not allowed to load.
-//! Does not own any expectation.
+//! Owns its start and end, and what may never happen on a page: an error on its console, something it was not
+//! allowed to load. Does not own any expectation.
 
 use std::fmt::Debug;
 use std::io::{BufRead, BufReader};
@@ -141,7 +141,8 @@ impl Browser {
         clicked.unwrap_or_else(|error| panic!("{words}: {error}\n{}", self.text()));
     }
 
-    /// Opens an address in a tab of its own, which is the one that all else is about from then on; what it is called.
+    /// Opens an address in a tab of its own, which is the one that all else is about from then on;
+    /// what it is called.
     pub fn tab(&self, address: &str) -> WindowHandle {
         let opened = self.runtime.block_on(async {
             let handle = self.client.new_window(true).await?.handle;

@@ -1,4 +1,5 @@
-//! A slot that a policy takes from one job for another: who got it, and what that cost, in words and in a picture.
+//! A slot that a policy takes from one job for another: who got it, and what that cost, in words and
+//! in a picture.
 //!
 //! Owns what is seen of that. Does not own the policy (`preemption_schedulers`).
 

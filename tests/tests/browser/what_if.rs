@@ -1,6 +1,7 @@
 //! What if another policy had given the slots: asked for on the page of a history and of a cluster that runs.
 //!
-//! Owns what people see of it. Does not own what is refused and ended (`runtime/web/tests`), nor how good a simulation is.
+//! Owns what people see of it. Does not own what is refused and ended (`runtime/web/tests`), nor how good a
+//! simulation is.
 
 use napreduce_tests::{Folder, GatedJob, OwnCluster, program, run};
 

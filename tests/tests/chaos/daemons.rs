@@ -91,7 +91,8 @@ impl Daemons {
         spawn(command, &self.logs.join(format!("{folder}.log")))
     }
 
-    /// A second worker of a name that the victim has: it ends by itself and is told why, and the first one stays.
+    /// A second worker of a name that the victim has: it ends by itself and is told why, and the
+    /// first one stays.
     pub fn start_twin(&mut self, victim: usize) -> Result<(), String> {
         let worker = &self.workers[victim];
         wait_until("the first worker of a name", END, || self.worker_state(victim).as_deref() == Some("up"))?;
@@ -116,7 +117,8 @@ impl Daemons {
         }
     }
 
-    /// What the coordinator says of the state of a worker; nothing when it does not answer, or does not know it.
+    /// What the coordinator says of the state of a worker; nothing when it does not answer, or does
+    /// not know it.
     pub fn worker_state(&self, index: usize) -> Option<String> {
         let mut command = program("nap");
         command.arg("--dir").arg(&self.directory).args(["worker", "list", "--format", "json"]);

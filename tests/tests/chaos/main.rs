@@ -1,8 +1,8 @@
-//! Chaos: jobs run while tasks, workers, the coordinator and connections are killed, stopped, cut and delayed, tasks
-//! are suspended and checkpointed, disks are full and outputs away.
+//! Chaos: jobs run while tasks, workers, the coordinator and connections are killed, stopped, cut and
+//! delayed, tasks are suspended and checkpointed, disks are full and outputs away.
 //!
-//! Owns the runs: each from its seed, with every kind of fault until each has really happened, and outputs that must equal
-//! those of an undisturbed run. Does not own a fault (`faults`) nor what is run (`workload`).
+//! Owns the runs: each from its seed, with every kind of fault until each has really happened, and outputs
+//! that must equal those of an undisturbed run. Does not own a fault (`faults`) nor what is run (`workload`).
 //!
 //! ```text
 //! cargo test -p napreduce-tests --test chaos -- --runs 100 --seed 7
@@ -102,7 +102,8 @@ fn run(seed: u64, arguments: &Arguments, reference: &Reference) -> Result<String
     }
 }
 
-/// Every kind of fault, `rounds` times each, in an order and at times that the seed chooses. Each must really happen.
+/// Every kind of fault, `rounds` times each, in an order and at times that the seed chooses. Each
+/// must really happen.
 fn inject_all(
     random: &mut Pcg64,
     rounds: u32,

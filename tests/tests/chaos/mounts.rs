@@ -1,7 +1,8 @@
-//! Disks of workers that fill up, and outputs whose file system goes away, in a mount namespace of this test's own.
+//! Disks of workers that fill up, and outputs whose file system goes away, in a mount namespace of this
+//! test's own.
 //!
-//! Owns the namespace and what is mounted in it; it ends with the last process of the test, however that ends. Does not own
-//! what must follow from it (`storage_faults`).
+//! Owns the namespace and what is mounted in it; it ends with the last process of the test, however that
+//! ends. Does not own what must follow from it (`storage_faults`).
 
 use std::fs;
 use std::os::unix::process::CommandExt;

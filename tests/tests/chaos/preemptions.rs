@@ -1,7 +1,7 @@
 //! Preemption by an operator, with a fault in the middle of it.
 //!
-//! Owns the orders (`nap task`, `nap job`), the choice of whom they are for, and what must be seen of each. Does not own
-//! the kills and restarts themselves (`daemons`).
+//! Owns the orders (`nap task`, `nap job`), the choice of whom they are for, and what must be seen of each.
+//! Does not own the kills and restarts themselves (`daemons`).
 
 use std::path::Path;
 use std::time::Duration;
@@ -60,7 +60,8 @@ fn any_running(random: &mut Pcg64, cluster: &Path) -> Option<String> {
     running.choose(random).map(|live| live.attempt.clone())
 }
 
-/// A suspended attempt that a seed chooses; `None` when none was running, or it ended before it could be stopped.
+/// A suspended attempt that a seed chooses; `None` when none was running, or it ended before it
+/// could be stopped.
 fn suspend_one(random: &mut Pcg64, cluster: &Path) -> Result<Option<String>, String> {
     let Some(attempt) = any_running(random, cluster) else { return Ok(None) };
     if !order(cluster, &["task", "suspend", &attempt]) {
@@ -80,7 +81,8 @@ fn suspend_one(random: &mut Pcg64, cluster: &Path) -> Result<Option<String>, Str
     Ok(state.map(|_| attempt))
 }
 
-/// Lets an attempt go on that an operator suspended. When it is gone its task is held, and goes on without it.
+/// Lets an attempt go on that an operator suspended. When it is gone its task is held, and goes on
+/// without it.
 fn resume(cluster: &Path, attempt: &str) -> Result<(), String> {
     wait_until(&format!("{attempt} told to go on, or the end of its job"), DEADLINE, || {
         order(cluster, &["task", "resume", attempt])
@@ -155,7 +157,8 @@ fn processes(daemons: &Daemons) -> Vec<Process> {
     daemons.workers.iter().flat_map(|worker| Process::tasks_of(worker.process.id())).collect()
 }
 
-/// Killed from outside while it is stopped: it never goes on, and its task is run again when the operator lets it.
+/// Killed from outside while it is stopped: it never goes on, and its task is run again when the operator
+/// lets it.
 pub fn kill_suspended_task(random: &mut Pcg64, daemons: &Daemons) -> Result<Injected, String> {
     let suspended = suspend_one(random, daemons.directory())?;
     let Some(attempt) = &suspended else { return Ok(Injected::NothingToHit) };

@@ -1,6 +1,7 @@
 //! Processes of the cluster, and patience with them.
 //!
-//! Owns the waiting, which ends in an error where nothing comes. Does not own the looking (`napreduce_tests`).
+//! Owns the waiting, which ends in an error where nothing comes. Does not own the looking
+//! (`napreduce_tests`).
 
 use std::time::{Duration, Instant};
 

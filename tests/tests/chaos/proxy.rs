@@ -1,4 +1,5 @@
-//! A link to a coordinator, or to the data server of a worker, that can be cut, delayed and silenced, and can refuse.
+//! A link to a coordinator, or to the data server of a worker, that can be cut, delayed and
+//! silenced, and can refuse.
 //!
 //! Owns the forwarding of bytes, and counts what it did to them. Does not look at them.
 

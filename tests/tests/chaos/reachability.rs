@@ -1,6 +1,8 @@
-//! Hosts that do not reach each other, one way: the data servers of workers stand behind links that refuse some of them.
+//! Hosts that do not reach each other, one way: the data servers of workers stand behind links that refuse
+//! some of them.
 //!
-//! Owns whom a link refuses, known by the process at the other end of a connection. Does not own the forwarding (`proxy`).
+//! Owns whom a link refuses, known by the process at the other end of a connection. Does not own the
+//! forwarding (`proxy`).
 
 use std::fs;
 use std::net::SocketAddr;

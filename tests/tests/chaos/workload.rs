@@ -101,8 +101,8 @@ struct Shared {
     failure: Mutex<Option<String>>,
     /// Those that wait for their jobs.
     programs: Mutex<Vec<Process>>,
-    /// Held for reading by whoever needs the outputs to be there: from the start of a submission until its output is claimed,
-    /// and while what a job has written is read.
+    /// Held for reading by whoever needs the outputs to be there: from the start of a submission until its
+    /// output is claimed, and while what a job has written is read.
     outputs_needed: RwLock<()>,
 }
 

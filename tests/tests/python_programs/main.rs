@@ -1,9 +1,9 @@
-//! Programs in Python as whole jobs, embedded and on clusters: what they make, and what becomes of it when their tasks are
-//! suspended, killed and checkpointed.
+//! Programs in Python as whole jobs, embedded and on clusters: what they make, and what becomes of it when
+//! their tasks are suspended, killed and checkpointed.
 //!
-//! Owns the jobs; those on clusters are in `on_cluster`. Does not own the protocol (the framework's tests) nor the module by
-//! itself (its own tests, which are run here). Skipped where there is no python3 with pytest, unless `NAPREDUCE_REQUIRE` names
-//! `python`.
+//! Owns the jobs; those on clusters are in `on_cluster`. Does not own the protocol (the framework's tests)
+//! nor the module by itself (its own tests, which are run here). Skipped where there is no python3 with
+//! pytest, unless `NAPREDUCE_REQUIRE` names `python`.
 
 mod on_cluster;
 

@@ -1,7 +1,8 @@
-//! Several hosts: a coordinator and two workers with network stacks of their own, and a link that is cut and healed.
+//! Several hosts: a coordinator and two workers with network stacks of their own, and a link that is
+//! cut and healed.
 //!
-//! Owns the scenario. Needs root, `ip` and network namespaces; says so and does nothing where it has not all of them. The
-//! network is `network`'s.
+//! Owns the scenario. Needs root, `ip` and network namespaces; says so and does nothing where it has not all
+//! of them. The network is `network`'s.
 
 mod network;
 

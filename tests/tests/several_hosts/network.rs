@@ -1,7 +1,8 @@
-//! A small network of hosts inside this one: network namespaces, joined by a bridge in a namespace of its own.
+//! A small network of hosts inside this one: network namespaces, joined by a bridge in a namespace
+//! of its own.
 //!
-//! Owns the namespaces and their removal. Nothing of it can be seen from outside: the bridge is not in this host's
-//! namespace.
+//! Owns the namespaces and their removal. Nothing of it can be seen from outside: the bridge is not in this
+//! host's namespace.
 //!
 //! ```text
 //! host 0 (10.77.0.1) --+

@@ -1,6 +1,8 @@
-//! Slurm on this machine: its daemons in the foreground, one node, two partitions of which one takes nodes from the other.
+//! Slurm on this machine: its daemons in the foreground, one node, two partitions of which one takes nodes
+//! from the other.
 //!
-//! Owns their configuration, start and end, and that a machine without Slurm is told so. Does not own what is submitted.
+//! Owns their configuration, start and end, and that a machine without Slurm is told so. Does not
+//! own what is submitted.
 
 use std::fs;
 use std::net::TcpListener;

@@ -1,6 +1,5 @@
-//! What code may call: a core without a clock or the outside world, no `unwrap` outside tests, `unsafe` only where
-//! it is listed with a reason.
-//! Finding paths in code belongs to `paths`.
+//! What code may call: a core without a clock or the outside world, no `unwrap` outside tests, `unsafe` only
+//! where it is listed with a reason. Finding paths in code belongs to `paths`.
 
 use super::files::{SourceFile, Violation};
 use super::paths::{Named, in_imports, in_tokens};

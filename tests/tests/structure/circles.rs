@@ -1,7 +1,8 @@
 //! Which modules of one crate import which: an order with a bottom, not a circle.
 //!
-//! Owns reading the arrows between a crate's top-level modules from what their files name. Files of one folder are one
-//! module here: those that share a type may name each other. Which crates may name which is the business of `layers`.
+//! Owns reading the arrows between a crate's top-level modules from what their files name. Files of one
+//! folder are one module here: those that share a type may name each other. Which crates may name which is
+//! the business of `layers`.
 
 use super::calls::WithoutTests;
 use super::files::{SourceFile, Violation};
@@ -10,7 +11,8 @@ use quote::ToTokens;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use syn::visit_mut::VisitMut;
 
-/// The file of a crate that declares its modules, as a module of its own: what is defined there, others may not import.
+/// The file of a crate that declares its modules, as a module of its own: what is defined there, others may
+/// not import.
 const ROOT: &str = "the crate's root";
 
 /// Where a module is named that another one imports.

@@ -1,5 +1,6 @@
-//! What pages name is there: files that they link to, and files and folders of the repository that they mention.
-//! Owns looking for these names in Markdown. Whether what is said of them is true, nobody but a reader can say.
+//! What pages name is there: files that they link to, and files and folders of the repository that they
+//! mention. Owns looking for these names in Markdown. Whether what is said of them is true, nobody but a
+//! reader can say.
 
 use super::files::{SourceFile, Violation};
 use std::collections::BTreeSet;

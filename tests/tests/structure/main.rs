@@ -1,7 +1,7 @@
 //! The structure rules of the repository, enforced on every tracked file.
 //!
-//! Owns the list of rules, each a function from files to violations in a module of its own, tested there on bad samples.
-//! All violations are listed at once, so that one run shows everything there is to mend.
+//! Owns the list of rules, each a function from files to violations in a module of its own, tested there on
+//! bad samples. All violations are listed at once, so that one run shows everything there is to mend.
 
 #![allow(clippy::unwrap_used)]
 
@@ -25,9 +25,10 @@ use std::fmt::Write;
 /// A rule: its sentence, and the function that finds what breaks it.
 type Rule = (&'static str, fn(&[SourceFile]) -> Vec<Violation>);
 
-const RULES: [Rule; 19] = [
+const RULES: [Rule; 20] = [
     ("a source file has at most 400 lines", shape::file_length),
     ("a function has at most 70 lines", shape::function_length),
+    ("a line of a comment has at most 110 columns", shape::comment_width),
     ("a source file opens with `//!`: two lines or more on what it owns and what not", shape::module_header),
     (
         "the core and the schedulers have no clock, file, thread, runtime, unordered map or unseeded randomness",

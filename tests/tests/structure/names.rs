@@ -1,5 +1,6 @@
-//! One name for one thing: no two crates show types of the same name, and a word that many ideas once had names one.
-//! Owns finding what a crate shows at its root and on its shelves. What a name should be, readers decide.
+//! One name for one thing: no two crates show types of the same name, and a word that many ideas
+//! once had names one. Owns finding what a crate shows at its root and on its shelves. What a name
+//! should be, readers decide.
 
 use super::files::{SourceFile, Violation};
 use std::collections::{BTreeMap, BTreeSet};
@@ -27,7 +28,8 @@ pub fn one_type_each(files: &[SourceFile]) -> Vec<Violation> {
         .collect()
 }
 
-/// Words so general that several ideas were once called so; each names one type at most, also where it is private.
+/// Words so general that several ideas were once called so; each names one type at most, also where
+/// it is private.
 const GENERAL: [&str; 11] =
     ["Arrival", "Gate", "Line", "Order", "Place", "Refusal", "Stage", "Standing", "State", "Turn", "Wish"];
 

@@ -1,6 +1,6 @@
 //! What a Rust file names: every path of identifiers in its code, wherever it stands, with its line.
-//! Owns flattening of imports and of macro input; comments and strings are no code. Which paths are wrong is for the
-//! rules to say.
+//! Owns flattening of imports and of macro input; comments and strings are no code. Which paths are wrong is
+//! for the rules to say.
 
 use proc_macro2::{TokenStream, TokenTree};
 use syn::UseTree;

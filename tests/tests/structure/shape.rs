@@ -1,5 +1,5 @@
-//! The shape of source files: how long they and their functions are, and that they open by saying what they own.
-//! Names, calls and words are other modules' rules.
+//! The shape of source files: how long they, their functions and the lines of their comments are, and that
+//! they open by saying what they own. Names, calls and words are other modules' rules.
 
 use super::files::{SourceFile, Violation};
 use syn::spanned::Spanned;
@@ -8,6 +8,7 @@ use syn::visit::{self, Visit};
 const FILE_LINES_MAX: usize = 400;
 const FUNCTION_LINES_MAX: usize = 70;
 const HEADER_LINES_MIN: usize = 2;
+const COMMENT_COLUMNS_MAX: usize = 110;
 
 pub fn file_length(files: &[SourceFile]) -> Vec<Violation> {
     let long = |file: &SourceFile| {
@@ -28,7 +29,8 @@ pub fn function_length(files: &[SourceFile]) -> Vec<Violation> {
     violations
 }
 
-/// Measures every function with a body, from `fn` to the closing brace; closures count as part of their function.
+/// Measures every function with a body, from `fn` to the closing brace; closures count as part of
+/// their function.
 struct Functions<'a> {
     file: &'a SourceFile,
     violations: &'a mut Vec<Violation>,
@@ -78,6 +80,27 @@ pub fn module_header(files: &[SourceFile]) -> Vec<Violation> {
     files.iter().filter(|file| file.is_rust()).filter_map(missing).collect()
 }
 
+/// Tables and the lines of examples are as wide as they have to be.
+pub fn comment_width(files: &[SourceFile]) -> Vec<Violation> {
+    let mut violations = Vec::new();
+    for file in files.iter().filter(|file| file.is_rust()) {
+        let mut in_example = false;
+        for (index, line) in file.text.lines().enumerate() {
+            let Some(comment) = line.trim_start().strip_prefix("//") else {
+                in_example = false;
+                continue;
+            };
+            let text = comment.trim_start_matches(['/', '!']).trim_start();
+            in_example ^= text.starts_with("```");
+            let columns = line.chars().count();
+            if columns > COMMENT_COLUMNS_MAX && !in_example && !text.starts_with('|') {
+                violations.push(file.at(index + 1, format!("a comment of {columns} columns")));
+            }
+        }
+    }
+    violations
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::files::{check_caught, check_passes};
@@ -124,5 +147,15 @@ mod tests {
         check_caught(module_header, rust(""), "no header");
         check_caught(module_header, rust("//! Owns samples.\nuse a;\n"), "a header of 1 line");
         check_caught(module_header, rust("//!\n//! Owns samples.\n"), "first line is empty");
+    }
+
+    #[test]
+    fn a_comment_has_at_most_110_columns_outside_tables_and_examples() {
+        let wide = "word ".repeat(24);
+        check_passes(comment_width, rust(&format!("//! short\nlet text = \"{wide}\";\n//! | {wide} |\n")));
+        check_passes(comment_width, rust(&format!("/// ```text\n/// {wide}\n/// ```\nfn called() {{}}\n")));
+        check_caught(comment_width, rust(&format!("    // {wide}\n")), "rs:1: a comment of 127 columns");
+        check_caught(comment_width, rust(&format!("/// ```\n/// 1\n/// ```\n/// {wide}\n")), "rs:4");
+        check_caught(comment_width, rust(&format!("/// ```\nfn next() {{}}\n//! {wide}\n")), "rs:3");
     }
 }

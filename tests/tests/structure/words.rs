@@ -1,5 +1,5 @@
-//! Words that do not belong in any tracked file: paths that exist on one machine only, and work left for later.
-//! The words are put together from halves here, so that this file passes its own rules.
+//! Words that do not belong in any tracked file: paths that exist on one machine only, and work left for
+//! later. The words are put together from halves here, so that this file passes its own rules.
 
 use super::files::{SourceFile, Violation};
 

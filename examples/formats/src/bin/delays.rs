@@ -1,6 +1,8 @@
-//! Reads Parquet, writes csv: how many flights of each carrier were late, and how late they were: `delays flights --output DIR`.
+//! Reads Parquet, writes csv: how many flights of each carrier were late, and how late they were: `delays
+//! flights --output DIR`.
 //!
-//! Owns the statistics, which fold in any order. Does not own which columns a file has beside the two that are read.
+//! Owns the statistics, which fold in any order. Does not own which columns a file has beside the two that
+//! are read.
 
 use std::process::ExitCode;
 

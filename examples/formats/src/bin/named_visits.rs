@@ -1,4 +1,5 @@
-//! Joins JSON lines: puts the name of its user to each visit: `named-visits users=PATH... visits=PATH... --output DIR`.
+//! Joins JSON lines: puts the name of its user to each visit: `named-visits users=PATH...
+//! visits=PATH... --output DIR`.
 //!
 //! Owns that a user comes before its visits. Does not own members of the lines that nobody asks for.
 

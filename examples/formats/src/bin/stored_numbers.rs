@@ -1,5 +1,5 @@
-//! Keeps the lines that are numbers, without a reduce, and what is none beside them: `stored-numbers s3://bucket/lines --output
-//! s3://bucket/numbers`.
+//! Keeps the lines that are numbers, without a reduce, and what is none beside them: `stored-numbers
+//! s3://bucket/lines --output s3://bucket/numbers`.
 //!
 //! Owns nothing but the job. Where its input and its output are, the job does not know.
 

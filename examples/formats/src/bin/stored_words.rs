@@ -1,7 +1,7 @@
 //! Counts the words of text in stores: `stored-words s3://bucket/books/ --output DIR`.
 //!
-//! Owns nothing but the job, which is that of `wordcount`: where its input is, the job does not know. Which stores it reads are
-//! the features with which it was built.
+//! Owns nothing but the job, which is that of `wordcount`: where its input is, the job does not know. Which
+//! stores it reads are the features with which it was built.
 
 use std::process::ExitCode;
 

@@ -1,6 +1,7 @@
 //! Writes rows of csv as Parquet: `to-parquet flights.csv --output DIR`.
 //!
-//! Owns the columns, which are the fields of a struct. Does not own bad rows: `--bad-rows` says what becomes of them.
+//! Owns the columns, which are the fields of a struct. Does not own bad rows: `--bad-rows` says what becomes
+//! of them.
 
 use std::process::ExitCode;
 

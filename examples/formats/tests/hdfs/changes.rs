@@ -1,6 +1,7 @@
 //! NameNodes that lose requests, and files that are replaced or removed, while a job reads.
 //!
-//! Owns that the output is the same or the job fails and says why. Does not own how long it is tried (`runtime/storage`).
+//! Owns that the output is the same or the job fails and says why. Does not own how long it is tried
+//! (`runtime/storage`).
 
 use std::process::Stdio;
 

@@ -1,7 +1,7 @@
 //! Jobs of a cluster: its tasks read and write HDFS, and its coordinator renames what they have written.
 //!
-//! Owns what operators and kills of attempts do meanwhile, and what is refused. Does not own coordinators that die
-//! (`coordinator`).
+//! Owns what operators and kills of attempts do meanwhile, and what is refused. Does not own coordinators
+//! that die (`coordinator`).
 
 use std::path::PathBuf;
 

@@ -1,6 +1,7 @@
 //! The same output from HDFS as from files.
 //!
-//! Owns inputs of several forms, and what is said of those that cannot be read. Does not own faults (`changes`).
+//! Owns inputs of several forms, and what is said of those that cannot be read. Does not own faults
+//! (`changes`).
 
 use std::io::Write;
 use std::path::Path;

@@ -1,7 +1,8 @@
 //! What stands between programs and the NameNode, and holds or loses what they ask for.
 //!
-//! Owns the tricks, which are played on requests of one kind, in order. Does not own what comes of them. A connection is that of a
-//! process: what is done to one request is done to all that the process asks for at that moment.
+//! Owns the tricks, which are played on requests of one kind, in order. Does not own what comes of them. A
+//! connection is that of a process: what is done to one request is done to all that the process asks for at
+//! that moment.
 
 use std::collections::VecDeque;
 use std::io::{Read, Write};

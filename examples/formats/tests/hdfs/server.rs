@@ -1,7 +1,7 @@
 //! A NameNode and a DataNode, for all tests of this process.
 //!
-//! Owns their start, their end with this process, and files of tests there, by a client that is not the one under test. Does not
-//! own what is read.
+//! Owns their start, their end with this process, and files of tests there, by a client that is not the one
+//! under test. Does not own what is read.
 
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};

@@ -1,7 +1,7 @@
 //! Faults at random: of the store, of attempts, of coordinators, and what operators do meanwhile.
 //!
-//! Owns that the output is the same, once, whatever comes together. Does not own faults one by one (`faults`, `cluster`,
-//! `coordinator`).
+//! Owns that the output is the same, once, whatever comes together. Does not own faults one by one (`faults`,
+//! `cluster`, `coordinator`).
 
 use napreduce_tests::{OwnCluster, run, wait_until};
 use rand::seq::IndexedRandom;
@@ -37,7 +37,8 @@ impl Chaos<'_> {
         said.status.success().then(|| serde_json::from_str(&said.stdout).unwrap_or(Value::Null))
     }
 
-    /// The tasks that are in this state, which an operator may have suspended without an attempt, or of which an attempt is.
+    /// The tasks that are in this state, which an operator may have suspended without an attempt, or of which
+    /// an attempt is.
     fn tasks(&self, state: &str) -> Vec<String> {
         let listed = self.command(&["task", "list", &self.job, "--format", "json"]).unwrap_or_default();
         let tasks = listed.as_array().cloned().unwrap_or_default();

@@ -1,7 +1,7 @@
 //! Jobs of a cluster: its tasks send uploads, and its coordinator completes them.
 //!
-//! Owns what operators and kills of attempts do meanwhile, and what is refused. Does not own coordinators that die
-//! (`coordinator`).
+//! Owns what operators and kills of attempts do meanwhile, and what is refused. Does not own coordinators
+//! that die (`coordinator`).
 
 use std::path::PathBuf;
 
@@ -76,7 +76,8 @@ fn what_is_saved_on_one_worker_goes_on_at_another(server: Server) {
         command
     };
     run(&mut words(&scene.bucket.address, "long.txt", "of-files")).succeeded();
-    // A map of 16 MiB asks for half a megabyte at once: it is held behind its third request, with records of the first done.
+    // A map of 16 MiB asks for half a megabyte at once: it is held behind its third request, with records of
+    // the first done.
     let proxy = Proxy::before(&scene.bucket.address, &[Trick::Pass, Trick::Pass, Trick::Pass, Trick::Hold]);
     let cluster = start(&scene, &proxy.address);
     let mut submit = words(&scene.bucket.address, &scene.bucket.uri("in/long.txt"), &scene.out());

@@ -16,7 +16,8 @@ fn tasks_of_a_cluster_read_objects_and_go_on_in_the_middle_of_one(server: Server
     let local = ["a.txt", "--output", "expected", "--reduces", "1"];
     let mut command = bucket.program(env!("CARGO_BIN_EXE_stored-words"), &bucket.address);
     run(command.current_dir(folder.root()).args(local)).succeeded();
-    // A map of 16 MiB asks for half a megabyte at once: it is held behind its third request, with records of the first done.
+    // A map of 16 MiB asks for half a megabyte at once: it is held behind its third request, with records of
+    // the first done.
     let held = [Trick::Pass, Trick::Pass, Trick::Pass, Trick::Hold];
     let proxy = Proxy::before(&bucket.address, &held);
     let variables = server.environment(&proxy.address);

@@ -1,6 +1,7 @@
 //! Answers that break off, servers that are busy, objects that are replaced.
 //!
-//! Owns that the output is the same or the job fails and says why. Does not own how long it is tried (`runtime/storage`).
+//! Owns that the output is the same or the job fails and says why. Does not own how long it is tried
+//! (`runtime/storage`).
 
 use std::process::Stdio;
 

@@ -1,10 +1,10 @@
-//! Jobs over objects in a store, as a person runs them: the output is that of the same bytes in files, or an error names the
-//! object.
+//! Jobs over objects in a store, as a person runs them: the output is that of the same bytes in files, or an
+//! error names the object.
 //!
-//! Owns programs, clusters and faults at the outside, against servers from elsewhere that speak S3 (`moto`) and as Azure does
-//! (`azurite`), and one of this project that speaks as Google does (`google`): each script with each of them. Does not own
-//! requests (`runtime/storage`). Skipped where there is no such server, unless `NAPREDUCE_REQUIRE` names `moto`, `azurite` or
-//! `google`.
+//! Owns programs, clusters and faults at the outside, against servers from elsewhere that speak S3 (`moto`)
+//! and as Azure does (`azurite`), and one of this project that speaks as Google does (`google`): each script
+//! with each of them. Does not own requests (`runtime/storage`). Skipped where there is no such server,
+//! unless `NAPREDUCE_REQUIRE` names `moto`, `azurite` or `google`.
 
 mod cluster;
 mod errors;

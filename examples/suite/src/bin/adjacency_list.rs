@@ -1,6 +1,7 @@
 //! The neighbours of each vertex, from edges `a,b`: `adjacency-list INPUT... --output DIR`.
 //!
-//! Owns how an edge is cut (at its last comma), and how many neighbours are kept. Does not own the order of the edges.
+//! Owns how an edge is cut (at its last comma), and how many neighbours are kept. Does not own the order of
+//! the edges.
 
 use std::process::ExitCode;
 

@@ -1,7 +1,7 @@
 //! How many movies are rated how well: `histogram-movies INPUT... --output DIR`.
 //!
-//! Owns the bins: half a star wide, named by their upper ends. Does not own movies without reviews, which have no mean and
-//! are only counted.
+//! Owns the bins: half a star wide, named by their upper ends. Does not own movies without reviews, which
+//! have no mean and are only counted.
 
 use std::process::ExitCode;
 

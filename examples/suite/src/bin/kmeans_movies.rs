@@ -1,14 +1,15 @@
 //! One step of k-means over movies: `kmeans-movies INPUT... --output DIR --files PATH#centroids`.
 //!
-//! Owns the new centroid of a cluster: the member whose similarity is nearest to the mean of all. Does not own what
-//! similar means, nor further steps.
+//! Owns the new centroid of a cluster: the member whose similarity is nearest to the mean of all. Does not
+//! own what similar means, nor further steps.
 
 use std::process::ExitCode;
 
 use napreduce::{Emit, Job, Key, Program};
 use suite::{Centroids, Movie, centroid};
 
-/// What is known of a member when: all similarities are there before the first line, so that none has to be kept.
+/// What is known of a member when: all similarities are there before the first line, so that none
+/// has to be kept.
 #[derive(Key)]
 enum Pass {
     Similarity,

@@ -1,6 +1,7 @@
 //! Jobs over associations, edges and matches.
 //!
-//! Owns their edges: lines without a comma, repeated ones, too many neighbours, ties. Does not own command lines (`programs`).
+//! Owns their edges: lines without a comma, repeated ones, too many neighbours, ties. Does not own command
+//! lines (`programs`).
 
 #[allow(dead_code, reason = "only its job is of interest here, not its main")]
 #[path = "../../src/bin/adjacency_list.rs"]

@@ -1,7 +1,7 @@
 //! Every job of the suite does what a naive program does, at several sizes, and may be preempted anywhere.
 //!
-//! Owns the data and the comparison, byte for byte with one reduce and as sets of lines with several. Does not own what is
-//! right (`reference`, which shares no code with the jobs), nor command lines (`programs`).
+//! Owns the data and the comparison, byte for byte with one reduce and as sets of lines with several. Does
+//! not own what is right (`reference`, which shares no code with the jobs), nor command lines (`programs`).
 
 #![allow(clippy::unwrap_used)] // A test that cannot go on should say so at once.
 

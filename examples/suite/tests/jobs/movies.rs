@@ -1,7 +1,7 @@
 //! Jobs over movies.
 //!
-//! Owns their edges: no reviews, no rater in common, clusters without members, lines that are no movies. Does not own side
-//! files (`programs`).
+//! Owns their edges: no reviews, no rater in common, clusters without members, lines that are no movies. Does
+//! not own side files (`programs`).
 
 #[allow(dead_code, reason = "only its job is of interest here, not its main")]
 #[path = "../../src/bin/classification.rs"]

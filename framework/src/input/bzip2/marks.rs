@@ -1,6 +1,7 @@
 //! The bits of a bzip2 file: where blocks begin, and one block as a file of its own.
 //!
-//! Owns the search for the marks of blocks and of ends, which stand at any bit. Does not own what is done with a block.
+//! Owns the search for the marks of blocks and of ends, which stand at any bit. Does not own what is done
+//! with a block.
 
 use super::super::source::{PlainFile, Trouble};
 
@@ -28,7 +29,8 @@ pub(super) struct Mark {
     pub(super) kind: Kind,
 }
 
-/// What the byte before the last two of 64 bits must be for a mark to end so many bits before their end: a bit for each.
+/// What the byte before the last two of 64 bits must be for a mark to end so many bits before their end: a
+/// bit for each.
 const CANDIDATES: [u8; 256] = candidates();
 
 const fn candidates() -> [u8; 256] {
@@ -147,7 +149,8 @@ impl Bits {
         }
     }
 
-    /// The block between two marks as a bzip2 file of its own: a head, the block, and an end with the block's own checksum.
+    /// The block between two marks as a bzip2 file of its own: a head, the block, and an end with the block's
+    /// own checksum.
     pub(super) fn stand_alone(&mut self, block: u64, next: u64) -> Result<Vec<u8>, Trouble> {
         let crc = self.bits(block + MARK_BITS, CRC_BITS)?.unwrap_or_default();
         let (first, shift) = (block / 8, block % 8);

@@ -1,7 +1,7 @@
 //! The files that INPUT arguments mean.
 //!
-//! Owns the expansion of files, directories and globs, that a file is read once, and the errors about them. Does not own
-//! what a glob matches (`pattern`) nor what is in the files.
+//! Owns the expansion of files, directories and globs, that a file is read once, and the errors about them.
+//! Does not own what a glob matches (`pattern`) nor what is in the files.
 
 mod pattern;
 #[cfg(feature = "storage")]
@@ -39,14 +39,14 @@ impl InputFile {
     }
 }
 
-/// The files that `inputs` mean, sorted by path, each known to be readable. A file is there once, under the first of its
-/// names: links, hard and symbolic, are names of one file.
+/// The files that `inputs` mean, sorted by path, each known to be readable. A file is there once, under the
+/// first of its names: links, hard and symbolic, are names of one file.
 ///
 /// An object in a store is named by `s3://bucket/key`; what begins with a key and a slash is its directory.
 ///
-/// A directory means the files directly in it, or with `recursive` all files below it; one with directories in it is
-/// refused otherwise. Names starting with `_` or `.` are left out, there and where a glob matches them without spelling
-/// that first letter. A directory that a glob matches is a directory argument.
+/// A directory means the files directly in it, or with `recursive` all files below it; one with directories
+/// in it is refused otherwise. Names starting with `_` or `.` are left out, there and where a glob matches
+/// them without spelling that first letter. A directory that a glob matches is a directory argument.
 pub fn expand<P: AsRef<Path>>(inputs: &[P], recursive: bool) -> Result<Vec<InputFile>, InputError> {
     let mut expansion = Expansion { recursive, ..Expansion::default() };
     for input in inputs {
@@ -125,7 +125,8 @@ struct Expansion {
 }
 
 impl Expansion {
-    /// Adds what a path means. Directories that are `covered` are arguments themselves, wherever they are met.
+    /// Adds what a path means. Directories that are `covered` are arguments themselves, wherever
+    /// they are met.
     fn add(
         &mut self,
         path: &Path,
@@ -150,8 +151,8 @@ impl Expansion {
         Ok(())
     }
 
-    /// Whether no other path was met that leads to this file. There are file systems that give files one number between
-    /// them; so a file without hard links is known by where its path leads as well.
+    /// Whether no other path was met that leads to this file. There are file systems that give files one
+    /// number between them; so a file without hard links is known by where its path leads as well.
     fn is_new(&mut self, path: &Path, metadata: &Metadata) -> Result<bool, InputError> {
         let mut is_first = false;
         let names = self.known.entry(identity(metadata)).or_insert_with(|| {

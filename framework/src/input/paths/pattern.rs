@@ -1,7 +1,7 @@
 //! Globs over paths: `logs/*.txt`, `logs/**/[ab]?.csv`.
 //!
-//! Owns the walk from directory to directory, and that hidden names and links that lead back are met as people expect.
-//! Does not own what one name matches (the crate `glob`) nor what becomes of a match.
+//! Owns the walk from directory to directory, and that hidden names and links that lead back are met as
+//! people expect. Does not own what one name matches (the crate `glob`) nor what becomes of a match.
 
 use std::collections::HashSet;
 use std::ffi::OsString;
@@ -77,7 +77,8 @@ impl PathPattern {
         spelled.collect()
     }
 
-    /// Whether something of these names matches, or a directory that it is in: how many names are left below that, at least.
+    /// Whether something of these names matches, or a directory that it is in: how many names are left below
+    /// that, at least.
     pub(super) fn left_below(&self, names: &[&str]) -> Option<usize> {
         let left = left_below(&self.parts, names)?;
         (left > 0 || !self.directories_only).then_some(left)

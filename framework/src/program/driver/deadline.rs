@@ -1,7 +1,7 @@
 //! One deadline for a program that runs several jobs: what each of them gets of it.
 //!
-//! Owns which jobs are yet to come, and what is known of their lengths: how long runs of the same definitions took in this
-//! program. Does not own the division (`napreduce_core::chain_share`).
+//! Owns which jobs are yet to come, and what is known of their lengths: how long runs of the same definitions
+//! took in this program. Does not own the division (`napreduce_core::chain_share`).
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};

@@ -75,8 +75,8 @@ impl JobRun<'_, '_> {
         self
     }
 
-    /// The files of the input of this name, of a job with several: in the place of those that the command line names, of any
-    /// name, so that all are to be given.
+    /// The files of the input of this name, of a job with several: in the place of those that the command
+    /// line names, of any name, so that all are to be given.
     ///
     /// ```
     /// use napreduce::Driver;
@@ -135,7 +135,8 @@ impl JobRun<'_, '_> {
         Ok(report)
     }
 
-    /// How many reduces there are: whoever is nearer to this run decides, and nobody having said, as many as can run at once.
+    /// How many reduces there are: whoever is nearer to this run decides, and nobody having said, as many as
+    /// can run at once.
     fn reduce_count(&mut self, job: &Job) -> Result<u32, Error> {
         if job.pipeline.map_only() {
             return Ok(0);

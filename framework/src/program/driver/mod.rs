@@ -141,17 +141,17 @@ impl<'p> Driver<'p> {
         &self.run.output
     }
 
-    /// A directory beside the output for what passes from one job to the next; removed when the program has ended, and on
-    /// a cluster its jobs.
+    /// A directory beside the output for what passes from one job to the next; removed when the program has
+    /// ended, and on a cluster its jobs.
     #[must_use = "jobs find the directory by this path"]
     pub fn intermediate(&mut self, name: &str) -> PathBuf {
         self.is_chain = true;
         self.chain.root().join(name)
     }
 
-    /// How many jobs this program will yet run. With `--deadline` on a cluster each job of a chain gets a deadline of
-    /// its own, which leaves those after it as long as runs of the same definition took, or an equal part. Unless it
-    /// is said, one more job is expected until one writes to `--output`.
+    /// How many jobs this program will yet run. With `--deadline` on a cluster each job of a chain gets a
+    /// deadline of its own, which leaves those after it as long as runs of the same definition took, or an
+    /// equal part. Unless it is said, one more job is expected until one writes to `--output`.
     ///
     /// ```
     /// fn drive(driver: &mut napreduce::Driver) {
@@ -164,7 +164,8 @@ impl<'p> Driver<'p> {
         }
     }
 
-    /// A run of the job defined under this name; without more said it takes the arguments of the command line.
+    /// A run of the job defined under this name; without more said it takes the arguments of the
+    /// command line.
     pub fn job<'d>(&'d mut self, definition: &str) -> JobRun<'d, 'p> {
         JobRun::new(self, definition)
     }
@@ -185,8 +186,8 @@ impl<'p> Driver<'p> {
         Ok(())
     }
 
-    /// Gives the jobs from here on a side file, as `--files PATH#NAME` does; one of this name before is replaced. It is taken
-    /// along as it is when a job begins.
+    /// Gives the jobs from here on a side file, as `--files PATH#NAME` does; one of this name before is
+    /// replaced. It is taken along as it is when a job begins.
     ///
     /// ```
     /// use napreduce::program::Error;
@@ -206,8 +207,8 @@ impl<'p> Driver<'p> {
         self.take_along(path.as_ref(), name)
     }
 
-    /// Looks at `--output` before the first job: a program whose last job writes there should not learn hours later that it
-    /// cannot. A job that writes there itself claims it.
+    /// Looks at `--output` before the first job: a program whose last job writes there should not learn hours
+    /// later that it cannot. A job that writes there itself claims it.
     fn check_output(&mut self, of_job: &Path) -> Result<(), Error> {
         let output = &self.run.output;
         if !std::mem::replace(&mut self.output_checked, true) && !lies_within(of_job, output) {
@@ -216,8 +217,8 @@ impl<'p> Driver<'p> {
         Ok(())
     }
 
-    /// Before the first job of a chain: claims `--output`, unless this job does, and makes a place for what jobs pass on to
-    /// each other. The chain of the job, on a cluster.
+    /// Before the first job of a chain: claims `--output`, unless this job does, and makes a place for what
+    /// jobs pass on to each other. The chain of the job, on a cluster.
     fn begin_chain(&mut self, output: &Path) -> Result<Option<u128>, Error> {
         if !self.is_chain {
             return Ok(None);

@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 /// A path, and the name of its input if it was given one.
 pub(super) type NamedPath = (Option<String>, PathBuf);
 
-/// The paths of each input, in the order of `names`, from those that were `typed` and those that were `given` with their
-/// names. An input without a name takes paths as they were typed.
+/// The paths of each input, in the order of `names`, from those that were `typed` and those that were `given`
+/// with their names. An input without a name takes paths as they were typed.
 pub(super) fn by_input(
     names: &[Option<String>],
     typed: &[PathBuf],

@@ -23,8 +23,8 @@ impl Driver<'_> {
         Ok(text)
     }
 
-    /// Reads what a job has written, in any format that jobs read: each record of each part, in order. Outputs with a name
-    /// are not read; give the path of their files, or a glob, for that.
+    /// Reads what a job has written, in any format that jobs read: each record of each part, in order.
+    /// Outputs with a name are not read; give the path of their files, or a glob, for that.
     ///
     /// ```
     /// use napreduce::input::TextLines;
@@ -59,7 +59,8 @@ impl Driver<'_> {
         Ok(())
     }
 
-    /// The typed records that a job has written with [`Records`](crate::records::Records), for outputs that fit into memory.
+    /// The typed records that a job has written with [`Records`](crate::records::Records), for outputs that
+    /// fit into memory.
     ///
     /// ```
     /// use napreduce::program::Error;

@@ -1,7 +1,7 @@
 //! Standard input as an input, under the name `-`.
 //!
-//! Owns the file in which it is kept, which has no name any more, so that nothing stays behind however the program ends. Does
-//! not own what is read from it.
+//! Owns the file in which it is kept, which has no name any more, so that nothing stays behind however the
+//! program ends. Does not own what is read from it.
 
 use std::fs::{self, File};
 use std::io::{self, Read};

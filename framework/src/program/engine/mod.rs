@@ -1,7 +1,7 @@
 //! `--on`: running a program's jobs on an engine of somebody else.
 //!
-//! Owns what the flags mean, and that none of them is without effect. Does not own how Spark is found and started (`spark`) nor
-//! what passes between this program and an engine (live runtime).
+//! Owns what the flags mean, and that none of them is without effect. Does not own how Spark is found and
+//! started (`spark`) nor what passes between this program and an engine (live runtime).
 
 mod spark;
 
@@ -30,8 +30,8 @@ const CHECKPOINT_INTERVAL_MIN: Duration = Duration::from_millis(100);
 /// The flags that are about another engine.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct EngineArguments {
-    /// Run on another engine: Spark, named by its master, such as local[4], spark://HOST:7077, yarn or k8s://URL; or
-    /// exec:PROGRAM, which runs guests as docs/guests.md says
+    /// Run on another engine: Spark, named by its master, such as local[4], spark://HOST:7077, yarn or
+    /// k8s://URL; or exec:PROGRAM, which runs guests as docs/guests.md says
     #[arg(long, value_name = "ENGINE")]
     on: Option<String>,
 
@@ -43,8 +43,8 @@ pub(crate) struct EngineArguments {
     #[arg(long, value_name = "PATH")]
     on_submit: Option<PathBuf>,
 
-    /// With --on: have each task save its work here, so that its next attempt goes on from there; a directory that every host
-    /// of the engine sees
+    /// With --on: have each task save its work here, so that its next attempt goes on from there; a directory
+    /// that every host of the engine sees
     #[arg(long, value_name = "DIR")]
     checkpoints: Option<PathBuf>,
 
@@ -131,8 +131,8 @@ impl EngineArguments {
         self.on_conf.iter().map(parse).collect()
     }
 
-    /// Refuses flags that are about our own clusters, which another engine makes nothing of. A cluster that only a variable
-    /// names is not meant.
+    /// Refuses flags that are about our own clusters, which another engine makes nothing of. A cluster that
+    /// only a variable names is not meant.
     pub(super) fn beside(
         &self,
         cluster: &ClusterArguments,

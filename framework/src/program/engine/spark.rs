@@ -120,7 +120,8 @@ impl Spark {
                 .env("PYSPARK_DRIVER_PYTHON", python);
         }
         command.arg("--master").arg(with_attempts(&self.master, attempts_max)).arg("--name").arg(name);
-        // A guest whose task is ended is ended with the Python that runs it, which Spark would give two seconds.
+        // A guest whose task is ended is ended with the Python that runs it, which Spark would give
+        // two seconds.
         let own = [
             ("spark.task.maxFailures", attempts_max.to_string()),
             ("spark.python.task.killTimeout", "500ms".to_owned()),

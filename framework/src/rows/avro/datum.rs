@@ -1,7 +1,7 @@
 //! Avro's binary encoding as serde sees it.
 //!
-//! Owns the decoding of one value by its schema, with bounds for hostile bytes. Texts and bytes are borrowed. Does not own
-//! schemas nor files.
+//! Owns the decoding of one value by its schema, with bounds for hostile bytes. Texts and bytes are borrowed.
+//! Does not own schemas nor files.
 
 use std::fmt;
 

@@ -1,6 +1,7 @@
 //! Rows in Avro container files, read.
 //!
-//! Owns the input format, and the compressions of blocks. Does not own the container (`reader`) nor values (`datum`).
+//! Owns the input format, and the compressions of blocks. Does not own the container (`reader`) nor
+//! values (`datum`).
 
 mod datum;
 mod reader;
@@ -18,10 +19,10 @@ use crate::input::{BadRows, InputError, InputFormat, Split, Splitting};
 
 /// Rows of Avro container files as values of the serde type `R`; made by [`Job::avro`](crate::Job::avro).
 ///
-/// A struct takes the fields that its own are called like; others are passed over. A union with null is an `Option`, an enum
-/// a unit variant or a text. Logical types are not looked at: a date is its number of days, a decimal its bytes. Blocks may be
-/// in deflate, zstandard, and snappy with the feature `snappy`. A block belongs to the split that holds the first byte of the
-/// marker before it.
+/// A struct takes the fields that its own are called like; others are passed over. A union with null is an
+/// `Option`, an enum a unit variant or a text. Logical types are not looked at: a date is its number of days,
+/// a decimal its bytes. Blocks may be in deflate, zstandard, and snappy with the feature `snappy`. A block
+/// belongs to the split that holds the first byte of the marker before it.
 ///
 /// ```
 /// use napreduce::rows::AvroRows;

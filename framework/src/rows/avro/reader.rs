@@ -1,7 +1,7 @@
 //! Reading the blocks of an Avro container file.
 //!
-//! Owns the header, markers, which blocks belong to a split, and positions, which count rows: the offset of a split and the
-//! rows of it that are done. Does not own what is in a block.
+//! Owns the header, markers, which blocks belong to a split, and positions, which count rows: the offset of a
+//! split and the rows of it that are done. Does not own what is in a block.
 
 use std::io;
 use std::marker::PhantomData;
@@ -247,7 +247,8 @@ impl<R: TypedRow> AvroRowReader<R> {
         })
     }
 
-    /// Reads the next block of the split in which a row is not done; how many rows it has, and how many of them are.
+    /// Reads the next block of the split in which a row is not done; how many rows it has, and how many of
+    /// them are.
     fn next_block(&mut self) -> Result<Option<(u64, u64, u64)>, InputError> {
         while self.next < self.split.end() {
             let Some(header) = self.file.block(self.next + MARKER_BYTES as u64)? else { break };

@@ -1,7 +1,7 @@
 //! The fields of one csv record.
 //!
-//! Owns quotes, separators and the ends of records, as RFC 4180 has them: a quote inside quotes is doubled, and anything
-//! behind a closing quote belongs to its field. Does not own where the bytes come from.
+//! Owns quotes, separators and the ends of records, as RFC 4180 has them: a quote inside quotes is doubled,
+//! and anything behind a closing quote belongs to its field. Does not own where the bytes come from.
 
 use memchr::{memchr, memchr2};
 
@@ -18,8 +18,9 @@ pub(super) struct Taken {
     pub(super) fields: usize,
 }
 
-/// Takes one record off the front of `bytes`, and hands each of its fields to `each` with its number. `None` where the
-/// record may go on behind `bytes`, which it cannot when they are `all` there is. Quoted fields are put together in `scratch`.
+/// Takes one record off the front of `bytes`, and hands each of its fields to `each` with its number. `None`
+/// where the record may go on behind `bytes`, which it cannot when they are `all` there is. Quoted fields are
+/// put together in `scratch`.
 pub(super) fn take_record(
     bytes: &[u8],
     all: bool,
@@ -65,7 +66,8 @@ pub(super) fn take_record(
     }
 }
 
-/// What stands in quotes at the front of `bytes`, and how many bytes that takes; `None` where no quote closes it.
+/// What stands in quotes at the front of `bytes`, and how many bytes that takes; `None` where no
+/// quote closes it.
 fn take_quoted(bytes: &[u8], all: bool, scratch: &mut Vec<u8>) -> Option<usize> {
     let mut at = 1;
     loop {

@@ -1,7 +1,7 @@
 //! Rows of comma-separated values, in both directions.
 //!
-//! Owns the input format and which columns of a file become a row. Does not own the reading of a split (`reader`), nor what a
-//! field is (`fields`).
+//! Owns the input format and which columns of a file become a row. Does not own the reading of a split
+//! (`reader`), nor what a field is (`fields`).
 
 mod fields;
 mod reader;
@@ -22,9 +22,10 @@ use crate::input::{BadRows, Compression, InputError, InputFormat, Split, Splitti
 /// Rows of comma-separated values as values of the serde type `R`; made by [`Job::csv`](crate::Job::csv) and
 /// [`Job::tsv`](crate::Job::tsv).
 ///
-/// The first line of each file names its columns. A struct takes the columns that its fields are called like, in any order,
-/// and no others are decoded; any other type takes all of them in their order. Empty lines are passed over. A field in
-/// quotes may hold separators and doubled quotes, and newlines only if [`multiline`](CsvRows::multiline) is asked for.
+/// The first line of each file names its columns. A struct takes the columns that its fields are called like,
+/// in any order, and no others are decoded; any other type takes all of them in their order. Empty lines are
+/// passed over. A field in quotes may hold separators and doubled quotes, and newlines only if
+/// [`multiline`](CsvRows::multiline) is asked for.
 ///
 /// ```
 /// use napreduce::Job;
@@ -71,8 +72,8 @@ impl<R> CsvRows<R> {
         self
     }
 
-    /// Newlines may stand inside quotes. Where a row begins is then known only to whoever reads from the start, so each file
-    /// is read by one task.
+    /// Newlines may stand inside quotes. Where a row begins is then known only to whoever reads from the
+    /// start, so each file is read by one task.
     ///
     /// ```
     /// use napreduce::Job;

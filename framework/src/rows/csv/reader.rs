@@ -1,7 +1,7 @@
 //! Reading the csv rows of a split.
 //!
-//! Owns the header, the two ways to find rows (lines, and records from the start on), and which bytes are a bad row. Does not
-//! own fields nor types.
+//! Owns the header, the two ways to find rows (lines, and records from the start on), and which bytes are a
+//! bad row. Does not own fields nor types.
 
 use std::marker::PhantomData;
 
@@ -145,8 +145,8 @@ struct Batch<'r> {
 }
 
 impl Batch<'_> {
-    /// Takes a record off the front of `bytes` and hands it out, unless it is the header, empty or bad; how many bytes that
-    /// were, or `None` where the record may go on behind them.
+    /// Takes a record off the front of `bytes` and hands it out, unless it is the header, empty or bad; how
+    /// many bytes that were, or `None` where the record may go on behind them.
     fn pass<R: TypedRow, E: From<InputError>>(
         &mut self,
         (bytes, all): (&[u8], bool),

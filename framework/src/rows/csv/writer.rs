@@ -1,6 +1,7 @@
 //! Writing rows of comma-separated values.
 //!
-//! Owns the output format. Does not own quoting, which is that of the csv crate: RFC 4180, where it is needed.
+//! Owns the output format. Does not own quoting, which is that of the csv crate: RFC 4180, where it
+//! is needed.
 
 use serde::Serialize;
 
@@ -9,10 +10,11 @@ use crate::output::{Output, OutputFormat};
 use crate::state::Save;
 use crate::task::TaskError;
 
-/// Lines of comma-separated values, one for each serde value; of structs, each part file begins with a line that
-/// names the columns.
+/// Lines of comma-separated values, one for each serde value; of structs, each part file begins with a line
+/// that names the columns.
 ///
-/// A field that holds a separator, a quote or a newline is put in quotes, as RFC 4180 has it. Lines end in `\n`.
+/// A field that holds a separator, a quote or a newline is put in quotes, as RFC 4180 has it. Lines
+/// end in `\n`.
 ///
 /// ```
 /// use napreduce::Job;

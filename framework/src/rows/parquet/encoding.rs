@@ -1,7 +1,8 @@
 //! Row groups as bytes, and the footer over them.
 //!
-//! Owns what makes the bytes the same wherever a task was interrupted: a group is encoded at once, when all its rows are there,
-//! as a file of its own, of which the columns are taken. Does not own when a group is full (`writer`).
+//! Owns what makes the bytes the same wherever a task was interrupted: a group is encoded at once, when all
+//! its rows are there, as a file of its own, of which the columns are taken. Does not own when a group is
+//! full (`writer`).
 
 use arrow_array::RecordBatch;
 use arrow_select::concat::concat_batches;
@@ -213,8 +214,8 @@ fn file_of(rows: &RecordBatch, types: Types) -> Result<(Vec<u8>, ParquetMetaData
     Ok((file, metadata))
 }
 
-/// What the footer at the end of these bytes says. All that is written was read so before, since not everything that a writer
-/// knows comes back.
+/// What the footer at the end of these bytes says. All that is written was read so before, since not
+/// everything that a writer knows comes back.
 fn metadata_of(bytes: &[u8]) -> Result<ParquetMetaData, String> {
     let cut = || "it ends too early".to_owned();
     let end = bytes.len().checked_sub(TAIL_BYTES).ok_or_else(cut)?;

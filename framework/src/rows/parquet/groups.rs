@@ -155,8 +155,8 @@ pub(super) fn checked<T, E: Display>(read: impl FnOnce() -> Result<T, E>) -> Res
     }
 }
 
-/// Where a column of a row group lies; `None` where its footer makes no sense. A dictionary comes before the data, and some
-/// writers say 0 where there is none.
+/// Where a column of a row group lies; `None` where its footer makes no sense. A dictionary comes before the
+/// data, and some writers say 0 where there is none.
 fn chunk(column: &ColumnChunkMetaData) -> Option<Range<u64>> {
     let data = column.data_page_offset();
     let start = column.dictionary_page_offset().filter(|at| *at > 0 && *at < data).unwrap_or(data);

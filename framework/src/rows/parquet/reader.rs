@@ -1,7 +1,8 @@
 //! Reading the row groups of a Parquet file.
 //!
-//! Owns positions, which count rows: the offset of a split and the rows of it that are done. Does not own the footer (`groups`)
-//! nor pages, which are the parquet crate's, nor how columns become values, which is serde_arrow's.
+//! Owns positions, which count rows: the offset of a split and the rows of it that are done. Does
+//! not own the footer (`groups`) nor pages, which are the parquet crate's, nor how columns become
+//! values, which is serde_arrow's.
 
 use std::io;
 use std::marker::PhantomData;

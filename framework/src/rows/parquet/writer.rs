@@ -1,7 +1,7 @@
 //! Writing rows of Parquet files.
 //!
-//! Owns the output format, the rows of the group that is still open, and what of both is kept in a checkpoint. Does not own how
-//! a group becomes bytes (`encoding`).
+//! Owns the output format, the rows of the group that is still open, and what of both is kept in a
+//! checkpoint. Does not own how a group becomes bytes (`encoding`).
 
 use std::marker::PhantomData;
 use std::sync::{Mutex, PoisonError};
@@ -19,13 +19,13 @@ const GROUP_ROWS: usize = 122_880;
 
 /// Parquet files, one for each part, of serde values of the type `R`, which says the columns.
 ///
-/// A struct has a column for each field, an `Option` may hold nulls, an enum without data is a text. Pages are in snappy. The
-/// rows of a group are kept in memory until it is full.
+/// A struct has a column for each field, an `Option` may hold nulls, an enum without data is a text. Pages
+/// are in snappy. The rows of a group are kept in memory until it is full.
 ///
 /// # Panics
 ///
-/// A part whose row type has no columns that Parquet knows panics when it is begun, which fails its task: an enum with data, or a
-/// type that does not say what it is made of, as `serde_json::Value`.
+/// A part whose row type has no columns that Parquet knows panics when it is begun, which fails its task: an
+/// enum with data, or a type that does not say what it is made of, as `serde_json::Value`.
 ///
 /// ```
 /// use napreduce::rows::Parquet;
@@ -78,7 +78,8 @@ impl<R> Clone for Parquet<R> {
 }
 
 impl<R> Parquet<R> {
-    /// How many rows a group has instead of 122,880; at least 1. Fewer take less memory, which large rows may need.
+    /// How many rows a group has instead of 122,880; at least 1. Fewer take less memory, which large
+    /// rows may need.
     ///
     /// ```
     /// use napreduce::Job;

@@ -2,8 +2,8 @@
 //!
 //! Owns their layout, in both directions. Does not own what the strings mean.
 //!
-//! Strings are `u32 n`, `n` lengths of `u32`, and then all of them one after the other. Pairs are `u32 n`, the lengths of the
-//! keys, the lengths of the values, all keys, all values.
+//! Strings are `u32 n`, `n` lengths of `u32`, and then all of them one after the other. Pairs are `u32 n`,
+//! the lengths of the keys, the lengths of the values, all keys, all values.
 
 use thiserror::Error;
 

@@ -1,7 +1,7 @@
 //! A program of one attempt: frames in, frames out.
 //!
-//! Owns the life of the program within its attempt, what it is told when, and the words of its errors. Does not own what its
-//! frames mean (`talk`), nor the process and its pipes (live runtime).
+//! Owns the life of the program within its attempt, what it is told when, and the words of its errors. Does
+//! not own what its frames mean (`talk`), nor the process and its pipes (live runtime).
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -60,7 +60,8 @@ impl Conversation {
         Conversation { program, role, at_work: None }
     }
 
-    /// Starts the program. It is told what for with the first input, so that a state may still be given to it.
+    /// Starts the program. It is told what for with the first input, so that a state may still be
+    /// given to it.
     pub(super) fn begin(&mut self, task: &TaskInfo<'_>) -> Result<(), TaskError> {
         let (Some(context), Some(scratch)) = (task.context(), task.scratch()) else {
             return Err(TaskError::fatal(format!(

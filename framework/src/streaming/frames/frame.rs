@@ -1,7 +1,7 @@
 //! One frame: a length, a kind and a payload, and the decoder of frames that arrive in pieces.
 //!
-//! Owns what is a frame and how long one may be. Does not own what a payload holds (`batch`, `hello`), nor which frame may
-//! come when (`talk`).
+//! Owns what is a frame and how long one may be. Does not own what a payload holds (`batch`, `hello`), nor
+//! which frame may come when (`talk`).
 
 use thiserror::Error;
 

@@ -12,7 +12,8 @@ use super::hello::Description;
 
 /// Says to a program that it is to speak frames, and not to run a job.
 const SPEAK_VARIABLE: &str = "NAPREDUCE_FRAMES";
-/// Python's order of sets and of the like changes from process to process unless this is said, and with it what a map emits.
+/// Python's order of sets and of the like changes from process to process unless this is said, and with it
+/// what a map emits.
 const HASH_VARIABLE: &str = "PYTHONHASHSEED";
 /// Python takes the program for where its link leads to, and would not find other files of the job beside it.
 const MODULES_VARIABLE: &str = "PYTHONPATH";

@@ -1,7 +1,7 @@
 //! The job of a program that speaks frames, and the command line that runs it.
 //!
-//! Owns the parameters of `nap frames` and what of a description becomes what of a job. Does not own the other arguments
-//! (`program`).
+//! Owns the parameters of `nap frames` and what of a description becomes what of a job. Does not own the
+//! other arguments (`program`).
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -197,7 +197,8 @@ pub fn main(program: Program) -> ExitCode {
     })
 }
 
-/// Takes the program along, and asks it as its tasks will run it: in a directory where it finds all files by their names.
+/// Takes the program along, and asks it as its tasks will run it: in a directory where it finds all files by
+/// their names.
 fn taken_along(driver: &mut Driver<'_>, arguments: &FramesArguments) -> Result<FramesProgram, String> {
     let parameters = arguments.parameter.iter().map(|said| parameter(said)).collect::<Result<_, _>>()?;
     let name = take_along(driver, "--program", &arguments.program)?;

@@ -1,10 +1,10 @@
 //! A program in any language as mapper and reducer, which speaks frames and can be checkpointed.
 //!
-//! Owns the protocol, from the side of the task. Does not own the processes (live runtime), nor programs that speak it: there
-//! is a module for Python (`python` at the top of the repository).
+//! Owns the protocol, from the side of the task. Does not own the processes (live runtime), nor programs that
+//! speak it: there is a module for Python (`python` at the top of the repository).
 //!
-//! A frame is the length of its payload (`u32`, big-endian), a letter and the payload. There is one process for each attempt,
-//! which reads frames from standard input and writes them to standard output:
+//! A frame is the length of its payload (`u32`, big-endian), a letter and the payload. There is one process
+//! for each attempt, which reads frames from standard input and writes them to standard output:
 //!
 //! | to the program | from the program |
 //! |---|---|
@@ -14,8 +14,8 @@
 //! | `S` the state is wanted | `D` the state, or `d` there is none |
 //! | `E` there is no more | `F` it is done |
 //!
-//! Unlike a command that reads lines, such a program can be asked for its state, between two records or groups: then its tasks
-//! are checkpointed as any others. `docs/python.md` has what the payloads hold.
+//! Unlike a command that reads lines, such a program can be asked for its state, between two records or
+//! groups: then its tasks are checkpointed as any others. `docs/python.md` has what the payloads hold.
 //!
 //! ```
 //! use napreduce::streaming::frames::{Frame, FrameDecoder, FrameKind};

@@ -6,8 +6,8 @@ use std::collections::VecDeque;
 
 use crate::input::{InputPlace, Split};
 
-/// More batches than are under way when pipes and programs hold no more than they should; a program that keeps more back is
-/// not told where it failed.
+/// More batches than are under way when pipes and programs hold no more than they should; a program that
+/// keeps more back is not told where it failed.
 const BATCHES_MAX: usize = 16;
 
 /// The records of one conversation, counted from 0.

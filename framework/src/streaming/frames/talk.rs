@@ -1,6 +1,7 @@
 //! What a program says: which frame may come when, and what becomes of each.
 //!
-//! Owns the rules of the protocol from the program's side. Does not own the pipes (`conversation`) nor where output goes.
+//! Owns the rules of the protocol from the program's side. Does not own the pipes (`conversation`) nor where
+//! output goes.
 
 use std::collections::HashMap;
 

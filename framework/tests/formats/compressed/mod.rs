@@ -1,6 +1,7 @@
 //! Lines in bzip2, xz, lz4, snappy and zstd with a seek table.
 //!
-//! Owns cuts between and inside blocks, damage, and what other programs write. Does not own gzip and plain zstd.
+//! Owns cuts between and inside blocks, damage, and what other programs write. Does not own gzip and
+//! plain zstd.
 
 #![allow(dead_code, unused_imports, reason = "each feature uses some of it")]
 

@@ -1,6 +1,8 @@
-//! What can be said of a coordinator and of a worker: flags and a table of the configuration file have the same names.
+//! What can be said of a coordinator and of a worker: flags and a table of the configuration file have the
+//! same names.
 //!
-//! Owns names, types and help of both. Does not own defaults (the live runtime) nor precedence (each command).
+//! Owns names, types and help of both. Does not own defaults (the live runtime) nor precedence (each
+//! command).
 
 use std::fmt::Display;
 use std::path::PathBuf;

@@ -1,7 +1,7 @@
 //! `nap hadoop fs`: files of the folder that stands for `hdfs:///`.
 //!
-//! Owns the commands, what they print and their exit statuses, as programs expect them of Hadoop. Does not own which file a
-//! path means (`root`).
+//! Owns the commands, what they print and their exit statuses, as programs expect them of Hadoop. Does not
+//! own which file a path means (`root`).
 
 use std::fs::{self, File, Metadata};
 use std::io::{self, Write};

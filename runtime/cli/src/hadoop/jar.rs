@@ -1,7 +1,7 @@
 //! `nap hadoop jar`: options of Hadoop's streaming as those of `nap streaming`.
 //!
-//! Owns which options and properties are known, and what they are called here; all others are refused by name. Does not
-//! own the job.
+//! Owns which options and properties are known, and what they are called here; all others are refused by
+//! name. Does not own the job.
 
 use super::root::HadoopRoot;
 

@@ -1,7 +1,8 @@
-//! `nap hadoop`: answers as the `hadoop` command does, for programs and scripts that run streaming jobs with it.
+//! `nap hadoop`: answers as the `hadoop` command does, for programs and scripts that run streaming
+//! jobs with it.
 //!
-//! Owns which of its commands there are, and the folder that stands for `hdfs:///`. Does not own running the job, which is
-//! `nap streaming`.
+//! Owns which of its commands there are, and the folder that stands for `hdfs:///`. Does not own running the
+//! job, which is `nap streaming`.
 
 mod files;
 mod jar;

@@ -1,6 +1,7 @@
 //! The folder that stands for `hdfs:///`, and paths in it.
 //!
-//! Owns which file a URI or a path of Hadoop means, and how a file is called there. Does not own what is done with it.
+//! Owns which file a URI or a path of Hadoop means, and how a file is called there. Does not own what is done
+//! with it.
 
 use std::path::{Path, PathBuf};
 

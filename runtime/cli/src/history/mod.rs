@@ -85,7 +85,8 @@ fn serve_page(paths: &[PathBuf], serve: &ServeArguments) -> Result<()> {
     wait(&Running::new(server).line()?)
 }
 
-/// Every history that is meant, by the name of its folder; one of a name that was there already has a number behind it.
+/// Every history that is meant, by the name of its folder; one of a name that was there already has a number
+/// behind it.
 fn named_histories(paths: &[PathBuf]) -> Result<Vec<(String, Arc<dyn PageSource>)>> {
     let mut found: Vec<(String, Arc<dyn PageSource>)> = Vec::new();
     for path in paths {

@@ -1,6 +1,7 @@
 //! `nap job hold`, `release` and `set`: what operators have changed about jobs that are there.
 //!
-//! Owns arguments and what is said. Does not own whether the scheduler makes a difference of it (live runtime).
+//! Owns arguments and what is said. Does not own whether the scheduler makes a difference of it
+//! (live runtime).
 
 use std::path::PathBuf;
 
@@ -19,7 +20,8 @@ pub struct HoldArguments {
     #[arg(value_name = "JOB", required = true)]
     jobs: Vec<JobSelector>,
 
-    /// Shown in their history and to whoever asks why they do not get on [default: "asked for by nap job ..."]
+    /// Shown in their history and to whoever asks why they do not get on [default: "asked for by nap
+    /// job ..."]
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
 }
@@ -50,7 +52,8 @@ pub struct RerunArguments {
     #[arg(value_name = "JOB")]
     job: JobSelector,
 
-    /// Where its output goes [default: where that of the job was to go, which must not be there, unless it was to be overwritten]
+    /// Where its output goes [default: where that of the job was to go, which must not be there, unless it
+    /// was to be overwritten]
     #[arg(long, value_name = "DIR")]
     output: Option<PathBuf>,
 

@@ -1,7 +1,7 @@
 //! `nap job list`: jobs as rows.
 //!
-//! Owns its arguments, the order of the rows and the columns. Does not own which jobs a filter takes (`napreduce-web`) nor
-//! more about a job (`detail`).
+//! Owns its arguments, the order of the rows and the columns. Does not own which jobs a filter takes
+//! (`napreduce-web`) nor more about a job (`detail`).
 
 use std::cmp::Ordering;
 use std::str::FromStr;
@@ -52,7 +52,8 @@ pub struct JobListArguments {
     #[arg(long, value_name = "TIME")]
     until: Option<WrittenMoment>,
 
-    /// By what to sort: job, name, user, queue, priority, state, submitted, ended, took; with - before it downwards
+    /// By what to sort: job, name, user, queue, priority, state, submitted, ended, took; with -
+    /// before it downwards
     #[arg(long, value_name = "[-]COLUMN,...", value_delimiter = ',', allow_hyphen_values = true)]
     sort: Vec<SortKey>,
 

@@ -1,7 +1,7 @@
 //! `nap scale`: as many workers as there is work for, from somebody else's queue.
 //!
-//! Owns the rounds: what is there is looked at, and what follows from it is done. Does not own what follows (`plan`), nor the
-//! batch system (`slurm`).
+//! Owns the rounds: what is there is looked at, and what follows from it is done. Does not own what follows
+//! (`plan`), nor the batch system (`slurm`).
 
 mod plan;
 mod slurm;
@@ -32,10 +32,10 @@ enum Command {
 
 /// Submit workers to Slurm, as many as there is work for
 ///
-/// Runs in the foreground, where sbatch, squeue and scancel work and the coordinator is reached. When work has
-/// waited for a round workers are submitted, each as a job of its own; what is still pending when nothing waits
-/// any more is cancelled, and idle workers are drained. Ending this command ends none of them: scancel does,
-/// and each saves what it runs.
+/// Runs in the foreground, where sbatch, squeue and scancel work and the coordinator is reached. When work
+/// has waited for a round workers are submitted, each as a job of its own; what is still pending when nothing
+/// waits any more is cancelled, and idle workers are drained. Ending this command ends none of them: scancel
+/// does, and each saves what it runs.
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "\
 Examples:
@@ -101,7 +101,8 @@ pub fn run(arguments: &Arguments, cluster: &ClusterArguments) -> Result<()> {
         match scale.look(&mut client, began, arguments.every) {
             Ok(()) => scale.said.clear(),
             Err(error) => {
-                // Most of what can be wrong passes: a coordinator that is started again, a queue that takes no more jobs.
+                // Most of what can be wrong passes: a coordinator that is started again, a queue that takes
+                // no more jobs.
                 scale.say(&crate::failure::in_words(&error));
                 client = cluster.connect()?;
             }
@@ -170,7 +171,8 @@ impl Scale {
             .collect()
     }
 
-    /// How many slots a worker of ours has: as one of them says, else as many as the processors that are asked for.
+    /// How many slots a worker of ours has: as one of them says, else as many as the processors that are
+    /// asked for.
     fn slots_each(&self, workers: &[WorkerSummary]) -> u64 {
         let ours = workers.iter().filter(|worker| is_up(worker) && self.slurm.is_ours(&worker.name));
         let most = ours.map(|worker| worker.map_slots.0.max(worker.reduce_slots.0)).max();

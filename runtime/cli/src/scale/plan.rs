@@ -68,7 +68,8 @@ pub fn plan(bounds: &Bounds, round: &Round<'_>) -> Plan {
     let (pending, running) = (count(BatchPhase::Pending), count(BatchPhase::Running));
     let joined = |job: &&BatchJob| round.members.iter().any(|member| member.name == job.worker);
     let up = round.jobs.iter().filter(joined).count() as u64;
-    // One that drains has its node, but will be of no use to anybody: it counts for the most that may be there only.
+    // One that drains has its node, but will be of no use to anybody: it counts for the most that may be
+    // there only.
     let of_use = pending + running;
     let (min, max) = (u64::from(bounds.min), u64::from(bounds.max));
     if round.wanted == 0 {
@@ -109,8 +110,9 @@ fn capped(count: u64) -> u32 {
 mod tests {
     use super::*;
 
-    /// Jobs `P` pending, `R` running without a worker yet, `U` with a worker that is up and busy, `I` with one that has been
-    /// idle for six minutes, `N` for one minute, `E` ending; job and worker are called by their place.
+    /// Jobs `P` pending, `R` running without a worker yet, `U` with a worker that is up and busy, `I` with
+    /// one that has been idle for six minutes, `N` for one minute, `E` ending; job and worker are called by
+    /// their place.
     fn decide(min: u32, max: u32, wanted: u64, waits: bool, slots_each: u64, queue: &str) -> Plan {
         let (mut jobs, mut members) = (Vec::new(), Vec::new());
         for (at, letter) in queue.chars().enumerate() {

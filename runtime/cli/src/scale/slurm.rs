@@ -134,8 +134,8 @@ impl Slurm {
 }
 
 impl WorkerScript {
-    /// What runs on the node. The shell becomes the worker, so that whoever is told to end is the worker; it works in a
-    /// directory of the node, since nothing of it is of use elsewhere.
+    /// What runs on the node. The shell becomes the worker, so that whoever is told to end is the worker; it
+    /// works in a directory of the node, since nothing of it is of use elsewhere.
     fn text(&self) -> Result<String> {
         let program = self.program.to_str().with_context(|| format!("{:?} is no text", self.program))?;
         let mut text = String::from("#!/bin/sh\nexec");
@@ -147,7 +147,8 @@ impl WorkerScript {
         }
         let name = format!("{}-$SLURM_JOB_ID", self.name);
         let _ = write!(text, " --name \"{name}\" --directory \"${{TMPDIR:-/tmp}}/{name}\"");
-        // Everywhere, so that the coordinator's side of the network decides under which address others reach it.
+        // Everywhere, so that the coordinator's side of the network decides under which address
+        // others reach it.
         text.push_str(" --bind 0.0.0.0:0");
         text.push_str(
             " --map-slots \"${SLURM_CPUS_ON_NODE:-1}\" --reduce-slots \"${SLURM_CPUS_ON_NODE:-1}\"\n",

@@ -49,17 +49,20 @@ pub struct Arguments {
     #[arg(long, value_name = "FILE|NAME", conflicts_with = "recorded")]
     pub workload: Option<String>,
 
-    /// What ran on a cluster, by its directory or a copy of its history: the jobs that were submitted from FROM to
-    /// UNTIL, which are moments such as 2026-09-21T14:13:20Z, or times since the first submission such as 90s
+    /// What ran on a cluster, by its directory or a copy of its history: the jobs that were submitted from
+    /// FROM to UNTIL, which are moments such as 2026-09-21T14:13:20Z, or times since the first submission
+    /// such as 90s
     #[arg(long, value_name = "DIR[@FROM..UNTIL]")]
     pub recorded: Option<String>,
 
-    /// The schedulers to compare, with commas in between [default: fifo; that of the cluster for what was recorded]
+    /// The schedulers to compare, with commas in between [default: fifo; that of the cluster for
+    /// what was recorded]
     #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
     pub scheduler: Vec<SchedulerName>,
 
-    /// Baselines of theory beside them: ps (processor sharing), srpt (shortest remaining processing time) and sjf
-    /// (shortest job first) divide jobs at will, know their lengths, and preempt for nothing, as no cluster can
+    /// Baselines of theory beside them: ps (processor sharing), srpt (shortest remaining processing time) and
+    /// sjf (shortest job first) divide jobs at will, know their lengths, and preempt for nothing, as no
+    /// cluster can
     #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
     pub baseline: Vec<Baseline>,
 
@@ -88,8 +91,8 @@ pub struct Arguments {
     #[arg(long, value_name = "N")]
     pub reduce_slots: Option<u32>,
 
-    /// Containers of each worker, for maps, reduces and the masters of jobs, in the place of slots of two kinds [default: as
-    /// the workload says]
+    /// Containers of each worker, for maps, reduces and the masters of jobs, in the place of slots of two
+    /// kinds [default: as the workload says]
     #[arg(long, value_name = "N", conflicts_with_all = ["map_slots", "reduce_slots"])]
     pub containers: Option<u32>,
 
@@ -113,12 +116,13 @@ pub struct Arguments {
     #[arg(long, value_name = "FILE")]
     pub events: Option<PathBuf>,
 
-    /// Write what came of every job of every run: as CSV to a file that ends in .csv, as lines of JSON to any other
+    /// Write what came of every job of every run: as CSV to a file that ends in .csv, as lines of
+    /// JSON to any other
     #[arg(long, value_name = "FILE")]
     pub results: Option<PathBuf>,
 
-    /// Keep the history of every job that ends, as a cluster does: of each run in DIR/SCHEDULER.SEED, for `nap history` and
-    /// `nap sim --recorded`; baselines have none
+    /// Keep the history of every job that ends, as a cluster does: of each run in DIR/SCHEDULER.SEED, for
+    /// `nap history` and `nap sim --recorded`; baselines have none
     #[arg(long, value_name = "DIR")]
     pub record: Option<PathBuf>,
 
@@ -126,8 +130,8 @@ pub struct Arguments {
     #[arg(long, value_name = "FOLDER")]
     pub plot: Option<PathBuf>,
 
-    /// Tables of schedulers and of preemption, as for a coordinator; given several times, each is tried with each
-    /// scheduler [default: the cluster's napreduce.toml]
+    /// Tables of schedulers and of preemption, as for a coordinator; given several times, each is tried with
+    /// each scheduler [default: the cluster's napreduce.toml]
     #[arg(long, value_name = "FILE")]
     pub configuration: Vec<PathBuf>,
 
@@ -167,7 +171,8 @@ pub struct TraceArguments {
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Overheads (default: as the workload says, else none)")]
 pub struct OverheadArguments {
-    /// Those of a system, hadoop-1 or yarn-0.23, in the place of the workload's; the other flags change some of them
+    /// Those of a system, hadoop-1 or yarn-0.23, in the place of the workload's; the other flags change some
+    /// of them
     #[arg(long, value_name = "NAME")]
     pub overheads: Option<OverheadPreset>,
 

@@ -1,4 +1,5 @@
-//! How far the simulation of what was recorded can be believed: the recorded policy against what really happened.
+//! How far the simulation of what was recorded can be believed: the recorded policy against what
+//! really happened.
 //!
 //! Owns the comparison, its words and its JSON. Does not own the runs.
 

@@ -1,7 +1,7 @@
 //! `nap sim --record`: the history of the jobs of each run, in a folder of its own.
 //!
-//! Owns the names of the folders, and what jobs say of the cluster that is simulated. Does not own what a history holds
-//! (`napreduce-history`), nor what of a run becomes one (`napreduce-sim`).
+//! Owns the names of the folders, and what jobs say of the cluster that is simulated. Does not own what a
+//! history holds (`napreduce-history`), nor what of a run becomes one (`napreduce-sim`).
 
 use std::collections::BTreeMap;
 use std::fs;

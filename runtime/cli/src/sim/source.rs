@@ -1,4 +1,5 @@
-//! Where the jobs of a simulation come from: a workload file, a published one, a trace, or the history of a cluster.
+//! Where the jobs of a simulation come from: a workload file, a published one, a trace, or the
+//! history of a cluster.
 //!
 //! Owns the reading of files. Does not own their formats (the simulator).
 

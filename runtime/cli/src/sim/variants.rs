@@ -54,8 +54,8 @@ struct Tables {
 }
 
 impl Variant {
-    /// Every policy with every file and every primitive, and the baselines; each policy is built once, so that a wrong value is told before
-    /// anything runs.
+    /// Every policy with every file and every primitive, and the baselines; each policy is built once, so
+    /// that a wrong value is told before anything runs.
     pub fn all(
         names: &[SchedulerName],
         arguments: &Arguments,

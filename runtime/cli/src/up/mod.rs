@@ -35,8 +35,9 @@ const LOOK: Duration = Duration::from_millis(500);
 
 /// Run a cluster on this machine, in the foreground
 ///
-/// A coordinator and workers, each in a process of its own; Ctrl-C ends them all. SIGTERM does, too, but workers
-/// save what they run first. A daemon that dies is started again. Jobs that have not ended go on with the next `nap up` of the same directory.
+/// A coordinator and workers, each in a process of its own; Ctrl-C ends them all. SIGTERM does, too, but
+/// workers save what they run first. A daemon that dies is started again. Jobs that have not ended go on with
+/// the next `nap up` of the same directory.
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "\
 Examples:
@@ -64,7 +65,8 @@ pub struct Arguments {
     #[arg(long)]
     encrypt_shuffle: bool,
 
-    /// Where to serve the page, on this machine, or off [default: 127.0.0.1:8088, or another port if it is taken]
+    /// Where to serve the page, on this machine, or off [default: 127.0.0.1:8088, or another port if
+    /// it is taken]
     #[arg(long, value_name = "ADDRESS:PORT|off", env = "NAPREDUCE_WEB")]
     web: Option<WebAddress>,
 
@@ -250,8 +252,8 @@ impl Up {
         Ok(())
     }
 
-    /// Workers first, so that they can give back what they run, or save it if there is a grace; a second signal kills what is
-    /// left.
+    /// Workers first, so that they can give back what they run, or save it if there is a grace; a second
+    /// signal kills what is left.
     fn end(&mut self, grace: Option<Duration>) -> Result<()> {
         let (coordinator, workers) = self.daemons.split_at_mut(1);
         let signal = if grace.is_some() { Signal::TERM } else { Signal::INT };

@@ -1,7 +1,7 @@
 //! A page that runs: where it is, and who may know.
 //!
-//! Owns `web.json` in the directory of a cluster, for its owner's eyes only, by which `nap web link` finds the server. Does not own
-//! the server (`napreduce-web`).
+//! Owns `web.json` in the directory of a cluster, for its owner's eyes only, by which `nap web link` finds
+//! the server. Does not own the server (`napreduce-web`).
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};

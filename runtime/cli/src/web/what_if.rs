@@ -9,7 +9,8 @@ use napreduce_web::WhatIfSettings;
 
 use crate::parent::PARENT_VARIABLE;
 
-/// Keeps what it makes in a folder. Tables of schedulers are those of a directory, or of a file in their place.
+/// Keeps what it makes in a folder. Tables of schedulers are those of a directory, or of a file in
+/// their place.
 pub fn what_if_settings(folder: PathBuf, tables: &Path, file: Option<&Path>) -> WhatIfSettings {
     // This very program, even when another one has taken its place on the disk.
     let mut settings = WhatIfSettings::new("/proc/self/exe".into(), folder);

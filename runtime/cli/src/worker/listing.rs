@@ -1,6 +1,7 @@
 //! `nap worker list`: the workers of a cluster.
 //!
-//! Owns its arguments, waiting until so many are up, and how they are printed. Does not own the answers (live runtime).
+//! Owns its arguments, waiting until so many are up, and how they are printed. Does not own the
+//! answers (live runtime).
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};

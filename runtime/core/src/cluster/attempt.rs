@@ -1,6 +1,7 @@
 //! A live attempt as the engine knows it.
 //!
-//! Owns its state, its slot and its clock, which stands still while it is suspended. Attempts that ended are not kept.
+//! Owns its state, its slot and its clock, which stands still while it is suspended. Attempts that ended are
+//! not kept.
 
 use std::collections::BTreeSet;
 
@@ -192,7 +193,8 @@ impl Attempt {
         done.checked_div(u128::from(self.bytes_total)).and_then(|share| u32::try_from(share).ok())
     }
 
-    /// How long attempts were at work for what it has done: itself, and those before it whose work it goes on with.
+    /// How long attempts were at work for what it has done: itself, and those before it whose work
+    /// it goes on with.
     pub fn work_time(&self, now: Time) -> Span {
         self.kept + self.active_time(now)
     }
@@ -235,8 +237,8 @@ impl Attempt {
             .map(|rate| u64::try_from(rate).unwrap_or(u64::MAX))
     }
 
-    /// How long it will be at work yet if it goes on as it, and those whose work it goes on with, did so far; unknown
-    /// before anything was consumed.
+    /// How long it will be at work yet if it goes on as it, and those whose work it goes on with, did so far;
+    /// unknown before anything was consumed.
     pub fn remaining(&self, now: Time) -> Option<Span> {
         let left = u128::from(self.bytes_total.checked_sub(self.bytes_done)?);
         let remaining =
@@ -244,14 +246,16 @@ impl Attempt {
         Some(Span(u64::try_from(remaining).unwrap_or(u64::MAX)))
     }
 
-    /// How long it will be at work yet by its smoothed rate, counted from its last report; unknown before it has one.
+    /// How long it will be at work yet by its smoothed rate, counted from its last report; unknown before it
+    /// has one.
     pub fn smoothed_remaining(&self) -> Option<Span> {
         let left = u128::from(self.bytes_total.checked_sub(self.bytes_done)?) * 1_000_000;
         let remaining = left.checked_div(u128::from(self.smoothed_rate?))?;
         Some(Span(u64::try_from(remaining).unwrap_or(u64::MAX)))
     }
 
-    /// Takes in a report of progress: a quarter of the new rate and three of the old one make the smoothed rate.
+    /// Takes in a report of progress: a quarter of the new rate and three of the old one make the
+    /// smoothed rate.
     pub(crate) fn progressed(&mut self, now: Time, bytes_done: u64, bytes_total: u64) {
         let active = self.active_time(now);
         let (more, span) = (bytes_done.saturating_sub(self.bytes_done), active.0 - self.reported_at.0);

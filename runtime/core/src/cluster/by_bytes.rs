@@ -1,4 +1,5 @@
-//! A time that grows with bytes, learned from what was seen: least squares over the latest of them, in whole numbers.
+//! A time that grows with bytes, learned from what was seen: least squares over the latest of them,
+//! in whole numbers.
 //!
 //! Owns the sums and the line through them. Does not own what the bytes or the time are of.
 
@@ -37,8 +38,8 @@ impl ByBytes {
         self.products = self.products.saturating_add(bytes.saturating_mul(took.0));
     }
 
-    /// What so many bytes will take: by the line through all cases, which does not fall, or their mean where they are all
-    /// of one size. Unknown before the first.
+    /// What so many bytes will take: by the line through all cases, which does not fall, or their mean where
+    /// they are all of one size. Unknown before the first.
     pub(crate) fn of(&self, bytes: u64) -> Option<Span> {
         let [cases, sum, micros, squares, products] =
             [self.cases, self.bytes, self.micros, self.squares, self.products].map(i128::from);

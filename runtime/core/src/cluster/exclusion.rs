@@ -1,6 +1,7 @@
 //! How many workers may be excluded at a time.
 //!
-//! Owns that half of those with slots of a kind stay in use. Does not own why one is excluded (`engine::containment`).
+//! Owns that half of those with slots of a kind stay in use. Does not own why one is excluded
+//! (`engine::containment`).
 
 use crate::cluster::{Cluster, Worker};
 use crate::ids::{TaskKind, WorkerId};
@@ -15,7 +16,8 @@ impl Cluster {
         })
     }
 
-    /// A worker that is excluded though more than half are, since others are gone; the one for the shortest time yet.
+    /// A worker that is excluded though more than half are, since others are gone; the one for the shortest
+    /// time yet.
     pub fn one_too_many_excluded(&self) -> Option<WorkerId> {
         if self.excluded.is_empty() {
             return None;

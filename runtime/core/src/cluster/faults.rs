@@ -1,6 +1,7 @@
 //! What went wrong with a task.
 //!
-//! Owns that it takes no room where nothing did, which is so of nearly all tasks. Does not own what follows from it (`engine`).
+//! Owns that it takes no room where nothing did, which is so of nearly all tasks. Does not own what follows
+//! from it (`engine`).
 
 use std::collections::BTreeSet;
 use std::ops::{Deref, DerefMut};

@@ -1,7 +1,7 @@
 //! Workers with free slots of a kind, those with the most first, so that load spreads.
 //!
-//! Owns the order of offers, with a bit for each worker: every attempt moves one when it begins and when it ends. Does not own
-//! how many slots are free.
+//! Owns the order of offers, with a bit for each worker: every attempt moves one when it begins and when it
+//! ends. Does not own how many slots are free.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;

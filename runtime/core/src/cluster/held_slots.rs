@@ -1,6 +1,7 @@
 //! Slots that are held, given back, and kept for jobs.
 //!
-//! Owns the counts of a worker, of a job and of the cluster, which change together. Does not own who gets a slot.
+//! Owns the counts of a worker, of a job and of the cluster, which change together. Does not own who
+//! gets a slot.
 
 use std::cmp::Reverse;
 
@@ -8,8 +9,8 @@ use crate::cluster::{Cluster, Deadline, Reservation};
 use crate::ids::{AttemptId, JobId, TaskKind, WorkerId};
 
 impl Cluster {
-    /// Gives a slot to an attempt of a job, the one reserved for it first. Returns whose slot that was, if it was freed
-    /// for the job.
+    /// Gives a slot to an attempt of a job, the one reserved for it first. Returns whose slot that was, if it
+    /// was freed for the job.
     pub fn occupy(&mut self, worker: WorkerId, kind: TaskKind, job: JobId) -> Option<AttemptId> {
         let mut used = None;
         self.drop_reservations(worker, |_, kept| {

@@ -1,7 +1,8 @@
 //! A map by id that finds in constant time, and walks in the order of ids.
 //!
-//! Owns the finding of jobs, workers and attempts, which every event does many times. Hashing decides where something is
-//! kept and nothing else: a walk is in the order of ids, whatever happened before. Does not own what it keeps.
+//! Owns the finding of jobs, workers and attempts, which every event does many times. Hashing decides where
+//! something is kept and nothing else: a walk is in the order of ids, whatever happened before. Does not own
+//! what it keeps.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -35,21 +36,23 @@ impl Id for AttemptId {
     }
 }
 
-/// A map by id. `WALKED`: it is walked often, and keeps its ids in order for that; otherwise a walk sorts them.
+/// A map by id. `WALKED`: it is walked often, and keeps its ids in order for that; otherwise a walk
+/// sorts them.
 pub(crate) struct IdMap<K, V, const WALKED: bool> {
     /// The length is a power of two and at least twice the number of entries.
     table: Vec<Slot>,
     /// By how much a product is shifted to become a number of a slot.
     shift: u32,
-    /// Of a walked map: the places of the ids with small numbers, plus one, which the table does not have. Jobs and workers are
-    /// numbered one after the other.
+    /// Of a walked map: the places of the ids with small numbers, plus one, which the table does not have.
+    /// Jobs and workers are numbered one after the other.
     near: Vec<u32>,
     entries: Vec<Option<(K, V)>>,
     vacant: Vec<u32>,
     ordered: BTreeSet<K>,
 }
 
-/// A slot of the table: where an entry is, and enough of its key to pass over most others without a look at theirs.
+/// A slot of the table: where an entry is, and enough of its key to pass over most others without a
+/// look at theirs.
 #[derive(Clone, Copy, Default)]
 struct Slot {
     /// The place of the entry, plus one; zero is free.

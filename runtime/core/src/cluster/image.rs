@@ -1,7 +1,8 @@
 //! What a snapshot keeps of the cluster, and the cluster made from it again.
 //!
-//! Owns what is primary and what follows from it: an image holds no index, so that a damaged one cannot disagree with
-//! itself, and everything an index is rebuilt from is looked up first. Does not own the invariants (`engine::check`).
+//! Owns what is primary and what follows from it: an image holds no index, so that a damaged one cannot
+//! disagree with itself, and everything an index is rebuilt from is looked up first. Does not own the
+//! invariants (`engine::check`).
 
 use std::collections::{BTreeMap, BTreeSet};
 

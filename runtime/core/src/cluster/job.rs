@@ -124,8 +124,8 @@ impl Job {
         }
     }
 
-    /// The job without its attempts and reservations, which are entered where others hear of them, too; or what is wrong
-    /// with the image.
+    /// The job without its attempts and reservations, which are entered where others hear of them, too; or
+    /// what is wrong with the image.
     pub(crate) fn from_image(image: JobImage) -> Result<Job, String> {
         let JobImage { id, spec, submitted, state, outcome, held, lets_finish, tasks, awaiting_inputs } =
             image;
@@ -233,8 +233,8 @@ impl Job {
         self.phases[task.kind].isolated.contains(&task.index)
     }
 
-    /// The tasks of a kind that may be launched now somewhere, in order. Reduces come with slow-start, and while a map output
-    /// is lost none may start: it would only hold a slot and wait.
+    /// The tasks of a kind that may be launched now somewhere, in order. Reduces come with slow-start, and
+    /// while a map output is lost none may start: it would only hold a slot and wait.
     pub fn eligible(&self, kind: TaskKind) -> impl Iterator<Item = TaskId> + '_ {
         let phase = &self.phases[kind];
         let tasks = self.is_open(kind).then_some(&phase.pending).into_iter().flat_map(TaskSet::iter);
@@ -258,23 +258,24 @@ impl Job {
         self.eligible(kind).filter(move |task| !self.avoids(*task, worker))
     }
 
-    /// The task to launch next on a worker: one whose input is there if there is one, else one whose input is on its rack, else
-    /// the first; none that failed there and can run elsewhere.
+    /// The task to launch next on a worker: one whose input is there if there is one, else one whose input is
+    /// on its rack, else the first; none that failed there and can run elsewhere.
     pub fn next_task(&self, kind: TaskKind, worker: WorkerId) -> Option<TaskId> {
         let index =
             if self.is_open(kind) { self.phases[kind].next(worker, &self.racks)? } else { return None };
         Some(TaskId { job: self.id, kind, index })
     }
 
-    /// An attempt of a kind that is suspended on this worker and can be resumed there; none that an operator holds.
+    /// An attempt of a kind that is suspended on this worker and can be resumed there; none that an
+    /// operator holds.
     pub fn suspended_on(&self, kind: TaskKind, worker: WorkerId) -> Option<AttemptId> {
         let (first, last) = AttemptId::range_of(self.id, kind);
         let mut here = self.suspended[kind].range((worker, first)..=(worker, last));
         here.next().filter(|_| self.state == JobState::Active).map(|&(_, attempt)| attempt)
     }
 
-    /// How long the attempts that did tasks of a kind were at work, in the median; unknown before `finished_min` of
-    /// them, or half of all, are done.
+    /// How long the attempts that did tasks of a kind were at work, in the median; unknown before
+    /// `finished_min` of them, or half of all, are done.
     pub fn median_duration(&self, kind: TaskKind, finished_min: u32) -> Option<Span> {
         let phase = &self.phases[kind];
         if phase.done < finished_min.min(phase.total().div_ceil(2)).max(1) {
@@ -286,7 +287,8 @@ impl Job {
         Some(*durations.select_nth_unstable(middle).1)
     }
 
-    /// Whether some of its attempts of a kind may be stragglers: they have what they need, and others finished before.
+    /// Whether some of its attempts of a kind may be stragglers: they have what they need, and others
+    /// finished before.
     pub(crate) fn may_have_stragglers(&self, kind: TaskKind) -> bool {
         let has_inputs = kind == TaskKind::Map || self.phases.map.is_done();
         let goes_on = self.state == JobState::Active && self.held.is_none();
@@ -331,7 +333,8 @@ impl Job {
         kind == TaskKind::Reduce || self.is_map_only()
     }
 
-    /// Whether every task that still matters is done: with reduces, a lost map output does not matter once they are.
+    /// Whether every task that still matters is done: with reduces, a lost map output does not matter once
+    /// they are.
     pub(crate) fn is_complete(&self) -> bool {
         if self.is_map_only() { self.phases.map.is_done() } else { self.phases.reduce.is_done() }
     }

@@ -1,4 +1,5 @@
-//! What a policy may ask of a job beyond its tasks: what it wants in all, what is promised to it, what its work took.
+//! What a policy may ask of a job beyond its tasks: what it wants in all, what is promised to it, what its
+//! work took.
 //!
 //! Owns questions only. Does not own the numbers, which the cluster keeps in step.
 
@@ -21,8 +22,8 @@ pub struct TaskHistory {
 }
 
 impl Job {
-    /// How many slots of a kind it holds or could use: its attempts, suspended ones included, and the tasks that may be
-    /// launched.
+    /// How many slots of a kind it holds or could use: its attempts, suspended ones included, and the tasks
+    /// that may be launched.
     pub fn demand(&self, kind: TaskKind) -> u32 {
         self.demand_beside(kind, self.eligible_count(kind))
     }
@@ -33,7 +34,8 @@ impl Job {
         self.holding(kind) + suspended + eligible
     }
 
-    /// The tasks of a kind that nothing is launched for since an operator suspended their last attempt, which is gone.
+    /// The tasks of a kind that nothing is launched for since an operator suspended their last attempt, which
+    /// is gone.
     pub fn held_tasks(&self, kind: TaskKind) -> impl Iterator<Item = TaskId> + '_ {
         self.phases[kind].held.iter().map(move |&index| TaskId { job: self.id, kind, index })
     }

@@ -68,8 +68,8 @@ fn of_done(job: &Job, kind: TaskKind) -> Lengths {
 }
 
 impl ClusterView<'_> {
-    /// What tasks of a kind take of jobs like this one: of what it has done itself, else of the last job of its name that
-    /// ended well, else of all that did. Nothing while none of them is known.
+    /// What tasks of a kind take of jobs like this one: of what it has done itself, else of the last job of
+    /// its name that ended well, else of all that did. Nothing while none of them is known.
     pub fn lengths(&self, name: &str, own: Option<&Job>, kind: TaskKind) -> Option<Lengths> {
         let known = &self.cluster().lengths;
         let done = |job: &Job| of_done(job, kind);

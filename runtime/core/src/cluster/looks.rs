@@ -1,6 +1,8 @@
-//! How many jobs, attempts and workers policies were shown, so that tests can hold a decision to a few of them.
+//! How many jobs, attempts and workers policies were shown, so that tests can hold a decision to a
+//! few of them.
 //!
-//! Owns a count for each thread, in builds with debug assertions only. Does not own who looks, nor what a policy keeps.
+//! Owns a count for each thread, in builds with debug assertions only. Does not own who looks, nor what a
+//! policy keeps.
 
 use std::cell::Cell;
 
@@ -16,7 +18,8 @@ pub(crate) fn looked() {
     }
 }
 
-/// How many jobs, attempts and workers views showed on this thread so far; zero in builds without debug assertions.
+/// How many jobs, attempts and workers views showed on this thread so far; zero in builds without
+/// debug assertions.
 pub fn looks() -> u64 {
     LOOKS.get()
 }

@@ -1,6 +1,7 @@
 //! Everything the engine knows: jobs, workers, live attempts, open requests, and the indices over them.
 //!
-//! Owns the data and keeps its indices in step. Does not own rules: which change follows from what is the engine's.
+//! Owns the data and keeps its indices in step. Does not own rules: which change follows from what
+//! is the engine's.
 
 mod attempt;
 mod by_bytes;
@@ -170,8 +171,8 @@ impl Cluster {
         self.workers.get_mut(&worker).expect("workers are never forgotten")
     }
 
-    /// Changes a task by its table, and the sets that follow from it; the driver of the table is always an attempt or
-    /// an output of that very task, so a missing row is a bug here.
+    /// Changes a task by its table, and the sets that follow from it; the driver of the table is always an
+    /// attempt or an output of that very task, so a missing row is a bug here.
     pub fn step_task(&mut self, id: TaskId, input: TaskInput) {
         let task = self.task_mut(id);
         task.state = task.state.on(input).expect("the engine keeps a task and its attempt in step");
@@ -246,7 +247,8 @@ impl Cluster {
                 self.speculable[kind].remove(&id);
             }
         }
-        // A job may have a slot kept for it on every worker: they are not gone through while it can use each of them.
+        // A job may have a slot kept for it on every worker: they are not gone through while it can use each
+        // of them.
         let uses_any = |kind| job.eligible_count(kind) > 0 && job.phases[kind].avoided.is_empty();
         if job.reserved_on.is_empty()
             || TaskKind::ALL.into_iter().all(|kind| job.promised[kind] == 0 || uses_any(kind))
@@ -260,7 +262,8 @@ impl Cluster {
         }
     }
 
-    /// Takes a job out of every order that it stands in by what it asked for. Whoever does that enters it again, and refreshes it.
+    /// Takes a job out of every order that it stands in by what it asked for. Whoever does that enters it
+    /// again, and refreshes it.
     pub fn take_out(&mut self, id: JobId) -> Option<Job> {
         let mut job = self.jobs.remove(&id)?;
         let place = job.giving_order();
@@ -316,7 +319,8 @@ impl Cluster {
         self.workers.iter().filter(usable).map(|(id, _)| id).collect()
     }
 
-    /// Finds anew which tasks are to be kept from which workers, when the workers that can be used are others.
+    /// Finds anew which tasks are to be kept from which workers, when the workers that can be used
+    /// are others.
     pub fn find_avoided(&mut self) {
         if self.jobs.values().all(|job| TaskKind::ALL.iter().all(|kind| job.phases[*kind].failed.is_empty()))
         {

@@ -1,4 +1,5 @@
-//! The pending tasks of a job, and near which workers they are: those that hold their input, or their checkpoint.
+//! The pending tasks of a job, and near which workers they are: those that hold their input, or
+//! their checkpoint.
 //!
 //! Owns when a task is near whom. Does not own the indices (`task`, `racks`).
 

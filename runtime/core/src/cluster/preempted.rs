@@ -1,5 +1,5 @@
-//! What is stopped and what is to be stopped: the indices over suspended attempts and open requests, and what taking slots
-//! cost so far.
+//! What is stopped and what is to be stopped: the indices over suspended attempts and open requests, and what
+//! taking slots cost so far.
 //!
 //! Owns which suspended attempts wait for a slot. Does not own who stops what, nor when.
 
@@ -12,8 +12,8 @@ use crate::preemption::{PreemptRequest, Primitive};
 use crate::states::AttemptState;
 use crate::time::Span;
 
-/// What taking a slot and giving it back took for tasks of one kind, smoothed: a quarter of the last time and three of what
-/// was known before. Unknown until it happened.
+/// What taking a slot and giving it back took for tasks of one kind, smoothed: a quarter of the last time and
+/// three of what was known before. Unknown until it happened.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MeasuredCosts {
     /// From the order to suspend to the slot that is free.
@@ -82,8 +82,8 @@ impl Cluster {
         }
     }
 
-    /// Enters an attempt among those that are suspended and wait for a slot, or takes it out: it waits unless an operator
-    /// holds it or its job.
+    /// Enters an attempt among those that are suspended and wait for a slot, or takes it out: it waits unless
+    /// an operator holds it or its job.
     pub fn relist(&mut self, id: AttemptId) {
         let attempt = &self.attempts[&id];
         let (worker, stopped) = (attempt.worker, attempt.state == AttemptState::Suspended);

@@ -1,7 +1,7 @@
 //! Racks: which workers are on one, and which pending tasks have their input, or checkpoint, there.
 //!
-//! Owns the index by rack, in step with that by worker. While all workers are on one rack nothing is indexed: it would hold
-//! every task that prefers any worker.
+//! Owns the index by rack, in step with that by worker. While all workers are on one rack nothing is indexed:
+//! it would hold every task that prefers any worker.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -98,8 +98,8 @@ impl Job {
         self.racks.are_several()
     }
 
-    /// A task to launch on a worker whose input, or checkpoint, is on the worker's rack or there itself; none while there is
-    /// only one rack.
+    /// A task to launch on a worker whose input, or checkpoint, is on the worker's rack or there itself; none
+    /// while there is only one rack.
     pub fn next_on_rack(&self, kind: TaskKind, worker: WorkerId) -> Option<TaskId> {
         let index = if self.is_open(kind) {
             self.phases[kind].next_on_rack(worker, &self.racks)?

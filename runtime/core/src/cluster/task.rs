@@ -36,8 +36,8 @@ pub(crate) struct Task {
     /// How far they had come.
     #[serde(default)]
     pub saved: SavedProgress,
-    /// An operator suspended its attempt, and why. When that is gone without having done the task, nothing is launched until
-    /// an operator resumes it.
+    /// An operator suspended its attempt, and why. When that is gone without having done the task, nothing is
+    /// launched until an operator resumes it.
     #[serde(default)]
     pub held: Option<String>,
     /// How often an attempt at it was suspended.
@@ -198,8 +198,8 @@ impl Phase {
         self.done == self.total()
     }
 
-    /// A pending task for `worker`: one whose input is there if there is one, else one whose input is on its rack, else the
-    /// first; none that failed there and can run elsewhere.
+    /// A pending task for `worker`: one whose input is there if there is one, else one whose input is on its
+    /// rack, else the first; none that failed there and can run elsewhere.
     pub fn next(&self, worker: WorkerId, racks: &Racks) -> Option<u32> {
         let near = self.next_local(worker).or_else(|| self.next_on_rack(worker, racks));
         near.or_else(|| self.first_for(worker, self.pending.iter()))

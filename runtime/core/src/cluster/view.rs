@@ -72,8 +72,9 @@ impl<'a> ClusterView<'a> {
         self.cluster.jobs.get(&job).inspect(|_| looked())
     }
 
-    /// The jobs that could use a slot of a kind somewhere, in giving order: higher priority, earlier submission,
-    /// smaller id. A job whose only wish is to resume an attempt can use slots of that worker alone.
+    /// The jobs that could use a slot of a kind somewhere, in giving order: higher priority, earlier
+    /// submission, smaller id. A job whose only wish is to resume an attempt can use slots of that
+    /// worker alone.
     pub fn wanting(&self, kind: TaskKind) -> impl Iterator<Item = &'a Job> + use<'a> {
         let cluster = self.cluster;
         cluster.wanting[kind].iter().map(|(_, _, job)| cluster.job(*job)).inspect(|_| looked())
@@ -111,7 +112,8 @@ impl<'a> ClusterView<'a> {
         u32::try_from(self.cluster.slots[kind]).unwrap_or(u32::MAX)
     }
 
-    /// Whether slots are of one kind: then those of either kind are the same ones, and what a map holds no reduce can have.
+    /// Whether slots are of one kind: then those of either kind are the same ones, and what a map holds no
+    /// reduce can have.
     pub fn shares_slots(&self) -> bool {
         self.cluster.shares_slots
     }
@@ -136,8 +138,8 @@ impl<'a> ClusterView<'a> {
         self.cluster.suspended_on[kind].contains_key(&worker)
     }
 
-    /// Whether a job stands still: it has live attempts and all of them are suspended, or an operator suspended it, or tasks
-    /// of it, and none of it runs.
+    /// Whether a job stands still: it has live attempts and all of them are suspended, or an operator
+    /// suspended it, or tasks of it, and none of it runs.
     pub fn is_suspended(&self, job: &Job) -> bool {
         let runs = |id| self.attempt(id).is_some_and(|attempt| attempt.state() != AttemptState::Suspended);
         let held = TaskKind::ALL.into_iter().any(|kind| job.held_tasks(kind).next().is_some());

@@ -255,8 +255,8 @@ impl Worker {
         self.failures_in_row
     }
 
-    /// Whether new attempts may start here: it is up, not draining, not excluded, lacks nothing, and is not kept for a
-    /// task that runs alone.
+    /// Whether new attempts may start here: it is up, not draining, not excluded, lacks nothing, and is not
+    /// kept for a task that runs alone.
     pub fn takes_attempts(&self) -> bool {
         self.is_well() && !self.cleared
     }
@@ -328,8 +328,8 @@ impl Worker {
         self.stopped
     }
 
-    /// Whether nothing more is suspended here: it has as many suspended attempts as a worker keeps, or had and still has more
-    /// than half of them.
+    /// Whether nothing more is suspended here: it has as many suspended attempts as a worker keeps, or had
+    /// and still has more than half of them.
     pub fn is_full(&self) -> bool {
         self.full
     }

@@ -1,14 +1,15 @@
-//! The primitive chosen for each victim: every possible one is estimated, and the one that costs the two jobs least is
-//! used.
+//! The primitive chosen for each victim: every possible one is estimated, and the one that costs the two jobs
+//! least is used.
 //!
-//! Owns the estimates, what they come to, and when suspended work is given up for want of memory. Does not own the life
-//! of a request (`requests`) nor how work is given up (`stopping`).
+//! Owns the estimates, what they come to, and when suspended work is given up for want of memory. Does not
+//! own the life of a request (`requests`) nor how work is given up (`stopping`).
 //!
-//! A cost is a sum of two delays in seconds, one of each side: until the beneficiary has the slot, and the slot time that
-//! the victim takes again. Nothing is weighed, and nothing is fitted to a workload: what is known is what was measured on
-//! this cluster for tasks of the kind, and the progress that the victim reported. A suspended attempt that waits for a slot
-//! of its worker is given up for one elsewhere when it has waited for as long as moving it costs (the rule of the ski
-//! rental problem, after which the wait costs at most twice what would have been best).
+//! A cost is a sum of two delays in seconds, one of each side: until the beneficiary has the slot, and the
+//! slot time that the victim takes again. Nothing is weighed, and nothing is fitted to a workload: what is
+//! known is what was measured on this cluster for tasks of the kind, and the progress that the victim
+//! reported. A suspended attempt that waits for a slot of its worker is given up for one elsewhere when it
+//! has waited for as long as moving it costs (the rule of the ski rental problem, after which the wait costs
+//! at most twice what would have been best).
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -28,8 +29,8 @@ impl Engine {
         self.settings.preemption.primitive == Some(PrimitiveChoice::Auto)
     }
 
-    /// What each possible way to take the slot of an attempt is expected to cost, the cheapest first; of those that cost the
-    /// same, the one that keeps the work, and rather that which can go on anywhere.
+    /// What each possible way to take the slot of an attempt is expected to cost, the cheapest first; of
+    /// those that cost the same, the one that keeps the work, and rather that which can go on anywhere.
     fn estimates(&self, attempt: &Attempt, beneficiary: Option<JobId>) -> Vec<CostEstimate> {
         let (auto, can) = (&self.settings.preemption.auto, self.can_do(attempt.id));
         let known = &self.cluster.costs[attempt.id.task.kind];
@@ -71,8 +72,8 @@ impl Engine {
         self.settings.preemption.limits.suspends_max.is_some_and(|most| times >= most)
     }
 
-    /// How long an attempt will be at work yet: by its own progress, or before it has any by what such tasks of its job
-    /// took; unknown without either.
+    /// How long an attempt will be at work yet: by its own progress, or before it has any by what such tasks
+    /// of its job took; unknown without either.
     fn left_to_do(&self, attempt: &Attempt) -> Option<Span> {
         let now = self.cluster.now;
         let usual = || {
@@ -88,15 +89,16 @@ impl Engine {
         Some(Span(worked.0.checked_div(u64::from(done))?))
     }
 
-    /// How late a slot may be for a job that has a deadline: so late that one of its tasks is still done by then.
+    /// How late a slot may be for a job that has a deadline: so late that one of its tasks is still
+    /// done by then.
     fn latest_for(&self, kind: TaskKind, beneficiary: Option<JobId>) -> Option<Span> {
         let job = self.cluster.jobs.get(&beneficiary?)?;
         let rest = job.spec.deadline?.since(self.cluster.now);
         Some(Span(rest.0.saturating_sub(self.usual(job.id, kind).unwrap_or_default().0)))
     }
 
-    /// How much more of the memory of a worker is used than it has when an attempt stays there, suspended, beside one of
-    /// the job that gets its slot; as far as jobs and the worker say what they need and have.
+    /// How much more of the memory of a worker is used than it has when an attempt stays there, suspended,
+    /// beside one of the job that gets its slot; as far as jobs and the worker say what they need and have.
     fn bytes_that_would_not_fit(&self, attempt: &Attempt, beneficiary: Option<JobId>) -> u64 {
         let worker = &self.cluster.workers[&attempt.worker];
         let Some(memory) = worker.memory else { return 0 };
@@ -106,7 +108,8 @@ impl Engine {
         (used + newcomer).saturating_sub(memory) - used.saturating_sub(memory)
     }
 
-    /// What the attempts of a worker need, suspended ones included, without those that are being saved to go elsewhere.
+    /// What the attempts of a worker need, suspended ones included, without those that are being
+    /// saved to go elsewhere.
     fn memory_used(&self, worker: &Worker) -> u64 {
         let stay = worker.attempts().filter(|id| !self.cluster.attempts[id].is_converting());
         stay.map(|id| self.cluster.job(id.task.job).spec.memory).sum()
@@ -142,8 +145,8 @@ impl Engine {
         all.into_iter().find(|one| one.primitive != Primitive::Suspend)
     }
 
-    /// Whether this way to keep work was never chosen for a task of a kind. What is never tried is never measured, and what
-    /// is not known to be cheap would never be tried.
+    /// Whether this way to keep work was never chosen for a task of a kind. What is never tried is never
+    /// measured, and what is not known to be cheap would never be tried.
     fn is_untried(&self, kind: TaskKind, primitive: Primitive) -> bool {
         let tried = self.cluster.costs[kind].tried;
         match primitive {
@@ -163,8 +166,8 @@ impl Engine {
         }
     }
 
-    /// When suspended work is given up for a slot elsewhere: by the settings, or where the costs decide, after as long as
-    /// that costs.
+    /// When suspended work is given up for a slot elsewhere: by the settings, or where the costs decide,
+    /// after as long as that costs.
     pub(super) fn conversion_of(&self, id: AttemptId) -> Option<Conversion> {
         self.settings.preemption.convert.or_else(|| {
             let after = self.saving(id) + self.restoring(id);
@@ -179,7 +182,8 @@ impl Engine {
         known.unwrap_or(self.settings.preemption.auto.checkpoint)
     }
 
-    /// What it takes to go on from its checkpoint; before that was seen of any, more than to begin from nothing.
+    /// What it takes to go on from its checkpoint; before that was seen of any, more than to begin
+    /// from nothing.
     fn restoring(&self, id: AttemptId) -> Span {
         let bytes = self.cluster.job(id.task.job).spec.memory;
         let known = &self.cluster.costs[id.task.kind];
@@ -187,8 +191,8 @@ impl Engine {
         known.restore_by_bytes.of(bytes).unwrap_or(self.settings.preemption.auto.restore + begun)
     }
 
-    /// Has suspended work saved where a worker has less memory than its attempts need, as long as that costs less than
-    /// paging it out and in: what has been suspended longest first, of that the largest.
+    /// Has suspended work saved where a worker has less memory than its attempts need, as long as that costs
+    /// less than paging it out and in: what has been suspended longest first, of that the largest.
     pub(super) fn convert_for_memory(&mut self) {
         let crowded = |id: &WorkerId| {
             let worker = &self.cluster.workers[id];
@@ -226,8 +230,8 @@ impl Engine {
         waits.filter_map(listed).collect()
     }
 
-    /// The slot of an attempt is free, or it has ended after this time at work: if its primitive was chosen, what was
-    /// expected of that, and what it took.
+    /// The slot of an attempt is free, or it has ended after this time at work: if its primitive was chosen,
+    /// what was expected of that, and what it took.
     pub(super) fn judge_free(&mut self, id: AttemptId, worked: Span) {
         let Some(request) = self.cluster.requests.get(&id) else { return };
         let Some(estimate) = request.estimate else { return };

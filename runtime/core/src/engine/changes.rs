@@ -1,7 +1,7 @@
 //! Jobs that people change while they are there: held, or with another priority or queue.
 //!
-//! Owns what becomes of the job in every index, and how the policy learns of it. Does not own whether a change means anything (the
-//! policy).
+//! Owns what becomes of the job in every index, and how the policy learns of it. Does not own whether a
+//! change means anything (the policy).
 
 use crate::cluster::ClusterView;
 use crate::effect::Record;
@@ -54,7 +54,8 @@ impl Engine {
         self.cluster.refresh(id);
     }
 
-    /// The job leaves every order that it stands in by what it asked for, and comes back as what it asks for now.
+    /// The job leaves every order that it stands in by what it asked for, and comes back as what it
+    /// asks for now.
     pub(super) fn job_change_requested(&mut self, id: JobId, change: &JobChange, reason: &str) {
         if let Err(why) = self.can_change_job(id, change) {
             return self.refuse(format!("{id} cannot have {}: {why}", change.in_words()));

@@ -1,6 +1,7 @@
 //! What the engine chooses for a policy: the primitive that is possible, and the attempts that give up slots.
 //!
-//! Owns the fallbacks of the preemption settings, and task eviction. Does not own the wish, nor its life (`requests`).
+//! Owns the fallbacks of the preemption settings, and task eviction. Does not own the wish, nor its
+//! life (`requests`).
 
 use std::cmp::Reverse;
 
@@ -71,8 +72,8 @@ impl Engine {
         (taken >= most).then(|| format!("its slot was taken {taken} times (preemptions-max)"))
     }
 
-    /// What becomes of a primitive that saves work by what it costs: what ends sooner is let finish, what has done less is
-    /// killed.
+    /// What becomes of a primitive that saves work by what it costs: what ends sooner is let finish, what has
+    /// done less is killed.
     fn worth(&self, attempt: &Attempt, asked: Primitive) -> (Primitive, Option<String>) {
         let Some(rule) = self.settings.preemption.cost else { return (asked, None) };
         let (free, go_on) = self.cost_of(rule, attempt.id.task.kind, asked);
@@ -105,8 +106,8 @@ impl Engine {
         (measured.0.unwrap_or(rule.suspend), measured.1.unwrap_or(rule.resume))
     }
 
-    /// When an attempt may be preempted at the earliest, if not yet, and why: its task was before, and has hardly run again,
-    /// or was so often without progress that it is to get some work done first.
+    /// When an attempt may be preempted at the earliest, if not yet, and why: its task was before, and has
+    /// hardly run again, or was so often without progress that it is to get some work done first.
     pub(super) fn earliest_for(&self, attempt: &Attempt, primitive: Primitive) -> Option<(Time, String)> {
         let task = self.cluster.job(attempt.id.task.job).task(attempt.id.task)?;
         let (now, ran) = (self.cluster.now, attempt.runs_for(self.cluster.now));
@@ -125,8 +126,8 @@ impl Engine {
         Some((now + wait, format!("after another {}: it was preempted {before}", wait.to_text())))
     }
 
-    /// Why nothing more can be suspended on a worker, if so: it keeps as many as it may, or did and still keeps more than
-    /// half of them.
+    /// Why nothing more can be suspended on a worker, if so: it keeps as many as it may, or did and still
+    /// keeps more than half of them.
     pub(super) fn why_full(&self, id: WorkerId) -> Option<String> {
         let worker = &self.cluster.workers[&id];
         match self.settings.preemption.suspended_max {

@@ -1,7 +1,8 @@
-//! Keeping the damage of a broken worker small: a task avoids where it failed, and a worker that fails much is excluded.
+//! Keeping the damage of a broken worker small: a task avoids where it failed, and a worker that fails much
+//! is excluded.
 //!
-//! Owns which failures are held against a worker, and for how long. A task runs where it failed before when there is no
-//! other worker left, and half of the workers are never excluded: no work waits for ever.
+//! Owns which failures are held against a worker, and for how long. A task runs where it failed before when
+//! there is no other worker left, and half of the workers are never excluded: no work waits for ever.
 
 use crate::cluster::Deadline;
 use crate::effect::Record;
@@ -61,7 +62,8 @@ impl Engine {
         self.workers_changed();
     }
 
-    /// The workers that can be used are others now: what is to be avoided may be, too, and half of them stay in use.
+    /// The workers that can be used are others now: what is to be avoided may be, too, and half of them stay
+    /// in use.
     pub(super) fn workers_changed(&mut self) {
         while let Some(one) = self.cluster.one_too_many_excluded() {
             self.exclusion_over(one);

@@ -1,11 +1,12 @@
 //! Workers that are to leave: nothing new, and gone when nothing there is needed.
 //!
-//! Owns what a drain means for what the worker runs and holds: nothing is resumed there any more, so that what is suspended is
-//! woken to save its work and exit, or killed. A job whose last worker drains waits for another one.
+//! Owns what a drain means for what the worker runs and holds: nothing is resumed there any more, so that
+//! what is suspended is woken to save its work and exit, or killed. A job whose last worker drains waits for
+//! another one.
 //!
-//! A worker that somebody else ends (its pod, its allocation) says how long it has. What runs there saves its work at once,
-//! what cannot may finish, and half of the grace is left to kill what is still there. What its maps have written is put where it
-//! outlives the worker (`moves`).
+//! A worker that somebody else ends (its pod, its allocation) says how long it has. What runs there saves its
+//! work at once, what cannot may finish, and half of the grace is left to kill what is still there. What its
+//! maps have written is put where it outlives the worker (`moves`).
 
 use crate::cluster::{Cluster, Deadline};
 use crate::effect::{Effect, Record};
@@ -16,8 +17,9 @@ use crate::states::{AttemptState, JobState, WorkerInput, WorkerState};
 use crate::time::Span;
 
 impl Engine {
-    /// Takes a worker out of the offers. What is suspended there goes on elsewhere; when work is handed back, what runs is
-    /// killed, or saves its work if there is a grace, except what is just committing, which is a rename and ends by itself.
+    /// Takes a worker out of the offers. What is suspended there goes on elsewhere; when work is handed back,
+    /// what runs is killed, or saves its work if there is a grace, except what is just committing, which is a
+    /// rename and ends by itself.
     pub(super) fn drain_requested(&mut self, id: WorkerId, hand_back: bool, grace: Option<Span>) {
         let before = self.cluster.workers.get(&id).map(|worker| worker.state);
         if !self.step_worker(id, WorkerInput::DrainRequested) {
@@ -96,7 +98,8 @@ impl Engine {
         self.cluster.workers.get(&id).is_some_and(|worker| worker.saves_until.is_some())
     }
 
-    /// Has an attempt save its work, if it can, where there is a grace for it. What has not begun has nothing to save.
+    /// Has an attempt save its work, if it can, where there is a grace for it. What has not begun has nothing
+    /// to save.
     pub(super) fn save_in_time(&mut self, id: AttemptId, worker: WorkerId) {
         let saves_until = self.cluster.workers.get(&worker).and_then(|worker| worker.saves_until);
         if saves_until.is_none_or(|until| until < self.cluster.now) || self.is_committing(id) {

@@ -2,15 +2,17 @@
 //!
 //! Owns which failures count:
 //!
-//! - the task's own fault counts, and so does what lies outside it (`Retryable`): a process that cannot start must not be
-//!   started for ever;
-//! - a failure for want of a map output does not count against the reduce that met it, if it was given that output: the
-//!   map is run again, and the damage counts against the map, so that it cannot go on for ever either;
-//! - what lies with the disk or a limit of one host does not count: the task goes elsewhere, and the worker gets nothing for a
-//!   while; only when as many hosts as a task has attempts say so, the task is to blame;
+//! - the task's own fault counts, and so does what lies outside it (`Retryable`): a process that cannot start
+//!   must not be started for ever;
+//! - a failure for want of a map output does not count against the reduce that met it, if it was
+//!   given that output: the map is run again, and the damage counts against the map, so that it
+//!   cannot go on for ever either;
+//! - what lies with the disk or a limit of one host does not count: the task goes elsewhere, and the worker
+//!   gets nothing for a while; only when as many hosts as a task has attempts say so, the task is to blame;
 //! - a stopped process that the host took the memory of does not count;
 //! - a kill that was ordered, a checkpoint and the loss of the worker never count;
-//! - a fatal failure ends the job at once; one that lies with a program file when two hosts say so, or all there are.
+//! - a fatal failure ends the job at once; one that lies with a program file when two hosts say so, or all
+//!   there are.
 
 use crate::cluster::Attempt;
 use crate::effect::{Record, Start};
@@ -31,8 +33,8 @@ pub(super) struct Failure {
 }
 
 impl Engine {
-    /// The process of an attempt is gone, or its worker is. `failure` is what to hold against it, should the table call
-    /// this a failure.
+    /// The process of an attempt is gone, or its worker is. `failure` is what to hold against it, should the
+    /// table call this a failure.
     pub(super) fn attempt_exits(&mut self, id: AttemptId, input: AttemptInput, failure: Option<Failure>) {
         let Some((before, AttemptState::Finished(outcome))) = self.step(id, input) else { return };
         let held_slot = self.cluster.attempts.get(&id).is_some_and(|attempt| attempt.holds_slot);
@@ -128,7 +130,8 @@ impl Engine {
         self.kill(id, format!("{by} did the task first"));
     }
 
-    /// The other attempt at a task may commit now if it asked, when the one that had the right is gone without using it.
+    /// The other attempt at a task may commit now if it asked, when the one that had the right is gone
+    /// without using it.
     fn pass_on_commit(&mut self, task: TaskId) {
         let Some(job) = self.active_job(task.job) else { return };
         let live: Vec<AttemptId> = job.attempts_of(task).collect();
@@ -162,7 +165,8 @@ impl Engine {
     fn task_failed(&mut self, attempt: &Attempt, failure: Failure) {
         let (id, told) = (attempt.id, failure.in_words());
         self.retry(id, told.clone());
-        // Whoever ends the worker may have ended it, too: signals of a batch system reach every process of a job.
+        // Whoever ends the worker may have ended it, too: signals of a batch system reach every
+        // process of a job.
         if failure.class == FailureClass::Excused || self.is_ended_from_outside(attempt.worker) {
             return;
         }
@@ -180,7 +184,8 @@ impl Engine {
             // The checkpoint it went on from, if it did, is as good as before.
         } else if failure.class != FailureClass::Retryable || !excused {
             if attempt.from != Start::Fresh && self.cluster.jobs.contains_key(&id.task.job) {
-                // The checkpoint may be what is wrong; a task must not fail for good before it was tried without.
+                // The checkpoint may be what is wrong; a task must not fail for good before it was
+                // tried without.
                 self.cluster.job_mut(id.task.job).set_checkpoint(id.task, None);
             }
             self.count_failure(id.task, attempt.worker, told);
@@ -235,7 +240,8 @@ impl Failure {
     }
 }
 
-/// The reason of a job that failed with this task: the last failure, and the different ones before it, each once.
+/// The reason of a job that failed with this task: the last failure, and the different ones before
+/// it, each once.
 fn failed_too_often(task: TaskId, failures: &[String]) -> String {
     let Some((last, before)) = failures.split_last() else { return format!("{task} failed") };
     let times = |count: usize| if count == 1 { "1 time".to_owned() } else { format!("{count} times") };

@@ -1,9 +1,9 @@
 //! Tasks that may be what ends their workers: they run alone, so that it is known.
 //!
-//! Owns the suspicion, the worker that is kept free for such a task, and the end of one that is guilty. A worker that dies
-//! takes the innocent with the guilty; so nothing follows from one death, and what was there at two runs alone from then
-//! on, on another host if there is one. Only deaths of workers where it was alone count. Does not own how it is known that
-//! a worker died.
+//! Owns the suspicion, the worker that is kept free for such a task, and the end of one that is guilty. A
+//! worker that dies takes the innocent with the guilty; so nothing follows from one death, and what was there
+//! at two runs alone from then on, on another host if there is one. Only deaths of workers where it was alone
+//! count. Does not own how it is known that a worker died.
 
 use crate::cluster::Worker;
 use crate::effect::Record;
@@ -40,8 +40,8 @@ impl Engine {
         tasks
     }
 
-    /// A task was there when a worker died: it runs alone from the second time on, and fails when workers died too often while
-    /// it did.
+    /// A task was there when a worker died: it runs alone from the second time on, and fails when workers
+    /// died too often while it did.
     pub(super) fn suspect(&mut self, id: TaskId) {
         let active = self.cluster.jobs.get(&id.job).is_some_and(|job| job.state == JobState::Active);
         if !active {
@@ -128,8 +128,8 @@ impl Engine {
         }
     }
 
-    /// The first task that waits to run alone, and where: on the worker that is kept, or else the one that is free soonest, of a
-    /// host where none died if there is one.
+    /// The first task that waits to run alone, and where: on the worker that is kept, or else the one that is
+    /// free soonest, of a host where none died if there is one.
     fn next_isolated(&self, kept: Option<WorkerId>) -> Option<(TaskId, WorkerId)> {
         let cluster = &self.cluster;
         for id in &cluster.isolated {

@@ -57,8 +57,8 @@ impl Engine {
         }
     }
 
-    /// Settles how a job ends: kills what is left of it, and ends it when nothing is. Only the first decision counts:
-    /// two tasks may fail for good with one report.
+    /// Settles how a job ends: kills what is left of it, and ends it when nothing is. Only the first decision
+    /// counts: two tasks may fail for good with one report.
     pub(super) fn decide(&mut self, id: JobId, input: JobInput, outcome: JobOutcome) {
         let Some(job) = self.cluster.jobs.get_mut(&id) else { return };
         if job.state != JobState::Active {

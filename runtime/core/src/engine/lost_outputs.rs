@@ -1,10 +1,11 @@
 //! Map outputs that cannot be read any more, and reduces that wait for what replaces them.
 //!
-//! Owns whose word is believed about an output, who is blamed for a lost one, and who is told of the one that takes its
-//! place. What is absent or damaged is lost. What cannot be reached is lost when two hosts say so, or when no other host is
-//! left to try; until then it is the reduce that goes elsewhere, after it has tried once more. It cannot go on for ever: a
-//! host says it once of each worker, and each output that is lost counts as a failure of its map. What has outlived its worker
-//! (`moves`) is lost when a reduce misses it again after it was told where it lies.
+//! Owns whose word is believed about an output, who is blamed for a lost one, and who is told of the one that
+//! takes its place. What is absent or damaged is lost. What cannot be reached is lost when two hosts say so,
+//! or when no other host is left to try; until then it is the reduce that goes elsewhere, after it has tried
+//! once more. It cannot go on for ever: a host says it once of each worker, and each output that is lost
+//! counts as a failure of its map. What has outlived its worker (`moves`) is lost when a reduce misses it
+//! again after it was told where it lies.
 
 use std::collections::BTreeSet;
 
@@ -16,8 +17,8 @@ use crate::ids::{AttemptId, TaskId, TaskKind, WorkerId};
 use crate::states::{AttemptInput, AttemptState, JobState, TaskInput};
 
 impl Engine {
-    /// A reduce says that it cannot read some of its inputs. It goes on, and is fed what replaces them: what is there
-    /// already at once, the rest when it is done again.
+    /// A reduce says that it cannot read some of its inputs. It goes on, and is fed what replaces them: what
+    /// is there already at once, the rest when it is done again.
     pub(super) fn inputs_lost(
         &mut self,
         id: AttemptId,
@@ -68,8 +69,8 @@ impl Engine {
         }
     }
 
-    /// Of the outputs that a reduce cannot read, those that are lost by what is known, and the workers about which others
-    /// are to be heard first.
+    /// Of the outputs that a reduce cannot read, those that are lost by what is known, and the workers about
+    /// which others are to be heard first.
     pub(super) fn weigh(
         &mut self,
         reduce: &Attempt,
@@ -109,7 +110,8 @@ impl Engine {
         held == Some(MapOutput { attempt: output, worker: WorkerId::STORAGE })
     }
 
-    /// Whether what a worker holds cannot be reached: two hosts say so, or no other one is left that could try.
+    /// Whether what a worker holds cannot be reached: two hosts say so, or no other one is left that
+    /// could try.
     fn is_cut_off(&self, holder: WorkerId) -> bool {
         let said = |host: &String| self.cluster.unread.contains(&(holder, host.clone()));
         let first = self.cluster.unread.range((holder, String::new())..);
@@ -120,7 +122,8 @@ impl Engine {
         !self.cluster.usable(TaskKind::Reduce).into_iter().any(could_try)
     }
 
-    /// A reduce cannot read from a worker, and nobody else says so: it goes to another worker, and is not to blame.
+    /// A reduce cannot read from a worker, and nobody else says so: it goes to another worker, and
+    /// is not to blame.
     fn send_elsewhere(&mut self, reduce: &Attempt, holder: WorkerId, reason: &str) {
         let reader = reduce.worker;
         self.kill(reduce.id, format!("{reader} cannot read from {holder}, and others may: {reason}"));

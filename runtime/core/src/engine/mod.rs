@@ -1,7 +1,8 @@
 //! The engine: the only place where jobs change. One event in, effects out.
 //!
-//! Owns the rules that tie the state machines together, and the execution of what the scheduler decides. Does not own
-//! clocks, transport or storage: the driver hands in time and events and carries out the effects in their order.
+//! Owns the rules that tie the state machines together, and the execution of what the scheduler decides. Does
+//! not own clocks, transport or storage: the driver hands in time and events and carries out the effects in
+//! their order.
 
 mod auto;
 mod changes;
@@ -107,8 +108,8 @@ impl Engine {
         }
     }
 
-    /// Takes in one event and says what to do, in this order. `now` must not go back; an earlier time counts as the
-    /// time of the last event.
+    /// Takes in one event and says what to do, in this order. `now` must not go back; an earlier time counts
+    /// as the time of the last event.
     ///
     /// # Panics
     /// With `strict` settings, when the scheduler takes an action that is not possible.
@@ -165,7 +166,8 @@ impl Engine {
         self.cluster.changed = changed;
     }
 
-    /// When `Event::Woken` is to be handed in: the last `Effect::WakeAt` that counts. For a driver that was restarted.
+    /// When `Event::Woken` is to be handed in: the last `Effect::WakeAt` that counts. For a driver
+    /// that was restarted.
     pub fn next_wake(&self) -> Option<Time> {
         self.armed
     }

@@ -1,7 +1,7 @@
 //! Map outputs that are put where they outlive their worker, which somebody else is about to end.
 //!
-//! Owns which outputs, in which order, and from where they are read then. What is not moved while there is time is lost with its
-//! worker, as any map output is, and made again.
+//! Owns which outputs, in which order, and from where they are read then. What is not moved while there is
+//! time is lost with its worker, as any map output is, and made again.
 
 use crate::effect::{Order, Record};
 use crate::engine::Engine;
@@ -9,8 +9,8 @@ use crate::ids::{AttemptId, JobId, TaskId, TaskKind, WorkerId};
 use crate::states::JobState;
 
 impl Engine {
-    /// Has a worker move what reduces still need, of those jobs first of which the fewest reduces are left. What cannot be moved
-    /// is given up.
+    /// Has a worker move what reduces still need, of those jobs first of which the fewest reduces are left.
+    /// What cannot be moved is given up.
     pub(super) fn move_outputs_of(&mut self, worker: WorkerId) {
         let mut holding: Vec<(u32, JobId, bool)> = Vec::new();
         for job in self.cluster.jobs.values().filter(|job| job.state == JobState::Active) {
@@ -44,7 +44,8 @@ impl Engine {
         }
     }
 
-    /// An output is where it outlives its worker. Reduces that wait for inputs are told; others may still read it where it was.
+    /// An output is where it outlives its worker. Reduces that wait for inputs are told; others may still
+    /// read it where it was.
     pub(super) fn output_moved(&mut self, worker: WorkerId, id: AttemptId) {
         let active = self.cluster.jobs.get(&id.task.job).filter(|job| job.state == JobState::Active);
         let held = active.and_then(|job| job.task(id.task)).and_then(|task| task.output);

@@ -1,9 +1,11 @@
-//! What people ask for: attempts suspended, checkpointed, killed and resumed by hand, and whole jobs that pause.
+//! What people ask for: attempts suspended, checkpointed, killed and resumed by hand, and whole jobs
+//! that pause.
 //!
-//! Owns what holds until somebody says otherwise: an attempt that an operator suspended is held, and so is everything of a
-//! job that he suspended; no policy sees it as something to resume or launch. What is asked for is done as asked or not at
-//! all, with a warning that says why; a driver can ask before (`can_preempt` and its like). A hold outlives its attempt: when
-//! that is drained away, lost or fails, its task is held, with the work that could be saved.
+//! Owns what holds until somebody says otherwise: an attempt that an operator suspended is held, and so is
+//! everything of a job that he suspended; no policy sees it as something to resume or launch. What is asked
+//! for is done as asked or not at all, with a warning that says why; a driver can ask before (`can_preempt`
+//! and its like). A hold outlives its attempt: when that is drained away, lost or fails, its task is held,
+//! with the work that could be saved.
 
 use crate::cluster::Attempt;
 use crate::effect::Record;
@@ -150,8 +152,8 @@ impl Engine {
         }
     }
 
-    /// Somebody wants an attempt ended, now: even while it commits, for its task is tried again anyway, and only the
-    /// part of the attempt that said it was done counts.
+    /// Somebody wants an attempt ended, now: even while it commits, for its task is tried again anyway, and
+    /// only the part of the attempt that said it was done counts.
     pub(super) fn attempt_kill_requested(&mut self, id: AttemptId, reason: &str) {
         match self.can_preempt(id, Primitive::Kill) {
             Ok(()) => {
@@ -192,7 +194,8 @@ impl Engine {
         }
     }
 
-    /// An attempt is gone: if an operator held it, its task is held, unless it is done or another attempt goes on.
+    /// An attempt is gone: if an operator held it, its task is held, unless it is done or another attempt
+    /// goes on.
     pub(super) fn keep_hold(&mut self, gone: &Attempt) {
         let task = gone.id.task;
         if let Some(job) = self.cluster.jobs.get_mut(&task.job)
@@ -213,7 +216,8 @@ impl Engine {
         self.ask_instead(id, primitive, Requester::Operator, reason.to_owned());
     }
 
-    /// Opens a request that is no wish of the policy; it takes the place of the one there was, whose promise it keeps.
+    /// Opens a request that is no wish of the policy; it takes the place of the one there was, whose promise
+    /// it keeps.
     pub(super) fn ask_instead(&mut self, id: AttemptId, primitive: Primitive, by: Requester, reason: String) {
         let before = self.remove_request(id);
         self.cluster.tally.requests_cancelled += u64::from(before.is_some());

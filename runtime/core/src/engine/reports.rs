@@ -1,6 +1,7 @@
 //! What workers say about attempts.
 //!
-//! Owns the meaning of a report in the state it meets, and the right to commit. Does not own the end of an attempt.
+//! Owns the meaning of a report in the state it meets, and the right to commit. Does not own the end
+//! of an attempt.
 
 use crate::effect::{Order, Record};
 use crate::engine::Engine;
@@ -56,7 +57,8 @@ impl Engine {
         if input == AttemptInput::Resumed {
             self.record(Record::Resumed(id));
         }
-        // A commit it asked for just before it was stopped comes first: it is the quickest way to a free slot.
+        // A commit it asked for just before it was stopped comes first: it is the quickest way to a
+        // free slot.
         self.grant_commit(id);
         self.advance_request(id);
     }
@@ -88,8 +90,8 @@ impl Engine {
 
     /// Lets an attempt commit, if it asked, runs, and no other attempt of its task has the right.
     ///
-    /// Not while it is being stopped: no grant is held across a suspend. While it is checkpointing it may: that it
-    /// finishes is even better.
+    /// Not while it is being stopped: no grant is held across a suspend. While it is checkpointing it may:
+    /// that it finishes is even better.
     pub(super) fn grant_commit(&mut self, id: AttemptId) {
         let attempt = self.cluster.attempt_mut(id);
         let able = matches!(attempt.state, AttemptState::Running | AttemptState::Checkpointing);

@@ -1,7 +1,7 @@
 //! Requests to preempt: from the wish of a policy to the free slot.
 //!
-//! Owns their life (see `preemption`), the orders they lead to, their grace, and the reservation of the slot they free.
-//! Does not own the choice of victims.
+//! Owns their life (see `preemption`), the orders they lead to, their grace, and the reservation of the slot
+//! they free. Does not own the choice of victims.
 
 use crate::cluster::{Deadline, Reservation};
 use crate::effect::{Order, Record};
@@ -14,7 +14,8 @@ use crate::states::{AttemptInput, AttemptState, JobState, TaskState, WorkerState
 use crate::time::{Span, Time};
 
 impl Engine {
-    /// Opens a request of the policy, or says why that is not possible. Asking again while one is open changes nothing.
+    /// Opens a request of the policy, or says why that is not possible. Asking again while one is open
+    /// changes nothing.
     pub(super) fn preempt(&mut self, wish: &Preempt) -> Result<(), String> {
         let Preempt { attempt: id, primitive: asked, grace, ref reason, beneficiary } = *wish;
         let attempt = self.cluster.attempts.get(&id).ok_or_else(|| format!("{id} is not live"))?;
@@ -52,8 +53,8 @@ impl Engine {
             instead = Some(format!("{}{why}", said(instead.take())));
             at
         });
-        // The grace was for what was asked: what is let finish instead is not killed in between, and a kill instead of
-        // something that takes its time does not wait.
+        // The grace was for what was asked: what is let finish instead is not killed in between, and a kill
+        // instead of something that takes its time does not wait.
         let waits = self.settings.preemption.primitive == Some(PrimitiveChoice::Wait);
         let same = primitive == asked
             || (waits && primitive == Primitive::Wait)
@@ -103,7 +104,8 @@ impl Engine {
         self.cluster.requests.insert(attempt, request);
     }
 
-    /// Withdraws a request of the policy, or says that there is none. Of anybody else's only the promise is withdrawn.
+    /// Withdraws a request of the policy, or says that there is none. Of anybody else's only the
+    /// promise is withdrawn.
     pub(super) fn cancel(&mut self, id: AttemptId) -> Result<(), String> {
         if self.cluster.requests.get(&id).is_some_and(|request| request.by != Requester::Policy) {
             self.promise_to_nobody(id);
@@ -118,8 +120,8 @@ impl Engine {
         }
     }
 
-    /// Sends the order of a request, if the attempt is in a state to take it: not before its process said hello, and
-    /// never while it commits, which is one rename and ends by itself.
+    /// Sends the order of a request, if the attempt is in a state to take it: not before its process said
+    /// hello, and never while it commits, which is one rename and ends by itself.
     pub(super) fn advance_request(&mut self, id: AttemptId) {
         let Some(request) = self.cluster.requests.get(&id) else { return };
         let (primitive, begins, grace) = (request.primitive, request.begins(), request.grace);
@@ -158,8 +160,8 @@ impl Engine {
         }
     }
 
-    /// Puts off the request of a policy for an attempt that is to get some work done first and was not at work all the time
-    /// since it was asked for; false when there is nothing to put off.
+    /// Puts off the request of a policy for an attempt that is to get some work done first and was not at
+    /// work all the time since it was asked for; false when there is nothing to put off.
     fn put_off_spared(&mut self, id: AttemptId) -> bool {
         let now = self.cluster.now;
         let attempt = &self.cluster.attempts[&id];
@@ -223,8 +225,8 @@ impl Engine {
         possible
     }
 
-    /// An attempt gave up its slot or ended: its request, if there is one, has come to its end, and the slot is kept
-    /// for whom it was freed.
+    /// An attempt gave up its slot or ended: its request, if there is one, has come to its end, and the slot
+    /// is kept for whom it was freed.
     pub(super) fn close_request(&mut self, id: AttemptId, worker: WorkerId, slot_freed: bool) {
         let Some(request) = self.remove_request(id) else { return };
         let suspended = self.cluster.attempts.get(&id).map(|attempt| attempt.work_time(self.cluster.now));

@@ -13,8 +13,8 @@ use crate::ids::{TaskKind, WorkerId};
 use crate::scheduler::{Action, Actions, Offer};
 use crate::time::{Span, Time};
 
-/// How long a wake-up is put off that a policy wants for a time that is over, or again and again for nothing: long enough
-/// that a driver does not spin.
+/// How long a wake-up is put off that a policy wants for a time that is over, or again and again for nothing:
+/// long enough that a driver does not spin.
 const PUT_OFF: Span = Span::from_millis(100);
 /// Wake-ups that follow each other more closely than this are too many if all of them are for nothing.
 const CLOSE: Span = Span(10);
@@ -37,8 +37,8 @@ impl Engine {
         self.ask(None);
     }
 
-    /// Offers the free slots of a kind, one at a time, on the worker with the most of them first. A worker whose slot
-    /// was taken comes again further down, with one slot less; a declined one does not.
+    /// Offers the free slots of a kind, one at a time, on the worker with the most of them first. A worker
+    /// whose slot was taken comes again further down, with one slot less; a declined one does not.
     fn offer_slots(&mut self, kind: TaskKind) {
         let mut offered: Option<OfferOrder> = None;
         self.declined_kind = false;
@@ -50,8 +50,8 @@ impl Engine {
         self.offer_where_suspended(kind, offered);
     }
 
-    /// When nothing can be launched, a slot is of use only where something is suspended. Workers that come up to
-    /// `offered` in the order were offered already.
+    /// When nothing can be launched, a slot is of use only where something is suspended. Workers that come up
+    /// to `offered` in the order were offered already.
     fn offer_where_suspended(&mut self, kind: TaskKind, offered: Option<OfferOrder>) {
         if self.declined_kind || self.cluster.suspended_on[kind].is_empty() {
             return;
@@ -174,19 +174,21 @@ impl Engine {
         }
     }
 
-    /// Counts wake-ups that led to nothing, in a row: what was handled was nothing else, and nothing followed from it.
+    /// Counts wake-ups that led to nothing, in a row: what was handled was nothing else, and nothing followed
+    /// from it.
     pub(super) fn note_vain(&mut self, events: &[Event]) {
         let vain = self.effects.is_empty() && events.iter().all(|event| *event == Event::Woken);
         self.in_vain = if vain { self.in_vain.saturating_add(1) } else { 0 };
     }
 
-    /// The time for which a policy wants to be woken; later, with a warning, when that is over, or when it was woken for
-    /// nothing in close succession again and again: a driver must not spin.
+    /// The time for which a policy wants to be woken; later, with a warning, when that is over, or when it
+    /// was woken for nothing in close succession again and again: a driver must not spin.
     fn timely(&mut self, wanted: Option<Time>) -> Option<Time> {
         let (wanted, now) = (wanted?, self.cluster.now);
         let spins = self.in_vain >= IN_VAIN_MAX && wanted < now + CLOSE;
         if wanted > now && !spins {
-            // Only those count that follow each other closely all the time: a policy may look at the cluster every millisecond.
+            // Only those count that follow each other closely all the time: a policy may look at the cluster
+            // every millisecond.
             self.in_vain = if wanted < now + CLOSE { self.in_vain } else { 0 };
             return Some(wanted);
         }

@@ -1,9 +1,9 @@
 //! Workers that lack something every attempt needs: disk, or a limit of their host.
 //!
-//! Owns for how long such a worker gets nothing, and when what it lacks is the fault of the task after all. A worker that
-//! says what it lacks says when it has it again; one that does not gets nothing for a while, longer each time. Unlike one
-//! that is excluded it stays out of use when no other is left: a job waits rather than fails. Does not own how a worker
-//! finds out.
+//! Owns for how long such a worker gets nothing, and when what it lacks is the fault of the task after all. A
+//! worker that says what it lacks says when it has it again; one that does not gets nothing for a while,
+//! longer each time. Unlike one that is excluded it stays out of use when no other is left: a job waits
+//! rather than fails. Does not own how a worker finds out.
 
 use crate::cluster::{Deadline, Shortage};
 use crate::effect::Record;
@@ -32,8 +32,8 @@ impl Engine {
         self.use_changed(id);
     }
 
-    /// An attempt failed by what its host lacks: the task goes elsewhere, and the worker gets nothing for a while. When as many
-    /// hosts lack it as the task has attempts, it is too much to ask.
+    /// An attempt failed by what its host lacks: the task goes elsewhere, and the worker gets nothing for a
+    /// while. When as many hosts lack it as the task has attempts, it is too much to ask.
     pub(super) fn excuse_for_host(&mut self, task: TaskId, worker: WorkerId, reason: String) {
         self.exclude(worker, &reason);
         let Some(job) = self.cluster.jobs.get(&task.job) else { return };

@@ -1,7 +1,7 @@
 //! The whole engine as plain data, and an engine that goes on from it.
 //!
-//! Owns the version of the data and the refusal of what is damaged. Does not own where it is kept: the live coordinator
-//! shortens its journal with it.
+//! Owns the version of the data and the refusal of what is damaged. Does not own where it is kept: the live
+//! coordinator shortens its journal with it.
 
 use std::collections::BTreeSet;
 
@@ -88,8 +88,8 @@ impl Engine {
         }
     }
 
-    /// An engine that goes on from a snapshot exactly as the one would have that it was taken of, given a new policy of
-    /// the same kind and the same settings.
+    /// An engine that goes on from a snapshot exactly as the one would have that it was taken of, given a new
+    /// policy of the same kind and the same settings.
     ///
     /// # Errors
     /// When the snapshot is of another version, contradicts itself, or was made under another policy.

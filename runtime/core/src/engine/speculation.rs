@@ -1,12 +1,13 @@
 //! Duplicates of attempts that take much longer than their like.
 //!
-//! Owns which attempts are stragglers and where a duplicate may run: in a slot that nobody wants, on another worker. It
-//! comes after the policy, whose slots it never takes. Of two attempts at a task the first that is done counts; the other
-//! one is superseded and killed (`endings`).
+//! Owns which attempts are stragglers and where a duplicate may run: in a slot that nobody wants, on another
+//! worker. It comes after the policy, whose slots it never takes. Of two attempts at a task the first that is
+//! done counts; the other one is superseded and killed (`endings`).
 //!
-//! As in LATE, what counts is the estimated time to the end, not the progress alone: an attempt is a straggler when the
-//! rest would take longer than `slowdown` times what finished tasks of its kind took in the median, or when it has been
-//! at work for longer than that and one median more, whatever it says of its progress.
+//! As in LATE, what counts is the estimated time to the end, not the progress alone: an attempt is a
+//! straggler when the rest would take longer than `slowdown` times what finished tasks of its kind
+//! took in the median, or when it has been at work for longer than that and one median more,
+//! whatever it says of its progress.
 
 use std::cmp::Reverse;
 
@@ -35,7 +36,8 @@ impl Engine {
         }
     }
 
-    /// Starts duplicates of the stragglers of a kind, those with the longest rest first, while there are slots.
+    /// Starts duplicates of the stragglers of a kind, those with the longest rest first, while there
+    /// are slots.
     fn duplicate_stragglers(&mut self, kind: TaskKind, rule: SpeculationSettings) {
         if self.cluster.free[kind].is_empty() {
             return;
@@ -83,7 +85,8 @@ impl Engine {
         slow.then(|| rest.unwrap_or(worked))
     }
 
-    /// A worker with a slot that nobody wants, other than the one the attempt runs on and those its task failed on.
+    /// A worker with a slot that nobody wants, other than the one the attempt runs on and those its task
+    /// failed on.
     fn place_for_duplicate(&self, id: AttemptId) -> Option<WorkerId> {
         let (cluster, kind) = (&self.cluster, id.task.kind);
         let task = cluster.job(id.task.job).task(id.task)?;

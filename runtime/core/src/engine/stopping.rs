@@ -1,8 +1,9 @@
 //! Attempts that stop, or cannot, and those that are given up where they are stopped; and what all this took.
 //!
-//! Owns what follows from a verified stop, from a refused one, and the conversion: a suspended attempt can go on nowhere
-//! else, so that after a while without a slot on its worker it is woken to save its work, or killed, when another worker
-//! has a slot that nobody wants. Does not own requests (`requests`) nor what operators hold (`operators`).
+//! Owns what follows from a verified stop, from a refused one, and the conversion: a suspended attempt can go
+//! on nowhere else, so that after a while without a slot on its worker it is woken to save its work, or
+//! killed, when another worker has a slot that nobody wants. Does not own requests (`requests`) nor what
+//! operators hold (`operators`).
 
 use std::cmp::Reverse;
 
@@ -47,8 +48,8 @@ impl Engine {
         }
     }
 
-    /// The worker cannot keep another stopped process. What the policy wanted goes on by what the settings say; an
-    /// operator is told.
+    /// The worker cannot keep another stopped process. What the policy wanted goes on by what the settings
+    /// say; an operator is told.
     pub(super) fn suspend_refused(&mut self, id: AttemptId, why: &str) {
         let Some((_, AttemptState::Running)) = self.step(id, AttemptInput::SuspendRefused) else { return };
         let worker = self.cluster.attempt_mut(id).worker;
@@ -57,7 +58,8 @@ impl Engine {
         self.save_in_time(id, worker);
     }
 
-    /// What cannot be suspended after all does what the settings say if a policy wanted it so; an operator is told.
+    /// What cannot be suspended after all does what the settings say if a policy wanted it so; an
+    /// operator is told.
     pub(super) fn goes_on_instead(&mut self, id: AttemptId, why: &str, told: String) {
         self.let_go(id);
         self.cluster.attempt_mut(id).recalled = false;
@@ -86,8 +88,8 @@ impl Engine {
         self.advance_request(id);
     }
 
-    /// A suspended attempt is given up where it is, so that its task can go on elsewhere: it is woken to save its work and
-    /// exit, without a slot, or killed.
+    /// A suspended attempt is given up where it is, so that its task can go on elsewhere: it is woken to save
+    /// its work and exit, without a slot, or killed.
     pub(super) fn give_up(&mut self, id: AttemptId, how: Primitive, by: Requester, reason: String) {
         let can = self.can_do(id);
         let primitive = match how {
@@ -117,8 +119,8 @@ impl Engine {
         self.cluster.refresh(id.task.job);
     }
 
-    /// Gives up what has waited long enough for a slot of its worker, while others have slots that nobody wants. To be
-    /// called when all slots are given that can be.
+    /// Gives up what has waited long enough for a slot of its worker, while others have slots that nobody
+    /// wants. To be called when all slots are given that can be.
     pub(super) fn convert(&mut self) {
         if self.chooses() {
             self.convert_for_memory();
@@ -187,7 +189,8 @@ impl Engine {
         self.cluster.attempts.values().filter(given_up).count()
     }
 
-    /// A slot on another worker that nobody wants, for the task of a suspended attempt: the first after so many others.
+    /// A slot on another worker that nobody wants, for the task of a suspended attempt: the first after so
+    /// many others.
     fn place_to_go_on(&self, id: AttemptId, spoken_for: usize) -> Option<WorkerId> {
         let (cluster, kind) = (&self.cluster, id.task.kind);
         let (job, own) = (cluster.job(id.task.job), cluster.attempts[&id].worker);

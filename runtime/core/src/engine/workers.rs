@@ -47,7 +47,8 @@ impl Engine {
         self.cluster.list_worker(id);
         self.cluster.drop_reservations(id, |_, _| true);
         let suspects = if crashed { self.note_crash(id) } else { Vec::new() };
-        // Outputs first: an attempt that ends frees nothing here, but a job whose maps are gone must not start reduces.
+        // Outputs first: an attempt that ends frees nothing here, but a job whose maps are gone must not
+        // start reduces.
         self.take_back_outputs_of(id);
         let attempts: Vec<_> = self.cluster.workers[&id].attempts().collect();
         for attempt in attempts {

@@ -1,6 +1,7 @@
 //! What a policy can decide.
 //!
-//! Owns the vocabulary and the collecting of actions in one call. Does not own what they do: that is the engine's.
+//! Owns the vocabulary and the collecting of actions in one call. Does not own what they do: that is
+//! the engine's.
 
 use std::borrow::Cow;
 
@@ -41,7 +42,8 @@ pub enum Action {
     Preempt(Preempt),
     /// Take slots of a job, which chooses the attempts that give them.
     Release(Release),
-    /// Keep a free slot of a worker for a job, until it is used, no longer wanted, or a time. Kept already, it changes nothing.
+    /// Keep a free slot of a worker for a job, until it is used, no longer wanted, or a time. Kept already,
+    /// it changes nothing.
     Reserve {
         /// Where.
         worker: WorkerId,
@@ -52,8 +54,8 @@ pub enum Action {
         /// Until when, at most.
         until: Time,
     },
-    /// Withdraw the open request for an attempt. An order that was sent is not taken back, but the slot is nobody's in
-    /// particular and the grace no longer ends in a kill.
+    /// Withdraw the open request for an attempt. An order that was sent is not taken back, but the slot is
+    /// nobody's in particular and the grace no longer ends in a kill.
     Cancel {
         /// The victim.
         attempt: AttemptId,
@@ -65,7 +67,8 @@ pub enum Action {
         /// Why; for people.
         reason: Cow<'static, str>,
     },
-    /// Leave the offered slot empty for now, and every other of its kind with it: none is offered before the next event.
+    /// Leave the offered slot empty for now, and every other of its kind with it: none is offered before the
+    /// next event.
     DeclineKind {
         /// Why; for people.
         reason: Cow<'static, str>,
@@ -89,8 +92,8 @@ pub struct Preempt {
     pub attempt: AttemptId,
     /// How, if the settings of the engine allow it.
     pub primitive: Primitive,
-    /// How long the victim may take before it is killed, if ever. `Kill` waits so long and then kills; the others
-    /// become a kill after it, if the settings allow that.
+    /// How long the victim may take before it is killed, if ever. `Kill` waits so long and then kills; the
+    /// others become a kill after it, if the settings allow that.
     pub grace: Option<Span>,
     /// Why this one; for people.
     pub reason: String,
@@ -98,8 +101,8 @@ pub struct Preempt {
     pub beneficiary: Option<JobId>,
 }
 
-/// A wish for slots of one job. Of its attempts that hold one and that nobody wants to preempt yet, `eviction` picks; when
-/// there are fewer of them than wanted, those.
+/// A wish for slots of one job. Of its attempts that hold one and that nobody wants to preempt yet,
+/// `eviction` picks; when there are fewer of them than wanted, those.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Release {
     /// The job that is to give.

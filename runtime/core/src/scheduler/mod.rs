@@ -1,6 +1,7 @@
 //! What a policy is: the calls it gets. Its actions are in `actions`, the policies in a crate of their own.
 //!
-//! Owns the trait. Does not own the execution: a policy decides, the engine acts, and refuses what is not possible.
+//! Owns the trait. Does not own the execution: a policy decides, the engine acts, and refuses what
+//! is not possible.
 
 mod actions;
 mod queues;
@@ -16,12 +17,13 @@ use crate::time::Time;
 
 /// A scheduling policy.
 ///
-/// After each event the engine first tells the policy of it, then offers every free slot that some job wants, one call
-/// of `schedule` each, and at last calls `schedule` once without an offer. Actions are carried out after each call, so
-/// the next call sees what they did. Before each of these calls it names the jobs that changed since the last one.
+/// After each event the engine first tells the policy of it, then offers every free slot that some job wants,
+/// one call of `schedule` each, and at last calls `schedule` once without an offer. Actions are carried out
+/// after each call, so the next call sees what they did. Before each of these calls it names the jobs that
+/// changed since the last one.
 ///
-/// An event may lead to as many calls as there are free slots, so a call may not look at every job or worker: what a
-/// policy needs in some order it keeps in that order, changed in `job_changed`.
+/// An event may lead to as many calls as there are free slots, so a call may not look at every job or worker:
+/// what a policy needs in some order it keeps in that order, changed in `job_changed`.
 ///
 /// ```
 /// use napreduce_core::{Actions, ClusterView, Engine, EngineSettings, Event, Scheduler, Time};
@@ -53,12 +55,13 @@ pub trait Scheduler: Send {
     /// Something happened; the view shows the state after it.
     fn on_event(&mut self, now: Time, event: &Event, view: &ClusterView<'_>);
 
-    /// What this job holds, wants, has suspended or is promised may be different from when it was last named here, or
-    /// it is over and the view does not know it. After a restore every job is named.
+    /// What this job holds, wants, has suspended or is promised may be different from when it was last named
+    /// here, or it is over and the view does not know it. After a restore every job is named.
     fn job_changed(&mut self, _now: Time, _job: JobId, _view: &ClusterView<'_>) {}
 
-    /// Decide. `actions.offer()` is the free slot offered; the usual answer is one launch or resume that takes it, or
-    /// to decline it. Without an offer: the place for preemption, when all slots are given that can be.
+    /// Decide. `actions.offer()` is the free slot offered; the usual answer is one launch or resume that
+    /// takes it, or to decline it. Without an offer: the place for preemption, when all slots are given that
+    /// can be.
     fn schedule(&mut self, now: Time, view: &ClusterView<'_>, actions: &mut Actions);
 
     /// Whether it has a place for a job like this; one that it has none for fails when it is submitted.
@@ -69,8 +72,8 @@ pub trait Scheduler: Send {
         Ok(())
     }
 
-    /// Whether it would let a job in that it has a place for: one that cannot be done by its deadline, or keeps others from
-    /// theirs, fails when it is submitted.
+    /// Whether it would let a job in that it has a place for: one that cannot be done by its deadline, or
+    /// keeps others from theirs, fails when it is submitted.
     ///
     /// # Errors
     /// Says what is missing.
@@ -78,8 +81,9 @@ pub trait Scheduler: Send {
         Ok(())
     }
 
-    /// Whether a job that is there may have another priority or queue. One that is changed leaves and comes back: it is named in
-    /// `job_changed` when the view does not know it, and again as it is then, whatever it holds.
+    /// Whether a job that is there may have another priority or queue. One that is changed leaves and comes
+    /// back: it is named in `job_changed` when the view does not know it, and again as it is then, whatever
+    /// it holds.
     ///
     /// # Errors
     /// Says why that would mean nothing, or what there is instead.
@@ -87,7 +91,8 @@ pub trait Scheduler: Send {
         Err("it settles the place of a job when that is submitted".to_owned())
     }
 
-    /// The queues that it tells apart, each after the one it is part of; nothing, when there is no such thing.
+    /// The queues that it tells apart, each after the one it is part of; nothing, when there is no
+    /// such thing.
     fn queues(&self, _view: &ClusterView<'_>) -> Option<Vec<QueueShare>> {
         None
     }
@@ -97,8 +102,8 @@ pub trait Scheduler: Send {
         Vec::new()
     }
 
-    /// What it remembers between calls, as text that only it reads, for a snapshot of the engine. A policy that decides
-    /// by what the view shows alone remembers nothing.
+    /// What it remembers between calls, as text that only it reads, for a snapshot of the engine. A policy
+    /// that decides by what the view shows alone remembers nothing.
     fn save(&self) -> Option<String> {
         None
     }

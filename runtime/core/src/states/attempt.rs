@@ -1,6 +1,7 @@
 //! The state machine of an attempt: what actually runs, and the unit that is preempted.
 //!
-//! Every order has a state of its own that only the worker's acknowledgement, or the end of the process, leaves:
+//! Every order has a state of its own that only the worker's acknowledgement, or the end of the
+//! process, leaves:
 //!
 //! ```text
 //!                 started                suspend ordered              suspended
@@ -16,9 +17,10 @@
 //!    any live state --- done | failed | killed | checkpointed | worker lost ---> Finished(outcome)
 //! ```
 //!
-//! A report that the process is gone is legal in every live state: the task may finish while it is being suspended,
-//! checkpointed or killed, and a slot held for a process that is gone would never come back. What a report means
-//! depends on what was ordered: a failure while `Killing` is the kill; a kill that nobody ordered is a failure.
+//! A report that the process is gone is legal in every live state: the task may finish while it is being
+//! suspended, checkpointed or killed, and a slot held for a process that is gone would never come back. What
+//! a report means depends on what was ordered: a failure while `Killing` is the kill; a kill that nobody
+//! ordered is a failure.
 
 use std::fmt;
 
@@ -157,7 +159,8 @@ impl AttemptState {
             // Whatever it complains of while being killed, it is the kill.
             (State::Killing, Input::Failed | Input::Killed) => Outcome::Killed,
             (_, Input::Failed) => Outcome::Failed,
-            // Nobody here ordered it, so something is wrong over there: it must count, or it could go on for ever.
+            // Nobody here ordered it, so something is wrong over there: it must count, or it could
+            // go on for ever.
             (_, Input::Killed) => Outcome::Failed,
             // It cannot have saved what it never began.
             (State::Launching, Input::Checkpointed) => Outcome::Failed,
@@ -200,8 +203,8 @@ impl AttemptState {
         matches!(self, AttemptState::Suspending | AttemptState::Suspended)
     }
 
-    /// Whether the process may be using its slot. `Killing` and `Checkpointing` depend on whether it was stopped before:
-    /// see the engine.
+    /// Whether the process may be using its slot. `Killing` and `Checkpointing` depend on whether it was
+    /// stopped before: see the engine.
     pub fn holds_slot(self) -> bool {
         !matches!(self, AttemptState::Suspended | AttemptState::Finished(_))
     }

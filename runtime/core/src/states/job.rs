@@ -5,9 +5,9 @@
 //!     Active ----------------------------------------> Stopping ---------> Ended
 //! ```
 //!
-//! `Stopping` means that the outcome is decided and the live attempts are being killed; the first decision stands. Even
-//! a successful job may pass through it with live attempts: a map that runs again because its output was lost is no
-//! longer needed once the last reduce is done.
+//! `Stopping` means that the outcome is decided and the live attempts are being killed; the first decision
+//! stands. Even a successful job may pass through it with live attempts: a map that runs again because its
+//! output was lost is no longer needed once the last reduce is done.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,7 +1,7 @@
 //! The state machines of job, task, attempt and worker, each an explicit table of state x event.
 //!
-//! Owns which change follows from what, and nothing else: no time, no slots, no effects. The engine drives them; a
-//! transition that is not in a table is an error with both names in it, never a silent change.
+//! Owns which change follows from what, and nothing else: no time, no slots, no effects. The engine drives
+//! them; a transition that is not in a table is an error with both names in it, never a silent change.
 
 mod attempt;
 mod job;

@@ -1,4 +1,5 @@
-//! The state machine of a task: one unit of a job, tried by one attempt at a time, or two when the first is slow.
+//! The state machine of a task: one unit of a job, tried by one attempt at a time, or two when the
+//! first is slow.
 //!
 //! ```text
 //!                  launched        +----------+     attempt done
@@ -10,11 +11,12 @@
 //!        +---------------------- output lost -------------------------+
 //! ```
 //!
-//! `duplicate ended` is the end of either of two attempts, without doing the task; `attempt ended` that of the last one.
-//! When one of two is done the other one is superseded: from then on its end means nothing to the task.
+//! `duplicate ended` is the end of either of two attempts, without doing the task; `attempt ended` that of
+//! the last one. When one of two is done the other one is superseded: from then on its end means nothing to
+//! the task.
 //!
-//! Whether a pending reduce may start yet (slow-start) is a question to its job, not a state of the task. An attempt
-//! that ended without finishing (failed, killed, checkpointed, lost) makes its task pending again.
+//! Whether a pending reduce may start yet (slow-start) is a question to its job, not a state of the task. An
+//! attempt that ended without finishing (failed, killed, checkpointed, lost) makes its task pending again.
 
 use serde::{Deserialize, Serialize};
 

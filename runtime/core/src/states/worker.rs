@@ -8,9 +8,9 @@
 //!                        +---------------------- lost ------------------+
 //! ```
 //!
-//! `Lost` is final: a worker that comes back registers under a new number, so that nothing it says about its earlier
-//! life can be mistaken for news. A draining worker finishes what it runs and serves what it holds, gets nothing new, and
-//! leaves when none of it is needed.
+//! `Lost` is final: a worker that comes back registers under a new number, so that nothing it says about its
+//! earlier life can be mistaken for news. A draining worker finishes what it runs and serves what it holds,
+//! gets nothing new, and leaves when none of it is needed.
 
 use serde::{Deserialize, Serialize};
 

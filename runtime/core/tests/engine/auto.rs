@@ -1,7 +1,7 @@
 //! The primitive that is chosen for each victim by what it costs.
 //!
-//! Owns what is chosen of what, what is said of it, and when suspended work is moved. Does not own what becomes of a
-//! request.
+//! Owns what is chosen of what, what is said of it, and when suspended work is moved. Does not own what
+//! becomes of a request.
 
 use napreduce_core::{
     AutoSettings, EngineSettings, KindPreemption, PreemptionLimits, PreemptionSettings, PrimitiveChoice,
@@ -9,7 +9,8 @@ use napreduce_core::{
 };
 use napreduce_scenarios::{InOrder, check_settings};
 
-/// Costs that can be told apart: 2 and 3 ms for a suspend, 10 and 20 for a checkpoint, and a byte a millisecond of paging.
+/// Costs that can be told apart: 2 and 3 ms for a suspend, 10 and 20 for a checkpoint, and a byte a
+/// millisecond of paging.
 fn auto() -> PreemptionSettings {
     let millis = Span::from_millis;
     let auto = AutoSettings {
@@ -33,7 +34,8 @@ const NO_SUSPEND: KindPreemption =
 const NOTHING: KindPreemption =
     KindPreemption { suspend: false, checkpoint: false, otherwise: napreduce_core::Instead::Kill };
 
-/// One attempt that has worked for 40 ms and done so much of its work, and what a policy wants for another job.
+/// One attempt that has worked for 40 ms and done so much of its work, and what a policy wants for
+/// another job.
 fn victim(done: &str) -> String {
     format!(
         "show records

@@ -1,7 +1,7 @@
 //! Workers that are ended from outside and say how long they have: what they run saves its work first.
 //!
-//! Owns the grace. What such a drain has in common with any other one that hands back is in `drains`; what becomes of the outputs
-//! of maps, in `moves`.
+//! Owns the grace. What such a drain has in common with any other one that hands back is in `drains`; what
+//! becomes of the outputs of maps, in `moves`.
 
 use napreduce_scenarios::check;
 

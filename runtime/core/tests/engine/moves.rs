@@ -1,6 +1,7 @@
 //! Map outputs that are put where they outlive a worker that is ended from outside.
 //!
-//! Owns which are moved, in which order, and whose word is believed about them then. Does not own what runs there (`leaving`).
+//! Owns which are moved, in which order, and whose word is believed about them then. Does not own what runs
+//! there (`leaving`).
 
 use napreduce_scenarios::check;
 

@@ -65,7 +65,8 @@ fn an_attempt_without_its_worker_is_named() {
     );
 }
 
-/// A thousand workers that came and went, some by leave, and as many jobs: nothing is left of them but that they were there.
+/// A thousand workers that came and went, some by leave, and as many jobs: nothing is left of them but that
+/// they were there.
 #[test]
 fn what_is_gone_takes_no_room() {
     let mut engine = Engine::new(Box::new(InOrder), EngineSettings::default());

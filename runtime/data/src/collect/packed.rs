@@ -12,8 +12,8 @@ use crate::lent::{LOAD_BYTES, load};
 /// The longest key that can be packed, in bytes.
 pub(crate) const PACKED_MAX: usize = LOAD_BYTES;
 
-/// A pair and not an array: it stays in registers, where an array goes through memory in halves and comes back as a
-/// whole, which waits for both to be written.
+/// A pair and not an array: it stays in registers, where an array goes through memory in halves and comes
+/// back as a whole, which waits for both to be written.
 pub(crate) type Packed = (u64, u64);
 
 /// The bytes of a key of each length.

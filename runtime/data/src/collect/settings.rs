@@ -19,8 +19,8 @@ pub struct CollectorSettings {
     pub scratch: PathBuf,
     /// The sealed segment file; its directory exists. Written under a temporary name beside it, then renamed.
     pub output: PathBuf,
-    /// Memory for the segment that somebody keeps: a file to write it to instead, and how many bytes that may have. `output`
-    /// is a link to it then. What does not fit, and what is to be durable, goes to the disk.
+    /// Memory for the segment that somebody keeps: a file to write it to instead, and how many bytes that may
+    /// have. `output` is a link to it then. What does not fit, and what is to be durable, goes to the disk.
     pub memory_file: Option<(PathBuf, u64)>,
     /// The attempt's id, for the segment's header and for errors. At most 4096 bytes.
     pub label: String,
@@ -40,8 +40,8 @@ pub struct CollectorSettings {
 }
 
 impl CollectorSettings {
-    /// Settings with the usual choices: variable records, no compression, one partition, fan-in 64, on disk, not
-    /// durable, nothing to resume.
+    /// Settings with the usual choices: variable records, no compression, one partition, fan-in 64, on disk,
+    /// not durable, nothing to resume.
     pub fn new(
         memory: usize,
         scratch: impl Into<PathBuf>,

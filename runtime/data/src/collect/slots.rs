@@ -98,8 +98,9 @@ impl<V> Slots<V> {
         2 * (home >> self.shift) as usize
     }
 
-    /// Folds `value` into the slot of a packed key when the home of the key has it; otherwise gives it back for
-    /// `take_beyond`, and starts loading where that looks next: far memory takes as long as the rest of a batch.
+    /// Folds `value` into the slot of a packed key when the home of the key has it; otherwise gives
+    /// it back for `take_beyond`, and starts loading where that looks next: far memory takes as long
+    /// as the rest of a batch.
     #[inline(always)]
     pub(crate) fn take(
         &mut self,

@@ -1,8 +1,8 @@
 //! Opening the sources of a reduce task's merge, afresh or where they were saved.
 //!
-//! Owns which of them stay open: neither the descriptors nor the mappings of a process bound how many inputs there may be.
-//! Small ones are read into memory; of the others so many stay mapped, and the rest is opened again when it is merged.
-//! Does not own merging (`sources`).
+//! Owns which of them stay open: neither the descriptors nor the mappings of a process bound how many inputs
+//! there may be. Small ones are read into memory; of the others so many stay mapped, and the rest is opened
+//! again when it is merged. Does not own merging (`sources`).
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -21,7 +21,8 @@ use crate::segment::{
 
 /// So many mapped inputs stay open.
 const MAPPED_MAX: usize = 1024;
-/// So many sources are merged at once when all of them are in memory: there a wide merge costs comparisons only.
+/// So many sources are merged at once when all of them are in memory: there a wide merge costs
+/// comparisons only.
 const READ_FAN_IN: usize = 4096;
 
 /// Sources while they are opened, one after another.

@@ -14,8 +14,8 @@ pub const READ_MAX: u64 = 64 << 10;
 pub struct ReduceSettings {
     /// One sealed segment per map task, in the order of the map tasks: it decides the order of equal keys.
     pub segments: Vec<PathBuf>,
-    /// Files in which some of the segments were put together (`consolidate`). What is small in them is read from there; one
-    /// that is of no use is done without.
+    /// Files in which some of the segments were put together (`consolidate`). What is small in them is read
+    /// from there; one that is of no use is done without.
     pub consolidated: Vec<PathBuf>,
     pub partition: u32,
     /// Bytes of memory for everything the input holds. As little as 1 MiB works, slowly; less counts as 1
@@ -28,8 +28,8 @@ pub struct ReduceSettings {
     pub label: String,
     /// The most segments merged at once, unless all are in memory; less than 2 counts as 2.
     pub fan_in: usize,
-    /// A segment with at most so many bytes of the partition is read into memory, while a quarter of `memory` lasts, and
-    /// then neither opened files nor `fan_in` bound how many there may be. See [`READ_MAX`].
+    /// A segment with at most so many bytes of the partition is read into memory, while a quarter of `memory`
+    /// lasts, and then neither opened files nor `fan_in` bound how many there may be. See [`READ_MAX`].
     pub read_max: u64,
     /// The prefix of a key that defines its group; the whole key without one.
     pub grouping: Option<Grouping>,

@@ -1,7 +1,7 @@
 //! One source of a reduce task's merge: a segment, and where it comes from.
 //!
-//! Owns opening it again, and telling an input's damage from that of a merged file. Does not own which sources stay open
-//! (`opening`) nor merging them (`sources`).
+//! Owns opening it again, and telling an input's damage from that of a merged file. Does not own which
+//! sources stay open (`opening`) nor merging them (`sources`).
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! The sources of a reduce task's merge: segments, and the intermediate merges that make them few enough.
 //!
-//! Owns intermediate merges, and which input an error means. Does not own how sources are opened (`opening`) nor groups
-//! (`input`).
+//! Owns intermediate merges, and which input an error means. Does not own how sources are opened (`opening`)
+//! nor groups (`input`).
 
 use std::ops::Range;
 use std::path::PathBuf;

@@ -1,8 +1,9 @@
 //! The rules that tie the parts of a segment file to each other and to its length.
 //!
-//! Owns what is checked before an offset or a length is believed: the ends of the file when it is opened, an entry of the
-//! partition table and its part of the block index when that partition is read, and all of the footer at once for
-//! whoever serves all of it. Does not own the checksums of blocks: each is verified when a cursor enters its block.
+//! Owns what is checked before an offset or a length is believed: the ends of the file when it is opened, an
+//! entry of the partition table and its part of the block index when that partition is read, and all of the
+//! footer at once for whoever serves all of it. Does not own the checksums of blocks: each is verified when a
+//! cursor enters its block.
 
 use std::ops::Range;
 
@@ -20,7 +21,8 @@ pub(super) struct Ends {
 }
 
 impl Ends {
-    /// Reads the header at the start of `start` and the trailer at the end of `end`, or says what does not fit.
+    /// Reads the header at the start of `start` and the trailer at the end of `end`, or says what
+    /// does not fit.
     pub(super) fn check(start: &[u8], end: &[u8], file_len: u64) -> Result<Ends, String> {
         let trailer = Trailer::decode(end)?;
         let (header, header_len) = Header::decode(start)?;
@@ -65,8 +67,8 @@ impl Ends {
     }
 }
 
-/// Checks the whole footer, which has the length that its trailer says: every byte between header and footer must be
-/// covered by exactly one block's checksum.
+/// Checks the whole footer, which has the length that its trailer says: every byte between header and footer
+/// must be covered by exactly one block's checksum.
 pub(super) fn check_footer(ends: &Ends, footer: &[u8]) -> Result<(), String> {
     let Ends { header, header_len, trailer } = ends;
     let (table, index) = footer.split_at(header.table_len() as usize * PARTITION_ENTRY_BYTES);

@@ -1,8 +1,9 @@
 //! Small segments of one worker in one file, by partition: a reduce opens it instead of each of them.
 //!
-//! Owns the file's form, its writing and the reading of one partition. Does not own when it is worth its while (the worker),
-//! nor the segments, which stay where they are: a file of this kind that is missing or damaged is done without. The idea is
-//! that of Spark's consolidated shuffle files, and of Riffle (Zhang and others, EuroSys 2018), without rewriting a block.
+//! Owns the file's form, its writing and the reading of one partition. Does not own when it is worth its
+//! while (the worker), nor the segments, which stay where they are: a file of this kind that is missing or
+//! damaged is done without. The idea is that of Spark's consolidated shuffle files, and of Riffle (Zhang and
+//! others, EuroSys 2018), without rewriting a block.
 //!
 //! ```text
 //! head       magic, version, partitions, segments, length of the head, for each segment its name, length, header and
@@ -56,8 +57,8 @@ pub enum ConsolidationError {
     },
 }
 
-/// Puts whole segments of one directory together in `target`, in the same directory; the number of bytes written. The file is
-/// complete under its name or not there.
+/// Puts whole segments of one directory together in `target`, in the same directory; the number of bytes
+/// written. The file is complete under its name or not there.
 ///
 /// # Errors
 /// See [`ConsolidationError`]; the segments are as they were then.
@@ -155,8 +156,8 @@ fn write(
     Ok(bytes)
 }
 
-/// One partition of all segments in a file that `consolidate` wrote, in memory, with the path that each segment has; nothing
-/// when that would take more than `bytes_max` bytes.
+/// One partition of all segments in a file that `consolidate` wrote, in memory, with the path that each
+/// segment has; nothing when that would take more than `bytes_max` bytes.
 ///
 /// # Errors
 /// What is wrong with the file: it is to be done without.

@@ -1,7 +1,7 @@
 //! The walk over the records of one partition of a segment.
 //!
-//! Owns the current block (borrowed from the segment's bytes, or decompressed into the cursor's own buffer) and the
-//! position in it. Does not own merging several cursors (`merge`).
+//! Owns the current block (borrowed from the segment's bytes, or decompressed into the cursor's own buffer)
+//! and the position in it. Does not own merging several cursors (`merge`).
 #![allow(unsafe_code)] // keeps a pointer into the bytes that its own handle keeps alive
 
 use std::ops::Range;
@@ -52,8 +52,8 @@ pub struct Cursor {
     bytes_read: u64,
 }
 
-// SAFETY: `block` points into the bytes that `segment` keeps or into `buffer`, both of which stay where they are
-// when the cursor moves and are only read through it; nothing is shared with another thread.
+// SAFETY: `block` points into the bytes that `segment` keeps or into `buffer`, both of which stay where they
+// are when the cursor moves and are only read through it; nothing is shared with another thread.
 unsafe impl Send for Cursor {}
 
 impl Cursor {

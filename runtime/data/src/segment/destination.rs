@@ -1,7 +1,8 @@
-//! Where the bytes of a segment go: to a file under a temporary name, or to memory that somebody else keeps for it.
+//! Where the bytes of a segment go: to a file under a temporary name, or to memory that somebody else keeps
+//! for it.
 //!
-//! Owns the move from memory to the disk when there is too little, and the name that the segment gets at its end. Does
-//! not own what the bytes are (`writer`).
+//! Owns the move from memory to the disk when there is too little, and the name that the segment gets at its
+//! end. Does not own what the bytes are (`writer`).
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};

@@ -12,9 +12,9 @@
 //!            trailer, magic
 //! ```
 //!
-//! A reduce reads one partition and nothing of the others: header, trailer, its entry, its part of the block index, its
-//! blocks. So each entry has a checksum of its own, which covers its number, too, and holds that of its part of the
-//! index; what that costs does not grow with the number of partitions.
+//! A reduce reads one partition and nothing of the others: header, trailer, its entry, its part of the block
+//! index, its blocks. So each entry has a checksum of its own, which covers its number, too, and holds that
+//! of its part of the index; what that costs does not grow with the number of partitions.
 //!
 //! The form is 0 for a file with all partitions of a map's output. It is 1 for a file with one of them, or
 //! with the end of one, such as a fetch writes: its table has one entry, and the fields in brackets say what
@@ -283,8 +283,8 @@ impl PartitionEntry {
     }
 }
 
-/// The checksum of all entries of a table. Their own checksums are left out: a CRC over bytes and their CRC does not depend
-/// on the bytes.
+/// The checksum of all entries of a table. Their own checksums are left out: a CRC over bytes and their CRC
+/// does not depend on the bytes.
 pub(crate) fn table_crc(table: &[u8]) -> u32 {
     let entries = table.chunks_exact(PARTITION_ENTRY_BYTES);
     entries.fold(0, |crc, entry| crc32c::crc32c_append(crc, &entry[..PARTITION_ENTRY_BYTES - CRC_BYTES]))
@@ -344,8 +344,8 @@ impl Trailer {
         bytes
     }
 
-    /// The trailer's own checksum, which stands for the whole file: it covers that of the partition entries, which cover
-    /// the block index, which covers the blocks.
+    /// The trailer's own checksum, which stands for the whole file: it covers that of the partition entries,
+    /// which cover the block index, which covers the blocks.
     pub(crate) fn crc(&self) -> u32 {
         u32_at(&self.encode(), TRAILER_COVERED)
     }

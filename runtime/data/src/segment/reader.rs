@@ -1,8 +1,8 @@
 //! An open segment: a validated file, mapped as a whole or read for one partition.
 //!
-//! Owns the bytes and the look-ups in its footer. Does not own the walk over records, which is `Cursor`'s. Opening looks
-//! at both ends of the file; an entry of the partition table and its blocks' index are checked when that partition is
-//! asked for, so that a reduce does not pay for partitions of others.
+//! Owns the bytes and the look-ups in its footer. Does not own the walk over records, which is `Cursor`'s.
+//! Opening looks at both ends of the file; an entry of the partition table and its blocks' index are checked
+//! when that partition is asked for, so that a reduce does not pay for partitions of others.
 //!
 //! A sealed segment is immutable by contract. Should something else cut the file while it is mapped, reading
 //! the lost part is a SIGBUS, which ends the task process; the retry finds the file damaged when it opens it.
@@ -48,8 +48,8 @@ enum Bytes {
 }
 
 impl Segment {
-    /// Maps a sealed segment and checks its header and trailer against each other and the file's length. Entries of
-    /// partitions and the blocks' contents are verified later, each when it is looked at.
+    /// Maps a sealed segment and checks its header and trailer against each other and the file's length.
+    /// Entries of partitions and the blocks' contents are verified later, each when it is looked at.
     ///
     /// # Errors
     /// `Open` when the file cannot be read, `Damaged` when it is not a whole segment.
@@ -58,8 +58,8 @@ impl Segment {
         Segment::map(&File::open(path).map_err(unreadable)?, path)
     }
 
-    /// As `open` for whoever reads one partition: when that has at most `bytes_max` bytes with its index it is read into
-    /// memory, and neither a descriptor nor a mapping is kept.
+    /// As `open` for whoever reads one partition: when that has at most `bytes_max` bytes with its index it
+    /// is read into memory, and neither a descriptor nor a mapping is kept.
     ///
     /// # Errors
     /// As `open`, and as `partition`.
@@ -111,7 +111,8 @@ impl Segment {
         }))
     }
 
-    /// One partition that was read from elsewhere: its part of the block index, then its blocks, as they are in the file.
+    /// One partition that was read from elsewhere: its part of the block index, then its blocks, as they are
+    /// in the file.
     pub(super) fn in_memory(
         path: PathBuf,
         file_len: u64,
@@ -210,7 +211,8 @@ impl Segment {
     /// Place and size of one partition.
     ///
     /// # Errors
-    /// `NoPartition` when there are fewer, `OtherPartition` when another one only is here, `Damaged` when the entry is.
+    /// `NoPartition` when there are fewer, `OtherPartition` when another one only is here, `Damaged` when the
+    /// entry is.
     pub fn partition(&self, partition: u32) -> Result<PartitionEntry, SegmentError> {
         let row = row_of(&self.ends.header, &self.path, partition)?;
         match &self.bytes {

@@ -96,8 +96,8 @@ pub(crate) struct SegmentWriter {
 }
 
 impl SegmentWriter {
-    /// Begins the segment, in this memory if it fits there. `buffer_bytes` is what is written at once; at least one
-    /// block.
+    /// Begins the segment, in this memory if it fits there. `buffer_bytes` is what is written at once; at
+    /// least one block.
     pub(crate) fn create(
         target: &Path,
         memory: Option<&(PathBuf, u64)>,

@@ -1,7 +1,7 @@
 //! The history of one job as it grows: its attempts, what happened to it, and its preemptions.
 //!
-//! Owns what becomes of it by each record of the engine, in the same way for a coordinator and for a simulation. Does not own
-//! what attempts counted and wrote, nor when a job is over.
+//! Owns what becomes of it by each record of the engine, in the same way for a coordinator and for a
+//! simulation. Does not own what attempts counted and wrote, nor when a job is over.
 
 mod preempted;
 mod preemptions;
@@ -14,8 +14,8 @@ use napreduce_protocol::{AttemptSummary, HistoryLine, PreemptionEnd};
 
 pub use self::preemptions::{OPERATOR, PreemptionBook};
 
-/// The lists that a history of a job consists of, which whoever drives the engine keeps. Times are microseconds since 1970, or
-/// since a simulation began.
+/// The lists that a history of a job consists of, which whoever drives the engine keeps. Times are
+/// microseconds since 1970, or since a simulation began.
 #[derive(Debug)]
 pub struct JobHistory<'a> {
     /// In the order of their launches; shared with snapshots.

@@ -1,6 +1,7 @@
 //! What the history of a job says of preemptions: sentences, and what becomes of them in its book.
 //!
-//! Owns the words, and the way from records, orders and accounts into the book. Does not own the book (`preemptions`).
+//! Owns the words, and the way from records, orders and accounts into the book. Does not own the
+//! book (`preemptions`).
 
 use napreduce_core::{AttemptId, Order, Record, Requester, Start, WorkerId};
 use napreduce_protocol::{Preempted, PreemptionAccount, PreemptionSummary};
@@ -9,8 +10,8 @@ use super::JobHistory;
 use super::preemptions::OPERATOR;
 
 impl JobHistory<'_> {
-    /// A request, or a suspended attempt that is given up, when the engine records it: `policy` is who decides, and `worker` where
-    /// the attempt is.
+    /// A request, or a suspended attempt that is given up, when the engine records it: `policy` is who
+    /// decides, and `worker` where the attempt is.
     pub fn on_request(&mut self, at_micros: u64, record: &Record, worker: WorkerId, policy: &str) {
         let (attempt, primitive, asked, by, beneficiary, reason) = match record {
             Record::PreemptRequested { attempt, primitive, asked, by, beneficiary, reason } => {

@@ -1,7 +1,8 @@
 //! The preemptions of one job as its history and its counters have them.
 //!
-//! Owns what becomes of each request, continuation and restored attempt, from what the engine records, what is ordered
-//! and what workers account for; as plain data that a snapshot of a coordinator holds. Does not own a decision (the engine).
+//! Owns what becomes of each request, continuation and restored attempt, from what the engine records, what
+//! is ordered and what workers account for; as plain data that a snapshot of a coordinator holds. Does not
+//! own a decision (the engine).
 
 use napreduce_core::{AttemptId, TaskId, WorkerId};
 use napreduce_protocol::{

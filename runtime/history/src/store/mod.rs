@@ -169,8 +169,8 @@ impl History {
     }
 }
 
-/// Writes the files of a job of a simulation into `directory`, as a history has them. There is no index, and nothing waits for
-/// the disk.
+/// Writes the files of a job of a simulation into `directory`, as a history has them. There is no index, and
+/// nothing waits for the disk.
 ///
 /// # Errors
 /// When a file cannot be written, or the job is too large for one.

@@ -1,7 +1,7 @@
 //! On which slot of its worker each stint is drawn.
 //!
-//! Owns that choice, the same for equal input in any order: the lowest slot that is free. The history does not say which one a
-//! task had, and slots of a kind are alike.
+//! Owns that choice, the same for equal input in any order: the lowest slot that is free. The history does
+//! not say which one a task had, and slots of a kind are alike.
 
 use std::collections::HashMap;
 
@@ -18,8 +18,8 @@ pub struct Lane {
     pub number: u32,
 }
 
-/// Gives each stint a lane, in which no two of them overlap, and brings them in order of time. A launch is known to a
-/// millisecond, so it may move by less than one to where the lane is free.
+/// Gives each stint a lane, in which no two of them overlap, and brings them in order of time. A launch is
+/// known to a millisecond, so it may move by less than one to where the lane is free.
 pub fn assign_lanes<'job>(mut stints: Vec<Stint<'job>>) -> Vec<(Lane, Stint<'job>)> {
     stints.sort_by_key(|stint| (stint.from_micros, stint.until_micros, stint.attempt));
     let mut free_at: HashMap<(WorkerId, bool), Vec<u64>> = HashMap::new();

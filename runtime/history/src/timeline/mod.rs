@@ -1,7 +1,7 @@
 //! The life of every attempt: stints, in which it holds a slot, and naps, in which its work waits.
 //!
-//! Owns how both follow from what the history of a job holds, and nothing more than that. Does not own which slot a stint is
-//! drawn on (`lanes`) nor any form in files (`trace`).
+//! Owns how both follow from what the history of a job holds, and nothing more than that. Does not own which
+//! slot a stint is drawn on (`lanes`) nor any form in files (`trace`).
 
 mod lanes;
 

@@ -1,6 +1,8 @@
-//! A history that is read beside its coordinator: from where, without a trace, and what is said of what cannot be.
+//! A history that is read beside its coordinator: from where, without a trace, and what is said of what
+//! cannot be.
 //!
-//! Owns the three places and every kind of damage of a whole file. What a coordinator reads is other files' business.
+//! Owns the three places and every kind of damage of a whole file. What a coordinator reads is other
+//! files' business.
 
 use std::fs;
 use std::path::Path;

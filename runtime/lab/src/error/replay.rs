@@ -1,6 +1,7 @@
 //! Why a workload cannot be replayed.
 //!
-//! Owns what is said of plans that make no sense on one machine. What goes wrong on a cluster belongs to the lab's other errors.
+//! Owns what is said of plans that make no sense on one machine. What goes wrong on a cluster belongs to the
+//! lab's other errors.
 
 use std::io;
 use std::path::PathBuf;

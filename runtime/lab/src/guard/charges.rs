@@ -154,8 +154,8 @@ fn run(program: &str, path: &Path) -> io::Result<()> {
     Err(io::Error::other(format!("{program}: {}", said.trim())))
 }
 
-/// Only processes of the experiment are ever put into its group. A worker that was killed before it could clean up leaves groups of its
-/// attempts in it, and a group with others in it cannot be removed.
+/// Only processes of the experiment are ever put into its group. A worker that was killed before it could
+/// clean up leaves groups of its attempts in it, and a group with others in it cannot be removed.
 fn end_group(path: &Path) -> Result<(), String> {
     for inside in fs::read_dir(path).into_iter().flatten().flatten() {
         if inside.file_type().is_ok_and(|kind| kind.is_dir()) {

@@ -1,5 +1,5 @@
-//! Owns time that passes in a task by sleeping: as much as was asked for in all, however late each sleep ends, and none of it
-//! while the process is stopped. What the time stands for belongs to the jobs.
+//! Owns time that passes in a task by sleeping: as much as was asked for in all, however late each sleep
+//! ends, and none of it while the process is stopped. What the time stands for belongs to the jobs.
 
 use std::sync::{Mutex, PoisonError};
 use std::thread;

@@ -1,6 +1,7 @@
-//! Owns jobs whose tasks take as long as a plan says, task by task: a map is one split of fixed records, a reduce has a group for
-//! every few milliseconds. Closures without state, so that every primitive can preempt them, and outputs that do not depend on
-//! how the time passes. Which lengths they have belongs to whoever replays a workload.
+//! Owns jobs whose tasks take as long as a plan says, task by task: a map is one split of fixed records, a
+//! reduce has a group for every few milliseconds. Closures without state, so that every primitive can preempt
+//! them, and outputs that do not depend on how the time passes. Which lengths they have belongs to whoever
+//! replays a workload.
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};

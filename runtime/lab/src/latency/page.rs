@@ -1,5 +1,6 @@
-//! Owns what a page that is looked at costs a preemption: the same samples without readers and with many, again and again by turns.
-//! Samples and the job that they come from belong to `latency`, readers to `page_load`.
+//! Owns what a page that is looked at costs a preemption: the same samples without readers and with
+//! many, again and again by turns. Samples and the job that they come from belong to `latency`,
+//! readers to `page_load`.
 
 use std::io;
 

@@ -1,5 +1,6 @@
-//! Owns loads of a cluster: many jobs from many clients, one job of many tasks, many idle workers, and a coordinator that
-//! is started again after it has lived through many jobs. What is measured is the coordinator; the jobs do next to nothing.
+//! Owns loads of a cluster: many jobs from many clients, one job of many tasks, many idle workers, and a
+//! coordinator that is started again after it has lived through many jobs. What is measured is the
+//! coordinator; the jobs do next to nothing.
 
 mod report;
 mod usage;

@@ -1,5 +1,5 @@
-//! Owns the report of a load: what was asked of a cluster, how fast it was done, and what the coordinator used for it.
-//! Making the load belongs to the experiment.
+//! Owns the report of a load: what was asked of a cluster, how fast it was done, and what the coordinator
+//! used for it. Making the load belongs to the experiment.
 
 use serde::Serialize;
 

@@ -35,8 +35,8 @@ impl DaemonUsage {
     }
 }
 
-/// Its own and those of its children, the fields 14 to 17 of `/proc/PID/stat`; the second is the program's name in brackets and may
-/// hold anything.
+/// Its own and those of its children, the fields 14 to 17 of `/proc/PID/stat`; the second is the program's
+/// name in brackets and may hold anything.
 fn ticks_of(stat: &str) -> Option<(u64, u64)> {
     let fields = stat.rsplit_once(')')?.1.split_ascii_whitespace().skip(11);
     let mut ticks = fields.map_while(|field| field.parse::<u64>().ok());

@@ -1,14 +1,16 @@
 //! What a number of each block says of the true one.
 //!
-//! Owns intervals and probabilities: Student's t over blocks whose seeds differ, as the mean of independent runs; of live blocks
-//! the median, with order statistics; and Holm's correction where one figure expects several things. Does not own which numbers.
+//! Owns intervals and probabilities: Student's t over blocks whose seeds differ, as the mean of independent
+//! runs; of live blocks the median, with order statistics; and Holm's correction where one figure expects
+//! several things. Does not own which numbers.
 
 use serde::Serialize;
 use statrs::distribution::{Binomial, ContinuousCDF, DiscreteCDF, StudentsT};
 
 use crate::statistics;
 
-/// Fewer blocks say too little for an interval: of five, even all on one side come by chance once in sixteen times.
+/// Fewer blocks say too little for an interval: of five, even all on one side come by chance once in
+/// sixteen times.
 pub const BLOCKS_MIN: usize = 6;
 
 /// An estimate, with what is sure of it.
@@ -54,8 +56,9 @@ impl Estimate {
         Some(Estimate { mean, low, high, logarithmic: true, ..plain })
     }
 
-    /// Of live blocks: the median, and the order statistics between which the true one is, whatever its distribution, with at least
-    /// this confidence (Conover, Practical Nonparametric Statistics). Ratios need no logarithms: the median of these is that of those.
+    /// Of live blocks: the median, and the order statistics between which the true one is, whatever its
+    /// distribution, with at least this confidence (Conover, Practical Nonparametric Statistics). Ratios need
+    /// no logarithms: the median of these is that of those.
     pub fn of_median(values: &[f64], confidence: f64) -> Option<Estimate> {
         let (mean, blocks) = (statistics::median(values)?, values.len());
         if values.iter().any(|value| !value.is_finite()) {
@@ -69,7 +72,8 @@ impl Estimate {
         Some(Estimate { mean, low, high, blocks, error: 0.0, logarithmic: false, signed: Some(sorted) })
     }
 
-    /// How probable it is to be so far from a bound, or farther, if the true number is the bound. 1 of too few blocks.
+    /// How probable it is to be so far from a bound, or farther, if the true number is the bound. 1 of too
+    /// few blocks.
     pub fn probability(&self, bound: f64) -> f64 {
         if self.blocks < BLOCKS_MIN {
             return 1.0;
@@ -82,7 +86,8 @@ impl Estimate {
             false => (self.mean, bound),
         };
         let distance = (mean - bound).abs();
-        // Chance has no part in the runs: it is known whether they are beyond the bound, also when they are at it.
+        // Chance has no part in the runs: it is known whether they are beyond the bound, also when they are
+        // at it.
         if self.error <= distance * 1e-9 {
             return 0.0;
         }
@@ -93,7 +98,8 @@ impl Estimate {
     }
 }
 
-/// The place of the innermost order statistic, from 0, that with its counterpart encloses the median with a confidence.
+/// The place of the innermost order statistic, from 0, that with its counterpart encloses the median
+/// with a confidence.
 fn innermost(count: u64, confidence: f64) -> Option<usize> {
     let signs = Binomial::new(0.5, count).ok()?;
     // Outside of the places k and n - 1 - k are all cases with at most k on one side.
@@ -101,7 +107,8 @@ fn innermost(count: u64, confidence: f64) -> Option<usize> {
     (0..count / 2).take_while(within).last().and_then(|place| usize::try_from(place).ok())
 }
 
-/// How probable it is that so many, or more, are on one side of the true median; those at the bound say nothing.
+/// How probable it is that so many, or more, are on one side of the true median; those at the bound
+/// say nothing.
 fn sign_test(values: &[f64], bound: f64) -> f64 {
     let above = values.iter().filter(|value| **value > bound).count() as u64;
     let below = values.iter().filter(|value| **value < bound).count() as u64;
@@ -138,7 +145,8 @@ fn range(values: &[f64]) -> (f64, f64) {
     (fold(f64::INFINITY, f64::min), fold(f64::NEG_INFINITY, f64::max))
 }
 
-/// Probabilities corrected for how many there are (Holm 1979): a corrected one at or below the level is as sure as one alone.
+/// Probabilities corrected for how many there are (Holm 1979): a corrected one at or below the level is as
+/// sure as one alone.
 pub fn holm(probabilities: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..probabilities.len()).collect();
     order.sort_by(|a, b| probabilities[*a].total_cmp(&probabilities[*b]));
@@ -199,7 +207,8 @@ mod tests {
         assert_eq!((sure.low, sure.high, sure.probability(1.9), sure.probability(2.0)), (2.0, 2.0, 0.0, 0.0));
     }
 
-    /// The probability, counted case by case, that the true median is outside of the places `from` and its counterpart.
+    /// The probability, counted case by case, that the true median is outside of the places `from`
+    /// and its counterpart.
     fn outside(count: u32, from: usize) -> f64 {
         let cases = (0_u32..1 << count).filter(|case| {
             let above = case.count_ones() as usize;

@@ -1,7 +1,7 @@
 //! The runs of campaigns on real clusters of this machine.
 //!
-//! Owns which runs there are, one after another, and the rows of each: times are told at the paper's scale. Does not own how a plan
-//! runs (`replay`), nor what becomes of rows.
+//! Owns which runs there are, one after another, and the rows of each: times are told at the paper's scale.
+//! Does not own how a plan runs (`replay`), nor what becomes of rows.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -33,7 +33,8 @@ pub struct LiveSettings {
     pub work: WorkSettings,
 }
 
-/// The runs that some figures of a paper need and that have a recipe, block by block; each block begins with another variant.
+/// The runs that some figures of a paper need and that have a recipe, block by block; each block begins with
+/// another variant.
 pub fn plan_live<'a>(paper: &'a Paper, figures: &[&str], repetitions: Repetitions) -> Vec<PlannedRun<'a>> {
     let wanted = figures.iter().filter_map(|id| paper.figures.get(*id));
     let needed: BTreeSet<(String, String)> = wanted.flat_map(|figure| paper.needed(figure)).collect();

@@ -1,6 +1,7 @@
 //! What a quantity is in one block.
 //!
-//! Owns statistics over the jobs of a run, or over the differences of the same jobs of two runs. Does not own the rows.
+//! Owns statistics over the jobs of a run, or over the differences of the same jobs of two runs. Does not own
+//! the rows.
 
 use super::quantity::{Asked, JobMeasure, Quantity, RunMeasure, Runs as Whose, Statistic, VariantName};
 use super::registry::{Figure, Paper};

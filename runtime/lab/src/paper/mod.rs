@@ -1,6 +1,7 @@
 //! Every figure of the papers, by one command: what is claimed, what was measured, what is said of it.
 //!
-//! Owns the way from entries of the registry to verdicts and a report. Does not own the simulator, nor how a plan runs live (`replay`).
+//! Owns the way from entries of the registry to verdicts and a report. Does not own the simulator, nor how a
+//! plan runs live (`replay`).
 //!
 //! ```text
 //! registry (papers/*.toml) -> simulate, live -> rows (raw.jsonl, packed in the end) -> measure, inference -> verdict -> report
@@ -77,8 +78,8 @@ pub enum PaperError {
     Exists(PathBuf),
 }
 
-/// Runs what figures need, simulated, live or both, and judges them. `advance` is called as each simulated run ends, with how many
-/// there are.
+/// Runs what figures need, simulated, live or both, and judges them. `advance` is called as each simulated
+/// run ends, with how many there are.
 ///
 /// When the interrupt comes, what was measured until then is judged.
 ///

@@ -1,8 +1,8 @@
 //! What was measured: a row for each run, and one for each job of each run.
 //!
-//! Owns their form in `raw.jsonl`, to which they are written as runs end, and that both this and the packed file are read: they are
-//! all that verdicts and plots are made of, so that what is judged again from a report is judged from the same rows. Does not own
-//! how runs are made.
+//! Owns their form in `raw.jsonl`, to which they are written as runs end, and that both this and the packed
+//! file are read: they are all that verdicts and plots are made of, so that what is judged again from a
+//! report is judged from the same rows. Does not own how runs are made.
 
 mod packed;
 
@@ -206,7 +206,8 @@ impl Runs {
         Ok(runs)
     }
 
-    /// Packs the rows of a report into one small file, which takes the place of those that were written as runs ended.
+    /// Packs the rows of a report into one small file, which takes the place of those that were written as
+    /// runs ended.
     ///
     /// # Errors
     /// When it cannot be written; the rows are where they were then.
@@ -237,7 +238,8 @@ impl Runs {
     /// What a file of rows has.
     ///
     /// # Errors
-    /// When it cannot be read, or a line is no row. A last line that was cut short is passed over with its run.
+    /// When it cannot be read, or a line is no row. A last line that was cut short is passed over
+    /// with its run.
     pub fn read(path: &Path) -> Result<Runs, RowsError> {
         let unreadable = |source| RowsError::Io { path: path.to_owned(), source };
         let file = BufReader::new(File::open(path).map_err(unreadable)?);

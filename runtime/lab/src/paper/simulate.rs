@@ -1,7 +1,7 @@
 //! The runs of campaigns in simulated time.
 //!
-//! Owns which runs there are, on as many cores as there are, and the rows of each. Does not own the simulator, nor what becomes
-//! of rows.
+//! Owns which runs there are, on as many cores as there are, and the rows of each. Does not own the
+//! simulator, nor what becomes of rows.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -76,8 +76,8 @@ pub fn plan<'a>(paper: &'a Paper, figures: &[&str], repetitions: Repetitions) ->
     runs
 }
 
-/// Makes runs on all cores and hands each to `take` when it has ended, in any order; those that had not begun when the
-/// interrupt came are left out.
+/// Makes runs on all cores and hands each to `take` when it has ended, in any order; those that had not begun
+/// when the interrupt came are left out.
 ///
 /// # Errors
 /// The first run that cannot be made, or what `take` says.

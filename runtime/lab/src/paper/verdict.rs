@@ -1,6 +1,7 @@
 //! What is said of a figure.
 //!
-//! Owns the five verdicts and how expectations lead to them. Does not own the numbers (`measure`, `inference`).
+//! Owns the five verdicts and how expectations lead to them. Does not own the numbers (`measure`,
+//! `inference`).
 
 use napreduce_core::listed;
 use serde::Serialize;
@@ -41,7 +42,8 @@ pub struct Finding {
     /// What must be so, as `> 1.02` or `0.8 to 1.25 of 1.19`.
     pub expected: String,
     pub found: Option<Estimate>,
-    /// Of a direction: how probable such a distance from its bound is by chance, corrected for the number of expectations.
+    /// Of a direction: how probable such a distance from its bound is by chance, corrected for the
+    /// number of expectations.
     pub probability: Option<f64>,
     pub outcome: Ruling,
 }
@@ -80,7 +82,8 @@ pub struct Judgement {
     pub findings: Vec<Finding>,
 }
 
-/// Judges a figure by what an executor measured, at a level of error such as 0.05. Live, by what can be measured there.
+/// Judges a figure by what an executor measured, at a level of error such as 0.05. Live, by what can be
+/// measured there.
 pub fn judge(
     (paper, id, figure): (&Paper, &str, &Figure),
     runs: &Runs,

@@ -1,5 +1,5 @@
-//! Owns how far live runs and simulated ones of the same plans agree: the ratio of mean sojourns, of all jobs and by class. That is
-//! what entitles a simulation to speak for a scale at which nothing runs live.
+//! Owns how far live runs and simulated ones of the same plans agree: the ratio of mean sojourns, of all jobs
+//! and by class. That is what entitles a simulation to speak for a scale at which nothing runs live.
 
 use std::collections::BTreeMap;
 

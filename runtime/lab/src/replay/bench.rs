@@ -1,5 +1,6 @@
-//! Owns runs of plans on clusters of their own: one cluster for each run, jobs handed in at their times and followed to their ends,
-//! outputs compared with those of undisturbed jobs. Which plans, and what follows from the runs, belongs to others.
+//! Owns runs of plans on clusters of their own: one cluster for each run, jobs handed in at their times and
+//! followed to their ends, outputs compared with those of undisturbed jobs. Which plans, and what follows
+//! from the runs, belongs to others.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -115,7 +116,8 @@ impl<'s> Bench<'s> {
         Ok(self.guard.clean_up()?)
     }
 
-    /// What the jobs write without anybody in their way, and without the time that their outputs do not depend on.
+    /// What the jobs write without anybody in their way, and without the time that their outputs do not
+    /// depend on.
     ///
     /// # Errors
     /// When a job fails.
@@ -205,7 +207,8 @@ struct Running<'a> {
 }
 
 impl Running<'_> {
-    /// Has every worker get the program: a map for each slot, of which none ends before the others have begun.
+    /// Has every worker get the program: a map for each slot, of which none ends before the others
+    /// have begun.
     fn warm_up(&mut self) -> Result<(), LabError> {
         let ClusterShape { machines, map_slots, map_machines, .. } = self.plan.cluster;
         let slots = map_machines.unwrap_or(machines) * map_slots;

@@ -1,5 +1,5 @@
-//! Owns what starting, suspending and saving a task cost on this machine, measured for the simulator or given. How they are used
-//! belongs to the plan.
+//! Owns what starting, suspending and saving a task cost on this machine, measured for the simulator or
+//! given. How they are used belongs to the plan.
 
 use std::path::Path;
 use std::time::Duration;

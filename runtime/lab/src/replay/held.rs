@@ -1,5 +1,5 @@
-//! Owns what a job's history says of its tasks: when they had slots, and what its reduces waited. All of it is the coordinator's
-//! word; nothing is read off the tasks. Times in microseconds since 1970.
+//! Owns what a job's history says of its tasks: when they had slots, and what its reduces waited. All of it
+//! is the coordinator's word; nothing is read off the tasks. Times in microseconds since 1970.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
-//! Owns the rows of a live run: columns as those of `nap sim --results`, and some more. What could not be measured is absent.
-//! Where the numbers come from belongs to `held` and `bench`.
+//! Owns the rows of a live run: columns as those of `nap sim --results`, and some more. What could not be
+//! measured is absent. Where the numbers come from belongs to `held` and `bench`.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};

@@ -1,9 +1,9 @@
-//! One plan, two executors: a workload runs live on a cluster of this machine, and the same plan in simulated time, at the same
-//! scale.
+//! One plan, two executors: a workload runs live on a cluster of this machine, and the same plan in simulated
+//! time, at the same scale.
 //!
-//! Owns the order: jobs are drawn and made smaller (`source`, `scale`, `plan`), costs measured (`costs`), runs made (`bench`,
-//! `submitter`) and compared (`held`, `line`, `agreement`, `report`). Figures of the papers are made of such runs, too, which belongs
-//! to `paper`.
+//! Owns the order: jobs are drawn and made smaller (`source`, `scale`, `plan`), costs measured (`costs`),
+//! runs made (`bench`, `submitter`) and compared (`held`, `line`, `agreement`, `report`). Figures of the
+//! papers are made of such runs, too, which belongs to `paper`.
 
 mod agreement;
 mod bench;

@@ -1,5 +1,5 @@
-//! Owns what is run, be it live or simulated: jobs, cluster, policy and settings at one scale. How that is reached belongs to
-//! `scale`, how it runs to `bench` and to the simulator.
+//! Owns what is run, be it live or simulated: jobs, cluster, policy and settings at one scale. How that is
+//! reached belongs to `scale`, how it runs to `bench` and to the simulator.
 
 use std::collections::BTreeSet;
 
@@ -51,7 +51,8 @@ pub struct FullPlan<'a> {
 /// What takes time besides work, as it was measured or given.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Costs {
-    /// From the order to the first work of an attempt, and from its last work to the next order, both together.
+    /// From the order to the first work of an attempt, and from its last work to the next order,
+    /// both together.
     #[serde(with = "napreduce_core::time::text")]
     pub launch: Span,
     #[serde(with = "napreduce_core::time::text")]

@@ -1,5 +1,5 @@
-//! Owns what is told of a replay: what was run, what came out under each policy, and whether the simulator agrees. The rows of
-//! jobs belong to `line`.
+//! Owns what is told of a replay: what was run, what came out under each policy, and whether the simulator
+//! agrees. The rows of jobs belong to `line`.
 
 use std::fmt::Write;
 

@@ -1,6 +1,6 @@
-//! Owns what a plan of jobs becomes at the scale of one machine: times divided by one factor, numbers of tasks, slots and bytes by
-//! another, and intervals of policies by the first. What is too short to be measured is refused. Where jobs come from and where
-//! they run belongs to others.
+//! Owns what a plan of jobs becomes at the scale of one machine: times divided by one factor, numbers of
+//! tasks, slots and bytes by another, and intervals of policies by the first. What is too short to be
+//! measured is refused. Where jobs come from and where they run belongs to others.
 
 use crate::error::WorkloadReplayError;
 use napreduce_core::{PreemptionSettings, Span, TaskKind, Time};
@@ -50,8 +50,8 @@ impl Scale {
         if count == 0 { 0 } else { ((count as f64 / self.tasks).round() as usize).max(1) }
     }
 
-    /// The job at this scale: of its tasks as many as it has then, evenly chosen. Fetching takes no time of its own on one machine:
-    /// a reduce works for as long as it fetched, besides. No machine is preferred.
+    /// The job at this scale: of its tasks as many as it has then, evenly chosen. Fetching takes no time of
+    /// its own on one machine: a reduce works for as long as it fetched, besides. No machine is preferred.
     pub fn job(self, job: &SimulatedJob) -> SimulatedJob {
         let map = |task: &SimulatedMap| SimulatedMap {
             work: self.span(task.work),
@@ -99,7 +99,8 @@ impl Scale {
         }
     }
 
-    /// The policy with every interval of its own divided, and those that were, as `table.key = "3s" -> "50ms"`.
+    /// The policy with every interval of its own divided, and those that were, as `table.key = "3s" ->
+    /// "50ms"`.
     ///
     /// # Errors
     /// When the policy refuses its values then.
@@ -192,8 +193,8 @@ fn of_table<T: DeserializeOwned>(table: toml::Table) -> Result<T, WorkloadReplay
     table.try_into().map_err(|error: toml::de::Error| WorkloadReplayError::Policy(error.to_string()))
 }
 
-/// Refuses jobs without meaning here: tasks too short to be measured, and none at all. A task without any work is allowed: it is no
-/// measurement.
+/// Refuses jobs without meaning here: tasks too short to be measured, and none at all. A task without any
+/// work is allowed: it is no measurement.
 ///
 /// # Errors
 /// Names the job, and what to do.

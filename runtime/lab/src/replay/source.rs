@@ -1,5 +1,5 @@
-//! Owns where replayed jobs come from: a workload file, a published one, or a trace, read as `nap sim` reads them. What they become
-//! on one machine belongs to `scale`.
+//! Owns where replayed jobs come from: a workload file, a published one, or a trace, read as `nap sim` reads
+//! them. What they become on one machine belongs to `scale`.
 
 use std::fs::{self, File};
 use std::io::BufReader;

@@ -1,5 +1,5 @@
-//! Owns handing jobs in at their times, all by one process over one connection, and how late each was. What becomes of them
-//! afterwards belongs to `bench`.
+//! Owns handing jobs in at their times, all by one process over one connection, and how late each was. What
+//! becomes of them afterwards belongs to `bench`.
 
 use std::path::Path;
 use std::thread;

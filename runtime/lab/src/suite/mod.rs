@@ -1,6 +1,6 @@
-//! Owns the suite as an experiment: every job by our program and by the peers that can say it, in turn, repetition after
-//! repetition, on data that are made once. An output that differs takes its contender out and is named.
-//! Jobs, data and the report are modules of their own.
+//! Owns the suite as an experiment: every job by our program and by the peers that can say it, in turn,
+//! repetition after repetition, on data that are made once. An output that differs takes its contender out
+//! and is named. Jobs, data and the report are modules of their own.
 
 mod contender;
 mod data;
@@ -26,7 +26,8 @@ use crate::program::Resources;
 use crate::session::Session;
 use crate::workspace::{WorkFolder, WorkSettings, remove};
 
-/// Room for data of each kind, intermediate files and outputs, for each byte of size: sequences alone take twice their text.
+/// Room for data of each kind, intermediate files and outputs, for each byte of size: sequences alone take
+/// twice their text.
 const ROOM_PER_BYTE: u64 = 12;
 
 #[derive(Clone, Debug)]
@@ -46,8 +47,8 @@ pub struct SuiteSettings {
 ///
 /// # Errors
 ///
-/// When binaries or peers are missing, when data cannot be made, when a first run fails, and on an interrupt. A contender
-/// that fails later or gives a wrong output is part of the report and no error here.
+/// When binaries or peers are missing, when data cannot be made, when a first run fails, and on an interrupt.
+/// A contender that fails later or gives a wrong output is part of the report and no error here.
 pub fn suite(settings: &SuiteSettings, session: &Session) -> Result<SuiteReport, LabError> {
     let binaries = settings
         .jobs

@@ -42,7 +42,8 @@ pub struct SuiteJobReport {
     pub input_bytes: ByteSize,
     /// Bytes of part files.
     pub output_bytes: ByteSize,
-    /// Bytes of keys and values that the maps emitted, over those of the input; absent when the program does not count them.
+    /// Bytes of keys and values that the maps emitted, over those of the input; absent when the program does
+    /// not count them.
     pub map_output_ratio: Option<f64>,
     /// Bytes that reduces read, after combining and compression, over those of the input.
     pub shuffle_ratio: Option<f64>,

@@ -1,7 +1,7 @@
 //! Why a blob could not be kept, found or taken in.
 //!
-//! Owns the texts. Does not own whose fault it was: a client that sends another blob than it said is its own, a full
-//! disk is the machine's.
+//! Owns the texts. Does not own whose fault it was: a client that sends another blob than it said is its own,
+//! a full disk is the machine's.
 
 use std::io;
 

@@ -1,7 +1,7 @@
 //! For which processor a program was built, from the header of its file.
 //!
-//! Owns the few fields of an ELF file that say it, and their names as Rust calls them. Does not own whether the system
-//! will execute it.
+//! Owns the few fields of an ELF file that say it, and their names as Rust calls them. Does not own whether
+//! the system will execute it.
 
 use std::fs::File;
 use std::io::{self, Read};

@@ -1,7 +1,7 @@
 //! Blobs: programs and side files, named by the digest of their bytes.
 //!
-//! Owns how they are named, kept within a bound, taken in and verified. What is in them nobody here looks at, except
-//! to say for which processor a program is.
+//! Owns how they are named, kept within a bound, taken in and verified. What is in them nobody here looks at,
+//! except to say for which processor a program is.
 
 mod error;
 mod executable;

@@ -1,4 +1,5 @@
-//! A file as chunks, for sending: read by a thread of its own, no further ahead than the reader of the chunks allows.
+//! A file as chunks, for sending: read by a thread of its own, no further ahead than the reader of
+//! the chunks allows.
 //!
 //! Owns the pace. Does not own what the chunks are sent as.
 

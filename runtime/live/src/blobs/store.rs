@@ -1,7 +1,8 @@
 //! A directory of blobs within a bound of bytes.
 //!
-//! Owns which blobs are there, which of them jobs need, and which make room for others: those that nobody needs, the
-//! longest unused first. Does not own their writing (`writer`). Several processes must not share a directory.
+//! Owns which blobs are there, which of them jobs need, and which make room for others: those that
+//! nobody needs, the longest unused first. Does not own their writing (`writer`). Several processes
+//! must not share a directory.
 
 use std::collections::BTreeMap;
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
@@ -60,9 +61,9 @@ impl BlobStore {
 
     /// Keeps a blob from being evicted for as long as the result lives; `None` when it is not here.
     ///
-    /// Its content is compared with its name the first time after opening, since a crash of the machine may have torn
-    /// it, and whenever the file is not the one that was compared, since tasks run as the same user; one that differs is
-    /// removed and not here. Blocking.
+    /// Its content is compared with its name the first time after opening, since a crash of the machine may
+    /// have torn it, and whenever the file is not the one that was compared, since tasks run as the same
+    /// user; one that differs is removed and not here. Blocking.
     pub(crate) fn pin(self: &Arc<Self>, digest: Digest) -> Result<Option<PinnedBlob>, BlobError> {
         let verified = {
             let mut index = self.index();
@@ -190,8 +191,8 @@ impl BlobStore {
         }
     }
 
-    /// Removes a file that is not what it should be. Jobs that have pinned it go on with what they have open, and their
-    /// pins count on when it is sent again.
+    /// Removes a file that is not what it should be. Jobs that have pinned it go on with what they have open,
+    /// and their pins count on when it is sent again.
     fn lose(&self, index: &mut Index, digest: Digest) -> Result<(), BlobError> {
         self.remove_file(digest)?;
         if let Some(kept) = index.kept.get_mut(&digest) {
@@ -201,7 +202,8 @@ impl BlobStore {
     }
 }
 
-/// The file when it was what its name says. Nobody but its owner may read or execute it afterwards, and nobody write.
+/// The file when it was what its name says. Nobody but its owner may read or execute it afterwards, and
+/// nobody write.
 fn examine(path: &Path, digest: Digest) -> io::Result<Option<Stamp>> {
     let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
     let file = match OpenOptions::new().read(true).custom_flags(flags).open(path) {
@@ -258,8 +260,9 @@ pub(crate) struct PinnedBlob {
 impl PinnedBlob {
     /// The file, which its owner may read and execute.
     ///
-    /// A program that has just been written may for a moment be refused as busy, when a process that is being started
-    /// at the same time still holds the descriptor it was written through; whoever executes it tries again.
+    /// A program that has just been written may for a moment be refused as busy, when a process that
+    /// is being started at the same time still holds the descriptor it was written through; whoever
+    /// executes it tries again.
     pub(crate) fn path(&self) -> PathBuf {
         self.store.path(self.digest)
     }

@@ -1,4 +1,5 @@
-//! Taking in a blob: a file under a temporary name that becomes a blob when it is complete and what it claims to be.
+//! Taking in a blob: a file under a temporary name that becomes a blob when it is complete and what it claims
+//! to be.
 //!
 //! Owns the checks and the removal of what is not. Does not own room (`store`) nor where the bytes come from.
 
@@ -19,7 +20,8 @@ use super::store::{BlobStore, PinnedBlob};
 pub(super) const UNFINISHED: &str = ".unfinished";
 /// Chunks that may wait for the disk.
 const CHUNKS_WAITING_MAX: usize = 4;
-/// It may be a program, so its owner may execute it. Nobody has any business writing to it, nor anybody else any with it.
+/// It may be a program, so its owner may execute it. Nobody has any business writing to it, nor anybody else
+/// any with it.
 pub(super) const MODE: u32 = 0o500;
 
 /// A blob that is being written. Dropped before its end it leaves nothing.
@@ -88,7 +90,8 @@ impl BlobWriter {
 impl Drop for BlobWriter {
     fn drop(&mut self) {
         self.store.release(self.blob.bytes);
-        // Not there when it has become a blob. Otherwise what cannot be removed now is removed at the next opening.
+        // Not there when it has become a blob. Otherwise what cannot be removed now is removed at
+        // the next opening.
         let _ = fs::remove_file(&self.unfinished);
     }
 }

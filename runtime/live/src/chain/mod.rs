@@ -1,8 +1,9 @@
-//! Several jobs of one program, one on the output of the other: where what passes between them lies, and who removes it.
+//! Several jobs of one program, one on the output of the other: where what passes between them lies, and who
+//! removes it.
 //!
-//! Owns the side of the program. A program that runs its jobs itself removes the directory at its end; on a cluster the
-//! coordinator does, when the program is done or gone and no job of the chain runs any more (`coordinator`). Does not own
-//! the conversation with the coordinator (`client`).
+//! Owns the side of the program. A program that runs its jobs itself removes the directory at its end; on a
+//! cluster the coordinator does, when the program is done or gone and no job of the chain runs any more
+//! (`coordinator`). Does not own the conversation with the coordinator (`client`).
 
 mod root;
 
@@ -54,8 +55,8 @@ impl Chain {
         matches!(self.held, Held::ByCluster(_)).then_some(self.token)
     }
 
-    /// Makes the directory, once, when the first job needs it; on a cluster, its coordinator knows of it from before then
-    /// on. Removes what killed runs have left beside the same output; a line for each. Blocking.
+    /// Makes the directory, once, when the first job needs it; on a cluster, its coordinator knows of it from
+    /// before then on. Removes what killed runs have left beside the same output; a line for each. Blocking.
     ///
     /// # Errors
     /// The directory cannot be made, or the coordinator not be told.

@@ -1,7 +1,7 @@
 //! The directory for what passes from one job of a program to the next, and its removal.
 //!
-//! Owns its name, the marker in it without which nothing is removed, and the search for what killed programs left. Does not
-//! own when the time has come.
+//! Owns its name, the marker in it without which nothing is removed, and the search for what killed programs
+//! left. Does not own when the time has come.
 
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
@@ -88,8 +88,8 @@ pub(super) fn make(root: &Path, token: u128, owner: Owner) -> io::Result<File> {
     Ok(marker)
 }
 
-/// Removes a root and everything in it, if it bears the marker of the chain; follows no link. May be done again, whatever
-/// became of it the last time. Blocking.
+/// Removes a root and everything in it, if it bears the marker of the chain; follows no link. May be done
+/// again, whatever became of it the last time. Blocking.
 pub(crate) fn remove(root: &Path, token: u128) -> io::Result<Removal> {
     match fs::symlink_metadata(root).if_there()? {
         None => return Ok(Removal::Gone),
@@ -140,12 +140,13 @@ fn read_marker(root: &Path) -> io::Result<Option<Marker>> {
     Ok(marker.filter(|marker| marker.version == MARKER_VERSION))
 }
 
-/// Removes what programs that were killed have left beside an output; a line for each, and for each that stays although it
-/// should not.
+/// Removes what programs that were killed have left beside an output; a line for each, and for each that
+/// stays although it should not.
 pub(super) fn remove_remains(output: &Path) -> Vec<String> {
     let prefix = prefix(output);
     let parent = output.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    // A parent that is missing holds nothing, and one that cannot be read is found out about by whoever writes there.
+    // A parent that is missing holds nothing, and one that cannot be read is found out about by whoever
+    // writes there.
     let entries = fs::read_dir(parent).into_iter().flatten().flatten();
     let mut lines = Vec::new();
     for entry in entries {

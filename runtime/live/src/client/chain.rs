@@ -1,7 +1,7 @@
 //! Telling the coordinator, for as long as a program runs, that more jobs of its chain may come.
 //!
-//! Owns a thread with a connection of its own, made again whenever it breaks: that it is open says that the program is
-//! there, also while it is stopped. Does not own what the coordinator concludes from it.
+//! Owns a thread with a connection of its own, made again whenever it breaks: that it is open says that the
+//! program is there, also while it is stopped. Does not own what the coordinator concludes from it.
 
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -19,7 +19,8 @@ use super::{ClientError, ClusterPlace};
 /// How long somebody waits at the end of a program for the coordinator to hear of it.
 const LAST_WORD: Duration = Duration::from_secs(10);
 
-/// A chain that the coordinator was told of. Dropped without [`ChainKeeper::end`] it is left to the coordinator.
+/// A chain that the coordinator was told of. Dropped without [`ChainKeeper::end`] it is left to the
+/// coordinator.
 #[derive(Debug)]
 pub(crate) struct ChainKeeper {
     over: watch::Sender<bool>,

@@ -35,7 +35,8 @@ pub struct LogRead {
     pub has_ended: bool,
 }
 
-/// A connection to the coordinator of a cluster, made again when it breaks. Must not be used inside an async runtime.
+/// A connection to the coordinator of a cluster, made again when it breaks. Must not be used inside
+/// an async runtime.
 ///
 /// ```no_run
 /// use napreduce_live::{ClusterClient, ClusterPlace, Patience};
@@ -65,15 +66,15 @@ impl ClusterClient {
         Ok(ClusterClient { session, runtime })
     }
 
-    /// Hands in a job; its program and files are sent unless the coordinator has them. Inputs and output must be absolute
-    /// and on storage that every worker sees.
+    /// Hands in a job; its program and files are sent unless the coordinator has them. Inputs and output must
+    /// be absolute and on storage that every worker sees.
     pub fn submit(&mut self, plan: JobPlan, options: &SubmitOptions) -> Result<JobId, ClientError> {
         let parcel = Parcel::pack(plan, options, &AtomicBool::new(false))?;
         self.runtime.block_on(parcel.send(&mut self.session, &Cell::new(false)))
     }
 
-    /// Submits a job and follows it to its end. Meanwhile SIGINT, SIGTERM and SIGHUP do as the options say; a second one
-    /// ends the program at once.
+    /// Submits a job and follows it to its end. Meanwhile SIGINT, SIGTERM and SIGHUP do as the options say; a
+    /// second one ends the program at once.
     pub fn run(
         &mut self,
         plan: JobPlan,
@@ -109,9 +110,9 @@ impl ClusterClient {
         expect_answer!(self.ask(&ToCoordinator::Tasks { job })?, FromCoordinator::Tasks(tasks) => tasks)
     }
 
-    /// Has something done to the live attempts of a task that it can be done to, or to one attempt; which ones that
-    /// are. Returns when it is ordered: whether it is done is what [`outcomes`](Self::outcomes) says. Asked once only: a
-    /// second time it would meet the next attempt.
+    /// Has something done to the live attempts of a task that it can be done to, or to one attempt; which
+    /// ones that are. Returns when it is ordered: whether it is done is what [`outcomes`](Self::outcomes)
+    /// says. Asked once only: a second time it would meet the next attempt.
     pub fn command_task(
         &mut self,
         task: TaskId,
@@ -150,8 +151,8 @@ impl ClusterClient {
         expect_done(self.ask_once(&request)?)
     }
 
-    /// Hands in what was submitted as a job once more, with another output if one is said; the new job. The program and the files
-    /// that it took along come from the coordinator.
+    /// Hands in what was submitted as a job once more, with another output if one is said; the new job. The
+    /// program and the files that it took along come from the coordinator.
     pub fn rerun(&mut self, job: JobId, output: Option<&Path>, reason: &str) -> Result<JobId, ClientError> {
         let of = RerunOf { job, reason: reason.to_owned() };
         let request = ToCoordinator::Rerun { token: random_token()?, of, output: output.map(Path::to_owned) };
@@ -191,8 +192,8 @@ impl ClusterClient {
         expect_done(self.ask_once(&request)?)
     }
 
-    /// Writes the log of an attempt from `offset` on, as it is now, and says how much there was. When the connection breaks
-    /// it goes on where it was. An offset behind the end asks for the length alone.
+    /// Writes the log of an attempt from `offset` on, as it is now, and says how much there was. When the
+    /// connection breaks it goes on where it was. An offset behind the end asks for the length alone.
     pub fn log(
         &mut self,
         attempt: AttemptId,

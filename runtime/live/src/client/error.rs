@@ -106,8 +106,8 @@ pub enum ClientError {
 }
 
 impl ClientError {
-    /// The exit status of a program that ends with it: 69 when no coordinator did anything because none was there, or
-    /// none that this program can talk to.
+    /// The exit status of a program that ends with it: 69 when no coordinator did anything because none was
+    /// there, or none that this program can talk to.
     pub fn exit_status(&self) -> u8 {
         match self {
             ClientError::Refused { status, .. } => *status,

@@ -1,7 +1,7 @@
 //! The client of a cluster: what submitters and the operator's binary ask of its coordinator.
 //!
-//! Owns the conversation, patience with a coordinator that is away, and the answers as plain data. Does not own how they
-//! are printed.
+//! Owns the conversation, patience with a coordinator that is away, and the answers as plain data. Does not
+//! own how they are printed.
 
 mod chain;
 mod cluster_client;

@@ -1,7 +1,8 @@
-//! Where a cluster is: its directory on this machine, or the address of its coordinator and a copy of its secret.
+//! Where a cluster is: its directory on this machine, or the address of its coordinator and a copy
+//! of its secret.
 //!
-//! Owns the reading of `DIR|HOST:PORT` and what is said to somebody whose cluster does not answer. Does not own the
-//! directory's layout (`cluster_directory`).
+//! Owns the reading of `DIR|HOST:PORT` and what is said to somebody whose cluster does not answer. Does not
+//! own the directory's layout (`cluster_directory`).
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -29,7 +30,8 @@ pub enum ClusterPlace {
 }
 
 impl ClusterPlace {
-    /// Reads what was given as `DIR|HOST:PORT`; what looks like an address and is no directory needs a secret file.
+    /// Reads what was given as `DIR|HOST:PORT`; what looks like an address and is no directory needs
+    /// a secret file.
     pub fn parse(text: &str, secret_file: Option<&Path>) -> Result<ClusterPlace, ClientError> {
         if text.is_empty() {
             return Err(ClientError::Usage(

@@ -1,6 +1,8 @@
-//! A job of a cluster as if it ran here: submitted, followed, and ended or left alone when somebody presses Ctrl-C.
+//! A job of a cluster as if it ran here: submitted, followed, and ended or left alone when somebody
+//! presses Ctrl-C.
 //!
-//! Owns what a signal to this program means and what is said then. Does not own the conversation with the coordinator.
+//! Owns what a signal to this program means and what is said then. Does not own the conversation
+//! with the coordinator.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -84,7 +86,8 @@ pub(super) async fn run(
     }
 }
 
-/// Reads what a job takes along. That is done on a thread of its own, so that nobody who presses Ctrl-C has to wait for it.
+/// Reads what a job takes along. That is done on a thread of its own, so that nobody who presses Ctrl-C has
+/// to wait for it.
 async fn pack(
     plan: JobPlan,
     options: &SubmitOptions,
@@ -136,7 +139,8 @@ async fn attend(
     };
     display.end();
     match (interrupts.arrived(), ended) {
-        // It came too late to do anything to this job, but it must not be lost on a driver that has more to do.
+        // It came too late to do anything to this job, but it must not be lost on a driver that has
+        // more to do.
         (Some(signal), Ok(report)) => Err(complete(signal, &report)),
         (_, ended) => ended,
     }

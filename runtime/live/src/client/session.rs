@@ -1,6 +1,7 @@
 //! A connection to a coordinator that is made again when it breaks.
 //!
-//! Owns patience: how often and how long to try, and which errors no patience helps against. Does not own what is asked.
+//! Owns patience: how often and how long to try, and which errors no patience helps against. Does not own
+//! what is asked.
 
 use std::fmt;
 use std::time::Duration;
@@ -25,7 +26,8 @@ const ANSWER_DEADLINE: Duration = MINUTE;
 /// Waiting is told when it has lasted so long, and then at this interval.
 const TELL_FIRST: Duration = Duration::from_secs(1);
 const TELL_AGAIN: Duration = Duration::from_secs(10);
-/// A coordinator that is killed in the middle of a handshake looks as if it refused the secret, but not so often.
+/// A coordinator that is killed in the middle of a handshake looks as if it refused the secret, but
+/// not so often.
 const REFUSALS_MAX: u32 = 3;
 
 settings! {
@@ -36,8 +38,8 @@ settings! {
         pub first: Duration = MINUTE,
         /// After that, likewise.
         pub later: Duration = MINUTE,
-        /// While the cluster directory names no coordinator and nothing is starting one: long enough for one that was started
-        /// in the same breath. `first` is the limit of this, too.
+        /// While the cluster directory names no coordinator and nothing is starting one: long enough for one
+        /// that was started in the same breath. `first` is the limit of this, too.
         pub absent: Duration = Duration::from_secs(1),
         /// For an answer of a coordinator that listens. One that is asked to do something has a minute.
         pub answer: Duration = ANSWER_DEADLINE,
@@ -125,9 +127,9 @@ impl Session {
         }
     }
 
-    /// Does something with the connection, again from its beginning on a new one whenever it breaks, until the patience
-    /// is at its end. Patience begins anew with a connection that has lasted a while: one that breaks at once each time
-    /// is no better than none.
+    /// Does something with the connection, again from its beginning on a new one whenever it breaks, until
+    /// the patience is at its end. Patience begins anew with a connection that has lasted a while: one that
+    /// breaks at once each time is no better than none.
     pub(super) async fn persist<T>(
         &mut self,
         mut act: impl AsyncFnMut(&mut Connection) -> Result<T, Trouble>,

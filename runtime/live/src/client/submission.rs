@@ -1,7 +1,7 @@
 //! Handing in a job.
 //!
-//! Owns what is said about a job beside its plan, and that handing it in again makes no second job. Does not own what
-//! becomes of it.
+//! Owns what is said about a job beside its plan, and that handing it in again makes no second job. Does not
+//! own what becomes of it.
 
 use std::cell::Cell;
 use std::path::PathBuf;
@@ -18,8 +18,8 @@ use crate::random::random_u128;
 use crate::user::current_user;
 
 settings! {
-    /// What is said about a job beside its plan. Unless more is said it is this program without side files, for the user
-    /// that runs it.
+    /// What is said about a job beside its plan. Unless more is said it is this program without side files,
+    /// for the user that runs it.
     #[derive(Debug, Clone)]
     pub struct SubmitOptions {
         /// Who submits it.
@@ -76,8 +76,8 @@ impl Parcel {
         Ok(Parcel { submission, sources })
     }
 
-    /// Sends what the coordinator lacks, then the job; from the beginning again when the connection breaks. Until
-    /// `handed_in` is set there is no job.
+    /// Sends what the coordinator lacks, then the job; from the beginning again when the connection breaks.
+    /// Until `handed_in` is set there is no job.
     pub(super) async fn send(
         self,
         session: &mut Session,

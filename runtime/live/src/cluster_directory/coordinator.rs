@@ -1,7 +1,7 @@
 //! Which coordinator runs for a cluster directory: its record for others to read.
 //!
-//! Owns that file. Does not own whether that coordinator still answers: its record outlives a kill, and the next
-//! coordinator of the directory replaces it.
+//! Owns that file. Does not own whether that coordinator still answers: its record outlives a kill, and the
+//! next coordinator of the directory replaces it.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
@@ -30,8 +30,8 @@ pub struct CoordinatorRecord {
 }
 
 impl ClusterDirectory {
-    /// Says where this process, which holds the lock, listens. The record is for this machine: of all its addresses it
-    /// names the loopback one.
+    /// Says where this process, which holds the lock, listens. The record is for this machine: of all its
+    /// addresses it names the loopback one.
     pub fn publish_coordinator(&self, mut address: SocketAddr) -> Result<(), ClusterDirectoryError> {
         match address.ip() {
             IpAddr::V4(ip) if ip.is_unspecified() => address.set_ip(Ipv4Addr::LOCALHOST.into()),
@@ -75,7 +75,8 @@ impl ClusterDirectory {
     }
 }
 
-/// Readers see the old record or the new one. Only the holder of the lock writes, so one name for the new will do.
+/// Readers see the old record or the new one. Only the holder of the lock writes, so one name for the new
+/// will do.
 fn replace(path: &Path, record: &CoordinatorRecord) -> io::Result<()> {
     let unfinished = path.with_extension("json.new");
     let mut text = serde_json::to_vec_pretty(record)?;

@@ -1,7 +1,7 @@
 //! What can be wrong with a cluster directory.
 //!
-//! Owns the reasons and their wording: each names the directory and what to do. Does not own what a secret file can have
-//! wrong (`transport`).
+//! Owns the reasons and their wording: each names the directory and what to do. Does not own what a secret
+//! file can have wrong (`transport`).
 
 use std::io;
 use std::path::PathBuf;

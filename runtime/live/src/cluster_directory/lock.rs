@@ -1,7 +1,8 @@
 //! Locks on a cluster directory: one coordinator and one `nap up` run for it at a time.
 //!
-//! Owns the files, in which the holder's process id stands. A lock ends with the process that holds it, however that
-//! ends: what it leaves in the file is no obstacle. Does not own where the coordinator is (`coordinator`).
+//! Owns the files, in which the holder's process id stands. A lock ends with the process that holds
+//! it, however that ends: what it leaves in the file is no obstacle. Does not own where the
+//! coordinator is (`coordinator`).
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Seek, Write};
@@ -50,8 +51,8 @@ impl ClusterDirectory {
         })
     }
 
-    /// Whether a process that has taken one of the locks is still there: then a coordinator is there or about to be. Asks
-    /// for no lock, which would be in the way of whoever takes it at this moment.
+    /// Whether a process that has taken one of the locks is still there: then a coordinator is there or about
+    /// to be. Asks for no lock, which would be in the way of whoever takes it at this moment.
     pub(crate) fn is_held(&self) -> bool {
         [self.up_lock_file(), self.coordinator_lock_file()].iter().any(|path| {
             let pid = fs::read_to_string(path).ok().and_then(|text| text.trim().parse().ok());

@@ -1,6 +1,7 @@
 //! Which directory it is, that it is private, and the names inside.
 //!
-//! Owns the layout of the top level. Does not own the coordinator's record (`coordinator`) nor locks (`lock`).
+//! Owns the layout of the top level. Does not own the coordinator's record (`coordinator`) nor locks
+//! (`lock`).
 
 use std::ffi::OsString;
 use std::fs::{self, DirBuilder, Permissions};
@@ -14,8 +15,8 @@ use super::error::ClusterDirectoryError;
 use crate::directory_mark::{DirectoryKind, take_directory};
 
 const MODE: u32 = 0o700;
-/// What may be in a directory before a coordinator is started there: what people write, and what workers of other clusters
-/// make, each of which has a mark of its own.
+/// What may be in a directory before a coordinator is started there: what people write, and what workers of
+/// other clusters make, each of which has a mark of its own.
 const WELCOME: [&str; 2] = ["napreduce.toml", "workers"];
 
 /// The directory of a cluster.
@@ -25,7 +26,8 @@ pub struct ClusterDirectory {
 }
 
 impl ClusterDirectory {
-    /// The one that was asked for: by flag, by `NAPREDUCE_DIR`, or else `napreduce` in the user's directory for state.
+    /// The one that was asked for: by flag, by `NAPREDUCE_DIR`, or else `napreduce` in the user's directory
+    /// for state.
     pub fn resolve(flag: Option<PathBuf>) -> Result<ClusterDirectory, ClusterDirectoryError> {
         ClusterDirectory::resolve_from(flag, |name| std::env::var_os(name))
     }
@@ -46,7 +48,8 @@ impl ClusterDirectory {
         Ok(ClusterDirectory { path })
     }
 
-    /// Makes the directory and its secret, unless they are there. A directory that somebody else filled is refused.
+    /// Makes the directory and its secret, unless they are there. A directory that somebody else
+    /// filled is refused.
     pub fn create(&self) -> Result<Secret, ClusterDirectoryError> {
         let failed = |doing| ClusterDirectoryError::io(doing, &self.path);
         if let Some(parent) = self.path.parent() {

@@ -1,8 +1,8 @@
-//! Which jobs a cluster takes: none whose work it would have to save and whose code cannot, and none in a queue that there
-//! is not.
+//! Which jobs a cluster takes: none whose work it would have to save and whose code cannot, and none in a
+//! queue that there is not.
 //!
-//! Owns the refusals and their texts. Does not own which policy asks for what (`napreduce_core`) nor what a job's code can save
-//! (the framework, which says so in the plan).
+//! Owns the refusals and their texts. Does not own which policy asks for what (`napreduce_core`) nor what a
+//! job's code can save (the framework, which says so in the plan).
 
 use napreduce_core::TaskKind;
 use napreduce_protocol::JobPlan;
@@ -14,8 +14,8 @@ use super::requests::Refusal;
 use crate::journal::EngineRules;
 
 impl Coordinator {
-    /// Refuses a job that the rules would have checkpointed and that cannot be, whose queue means nothing, or that the policy
-    /// does not let in. An embedded one is asked by nobody.
+    /// Refuses a job that the rules would have checkpointed and that cannot be, whose queue means nothing, or
+    /// that the policy does not let in. An embedded one is asked by nobody.
     pub(super) fn admit(&self, plan: &JobPlan, user: &str) -> Result<(), Refusal> {
         let Some(lasting) = &self.lasting else { return Ok(()) };
         let rules = &lasting.journal.header().rules;
@@ -35,7 +35,8 @@ impl Coordinator {
     }
 }
 
-/// A queue that makes no difference is most likely a mistake; a policy with queues of its own looks at the name itself.
+/// A queue that makes no difference is most likely a mistake; a policy with queues of its own looks at the
+/// name itself.
 fn check_queue(scheduler: &SchedulerConfiguration, more: &[String], queue: &str) -> Result<(), String> {
     let Some(own) = scheduler.queues() else { return Ok(()) };
     let mut known: Vec<&str> = [JobPlan::QUEUE_DEFAULT].into_iter().chain(own).collect();

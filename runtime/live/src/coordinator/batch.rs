@@ -1,4 +1,5 @@
-//! What happens, on its way to the engine: what has arrived together is one batch, and one entry of the journal.
+//! What happens, on its way to the engine: what has arrived together is one batch, and one entry of
+//! the journal.
 //!
 //! Owns what waits for whom. Does not own when the journal is written (`daemon`) nor what follows (`state`).
 
@@ -38,7 +39,8 @@ impl Coordinator {
         }
     }
 
-    /// Has the engine decide about all that was gathered, which is one entry of the journal, with the next write.
+    /// Has the engine decide about all that was gathered, which is one entry of the journal, with
+    /// the next write.
     pub(super) fn decide(&mut self) {
         let Some(entry) = self.batch.take() else { return };
         if self.lasting.is_some() {

@@ -1,7 +1,8 @@
 //! Chains of jobs: what passes from one job to the next is removed when nobody can want it any more.
 //!
-//! Owns when that is: the program has said that it is done, or was not heard of for a while, and no job of the chain runs.
-//! Jobs that run are left alone, also when their program is gone. Does not own the directory and its removal (`chain`).
+//! Owns when that is: the program has said that it is done, or was not heard of for a while, and no job of
+//! the chain runs. Jobs that run are left alone, also when their program is gone. Does not own the directory
+//! and its removal (`chain`).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -115,8 +116,8 @@ impl Coordinator {
         }
     }
 
-    /// Its program has said that no job follows. It is answered when what it left is gone, unless that takes until the end of
-    /// another job.
+    /// Its program has said that no job follows. It is answered when what it left is gone, unless that takes
+    /// until the end of another job.
     pub(super) fn end_chain(&mut self, chain: u128, reply: Reply) {
         if self.state.chains.get(&chain).is_some_and(|known| !known.over) {
             self.keep(Extra::ChainOver { chain, reason: "the program is done".to_owned() });

@@ -1,7 +1,7 @@
 //! The claims that a coordinator has on the output directories of its jobs.
 //!
-//! Owns taking them up again after a restart, finding out that storage is away and waiting for it, and the renewal of leases. Does not own the
-//! claim itself (`output`) nor the end of a job (`ending`).
+//! Owns taking them up again after a restart, finding out that storage is away and waiting for it, and the
+//! renewal of leases. Does not own the claim itself (`output`) nor the end of a job (`ending`).
 
 use std::sync::mpsc::{SendError, sync_channel};
 use std::time::{Duration, Instant};
@@ -17,7 +17,8 @@ const WAIT_FIRST: Duration = Duration::from_millis(250);
 const WAIT_MAX: Duration = Duration::from_secs(15);
 /// A directory that is looked at because a task failed answers within this time, or is out of reach.
 const LOOK_MAX: Duration = Duration::from_millis(250);
-/// How often other hosts are told that a claim is alive; a quarter of the time after which they would take it.
+/// How often other hosts are told that a claim is alive; a quarter of the time after which they
+/// would take it.
 const RENEWAL: Duration = Duration::from_secs(15);
 /// How a job is said to be held because its storage is away, which tells it from one that an operator holds.
 const OUT_OF_REACH: &str = "its output directory is out of reach: ";
@@ -93,9 +94,9 @@ impl Coordinator {
         self.enter(Event::JobKillRequested { job, reason });
     }
 
-    /// What a task could not do on storage that every worker sees may be the fault of that storage, which the job waits for,
-    /// or the end of the job: the directory that was claimed shows it. It is looked at before the report is taken in, so that
-    /// nothing is tried again, or counted, meanwhile.
+    /// What a task could not do on storage that every worker sees may be the fault of that storage, which the
+    /// job waits for, or the end of the job: the directory that was claimed shows it. It is looked at before
+    /// the report is taken in, so that nothing is tried again, or counted, meanwhile.
     pub(super) fn look_at_storage(&mut self, mut told: WorkerReport) -> WorkerReport {
         let WorkerReport::Happened {
             attempt,

@@ -32,8 +32,8 @@ impl Clock {
         Time(self.base.0.saturating_add(elapsed))
     }
 
-    /// Now, in microseconds since 1970 as far as the engine knows, whose time 0 was at `epoch_micros`: not what the machine's
-    /// clock says, if that was set meanwhile.
+    /// Now, in microseconds since 1970 as far as the engine knows, whose time 0 was at `epoch_micros`: not
+    /// what the machine's clock says, if that was set meanwhile.
     pub(super) fn unix_micros(&self, epoch_micros: u64) -> u64 {
         epoch_micros.saturating_add(self.now().0)
     }

@@ -1,7 +1,7 @@
 //! What operators have done to jobs, attempts and workers.
 //!
-//! Owns the answers to commands: to what they can be done, and which entries follow. Does not own what an entry leads to
-//! (the engine).
+//! Owns the answers to commands: to what they can be done, and which entries follow. Does not own what an
+//! entry leads to (the engine).
 
 use napreduce_core::{AttemptId, Event, JobChange, JobId, Primitive, TaskId, WorkerId};
 use napreduce_protocol::{FromCoordinator, JobCommand, TaskCommand, ToCoordinator, check_name};

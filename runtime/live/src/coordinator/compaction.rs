@@ -1,7 +1,7 @@
 //! Snapshots in the place of a journal that has grown.
 //!
-//! Owns when one is made, and that the loop does no more for it than copy what it knows. Does not own the files (`journal`)
-//! nor what is in a snapshot (`recovery`).
+//! Owns when one is made, and that the loop does no more for it than copy what it knows. Does not own the
+//! files (`journal`) nor what is in a snapshot (`recovery`).
 
 use std::io;
 use std::time::Instant;
@@ -52,7 +52,8 @@ impl Coordinator {
         }
     }
 
-    /// The last snapshot: a later version of this program may decide otherwise, but it can read what was decided.
+    /// The last snapshot: a later version of this program may decide otherwise, but it can read what
+    /// was decided.
     pub(super) async fn compact_at_the_end(&mut self) -> Result<(), JournalError> {
         if let Some(compacting) = self.compacting.take() {
             // What became of it matters no more: another one is written.

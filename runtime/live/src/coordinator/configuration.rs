@@ -37,7 +37,8 @@ pub struct CoordinatorConfiguration {
     pub blob_bytes_max: u64,
     /// Who gets a free slot, and whose slot is taken for whom.
     pub scheduler: SchedulerConfiguration,
-    /// What a chain of jobs passes on is removed when its program was not heard of for so long and none of its jobs runs.
+    /// What a chain of jobs passes on is removed when its program was not heard of for so long and none of
+    /// its jobs runs.
     pub chain_grace: Duration,
     /// What becomes of a primitive that the scheduler prefers.
     pub preemption: PreemptionSettings,

@@ -1,7 +1,7 @@
 //! The coordinator's loop: what arrives is journaled, taken in, and answered.
 //!
-//! Owns the order of things: nothing that follows from an entry leaves before the entry is in the journal. Does not own
-//! what follows (`state`), nor sockets, whose tasks send what they hear.
+//! Owns the order of things: nothing that follows from an entry leaves before the entry is in the journal.
+//! Does not own what follows (`state`), nor sockets, whose tasks send what they hear.
 
 use std::collections::BTreeMap;
 use std::future::pending;
@@ -199,7 +199,8 @@ impl Coordinator {
         }
     }
 
-    /// A coordinator of one worker inside this process, whose next job gets the number `job`. Its jobs end with it.
+    /// A coordinator of one worker inside this process, whose next job gets the number `job`. Its jobs end
+    /// with it.
     pub(crate) fn embedded(
         worker: WorkerId,
         slots: Slots,

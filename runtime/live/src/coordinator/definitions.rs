@@ -1,7 +1,8 @@
 //! What was submitted of jobs that have ended, so that they can be run again.
 //!
-//! Owns the files, `definitions/job_0007.json`, and how many there are. Does not own the programs, which may have been dropped
-//! (`blobs`). A file that is lost costs nothing but that its job cannot be run again, so that none is synced.
+//! Owns the files, `definitions/job_0007.json`, and how many there are. Does not own the programs, which may
+//! have been dropped (`blobs`). A file that is lost costs nothing but that its job cannot be run again, so
+//! that none is synced.
 
 use std::fs;
 use std::io;

@@ -1,7 +1,8 @@
 //! The end of a job beside the loop: its output committed or removed, which may take a while.
 //!
-//! Owns what becomes of an output directory when the engine has forgotten its job, and for how long that is tried. Every step
-//! can be done again after a restart of the coordinator. Does not own the steps themselves (`output`).
+//! Owns what becomes of an output directory when the engine has forgotten its job, and for how long
+//! that is tried. Every step can be done again after a restart of the coordinator. Does not own the
+//! steps themselves (`output`).
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -273,8 +274,8 @@ impl Coordinator {
         }
     }
 
-    /// Ends a job whose tasks are over and whose output cannot be settled; false if it is none. One that is at it at this
-    /// moment ends when that fails.
+    /// Ends a job whose tasks are over and whose output cannot be settled; false if it is none. One that is
+    /// at it at this moment ends when that fails.
     pub(super) fn kill_ending(&mut self, job: JobId, reason: &str) -> bool {
         let (Some(ending), Some(known)) = (self.endings.get_mut(&job), self.state.jobs.get(&job)) else {
             return false;

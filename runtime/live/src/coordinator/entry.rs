@@ -1,7 +1,8 @@
-//! What the journal of a coordinator holds: every batch of events handed to the engine, with what belongs to it.
+//! What the journal of a coordinator holds: every batch of events handed to the engine, with what
+//! belongs to it.
 //!
-//! Owns the form of an entry, and which events a worker's report is. Does not own the file (`journal`) nor what the coordinator
-//! keeps of it (`state`).
+//! Owns the form of an entry, and which events a worker's report is. Does not own the file (`journal`) nor
+//! what the coordinator keeps of it (`state`).
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -20,7 +21,8 @@ use super::chains::KnownChain;
 use crate::blobs::{BlobStore, PinnedBlob};
 use crate::output::{ClaimMark, ClaimRequest, Owner};
 
-/// What happened at a time of the engine: events as the engine is told them, in one batch, and what belongs to them.
+/// What happened at a time of the engine: events as the engine is told them, in one batch, and what belongs
+/// to them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Entry {
     pub(super) at: Time,
@@ -31,8 +33,8 @@ pub(super) struct Entry {
     pub(super) extra: Vec<Extra>,
 }
 
-/// What the engine knows nothing of. The output of a job is being put into place from `CommitBegun` on, whatever happens;
-/// once the job is `Settled` nothing of it is left to do.
+/// What the engine knows nothing of. The output of a job is being put into place from `CommitBegun` on,
+/// whatever happens; once the job is `Settled` nothing of it is left to do.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) enum Extra {
     Accepted(Box<Accepted>),
@@ -151,8 +153,8 @@ impl Accepted {
         accepted
     }
 
-    /// Keeps its blobs in the store as long as the result lives. What is missing is missed by the worker that asks for
-    /// it, which says so. Blocking.
+    /// Keeps its blobs in the store as long as the result lives. What is missing is missed by the worker that
+    /// asks for it, which says so. Blocking.
     pub(super) fn pin(&self, blobs: &Arc<BlobStore>) -> Vec<PinnedBlob> {
         let all = self.program.into_iter().chain(self.files.iter().map(|file| file.blob));
         all.filter_map(|blob| blobs.pin(blob.digest).ok().flatten()).collect()

@@ -1,6 +1,7 @@
 //! Workers that were lost or have left, for whoever asks what became of them.
 //!
-//! Owns the last of them, as plain data that a snapshot holds. Does not own the workers that are there (`link`).
+//! Owns the last of them, as plain data that a snapshot holds. Does not own the workers that are
+//! there (`link`).
 
 use std::collections::VecDeque;
 

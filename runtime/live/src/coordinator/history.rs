@@ -73,8 +73,8 @@ impl Coordinator {
         tokio::task::spawn_blocking(move || send(reply, read(history, job).and_then(make)));
     }
 
-    /// What its history says of the cluster that a job runs on: policy and workers as they are now. Putting it together takes
-    /// longer than the loop should wait.
+    /// What its history says of the cluster that a job runs on: policy and workers as they are now. Putting
+    /// it together takes longer than the loop should wait.
     pub(super) fn recorded_cluster(&self) -> Option<impl FnOnce() -> RecordedCluster + Send + use<>> {
         let rules = self.lasting.as_ref()?.journal.header().rules.clone();
         let mut groups: BTreeMap<(u32, u32), u32> = BTreeMap::new();

@@ -1,7 +1,7 @@
 //! A journal looked at: what it holds, and whether a coordinator could go on from it.
 //!
-//! Owns what is said of it. Nothing is changed: a torn end is left as it is. Does not own the way back to a coordinator's state
-//! (`recovery`).
+//! Owns what is said of it. Nothing is changed: a torn end is left as it is. Does not own the way back to a
+//! coordinator's state (`recovery`).
 
 use std::path::Path;
 
@@ -32,11 +32,12 @@ pub struct JournalCheck {
     pub remarks: Vec<String>,
 }
 
-/// Reads the journal in the directory of a coordinator (`DIR/coordinator`, or a copy of it) to its end, as a coordinator does
-/// that is started there, and changes nothing. One may be writing there meanwhile.
+/// Reads the journal in the directory of a coordinator (`DIR/coordinator`, or a copy of it) to its end, as a
+/// coordinator does that is started there, and changes nothing. One may be writing there meanwhile.
 ///
 /// # Errors
-/// When there is none, or when it is damaged: with the file, the byte and what to do. Also when it is of another version.
+/// When there is none, or when it is damaged: with the file, the byte and what to do. Also when it is of
+/// another version.
 pub fn check_journal(directory: &Path) -> Result<JournalCheck, ReplayError> {
     let read = Journal::read(directory)?;
     let (header, mut recovered) =

@@ -1,7 +1,7 @@
 //! The link to one worker: what it was told and is to be told, whatever becomes of its connection.
 //!
-//! Owns the numbering of orders and reports, and which of them are on their way. Does not own the connection itself
-//! nor when a silent worker is lost.
+//! Owns the numbering of orders and reports, and which of them are on their way. Does not own the connection
+//! itself nor when a silent worker is lost.
 
 use napreduce_core::JobId;
 use napreduce_core::delivery::{Inbox, NeverSent, Outbox, Receipt};
@@ -162,7 +162,8 @@ impl Link {
         self.route = Route::Local(orders);
     }
 
-    /// A connection was made; the worker has orders up to `received`, and `welcome` is the first message to it.
+    /// A connection was made; the worker has orders up to `received`, and `welcome` is the first
+    /// message to it.
     pub(super) fn connect(&mut self, caller: Caller, received: u64, welcome: ToWorker) {
         let Caller { connection, messages, heard } = caller;
         // Should it be gone again already, the end of the connection is on its way.

@@ -1,7 +1,7 @@
 //! The coordinator: the loop around the engine.
 //!
-//! Owns the clock, the journal, and of each job what the engine does not care about: paths, counters, parts, history.
-//! Does not own a decision (the engine) nor a process (the workers).
+//! Owns the clock, the journal, and of each job what the engine does not care about: paths, counters, parts,
+//! history. Does not own a decision (the engine) nor a process (the workers).
 //!
 //! ```text
 //! connections -- inputs, requests --> daemon -- entries --> journal

@@ -1,6 +1,7 @@
 //! What the state notes down of preemption: who wanted it, when it was ordered, and what workers account for.
 //!
-//! Owns the way from entries, records and orders into the books of the jobs. Does not own the books (`napreduce_history`).
+//! Owns the way from entries, records and orders into the books of the jobs. Does not own the books
+//! (`napreduce_history`).
 
 use napreduce_core::{Attempt, AttemptId, AttemptState, Order, Primitive, Record, WorkerId};
 use napreduce_history::OPERATOR;

@@ -1,7 +1,7 @@
 //! What has become of the commands of operators.
 //!
-//! Owns when a command counts as done, refused or overtaken, for whoever waits for it. Does not own the commands
-//! (`commands`) nor what is kept of preemptions (`napreduce_history`).
+//! Owns when a command counts as done, refused or overtaken, for whoever waits for it. Does not own the
+//! commands (`commands`) nor what is kept of preemptions (`napreduce_history`).
 
 use napreduce_core::{AttemptId, AttemptState, JobId};
 use napreduce_history::PreemptionBook;

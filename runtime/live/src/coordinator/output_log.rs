@@ -1,7 +1,8 @@
 //! The log of a job's map outputs, and how much of it each worker was told.
 //!
-//! Owns the entries, which follow from what the engine names to reduces: a worker that has read the log up to its end
-//! knows exactly that. Does not own what an output is (the engine), nor the messages' numbers (`link`).
+//! Owns the entries, which follow from what the engine names to reduces: a worker that has read the
+//! log up to its end knows exactly that. Does not own what an output is (the engine), nor the
+//! messages' numbers (`link`).
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,7 +1,8 @@
-//! The program that embeds this coordinator is to stand still: its jobs are brought to rest before, and go on after it.
+//! The program that embeds this coordinator is to stand still: its jobs are brought to rest before, and go on
+//! after it.
 //!
-//! Owns what is held meanwhile, and when everything is at rest. Does not own the stop of the program (`embedded`), nor how a
-//! task is stopped (`worker`).
+//! Owns what is held meanwhile, and when everything is at rest. Does not own the stop of the program
+//! (`embedded`), nor how a task is stopped (`worker`).
 
 use napreduce_core::{AttemptState, Event, Job, JobId};
 use tokio::sync::oneshot;

@@ -1,7 +1,7 @@
 //! The queues of the policy, with what their jobs hold and want.
 //!
-//! Owns the sums over jobs and over the parts of a queue. Does not own which queues there are, and which job is in which (the
-//! policy).
+//! Owns the sums over jobs and over the parts of a queue. Does not own which queues there are, and which job
+//! is in which (the policy).
 
 use std::collections::BTreeMap;
 

@@ -1,6 +1,7 @@
 //! A coordinator from its journal: the snapshot, the entries since, and what was left undone.
 //!
-//! Owns the form of a snapshot and the way back to where an earlier process was. Does not own the journal's files.
+//! Owns the form of a snapshot and the way back to where an earlier process was. Does not own the
+//! journal's files.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

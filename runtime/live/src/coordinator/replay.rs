@@ -1,7 +1,7 @@
 //! A journal gone through again, with everything that was decided by it.
 //!
-//! Owns the reading of a cluster directory that another process may be writing. Does not own a change of anything: a
-//! torn end is left as it is.
+//! Owns the reading of a cluster directory that another process may be writing. Does not own a change of
+//! anything: a torn end is left as it is.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -41,8 +41,8 @@ pub enum ReplayError {
     Recovery(String),
 }
 
-/// What the coordinator of a cluster decided since its journal's last snapshot, found anew: the same engine under the
-/// same rules is given the same events.
+/// What the coordinator of a cluster decided since its journal's last snapshot, found anew: the same engine
+/// under the same rules is given the same events.
 ///
 /// # Errors
 /// When there is no journal, or it is damaged, or of another version.

@@ -1,7 +1,7 @@
 //! What the connections of clients ask of the coordinator's loop, and how it answers.
 //!
-//! Owns what passes between a connection's task and the loop beside the messages themselves, which are handled as they
-//! came. Does not own blobs, which connections read and write beside the loop.
+//! Owns what passes between a connection's task and the loop beside the messages themselves, which are
+//! handled as they came. Does not own blobs, which connections read and write beside the loop.
 
 use napreduce_core::{AttemptId, JobId};
 use napreduce_protocol::{FromCoordinator, JobEnd, JobError, JobProgress, ToCoordinator};

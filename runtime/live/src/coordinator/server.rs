@@ -24,7 +24,8 @@ use crate::journal::JournalError;
 
 /// Threads for connections; the loop itself is one task.
 const THREADS: usize = 2;
-/// How long blocking work (commits, claims) may take when the coordinator ends; it is done again after a restart.
+/// How long blocking work (commits, claims) may take when the coordinator ends; it is done again
+/// after a restart.
 const WIND_DOWN: Duration = Duration::from_secs(5);
 
 /// A coordinator cannot start or go on.
@@ -80,8 +81,8 @@ impl From<BlobError> for CoordinatorError {
     }
 }
 
-/// Runs the coordinator of a cluster directory, blocking, until SIGINT, SIGTERM or SIGHUP asks it to end. Jobs and
-/// workers go on without it, and with the next coordinator of the directory.
+/// Runs the coordinator of a cluster directory, blocking, until SIGINT, SIGTERM or SIGHUP asks it to end.
+/// Jobs and workers go on without it, and with the next coordinator of the directory.
 ///
 /// # Errors
 /// See [`CoordinatorError`]. What was accepted before is in the journal.

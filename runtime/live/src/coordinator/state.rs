@@ -1,8 +1,8 @@
 //! The engine and what belongs to its jobs and workers: entries in, orders into the links' queues out.
 //!
-//! Owns the translation between messages and the engine's vocabulary. Everything here follows from the entries alone, so
-//! that going through a journal again leads to the same state with the same numbers. Does not own connections, files
-//! nor the clock.
+//! Owns the translation between messages and the engine's vocabulary. Everything here follows from the
+//! entries alone, so that going through a journal again leads to the same state with the same numbers. Does
+//! not own connections, files nor the clock.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::PoisonError;
@@ -130,8 +130,8 @@ impl CoordinatorState {
         }
     }
 
-    /// Hands the events of an entry to the engine and carries out what comes of it. An order that cannot be given is one
-    /// more event.
+    /// Hands the events of an entry to the engine and carries out what comes of it. An order that cannot be
+    /// given is one more event.
     pub(super) fn handle_batch(&mut self, entry: Entry) {
         for event in &entry.events {
             self.note_event(event);
@@ -300,7 +300,8 @@ impl CoordinatorState {
         }
     }
 
-    /// Tells a worker an order, with what it takes to carry it out; one that cannot be given is one more event.
+    /// Tells a worker an order, with what it takes to carry it out; one that cannot be given is one
+    /// more event.
     fn order(&mut self, worker: WorkerId, mut order: Order) -> Option<Event> {
         tracing::trace!(target: "coordinator", to = %worker, "{order:?}");
         let work = match &mut order {

@@ -1,7 +1,7 @@
 //! Jobs on their way in: the claim of their output directory, beside the loop.
 //!
-//! Owns who waits for the answer, and that a submission handed in twice is one job. Does not own the claim itself
-//! (`output`).
+//! Owns who waits for the answer, and that a submission handed in twice is one job. Does not own the claim
+//! itself (`output`).
 
 use std::sync::Arc;
 

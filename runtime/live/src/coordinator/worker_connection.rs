@@ -17,7 +17,8 @@ use super::last_heard::LastHeard;
 /// Messages sent with one write.
 const BATCH: usize = 64;
 
-/// Serves a connection until it ends. `patience` is how long the worker may take to accept what is sent to it.
+/// Serves a connection until it ends. `patience` is how long the worker may take to accept what is
+/// sent to it.
 pub(super) async fn serve_worker(
     connection: Connection,
     peer: SocketAddr,

@@ -1,7 +1,7 @@
 //! Workers as the loop meets them: hello, messages, silence.
 //!
-//! Owns who a new connection belongs to, and when a worker is lost. Does not own what that means for its attempts (the
-//! engine).
+//! Owns who a new connection belongs to, and when a worker is lost. Does not own what that means for its
+//! attempts (the engine).
 
 use std::time::Duration;
 
@@ -47,8 +47,8 @@ impl Coordinator {
         self.connect(worker, received, caller);
     }
 
-    /// Why a worker cannot take the place of another one of its name, if that is alive. An earlier life in the same directory,
-    /// which is locked by who lives there, is over once its connection is.
+    /// Why a worker cannot take the place of another one of its name, if that is alive. An earlier life in
+    /// the same directory, which is locked by who lives there, is over once its connection is.
     fn name_is_taken(&self, worker: WorkerId, hello: &Hello) -> Option<String> {
         let link = self.state.links.get(&worker)?;
         let liveness = self.lasting.as_ref()?.liveness;
@@ -64,8 +64,8 @@ impl Coordinator {
         })
     }
 
-    /// The link that a worker means: the one of its number, or else of its name. One that is leaving is meant by its
-    /// number only; what comes under its name is the next life.
+    /// The link that a worker means: the one of its number, or else of its name. One that is leaving is meant
+    /// by its number only; what comes under its name is the next life.
     fn claimed_link(&self, hello: &Hello, journal: u64) -> Option<(WorkerId, &Link)> {
         let links = &self.state.links;
         let number = hello.before.filter(|(of, _)| *of == journal).map(|(_, worker)| worker);
@@ -216,8 +216,8 @@ impl Coordinator {
         self.enter_with(Some(lost), vec![Extra::Lost { worker, reason }]);
     }
 
-    /// Loses workers that were silent for too long. `paused` is the time since the last look: if this process itself
-    /// stood still, what the workers said meanwhile is still waiting to be read.
+    /// Loses workers that were silent for too long. `paused` is the time since the last look: if this process
+    /// itself stood still, what the workers said meanwhile is still waiting to be read.
     pub(super) fn look_after_workers(&mut self, paused: Duration) {
         let Some(liveness) = self.lasting.as_ref().map(|lasting| lasting.liveness) else { return };
         if paused > liveness / 2 {

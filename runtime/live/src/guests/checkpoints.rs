@@ -1,7 +1,7 @@
 //! Where the guests of one job save their work: a directory of its own below the one that was named.
 //!
-//! Owns its name, which no other job can know, whether the job may have one, and its removal. Does not own what guests make of it
-//! (`napreduce-task`).
+//! Owns its name, which no other job can know, whether the job may have one, and its removal. Does not own
+//! what guests make of it (`napreduce-task`).
 
 use std::fs;
 use std::io;

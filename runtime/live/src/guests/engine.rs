@@ -50,7 +50,8 @@ pub struct GuestEngine {
 }
 
 impl GuestEngine {
-    /// Starts what `command` makes of the directory by which the engine is told, in a process group of its own.
+    /// Starts what `command` makes of the directory by which the engine is told, in a process group
+    /// of its own.
     ///
     /// # Errors
     /// It cannot be started.

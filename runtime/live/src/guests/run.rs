@@ -1,7 +1,7 @@
 //! One job on an engine, from the claim of its output to the commit.
 //!
-//! Owns the order of things, and what a signal to this program means. Does not own the steps of claim and commit (`output`),
-//! which are those of every job.
+//! Owns the order of things, and what a signal to this program means. Does not own the steps of claim and
+//! commit (`output`), which are those of every job.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -27,7 +27,8 @@ use crate::output::{
 use crate::progress::ProgressDisplay;
 use crate::random::random_u128;
 
-/// How often other hosts are told that the claim is alive; a quarter of the time after which they would take it.
+/// How often other hosts are told that the claim is alive; a quarter of the time after which they
+/// would take it.
 const RENEWAL: Duration = Duration::from_secs(15);
 /// How long an engine may take to end a job that is cancelled.
 const CANCEL_MAX: Duration = Duration::from_secs(10);
@@ -52,8 +53,9 @@ struct Running<'e> {
 }
 
 impl GuestEngine {
-    /// Runs a job to its end, blocking. Its paths have to be those that every host of the engine sees; guests find these files
-    /// by name. While it runs, SIGINT, SIGTERM and SIGHUP end it; a second one ends the program at once.
+    /// Runs a job to its end, blocking. Its paths have to be those that every host of the engine sees; guests
+    /// find these files by name. While it runs, SIGINT, SIGTERM and SIGHUP end it; a second one ends the
+    /// program at once.
     ///
     /// # Errors
     /// See [`JobError`]. Unless the job succeeded, no part of it is left in the output directory.

@@ -1,4 +1,5 @@
-//! The journal's directory: which snapshot and which file are current, and how one generation follows another.
+//! The journal's directory: which snapshot and which file are current, and how one generation
+//! follows another.
 //!
 //! Owns the names and the order of steps of a compaction. Does not own what is in a snapshot.
 
@@ -117,8 +118,8 @@ impl Journal {
         self.file.bytes()
     }
 
-    /// Puts a snapshot in the place of everything appended so far; what comes after it is for an engine with these
-    /// rules.
+    /// Puts a snapshot in the place of everything appended so far; what comes after it is for an engine with
+    /// these rules.
     pub(crate) fn compact(
         &mut self,
         snapshot: &impl Serialize,
@@ -133,8 +134,8 @@ impl Journal {
         remove_older(&self.directory, next, &list(&self.directory)?)
     }
 
-    /// Begins the next file: what was appended so far is what the snapshot is to hold that the compaction writes. Until it
-    /// has, the files before are what a coordinator goes on from.
+    /// Begins the next file: what was appended so far is what the snapshot is to hold that the compaction
+    /// writes. Until it has, the files before are what a coordinator goes on from.
     pub(crate) fn begin_compaction(&mut self) -> Result<Compaction, JournalError> {
         let next = self.generation + 1;
         // A file that others follow has no torn tail.
@@ -245,8 +246,8 @@ impl Generations {
         })
     }
 
-    /// What is missing when the file of the current generation holds nothing, for people. A compaction that was cut short
-    /// leaves the file before it, and nothing is missing.
+    /// What is missing when the file of the current generation holds nothing, for people. A compaction that
+    /// was cut short leaves the file before it, and nothing is missing.
     fn loss(&self, path: &Path, current: u64) -> Option<String> {
         let (path, empty) = (path.display(), self.journals.contains(&current));
         if self.journals.iter().any(|&number| number < current) {

@@ -61,8 +61,8 @@ impl JournalFile {
         Ok(journal)
     }
 
-    /// Opens a file that was begun; cuts off a last frame that was not written to its end. `None` when not even the
-    /// header is there: the coordinator died while it began the file.
+    /// Opens a file that was begun; cuts off a last frame that was not written to its end. `None` when not
+    /// even the header is there: the coordinator died while it began the file.
     pub(super) fn open(
         path: &Path,
         fsync: FsyncPolicy,

@@ -91,8 +91,8 @@ fn parse_head(head: &[u8; HEAD_BYTES]) -> (usize, u32) {
     (usize::try_from(length).unwrap_or(usize::MAX), sum)
 }
 
-/// Whether a whole frame begins anywhere after a broken one: then it is not the last that is broken. Entries are JSON
-/// objects, so a beginning can be guessed from the brace and then verified by its checksum.
+/// Whether a whole frame begins anywhere after a broken one: then it is not the last that is broken. Entries
+/// are JSON objects, so a beginning can be guessed from the brace and then verified by its checksum.
 fn another_follows(bytes: &[u8], broken: usize) -> bool {
     let first = broken + HEAD_BYTES + 1;
     (first..bytes.len().saturating_sub(HEAD_BYTES))

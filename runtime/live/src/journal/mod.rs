@@ -1,7 +1,8 @@
-//! The coordinator's journal: every event handed to the engine, kept before what follows from it is carried out.
+//! The coordinator's journal: every event handed to the engine, kept before what follows from it is
+//! carried out.
 //!
-//! Owns the files, their form, the cutting of a torn tail, and compaction by snapshot. Does not own what an entry
-//! means: its payload is JSON text of whoever writes it.
+//! Owns the files, their form, the cutting of a torn tail, and compaction by snapshot. Does not own what an
+//! entry means: its payload is JSON text of whoever writes it.
 //!
 //! ```text
 //! journal-00000003.log        frames since snapshot 3: the header first, then entries
@@ -9,9 +10,9 @@
 //! frame                       length u32, crc32c u32, both little-endian, then that many bytes
 //! ```
 //!
-//! A snapshot is written while the next journal file is appended to already. It counts when it is complete under its name;
-//! then the files of smaller numbers are removed. A coordinator that dies before goes on from the snapshot before and every
-//! file since.
+//! A snapshot is written while the next journal file is appended to already. It counts when it is complete
+//! under its name; then the files of smaller numbers are removed. A coordinator that dies before goes on from
+//! the snapshot before and every file since.
 
 mod directory;
 mod file;
@@ -33,8 +34,8 @@ use thiserror::Error;
 /// Version of the files' form and of the entries in them.
 pub(crate) const JOURNAL_VERSION: u32 = 4;
 
-/// When what is written to the journal is forced to the disk. A coordinator that is killed loses nothing whatever is
-/// chosen here; only a machine that loses power does.
+/// When what is written to the journal is forced to the disk. A coordinator that is killed loses nothing
+/// whatever is chosen here; only a machine that loses power does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FsyncPolicy {
     /// Before anything that follows from it is carried out.
@@ -49,11 +50,13 @@ pub enum FsyncPolicy {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Header {
     pub(crate) version: u32,
-    /// Chosen at random when the journal was begun: numbers of jobs and workers mean something only within it.
+    /// Chosen at random when the journal was begun: numbers of jobs and workers mean something only
+    /// within it.
     pub(crate) journal: u64,
     /// The engine's time 0, in microseconds since 1970.
     pub(crate) epoch_micros: u64,
-    /// How it was decided when this file was begun: otherwise something else would be made of the same events.
+    /// How it was decided when this file was begun: otherwise something else would be made of the
+    /// same events.
     #[serde(flatten)]
     pub(crate) rules: EngineRules,
 }

@@ -1,8 +1,9 @@
-//! One snapshot file: a header, then what a coordinator knows, in segments that are written as they are encoded.
+//! One snapshot file: a header, then what a coordinator knows, in segments that are written as they
+//! are encoded.
 //!
-//! Owns the form. It is MessagePack with the names of fields, so that a later program can leave out or add some; a segment
-//! is bounded, so that neither its size nor the memory for it grow with the cluster. Does not own what is in it.
-//! Snapshots of earlier programs, one frame of JSON, are read.
+//! Owns the form. It is MessagePack with the names of fields, so that a later program can leave out or add
+//! some; a segment is bounded, so that neither its size nor the memory for it grow with the cluster. Does not
+//! own what is in it. Snapshots of earlier programs, one frame of JSON, are read.
 
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Write};

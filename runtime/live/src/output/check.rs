@@ -1,6 +1,7 @@
 //! A look at an output directory that will be wanted later: whether a run could have it now.
 //!
-//! Owns the look, which changes nothing. Does not own the claim, which decides when the job is handed in (`claim`).
+//! Owns the look, which changes nothing. Does not own the claim, which decides when the job is
+//! handed in (`claim`).
 
 use std::fs::{self, File};
 use std::path::Path;
@@ -14,15 +15,15 @@ use super::layout::TEMPORARY;
 use super::places::{Surroundings, check_place};
 use super::trouble::{Trouble, refused};
 
-/// Refuses an output directory that holds something, unless it may be overwritten, or that another run writes into.
-/// Blocking.
+/// Refuses an output directory that holds something, unless it may be overwritten, or that another run writes
+/// into. Blocking.
 ///
 /// For programs of several jobs, the last of which has the output: it would be a pity to learn of it then.
 ///
 /// # Errors
 ///
-/// Those of the claim of an output: [`JobError::OutputRefused`], [`JobError::OutputExists`], [`JobError::OutputInUse`]
-/// and [`JobError::OutputUnusable`].
+/// Those of the claim of an output: [`JobError::OutputRefused`], [`JobError::OutputExists`],
+/// [`JobError::OutputInUse`] and [`JobError::OutputUnusable`].
 pub fn check_output(output: &Path, overwrite: bool) -> Result<(), JobError> {
     check_place(output, &Surroundings::default())?;
     if StorageScheme::of(output).is_some() {

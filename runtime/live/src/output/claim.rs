@@ -1,7 +1,7 @@
 //! The claim of a run on its output directory, from before the first task until the end of the job.
 //!
-//! Owns taking it, taking it up again after a restart, and what is removed when the job does not succeed. Does not own what
-//! stands in its way (`obstacles`) nor the moving of parts (`commit`).
+//! Owns taking it, taking it up again after a restart, and what is removed when the job does not succeed.
+//! Does not own what stands in its way (`obstacles`) nor the moving of parts (`commit`).
 
 use std::fs::File;
 use std::io;
@@ -126,7 +126,8 @@ impl DirectoryClaim {
         claim_within(disk, request, made).inspect_err(|_| remove_made(disk, request.output, made))
     }
 
-    /// Takes up again what an earlier process claimed, or this one before the storage was away. Nothing is made again.
+    /// Takes up again what an earlier process claimed, or this one before the storage was away. Nothing is
+    /// made again.
     pub(crate) fn resume(
         disk: &Disk,
         request: &ClaimRequest<'_>,
@@ -339,8 +340,8 @@ fn claim_within(disk: &Disk, request: &ClaimRequest<'_>, made: u32) -> Result<Di
     Ok(DirectoryClaim { storage, paths, record, mark, _lock: lock, _holding: holding })
 }
 
-/// Makes `_temporary` under a name that says whose it is, and renames it when it is whole: a coordinator may be killed at any
-/// moment, and the submission that comes again has to know its own.
+/// Makes `_temporary` under a name that says whose it is, and renames it when it is whole: a coordinator may
+/// be killed at any moment, and the submission that comes again has to know its own.
 pub(super) fn put_in_place(
     storage: &Storage,
     paths: &JobPaths,

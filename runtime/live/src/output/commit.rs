@@ -1,7 +1,7 @@
 //! The commit of a job: an intent that is recorded, and then carried out whatever happens.
 //!
-//! Owns the order of the steps. Does not own the commit of one attempt, whose task process has already moved its part to
-//! those that wait, under a name of that attempt.
+//! Owns the order of the steps. Does not own the commit of one attempt, whose task process has already moved
+//! its part to those that wait, under a name of that attempt.
 //!
 //! ```text
 //! parts looked at -> _SUCCESS and intent.json written below _temporary -> claim.json says intent
@@ -9,8 +9,8 @@
 //!   -> _SUCCESS moved into place -> directory synced                         (then _temporary is removed, if it can be)
 //! ```
 //!
-//! Until `claim.json` says intent nothing old was touched. From then on each step can be done again, by whoever comes: what is
-//! not where it was is where it shall be.
+//! Until `claim.json` says intent nothing old was touched. From then on each step can be done again, by
+//! whoever comes: what is not where it was is where it shall be.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -51,8 +51,8 @@ struct IntendedPart {
     inode: u64,
 }
 
-/// Puts the parts of a job that succeeded into place; replaces an older output. When this fails before the intent is
-/// recorded nothing old was touched; afterwards it is to be called again.
+/// Puts the parts of a job that succeeded into place; replaces an older output. When this fails before the
+/// intent is recorded nothing old was touched; afterwards it is to be called again.
 pub(crate) fn commit(claim: &mut DirectoryClaim, manifest: &Manifest) -> Result<(), Trouble> {
     claim.verify()?;
     if claim.step() == Step::Claimed {
@@ -100,8 +100,8 @@ fn begin(claim: &mut DirectoryClaim, manifest: &Manifest) -> Result<(), Trouble>
     claim.advance()
 }
 
-/// What an older job wrote and this one does not: what its `_SUCCESS` lists, and what is called as only parts are. No job
-/// writes a directory, whatever it is called.
+/// What an older job wrote and this one does not: what its `_SUCCESS` lists, and what is called as only parts
+/// are. No job writes a directory, whatever it is called.
 fn older_files(
     storage: &Storage,
     names: BTreeSet<String>,

@@ -1,6 +1,8 @@
-//! Parts that guests of another engine have written: where they wait, and how they come among those that are committed.
+//! Parts that guests of another engine have written: where they wait, and how they come among those
+//! that are committed.
 //!
-//! Owns that only a file of the job's own is taken. Does not own which attempt's part counts (`guests`), nor the commit.
+//! Owns that only a file of the job's own is taken. Does not own which attempt's part counts (`guests`), nor
+//! the commit.
 
 use std::path::{Path, PathBuf};
 
@@ -20,7 +22,8 @@ pub(crate) fn make_guests(claim: &DirectoryClaim) -> Result<PathBuf, JobError> {
     Ok(storage.path().join(guests))
 }
 
-/// Puts a part, and the ones with a name that belong to it, among those that the job commits. Can be done again.
+/// Puts a part, and the ones with a name that belong to it, among those that the job commits. Can be
+/// done again.
 pub(crate) fn promote_guest(
     claim: &DirectoryClaim,
     attempt: AttemptId,

@@ -1,7 +1,7 @@
 //! Whether the holder of a claim lives.
 //!
-//! Owns the claims of this process. Does not own how other processes are known (`process`) nor the claim's lease, by which hosts
-//! judge each other (`obstacles`).
+//! Owns the claims of this process. Does not own how other processes are known (`process`) nor the claim's
+//! lease, by which hosts judge each other (`obstacles`).
 
 use std::collections::BTreeSet;
 use std::io;

@@ -21,11 +21,13 @@
 //!                                        once the job has committed
 //! ```
 //!
-//! Where OUT is in a store, what is below `WORK` is below `TMPDIR/napreduce-<job>-<token>/` (of a cluster's jobs, in the directories
-//! of its workers), but for `committed`, of which there is none: attempts send uploads of the parts themselves (`bucket`). What
-//! attempts of a cluster save is in objects `OUT/_temporary/checkpoint-<token>-<attempt>...`, too.
+//! Where OUT is in a store, what is below `WORK` is below `TMPDIR/napreduce-<job>-<token>/` (of a cluster's
+//! jobs, in the directories of its workers), but for `committed`, of which there is none: attempts send
+//! uploads of the parts themselves (`bucket`). What attempts of a cluster save is in objects
+//! `OUT/_temporary/checkpoint-<token>-<attempt>...`, too.
 //!
-//! Since the token is in the paths, a step of a job whose claim another run has taken by now finds nothing to move.
+//! Since the token is in the paths, a step of a job whose claim another run has taken by now finds
+//! nothing to move.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -48,7 +50,8 @@ const PART: &str = "part";
 /// Digits of a part's number, at least.
 const PART_DIGITS: usize = 5;
 
-/// The paths of one job: absolute as tasks use them, or relative to the output directory as claim and commit do.
+/// The paths of one job: absolute as tasks use them, or relative to the output directory as claim
+/// and commit do.
 #[derive(Debug, Clone)]
 pub(crate) struct JobPaths {
     output: PathBuf,
@@ -195,7 +198,8 @@ pub(super) fn is_remains(name: &OsStr) -> bool {
     submission.is_some_and(|text| text.len() == 32 && text.bytes().all(|byte| byte.is_ascii_hexdigit()))
 }
 
-/// Whether a job may have written a file of that name, though no manifest lists it: `part-r-00000`, with any extension.
+/// Whether a job may have written a file of that name, though no manifest lists it: `part-r-00000`,
+/// with any extension.
 pub(super) fn is_part(name: &OsStr) -> bool {
     let Some(rest) = name.to_str().and_then(|name| name.strip_prefix(PART)) else { return false };
     let Some(number) = rest.strip_prefix("-m-").or_else(|| rest.strip_prefix("-r-")) else { return false };
@@ -203,7 +207,8 @@ pub(super) fn is_part(name: &OsStr) -> bool {
     digits >= PART_DIGITS && (digits == number.len() || number[digits..].starts_with('.'))
 }
 
-/// Whether tasks may have begun to write an object of that name: `part-r-00000`, or `errors-r-00000` of an output with a name.
+/// Whether tasks may have begun to write an object of that name: `part-r-00000`, or `errors-r-00000` of an
+/// output with a name.
 pub(super) fn is_written_by_tasks(name: &str) -> bool {
     let is_one = |(at, _): (usize, &str)| {
         let output = &name[..at];

@@ -1,7 +1,7 @@
 //! The output directory: who may write it, how parts get into place, what is left when a job fails.
 //!
-//! Owns the layout and the commit protocol of the job; the commit of one attempt is a rename by its task process.
-//! Does not own the contents of parts.
+//! Owns the layout and the commit protocol of the job; the commit of one attempt is a rename by its task
+//! process. Does not own the contents of parts.
 //!
 //! ```text
 //! claimed (claim.json) -> intent (claim.json, intent.json) -> settled (_SUCCESS, or all of it removed)

@@ -1,6 +1,8 @@
-//! What stands in the way of a claim: whether somebody is still at it, and what becomes of what the dead left.
+//! What stands in the way of a claim: whether somebody is still at it, and what becomes of what the
+//! dead left.
 //!
-//! Owns the judgement of an older claim, and finishing or undoing it. Does not own the making of the new one (`claim`).
+//! Owns the judgement of an older claim, and finishing or undoing it. Does not own the making of the
+//! new one (`claim`).
 
 use std::fs::File;
 use std::io;
@@ -57,7 +59,8 @@ fn standing(
     Ok(Some(if in_use { OlderClaim::InUse } else { OlderClaim::Left { lock, record } }))
 }
 
-/// How long ago a claim was renewed, in seconds. The clocks of two hosts may differ; that of the storage is one.
+/// How long ago a claim was renewed, in seconds. The clocks of two hosts may differ; that of the
+/// storage is one.
 fn lease_age(storage: &Storage, claim: &Path, request: &ClaimRequest<'_>) -> io::Result<i64> {
     let probe = staged(request.submission);
     storage.make_directory(&probe)?;
@@ -67,8 +70,8 @@ fn lease_age(storage: &Storage, claim: &Path, request: &ClaimRequest<'_>) -> io:
     Ok(now?.map_or(0, |found| found.modified) - renewed)
 }
 
-/// Makes room for a claim, or says why it cannot be made. How many directories an older claim had made, which are now this
-/// one's to remove, in return.
+/// Makes room for a claim, or says why it cannot be made. How many directories an older claim had made, which
+/// are now this one's to remove, in return.
 pub(super) fn make_way(storage: &Storage, request: &ClaimRequest<'_>) -> Result<u32, JobError> {
     let path = || storage.path().display().to_string().trim_end_matches('/').to_owned();
     let unusable = |source| JobError::OutputUnusable { path: path(), source };
@@ -103,8 +106,8 @@ pub(super) fn make_way(storage: &Storage, request: &ClaimRequest<'_>) -> Result<
     }
 }
 
-/// Whether what a dead holder left is this claim's to finish or undo. That of a cluster is its next coordinator's, unless
-/// somebody says otherwise.
+/// Whether what a dead holder left is this claim's to finish or undo. That of a cluster is its next
+/// coordinator's, unless somebody says otherwise.
 pub(super) fn may_go(record: Option<&ClaimRecord>, request: &ClaimRequest<'_>) -> bool {
     let known =
         |record: &ClaimRecord| record.submission == request.submission || record.owner == Owner::Program;
@@ -133,8 +136,8 @@ fn settle_left(
     Ok(record.map_or(0, |record| record.made))
 }
 
-/// Takes `_temporary` away by a rename, so that whoever still works in it fails rather than goes on. It is put back if it is
-/// not the one that was judged: between hosts there may be no lock.
+/// Takes `_temporary` away by a rename, so that whoever still works in it fails rather than goes on. It is
+/// put back if it is not the one that was judged: between hosts there may be no lock.
 pub(super) fn set_aside(
     storage: &Storage,
     token: Option<ClaimToken>,

@@ -51,7 +51,8 @@ impl OutputClaim {
         }
     }
 
-    /// Takes up again what an earlier process claimed, or this one before the storage was away. Nothing is made again.
+    /// Takes up again what an earlier process claimed, or this one before the storage was away. Nothing is
+    /// made again.
     pub(crate) fn resume(
         disk: &Disk,
         request: &ClaimRequest<'_>,
@@ -71,8 +72,8 @@ impl OutputClaim {
         }
     }
 
-    /// Whether a look at it is over at once, unless its storage is away. A store may take its time; whoever writes there has
-    /// waited for it himself.
+    /// Whether a look at it is over at once, unless its storage is away. A store may take its time; whoever
+    /// writes there has waited for it himself.
     pub(crate) fn is_soon_looked_at(&self) -> bool {
         matches!(self, OutputClaim::Directory(_))
     }
@@ -102,7 +103,8 @@ impl OutputClaim {
     }
 }
 
-/// Puts the parts of a job that succeeded into place; replaces an older output. It may be called again until it succeeds.
+/// Puts the parts of a job that succeeded into place; replaces an older output. It may be called again until
+/// it succeeds.
 pub(crate) fn commit(claim: &mut OutputClaim, manifest: &Manifest) -> Result<(), Trouble> {
     match claim {
         OutputClaim::Directory(claim) => commit_to_directory(claim, manifest),

@@ -1,6 +1,8 @@
-//! Places that are never an output directory: the system's, a cluster's own, what a job reads, and other storage systems'.
+//! Places that are never an output directory: the system's, a cluster's own, what a job reads, and other
+//! storage systems'.
 //!
-//! Owns the refusal, before anything is touched. Does not own what is refused because of what is in a directory (`claim`).
+//! Owns the refusal, before anything is touched. Does not own what is refused because of what is in a
+//! directory (`claim`).
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;

@@ -1,7 +1,8 @@
-//! The removal of what was `_temporary`, which at the end of a job stands between the last reduce and success.
+//! The removal of what was `_temporary`, which at the end of a job stands between the last reduce
+//! and success.
 //!
-//! Owns doing it on several threads: the kernel gives back the memory of a gigabyte of segments at some 0.1 s, which is
-//! much of a job that takes one. Does not own when it is due.
+//! Owns doing it on several threads: the kernel gives back the memory of a gigabyte of segments at some 0.1
+//! s, which is much of a job that takes one. Does not own when it is due.
 
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -20,8 +21,8 @@ const TRIES_MAX: usize = 100;
 
 /// Removes what was renamed for that, with everything in it; fine if there is none.
 ///
-/// Attempts of a worker that was given up may live on, and make directories and files by its old name while it is being
-/// emptied. Then they fail, as they shall.
+/// Attempts of a worker that was given up may live on, and make directories and files by its old name while
+/// it is being emptied. Then they fail, as they shall.
 pub(super) fn remove_retired(storage: &Storage, submission: u128) -> Result<(), Trouble> {
     let retired = retired(submission);
     // What is missed here, the second step removes, or fails to and says so.
@@ -59,8 +60,8 @@ pub(super) fn in_shares<T: Sync, R: Send>(
     })
 }
 
-/// Somebody may have come by the old name just before it was renamed, and put something in a directory that was already
-/// listed; nobody can do so for long.
+/// Somebody may have come by the old name just before it was renamed, and put something in a directory that
+/// was already listed; nobody can do so for long.
 fn remove_tree(storage: &Storage, directory: &Path) -> io::Result<()> {
     let mut tries = 0;
     loop {

@@ -1,7 +1,7 @@
 //! An output directory that a program has claimed for a job it will run later.
 //!
-//! Owns that nobody else gets it until then. Does not own the claim of the job itself, which is taken when this one is given
-//! back: between the two there is a moment in which another run could be faster.
+//! Owns that nobody else gets it until then. Does not own the claim of the job itself, which is taken when
+//! this one is given back: between the two there is a moment in which another run could be faster.
 
 use std::path::{Path, PathBuf};
 
@@ -61,7 +61,8 @@ impl OutputReservation {
 impl Drop for OutputReservation {
     fn drop(&mut self) {
         if let Some(claim) = self.claim.take() {
-            // The next run on this directory removes what could not be removed here, and nobody holds it any more.
+            // The next run on this directory removes what could not be removed here, and nobody
+            // holds it any more.
             let _ = claim.discard();
         }
     }

@@ -1,7 +1,7 @@
 //! Why a step of claim or commit did not succeed, and what that means for the job.
 //!
-//! Owns the difference between what may pass, what somebody else did, and what nobody can mend. Does not own how often
-//! something is tried again (`coordinator`).
+//! Owns the difference between what may pass, what somebody else did, and what nobody can mend. Does not own
+//! how often something is tried again (`coordinator`).
 
 use std::io;
 

@@ -1,4 +1,5 @@
-//! The text of a phase: `45%  18/40 tasks, 2 running, 0 suspended, 0 checkpointed, 512.0 MiB, 820.0 MiB/s, 1 s left`.
+//! The text of a phase: `45% 18/40 tasks, 2 running, 0 suspended, 0 checkpointed, 512.0 MiB, 820.0
+//! MiB/s, 1 s left`.
 //!
 //! Owns the wording and the rates. Does not own when it is shown.
 

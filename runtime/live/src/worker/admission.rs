@@ -1,8 +1,8 @@
 //! Whether this machine can keep another attempt suspended.
 //!
-//! Owns the limits of memory and of memory pressure, each with a hysteresis, so that a machine at its limit does not take and
-//! refuse by turns. Does not own how many attempts may be suspended (the engine's `suspended-max`) nor what becomes of one
-//! that may not (its fallback).
+//! Owns the limits of memory and of memory pressure, each with a hysteresis, so that a machine at its limit
+//! does not take and refuse by turns. Does not own how many attempts may be suspended (the engine's
+//! `suspended-max`) nor what becomes of one that may not (its fallback).
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -202,7 +202,8 @@ mod tests {
             println!("skipped: this kernel does not count pressure");
             return;
         }
-        // The sample taken by `admit` is the sum since the machine started, so the share is what that makes of two seconds.
+        // The sample taken by `admit` is the sum since the machine started, so the share is what that makes
+        // of two seconds.
         let share = stalled_micros().unwrap_or(0) * 100 / 2_000_000;
         let admitted = admission.admit(attempt(), getpid());
         assert_eq!(admitted.is_err(), share > 10, "{share} %: {admitted:?}");

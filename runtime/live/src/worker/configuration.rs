@@ -44,7 +44,8 @@ pub struct WorkerConfiguration {
     pub logs_bytes_max: u64,
     /// Of how many jobs that have ended logs are kept.
     pub logs_jobs_max: usize,
-    /// What must be free on the disk of its directory, or it takes no tasks; by the size of the disk, without.
+    /// What must be free on the disk of its directory, or it takes no tasks; by the size of the
+    /// disk, without.
     pub disk_reserve: Option<u64>,
     /// How many bytes of map output stay in memory; half of what there is to spare, without.
     pub segment_memory: Option<u64>,
@@ -60,7 +61,8 @@ pub struct WorkerConfiguration {
     pub leave: LeaveRules,
 }
 
-/// How a worker leaves that is not asked by its own cluster: a pod that is evicted, an allocation that is over.
+/// How a worker leaves that is not asked by its own cluster: a pod that is evicted, an allocation
+/// that is over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LeaveRules {
     /// What SIGTERM means.
@@ -104,7 +106,8 @@ pub struct IsolationRules {
     pub mode: IsolationMode,
     /// How many times its task memory an attempt may hold, beside 256 MiB for its program.
     pub memory_factor: u32,
-    /// Names of variables of the daemon's environment that tasks find in theirs, beside those that programs need.
+    /// Names of variables of the daemon's environment that tasks find in theirs, beside those that
+    /// programs need.
     pub pass_environment: Vec<String>,
 }
 
@@ -137,7 +140,8 @@ pub struct SuspendRules {
     pub swap_share_percent: u32,
     /// How many bytes they may hold in any case; `None` for no such limit.
     pub memory_max: Option<u64>,
-    /// Nothing is suspended while all tasks of the machine wait for memory for more than this part of the time.
+    /// Nothing is suspended while all tasks of the machine wait for memory for more than this part
+    /// of the time.
     pub pressure_max_percent: u32,
     /// When the memory of a suspended attempt is moved to swap without waiting for the kernel to do so.
     pub page_out: PageOut,
@@ -168,7 +172,8 @@ impl Default for SuspendRules {
 }
 
 impl WorkerConfiguration {
-    /// A worker of this cluster with every default: as many slots of each kind as there are cores, on loopback.
+    /// A worker of this cluster with every default: as many slots of each kind as there are cores,
+    /// on loopback.
     pub fn new(cluster: ClusterPlace) -> WorkerConfiguration {
         let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
         let slots = u32::try_from(cores).unwrap_or(u32::MAX);

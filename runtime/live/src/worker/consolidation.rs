@@ -1,7 +1,7 @@
 //! Small map outputs of a job, put together before its many reduces read them.
 //!
-//! Owns when that is worth its while, and which files there are. Does not own their form (`napreduce-data`); a file that could
-//! not be written is done without.
+//! Owns when that is worth its while, and which files there are. Does not own their form (`napreduce-data`);
+//! a file that could not be written is done without.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,7 +1,7 @@
 //! The worker's loop: orders in, reports out. The same in a cluster and in one process with its coordinator.
 //!
-//! Owns the set of attempts, those that wait for their job to be prepared, and how often their progress is told. Does not
-//! own a process (each attempt's supervision does), nor the connection to the coordinator (`link`).
+//! Owns the set of attempts, those that wait for their job to be prepared, and how often their progress is
+//! told. Does not own a process (each attempt's supervision does), nor the connection (`link`).
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -59,8 +59,8 @@ pub(crate) struct Worker {
 }
 
 impl Worker {
-    /// Runs until `orders` is closed, and then until every attempt has been killed and is gone and nothing is made or
-    /// removed any more.
+    /// Runs until `orders` is closed, and then until every attempt has been killed and is gone and nothing is
+    /// made or removed any more.
     pub(crate) async fn run(
         settings: WorkerSettings,
         spawner: Arc<Spawner>,
@@ -139,7 +139,8 @@ impl Worker {
             ToWorker::Named { attempts, maps, .. } => {
                 attempts.into_iter().for_each(|attempt| self.add_inputs(attempt, &maps));
             }
-            // The first is followed by whoever holds the other end, which closes this one; the rest is a connection's own.
+            // The first is followed by whoever holds the other end, which closes this one; the rest is a
+            // connection's own.
             ToWorker::Leave { .. }
             | ToWorker::Welcome { .. }
             | ToWorker::Refused { .. }

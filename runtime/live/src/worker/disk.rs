@@ -1,7 +1,8 @@
 //! Whether the disk of a worker has room for attempts.
 //!
-//! Owns the look at it, and when that is news: short below a reserve, well again above twice that, so that it does not go to
-//! and fro. Does not own what follows (the engine) nor quotas, which only a failed write shows.
+//! Owns the look at it, and when that is news: short below a reserve, well again above twice that,
+//! so that it does not go to and fro. Does not own what follows (the engine) nor quotas, which only
+//! a failed write shows.
 
 use std::io;
 use std::path::PathBuf;

@@ -1,4 +1,5 @@
-//! What a worker of a cluster has that an embedded one has not: a directory, a coordinator elsewhere, other workers.
+//! What a worker of a cluster has that an embedded one has not: a directory, a coordinator
+//! elsewhere, other workers.
 //!
 //! Owns the values and where other workers' segments are found. Does not own any process or connection.
 
@@ -47,8 +48,8 @@ pub(super) struct WorkerEnvironment {
 }
 
 impl WorkerEnvironment {
-    /// Where attempts of this worker, which is `own`, find map outputs. One whose holder is not named is left out: its
-    /// worker is gone, and what replaces it will be named.
+    /// Where attempts of this worker, which is `own`, find map outputs. One whose holder is not named is left
+    /// out: its worker is gone, and what replaces it will be named.
     pub(super) fn places(
         &self,
         own: WorkerId,

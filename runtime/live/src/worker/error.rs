@@ -90,7 +90,8 @@ pub enum WorkerError {
 }
 
 impl WorkerError {
-    /// The exit status of a program that ends with this: 2 when another directory or name has to be given, else 1.
+    /// The exit status of a program that ends with this: 2 when another directory or name has to be given,
+    /// else 1.
     pub fn exit_status(&self) -> u8 {
         match self {
             WorkerError::Name { .. } | WorkerError::OtherName { .. } | WorkerError::NameTaken { .. } => 2,

@@ -1,7 +1,7 @@
 //! What is delivered exactly once between a worker and its coordinator, whatever becomes of connections.
 //!
-//! Owns the worker's number, the numbering of reports and orders, and what a welcome means for both. Pure: does not own a
-//! connection, nor what is done with an order.
+//! Owns the worker's number, the numbering of reports and orders, and what a welcome means for both. Pure:
+//! does not own a connection, nor what is done with an order.
 
 use std::collections::BTreeMap;
 

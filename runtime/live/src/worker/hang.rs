@@ -1,8 +1,8 @@
 //! Whether a task process hangs: it says nothing, or it says that it gets nowhere.
 //!
-//! Owns the counting of time that was really watched, and the limits. Does not own a clock nor a process: it is told how
-//! much time has passed, so that time in which nobody watched (this daemon was stopped, the attempt is suspended) is not
-//! counted.
+//! Owns the counting of time that was really watched, and the limits. Does not own a clock nor a process: it
+//! is told how much time has passed, so that time in which nobody watched (this daemon was stopped, the
+//! attempt is suspended) is not counted.
 
 use std::time::Duration;
 

@@ -70,7 +70,8 @@ pub(super) async fn introduce(place: &ClusterPlace, hello: Hello) -> Result<(Con
     let (address, secret) = place.look_up().map_err(|error| Apart::Unreachable(error.to_string()))?;
     let connected = transport::connect(&address, Role::Worker, &secret, HANDSHAKE_DEADLINE).await;
     let mut connection = connected.map_err(|error| match (&error, place) {
-        // An address out of a directory may be that of a coordinator which is gone, and somebody else's by now.
+        // An address out of a directory may be that of a coordinator which is gone, and somebody
+        // else's by now.
         (
             TransportError::SecretRefused | TransportError::OtherSecret | TransportError::OtherVersion { .. },
             ClusterPlace::Address { .. },

@@ -1,7 +1,8 @@
-//! What keeps the attempts of a worker apart: bounds of memory and processes, and an environment without secrets.
+//! What keeps the attempts of a worker apart: bounds of memory and processes, and an environment
+//! without secrets.
 //!
-//! Owns which means there are, how much an attempt may hold, and what is said when it held more. Does not own the kernel's
-//! groups (`napreduce_task`) nor the loop that watches an attempt (`attempt`).
+//! Owns which means there are, how much an attempt may hold, and what is said when it held more. Does not own
+//! the kernel's groups (`napreduce_task`) nor the loop that watches an attempt (`attempt`).
 
 use std::ffi::OsString;
 use std::sync::Arc;

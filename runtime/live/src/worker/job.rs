@@ -1,7 +1,8 @@
 //! A job as a worker knows it: its description, where its files are, whether its attempts can be started.
 //!
-//! Owns the description of an attempt for its task process, in both layouts: everything below the output directory
-//! (embedded), or everything but part files in the worker's own (cluster). Does not own the processes.
+//! Owns the description of an attempt for its task process, in both layouts: everything below the
+//! output directory (embedded), or everything but part files in the worker's own (cluster). Does not
+//! own the processes.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -34,9 +35,9 @@ pub(super) struct KnownJob {
     shared: JobPaths,
     /// In a cluster: the worker's surroundings and its number.
     environment: Option<(Arc<WorkerEnvironment>, WorkerId)>,
-    /// Empty directories of attempts that have ended. They are given to the next ones by a rename: making and removing one
-    /// each time costs a file system as much as starting a process, and ext4 far more, since it searches past every
-    /// inode that was freed in the last minutes.
+    /// Empty directories of attempts that have ended. They are given to the next ones by a rename: making and
+    /// removing one each time costs a file system as much as starting a process, and ext4 far more, since it
+    /// searches past every inode that was freed in the last minutes.
     pub(super) idle_scratch: Vec<PathBuf>,
     outputs: OutputTable,
     /// Where the workers serve them.
@@ -168,8 +169,8 @@ impl KnownJob {
         reads.then(|| self.consolidation.on_reduce(attempt.task.job)).flatten()
     }
 
-    /// Memory for what an attempt is expected to write, and some more. How much that is is not known before a map of the job
-    /// is done.
+    /// Memory for what an attempt is expected to write, and some more. How much that is is not known before a
+    /// map of the job is done.
     pub(super) fn memory_for(&self, work: &LaunchWork, memory: &Arc<SegmentMemory>) -> Option<MemorySegment> {
         let LaunchWork::Map { split } = work else { return None };
         let ((written, read), description) = (self.written?, &self.description);
@@ -209,7 +210,8 @@ impl KnownJob {
         self.consolidation.on_sealed(attempt.task.job, segment, self.description.reduces)
     }
 
-    /// Where an attempt writes its result: a part on storage that everybody sees, a segment where it is served from.
+    /// Where an attempt writes its result: a part on storage that everybody sees, a segment where it is
+    /// served from.
     fn output(&self, attempt: AttemptId, commits: bool) -> PathBuf {
         match &self.environment {
             // It is sent from here.

@@ -1,7 +1,8 @@
 //! The link of a worker to its coordinator: connections, one after the other, for ever.
 //!
-//! Owns connecting, trying again, giving up a connection that is silent, and what the daemon says of it, once for each
-//! change. Does not own what is delivered (`exchange`), nor the attempts, which run on while there is no connection.
+//! Owns connecting, trying again, giving up a connection that is silent, and what the daemon says of it, once
+//! for each change. Does not own what is delivered (`exchange`), nor the attempts, which run on while there
+//! is no connection.
 //!
 //! ```text
 //!   apart --connected, Hello, Welcome--> together --closed, broken, silent--> apart
@@ -31,8 +32,8 @@ use super::worker_directory::random;
 
 const RETRY_MIN: Duration = Duration::from_millis(50);
 const RETRY_MAX: Duration = Duration::from_secs(2);
-/// How long a worker whose name is taken asks again: the one that has it may be an earlier life of it, whose end has not been
-/// noticed yet.
+/// How long a worker whose name is taken asks again: the one that has it may be an earlier life of it, whose
+/// end has not been noticed yet.
 const NAME_PATIENCE: Duration = Duration::from_secs(3);
 /// How long a coordinator may take to let a worker go that was told to stop.
 const LEAVE_DEADLINE: Duration = Duration::from_secs(10);
@@ -169,8 +170,8 @@ impl<'a> Link<'a> {
         (self.leaving.map(|leaving| leaving.by), self.leaving.is_none_or(|leaving| leaving.saves))
     }
 
-    /// Asks the coordinator to let this worker go, as soon as there is a connection. Nothing that was said before becomes
-    /// later by it.
+    /// Asks the coordinator to let this worker go, as soon as there is a connection. Nothing that was said
+    /// before becomes later by it.
     fn begin_to_leave(&mut self, request: &StopRequest) {
         let within = request.grace.unwrap_or(LEAVE_DEADLINE);
         let (by, saves) = (Instant::now() + within, request.grace.is_some());
@@ -346,7 +347,8 @@ async fn next_news(registration: &mut Option<Registration>) -> Option<WorkerNews
     }
 }
 
-/// Between half of it and all of it, so that the workers of a coordinator that was away do not come all at once.
+/// Between half of it and all of it, so that the workers of a coordinator that was away do not come
+/// all at once.
 fn jittered(pause: Duration) -> Duration {
     // Without randomness they come together; that is no reason to stay away.
     let permille = u32::try_from(random().unwrap_or(0) % 500).unwrap_or(0);

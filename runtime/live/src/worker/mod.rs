@@ -1,7 +1,8 @@
 //! The worker: owns a machine's slots and supervises the attempts that run in them.
 //!
-//! Owns the attempts' processes, their environment and their files, and in a cluster the connection to the coordinator.
-//! Does not own any decision about which attempt runs: it does what the coordinator tells it and reports what happened.
+//! Owns the attempts' processes, their environment and their files, and in a cluster the connection to the
+//! coordinator. Does not own any decision about which attempt runs: it does what the coordinator tells it and
+//! reports what happened.
 //!
 //! ```text
 //! start -> link (connections) -> registration (one number) -> daemon (the loop) -> attempt (one process)

@@ -1,8 +1,8 @@
 //! Map outputs that are copied to where they outlive this worker, which somebody else is about to end.
 //!
-//! Owns the copies, one after the other in the order in which they were asked for. Does not own which outputs these are (the
-//! engine orders them), nor where they lie (`JobPaths`). A copy has its name when it is whole; one that cannot be made is
-//! said, and the output is lost with this worker as any other is.
+//! Owns the copies, one after the other in the order in which they were asked for. Does not own which outputs
+//! these are (the engine orders them), nor where they lie (`JobPaths`). A copy has its name when it is whole;
+//! one that cannot be made is said, and the output is lost with this worker as any other is.
 
 use std::collections::VecDeque;
 use std::fs::{self, File};
@@ -52,7 +52,8 @@ impl Moves {
         }
     }
 
-    /// Waits for the next that has been moved; `None` while nothing is copied, and after one that could not be, which is said.
+    /// Waits for the next that has been moved; `None` while nothing is copied, and after one that could not
+    /// be, which is said.
     pub(super) async fn next(&mut self) -> Option<AttemptId> {
         // A panic has been printed.
         let (attempt, done) = self.copying.join_next().await?.ok()?;

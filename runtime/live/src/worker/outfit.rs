@@ -12,7 +12,8 @@ use super::job::{KnownJob, Readiness};
 use super::logs::AttemptLogs;
 use super::settings::WorkerSettings;
 
-/// What the process of an attempt is started with. In a cluster it starts in its scratch directory, and prints to files.
+/// What the process of an attempt is started with. In a cluster it starts in its scratch directory, and
+/// prints to files.
 pub(super) fn outfit(
     job: &KnownJob,
     attempt: AttemptId,

@@ -1,7 +1,7 @@
 //! Where everything of a worker of a cluster lies in its own directory.
 //!
-//! Owns the names, and their use by whoever is served. Does not own when files are made or removed (`worker_directory`, `job`), nor
-//! what lies on storage that all workers share (`output`).
+//! Owns the names, and their use by whoever is served. Does not own when files are made or removed
+//! (`worker_directory`, `job`), nor what lies on storage that all workers share (`output`).
 //!
 //! ```text
 //! DIR/lock, name, incarnation, process, journal

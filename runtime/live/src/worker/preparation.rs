@@ -1,7 +1,7 @@
 //! What a worker of a cluster does before the first attempt of a job: directories, the program, side files.
 //!
-//! Owns the order of things, how often a coordinator that is away is asked again, and the words for what is wrong. Does
-//! not own how blobs are fetched and kept (`blobs`) nor which attempts wait (`daemon`).
+//! Owns the order of things, how often a coordinator that is away is asked again, and the words for what is
+//! wrong. Does not own how blobs are fetched and kept (`blobs`) nor which attempts wait (`daemon`).
 
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
@@ -30,7 +30,8 @@ pub(super) struct Prepared {
     pub(super) files: PathBuf,
     /// Keeps the program where it is.
     pinned: Option<PinnedBlob>,
-    /// The job's own copies of its side files, as they were made: tasks run as this user and could write to them.
+    /// The job's own copies of its side files, as they were made: tasks run as this user and could
+    /// write to them.
     copies: Vec<(PathBuf, Stamp)>,
 }
 
@@ -174,8 +175,9 @@ fn check_name(file: &SideFile) -> Result<(), TaskError> {
     }
 }
 
-/// Puts a copy of a side file, which is as read-only as the blob, in its place at once; in that of an earlier try, too. A
-/// link would do for reading, but whoever wrote to it would write to the side file of every other job.
+/// Puts a copy of a side file, which is as read-only as the blob, in its place at once; in that of
+/// an earlier try, too. A link would do for reading, but whoever wrote to it would write to the side
+/// file of every other job.
 fn copy_file(from: &PinnedBlob, unfinished: &Path, to: &Path) -> io::Result<Stamp> {
     fs::remove_file(unfinished).if_there()?;
     fs::copy(from.path(), unfinished)?;

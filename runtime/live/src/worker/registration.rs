@@ -1,10 +1,10 @@
 //! One life of a worker: from a welcome under one number until another number is given, or the end.
 //!
-//! Owns that lives do not overlap: what an earlier one ran is gone and what it made is removed before the first order of
-//! the next is followed. Does not own the connection that orders come from (`link`).
+//! Owns that lives do not overlap: what an earlier one ran is gone and what it made is removed before the
+//! first order of the next is followed. Does not own the connection that orders come from (`link`).
 //!
-//! A life has a thread of its own, where directories and files of attempts are made. The link, with its heartbeat, never waits
-//! for a disk: a worker whose disk is slow is slow, not gone.
+//! A life has a thread of its own, where directories and files of attempts are made. The link, with its
+//! heartbeat, never waits for a disk: a worker whose disk is slow is slow, not gone.
 
 use std::io;
 use std::sync::Arc;

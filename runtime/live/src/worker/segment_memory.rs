@@ -1,11 +1,12 @@
-//! Memory for the segments of maps: files without a place on a disk, which live as long as this worker keeps them open.
+//! Memory for the segments of maps: files without a place on a disk, which live as long as this worker keeps
+//! them open.
 //!
-//! Owns how many bytes they may have together, and their places in the file system. Does not own what is written there,
-//! nor how long a segment is needed (`job`).
+//! Owns how many bytes they may have together, and their places in the file system. Does not own what is
+//! written there, nor how long a segment is needed (`job`).
 //!
-//! A segment is written once, read by each reduce, and removed when its job has ended. On a disk the kernel writes it back in
-//! between if there are many, which nobody needs, and holds up whoever writes meanwhile. What is in memory is lost with the worker,
-//! as segments on its disk are.
+//! A segment is written once, read by each reduce, and removed when its job has ended. On a disk the kernel
+//! writes it back in between if there are many, which nobody needs, and holds up whoever writes meanwhile.
+//! What is in memory is lost with the worker, as segments on its disk are.
 
 use std::fs::File;
 use std::io;
@@ -117,7 +118,8 @@ impl MemorySegment {
         MemoryFile { path: PathBuf::from(path), bytes: self.bytes }
     }
 
-    /// Takes all of it now, so that it counts as this worker's and not as the attempt's that writes to it. Blocking.
+    /// Takes all of it now, so that it counts as this worker's and not as the attempt's that writes
+    /// to it. Blocking.
     ///
     /// # Errors
     /// When there is no such memory.

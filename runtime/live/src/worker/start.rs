@@ -35,9 +35,10 @@ const PRESTARTED_MAX: usize = 4;
 
 /// Runs a worker's daemon until it may leave its cluster, blocking.
 ///
-/// SIGTERM asks it to drain: its attempts save their work, and it ends within the grace of its rules. SIGINT and SIGHUP (and
-/// SIGTERM, if the rules say so) ask it to go: its attempts are given back, and it ends within some seconds. A second signal
-/// ends it at once. Whichever way it ends, its attempts end with it. Must not be called from inside an async runtime.
+/// SIGTERM asks it to drain: its attempts save their work, and it ends within the grace of its rules. SIGINT
+/// and SIGHUP (and SIGTERM, if the rules say so) ask it to go: its attempts are given back, and it ends
+/// within some seconds. A second signal ends it at once. Whichever way it ends, its attempts end with it.
+/// Must not be called from inside an async runtime.
 ///
 /// # Errors
 ///
@@ -81,7 +82,8 @@ async fn run(configuration: &WorkerConfiguration) -> Result<(), WorkerError> {
     ended.and(cleared)
 }
 
-/// A slot that is free finds a process that is ready; more than a few are not started as fast as they would be taken.
+/// A slot that is free finds a process that is ready; more than a few are not started as fast as they would
+/// be taken.
 fn spawner(configuration: &WorkerConfiguration) -> Result<Spawner, WorkerError> {
     let slots =
         usize::try_from(configuration.map_slots.max(configuration.reduce_slots)).unwrap_or(usize::MAX);
@@ -170,8 +172,8 @@ impl ServedFiles for WorkerEnvironment {
     }
 }
 
-/// Where others reach the data server: as was said, or where it listens; if that is everywhere, at the address from which
-/// this host speaks to others.
+/// Where others reach the data server: as was said, or where it listens; if that is everywhere, at the
+/// address from which this host speaks to others.
 fn advertised(configuration: &WorkerConfiguration, bound: SocketAddr) -> String {
     match &configuration.advertise {
         Some(host) if host.parse::<IpAddr>().is_ok_and(|it| it.is_ipv6()) => {

@@ -1,7 +1,7 @@
 //! Why a worker's daemon is to end, and how long it has.
 //!
-//! Owns what a signal and the time limit mean. Does not own what follows (`link`), nor the second signal, which ends the
-//! process where it stands.
+//! Owns what a signal and the time limit mean. Does not own what follows (`link`), nor the second signal,
+//! which ends the process where it stands.
 
 use std::time::Duration;
 

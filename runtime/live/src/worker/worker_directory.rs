@@ -1,7 +1,7 @@
 //! The directory of a worker of a cluster: whose it is, that one daemon has it, what an earlier one left.
 //!
-//! Owns making it, its lock and its name, and what is removed when a life of the worker begins. Does not own the names
-//! inside (`paths`) nor the bound of logs (`logs`).
+//! Owns making it, its lock and its name, and what is removed when a life of the worker begins. Does not own
+//! the names inside (`paths`) nor the bound of logs (`logs`).
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io;
@@ -47,8 +47,8 @@ impl WorkerDirectory {
         }
     }
 
-    /// One that an earlier daemon of this host made for itself and that is free, or a new one: whoever starts three
-    /// workers without names gets three, and the same three again the next time.
+    /// One that an earlier daemon of this host made for itself and that is free, or a new one: whoever starts
+    /// three workers without names gets three, and the same three again the next time.
     fn take_nameless(workers: &Path) -> Result<WorkerDirectory, WorkerError> {
         let prefix = format!("{}-", host_name());
         let failed = WorkerError::io(format!("list {}", workers.display()));
@@ -67,8 +67,8 @@ impl WorkerDirectory {
         WorkerDirectory::open(&workers.join(&name), Some(&name))
     }
 
-    /// Locks a directory, makes it if it is missing, and removes what jobs of an earlier daemon left. One that somebody
-    /// else filled is refused.
+    /// Locks a directory, makes it if it is missing, and removes what jobs of an earlier daemon left. One
+    /// that somebody else filled is refused.
     fn open(directory: &Path, asked: Option<&str>) -> Result<WorkerDirectory, WorkerError> {
         let absolute = std::path::absolute(directory);
         let root = absolute.map_err(WorkerError::io(format!("find {}", directory.display())))?;
@@ -98,8 +98,8 @@ pub(super) fn clear_jobs(paths: &WorkerPaths) -> Result<(), WorkerError> {
     make(&paths.jobs())
 }
 
-/// Removes the logs of jobs that were numbered by another journal: their numbers are given out again. Whether it was so.
-/// Blocking.
+/// Removes the logs of jobs that were numbered by another journal: their numbers are given out again. Whether
+/// it was so. Blocking.
 pub(super) fn keep_logs_of(paths: &WorkerPaths, journal: u64) -> Result<bool, WorkerError> {
     let text = format!("{journal:016x}\n");
     if fs::read(paths.journal()).is_ok_and(|found| found == text.as_bytes()) {

@@ -1,4 +1,5 @@
-//! The vocabulary of the tests: a job of the fixture program, moments in its tasks, and what is left at the end.
+//! The vocabulary of the tests: a job of the fixture program, moments in its tasks, and what is left
+//! at the end.
 //!
 //! Owns the waiting, always on an event and with a deadline. Each test file uses a part of it.
 #![allow(dead_code)] // Every test binary compiles this file and none uses all of it.

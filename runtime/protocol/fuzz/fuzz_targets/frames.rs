@@ -1,5 +1,6 @@
-//! Fuzzes what a program in another language may write: any bytes are frames of which none is too long, or refused.
-//! What a payload may hold is tried by the tests of the framework, one wrong payload after the other.
+//! Fuzzes what a program in another language may write: any bytes are frames of which none is too
+//! long, or refused. What a payload may hold is tried by the tests of the framework, one wrong
+//! payload after the other.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

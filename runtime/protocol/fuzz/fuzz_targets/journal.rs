@@ -1,5 +1,5 @@
-//! Fuzzes journals of a coordinator: any bytes are refused with words, or gone through again. Begin with real journals
-//! (`DIR/coordinator/journal-*.log`): their checksums are put right after each mutation.
+//! Fuzzes journals of a coordinator: any bytes are refused with words, or gone through again. Begin with real
+//! journals (`DIR/coordinator/journal-*.log`): their checksums are put right after each mutation.
 #![no_main]
 
 use std::fs;

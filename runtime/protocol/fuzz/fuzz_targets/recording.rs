@@ -1,5 +1,5 @@
-//! Fuzzes recordings of ended jobs: any bytes are refused with words, or their rows are read. Begin with real ones
-//! (`DIR/coordinator/history/job_*.napt`): their checksums are put right after each mutation.
+//! Fuzzes recordings of ended jobs: any bytes are refused with words, or their rows are read. Begin with real
+//! ones (`DIR/coordinator/history/job_*.napt`): their checksums are put right after each mutation.
 #![no_main]
 
 use std::io::Cursor;

@@ -1,6 +1,7 @@
 //! The counters every job has, under Hadoop's names where it has them.
 //!
-//! Owns their names, how two values of one add up, and the cells one attempt counts in. Does not own the user's own.
+//! Owns their names, how two values of one add up, and the cells one attempt counts in. Does not own the
+//! user's own.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -109,11 +110,11 @@ counters! {
     FileBytesWritten = "FILE_BYTES_WRITTEN",
     /// Processor time of attempts, in milliseconds.
     CpuMillis = "CPU_MILLISECONDS",
-    /// Processor time of commands that attempts ran, and of what those ran and waited for, in milliseconds; not in
-    /// `CPU_MILLISECONDS`.
+    /// Processor time of commands that attempts ran, and of what those ran and waited for, in milliseconds;
+    /// not in `CPU_MILLISECONDS`.
     CommandCpuMillis = "COMMAND_CPU_MILLISECONDS",
-    /// The most resident memory that any one process among them was seen to have had, in bytes. They are looked at each second,
-    /// and when their input ends.
+    /// The most resident memory that any one process among them was seen to have had, in bytes. They are
+    /// looked at each second, and when their input ends.
     PeakCommandBytes = "PEAK_COMMAND_BYTES",
     /// Times an attempt was suspended.
     Suspends = "SUSPENDS",
@@ -123,7 +124,8 @@ counters! {
     SuspendedMillis = "SUSPENDED_MILLIS",
     /// Memory of suspended attempts that went out to swap, in bytes.
     SwappedOutBytes = "SWAPPED_OUT_BYTES",
-    /// Memory of suspended attempts that came back from swap, read in advance or when it was touched, in bytes.
+    /// Memory of suspended attempts that came back from swap, read in advance or when it was
+    /// touched, in bytes.
     SwappedInBytes = "SWAPPED_IN_BYTES",
     /// Times an attempt saved its work and ended.
     Checkpoints = "CHECKPOINTS",

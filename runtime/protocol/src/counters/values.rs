@@ -1,7 +1,8 @@
 //! Counter values as plain data: what travels, adds up and is shown.
 //!
-//! Owns the joining of two sets and the order people see. Does not own the cells that are counted in. A coordinator keeps one
-//! set for each task that is done, so the built-in ones are kept by number; on the wire and in files they have their names.
+//! Owns the joining of two sets and the order people see. Does not own the cells that are counted in. A
+//! coordinator keeps one set for each task that is done, so the built-in ones are kept by number; on the wire
+//! and in files they have their names.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,5 @@
-//! Frames: in what form a map's sealed blocks, and reports, pass through an engine that knows nothing of them.
+//! Frames: in what form a map's sealed blocks, and reports, pass through an engine that knows
+//! nothing of them.
 //!
 //! Owns their bytes. Does not own which frames may follow each other (`sequence`) nor what is in them.
 //!

@@ -1,7 +1,7 @@
 //! What a guest task and the engine that runs it say to each other: frames, the plan and reports.
 //!
-//! Owns their forms, which outlive no job but are read by engines of other people, and so say which version they are of.
-//! Does not own what a guest does (`napreduce-task`) nor who starts it.
+//! Owns their forms, which outlive no job but are read by engines of other people, and so say which version
+//! they are of. Does not own what a guest does (`napreduce-task`) nor who starts it.
 
 mod frames;
 mod plan;

@@ -1,7 +1,9 @@
-//! Which frames a reduce may be given, and in which order: those of its partition, and the reports of some maps.
+//! Which frames a reduce may be given, and in which order: those of its partition, and the reports
+//! of some maps.
 //!
-//! Owns the rules. Does not own what is in the frames. Maps come in any order and may be mixed; the frames of one map come in
-//! theirs. The report of map `m` comes to reduce `m mod reduces`, behind what that map has for it.
+//! Owns the rules. Does not own what is in the frames. Maps come in any order and may be mixed; the frames of
+//! one map come in theirs. The report of map `m` comes to reduce `m mod reduces`, behind what that map has
+//! for it.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,7 +1,8 @@
-//! Messages between coordinator and client: a submitter, the operator's binary, or a worker that fetches a blob.
+//! Messages between coordinator and client: a submitter, the operator's binary, or a worker that
+//! fetches a blob.
 //!
-//! Owns the vocabulary, one enum per direction. Every request is answered by one message, except where it is said
-//! otherwise; a client sends its next request when the answer to the last one has come.
+//! Owns the vocabulary, one enum per direction. Every request is answered by one message, except where it is
+//! said otherwise; a client sends its next request when the answer to the last one has come.
 
 use std::path::PathBuf;
 
@@ -46,8 +47,8 @@ pub struct RerunOf {
 /// What a client asks.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub enum ToCoordinator {
-    /// Answered by `Present`; if it is not, followed by `Chunk`s of `blob.bytes` bytes in all, which are answered by
-    /// `Done`. Until the connection's next `Submit` the blob stays.
+    /// Answered by `Present`; if it is not, followed by `Chunk`s of `blob.bytes` bytes in all, which are
+    /// answered by `Done`. Until the connection's next `Submit` the blob stays.
     Offer {
         blob: Blob,
     },
@@ -60,8 +61,8 @@ pub enum ToCoordinator {
     },
     /// Answered by `Submitted`, when the job will survive a restart of the coordinator.
     Submit(Box<Submission>),
-    /// Hands in the definition of another job once more, as a job of its own, with another output if one is said. Answered by
-    /// `Submitted`; handed in twice with one token, it is one job.
+    /// Hands in the definition of another job once more, as a job of its own, with another output if one is
+    /// said. Answered by `Submitted`; handed in twice with one token, it is one job.
     Rerun {
         token: u128,
         of: RerunOf,
@@ -72,8 +73,9 @@ pub enum ToCoordinator {
     Follow {
         job: JobId,
     },
-    /// Jobs of a program follow one another, and what passes between them lies in `root`. Answered by `Done`; then the
-    /// connection stays open for as long as the program runs, and nothing but `EndChain` is said on it.
+    /// Jobs of a program follow one another, and what passes between them lies in `root`. Answered
+    /// by `Done`; then the connection stays open for as long as the program runs, and nothing but
+    /// `EndChain` is said on it.
     HoldChain {
         chain: u128,
         #[serde(with = "crate::path_bytes")]
@@ -100,8 +102,8 @@ pub enum ToCoordinator {
     Tasks {
         job: Option<JobId>,
     },
-    /// Does something to the live attempts of a task, or to one attempt of it. Answered by `Commanded` when it is
-    /// ordered.
+    /// Does something to the live attempts of a task, or to one attempt of it. Answered by `Commanded` when
+    /// it is ordered.
     CommandTask {
         task: TaskId,
         attempt: Option<u32>,
@@ -120,7 +122,8 @@ pub enum ToCoordinator {
         change: JobChange,
         reason: String,
     },
-    /// Answered by `Outcomes`: what has become of a command so far, for these attempts of a job, or for all live ones.
+    /// Answered by `Outcomes`: what has become of a command so far, for these attempts of a job, or for all
+    /// live ones.
     Outcomes {
         job: JobId,
         attempts: Vec<AttemptId>,

@@ -1,7 +1,8 @@
 //! Messages on a data connection: to a worker's data server, from reduces, other workers and the coordinator.
 //!
-//! Owns the vocabulary and its order. Does not own whether payload is encrypted: that is agreed on with the first message
-//! of each side, and `Blocks` or `Chunk` follows from it. What is asked for is named by numbers, never by paths.
+//! Owns the vocabulary and its order. Does not own whether payload is encrypted: that is agreed on with the
+//! first message of each side, and `Blocks` or `Chunk` follows from it. What is asked for is named by
+//! numbers, never by paths.
 //!
 //! ```text
 //! client                                        server
@@ -13,7 +14,8 @@
 //!   ReadLog{..}                            ->   Log{..} | LogUnavailable{reason}
 //! ```
 //!
-//! Being busy is no failure: whoever is told so comes back. What breaks these rules is answered by `Refused`, and the connection is closed.
+//! Being busy is no failure: whoever is told so comes back. What breaks these rules is answered by `Refused`,
+//! and the connection is closed.
 
 use std::fmt;
 
@@ -62,7 +64,8 @@ pub enum FromDataServer {
     Refused {
         reason: String,
     },
-    /// The server has no room for the connection, or for a file, just now: come back after so long. It closes the connection.
+    /// The server has no room for the connection, or for a file, just now: come back after so long. It closes
+    /// the connection.
     Busy {
         millis: u32,
     },
@@ -83,7 +86,8 @@ pub enum FromDataServer {
     Unavailable {
         attempt: AttemptId,
         partition: u32,
-        /// It is not there, or is damaged, and never will be here again; otherwise it cannot be read just now.
+        /// It is not there, or is damaged, and never will be here again; otherwise it cannot be read
+        /// just now.
         gone: bool,
         reason: String,
     },

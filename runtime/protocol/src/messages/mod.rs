@@ -1,7 +1,7 @@
 //! What travels: messages between coordinator, worker and task process, and their form as bytes.
 //!
-//! Owns the vocabulary, named by direction, and the wire format. Every message is self-contained, so that any two
-//! parts may be in different processes. Does not own the channels and sockets that carry them.
+//! Owns the vocabulary, named by direction, and the wire format. Every message is self-contained, so that any
+//! two parts may be in different processes. Does not own the channels and sockets that carry them.
 
 mod client;
 mod data;

@@ -1,8 +1,9 @@
 //! Messages between a worker and the task process of one attempt.
 //!
-//! Owns the vocabulary and its order: `Hello`, any number of `Progress`, at most one `CommitRequest` answered by
-//! `CommitGranted`, then `Done`, `Failed` or `Checkpointed`; `Start` may be sent before `Hello` has come, and `MoreInputs` any
-//! time after `Start`. A process that was started ahead says `Hello` when it waits, and is told its `Outfit` before `Start`.
+//! Owns the vocabulary and its order: `Hello`, any number of `Progress`, at most one `CommitRequest` answered
+//! by `CommitGranted`, then `Done`, `Failed` or `Checkpointed`; `Start` may be sent before `Hello` has come,
+//! and `MoreInputs` any time after `Start`. A process that was started ahead says `Hello` when it waits, and
+//! is told its `Outfit` before `Start`.
 //!
 //! ```text
 //! worker                                   task
@@ -24,7 +25,8 @@ use crate::counters::CounterValues;
 use crate::description::{MapInput, PartOutput, TaskDescription};
 use crate::task_error::TaskError;
 
-/// Version of the messages; both ends are the same program, so a difference means that it was replaced under a run.
+/// Version of the messages; both ends are the same program, so a difference means that it was replaced under
+/// a run.
 pub const PROTOCOL_VERSION: u32 = 7;
 
 /// What a worker says to a task process.
@@ -33,16 +35,18 @@ pub enum ToTask {
     Start(Box<TaskDescription>),
     /// Its part file may be promoted, now and by this attempt only.
     CommitGranted,
-    /// More map outputs for a reduce that began before all of them were there, or that lost some. One of a map task
-    /// that was named before replaces it.
+    /// More map outputs for a reduce that began before all of them were there, or that lost some. One of a
+    /// map task that was named before replaces it.
     MoreInputs(Vec<MapInput>),
-    /// The process is to be stopped as soon as it is at its gate. Epochs count the suspends of an attempt from 1.
+    /// The process is to be stopped as soon as it is at its gate. Epochs count the suspends of an attempt
+    /// from 1.
     Suspend {
         epoch: u32,
         /// The task moves its memory out before it is ready: it is short, and the worker may not do it.
         page_out: bool,
     },
-    /// The process runs again. Written before it does, so that a clock that is read after the stop takes it into account.
+    /// The process runs again. Written before it does, so that a clock that is read after the stop takes it
+    /// into account.
     Resume {
         epoch: u32,
         /// For how long it was stopped, in all its epochs.
@@ -54,8 +58,8 @@ pub enum ToTask {
     Outfit(Outfit),
 }
 
-/// What a process finds when it is started for an attempt, for one that was started before. The files that the attempt prints to
-/// come beside the message, as descriptors.
+/// What a process finds when it is started for an attempt, for one that was started before. The files that
+/// the attempt prints to come beside the message, as descriptors.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Outfit {
     pub variables: Vec<OutfitVariable>,
@@ -78,13 +82,13 @@ pub enum FromTask {
     Hello {
         version: u32,
     },
-    /// Bytes of input consumed, and in all (0 while unknown). Sent at least every second, with the same numbers if
-    /// nothing has changed: a sign of life.
+    /// Bytes of input consumed, and in all (0 while unknown). Sent at least every second, with the same
+    /// numbers if nothing has changed: a sign of life.
     Progress {
         bytes_done: u64,
         bytes_total: u64,
-        /// Changes as long as a task that consumes nothing is well: it waits for inputs, fetches or merges them, or its
-        /// code says so.
+        /// Changes as long as a task that consumes nothing is well: it waits for inputs, fetches or merges
+        /// them, or its code says so.
         signs: u64,
     },
     /// The part file is written and closed.

@@ -1,7 +1,8 @@
 //! Messages between coordinator and worker.
 //!
-//! Owns the vocabulary, one enum per direction, and what is delivered exactly once: orders and reports, each numbered
-//! from 1 in its direction. Does not own the numbering's rules (`napreduce_core`'s delivery) nor the connection.
+//! Owns the vocabulary, one enum per direction, and what is delivered exactly once: orders and
+//! reports, each numbered from 1 in its direction. Does not own the numbering's rules
+//! (`napreduce_core`'s delivery) nor the connection.
 //!
 //! ```text
 //! worker                                   coordinator
@@ -12,9 +13,9 @@
 //!   Received{through} ->
 //! ```
 //!
-//! A worker knows of a job only what `Define` and `Outputs` told it, and the coordinator knows of an attempt only what was
-//! reported. The map outputs of a job are told to a worker once, as a log that goes on: what many reduces read is not
-//! repeated for each of them.
+//! A worker knows of a job only what `Define` and `Outputs` told it, and the coordinator knows of an attempt
+//! only what was reported. The map outputs of a job are told to a worker once, as a log that goes on: what
+//! many reduces read is not repeated for each of them.
 
 use std::path::PathBuf;
 
@@ -43,7 +44,8 @@ pub struct JobDescription {
     /// Of the claim on it, which is in the paths of all work.
     pub claim: ClaimToken,
     pub part_extension: String,
-    /// An attempt that makes no progress for so long is ended and counts as failed; 0 for never. In milliseconds.
+    /// An attempt that makes no progress for so long is ended and counts as failed; 0 for never. In
+    /// milliseconds.
     pub task_timeout_millis: u64,
     /// Whether what a task saves is on the disk, not only in the page cache, before it counts.
     pub durable: bool,
@@ -74,8 +76,8 @@ pub struct SideFile {
 pub enum ToWorker {
     /// The answer to `Hello`.
     Welcome {
-        /// Another number than the one in `Hello`, or one from another journal, means: what you ran and held is
-        /// superseded; end it, remove it, and number orders and reports from 1 again.
+        /// Another number than the one in `Hello`, or one from another journal, means: what you ran and held
+        /// is superseded; end it, remove it, and number orders and reports from 1 again.
         worker: WorkerId,
         /// Which coordinator's journal this number is from.
         journal: u64,
@@ -102,8 +104,8 @@ pub enum ToWorker {
         /// Where the workers serve them that hold these.
         peers: Vec<Peer>,
     },
-    /// What the engine orders, as it does, and what it takes to carry it out. A launch names no inputs: a reduce reads
-    /// what the log has of each map when it is launched.
+    /// What the engine orders, as it does, and what it takes to carry it out. A launch names no inputs: a
+    /// reduce reads what the log has of each map when it is launched.
     Ordered {
         number: u64,
         order: Order,
@@ -157,7 +159,8 @@ pub struct Peer {
     pub worker: WorkerId,
     /// `HOST:PORT`.
     pub address: String,
-    /// Its directory. Whoever finds `incarnation` in it sees the same files and reads segments there without a connection.
+    /// Its directory. Whoever finds `incarnation` in it sees the same files and reads segments there without
+    /// a connection.
     #[serde(with = "crate::path_bytes")]
     pub directory: PathBuf,
     pub incarnation: u64,
@@ -185,7 +188,8 @@ pub enum FromWorker {
 /// Who a worker is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hello {
-    /// The name of its directory, unique in the cluster; whoever comes later under a name replaces the earlier one.
+    /// The name of its directory, unique in the cluster; whoever comes later under a name replaces the
+    /// earlier one.
     pub name: String,
     /// Chosen at random by each start of the daemon.
     pub incarnation: u64,
@@ -218,20 +222,23 @@ pub enum WorkerReport {
     Happened { attempt: AttemptId, report: Report },
     /// An attempt ended well; what it counted and, if it wrote one, its promoted part.
     Finished { attempt: AttemptId, counters: CounterValues, part: Option<PartOutput> },
-    /// Whoever runs this worker's daemon wants it to go, and says why; as `nap worker drain --hand-back`. With a grace, it
-    /// ends so long after this was said in any case, and what runs there is to save its work before.
+    /// Whoever runs this worker's daemon wants it to go, and says why; as `nap worker drain --hand-back`.
+    /// With a grace, it ends so long after this was said in any case, and what runs there is to save
+    /// its work before.
     Leaving {
         /// 0 for none.
         grace_millis: u64,
         why: String,
     },
-    /// It lacks something that every attempt needs, disk above all, and wants no new ones; nothing any more, without.
+    /// It lacks something that every attempt needs, disk above all, and wants no new ones; nothing
+    /// any more, without.
     Short { lacks: Option<String> },
-    /// What a preemption, or the return from one, took and brought. Comes just before the report that it has happened
-    /// (`Suspended`, `Resumed`, `Checkpointed`, `Killed` when that was ordered), and by itself for `Restored`,
-    /// `RestoreRefused` and `Ended`.
+    /// What a preemption, or the return from one, took and brought. Comes just before the report that it has
+    /// happened (`Suspended`, `Resumed`, `Checkpointed`, `Killed` when that was ordered), and by itself for
+    /// `Restored`, `RestoreRefused` and `Ended`.
     Preempted { attempt: AttemptId, account: PreemptionAccount },
-    /// Somebody outside the cluster asked a task process to stop (SIGTSTP), and it wants to be suspended in good order.
+    /// Somebody outside the cluster asked a task process to stop (SIGTSTP), and it wants to be suspended in
+    /// good order.
     SuspendWanted { attempt: AttemptId },
 }
 

@@ -26,9 +26,9 @@ pub struct BlockingConnection {
     silence_max: Duration,
 }
 
-/// Connects to a daemon and proves to it, as it to us, to belong to the cluster. `secret` is the cluster's, or the token of
-/// a task's job. Later calls fail when the peer neither
-/// sends nor takes anything for `silence_max`.
+/// Connects to a daemon and proves to it, as it to us, to belong to the cluster. `secret` is the
+/// cluster's, or the token of a task's job. Later calls fail when the peer neither sends nor takes
+/// anything for `silence_max`.
 pub fn connect(
     address: &str,
     role: Role,
@@ -163,8 +163,8 @@ impl BlockingConnection {
         }
     }
 
-    /// The socket, once both sides have agreed to go on without encryption; nothing has been read from it beyond the last
-    /// message, and its timeouts stay.
+    /// The socket, once both sides have agreed to go on without encryption; nothing has been read from it
+    /// beyond the last message, and its timeouts stay.
     pub fn into_plain(self) -> Result<TcpStream, TransportError> {
         if self.opener.is_between_messages() { Ok(self.socket) } else { Err(TransportError::InsideMessage) }
     }

@@ -1,7 +1,7 @@
 //! Connections for the daemons, on tokio.
 //!
-//! Owns the sockets, the deadline of a handshake and the order of its steps. Does not own its computations (`handshake`,
-//! `records`), nor whose turn it is to speak afterwards.
+//! Owns the sockets, the deadline of a handshake and the order of its steps. Does not own its computations
+//! (`handshake`, `records`), nor whose turn it is to speak afterwards.
 
 use std::io;
 use std::time::Duration;
@@ -47,8 +47,8 @@ pub struct MessageReceiver {
     opener: Opener,
 }
 
-/// Connects to a daemon and proves to it, as it to us, to belong to the cluster. `secret` is the cluster's, or the token of
-/// a task's job.
+/// Connects to a daemon and proves to it, as it to us, to belong to the cluster. `secret` is the cluster's,
+/// or the token of a task's job.
 pub async fn connect(
     address: &str,
     role: Role,
@@ -136,8 +136,9 @@ async fn examine(
     Ok((role, responder.confirm(&confirmation)?))
 }
 
-/// Names our version to a peer that will not do, and waits for it to hang up: closing while bytes of it are unread would
-/// take the answer back. Whatever fails here changes nothing, since the connection is given up anyway.
+/// Names our version to a peer that will not do, and waits for it to hang up: closing while bytes of
+/// it are unread would take the answer back. Whatever fails here changes nothing, since the
+/// connection is given up anyway.
 async fn refuse(socket: &mut TcpStream) {
     if socket.write_all(&preamble::answer()).await.is_ok() && socket.shutdown().await.is_ok() {
         let mut unread = [0; FAREWELL_BYTES_MAX];
@@ -192,8 +193,8 @@ impl Connection {
         self.receiver.receive().await
     }
 
-    /// The same connection for a thread that blocks. Later calls fail when the peer neither sends nor takes anything for
-    /// `silence_max`.
+    /// The same connection for a thread that blocks. Later calls fail when the peer neither sends nor takes
+    /// anything for `silence_max`.
     pub fn into_blocking(self, silence_max: Duration) -> Result<BlockingConnection, TransportError> {
         if !self.sender.is_done() {
             return Err(TransportError::InsideMessage);
@@ -212,7 +213,8 @@ impl MessageSender {
         self.send_all([message]).await
     }
 
-    /// Sends messages that are ready together, in as few writes as possible; none of them if one cannot be encoded.
+    /// Sends messages that are ready together, in as few writes as possible; none of them if one
+    /// cannot be encoded.
     pub async fn send_all<M: Serialize>(
         &mut self,
         messages: impl IntoIterator<Item = M>,
@@ -240,8 +242,8 @@ impl MessageSender {
 }
 
 impl MessageReceiver {
-    /// The next message; `None` when the peer has ended the stream between two messages. A future that is dropped loses
-    /// nothing: the next call goes on where it was.
+    /// The next message; `None` when the peer has ended the stream between two messages. A future that is
+    /// dropped loses nothing: the next call goes on where it was.
     pub async fn receive<M: DeserializeOwned>(&mut self) -> Result<Option<M>, TransportError> {
         loop {
             if let Some(message) = self.opener.next()? {

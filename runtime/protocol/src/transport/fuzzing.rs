@@ -6,7 +6,8 @@ use super::handshake::{Initiator, Responder};
 use super::preamble::{self, ANSWER_BYTES, MAGIC, Role};
 use super::secret::{SECRET_BYTES, Secret};
 
-/// The bytes as what a client sends to a server, as what a server answers a client, and as records after both.
+/// The bytes as what a client sends to a server, as what a server answers a client, and as records
+/// after both.
 pub fn shake_hands(bytes: &[u8]) {
     let secret = Secret::from_bytes([7; SECRET_BYTES]);
     serve(bytes, &secret);

@@ -1,10 +1,11 @@
 //! The handshake as a computation on bytes: Noise with both ephemeral keys and the cluster's secret.
 //!
-//! Owns the pattern and what makes a peer genuine. Does not own sockets or deadlines (`connection`, `blocking`).
+//! Owns the pattern and what makes a peer genuine. Does not own sockets or deadlines (`connection`,
+//! `blocking`).
 //!
-//! The client's preamble is the prologue, so neither version nor role can be changed on the way. The first message alone
-//! proves little, since anyone who recorded one can send it again; the server believes only the confirmation, which
-//! depends on the key it made for this handshake.
+//! The client's preamble is the prologue, so neither version nor role can be changed on the way. The first
+//! message alone proves little, since anyone who recorded one can send it again; the server believes only the
+//! confirmation, which depends on the key it made for this handshake.
 
 use std::sync::Arc;
 

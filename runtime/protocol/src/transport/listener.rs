@@ -1,7 +1,7 @@
 //! Where a daemon is connected to.
 //!
-//! Owns the listening socket, the handshakes that are under way and the one line that is said about each peer that is
-//! refused. Does not own what becomes of a peer that was let in.
+//! Owns the listening socket, the handshakes that are under way and the one line that is said about each peer
+//! that is refused. Does not own what becomes of a peer that was let in.
 
 use std::collections::VecDeque;
 use std::io;
@@ -72,8 +72,8 @@ pub struct Incoming {
     pub peer: SocketAddr,
 }
 
-/// Has the kernel find out that the other host is gone, for connections on which nothing is said for long. One that cannot
-/// is found out about when something is said.
+/// Has the kernel find out that the other host is gone, for connections on which nothing is said for long.
+/// One that cannot is found out about when something is said.
 fn watch_over(socket: &TcpStream) {
     let _ = sockopt::set_socket_keepalive(socket, true)
         .and_then(|()| sockopt::set_tcp_keepidle(socket, KEEPALIVE_IDLE))
@@ -82,7 +82,8 @@ fn watch_over(socket: &TcpStream) {
 }
 
 impl Listener {
-    /// Listens on `address`, of which port 0 means any. `refused` is given one line about each peer that is not let in.
+    /// Listens on `address`, of which port 0 means any. `refused` is given one line about each peer that is
+    /// not let in.
     pub async fn bind(
         address: &str,
         secret: Secret,
@@ -122,8 +123,8 @@ impl Listener {
         self.address
     }
 
-    /// The next peer that has proved to belong to the cluster. Handshakes go on between calls; new ones begin only
-    /// while it is awaited. A future that is dropped loses no peer.
+    /// The next peer that has proved to belong to the cluster. Handshakes go on between calls; new ones begin
+    /// only while it is awaited. A future that is dropped loses no peer.
     pub async fn accept(&mut self) -> Incoming {
         loop {
             let crowded = self.pending.len() >= self.limits.pending_max;

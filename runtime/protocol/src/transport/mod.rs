@@ -1,8 +1,9 @@
 //! Authenticated, encrypted connections between the parts of a cluster.
 //!
-//! Owns the preamble, the handshake keyed by the cluster's secret, encryption, deadlines of the handshake, the limit on
-//! strangers waiting at a listener, and how messages become a stream. Does not own what is said (`protocol`), nor how
-//! long a peer may be silent once it has proved itself: that is for whoever holds the connection.
+//! Owns the preamble, the handshake keyed by the cluster's secret, encryption, deadlines of the
+//! handshake, the limit on strangers waiting at a listener, and how messages become a stream. Does
+//! not own what is said (`protocol`), nor how long a peer may be silent once it has proved itself:
+//! that is for whoever holds the connection.
 //!
 //! ```text
 //!   client                                              server
@@ -12,8 +13,8 @@
 //!   records                        <----------------->  records
 //! ```
 //!
-//! A record is a length (u16, little-endian) and an encrypted piece of the stream of frames. Lengths before the
-//! confirmation are fixed, so a stranger has none to lie about.
+//! A record is a length (u16, little-endian) and an encrypted piece of the stream of frames. Lengths before
+//! the confirmation are fixed, so a stranger has none to lie about.
 
 pub mod blocking;
 mod connection;

@@ -1,19 +1,21 @@
 //! The first bytes of a connection, in the clear: who speaks, which version, in which role.
 //!
-//! Owns their layout and the version of everything that travels between processes of a cluster. Does not own reading and
-//! writing them (`connection`, `blocking`).
+//! Owns their layout and the version of everything that travels between processes of a cluster. Does not own
+//! reading and writing them (`connection`, `blocking`).
 
 use napreduce_core::JobId;
 
 use super::error::TransportError;
 use super::secret::Secret;
 
-/// Version of the preamble, the handshake, the records and all messages inside. Raise it when any of them changes.
+/// Version of the preamble, the handshake, the records and all messages inside. Raise it when any of
+/// them changes.
 pub const NETWORK_VERSION: u16 = 12;
 
 pub(super) const MAGIC: [u8; 4] = *b"NAPR";
 
-/// What the client sends: magic, version (little-endian), role, and the number of a task's job (little-endian, else 0).
+/// What the client sends: magic, version (little-endian), role, and the number of a task's job
+/// (little-endian, else 0).
 pub(super) const GREETING_BYTES: usize = 11;
 /// What the server answers: magic and version.
 pub(super) const ANSWER_BYTES: usize = 6;
@@ -27,7 +29,8 @@ pub enum Role {
     Client,
     /// Whoever reads logs or map output of any job, at a worker.
     Data,
-    /// A task, which fetches map output of its job, at a worker. It knows the job's token, not the cluster's secret.
+    /// A task, which fetches map output of its job, at a worker. It knows the job's token, not the
+    /// cluster's secret.
     Task(JobId),
 }
 

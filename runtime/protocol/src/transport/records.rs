@@ -1,7 +1,7 @@
 //! The stream after the handshake: messages to encrypted records and back, as a computation on bytes.
 //!
-//! Owns the layout of a record, the counting of nonces and the bounds of the buffers, which grow with what has arrived.
-//! Does not own sockets (`connection`, `blocking`) nor the frames inside (`protocol`).
+//! Owns the layout of a record, the counting of nonces and the bounds of the buffers, which grow with what
+//! has arrived. Does not own sockets (`connection`, `blocking`) nor the frames inside (`protocol`).
 
 use std::fmt;
 use std::sync::Arc;
@@ -24,8 +24,8 @@ pub(super) const CONFIRMATION_BYTES: usize = LENGTH_BYTES + TAG_BYTES;
 const BUFFER_BYTES_KEPT: usize = 64 << 10;
 /// What is made room for before anything of a record has come.
 const ROOM_BYTES: usize = 4 << 10;
-/// Records under one key. Far below what ChaCha20-Poly1305 stands (its nonce has 64 bits), and out of reach anyway: 18
-/// million terabytes of full records. That is why keys are never changed under a connection.
+/// Records under one key. Far below what ChaCha20-Poly1305 stands (its nonce has 64 bits), and out of reach
+/// anyway: 18 million terabytes of full records. That is why keys are never changed under a connection.
 const RECORDS_MAX: u64 = 1 << 48;
 
 /// Encrypted at a time, so that a long message needs its own length of memory only once.
@@ -114,8 +114,8 @@ impl fmt::Debug for Sealer {
     }
 }
 
-/// Decrypts one direction. The bytes it asks for are exactly those of the next record, so that nothing of what may
-/// follow unencrypted is taken from the socket.
+/// Decrypts one direction. The bytes it asks for are exactly those of the next record, so that nothing of
+/// what may follow unencrypted is taken from the socket.
 pub(super) struct Opener {
     cipher: Arc<StatelessTransportState>,
     next: u64,
@@ -195,7 +195,8 @@ impl Opener {
         self.record.capacity() + self.frames.capacity()
     }
 
-    /// The length of the arriving record with its field, or of the field while that is all that is known to come.
+    /// The length of the arriving record with its field, or of the field while that is all that is
+    /// known to come.
     fn wanted(&self) -> usize {
         if self.arrived < LENGTH_BYTES {
             return LENGTH_BYTES;

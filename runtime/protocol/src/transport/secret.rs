@@ -1,7 +1,7 @@
 //! The secret that the members of a cluster share.
 //!
-//! Owns its making, its file (64 hexadecimal digits, for its owner's eyes only) and that it is never shown. Does not own
-//! where the file is (`cluster_directory`) nor what is derived from it (`handshake`).
+//! Owns its making, its file (64 hexadecimal digits, for its owner's eyes only) and that it is never shown.
+//! Does not own where the file is (`cluster_directory`) nor what is derived from it (`handshake`).
 
 use std::fmt::{self, Write as _};
 use std::fs::{self, File, OpenOptions};
@@ -103,7 +103,8 @@ impl Secret {
         parse(text.trim_ascii_end()).map_err(malformed)
     }
 
-    /// Makes the file with a new secret, or reads the one that is there. Of several that do so at the same time one makes it.
+    /// Makes the file with a new secret, or reads the one that is there. Of several that do so at the same
+    /// time one makes it.
     pub fn read_or_create_file(path: &Path) -> Result<Secret, SecretError> {
         match Secret::read_file(path) {
             Err(SecretError::Missing { .. }) => {}
@@ -147,8 +148,8 @@ impl Secret {
         &self.0
     }
 
-    /// The token of a job: its tasks prove by it that they are the job's, and nobody finds the secret or another job's token by
-    /// it. Keyed BLAKE2s (RFC 7693) of these words and the job's number.
+    /// The token of a job: its tasks prove by it that they are the job's, and nobody finds the secret or
+    /// another job's token by it. Keyed BLAKE2s (RFC 7693) of these words and the job's number.
     #[must_use]
     pub fn of_job(&self, job: JobId) -> Secret {
         self.derived(&[b"napreduce: the tasks of job ", &job.0.to_le_bytes()])

@@ -42,8 +42,8 @@ impl Assignment<'_> {
         Err(if asked { Refused::NotHere } else { Refused::Nowhere })
     }
 
-    /// Where slots are of one kind: whether the job that comes first wants one for the other kind of task. Of one job maps
-    /// go first.
+    /// Where slots are of one kind: whether the job that comes first wants one for the other kind of task. Of
+    /// one job maps go first.
     pub fn other_kind_first(&self) -> bool {
         let wants = |queue: usize, kind| self.books.of(kind, queue).wanting_below > 0;
         let mut queue = 0;

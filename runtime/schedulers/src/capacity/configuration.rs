@@ -102,7 +102,8 @@ pub struct QueueConfiguration {
 }
 
 impl QueueConfiguration {
-    /// A queue below the root with so much of it guaranteed, in hundredths, and everything else as when it is not said.
+    /// A queue below the root with so much of it guaranteed, in hundredths, and everything else as when it is
+    /// not said.
     pub fn new(name: impl Into<String>, guaranteed_percent: Ratio) -> QueueConfiguration {
         QueueConfiguration {
             name: name.into(),
@@ -141,8 +142,8 @@ settings! {
         pub max_wait_before_kill: Span = Span::from_secs(15),
         /// Which part of all slots may be taken in one round.
         pub total_per_round: Ratio = Ratio::new(1, 10),
-        /// The fewest slots that a round may take, and that it takes of a queue that is to give any. Published is
-        /// 0, which never takes anything on a cluster of fewer than ten slots.
+        /// The fewest slots that a round may take, and that it takes of a queue that is to give any.
+        /// Published is 0, which never takes anything on a cluster of fewer than ten slots.
         pub least_slots: u32 = 1,
         /// Which part of its guarantee a queue may have beyond it before anything is taken.
         pub dead_zone: Ratio = Ratio::new(1, 10),

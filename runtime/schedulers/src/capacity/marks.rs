@@ -43,8 +43,8 @@ impl Marks {
         marked
     }
 
-    /// Takes marked slots for those who are due more than they have and want it now. A mark is lifted when its
-    /// attempt gives its slot anyway, or its queue has no more than it is guaranteed.
+    /// Takes marked slots for those who are due more than they have and want it now. A mark is lifted when
+    /// its attempt gives its slot anyway, or its queue has no more than it is guaranteed.
     pub fn give_up(
         &mut self,
         configuration: &MonitorConfiguration,

@@ -260,8 +260,8 @@ impl Tree {
         }
     }
 
-    /// What a job holds and wants is this now: it and every pool above it take their new places. False when the job
-    /// is not known.
+    /// What a job holds and wants is this now: it and every pool above it take their new places. False when
+    /// the job is not known.
     fn set(&mut self, job: JobId, demands: ByKind<JobDemand>) -> bool {
         let Some(entry) = self.jobs.get_mut(&job) else { return false };
         let (pool, mut before) = (entry.pool, ByKind::<JobDemand>::default());

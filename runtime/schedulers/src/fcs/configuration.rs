@@ -13,10 +13,11 @@ settings! {
     #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
     #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
     pub struct FcsConfiguration {
-        /// The name of the policy that gives map slots, with the values of its own table; of no meaning to FCS
-        /// itself.
+        /// The name of the policy that gives map slots, with the values of its own table; of no meaning to
+        /// FCS itself.
         pub maps: String = "fair".to_owned(),
-        /// A reduce that has been there for so many times as long as its work takes is not preempted any more.
+        /// A reduce that has been there for so many times as long as its work takes is not preempted
+        /// any more.
         pub slackness_bound: Ratio = Ratio::whole(5),
         /// Nor is one that has done more than this share of its work.
         pub progress_max: Ratio = Ratio::new(7, 10),
@@ -25,11 +26,11 @@ settings! {
         pub service_min: Span = Span::from_secs(10),
         /// So many opportunities a preempted reduce declines, and one more, before it goes on anywhere.
         pub declines: u32 = 60,
-        /// The share of preempted reduces that are to go on where they were: `declines` then follows from it and
-        /// the number of workers.
+        /// The share of preempted reduces that are to go on where they were: `declines` then follows from it
+        /// and the number of workers.
         pub locality: Option<Ratio>,
-        /// How often a worker's free slot is an opportunity, estimates are refreshed, and jobs that wait ask for
-        /// slots again. Every offer is an opportunity when 0.
+        /// How often a worker's free slot is an opportunity, estimates are refreshed, and jobs that wait ask
+        /// for slots again. Every offer is an opportunity when 0.
         #[serde(with = "napreduce_core::time::text")]
         pub heartbeat: Span = Span::from_secs(3),
         /// How slots are taken from larger jobs.

@@ -209,7 +209,8 @@ impl Member {
     }
 }
 
-/// So many times an amount, divided by so many, to the nearest integer, halves up; nothing can be divided by zero.
+/// So many times an amount, divided by so many, to the nearest integer, halves up; nothing can be
+/// divided by zero.
 fn scaled(amount: u64, times: u32, by: u32) -> Option<u64> {
     let (doubled, by) = (u128::from(amount) * u128::from(times) * 2, u128::from(by));
     (doubled + by).checked_div(2 * by).map(|scaled| u64::try_from(scaled).unwrap_or(u64::MAX))

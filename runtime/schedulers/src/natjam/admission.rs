@@ -2,9 +2,10 @@
 //!
 //! Owns the bound, over plain numbers. Does not own where lengths come from nor what follows (`deadline`).
 //!
-//! While a job waits for slots of a kind, all of them are at work for jobs that go before it, for itself, or for
-//! what they were at when it came and that is not taken from them. So its last task begins when that is done, divided among the slots, and it
-//! ends a task later (R. Graham, Bounds on Multiprocessing Timing Anomalies, 1969). Maps come first, then reduces.
+//! While a job waits for slots of a kind, all of them are at work for jobs that go before it, for itself, or
+//! for what they were at when it came and that is not taken from them. So its last task begins when that is
+//! done, divided among the slots, and it ends a task later (R. Graham, Bounds on Multiprocessing Timing
+//! Anomalies, 1969). Maps come first, then reduces.
 
 use std::fmt;
 
@@ -58,7 +59,8 @@ pub struct DueSlots {
     pub count: u32,
     /// As `DueJob::held`, of jobs without a deadline.
     pub held: Span,
-    /// How long it takes until all of them are taken from less urgent jobs; without, these keep what they hold.
+    /// How long it takes until all of them are taken from less urgent jobs; without, these keep what
+    /// they hold.
     pub taking: Option<Span>,
 }
 
@@ -114,8 +116,8 @@ fn ends(now: Time, work: &ByKind<DueWork>, less: &ByKind<Span>, slots: &ByKind<D
     Time(stages.fold(now.0, |end, stage| end.saturating_add(stage.0)))
 }
 
-/// Whether a job can be done by its deadline beside those that were admitted, and these by theirs still. All of them are in the
-/// order in which they are served; `place` is where the new one comes.
+/// Whether a job can be done by its deadline beside those that were admitted, and these by theirs still. All
+/// of them are in the order in which they are served; `place` is where the new one comes.
 ///
 /// # Errors
 /// Says who would be late.

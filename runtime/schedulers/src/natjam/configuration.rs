@@ -15,7 +15,8 @@ use crate::natjam::urgency::{DeadlineEviction, DeadlineSelection, MixedPair, Urg
 use crate::serving::DelaySettings;
 
 settings! {
-    /// Natjam: two classes of jobs. As published: MR, SRT, checkpoints, reduces only, every second, 12 s and 2 s.
+    /// Natjam: two classes of jobs. As published: MR, SRT, checkpoints, reduces only, every second, 12 s and
+    /// 2 s.
     #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
     #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
     pub struct NatjamConfiguration {
@@ -46,7 +47,8 @@ settings! {
 }
 
 settings! {
-    /// Natjam-R: one queue by deadline. As published: MDF with EDF, SRT, checkpoints, reduces only, one slot every second.
+    /// Natjam-R: one queue by deadline. As published: MDF with EDF, SRT, checkpoints, reduces only, one slot
+    /// every second.
     #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
     #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
     pub struct NatjamRConfiguration {

@@ -1,7 +1,9 @@
-//! How long jobs with deadlines will yet be at work, as far as that is known, and who would be late with one more.
+//! How long jobs with deadlines will yet be at work, as far as that is known, and who would be late
+//! with one more.
 //!
-//! Owns the estimates: a task takes as long as those of its job that are done, else as those of the last job of the
-//! same name, else as those of all jobs; of one of which nothing is known it takes no time. Does not own the bound (`admission`).
+//! Owns the estimates: a task takes as long as those of its job that are done, else as those of the last job
+//! of the same name, else as those of all jobs; of one of which nothing is known it takes no time. Does not
+//! own the bound (`admission`).
 
 use napreduce_core::{
     ByKind, ClusterView, Job, JobId, JobSpec, JobState, Lengths, Primitive, Span, TaskKind, Time,
@@ -107,7 +109,8 @@ fn lengths_of(job: &Job, kind: TaskKind, view: &ClusterView<'_>) -> Lengths {
     view.lengths(&job.spec().name, Some(job), kind).unwrap_or_default()
 }
 
-/// What a job has yet to do: its tasks that are not done, less what its attempts and checkpoints have done of them.
+/// What a job has yet to do: its tasks that are not done, less what its attempts and checkpoints
+/// have done of them.
 fn left(now: Time, job: &Job, kind: TaskKind, view: &ClusterView<'_>) -> DueWork {
     let lengths = lengths_of(job, kind, view);
     let tasks = job.tasks_total(kind).saturating_sub(job.tasks_done(kind));

@@ -112,8 +112,8 @@ impl<K: Ord + Copy> Lines<K> {
         self.open[kind].iter().copied()
     }
 
-    /// Where slots are of one kind: whether the first that could launch something would launch the other kind with it. Of
-    /// one job maps go first.
+    /// Where slots are of one kind: whether the first that could launch something would launch the other kind
+    /// with it. Of one job maps go first.
     pub(super) fn other_kind_first(&self, kind: TaskKind) -> bool {
         let [map, reduce] = TaskKind::ALL.map(|kind| self.open[kind].first());
         match kind {

@@ -87,8 +87,8 @@ impl Natjam {
         }
     }
 
-    /// Where slots are of one kind: whether whoever goes first would use the slot for the other kind of task. Production
-    /// goes before research, and saved work of research before new work.
+    /// Where slots are of one kind: whether whoever goes first would use the slot for the other kind of task.
+    /// Production goes before research, and saved work of research before new work.
     fn other_kind_first(&self, kind: TaskKind) -> bool {
         let somebody =
             |lines: &Lines<GivingOrder>| TaskKind::ALL.iter().any(|kind| lines.open(*kind).next().is_some());

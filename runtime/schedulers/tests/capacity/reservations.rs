@@ -1,5 +1,5 @@
-//! Suspended attempts wait for a slot of their worker, as containers wait that are reserved on a node: the two
-//! selectors that know of that make room there.
+//! Suspended attempts wait for a slot of their worker, as containers wait that are reserved on a node: the
+//! two selectors that know of that make room there.
 //!
 //! Owns where room is made. Does not own the selectors' arithmetic (`selectors`).
 

@@ -1,8 +1,8 @@
 //! Disks and network of a machine, divided among its tasks that are at work.
 //!
-//! Owns who moves how many bytes a second and how fast each task is by that: max-min fair shares, as processor sharing gives
-//! them, each at most what the task can use. Does not own when tasks begin and end; a reduce that waits for maps moves nothing
-//! here.
+//! Owns who moves how many bytes a second and how fast each task is by that: max-min fair shares, as
+//! processor sharing gives them, each at most what the task can use. Does not own when tasks begin and end; a
+//! reduce that waits for maps moves nothing here.
 
 use napreduce_core::{Span, TaskKind};
 
@@ -74,7 +74,8 @@ fn demand(attempt: &VirtualAttempt, job: &RunningJob) -> (Through, u64) {
     }
 }
 
-/// Divides so many bytes a second among those that want some: each has an equal part of what is left, but none more than it wants.
+/// Divides so many bytes a second among those that want some: each has an equal part of what is left, but
+/// none more than it wants.
 fn max_min(bandwidth: u64, wanted: &[u64]) -> Vec<u64> {
     let mut order: Vec<usize> = (0..wanted.len()).collect();
     order.sort_by_key(|one| wanted[*one]);

@@ -1,7 +1,7 @@
 //! Chains: the next job comes when the one before it has ended well.
 //!
-//! Owns what each job gets of the deadline of its chain, from how long jobs of the same class in chains took. Does not own the
-//! division (`napreduce_core::chain_share`).
+//! Owns what each job gets of the deadline of its chain, from how long jobs of the same class in chains took.
+//! Does not own the division (`napreduce_core::chain_share`).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

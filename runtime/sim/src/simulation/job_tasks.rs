@@ -1,8 +1,8 @@
 //! The set-up and the clean-up task of a job, as Hadoop 1 has them.
 //!
-//! Owns how long they take: they go before all other tasks, so that each leaves in the answer to the next heartbeat, starts as any
-//! attempt does, and is heard of with a heartbeat. What they hold of a slot is left out: of some hundred slots one is free soon
-//! enough. Does not own the job in between.
+//! Owns how long they take: they go before all other tasks, so that each leaves in the answer to the next
+//! heartbeat, starts as any attempt does, and is heard of with a heartbeat. What they hold of a slot is left
+//! out: of some hundred slots one is free soon enough. Does not own the job in between.
 
 use std::collections::BTreeMap;
 

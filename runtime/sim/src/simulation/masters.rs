@@ -1,8 +1,8 @@
 //! Masters: each job has one, which holds a container from before the job's first task to its end.
 //!
-//! Owns who waits for a master, and the life of each. To the engine a master is a job of one map, whose attempt ends when the
-//! job that it manages has: policies give it a container as they give one to any map. Does not own containers, which are the
-//! engine's.
+//! Owns who waits for a master, and the life of each. To the engine a master is a job of one map, whose
+//! attempt ends when the job that it manages has: policies give it a container as they give one to any map.
+//! Does not own containers, which are the engine's.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -79,7 +79,8 @@ impl Simulation {
         }
     }
 
-    /// How long the start of a master takes, if this is one: those that were ordered before it start before it.
+    /// How long the start of a master takes, if this is one: those that were ordered before it start
+    /// before it.
     pub(super) fn start_of_master(&mut self, place: u32) -> Option<Span> {
         let job = self.attempts.at(place).id.task.job;
         if !self.jobs.at_mut(job).is_master() {
@@ -90,8 +91,8 @@ impl Simulation {
         Some(ends.since(self.now))
     }
 
-    /// A master has started: its job is submitted. One that was started again, since its machine was lost, goes on, or is no
-    /// longer needed.
+    /// A master has started: its job is submitted. One that was started again, since its machine was lost,
+    /// goes on, or is no longer needed.
     pub(super) fn master_started(&mut self, place: u32) {
         let id = self.attempts.at(place).id.task.job;
         let Some(Management::Master { of }) = self.jobs.at_mut(id).management else { return };

@@ -1,6 +1,7 @@
 //! Memory of machines: what does not fit beside a newcomer is paged out, least recently used first.
 //!
-//! Owns which bytes move when an attempt starts or goes on, and how long that takes. Does not own when attempts are suspended.
+//! Owns which bytes move when an attempt starts or goes on, and how long that takes. Does not own when
+//! attempts are suspended.
 
 use napreduce_core::Span;
 
@@ -8,8 +9,9 @@ use super::Simulation;
 use super::attempts::Pages;
 
 impl Simulation {
-    /// An attempt comes to its memory: it has its own paged in, and what does not fit beside it of those that are suspended is
-    /// paged out, the one that was suspended first before the others. How long that takes it.
+    /// An attempt comes to its memory: it has its own paged in, and what does not fit beside it of
+    /// those that are suspended is paged out, the one that was suspended first before the others.
+    /// How long that takes it.
     pub(super) fn page_for(&mut self, place: u32) -> Span {
         let Some(memory) = self.settings.overheads.machine_memory else { return Span(0) };
         let attempt = self.attempts.at(place);

@@ -1,7 +1,9 @@
-//! The history of the jobs of a run, in the form in which a cluster keeps that of its own: times count from the begin of the run.
+//! The history of the jobs of a run, in the form in which a cluster keeps that of its own: times count from
+//! the begin of the run.
 //!
-//! Owns what virtual workers account for, and what a history says of a job that only a cluster has. Does not own how a history
-//! grows (`napreduce_history`), nor where it is kept. Masters of jobs are left out: a cluster has none.
+//! Owns what virtual workers account for, and what a history says of a job that only a cluster has. Does not
+//! own how a history grows (`napreduce_history`), nor where it is kept. Masters of jobs are left out: a
+//! cluster has none.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -151,7 +153,8 @@ impl Simulation {
         }
     }
 
-    /// What a worker accounts for before it reports this, if the run is recorded and it is about a preemption.
+    /// What a worker accounts for before it reports this, if the run is recorded and it is about a
+    /// preemption.
     pub(super) fn account_of(&mut self, place: u32, report: &Report) -> Option<Box<PreemptionAccount>> {
         self.recorder.as_ref()?;
         let attempt = self.attempts.at(place);

@@ -152,7 +152,8 @@ impl Simulation {
         self.share_bandwidth(worker);
     }
 
-    /// Enters when an attempt at work will be done, or will move something else, and when it passes marks, if its pace stays.
+    /// Enters when an attempt at work will be done, or will move something else, and when it passes marks, if
+    /// its pace stays.
     pub(super) fn expect_end(&mut self, place: u32) {
         let now = self.now;
         let limited = self.settings.overheads.machine_bandwidth.is_some();

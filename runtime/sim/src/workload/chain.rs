@@ -1,6 +1,7 @@
 //! Chains in workload files: jobs that follow each other, with one deadline.
 //!
-//! Owns the entry and its checks. Does not own the jobs (`file`) nor when the next one comes (the simulation).
+//! Owns the entry and its checks. Does not own the jobs (`file`) nor when the next one comes (the
+//! simulation).
 
 use std::collections::BTreeMap;
 
@@ -20,7 +21,8 @@ pub struct ChainEntry {
     pub deadline: Option<Span>,
 }
 
-/// Which entries follow which: by the place of the first, those of the others and the deadline. All names are known.
+/// Which entries follow which: by the place of the first, those of the others and the deadline. All
+/// names are known.
 pub(super) fn followers(
     chains: &[ChainEntry],
     jobs: &[JobEntry],

@@ -1,4 +1,5 @@
-//! The cluster that a workload file is meant for: machines with slots of two kinds, or with containers of one.
+//! The cluster that a workload file is meant for: machines with slots of two kinds, or with
+//! containers of one.
 //!
 //! Owns the form, its checks, and the settings that follow from it. Does not own what containers are.
 
@@ -16,7 +17,8 @@ pub struct ClusterShape {
     pub map_slots: u32,
     #[serde(default)]
     pub reduce_slots: u32,
-    /// In the place of slots of two kinds: so many of one kind on each machine, for maps, reduces and the masters of jobs.
+    /// In the place of slots of two kinds: so many of one kind on each machine, for maps, reduces and the
+    /// masters of jobs.
     #[serde(default)]
     pub containers: Option<u32>,
     /// Of each queue so many masters at most; a quarter of all containers, without.

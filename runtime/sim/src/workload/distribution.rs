@@ -30,8 +30,8 @@ pub enum Distribution {
         /// How likely each is, in relation to the others.
         shares: Vec<f64>,
     },
-    /// Log-normal: half are below the median, and the logarithm has this standard deviation; cut off at `maximum` if there is
-    /// one.
+    /// Log-normal: half are below the median, and the logarithm has this standard deviation; cut off at
+    /// `maximum` if there is one.
     LogNormal {
         median: f64,
         sigma: f64,

@@ -46,7 +46,8 @@ pub struct WorkloadFile {
     /// What attempts tell of their progress; the truth, without.
     #[serde(default)]
     pub progress: ToldProgress,
-    /// How many machines hold the input of a map, drawn for each from all that the cluster has; all alike, without.
+    /// How many machines hold the input of a map, drawn for each from all that the cluster has; all
+    /// alike, without.
     #[serde(default)]
     pub replicas: Option<u32>,
     /// How jobs without a time of their own come, in an order drawn by the seed.
@@ -86,8 +87,8 @@ pub struct JobEntry {
     /// How long after its submission it should be done.
     #[serde(default, with = "napreduce_core::time::text_or_never")]
     pub deadline: Option<Span>,
-    /// In the place of a deadline: how much more time than alone on the cluster of the file it has, as a share of that; drawn for
-    /// each job.
+    /// In the place of a deadline: how much more time than alone on the cluster of the file it has, as a
+    /// share of that; drawn for each job.
     #[serde(default)]
     pub laxity: Option<Distribution>,
     /// The share of maps that must be done before reduces start.
@@ -130,7 +131,8 @@ pub struct ReducesEntry {
     pub shuffle_seconds: Distribution,
     /// How long each works on them.
     pub seconds: Distribution,
-    /// How unequal their partitions are; all times are those of a reduce of the mean size, and grow with the bytes.
+    /// How unequal their partitions are; all times are those of a reduce of the mean size, and grow
+    /// with the bytes.
     #[serde(default)]
     pub skew: Option<Skew>,
 }

@@ -53,8 +53,8 @@ pub struct Replicas {
     pub count: u32,
     /// Machines to draw from.
     pub machines: u32,
-    /// They are dealt out to so many racks in turn. Of several, the first copy is anywhere, the second and third are on one
-    /// other rack, as HDFS does, and all further ones anywhere.
+    /// They are dealt out to so many racks in turn. Of several, the first copy is anywhere, the second and
+    /// third are on one other rack, as HDFS does, and all further ones anywhere.
     pub racks: u32,
     /// The seed of the draw.
     pub seed: u64,

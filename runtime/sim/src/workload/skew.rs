@@ -1,6 +1,7 @@
 //! Partitions of different sizes: how the bytes of a job are spread over its reduces.
 //!
-//! Owns the shares. Does not own what follows from bytes: the workload file says how long a reduce of the mean size takes.
+//! Owns the shares. Does not own what follows from bytes: the workload file says how long a reduce of the
+//! mean size takes.
 
 use rand::Rng;
 use rand::seq::SliceRandom;
@@ -10,9 +11,11 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Skew {
-    /// By Zipf's law with this exponent: the largest is as large as the k-th largest times k to this power. 0 makes all equal.
+    /// By Zipf's law with this exponent: the largest is as large as the k-th largest times k to this power. 0
+    /// makes all equal.
     Zipf(f64),
-    /// By a power law: each drawn from a Pareto distribution of this shape, 1.5 for example; a smaller one has a heavier tail.
+    /// By a power law: each drawn from a Pareto distribution of this shape, 1.5 for example; a smaller one
+    /// has a heavier tail.
     Pareto(f64),
 }
 

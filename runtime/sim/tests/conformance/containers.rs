@@ -1,7 +1,7 @@
 //! Slots of one kind: the same workloads in containers, each job with a master.
 //!
-//! Owns which policies: those that preempt no maps, since a master is one to them, and cap no queue at so few containers that
-//! its masters hold all of them.
+//! Owns which policies: those that preempt no maps, since a master is one to them, and cap no queue at so few
+//! containers that its masters hold all of them.
 
 use super::*;
 

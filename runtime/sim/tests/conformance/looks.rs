@@ -1,7 +1,9 @@
-//! How many jobs, attempts and workers a policy looks at for an event: about as many with ten times as many there.
+//! How many jobs, attempts and workers a policy looks at for an event: about as many with ten times
+//! as many there.
 //!
-//! Owns two crowds, one of jobs that wait and one of attempts that run. What the view shows is counted, not time. Does not
-//! own what a policy keeps for itself, nor rounds of policies that preempt all over the cluster now and then.
+//! Owns two crowds, one of jobs that wait and one of attempts that run. What the view shows is counted, not
+//! time. Does not own what a policy keeps for itself, nor rounds of policies that preempt all over the
+//! cluster now and then.
 
 use napreduce_core::{Slots, Span, Time, looks};
 use napreduce_schedulers::{SchedulerConfiguration, SchedulerName};

@@ -1,6 +1,7 @@
 //! The baselines of theory against one server: by the fluid reference, and by a naive loop.
 //!
-//! Owns random jobs of one task on one slot, where both have to agree. Wide jobs on several slots are the baselines' own test.
+//! Owns random jobs of one task on one slot, where both have to agree. Wide jobs on several slots are the
+//! baselines' own test.
 
 use std::collections::BTreeMap;
 

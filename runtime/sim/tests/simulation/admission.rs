@@ -1,7 +1,8 @@
-//! Admission by deadlines: with exact lengths every job that is admitted is done in time, and none is refused that could be.
+//! Admission by deadlines: with exact lengths every job that is admitted is done in time, and none is refused
+//! that could be.
 //!
-//! Owns one machine with one slot, where what is possible is known (Dertouzos, 1974). The bound for several slots is tested as
-//! numbers beside it.
+//! Owns one machine with one slot, where what is possible is known (Dertouzos, 1974). The bound for several
+//! slots is tested as numbers beside it.
 
 use napreduce_core::{Primitive, Span, SuspendedMax};
 use napreduce_schedulers::natjam::{DeadlineAdmission, NatjamR, NatjamRConfiguration};
@@ -37,8 +38,8 @@ fn of_length(length: u64, maps: u32, submit: u64) -> SimulatedJob {
     SimulatedJob::new(format!("length-{length}"), at(submit)).with_maps(maps, seconds(length))
 }
 
-/// The jobs that can be admitted, one after the other as they come: all of them by their deadlines, on one slot that always works
-/// for the earliest. Each is a time of submission, work and a deadline, in seconds.
+/// The jobs that can be admitted, one after the other as they come: all of them by their deadlines, on one
+/// slot that always works for the earliest. Each is a time of submission, work and a deadline, in seconds.
 fn feasible(jobs: &[(u64, u64, u64)]) -> Vec<bool> {
     // Deadline, number, and what is left.
     let mut left: Vec<(u64, usize, u64)> = Vec::new();

@@ -29,7 +29,8 @@ fn two_equal_tasks_on_one_disk_take_twice_as_long() {
 
 #[test]
 fn one_that_comes_later_slows_the_other_from_then_on() {
-    // a alone for 4 s; then both at half pace until a has done its other 6 s at 16 s; b has 4 s left and the disk for itself.
+    // a alone for 4 s; then both at half pace until a has done its other 6 s at 16 s; b has 4 s left and the
+    // disk for itself.
     let run = fifo(slots(2, 0, Some(100), None), vec![reader("a", 0, 10, 1000), reader("b", 4, 10, 1000)]);
     assert_eq!((end(&run, "a"), end(&run, "b")), (16.0, 20.0));
 }
@@ -57,7 +58,8 @@ fn reduces_share_the_network_while_they_fetch_and_the_disks_afterwards() {
     let mut job = SimulatedJob::new("job", at(0)).with_maps(1, seconds(1));
     let reduce = SimulatedReduce { shuffle: seconds(5), reduce: seconds(10), bytes: 1000 };
     job.reduces = vec![reduce.clone(), reduce];
-    // Two at 200 bytes a second on a network of 200 fetch for 10 s, then two at 100 of a disk of 100 work for 20 s.
+    // Two at 200 bytes a second on a network of 200 fetch for 10 s, then two at 100 of a disk of 100 work for
+    // 20 s.
     let run = fifo(slots(1, 2, Some(100), Some(200)), vec![job.clone()]);
     assert_eq!(end(&run, "job"), 1.0 + 10.0 + 20.0);
     let unlimited = fifo(slots(1, 2, None, None), vec![job]);
@@ -97,7 +99,8 @@ fn no_more_is_moved_than_the_bandwidth_and_no_work_is_lost_by_sharing() {
         let most = u128::from(limit) * u128::from(run.ended.since(first).0) / 1_000_000;
         assert!(u128::from(bytes) <= most + 12, "seed {seed}: {bytes} bytes where {most} fit");
         assert_eq!(run.books.useful, work, "seed {seed}");
-        // On a single slot nobody shares, but one that wants more than there is waits for its bytes. Paces are rounded down.
+        // On a single slot nobody shares, but one that wants more than there is waits for its bytes. Paces
+        // are rounded down.
         let single = fifo(slots(1, 0, Some(limit), None), jobs);
         assert!(run.ended.0 <= single.ended.0 + 1_000, "seed {seed}: {} and {}", run.ended, single.ended);
     }

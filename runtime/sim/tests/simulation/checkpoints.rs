@@ -8,8 +8,8 @@ use napreduce_sim::WorkloadFile;
 
 const BY_PHASE: &str = "checkpoint-by-phase = { output-permille = 500, read-over = 50 }";
 
-/// When a research reduce ends that fetches 1000 bytes for 10 s and works on them for 20 s, if it is saved after so many
-/// seconds for a production reduce of 5 s. A hundred bytes of a checkpoint take a second.
+/// When a research reduce ends that fetches 1000 bytes for 10 s and works on them for 20 s, if it is saved
+/// after so many seconds for a production reduce of 5 s. A hundred bytes of a checkpoint take a second.
 fn end_of_research(saved_after: u64, more: &str) -> f64 {
     let text = format!(
         "[overheads]\ncheckpoint-write = {{ bandwidth = 100 }}\ncheckpoint-read = {{ bandwidth = 100 }}\n{more}\n\

@@ -52,7 +52,8 @@ fn a_master_starts_before_its_job_and_holds_a_container_until_it_ends() {
 
 #[test]
 fn maps_and_reduces_take_the_same_containers() {
-    // Beside the master there are two: the second map and the first reduce of what is to come never run at once with a third.
+    // Beside the master there are two: the second map and the first reduce of what is to come never run at
+    // once with a third.
     let mut job =
         SimulatedJob::new("job", at(0)).with_maps(4, seconds(10)).with_reduces(2, seconds(0), seconds(4));
     job.slowstart_permille = 0;
@@ -85,7 +86,8 @@ fn a_queue_has_so_many_masters_and_its_next_job_waits_for_the_first_to_end() {
     let mut other = job("other");
     other.queue = "another".into();
     let run = fifo(settings, vec![job("first"), job("later"), urgent, other]);
-    // The more important one overtakes; the other queue has a master of its own, which starts after that of the first job.
+    // The more important one overtakes; the other queue has a master of its own, which starts after that of
+    // the first job.
     let ends: Vec<f64> = ["first", "urgent", "later", "other"].map(|name| end(&run, name)).to_vec();
     assert_eq!(ends, [12.0, 24.0, 36.0, 14.0]);
 }
@@ -95,7 +97,8 @@ fn production_evicts_reduces_for_its_master_its_maps_and_its_reduces() {
     let mut settings = containers(1, 4);
     settings.overheads.master = seconds(0);
     let run = natjam(NatjamConfiguration::default(), settings, production_and_research()).unwrap();
-    // At 10 s for the master, at the next run of the preemptor for the map, whose container the reduce has after it.
+    // At 10 s for the master, at the next run of the preemptor for the map, whose container the reduce has
+    // after it.
     assert_eq!(end(&run, "production"), 21.0);
     let research: &JobResult = run.job("research").unwrap();
     assert_eq!((research.preemptions.checkpoint, research.preemptions.kill), (2, 0));

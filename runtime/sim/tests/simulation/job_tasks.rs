@@ -11,8 +11,8 @@ fn they_start_with_a_heartbeat_and_are_heard_of_with_one() {
     settings.overheads = OverheadPreset::Hadoop1.overheads();
     let job = SimulatedJob::new("job", at(1)).with_maps(1, seconds(5));
     let run = fifo(settings, vec![job]);
-    // Set up from the heartbeat at 3 s on and heard of at 6 s; the map starts then and works until 13.63 s, which is heard of at
-    // 15 s; cleaned up after by 17.63 s, heard of at 18 s.
+    // Set up from the heartbeat at 3 s on and heard of at 6 s; the map starts then and works until 13.63 s,
+    // which is heard of at 15 s; cleaned up after by 17.63 s, heard of at 18 s.
     assert_eq!((end(&run, "job"), run.jobs[0].sojourn()), (18.0, seconds(17)));
     assert_eq!(run.books.useful, 5_000_000);
 }

@@ -64,7 +64,8 @@ fn a_map_away_from_its_input_takes_longer_to_start() {
     assert_eq!((end(&run, "job"), run.books.launch), (13.0, 3_000_000));
 }
 
-/// 10 bytes of memory and tasks of 6: of the one that is stopped, 2 go out in 2 s while the other starts, and back in when it goes on.
+/// 10 bytes of memory and tasks of 6: of the one that is stopped, 2 go out in 2 s while the other starts, and
+/// back in when it goes on.
 #[test]
 fn what_does_not_fit_is_paged_out_while_the_newcomer_starts() {
     let file = |ram: u64| {

@@ -1,6 +1,7 @@
 //! Machines on racks: what a map costs by where its input is, and how many maps ran where.
 //!
-//! Owns closed forms of one map or two. Who gets which task is the policies' (`runtime/schedulers/tests/racks.rs`).
+//! Owns closed forms of one map or two. Who gets which task is the policies'
+//! (`runtime/schedulers/tests/racks.rs`).
 
 use napreduce_schedulers::fair::{Fair, FairConfiguration};
 use napreduce_schedulers::serving::DelaySettings;

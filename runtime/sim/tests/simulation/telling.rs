@@ -6,7 +6,8 @@ use super::*;
 use napreduce_core::TaskKind;
 use napreduce_sim::ToldProgress;
 
-/// What the coordinator knows after so many seconds of the progress of each of a job's maps of 10 s, in hundredths.
+/// What the coordinator knows after so many seconds of the progress of each of a job's maps of 10 s,
+/// in hundredths.
 fn known_after(second: u64, maps: u32, progress: ToldProgress) -> Vec<u32> {
     let mut settings = SimulationSettings::new(1, Slots { map: maps, reduce: 0 });
     (settings.progress, settings.progress_period) = (progress, Some(seconds(5)));

@@ -1,4 +1,5 @@
-//! What a file says of the system it is meant for: containers, overheads by name, deadlines by the time alone.
+//! What a file says of the system it is meant for: containers, overheads by name, deadlines by the
+//! time alone.
 //!
 //! Owns what is read and what is refused. Does not own what a simulation makes of it.
 

@@ -1,7 +1,7 @@
 //! Connections to NameNodes, one for each, and files that are open for reading.
 //!
-//! Owns the settings, what an error of the library means, and that what is read of a file is of one version of it. Does not own
-//! how often it is tried.
+//! Owns the settings, what an error of the library means, and that what is read of a file is of one version
+//! of it. Does not own how often it is tried.
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
@@ -15,8 +15,8 @@ use crate::requests::{Failure, SILENCE_MAX, innermost};
 use crate::threads::{self, no_threads};
 use crate::{ObjectUri, StorageError};
 
-/// The library's own tries, which wait for minutes: each NameNode of a pair is asked twice, and what else is to be done about it
-/// is up to `requests`.
+/// The library's own tries, which wait for minutes: each NameNode of a pair is asked twice, and what else is
+/// to be done about it is up to `requests`.
 const OWN_TRIES: (&str, &str) = ("dfs.client.failover.max.attempts", "3");
 /// Open files whose blocks are known. Each holds as much as it has blocks.
 const OPEN_MAX: usize = 8;
@@ -144,8 +144,8 @@ impl Hdfs {
         if status.isdir { Err(MISSING) } else { Ok(status) }
     }
 
-    /// Opens a file, in the version that is wanted if there is one. What is read of it is of that version, or cannot be read: the
-    /// blocks of another version are others.
+    /// Opens a file, in the version that is wanted if there is one. What is read of it is of that version, or
+    /// cannot be read: the blocks of another version are others.
     pub(crate) async fn open(&self, path: &str, wanted: Option<&str>) -> Result<Arc<OpenFile>, Failure> {
         if let Some(file) = wanted.and_then(|version| self.known(path, version)) {
             return Ok(file);

@@ -1,6 +1,7 @@
 //! Files as the library of stores has objects: looked at, listed, read by ranges.
 //!
-//! Owns nothing but that. What is written goes other ways, since a file is written from one end to the other by one process.
+//! Owns nothing but that. What is written goes other ways, since a file is written from one end to the other
+//! by one process.
 
 use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};

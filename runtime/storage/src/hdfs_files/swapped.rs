@@ -1,17 +1,20 @@
-//! A small file that is written only if it is of a certain version, or not there: of several who try it, one does.
+//! A small file that is written only if it is of a certain version, or not there: of several who try
+//! it, one does.
 //!
-//! Owns how that is made of renames, of which the NameNode carries out one after the other. Does not own what is in the file.
+//! Owns how that is made of renames, of which the NameNode carries out one after the other. Does not own what
+//! is in the file.
 //!
 //! ```text
 //! claim.json/7        what version 7 says; never written again
 //! claim.json/at-7     that version 7 is the one that counts
 //! ```
 //!
-//! It is a directory, which comes into its place by a rename that refuses to replace another: that is the condition that there
-//! is none. What comes after version 7 is first written as a whole beside it, `claim.json/8`; then `at-7` is renamed to `at-8`,
-//! which only one can do since only one finds `at-7`: that is the condition that it is of version 7. There is exactly one mark
-//! at any moment, so nobody waits for a holder that died, and there is no lock that it could have left: what it has written
-//! without being heard of is either what counts or a file that nobody looks at, and goes with the directory.
+//! It is a directory, which comes into its place by a rename that refuses to replace another: that is the
+//! condition that there is none. What comes after version 7 is first written as a whole beside it,
+//! `claim.json/8`; then `at-7` is renamed to `at-8`, which only one can do since only one finds `at-7`: that
+//! is the condition that it is of version 7. There is exactly one mark at any moment, so nobody waits for a
+//! holder that died, and there is no lock that it could have left: what it has written without being heard of
+//! is either what counts or a file that nobody looks at, and goes with the directory.
 
 use napreduce_protocol::PutCondition;
 

@@ -1,6 +1,7 @@
 //! Waiting for what NameNodes do, asked again as long as that makes sense.
 //!
-//! Owns the way from code that blocks to the threads of requests. Does not own how long it is tried (`requests`).
+//! Owns the way from code that blocks to the threads of requests. Does not own how long it is tried
+//! (`requests`).
 
 use crate::figures::WRITTEN;
 use crate::requests::{Failure, RetryBudget, insist};

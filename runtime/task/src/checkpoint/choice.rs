@@ -1,4 +1,5 @@
-//! Which checkpoint of a task an attempt goes on from, where several attempts have saved and no worker says whose counts.
+//! Which checkpoint of a task an attempt goes on from, where several attempts have saved and no worker says
+//! whose counts.
 //!
 //! Owns the search. Does not own where attempts save.
 
@@ -13,8 +14,9 @@ use super::description::Checkpoint;
 use super::error::CheckpointError;
 
 impl Checkpoint {
-    /// The directory in `base`, the one of all checkpoints of a task, in which the work that is furthest was saved. What is
-    /// damaged is said to `remark` and taken out of use; what is still being made is not there yet.
+    /// The directory in `base`, the one of all checkpoints of a task, in which the work that is
+    /// furthest was saved. What is damaged is said to `remark` and taken out of use; what is still
+    /// being made is not there yet.
     ///
     /// # Errors
     /// `Io`.

@@ -14,11 +14,13 @@ pub struct Checkpoint {
     pub attempt: AttemptId,
     /// Where in its work the attempt was.
     pub stage: CheckpointStage,
-    /// The output so far, in order. Names are relative to the directory of all checkpoints, as all names here are.
+    /// The output so far, in order. Names are relative to the directory of all checkpoints, as all
+    /// names here are.
     pub pieces: Vec<OutputPiece>,
     /// What was counted so far, the user's own counters included.
     pub counters: CounterValues,
-    /// How long this attempt and those before it have worked, in milliseconds, without the time they were suspended.
+    /// How long this attempt and those before it have worked, in milliseconds, without the time they
+    /// were suspended.
     pub active_millis: u64,
     /// What the user's code saved; `None` where it keeps no state.
     #[serde(skip)]

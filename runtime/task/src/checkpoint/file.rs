@@ -1,7 +1,7 @@
 //! The file that describes a checkpoint.
 //!
-//! Owns its layout, its writing under a temporary name, and reading it without believing a word of it. Does not own what
-//! is in it (`description`) nor the files that it names.
+//! Owns its layout, its writing under a temporary name, and reading it without believing a word of it. Does
+//! not own what is in it (`description`) nor the files that it names.
 
 use std::fs::{self, File};
 use std::io::{Read, Write};
@@ -34,8 +34,8 @@ struct Described<C> {
 }
 
 impl Checkpoint {
-    /// Writes the description into `directory`: the last step of a checkpoint. Every file that it names is complete by
-    /// then. Answers its length in bytes.
+    /// Writes the description into `directory`: the last step of a checkpoint. Every file that it names is
+    /// complete by then. Answers its length in bytes.
     ///
     /// # Errors
     /// `Io`, and `TooLarge` for a state that no checkpoint holds.
@@ -78,7 +78,8 @@ impl Checkpoint {
         Ok(checkpoint)
     }
 
-    /// Takes a checkpoint whose files proved damaged out of use: the next attempt finds none and starts from scratch.
+    /// Takes a checkpoint whose files proved damaged out of use: the next attempt finds none and
+    /// starts from scratch.
     ///
     /// # Errors
     /// `Io`, unless somebody else did so before.
@@ -88,7 +89,8 @@ impl Checkpoint {
         renamed.map_err(|error| CheckpointError::io("set aside", &path, error))
     }
 
-    /// Takes one out of use whose attempt has saved more since. The files that it names stay, for the later one names them, too.
+    /// Takes one out of use whose attempt has saved more since. The files that it names stay, for the later
+    /// one names them, too.
     ///
     /// # Errors
     /// `Io`, unless it was out of use before.

@@ -1,8 +1,8 @@
 //! Checkpoints of attempts: what is saved, as one file that describes it and the data files that it names.
 //!
-//! Owns the file (layout, versions, checksums, names), its reading with every length bounded, and the moving of sealed
-//! files beside it. Does not own what user code saves nor the loops that save (the framework), nor the data files'
-//! contents (`napreduce-data`, output formats).
+//! Owns the file (layout, versions, checksums, names), its reading with every length bounded, and the moving
+//! of sealed files beside it. Does not own what user code saves nor the loops that save (the framework), nor
+//! the data files' contents (`napreduce-data`, output formats).
 //!
 //! ```text
 //! .../checkpoints/job_0001_r_0003.1/checkpoint     the description, written last
@@ -12,7 +12,8 @@
 //! checkpoint   magic "NAPCKPT\n", version u32, three lengths u64, description (JSON), state of the user's code,
 //!              state of the output format, crc32c u32 of all before it; integers are little-endian
 //! ```
-//! Where workers share no directory all of this is in a store, too (`objects`). A checkpoint that cannot be read in any way is none: its task starts from scratch.
+//! Where workers share no directory all of this is in a store, too (`objects`). A checkpoint that cannot be
+//! read in any way is none: its task starts from scratch.
 
 mod choice;
 mod description;

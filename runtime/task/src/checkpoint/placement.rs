@@ -1,7 +1,7 @@
 //! The directory of a checkpoint while it is being made.
 //!
-//! Owns its making, and moves of sealed files into it that are renames where they can be. Does not own the description
-//! (`file`).
+//! Owns its making, and moves of sealed files into it that are renames where they can be. Does not own the
+//! description (`file`).
 
 use std::fs::{self, File};
 use std::io;
@@ -21,8 +21,8 @@ pub struct CheckpointDirectory {
 }
 
 impl CheckpointDirectory {
-    /// Makes the directory, and the one of all checkpoints around it. Not the job's: one that is missing was removed by
-    /// somebody. If it is `durable`, whatever comes into it is on the disk when `finish` returns.
+    /// Makes the directory, and the one of all checkpoints around it. Not the job's: one that is missing was
+    /// removed by somebody. If it is `durable`, whatever comes into it is on the disk when `finish` returns.
     ///
     /// # Errors
     /// `Io`.
@@ -78,7 +78,8 @@ impl CheckpointDirectory {
         fs::remove_file(from).map_err(|error| CheckpointError::io("remove", from, error))
     }
 
-    /// Writes the description, the last step. Answers the bytes of all files that were made for the checkpoint.
+    /// Writes the description, the last step. Answers the bytes of all files that were made for the
+    /// checkpoint.
     ///
     /// # Errors
     /// As of [`Checkpoint::write`].

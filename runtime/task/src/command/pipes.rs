@@ -71,7 +71,8 @@ impl Pipes {
         (self.unwritten, self.written) = (Vec::new(), 0);
     }
 
-    /// Writes as much as there is room for. A command that reads no more is no error here: its exit status says what it is.
+    /// Writes as much as there is room for. A command that reads no more is no error here: its exit status
+    /// says what it is.
     pub(super) fn write(&mut self) -> io::Result<()> {
         let Some(input) = &mut self.input else { return Ok(()) };
         match input.write(&self.unwritten[self.written..]) {
@@ -99,8 +100,8 @@ impl Pipes {
         read_from(&mut self.errors, &mut self.read)
     }
 
-    /// Waits until something can be done with one of the pipes, the bell rings, the time is over, or, once its output is
-    /// closed, the command has ended.
+    /// Waits until something can be done with one of the pipes, the bell rings, the time is over, or, once
+    /// its output is closed, the command has ended.
     pub(super) fn wait(&self, bell: BorrowedFd<'_>, end: &OwnedFd, timeout: Timespec) -> io::Result<Ready> {
         // A pipe that is not of interest is represented by the bell, which may be looked at several times.
         let input = self.input.as_ref().filter(|_| self.unwritten() > 0).map(AsFd::as_fd);

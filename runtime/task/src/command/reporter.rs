@@ -1,6 +1,8 @@
-//! What a command writes to standard error: lines for the task, in Hadoop's words, and all the rest for the log.
+//! What a command writes to standard error: lines for the task, in Hadoop's words, and all the rest
+//! for the log.
 //!
-//! Owns `reporter:counter:GROUP,NAME,AMOUNT` and `reporter:status:TEXT`. Does not own the pipe they come through (`pipes`).
+//! Owns `reporter:counter:GROUP,NAME,AMOUNT` and `reporter:status:TEXT`. Does not own the pipe they come
+//! through (`pipes`).
 
 use std::collections::HashMap;
 use std::io::Write;
@@ -24,7 +26,8 @@ pub(super) struct Reporter {
 }
 
 impl Reporter {
-    /// Takes a piece of any length; what is for the log is written to it at once. Whether any of it was for the task.
+    /// Takes a piece of any length; what is for the log is written to it at once. Whether any of it was for
+    /// the task.
     pub(super) fn take(&mut self, piece: &[u8], log: &mut dyn Write) -> bool {
         let mut is_heard = false;
         for line in piece.split_inclusive(|byte| *byte == b'\n') {

@@ -1,7 +1,7 @@
 //! A command at work: it is fed, its output is taken, and it stands still when its task does.
 //!
-//! Owns the one loop in which all of that is waited for, so that neither side ever waits for the other for good. Does not own
-//! the pipes (`pipes`) nor the signals (`process`).
+//! Owns the one loop in which all of that is waited for, so that neither side ever waits for the other for
+//! good. Does not own the pipes (`pipes`) nor the signals (`process`).
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -30,7 +30,8 @@ const LATE_LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 const MEMORY_EVERY: Duration = Duration::from_secs(1);
 const MEMORY_LOOK: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
 
-/// A command that wants no more input has mostly ended when that is seen; if not, it is looked at again now and then.
+/// A command that wants no more input has mostly ended when that is seen; if not, it is looked at again now
+/// and then.
 const UNWANTED_PER_LOOK: u64 = 1024;
 
 /// Pieces of a pipe that are read after its end: more than one holds.
@@ -116,8 +117,8 @@ impl RunningCommand {
         }
     }
 
-    /// Gives it more input, and takes what output there is meanwhile. What a command does not read that ends well is not
-    /// missed by anybody.
+    /// Gives it more input, and takes what output there is meanwhile. What a command does not read that ends
+    /// well is not missed by anybody.
     ///
     /// # Errors
     ///
@@ -163,7 +164,8 @@ impl RunningCommand {
         Ok(())
     }
 
-    /// Waits for anything to happen, a second at most, and sees to it: writes what it was fed, takes its output.
+    /// Waits for anything to happen, a second at most, and sees to it: writes what it was fed, takes
+    /// its output.
     ///
     /// # Errors
     ///
@@ -229,7 +231,8 @@ impl RunningCommand {
         Ok(true)
     }
 
-    /// A command that wants no more input has maybe ended; if not well, that is known now and not after all of the input.
+    /// A command that wants no more input has maybe ended; if not well, that is known now and not after all
+    /// of the input.
     fn look_for_failure(&mut self) -> Result<(), TaskError> {
         if self.was_asked_to_stop {
             let (role, command) = (self.role, self.command.clone());
@@ -304,8 +307,8 @@ impl RunningCommand {
 }
 
 impl SuspendHooks for RunningCommand {
-    /// Programs that handle SIGTSTP get one, and the time until the worker stops them all to get themselves in order. Those
-    /// that stop themselves when they are, are waited for no longer.
+    /// Programs that handle SIGTSTP get one, and the time until the worker stops them all to get themselves
+    /// in order. Those that stop themselves when they are, are waited for no longer.
     fn on_suspend(&mut self) -> Result<(), TaskError> {
         let Some(family) = self.family() else { return Ok(()) };
         if !family.ask_to_stop() {
@@ -325,7 +328,8 @@ impl SuspendHooks for RunningCommand {
         Ok(())
     }
 
-    /// The worker has continued the whole process group. What stops itself later is continued when that is seen.
+    /// The worker has continued the whole process group. What stops itself later is continued when
+    /// that is seen.
     fn on_resume(&mut self) -> Result<(), TaskError> {
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! What a running attempt knows of itself and tells the runtime about.
 //!
-//! Owns the shared cells: counters, position, and the way to its progress, gate and clock. Does not own who reads them
-//! (the control thread of the task process), nor what happens at the gate (`gate`).
+//! Owns the shared cells: counters, position, and the way to its progress, gate and clock. Does not own who
+//! reads them (the control thread of the task process), nor what happens at the gate (`gate`).
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -35,7 +35,8 @@ impl TaskContext {
         TaskContext::with_gate(attempt, memory, Gate::default())
     }
 
-    /// The surroundings of an attempt without a worker, which is interrupted as the script says: what a test of a body uses.
+    /// The surroundings of an attempt without a worker, which is interrupted as the script says: what a test
+    /// of a body uses.
     pub fn scripted(attempt: AttemptId, memory: u64, script: Script) -> TaskContext {
         TaskContext::with_gate(attempt, memory, Gate::scripted(script))
     }
@@ -90,15 +91,15 @@ impl TaskContext {
         self.interrupted.store(true, Ordering::Relaxed);
     }
 
-    /// Whether [`tell`](TaskContext::tell) or [`boundary`](TaskContext::boundary) has something to do: one relaxed load,
-    /// cheap enough for every record.
+    /// Whether [`tell`](TaskContext::tell) or [`boundary`](TaskContext::boundary) has something to do: one
+    /// relaxed load, cheap enough for every record.
     #[inline]
     pub fn is_asked(&self) -> bool {
         self.gate.is_asked()
     }
 
-    /// Says, if that was asked, that the work has moved on, and to how many bytes where the caller knows. Whether
-    /// [`boundary`](TaskContext::boundary) has something to do as well.
+    /// Says, if that was asked, that the work has moved on, and to how many bytes where the caller knows.
+    /// Whether [`boundary`](TaskContext::boundary) has something to do as well.
     ///
     /// ```
     /// use napreduce_task::TaskContext;
@@ -119,8 +120,9 @@ impl TaskContext {
         self.gate.is_interrupted()
     }
 
-    /// A place where the attempt may be interrupted. When it is asked to be suspended, this returns after it was: the
-    /// hooks have been called, and the process was stopped in between. The caller holds no lock and no connection then.
+    /// A place where the attempt may be interrupted. When it is asked to be suspended, this returns after it
+    /// was: the hooks have been called, and the process was stopped in between. The caller holds no lock and
+    /// no connection then.
     ///
     /// # Errors
     ///
@@ -151,7 +153,8 @@ impl TaskContext {
         self.refused.get().map(String::as_str)
     }
 
-    /// How long the task has been worked on: without the time in which it was suspended, with that of earlier attempts.
+    /// How long the task has been worked on: without the time in which it was suspended, with that
+    /// of earlier attempts.
     pub fn active_millis(&self) -> u64 {
         self.clock.active_millis(|| self.gate.catch_up())
     }

@@ -1,7 +1,7 @@
 //! Where an attempt is interrupted: at a boundary of its work, by the thread that works.
 //!
-//! Owns what was asked for and not yet done, and the order of things around a suspend. Does not own the stopping of the
-//! process (the worker does that), nor what a checkpoint holds.
+//! Owns what was asked for and not yet done, and the order of things around a suspend. Does not own the
+//! stopping of the process (the worker does that), nor what a checkpoint holds.
 //!
 //! ```text
 //! Suspend{epoch} -> asked -> boundary: on_suspend, trim, Ready{epoch}, wait .. Resume{epoch} -> on_resume, Resumed{epoch}
@@ -53,8 +53,8 @@ pub enum Ask {
     Checkpoint,
 }
 
-/// At which boundaries a scripted attempt is asked for what, counted from 1; several asks of one boundary are followed in
-/// their order.
+/// At which boundaries a scripted attempt is asked for what, counted from 1; several asks of one boundary are
+/// followed in their order.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Script {
     asks: VecDeque<(u64, Ask)>,

@@ -1,6 +1,7 @@
 //! What code that waits for somebody outside needs of its attempt.
 //!
-//! Owns the handle that such code keeps. Does not own what is asked at the gate (`gate`), nor what is waited for.
+//! Owns the handle that such code keeps. Does not own what is asked at the gate (`gate`), nor what
+//! is waited for.
 
 use std::io;
 use std::sync::Arc;
@@ -11,7 +12,8 @@ use super::bell::Bell;
 use super::gate::{Boundary, Gate, SuspendHooks};
 use super::progress::TaskProgress;
 
-/// A way to the gate of an attempt for code that waits inside one of its steps: it can stand still there as well.
+/// A way to the gate of an attempt for code that waits inside one of its steps: it can stand still
+/// there as well.
 #[derive(Debug, Clone)]
 pub struct Presence {
     gate: Arc<Gate>,
@@ -34,7 +36,8 @@ impl Presence {
         self.gate.is_suspending()
     }
 
-    /// Stands still if that is asked for. Whether a checkpoint is asked for as well is for the next boundary of the work.
+    /// Stands still if that is asked for. Whether a checkpoint is asked for as well is for the next boundary
+    /// of the work.
     pub fn stand_still(&self, hooks: &mut dyn SuspendHooks) -> Result<(), TaskError> {
         if !self.gate.is_suspending() {
             return Ok(());

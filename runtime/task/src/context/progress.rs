@@ -1,7 +1,7 @@
 //! How far an attempt is, and the signs that it moves at all.
 //!
-//! Owns the cells that the work sets and the control thread reads. Does not own when they are told (`control`), nor how long
-//! an attempt may show no sign (`worker::hang`).
+//! Owns the cells that the work sets and the control thread reads. Does not own when they are told
+//! (`control`), nor how long an attempt may show no sign (`worker::hang`).
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,8 +10,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// Calls of [`progress`] in this process, which runs one attempt.
 static SIGNS: AtomicU64 = AtomicU64::new(0);
 
-/// Says that the task is well, though it reads and writes nothing for now: one relaxed atomic addition. For user code that
-/// works longer on one record, value or group than the job's task timeout allows, and in hooks such as `setup` and `finish`.
+/// Says that the task is well, though it reads and writes nothing for now: one relaxed atomic addition. For
+/// user code that works longer on one record, value or group than the job's task timeout allows, and in hooks
+/// such as `setup` and `finish`.
 ///
 /// ```
 /// fn settle(mut distance: f64) -> f64 {
@@ -66,7 +67,8 @@ impl TaskProgress {
         self.done.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// Says that a reader is at work, which moves `position`, after `before` bytes that are done; `None` when it has ended.
+    /// Says that a reader is at work, which moves `position`, after `before` bytes that are done; `None` when
+    /// it has ended.
     pub fn set_reading(&self, before: u64, position: Option<ReadPosition>) {
         *self.reading() = position.map(|position| (before, position));
     }
@@ -84,8 +86,8 @@ impl TaskProgress {
         self.signs.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Changes with every sign of life: of the attempt, of the user's code, and of the data plane, which may spill and merge
-    /// for long.
+    /// Changes with every sign of life: of the attempt, of the user's code, and of the data plane, which may
+    /// spill and merge for long.
     pub fn signs_of_life(&self) -> Signs {
         let others = [&self.signs, &SIGNS].map(|signs| signs.load(Ordering::Relaxed));
         let others = others.into_iter().fold(napreduce_data::blocks_moved(), u64::wrapping_add);
@@ -109,10 +111,11 @@ impl TaskProgress {
     }
 }
 
-/// Where a reader stands, kept up to date for each record and seen by other threads: a store that no other thread waits for.
+/// Where a reader stands, kept up to date for each record and seen by other threads: a store that no other
+/// thread waits for.
 ///
-/// It is counted in whatever the reader counts anyway (decompressed bytes, records of a block), of which a stretch stands for
-/// a stretch of the split's bytes.
+/// It is counted in whatever the reader counts anyway (decompressed bytes, records of a block), of which a
+/// stretch stands for a stretch of the split's bytes.
 ///
 /// ```
 /// use napreduce_task::ReadPosition;
@@ -139,7 +142,8 @@ struct Stretch {
 }
 
 impl ReadPosition {
-    /// At the start of `counted`, whose two ends are at those of `bytes`, counted from the start of the split.
+    /// At the start of `counted`, whose two ends are at those of `bytes`, counted from the start of
+    /// the split.
     pub fn new(counted: Range<u64>, bytes: Range<u64>) -> ReadPosition {
         let position = ReadPosition::default();
         position.enter(counted, bytes);

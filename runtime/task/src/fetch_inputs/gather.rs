@@ -1,8 +1,8 @@
 //! The inputs of one reduce attempt, from the first one named until there is one of each map task.
 //!
-//! Owns which inputs are here, which are awaited and which were lost, and the boundary that waiting is. Does not own the
-//! fetches (`fetch`) nor what a checkpoint has of the inputs (`known`). Where all of them are local and complete, as in
-//! embedded mode, nothing is started and nothing waits.
+//! Owns which inputs are here, which are awaited and which were lost, and the boundary that waiting is. Does
+//! not own the fetches (`fetch`) nor what a checkpoint has of the inputs (`known`). Where all of them are
+//! local and complete, as in embedded mode, nothing is started and nothing waits.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -51,7 +51,8 @@ pub struct Gathering<'a> {
 /// How a gathering ended.
 #[derive(Debug)]
 pub enum Gathered {
-    /// The work, with an input of each map task in their order, and without a checkpoint that is of no use any more.
+    /// The work, with an input of each map task in their order, and without a checkpoint that is of no use
+    /// any more.
     Complete(Box<ReduceTask>),
     /// What was fetched is saved; another attempt goes on from there.
     Checkpointed(SavedCheckpoint),
@@ -175,7 +176,8 @@ impl<R: FnMut(Vec<AttemptId>, FaultPlace, String) -> Result<(), TaskError>> Runn
         }
     }
 
-    /// Waiting is a boundary. Nothing is fetched while this process is stopped: connections would only grow old.
+    /// Waiting is a boundary. Nothing is fetched while this process is stopped: connections would
+    /// only grow old.
     fn pass_gate(&mut self) -> Result<Boundary, TaskError> {
         if let Some(fetches) = &self.fetches {
             fetches.pause();

@@ -1,7 +1,8 @@
-//! What a reduce attempt knows of its inputs from a checkpoint: those that were fetched, or how much of each was read.
+//! What a reduce attempt knows of its inputs from a checkpoint: those that were fetched, or how much of each
+//! was read.
 //!
-//! Owns reading it for the gathering, its refusal, and the checkpoint of a reduce that still gathers. Does not own the
-//! waiting (`gather`) nor going on with a merge (the body).
+//! Owns reading it for the gathering, its refusal, and the checkpoint of a reduce that still gathers. Does
+//! not own the waiting (`gather`) nor going on with a merge (the body).
 
 use std::path::{Path, PathBuf};
 
@@ -82,8 +83,8 @@ impl Known {
         }
     }
 
-    /// Saves what was fetched. Where a merge is to be gone on with, that stays what is saved: its place matters more than
-    /// what was fetched for it.
+    /// Saves what was fetched. Where a merge is to be gone on with, that stays what is saved: its place
+    /// matters more than what was fetched for it.
     pub(super) fn save(
         &self,
         task: &ReduceTask,

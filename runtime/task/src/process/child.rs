@@ -1,7 +1,7 @@
 //! A task process from its start until it is reaped.
 //!
-//! Owns the handle by which it is killed and reaped without ever signalling a process number that was given to somebody
-//! else. Does not own how it is started (`spawn`).
+//! Owns the handle by which it is killed and reaped without ever signalling a process number that was given
+//! to somebody else. Does not own how it is started (`spawn`).
 #![allow(unsafe_code)] // Only to have a descriptor watched, which tokio cannot check.
 
 use std::collections::BTreeSet;
@@ -84,7 +84,8 @@ pub(super) struct Started {
 }
 
 impl Started {
-    /// For the thread that started it, before anything else. The marks are variables, with their values, of all that it leaves.
+    /// For the thread that started it, before anything else. The marks are variables, with their values, of
+    /// all that it leaves.
     pub(super) fn begin(
         child: Pid,
         control: StdUnixStream,
@@ -119,7 +120,8 @@ impl TaskProcess {
     pub(super) fn watch(started: Started) -> io::Result<TaskProcess> {
         let Started { kept, pidfd, control, marks } = started;
         let control = UnixStream::from_std(control)?;
-        // SAFETY: the descriptor is open, and owned by the result until that is dropped; nobody else gets at it.
+        // SAFETY: the descriptor is open, and owned by the result until that is dropped; nobody else
+        // gets at it.
         let pidfd = unsafe { AsyncFd::register_with_interest(pidfd, Interest::READABLE) }?;
         Ok(TaskProcess { kept, pidfd, control, marks })
     }

@@ -1,7 +1,7 @@
 //! Starting a foreign command from a task process, so that it dies with it.
 //!
-//! Owns the shim: this program, executed once more, asks the kernel for SIGKILL when its parent dies and becomes the
-//! command's shell. Does not own what is said to the command (`command`).
+//! Owns the shim: this program, executed once more, asks the kernel for SIGKILL when its parent dies and
+//! becomes the command's shell. Does not own what is said to the command (`command`).
 
 use std::ffi::OsString;
 use std::io;
@@ -28,10 +28,11 @@ pub struct CommandPlace {
     pub environment: Vec<(&'static str, OsString)>,
 }
 
-/// Starts `sh -c command` with pipes for its input, its output and its errors, in the process group of this process.
+/// Starts `sh -c command` with pipes for its input, its output and its errors, in the process group
+/// of this process.
 ///
-/// The kernel kills it when the calling thread ends. That is so in a task process only: any other program need not have a
-/// `main` that makes it a shim, and nobody suspends or kills it.
+/// The kernel kills it when the calling thread ends. That is so in a task process only: any other program
+/// need not have a `main` that makes it a shim, and nobody suspends or kills it.
 pub fn start_command(command: &str, place: &CommandPlace) -> io::Result<Child> {
     let mut starting = match parent_of_task_process() {
         Some(_) => {
@@ -82,7 +83,8 @@ pub fn become_command() -> ! {
     std::process::exit(CANNOT_RUN)
 }
 
-/// The kernel kills this process, whatever it executes, when the thread that started it ends, unless that has happened.
+/// The kernel kills this process, whatever it executes, when the thread that started it ends, unless
+/// that has happened.
 fn die_with(parent: &OsString) -> io::Result<()> {
     set_parent_process_death_signal(Some(Signal::KILL))?;
     let parent = parent.to_str().and_then(|text| text.parse().ok()).and_then(Pid::from_raw);

@@ -1,7 +1,8 @@
-//! A command and what it has started: the processes that are asked to stop one by one, so that their parent is not.
+//! A command and what it has started: the processes that are asked to stop one by one, so that their parent
+//! is not.
 //!
-//! Owns finding and signalling them, without ever signalling a process number that was given to somebody else. Does not own
-//! the stop of a whole process group (`spawn`), nor when any of this is done (`command`).
+//! Owns finding and signalling them, without ever signalling a process number that was given to somebody
+//! else. Does not own the stop of a whole process group (`spawn`), nor when any of this is done (`command`).
 
 use std::fs;
 
@@ -13,7 +14,8 @@ use super::memory::bytes_of;
 /// A process can start others without end; what it started first is what counts.
 const SEEN_MAX: usize = 10_000;
 
-/// A child of this process, not reaped, and its descendants, as far as they are in the process group of this process.
+/// A child of this process, not reaped, and its descendants, as far as they are in the process group
+/// of this process.
 #[derive(Debug, Clone, Copy)]
 pub struct Family {
     first: Pid,
@@ -24,8 +26,9 @@ impl Family {
         Family { first: child }
     }
 
-    /// Sends SIGTSTP to those that handle it; whether there are any. To the others it would mean no more than the stop that
-    /// follows, and one that is stopped too early may keep the one that started it from its handler.
+    /// Sends SIGTSTP to those that handle it; whether there are any. To the others it would mean no
+    /// more than the stop that follows, and one that is stopped too early may keep the one that
+    /// started it from its handler.
     pub fn ask_to_stop(self) -> bool {
         self.signal_if(Signal::TSTP, |member, _| handles_stop_requests(member))
     }
@@ -118,7 +121,8 @@ mod tests {
 
     use super::*;
 
-    /// A shell that says a line when it is set up. It is in the group of this test, like a task's command in the task's.
+    /// A shell that says a line when it is set up. It is in the group of this test, like a task's command in
+    /// the task's.
     struct Shell(Child);
 
     impl Shell {

@@ -1,7 +1,7 @@
 //! The thread that starts task processes.
 //!
-//! Owns the shape of their command line, and the fork servers. Does not own who asks (`spawn`), nor which are started ahead
-//! (`prestart`).
+//! Owns the shape of their command line, and the fork servers. Does not own who asks (`spawn`), nor which are
+//! started ahead (`prestart`).
 
 use std::fs::File;
 use std::io;
@@ -26,7 +26,8 @@ use super::spawn::{Executable, Launch, TaskOutput};
 /// The variable by which whatever an attempt has started is known to belong to it.
 const ATTEMPT_VARIABLE: &str = "NAPREDUCE_ATTEMPT_ID";
 
-/// A program is busy while a process that is being started holds the descriptor it was written through: a moment.
+/// A program is busy while a process that is being started holds the descriptor it was written
+/// through: a moment.
 const BUSY_TRIES: u32 = 50;
 const BUSY_PAUSE: Duration = Duration::from_millis(10);
 
@@ -159,8 +160,8 @@ fn streams(output: Option<TaskOutput>, is_silent: bool) -> io::Result<(OwnedFd, 
     Ok((printed.try_clone()?, printed))
 }
 
-/// Standard input is the control channel. No `pre_exec`, so that the standard library takes posix_spawn, whose cost does not
-/// grow with the memory of this process.
+/// Standard input is the control channel. No `pre_exec`, so that the standard library takes posix_spawn,
+/// whose cost does not grow with the memory of this process.
 fn start(launch: Launch, marker: &str, own: &Own) -> io::Result<Started> {
     let marks = marks_of(&launch);
     let (control, theirs) = channel()?;

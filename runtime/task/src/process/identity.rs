@@ -1,7 +1,7 @@
 //! Which process it is, for a file that outlives it.
 //!
-//! Owns how a process is known again: by host, start of the kernel, number and start time. Does not own what is done when
-//! it is gone.
+//! Owns how a process is known again: by host, start of the kernel, number and start time. Does not own what
+//! is done when it is gone.
 
 use std::os::unix::fs::MetadataExt;
 use std::{fmt, fs, io};
@@ -57,7 +57,8 @@ impl ProcessIdentity {
         Ok(if started(self.process)? == Some(self.started) { Life::Alive } else { Life::Dead })
     }
 
-    /// Whether it is gone, also by a new start of a host of this name, which is enough where a lock guards what it left.
+    /// Whether it is gone, also by a new start of a host of this name, which is enough where a lock guards
+    /// what it left.
     pub fn is_gone(&self) -> io::Result<bool> {
         let restarted = self.host == host() && self.boot != boot()?;
         Ok(restarted || self.life()? == Life::Dead)

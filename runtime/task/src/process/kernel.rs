@@ -1,7 +1,7 @@
 //! What the kernel must have so that attempts can be run at all.
 //!
-//! Owns the question, asked once before the first attempt, and the words for what is missing. Does not own what is done
-//! without where a kernel is older or a container forbids it (`paging`, `memory`).
+//! Owns the question, asked once before the first attempt, and the words for what is missing. Does not own
+//! what is done without where a kernel is older or a container forbids it (`paging`, `memory`).
 
 use std::io;
 

@@ -7,8 +7,8 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 /// Above it some programs that close every descriptor they might have become slow, and tasks inherit it.
 const DESCRIPTORS_MAX: u64 = 1 << 19;
 
-/// Raises the number of files that this process may have open to what it is allowed, within reason, and says how many it is
-/// now.
+/// Raises the number of files that this process may have open to what it is allowed, within reason, and says
+/// how many it is now.
 pub fn raise_descriptors() -> u64 {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     let wanted = maximum.unwrap_or(DESCRIPTORS_MAX).min(DESCRIPTORS_MAX);

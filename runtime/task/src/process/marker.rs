@@ -1,7 +1,7 @@
 //! How a task process is known by its command line, to itself and to whoever lists processes.
 //!
-//! Owns the first argument, and its change once a process that was started ahead has an attempt. Does not own the starting
-//! (`spawn`).
+//! Owns the first argument, and its change once a process that was started ahead has an attempt. Does not own
+//! the starting (`spawn`).
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -11,8 +11,8 @@ use std::os::unix::fs::FileExt;
 /// First argument of a task process; the second is the process number of its parent.
 pub(super) const MARKER: &str = "--napreduce-task-process";
 
-/// The same of one that was started before there was an attempt for it, until there is one. As long as the other, which is
-/// written in its place.
+/// The same of one that was started before there was an attempt for it, until there is one. As long as the
+/// other, which is written in its place.
 pub(super) const IDLE_MARKER: &str = "--napreduce-idle-process";
 
 /// The same of a fork server, which has not come to `main`: each of its forks has the marker above.
@@ -28,8 +28,8 @@ pub fn parent_of_task_process() -> Option<OsString> {
         .then(|| arguments.next().unwrap_or_default())
 }
 
-/// Whether this is a task process that was started ahead of its attempt, and has none yet; or a fork server that cannot fork,
-/// and has come to its `main`.
+/// Whether this is a task process that was started ahead of its attempt, and has none yet; or a fork server
+/// that cannot fork, and has come to its `main`.
 pub fn is_idle() -> bool {
     std::env::args_os().nth(1).is_some_and(|marker| marker == IDLE_MARKER || marker == FORK_MARKER)
 }

@@ -1,17 +1,19 @@
 //! What a task process has started itself, and whether it is still running.
 //!
-//! Owns the walk over the children the kernel lists. Does not own signals: a group is signalled as a whole (`spawn`).
+//! Owns the walk over the children the kernel lists. Does not own signals: a group is signalled as a
+//! whole (`spawn`).
 
 use std::fs;
 use std::time::{Duration, Instant};
 
 use rustix::process::Pid;
 
-/// Between two looks; timers know milliseconds. The kernel reports stops to the parent only, and that is the task process, which is stopped itself.
+/// Between two looks; timers know milliseconds. The kernel reports stops to the parent only, and that is the
+/// task process, which is stopped itself.
 const LOOK: Duration = Duration::from_millis(1);
 
-/// Waits until every descendant of a stopped process that is in its group has stopped as well, but no longer than
-/// `patience`; how many still run. Where the kernel lists no children it is 0.
+/// Waits until every descendant of a stopped process that is in its group has stopped as well, but no longer
+/// than `patience`; how many still run. Where the kernel lists no children it is 0.
 pub async fn await_stopped_members(leader: Pid, patience: Duration) -> usize {
     let began = Instant::now();
     loop {
@@ -40,8 +42,8 @@ fn running_members(leader: i32) -> usize {
     running
 }
 
-/// Whether a process is stopped, traced, or gone; or waits for a child that was stopped between `vfork` and `exec`, as shells start
-/// commands: it cannot stop before the child goes on, and does nothing until then.
+/// Whether a process is stopped, traced, or gone; or waits for a child that was stopped between `vfork` and
+/// `exec`, as shells start commands: it cannot stop before the child goes on, and does nothing until then.
 fn stands_still(state: char, children: &[i32]) -> bool {
     let is_stopped = |child: &i32| matches!(state_of(*child), Some(('T' | 't', _)));
     matches!(state, 'T' | 't' | 'Z' | 'X') || (state == 'D' && children.iter().any(is_stopped))

@@ -1,7 +1,7 @@
 //! Memory of processes and of this machine, as the kernel counts it.
 //!
-//! Owns the reading of `/proc` and of the memory cgroup this process is in. Does not own what follows from the numbers
-//! (`worker`).
+//! Owns the reading of `/proc` and of the memory cgroup this process is in. Does not own what follows from
+//! the numbers (`worker`).
 
 use std::path::{Path, PathBuf};
 use std::{fs, io};
@@ -122,8 +122,8 @@ fn spare(path: &Path, limit: &str, usage: &str) -> Option<u64> {
     Some(number(limit)?.saturating_sub(number(usage)?))
 }
 
-/// For how long, in microseconds since the machine started, all tasks have been waiting for memory; `None` where the kernel
-/// does not count it.
+/// For how long, in microseconds since the machine started, all tasks have been waiting for memory; `None`
+/// where the kernel does not count it.
 pub fn stalled_micros() -> Option<u64> {
     full_micros(&fs::read_to_string("/proc/pressure/memory").ok()?)
 }
@@ -140,8 +140,8 @@ fn read_from_swap() -> u64 {
     pages.unwrap_or(0).saturating_mul(4096)
 }
 
-/// The sum of the tenth and the twelfth field of `/proc/PID/stat`: without and with reading. The second field is the program's
-/// name in brackets and may hold anything.
+/// The sum of the tenth and the twelfth field of `/proc/PID/stat`: without and with reading. The second field
+/// is the program's name in brackets and may hold anything.
 fn faults_of(stat: &str) -> Option<u64> {
     let mut fields = stat.rsplit_once(')')?.1.split_ascii_whitespace();
     let without: u64 = fields.nth(7)?.parse().ok()?;

@@ -1,7 +1,7 @@
 //! What tasks have left behind outside their process groups: processes whose parents are gone.
 //!
-//! Owns the daemon's being the parent of such processes, and their end once their attempt has ended. Does not own the end of a
-//! group (`spawn`). Only for a daemon: the children of a user's program are the user's.
+//! Owns the daemon's being the parent of such processes, and their end once their attempt has ended. Does not
+//! own the end of a group (`spawn`). Only for a daemon: the children of a user's program are the user's.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -20,8 +20,9 @@ pub(super) fn adopt() -> io::Result<()> {
     Ok(set_child_subreaper(Some(getpid()))?)
 }
 
-/// Ends and reaps those children that are none of `own` and have one of these marks. Orphans of attempts that still run are let
-/// be, and reaped once they have ended. For the thread that starts processes: no other may do so meanwhile.
+/// Ends and reaps those children that are none of `own` and have one of these marks. Orphans of attempts that
+/// still run are let be, and reaped once they have ended. For the thread that starts processes: no other may
+/// do so meanwhile.
 pub(super) fn sweep(own: &BTreeSet<i32>, marks: &[String]) {
     let strangers =
         children_of(getpid().as_raw_nonzero().get()).into_iter().filter(|child| !own.contains(child));

@@ -1,7 +1,8 @@
 //! Moving the memory of a stopped process to swap and back, faster than the kernel does under pressure.
 //!
-//! Owns the advice to the kernel and the ranges it is given for. Does not own when memory is short (`worker`). The kernel
-//! grants it for other processes to the privileged only (CAP_SYS_NICE); a process may always advise about itself.
+//! Owns the advice to the kernel and the ranges it is given for. Does not own when memory is short
+//! (`worker`). The kernel grants it for other processes to the privileged only (CAP_SYS_NICE); a process may
+//! always advise about itself.
 #![allow(unsafe_code)] // The system call, which takes addresses of another process.
 
 use std::ops::Range;
@@ -50,7 +51,8 @@ impl PagedProcess {
         advise(&self.pidfd, &[], Paging::In).map(drop)
     }
 
-    /// Advises about everything that is no copy of a file, until `cancelled`; the number of bytes the kernel took note of.
+    /// Advises about everything that is no copy of a file, until `cancelled`; the number of bytes the kernel
+    /// took note of.
     pub fn advise(&self, paging: Paging, cancelled: &AtomicBool) -> io::Result<u64> {
         let maps = fs::read_to_string(format!("/proc/{}/maps", self.process.as_raw_nonzero()))?;
         let mut advised = 0;
@@ -89,8 +91,8 @@ pub fn page_out_self() {
 
 fn advise(pidfd: &OwnedFd, pieces: &[libc::iovec], paging: Paging) -> io::Result<u64> {
     let pidfd: BorrowedFd<'_> = std::os::fd::AsFd::as_fd(pidfd);
-    // SAFETY: the pieces are addresses of the other process, which the kernel only gives advice about: neither advice
-    // changes what the process finds there. The list itself lives until the call returns.
+    // SAFETY: the pieces are addresses of the other process, which the kernel only gives advice about:
+    // neither advice changes what the process finds there. The list itself lives until the call returns.
     let advised = unsafe {
         libc::syscall(
             libc::SYS_process_madvise,

@@ -1,6 +1,7 @@
 //! Open files that go from process to process, beside bytes on a stream.
 //!
-//! Owns how they are sent and taken. Does not own what they are for (`prestart`, `fork_server`, `task_process/outfit`).
+//! Owns how they are sent and taken. Does not own what they are for (`prestart`, `fork_server`,
+//! `task_process/outfit`).
 
 use std::io::{self, IoSlice, IoSliceMut, Read};
 use std::mem::MaybeUninit;
@@ -15,7 +16,8 @@ use rustix::net::{
 /// Descriptors that one message brings at most.
 const DESCRIPTORS_MAX: usize = 3;
 
-/// Sends a message and descriptors to one who was told little before, so that there is room for all of it: never waits.
+/// Sends a message and descriptors to one who was told little before, so that there is room for all of it:
+/// never waits.
 pub(super) fn send_with_descriptors(
     stream: impl AsFd,
     message: &[u8],

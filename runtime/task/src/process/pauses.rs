@@ -1,8 +1,9 @@
-//! Signals that ask this program to stand still and to go on: SIGTSTP, which is what Ctrl-Z sends, and SIGCONT.
+//! Signals that ask this program to stand still and to go on: SIGTSTP, which is what Ctrl-Z sends,
+//! and SIGCONT.
 //!
-//! Owns their handlers while a job runs, and the stop itself. The handlers only pass on which signal came: tasks are in process
-//! groups of their own, which a terminal stops nothing of, so that they are suspended first. Does not own that
-//! (`coordinator`). Outside of a job the dispositions are as they were.
+//! Owns their handlers while a job runs, and the stop itself. The handlers only pass on which signal came:
+//! tasks are in process groups of their own, which a terminal stops nothing of, so that they are suspended
+//! first. Does not own that (`coordinator`). Outside of a job the dispositions are as they were.
 #![allow(unsafe_code)] // Signal dispositions can be changed, and a signal be sent to a thread, through the C library only.
 
 use std::io;
@@ -93,8 +94,8 @@ impl Drop for Pauses {
 
 /// Stops this process with all its threads; returns when somebody has it continued.
 pub fn stop_this_process() {
-    // SAFETY: raise sends to the calling thread, which takes it before it returns; SIGSTOP runs no handler. It cannot fail with
-    // the number of a signal that there is.
+    // SAFETY: raise sends to the calling thread, which takes it before it returns; SIGSTOP runs no handler.
+    // It cannot fail with the number of a signal that there is.
     unsafe { libc::raise(libc::SIGSTOP) };
 }
 
@@ -102,8 +103,9 @@ pub fn stop_this_process() {
 extern "C" fn on_signal(signal: libc::c_int) {
     let wake = WAKE.load(Ordering::SeqCst);
     let byte = signal as u8;
-    // SAFETY: errno belongs to the interrupted code and is put back; write is async-signal-safe and takes one byte that
-    // lives on this stack. When the socket is full it fails, and so many signals were not taken in that one more says nothing.
+    // SAFETY: errno belongs to the interrupted code and is put back; write is async-signal-safe and takes one
+    // byte that lives on this stack. When the socket is full it fails, and so many signals were not taken in
+    // that one more says nothing.
     unsafe {
         let errno = libc::__errno_location();
         let before = *errno;

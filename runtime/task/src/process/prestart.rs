@@ -1,10 +1,10 @@
 //! Task processes that are started before there is an attempt for them.
 //!
-//! Owns how many wait, of which programs, for how long, and what makes one that waited the process of an attempt. Does not
-//! own starting them (`spawn`), nor what they do with what they are given (`task_process`).
+//! Owns how many wait, of which programs, for how long, and what makes one that waited the process of an
+//! attempt. Does not own starting them (`spawn`), nor what they do with what they are given (`task_process`).
 //!
-//! Getting to `main` takes a process most of the time of a short task. One that has come there ahead, as a fork of a process
-//! that stays just before it (`fork_server`), runs one attempt and ends, as any other.
+//! Getting to `main` takes a process most of the time of a short task. One that has come there ahead, as a
+//! fork of a process that stays just before it (`fork_server`), runs one attempt and ends, as any other.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -141,7 +141,8 @@ impl Prestarts {
         }
     }
 
-    /// Adds one that was started, or remembers that none can be. Those that had to make room for it are given back.
+    /// Adds one that was started, or remembers that none can be. Those that had to make room for it
+    /// are given back.
     pub(super) fn put(&self, model: Model, started: Option<Started>) -> Vec<Started> {
         let mut programs = self.lock();
         let is_unfit = started.is_none();

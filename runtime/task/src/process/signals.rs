@@ -1,8 +1,9 @@
 //! Signals that ask this program to end: SIGINT, SIGTERM and SIGHUP.
 //!
-//! Owns their handlers while a job runs: the first signal is an event to be awaited, a second one ends the program at
-//! once. Outside of that the dispositions are as they were, so a driver between two jobs dies as any program does; that
-//! is why tokio's handlers, which stay for good, are not used. Does not own what an interrupted job leaves.
+//! Owns their handlers while a job runs: the first signal is an event to be awaited, a second one ends the
+//! program at once. Outside of that the dispositions are as they were, so a driver between two jobs dies as
+//! any program does; that is why tokio's handlers, which stay for good, are not used. Does not own what an
+//! interrupted job leaves.
 #![allow(unsafe_code)] // Signal dispositions can be changed through the C library only.
 
 use std::io;
@@ -79,8 +80,9 @@ impl Drop for Interrupts {
     }
 }
 
-/// Lets hang-ups end this process and what it starts, also where its program was told to ignore them (`nohup`). With one
-/// the kernel ends what a stopped task that dies leaves stopped in its process group, and with nothing else.
+/// Lets hang-ups end this process and what it starts, also where its program was told to ignore them
+/// (`nohup`). With one the kernel ends what a stopped task that dies leaves stopped in its process group, and
+/// with nothing else.
 pub fn heed_hang_ups() -> io::Result<()> {
     // SAFETY: all zeroes is a valid sigaction: the default action, an empty mask and no flags.
     let action: libc::sigaction = unsafe { MaybeUninit::zeroed().assume_init() };
@@ -91,7 +93,8 @@ pub fn heed_hang_ups() -> io::Result<()> {
     Ok(())
 }
 
-/// Has SIGTERM end this process with status 143, as a shell would say it: whoever runs it may know statuses only.
+/// Has SIGTERM end this process with status 143, as a shell would say it: whoever runs it may know
+/// statuses only.
 pub fn exit_when_told() -> io::Result<()> {
     extern "C" fn on_told(signal: libc::c_int) {
         // SAFETY: _exit is async-signal-safe.
@@ -100,9 +103,9 @@ pub fn exit_when_told() -> io::Result<()> {
     install_handler(libc::SIGTERM, on_told)
 }
 
-/// Lets SIGTERM pass this process by, which ends with its worker or by its word. A batch system that takes an allocation back
-/// sends it to every process of it, and the work is to be saved first. Not what is started from here on: a handler, unlike an
-/// ignored signal, is gone after an execution.
+/// Lets SIGTERM pass this process by, which ends with its worker or by its word. A batch system that takes an
+/// allocation back sends it to every process of it, and the work is to be saved first. Not what is started
+/// from here on: a handler, unlike an ignored signal, is gone after an execution.
 pub fn outlive_terminate() -> io::Result<()> {
     install_handler(libc::SIGTERM, on_terminate)
 }
@@ -140,8 +143,9 @@ extern "C" fn on_signal(signal: libc::c_int) {
     }
     let wake: RawFd = WAKE.load(Ordering::SeqCst);
     let byte = signal as u8;
-    // SAFETY: errno belongs to the interrupted code and is put back; write is async-signal-safe and takes one byte that
-    // lives on this stack. It cannot block or fail: the socket is empty, since only the first signal comes here.
+    // SAFETY: errno belongs to the interrupted code and is put back; write is async-signal-safe and takes one
+    // byte that lives on this stack. It cannot block or fail: the socket is empty, since only the first
+    // signal comes here.
     unsafe {
         let errno = libc::__errno_location();
         let before = *errno;

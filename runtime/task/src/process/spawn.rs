@@ -1,7 +1,8 @@
-//! Starting task processes: this program again or a job's, with a process group and a control channel of its own.
+//! Starting task processes: this program again or a job's, with a process group and a control
+//! channel of its own.
 //!
-//! Owns what is asked of the thread that starts them. Does not own that thread (`forking`), the handle of a process (`child`),
-//! which are started ahead (`prestart`), nor what a task process does.
+//! Owns what is asked of the thread that starts them. Does not own that thread (`forking`), the handle of a
+//! process (`child`), which are started ahead (`prestart`), nor what a task process does.
 #![allow(unsafe_code)] // Only to name descriptors that this process was started with.
 
 use std::ffi::OsString;
@@ -59,8 +60,8 @@ pub struct TaskOutput {
     pub stderr: File,
 }
 
-/// Starts task processes from one thread, begun with the first of them, that lives as long as this value: the kernel
-/// kills a task process when the thread that forked it ends.
+/// Starts task processes from one thread, begun with the first of them, that lives as long as this value: the
+/// kernel kills a task process when the thread that forked it ends.
 #[derive(Debug)]
 pub struct Spawner {
     forking: Mutex<Option<mpsc::Sender<Request>>>,
@@ -73,8 +74,8 @@ pub struct Spawner {
 }
 
 impl Spawner {
-    /// One whose process takes in the orphans of its tasks, and ends them: for a daemon, which has no other children. So many
-    /// processes of a program are kept ready once one was started.
+    /// One whose process takes in the orphans of its tasks, and ends them: for a daemon, which has no other
+    /// children. So many processes of a program are kept ready once one was started.
     pub fn adopting(ready: usize) -> io::Result<Spawner> {
         adopt()?;
         close_on_execution()?;
@@ -107,8 +108,8 @@ impl Spawner {
         }
     }
 
-    /// Starts a task process, or takes one that was started ahead; it runs when this returns, and has been killed and reaped
-    /// when the result is dropped.
+    /// Starts a task process, or takes one that was started ahead; it runs when this returns, and has been
+    /// killed and reaped when the result is dropped.
     pub async fn spawn(&self, mut launch: Launch) -> io::Result<TaskProcess> {
         launch.is_silent |= self.is_silent;
         let model = Model::of(&launch);
@@ -206,8 +207,8 @@ fn close_on_execution() -> io::Result<()> {
     for entry in std::fs::read_dir("/proc/self/fd")? {
         let number = entry?.file_name().to_str().and_then(|name| name.parse::<i32>().ok());
         let Some(number) = number.filter(|number| *number > 2) else { continue };
-        // SAFETY: it was open a moment ago, and is not used beyond this call; if it was that of the listing, or is closed by
-        // now, the call changes nothing or fails.
+        // SAFETY: it was open a moment ago, and is not used beyond this call; if it was that of the listing,
+        // or is closed by now, the call changes nothing or fails.
         let descriptor = unsafe { BorrowedFd::borrow_raw(number) };
         let _ = fcntl_setfd(descriptor, FdFlags::CLOEXEC);
     }

@@ -1,8 +1,8 @@
 //! The signal by which somebody outside wants a task process stopped (SIGTSTP), or a guest ended (SIGTERM).
 //!
-//! Owns the handler, which only passes on that the signal came. A task process does not stop by it: it asks its worker, which
-//! stops it in the same way as any other attempt that is suspended. Nor does a guest end by it, which saves its work first. Does
-//! not own these ways (`worker`, `guest`).
+//! Owns the handler, which only passes on that the signal came. A task process does not stop by it: it asks
+//! its worker, which stops it in the same way as any other attempt that is suspended. Nor does a guest end by
+//! it, which saves its work first. Does not own these ways (`worker`, `guest`).
 #![allow(unsafe_code)] // The handler itself; nothing else runs in it.
 
 use std::io::{self, Read};
@@ -54,8 +54,8 @@ impl AsFd for StopSignals {
 extern "C" fn on_signal(_: libc::c_int) {
     let wake = WAKE.load(Ordering::SeqCst);
     let byte = 0_u8;
-    // SAFETY: errno belongs to the interrupted code and is put back; write is async-signal-safe and takes one byte that
-    // lives on this stack. When the socket is full it fails, and what is in it says enough.
+    // SAFETY: errno belongs to the interrupted code and is put back; write is async-signal-safe and takes one
+    // byte that lives on this stack. When the socket is full it fails, and what is in it says enough.
     unsafe {
         let errno = libc::__errno_location();
         let before = *errno;

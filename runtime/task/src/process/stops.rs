@@ -1,7 +1,7 @@
 //! Whether a child has been stopped, or goes on, as the kernel reports it.
 //!
-//! Owns the waiting: SIGCHLD says that some child has turned, and those that are waited for are looked at. Does not own the
-//! signals to a child (`spawn`), nor the reaping: an exit status is left for whoever reaps.
+//! Owns the waiting: SIGCHLD says that some child has turned, and those that are waited for are looked at.
+//! Does not own the signals to a child (`spawn`), nor the reaping: an exit status is left for whoever reaps.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -27,10 +27,11 @@ pub enum Awaited {
     Continuation,
 }
 
-/// Waits for a turn of the child behind a pidfd, or for its end. Takes no thread: thousands may be waited for at a time.
+/// Waits for a turn of the child behind a pidfd, or for its end. Takes no thread: thousands may be waited for
+/// at a time.
 ///
-/// The kernel reports a stop when the last thread has stopped, and interrupts this process with SIGCHLD when it does. No descriptor
-/// becomes readable by it, a pidfd only at the end.
+/// The kernel reports a stop when the last thread has stopped, and interrupts this process with SIGCHLD when
+/// it does. No descriptor becomes readable by it, a pidfd only at the end.
 ///
 /// # Errors
 /// When there is no runtime that handles signals, or the descriptor is none of a child.
@@ -45,8 +46,9 @@ pub async fn await_turn(child: &OwnedFd, awaited: Awaited) -> io::Result<ChildEv
     }
 }
 
-/// What has become of it since the last look. A look for stops alone would fail when the child is killed, so the end is looked for
-/// as well, without taking it; a turn is then taken by itself, so that it is not reported twice.
+/// What has become of it since the last look. A look for stops alone would fail when the child is killed, so
+/// the end is looked for as well, without taking it; a turn is then taken by itself, so that it is not
+/// reported twice.
 fn look(child: &OwnedFd, awaited: Awaited) -> io::Result<Option<ChildEvent>> {
     let (turn, of_interest) = match awaited {
         Awaited::Stop => (ChildEvent::Stopped, WaitIdOptions::STOPPED),

@@ -1,8 +1,9 @@
 //! The task's end of the control channel: one thread that listens and tells how far the work is.
 //!
-//! Owns what happens beside the work: progress about ten times a second, a sign of life at least every second, samples
-//! of memory, what the worker says, the end of this process when nobody listens any more. Does not own the work, nor the
-//! order of the messages that belong to it, nor what is done at the gate (`gate`).
+//! Owns what happens beside the work: progress about ten times a second, a sign of life at least
+//! every second, samples of memory, what the worker says, the end of this process when nobody
+//! listens any more. Does not own the work, nor the order of the messages that belong to it, nor
+//! what is done at the gate (`gate`).
 
 use std::io;
 use std::os::fd::AsFd;
@@ -29,7 +30,8 @@ const SILENT_INTERVALS_MAX: u32 = 10;
 #[derive(Clone)]
 pub(super) struct ControlChannel {
     sending: Arc<Mutex<UnixStream>>,
-    /// Whoever holds it hears what comes next: mostly the control thread, sometimes the work, which wants to know the time.
+    /// Whoever holds it hears what comes next: mostly the control thread, sometimes the work, which wants to
+    /// know the time.
     hearing: Arc<Mutex<Ear>>,
 }
 
@@ -49,7 +51,8 @@ enum ChannelState {
 }
 
 impl ControlChannel {
-    /// Starts to listen on `stream`; the second result receives the right to commit. More inputs go to `inputs`.
+    /// Starts to listen on `stream`; the second result receives the right to commit. More inputs go
+    /// to `inputs`.
     pub(super) fn attend(
         stream: UnixStream,
         context: Arc<TaskContext>,
@@ -156,7 +159,8 @@ impl Ear {
         Ok(())
     }
 
-    /// A task that waits, for its inputs or for the right to commit, is at a boundary, and looks only when something arrives.
+    /// A task that waits, for its inputs or for the right to commit, is at a boundary, and looks only when
+    /// something arrives.
     fn wake(&self) {
         // One that does not wait any more needs no waking.
         let _ = self.inputs.send(InputEvent::Asked);
@@ -233,7 +237,8 @@ struct Told {
     silent: u32,
 }
 
-/// Ends this process without running anything of the user's, and whatever it started in its own process group.
+/// Ends this process without running anything of the user's, and whatever it started in its own
+/// process group.
 fn end_process_group() -> ! {
     if getpgrp() == getpid() {
         // On success this does not return; should it be refused, the process ends alone.

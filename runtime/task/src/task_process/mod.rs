@@ -1,7 +1,7 @@
 //! The main function of a task process: from hello to exit.
 //!
-//! Owns the order of things around one attempt. Does not own the work itself, which the program's definitions do, nor
-//! the supervision from outside (`worker`).
+//! Owns the order of things around one attempt. Does not own the work itself, which the program's definitions
+//! do, nor the supervision from outside (`worker`).
 
 mod control;
 mod guest;
@@ -67,8 +67,8 @@ enum TaskProcessError {
     Io(#[from] io::Error),
 }
 
-/// Whether this process was started as a task process, by a worker or by another engine, or to become a command of one; then
-/// [`task_process_main`] is to be called before anything else.
+/// Whether this process was started as a task process, by a worker or by another engine, or to become a
+/// command of one; then [`task_process_main`] is to be called before anything else.
 pub fn task_process_requested() -> bool {
     parent_of_task_process().is_some() || command_requested() || guest_requested()
 }
@@ -220,7 +220,8 @@ fn work(
     }
 }
 
-/// Unless the worker had one to pass on. Not with its parents: a job's directory that is missing was removed by somebody.
+/// Unless the worker had one to pass on. Not with its parents: a job's directory that is missing was removed
+/// by somebody.
 fn create_scratch(scratch: &Path) -> Result<(), TaskError> {
     match create_dir(scratch) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
@@ -231,7 +232,8 @@ fn create_scratch(scratch: &Path) -> Result<(), TaskError> {
     }
 }
 
-/// In a cluster the part file is written to shared storage, and everything else to the worker's own directory.
+/// In a cluster the part file is written to shared storage, and everything else to the worker's own
+/// directory.
 fn create_part_directory(
     description: &TaskDescription,
     scratch: &Path,
@@ -248,9 +250,10 @@ fn create_part_directory(
     }
 }
 
-/// Asks for the right to commit, waits for it, and promotes the part file with one rename, and one for each with a name; where the
-/// output is in a store, all of it is there by then, and seen when the job commits. Waiting is a boundary; once it has
-/// the right it is not stopped any more. A checkpoint is not worth its while here: whoever asked for it lets this finish.
+/// Asks for the right to commit, waits for it, and promotes the part file with one rename, and one for each
+/// with a name; where the output is in a store, all of it is there by then, and seen when the job commits.
+/// Waiting is a boundary; once it has the right it is not stopped any more. A checkpoint is not worth its
+/// while here: whoever asked for it lets this finish.
 fn commit(
     description: &TaskDescription,
     part: Option<PartOutput>,

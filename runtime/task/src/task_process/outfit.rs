@@ -1,7 +1,7 @@
 //! A process that was started ahead becomes that of an attempt.
 //!
-//! Owns putting on what the worker gives: environment, directory, and the files that are printed to. Does not own what is
-//! given (`process/prestart`).
+//! Owns putting on what the worker gives: environment, directory, and the files that are printed to. Does not
+//! own what is given (`process/prestart`).
 #![allow(unsafe_code)] // To change the environment, while nobody else can read it.
 
 use std::env;

@@ -1,7 +1,7 @@
 //! Panics of user code, as messages.
 //!
-//! Owns the hook that keeps what a panic said and where, and adds what was being read. Does not own what follows: the attempt
-//! fails and the process ends.
+//! Owns the hook that keeps what a panic said and where, and adds what was being read. Does not own what
+//! follows: the attempt fails and the process ends.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, PanicHookInfo, catch_unwind};
@@ -31,7 +31,8 @@ pub(super) fn catch_panics<T>(
     })
 }
 
-/// Keeps the last panic of any thread: the one that ends the work, or that the work passes on with `resume_unwind`.
+/// Keeps the last panic of any thread: the one that ends the work, or that the work passes on with
+/// `resume_unwind`.
 fn install_hook(last: Arc<Mutex<Option<String>>>) {
     let backtrace_wanted = std::env::var_os("RUST_BACKTRACE").is_some_and(|value| value != "0");
     let previous = std::panic::take_hook();

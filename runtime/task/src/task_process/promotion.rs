@@ -1,6 +1,7 @@
 //! The commit of one attempt: its part file on the disk, and then where the job's commit looks for it.
 //!
-//! Owns the syncing and the one rename. Does not own the right to it, which the coordinator grants to one attempt of a task.
+//! Owns the syncing and the one rename. Does not own the right to it, which the coordinator grants to one
+//! attempt of a task.
 
 use std::fs::{self, File};
 use std::io;
@@ -58,8 +59,8 @@ fn sync(path: &Path) -> Result<(), TaskError> {
         .map_err(|error| in_output(format!("sync {}", path.display()), &error))
 }
 
-/// What is missing inside the output directory was removed by somebody else, or is out of reach. The coordinator finds out
-/// which, and whether a further try can help.
+/// What is missing inside the output directory was removed by somebody else, or is out of reach. The
+/// coordinator finds out which, and whether a further try can help.
 pub(super) fn in_output(doing: String, error: &io::Error) -> TaskError {
     let failed = TaskError::io(doing, error);
     match error.kind() {

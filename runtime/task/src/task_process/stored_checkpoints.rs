@@ -1,7 +1,8 @@
-//! An attempt whose checkpoints are in a store: what it was started from is brought first, what it saves is put there last.
+//! An attempt whose checkpoints are in a store: what it was started from is brought first, what it saves is
+//! put there last.
 //!
-//! Owns the order of these around the work, and what a failure of theirs means for the attempt. Does not own the objects
-//! (`checkpoint::objects`).
+//! Owns the order of these around the work, and what a failure of theirs means for the attempt. Does not own
+//! the objects (`checkpoint::objects`).
 
 use std::path::Path;
 

@@ -1,7 +1,9 @@
-//! The commit of one attempt where nothing can be renamed: its files sent as uploads of what they are to become.
+//! The commit of one attempt where nothing can be renamed: its files sent as uploads of what they
+//! are to become.
 //!
-//! Owns sending them before the right to commit is asked for, with boundaries in between. Whoever commits the job completes
-//! the uploads of those attempts that have the right, and drops all others. Does not own requests (`ObjectStores`).
+//! Owns sending them before the right to commit is asked for, with boundaries in between. Whoever commits the
+//! job completes the uploads of those attempts that have the right, and drops all others. Does not own
+//! requests (`ObjectStores`).
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -96,7 +98,8 @@ impl Sending<'_> {
     }
 }
 
-/// Of an upload of so many bytes: as large as a store wants, as the memory allows, and as there may be parts, in this order.
+/// Of an upload of so many bytes: as large as a store wants, as the memory allows, and as there may be parts,
+/// in this order.
 fn part_bytes(bytes: u64, memory: u64) -> u64 {
     let usual = (memory / MEMORY_SHARE).clamp(UPLOAD_PART_BYTES_MIN, PART_BYTES);
     usual.max(bytes.div_ceil(UPLOAD_PARTS_MAX))

@@ -14,7 +14,8 @@ use super::ledger::LedgerRow;
 pub struct FlowAnswer {
     /// Whose slots they were: a queue or a job.
     pub from: String,
-    /// For whom they were freed; nothing where that was for nobody, or for one of whom nothing is known any more.
+    /// For whom they were freed; nothing where that was for nobody, or for one of whom nothing is
+    /// known any more.
     pub to: Option<String>,
     pub primitive: String,
     pub count: u64,

@@ -1,6 +1,8 @@
-//! The ledger of many jobs: which requests of a window of time are meant, what they come to, and from whom to whom slots went.
+//! The ledger of many jobs: which requests of a window of time are meant, what they come to, and from whom to
+//! whom slots went.
 //!
-//! Owns the sums and the names of their fields. Does not own an entry of the ledger (`preemptions`), nor which jobs are looked at.
+//! Owns the sums and the names of their fields. Does not own an entry of the ledger (`preemptions`), nor
+//! which jobs are looked at.
 
 use std::collections::{BTreeMap, HashMap};
 

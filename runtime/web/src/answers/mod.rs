@@ -1,7 +1,8 @@
-//! What is known of a cluster, as programs read it: the objects of `--format json`, which are those of REST, too.
+//! What is known of a cluster, as programs read it: the objects of `--format json`, which are those
+//! of REST, too.
 //!
-//! Owns the names of the fields. Fields are added, never renamed or removed. IDs are text, times are since 1970. Does not own how
-//! people are shown the same (`nap`, the page).
+//! Owns the names of the fields. Fields are added, never renamed or removed. IDs are text, times are
+//! since 1970. Does not own how people are shown the same (`nap`, the page).
 
 mod cluster;
 mod explaining;

@@ -31,8 +31,8 @@ answer! {
         pub used_micros: Option<u64> = entry.preemption.used_micros,
         /// How long the slot stood empty for it.
         pub kept_millis: Option<u64> = kept_millis(entry.preemption),
-        /// What became of the work: `waiting`, `resumed`, `restored` or `lost`; nothing, if the slot was not taken, or the job ended
-        /// first.
+        /// What became of the work: `waiting`, `resumed`, `restored` or `lost`; nothing, if the slot was not
+        /// taken, or the job ended first.
         pub given_back: Option<&'static str> = entry.sequel.as_ref().map(Sequel::in_words),
         /// When its process was told to go on.
         pub resumed_micros: Option<u64> = match entry.sequel {

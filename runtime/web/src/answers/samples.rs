@@ -63,8 +63,9 @@ pub fn detail() -> JobDetail {
     }
 }
 
-/// The same job with a map for each request: when it was made, in milliseconds after submission, how, and what it came to. Slots
-/// are free 10 ms later, for job 9; what is saved is 40 ms of work, and as much is lost by a kill.
+/// The same job with a map for each request: when it was made, in milliseconds after submission, how, and
+/// what it came to. Slots are free 10 ms later, for job 9; what is saved is 40 ms of work, and as much is
+/// lost by a kill.
 pub fn preempted(requests: &[(u64, Primitive, Option<PreemptionEnd>)]) -> JobDetail {
     let mut job = detail();
     job.attempts.clear();

@@ -1,7 +1,7 @@
 //! Who held which slot when, in columns: what a page draws.
 //!
-//! Owns this form, in which row `i` is what stands at `i` in each column. Does not own what stints and naps are
-//! (`napreduce-history`).
+//! Owns this form, in which row `i` is what stands at `i` in each column. Does not own what stints and naps
+//! are (`napreduce-history`).
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -65,7 +65,8 @@ pub struct StintAnswer {
     pub job: Vec<u32>,
     pub task: Vec<u32>,
     pub attempt: Vec<u32>,
-    /// 0 it goes on, 1 suspended, 2 checkpointed, 3 killed for another job, 4 done, 5 it failed, was lost or was not wanted.
+    /// 0 it goes on, 1 suspended, 2 checkpointed, 3 killed for another job, 4 done, 5 it failed, was lost or
+    /// was not wanted.
     pub end: Vec<u8>,
     /// Into `preemptions`, or -1.
     pub preemption: Vec<i32>,
@@ -216,7 +217,8 @@ mod tests {
 
     const BASE: u64 = 1_790_000_000_000;
 
-    /// A map that is suspended after 1 s for 2 s, on a worker with another map that fails, and its second try.
+    /// A map that is suspended after 1 s for 2 s, on a worker with another map that fails, and its
+    /// second try.
     fn napped() -> JobDetail {
         let mut job = detail();
         let attempt =

@@ -1,7 +1,7 @@
 //! What is another one than it was: the cluster, jobs, workers.
 //!
-//! Owns what was seen last, and which events follow from what is seen now. Of a list that is seen for the first time nothing has
-//! changed. Does not own asking (`watcher`) nor what is inside a job (`details`).
+//! Owns what was seen last, and which events follow from what is seen now. Of a list that is seen for the
+//! first time nothing has changed. Does not own asking (`watcher`) nor what is inside a job (`details`).
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -64,7 +64,8 @@ impl SeenLists {
     }
 }
 
-/// The cluster at a glance, without its jobs: they have events of their own, and why they wait is a question to the coordinator.
+/// The cluster at a glance, without its jobs: they have events of their own, and why they wait is a question
+/// to the coordinator.
 fn at_a_glance(lists: &Lists) -> Result<Value, serde_json::Error> {
     let Ok(status) = StatusAnswer::of(&lists.workers, &lists.jobs, |_| Ok::<_, Infallible>(Vec::new()));
     let mut cluster = serde_json::to_value(StatusAnswer { current: Vec::new(), ..status })?;

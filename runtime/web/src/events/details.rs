@@ -1,7 +1,7 @@
 //! What is another one than it was inside jobs: attempts, preemptions.
 //!
-//! Owns which jobs are looked into, and which events follow. A job that is looked into for the first time tells that it is there,
-//! and not all that ever happened to it. Does not own lists (`changes`).
+//! Owns which jobs are looked into, and which events follow. A job that is looked into for the first time
+//! tells that it is there, and not all that ever happened to it. Does not own lists (`changes`).
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;

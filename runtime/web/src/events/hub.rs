@@ -1,7 +1,7 @@
 //! Where changes become events, and go to all who listen.
 //!
-//! Owns their numbers, the last of them for whoever comes back after a break, and how many may listen. Does not own what has
-//! changed (`changes`), nor how it is sent (`routes`).
+//! Owns their numbers, the last of them for whoever comes back after a break, and how many may listen. Does
+//! not own what has changed (`changes`), nor how it is sent (`routes`).
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};

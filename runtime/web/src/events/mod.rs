@@ -1,7 +1,7 @@
 //! Events as they happen: what has changed in a cluster, for all who listen.
 //!
-//! Owns one thread that looks at the cluster for all of them, and only while there is somebody. Does not own how events are sent,
-//! nor who may listen (`routes`).
+//! Owns one thread that looks at the cluster for all of them, and only while there is somebody. Does not own
+//! how events are sent, nor who may listen (`routes`).
 
 mod changes;
 mod details;

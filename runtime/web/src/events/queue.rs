@@ -1,7 +1,7 @@
 //! What one stream still has to send.
 //!
-//! Owns its bound: a reader that is slow loses events and is told so; it never costs memory. Does not own who gets which event
-//! (`hub`).
+//! Owns its bound: a reader that is slow loses events and is told so; it never costs memory. Does not own who
+//! gets which event (`hub`).
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

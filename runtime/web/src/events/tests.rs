@@ -1,7 +1,7 @@
 //! The watcher over a cluster that does what a test says.
 //!
-//! Owns when it is asked, how often, and what is told of a cluster that goes and comes back. Does not own what a change is
-//! (`changes`, `details`).
+//! Owns when it is asked, how often, and what is told of a cluster that goes and comes back. Does not own
+//! what a change is (`changes`, `details`).
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -20,7 +20,8 @@ use crate::source::{OperatorCommand, SourceError};
 
 const DEADLINE: Duration = Duration::from_secs(30);
 
-/// A cluster with one job, of which as many maps run as were asked for how often; it says when it is asked for its jobs.
+/// A cluster with one job, of which as many maps run as were asked for how often; it says when it is asked
+/// for its jobs.
 #[derive(Debug)]
 struct Scripted {
     asked: AtomicU32,

@@ -1,6 +1,7 @@
 //! What a stream is about.
 //!
-//! Owns the words in which a reader says that. Does not own which event belongs to which of them (`changes`, `details`).
+//! Owns the words in which a reader says that. Does not own which event belongs to which of them
+//! (`changes`, `details`).
 
 use std::str::FromStr;
 

@@ -1,7 +1,8 @@
 //! Looks at a cluster while somebody listens, and tells what has changed.
 //!
-//! Owns how often: four times a second at most, which bounds the events of each object, and never so often that asking takes
-//! more than a small share of the time. Does not own what a change is (`changes`, `details`).
+//! Owns how often: four times a second at most, which bounds the events of each object, and never so
+//! often that asking takes more than a small share of the time. Does not own what a change is
+//! (`changes`, `details`).
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -44,7 +45,8 @@ impl Drop for End<'_> {
 }
 
 impl Seen {
-    /// What has changed. A cluster that is gone, and one that is back, has everything asked for anew: the answer to that says which.
+    /// What has changed. A cluster that is gone, and one that is back, has everything asked for anew: the
+    /// answer to that says which.
     fn look(&mut self, hub: &Hub, source: &dyn PageSource) -> Vec<Change> {
         let mut changes = Vec::new();
         let looked = self.lists(source, &mut changes).and_then(|()| self.details(hub, source, &mut changes));

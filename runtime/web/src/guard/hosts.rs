@@ -1,7 +1,7 @@
 //! Under which names the server is asked, and from which pages.
 //!
-//! Owns what is refused before anything is looked at: a page elsewhere can have its own name lead to this address (DNS
-//! rebinding), and the only thing that tells is the name it asked for. Does not own roles.
+//! Owns what is refused before anything is looked at: a page elsewhere can have its own name lead to this
+//! address (DNS rebinding), and the only thing that tells is the name it asked for. Does not own roles.
 
 use std::net::SocketAddr;
 
@@ -31,7 +31,8 @@ impl Hosts {
         Hosts { names }
     }
 
-    /// Checks for whom and from where a request is; `is_data` if what it asks for says something of the cluster.
+    /// Checks for whom and from where a request is; `is_data` if what it asks for says something of
+    /// the cluster.
     ///
     /// # Errors
     /// When it is to be refused.

@@ -1,7 +1,7 @@
 //! Who may see and do what.
 //!
-//! Owns roles and what proves them, which hosts and origins are answered, and the headers that bind browsers. Does not own
-//! which route needs which role (`routes`).
+//! Owns roles and what proves them, which hosts and origins are answered, and the headers that bind browsers.
+//! Does not own which route needs which role (`routes`).
 
 mod headers;
 mod hosts;

@@ -1,6 +1,7 @@
 //! How often something may happen.
 //!
-//! Owns a bucket of tokens: full at first, filled again at a steady pace. Does not own what is done when it is empty.
+//! Owns a bucket of tokens: full at first, filled again at a steady pace. Does not own what is done when it
+//! is empty.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};

@@ -1,7 +1,7 @@
 //! What was signed and counts no more.
 //!
-//! Owns `web.toml` in the directory of a cluster: up to when words of which names are not accepted. Written by `nap web revoke`,
-//! read by the server. Does not own words (`token`).
+//! Owns `web.toml` in the directory of a cluster: up to when words of which names are not accepted. Written
+//! by `nap web revoke`, read by the server. Does not own words (`token`).
 
 use std::collections::BTreeMap;
 use std::fs;

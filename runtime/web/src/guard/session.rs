@@ -1,7 +1,8 @@
 //! Who asks: signing in by a link, cookies for pages, tokens for orders.
 //!
-//! Owns which codes were spent and what a request proves. A cookie never proves more than that its holder may look: browsers send
-//! it along with whatever a page elsewhere asks for. Does not own how words are signed (`token`).
+//! Owns which codes were spent and what a request proves. A cookie never proves more than that its
+//! holder may look: browsers send it along with whatever a page elsewhere asks for. Does not own how
+//! words are signed (`token`).
 
 use std::collections::HashMap;
 use std::path::PathBuf;

@@ -1,7 +1,7 @@
 //! Signed words that prove a role: codes of links, cookies, tokens of programs.
 //!
-//! Owns their form and the key, which follows from the secret of the cluster, so that they outlive a restart. Does not own
-//! which of them were spent or revoked (`session`, `revocations`).
+//! Owns their form and the key, which follows from the secret of the cluster, so that they outlive a restart.
+//! Does not own which of them were spent or revoked (`session`, `revocations`).
 //!
 //! ```text
 //! nap1.PURPOSE.ROLE.NAME.ISSUED.UNTIL.NONCE.MAC      times in milliseconds since 1970; MAC: keyed BLAKE2s of what is before it

@@ -1,8 +1,9 @@
 //! Identifiers in Hadoop's form.
 //!
-//! Owns both ways. Hadoop's `application_1790000000000_0007` has in the middle when its ResourceManager was started. Numbers of jobs are
-//! never used twice in the directory of a cluster, whoever starts it and wherever its history is copied to, so 0 stands there, and
-//! whatever is said there is taken. Hadoop counts attempts from 0, and the numbers of tasks have six digits.
+//! Owns both ways. Hadoop's `application_1790000000000_0007` has in the middle when its ResourceManager was
+//! started. Numbers of jobs are never used twice in the directory of a cluster, whoever starts it and
+//! wherever its history is copied to, so 0 stands there, and whatever is said there is taken. Hadoop counts
+//! attempts from 0, and the numbers of tasks have six digits.
 
 use napreduce_core::{AttemptId, JobId, TaskId, TaskKind};
 

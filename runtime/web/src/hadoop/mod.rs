@@ -1,7 +1,8 @@
 //! The same facts as Hadoop 3 writes them: YARN's ResourceManager and MapReduce's history server.
 //!
-//! Owns the names of Hadoop's fields, and what of ours stands there. What does not exist here has the value that Hadoop writes
-//! for nothing; what would need a question for each job of a list is left out of lists. Does not own routes.
+//! Owns the names of Hadoop's fields, and what of ours stands there. What does not exist here has the value
+//! that Hadoop writes for nothing; what would need a question for each job of a list is left out of lists.
+//! Does not own routes.
 
 /// Reads listed enums by their words in any case, and refuses others as YARN does.
 macro_rules! read_yarn_words {

@@ -1,7 +1,8 @@
 //! The scheduler and its queues, as YARN describes them.
 //!
-//! Owns these objects: the trees of the capacity and the fair scheduler as documented, one line for FIFO, and for policies that YARN
-//! does not know the capacity scheduler's tree under their own name. Maps and reduces are added up; megabytes are 0.
+//! Owns these objects: the trees of the capacity and the fair scheduler as documented, one line for FIFO, and
+//! for policies that YARN does not know the capacity scheduler's tree under their own name. Maps and reduces
+//! are added up; megabytes are 0.
 
 use napreduce_protocol::{QueueListing, QueueSummary};
 use schemars::JsonSchema;

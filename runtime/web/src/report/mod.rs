@@ -1,7 +1,7 @@
 //! A job as one file for browsers, which needs nothing else: no server, no script, no network.
 //!
-//! Owns what stands in it. What is too much for a page is left out with a number that says so. Does not own the facts (`answers`) nor the
-//! picture (`picture`).
+//! Owns what stands in it. What is too much for a page is left out with a number that says so. Does not own
+//! the facts (`answers`) nor the picture (`picture`).
 
 mod markup;
 mod picture;

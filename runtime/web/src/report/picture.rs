@@ -1,7 +1,8 @@
 //! The life of every attempt, drawn.
 //!
-//! Owns this drawing (SVG), with a title on each bar for what people want to know of it. No sign is a colour alone: naps are lines, what
-//! was killed is crossed, what failed has a dark end. Does not own which stints and naps there are (`answers`).
+//! Owns this drawing (SVG), with a title on each bar for what people want to know of it. No sign is a colour
+//! alone: naps are lines, what was killed is crossed, what failed has a dark end. Does not own which stints
+//! and naps there are (`answers`).
 
 use std::collections::HashMap;
 

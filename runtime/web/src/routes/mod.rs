@@ -1,7 +1,7 @@
 //! What can be asked for: one table of routes, each with the role it needs.
 //!
-//! Owns that there is no other way to add one, and how calls are run. Does not own what is known (`source`) nor who asks
-//! (`guard`).
+//! Owns that there is no other way to add one, and how calls are run. Does not own what is known (`source`)
+//! nor who asks (`guard`).
 
 mod call;
 mod hadoop;

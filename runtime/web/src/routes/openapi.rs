@@ -1,6 +1,7 @@
 //! The description of the routes, in the form of OpenAPI 3.1.
 //!
-//! Owns that form, made of the table of routes, so that it cannot say anything else. Does not own routes (`routes`).
+//! Owns that form, made of the table of routes, so that it cannot say anything else. Does not own
+//! routes (`routes`).
 
 use schemars::SchemaGenerator;
 use schemars::generate::SchemaSettings;

@@ -1,7 +1,8 @@
-//! The ledger of the whole cluster: who took which slot from whom in a window of time, what that comes to, and how slots went.
+//! The ledger of the whole cluster: who took which slot from whom in a window of time, what that comes to,
+//! and how slots went.
 //!
-//! Owns what these routes answer, and how their queries are read. Does not own the sums (`answers`) nor which jobs are looked at
-//! (`ledgers`).
+//! Owns what these routes answer, and how their queries are read. Does not own the sums (`answers`) nor which
+//! jobs are looked at (`ledgers`).
 
 use std::cmp::Reverse;
 use std::collections::HashMap;

@@ -38,8 +38,8 @@ pub struct SessionAnswer {
     pub cluster: String,
     /// Whether it runs: then things change, and can be ordered.
     pub is_live: bool,
-    /// What there is beside that: `stream` where events are told as they happen, since something does; `recordings` where
-    /// several histories are shown; `what-if` where they can be simulated.
+    /// What there is beside that: `stream` where events are told as they happen, since something does;
+    /// `recordings` where several histories are shown; `what-if` where they can be simulated.
     pub capabilities: Vec<&'static str>,
     pub version: &'static str,
 }

@@ -1,7 +1,7 @@
 //! Events as they happen, for as long as somebody listens (`text/event-stream`).
 //!
-//! Owns their form on the wire, and that a stream ends when what opened it counts no more. Does not own what has changed
-//! (`events`).
+//! Owns their form on the wire, and that a stream ends when what opened it counts no more. Does not own what
+//! has changed (`events`).
 
 use std::convert::Infallible;
 use std::sync::Arc;

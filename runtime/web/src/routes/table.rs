@@ -1,7 +1,7 @@
 //! The table of routes.
 //!
-//! Owns which routes there are, their roles, and what stands in their description. Does not own what they do, nor the routes of
-//! Hadoop's dialect (`hadoop`).
+//! Owns which routes there are, their roles, and what stands in their description. Does not own what they do,
+//! nor the routes of Hadoop's dialect (`hadoop`).
 
 use napreduce_core::Primitive;
 use napreduce_protocol::{AttemptSummary, HistoryLine, JobPhase, JobSummary, TaskSummary, WorkerSummary};

@@ -21,7 +21,8 @@ pub struct WhatIfBody {
     pub until: Option<u64>,
     /// The policies to try beside the recorded one.
     pub schedulers: Vec<String>,
-    /// Tables `[scheduler.NAME]` and `[preemption]` as TOML, at most 32 KiB, in the place of those of the cluster.
+    /// Tables `[scheduler.NAME]` and `[preemption]` as TOML, at most 32 KiB, in the place of those
+    /// of the cluster.
     pub configuration: Option<String>,
     /// Whose history, where several are shown; what is shown first unless said.
     pub recording: Option<String>,

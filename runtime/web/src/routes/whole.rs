@@ -33,7 +33,8 @@ pub fn metrics(call: &Call<'_>) -> Result<Reply, Problem> {
 
 pub fn cluster(call: &Call<'_>) -> Result<Reply, Problem> {
     let source = &call.shown.source;
-    // Jobs first: whoever else waits for a coordinator that does not answer waits for these, and one waits for all.
+    // Jobs first: whoever else waits for a coordinator that does not answer waits for these, and one waits
+    // for all.
     let (jobs, workers) = (source.jobs()?, source.workers()?);
     Reply::json(&StatusAnswer::of(&workers, &jobs, |job| source.explain(job, None))?)
 }
@@ -53,7 +54,8 @@ pub fn timeline(call: &Call<'_>) -> Result<Reply, Problem> {
     Reply::json(&timeline_of(call, window, None)?)
 }
 
-/// Who held which slot in a window: the job that it is about, if it is about one, and others as far as there is room.
+/// Who held which slot in a window: the job that it is about, if it is about one, and others as far as there
+/// is room.
 pub fn timeline_of(
     call: &Call<'_>,
     window: TimelineWindow,

@@ -1,7 +1,7 @@
 //! The server: a thread of its own with a small runtime.
 //!
-//! Owns its settings, starting and ending, and what every request goes through. Does not own connections (`connections`) nor
-//! routes (`routes`).
+//! Owns its settings, starting and ending, and what every request goes through. Does not own connections
+//! (`connections`) nor routes (`routes`).
 
 mod connections;
 

@@ -1,6 +1,7 @@
 //! A cluster that runs, asked as the command line asks it.
 //!
-//! Owns its connections, and that many pages ask it no more than one does. Does not own what it answers (the coordinator).
+//! Owns its connections, and that many pages ask it no more than one does. Does not own what it
+//! answers (the coordinator).
 
 use std::collections::HashMap;
 use std::io::{self, Write};

@@ -1,7 +1,7 @@
 //! Answers that are kept for a moment, so that many pages ask no more than one does.
 //!
-//! Owns how long that is: the more an answer costs, the longer, so that asking takes a small share of the time however
-//! many look. Does not own what is asked.
+//! Owns how long that is: the more an answer costs, the longer, so that asking takes a small share of the
+//! time however many look. Does not own what is asked.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -18,8 +18,8 @@ pub fn pause_after(cost: Duration) -> Duration {
     (cost * COST_FACTOR).max(AGE_MIN)
 }
 
-/// An answer with its age. Those who want it while it is being asked for wait for the one that asks, and get what that one got: when
-/// nobody answers, they do not wait one after the other.
+/// An answer with its age. Those who want it while it is being asked for wait for the one that asks, and get
+/// what that one got: when nobody answers, they do not wait one after the other.
 #[derive(Debug)]
 pub struct Fresh<T> {
     known: Mutex<Known<T>>,
@@ -45,7 +45,8 @@ impl<T> Default for Fresh<T> {
 }
 
 impl<T> Fresh<T> {
-    /// The answer; asked for if there is none that is fresh. One that fails is asked for again by the next who wants it.
+    /// The answer; asked for if there is none that is fresh. One that fails is asked for again by the next
+    /// who wants it.
     pub fn get(&self, ask: impl FnOnce() -> Result<T, SourceError>) -> Result<Arc<T>, SourceError> {
         let wanted = Instant::now();
         let mut known = self.lock();

@@ -1,6 +1,7 @@
 //! Jobs that have ended, from the files of a history: no cluster runs, nothing is locked, nothing is written.
 //!
-//! Owns what is remembered of files that do not change any more. Does not own the files (`napreduce-history`).
+//! Owns what is remembered of files that do not change any more. Does not own the files
+//! (`napreduce-history`).
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};

@@ -1,7 +1,7 @@
 //! One run of the program that simulates, within bounds.
 //!
-//! Owns that it has so much memory, so much time, and no more priority than its thread; and that nothing of it is left
-//! when it is over. Does not own what it is told.
+//! Owns that it has so much memory, so much time, and no more priority than its thread; and that nothing of
+//! it is left when it is over. Does not own what it is told.
 
 use std::io;
 use std::os::unix::process::CommandExt;
@@ -23,8 +23,8 @@ pub enum RunEnd {
     TooLong,
 }
 
-/// Runs it to its end. It is told of the process when it may be killed, and when it may not any more: its number may be
-/// another's then.
+/// Runs it to its end. It is told of the process when it may be killed, and when it may not any more: its
+/// number may be another's then.
 pub fn run(mut command: Command, time_max: Duration, killable: impl Fn(Option<Pid>)) -> io::Result<RunEnd> {
     let mut child = command.process_group(0).spawn()?;
     let process = Pid::from_child(&child);

@@ -1,7 +1,8 @@
 //! What if a cluster had had another policy: simulations of its history, each a child of this server.
 //!
-//! Owns what is told of each, and the thread that runs them, one at a time. Does not own the simulation, which is the
-//! program that the server is given. The child gets what the thread has: no priority, and an end when the server ends.
+//! Owns what is told of each, and the thread that runs them, one at a time. Does not own the simulation,
+//! which is the program that the server is given. The child gets what the thread has: no priority, and an end
+//! when the server ends.
 
 mod child;
 mod folder;

@@ -1,7 +1,7 @@
 //! What is asked of a what-if, and the command line that it becomes.
 //!
-//! Owns what is refused before anything is started: what people write never becomes a flag or a path. Does not own what
-//! the simulation refuses.
+//! Owns what is refused before anything is started: what people write never becomes a flag or a path. Does
+//! not own what the simulation refuses.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -99,7 +99,8 @@ impl WhatIfRequest {
         Ok(format!("{directory}@{}..{}", written(from_millis)?, written(until_millis)?))
     }
 
-    /// The arguments of the simulation. Each value stands behind its flag in one word, so that none is taken for a flag.
+    /// The arguments of the simulation. Each value stands behind its flag in one word, so that none is taken
+    /// for a flag.
     pub fn line(&self, tables: Option<&Path>, record: &Path) -> Result<Vec<OsString>, RequestError> {
         let valued = |flag: &str, value: &Path| {
             let mut word = OsString::from(flag);
@@ -128,7 +129,8 @@ impl Window {
         }
     }
 
-    /// Tasks of the jobs that a simulation takes: lengths are known of those that succeeded. None without such jobs.
+    /// Tasks of the jobs that a simulation takes: lengths are known of those that succeeded. None without
+    /// such jobs.
     fn tasks_of(self, jobs: &[JobSummary]) -> Option<u64> {
         let window = self.from_millis.unwrap_or(0)..self.until_millis.unwrap_or(u64::MAX);
         let taken = jobs

@@ -1,4 +1,5 @@
-//! What a reduce is given: the frames of each map in their order, the maps mixed at random; or that with one rule broken.
+//! What a reduce is given: the frames of each map in their order, the maps mixed at random; or that with one
+//! rule broken.
 //!
 //! Owns how each rule is broken. Does not own what follows, which tests expect.
 

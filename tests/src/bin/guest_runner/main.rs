@@ -1,10 +1,10 @@
-//! The smallest engine that there is: runs guests one after the other, as docs/guests.md tells others to, and mixes their
-//! frames at random. For tests: `--on exec:guest_runner`.
+//! The smallest engine that there is: runs guests one after the other, as docs/guests.md tells others to, and
+//! mixes their frames at random. For tests: `--on exec:guest_runner`.
 //!
-//! Owns what an engine does. Does not own which rules it breaks on purpose (`breaks`). It uses no code of the protocol's own, so
-//! that what the page says is what is tested. Settings: `seed`, `chunk` (the longest), `break` (a rule),
-//! `frames` (as many are expected at least), `hold` (where attempts wait for a file), `remade` (the number of attempts at maps
-//! whose frames a reduce is given that is tried again).
+//! Owns what an engine does. Does not own which rules it breaks on purpose (`breaks`). It uses no code of the
+//! protocol's own, so that what the page says is what is tested. Settings: `seed`, `chunk` (the longest),
+//! `break` (a rule), `frames` (as many are expected at least), `hold` (where attempts wait for a file),
+//! `remade` (the number of attempts at maps whose frames a reduce is given that is tried again).
 
 mod breaks;
 mod frames;

@@ -21,8 +21,9 @@ const HELD_BYTES: u64 = 128 << 20;
 /// How long a record or a group takes while the gate is closed.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// Each line of its input names the gate of its map, the gate of its reduce, and ends in a word that is `last` in the last
-/// one. Each line is a record of the map and makes a group of the reduce; the last of either waits until its gate is open.
+/// Each line of its input names the gate of its map, the gate of its reduce, and ends in a word that is
+/// `last` in the last one. Each line is a record of the map and makes a group of the reduce; the last of
+/// either waits until its gate is open.
 pub fn gated(_: &Choice) -> Job {
     Job::text()
         .map(|line: &str, out: &mut Emit<String, u64>| {
@@ -37,8 +38,8 @@ pub fn gated(_: &Choice) -> Job {
         })
 }
 
-/// The same, and each record and each group that is done is a line in a file with the name of its gate and `.done`: the process
-/// that did it.
+/// The same, and each record and each group that is done is a line in a file with the name of its gate and
+/// `.done`: the process that did it.
 pub fn gated_noted(_: &Choice) -> Job {
     Job::text()
         .map(|line: &str, out: &mut Emit<String, u64>| {
@@ -102,8 +103,8 @@ pub fn gated_unsaved(_: &Choice) -> Job {
     counting(Saving::Never)
 }
 
-/// The same with a mapper that counts its lines, and takes its time to save that: a file with the name of its gate and
-/// `.saving` says that it does, and it is done when there is one with `.saved`.
+/// The same with a mapper that counts its lines, and takes its time to save that: a file with the name of its
+/// gate and `.saving` says that it does, and it is done when there is one with `.saved`.
 pub fn gated_saving(_: &Choice) -> Job {
     counting(Saving::Gated)
 }
@@ -184,8 +185,8 @@ impl Mapper for Counting {
     }
 }
 
-/// Waits a little while there is no file of that name; in the last record or group, until there is one. A task has one
-/// gate, and need not look at it again when it is open.
+/// Waits a little while there is no file of that name; in the last record or group, until there is one. A
+/// task has one gate, and need not look at it again when it is open.
 fn pass(gate: &str, record: &str) {
     static OPEN: AtomicBool = AtomicBool::new(false);
     let is_last = record.ends_with("last");

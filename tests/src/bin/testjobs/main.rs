@@ -49,8 +49,8 @@ fn chain(driver: &mut Driver<'_>, choice: &Choice) -> Result<(), Error> {
     Ok(())
 }
 
-/// Runs jobs one after the other, on the same input, each into a directory of its own beside `--output`, which a
-/// chain behind them has.
+/// Runs jobs one after the other, on the same input, each into a directory of its own beside `--output`,
+/// which a chain behind them has.
 fn several(driver: &mut Driver<'_>, choice: &Choice, names: &str) -> Result<(), Error> {
     let output = driver.output().to_owned();
     for name in names.split(',').filter(|name| *name != "chain") {

@@ -96,7 +96,8 @@ pub fn error_in_map(_: &Choice) -> Job {
         .reduce(|number, _, out| out.emit(number, ()))
 }
 
-/// The line `bad` is one with which no try can succeed; each attempt says in a file beside the input that it was made.
+/// The line `bad` is one with which no try can succeed; each attempt says in a file beside the input that it
+/// was made.
 pub fn fatal_in_map(_: &Choice) -> Job {
     Job::text()
         .map(|line: &str, out: &mut Emit<String, ()>| -> Result<(), TaskError> {
@@ -167,8 +168,8 @@ impl Mapper for Vandal {
     }
 }
 
-/// Waits until it is there: in the output directory of an embedded job, or with one of the cluster's workers, whose
-/// directories lie beside each other.
+/// Waits until it is there: in the output directory of an embedded job, or with one of the cluster's workers,
+/// whose directories lie beside each other.
 fn sealed_output_of_map_1() -> std::path::PathBuf {
     let job = std::env::var("NAPREDUCE_JOB_ID").expect("every task process has it");
     let name = format!("{job}_m_0001.1.segment");
@@ -211,7 +212,8 @@ pub fn endless(_: &Choice) -> Job {
         .reduce(|line, _, out| out.emit(line, ()))
 }
 
-/// Counts words; the first attempt of the last map, alone of all, sleeps for `number` seconds before it begins.
+/// Counts words; the first attempt of the last map, alone of all, sleeps for `number` seconds before
+/// it begins.
 pub fn straggler(choice: &Choice) -> Job {
     let nap = std::time::Duration::from_secs(choice.number);
     let slept = std::sync::atomic::AtomicBool::new(false);

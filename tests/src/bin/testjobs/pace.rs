@@ -1,4 +1,5 @@
-//! Jobs that take their time: with a record, a group or a value, before a gate in the middle of their input, or for ever.
+//! Jobs that take their time: with a record, a group or a value, before a gate in the middle of their input,
+//! or for ever.
 //!
 //! Owns the pace. Does not own what is expected of whoever watches.
 
@@ -68,8 +69,8 @@ pub fn gate_in_map(_: &Choice) -> Job {
     })
 }
 
-/// A reduce of one group, whose value `wait PATH` is done when there is such a file, and any other after `number`
-/// microseconds.
+/// A reduce of one group, whose value `wait PATH` is done when there is such a file, and any other after
+/// `number` microseconds.
 pub fn gate_in_reduce(choice: &Choice) -> Job {
     let pause = Duration::from_micros(choice.number);
     Job::text().map(|line: &str, out: &mut Emit<(), String>| out.emit((), line)).reduce(

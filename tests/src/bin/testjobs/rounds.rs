@@ -29,8 +29,8 @@ pub fn unknown_words_as_text(_: &Choice) -> Job {
         .reduce(|word, counts, out| out.emit(word, counts.sum()))
 }
 
-/// Takes the most frequent word away, `number` times, and writes what is left. The lists of words taken away lie where the
-/// program was started.
+/// Takes the most frequent word away, `number` times, and writes what is left. The lists of words taken away
+/// lie where the program was started.
 pub fn drive(driver: &mut Driver<'_>, choice: &Choice) -> Result<(), Error> {
     let mut known = String::from("\n");
     for round in 0..=choice.number {

@@ -1,4 +1,5 @@
-//! A job that tells what its processes were started with, in a program that does something before it knows what for.
+//! A job that tells what its processes were started with, in a program that does something before it knows
+//! what for.
 //!
 //! Owns what is told, and what is done. Does not own what is expected.
 
@@ -34,9 +35,9 @@ fn marker() -> String {
     env::args().nth(1).unwrap_or_default()
 }
 
-/// For each line: the attempt by the environment, by that of a child, and by the directory; the process's marker; what it was
-/// known by when it was started ahead, or `-`; where its code lies; and a hash, which the standard library begins anew in
-/// each process.
+/// For each line: the attempt by the environment, by that of a child, and by the directory; the process's
+/// marker; what it was known by when it was started ahead, or `-`; where its code lies; and a hash, which the
+/// standard library begins anew in each process.
 pub fn outfits(_: &Choice) -> Job {
     Job::text().map_only(|line: &str, out| {
         let attempt = env::var("NAPREDUCE_ATTEMPT_ID").expect("every task has it");

@@ -1,7 +1,7 @@
 //! How `azurite-blob` is spoken to, which speaks as Azure does.
 //!
-//! Owns words alone. The account is one of these tests: the key of the one that azurite knows by itself is in every program
-//! that reads from Azure, so that nobody could look for it.
+//! Owns words alone. The account is one of these tests: the key of the one that azurite knows by itself is in
+//! every program that reads from Azure, so that nobody could look for it.
 
 use super::Dialect;
 

@@ -1,6 +1,7 @@
 //! How `google.py` is spoken to, which speaks as Google Cloud Storage does.
 //!
-//! Owns words alone. No server from elsewhere speaks its XML; this one is of this project, after what Google says of it.
+//! Owns words alone. No server from elsewhere speaks its XML; this one is of this project, after what Google
+//! says of it.
 
 use super::Dialect;
 

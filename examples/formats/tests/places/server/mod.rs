@@ -1,7 +1,7 @@
 //! Servers that speak as stores do, for all tests of this process.
 //!
-//! Owns their start, their end with this process, and putting objects there. Does not own how each of them is spoken to
-//! (`moto`, `azurite`, `google`) nor what is read.
+//! Owns their start, their end with this process, and putting objects there. Does not own how each of them is
+//! spoken to (`moto`, `azurite`, `google`) nor what is read.
 
 mod azurite;
 mod google;
@@ -41,7 +41,8 @@ pub struct Dialect {
     root: &'static str,
     question: &'static str,
     head: &'static str,
-    /// The questions that make a bucket, list its objects, and list what else is there but not seen; what names objects in answers.
+    /// The questions that make a bucket, list its objects, and list what else is there but not seen; what
+    /// names objects in answers.
     create: &'static str,
     list: &'static str,
     list_uploads: &'static str,
@@ -51,14 +52,15 @@ pub struct Dialect {
     /// The beginning of the name of each object, around that of the bucket.
     scheme: &'static str,
     host: &'static str,
-    /// What people call the service, the feature of programs that knows it, and what daemons hand on to tasks.
+    /// What people call the service, the feature of programs that knows it, and what daemons hand on
+    /// to tasks.
     pub service: &'static str,
     pub feature: &'static str,
     pub passed: &'static str,
     /// What credentials of tests are: no error, log or journal may hold it.
     pub secret: &'static str,
-    /// The variables with the credentials, one that says that there are none, what has others asked for where nobody listens,
-    /// and what errors say to set.
+    /// The variables with the credentials, one that says that there are none, what has others asked for where
+    /// nobody listens, and what errors say to set.
     pub credentials: &'static [&'static str],
     pub unsigned: &'static str,
     pub elsewhere: &'static [(&'static str, &'static str)],
@@ -162,7 +164,8 @@ impl Bucket {
         self.server.root_of(self.name)
     }
 
-    /// A program of this package, which finds the server, or what stands before it, where it looks for the store.
+    /// A program of this package, which finds the server, or what stands before it, where it looks
+    /// for the store.
     pub fn program(&self, path: &str, address: &str) -> Command {
         let mut command = Command::new(path);
         command.stdin(Stdio::null()).env_remove("NAPREDUCE_CLUSTER").env_remove("NAPREDUCE_DIR");
@@ -185,8 +188,8 @@ impl Bucket {
         self.listed(self.server.dialect().list)
     }
 
-    /// The keys of all uploads that were begun and neither completed nor dropped. Azure names those alone of which there is no
-    /// object yet.
+    /// The keys of all uploads that were begun and neither completed nor dropped. Azure names those alone of
+    /// which there is no object yet.
     pub fn uploads(&self) -> Vec<String> {
         let mut listed = self.listed(self.server.dialect().list_uploads);
         if self.server == Server::Azurite {

@@ -1,7 +1,7 @@
 //! `nap job logs`: what attempts have printed, from wherever they ran.
 //!
-//! Owns which attempts are meant and what stands between two of them. Does not own how logs are fetched, nor waiting for more
-//! of them (`following`).
+//! Owns which attempts are meant and what stands between two of them. Does not own how logs are fetched, nor
+//! waiting for more of them (`following`).
 
 mod following;
 mod tail;

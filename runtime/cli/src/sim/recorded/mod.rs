@@ -1,7 +1,7 @@
 //! `nap sim --recorded`: the jobs that a cluster ran, to be run again by other policies.
 //!
-//! Owns which jobs of a history those are, and what is said of what it lacks. It reads and never writes, and takes no
-//! lock. Does not own files (`napreduce_history`).
+//! Owns which jobs of a history those are, and what is said of what it lacks. It reads and never writes, and
+//! takes no lock. Does not own files (`napreduce_history`).
 
 mod costs;
 mod place;
@@ -119,8 +119,8 @@ impl Recorded {
     }
 }
 
-/// The jobs of a window by the times of their submission, in milliseconds since 1970; and how many that came before it had not
-/// ended when it began.
+/// The jobs of a window by the times of their submission, in milliseconds since 1970; and how many that came
+/// before it had not ended when it began.
 fn submissions(folder: &HistoryFolder, place: &RecordedPlace) -> Result<(Vec<(u64, JobId)>, usize)> {
     let (mut all, mut ends) = (Vec::new(), Vec::new());
     for &job in folder.jobs() {

@@ -28,7 +28,8 @@ pub struct RecordedPlace {
 }
 
 impl RecordedPlace {
-    /// As it is written. What stands behind the last `@` are times if it has `..` in it and no such directory exists.
+    /// As it is written. What stands behind the last `@` are times if it has `..` in it and no such
+    /// directory exists.
     pub fn parse(text: &str) -> Result<RecordedPlace> {
         let whole = || RecordedPlace { directory: PathBuf::from(text), from: None, until: None };
         if PathBuf::from(text).exists() {
@@ -40,8 +41,8 @@ impl RecordedPlace {
         Ok(RecordedPlace { directory: PathBuf::from(directory), from: bound(from)?, until: bound(until)? })
     }
 
-    /// From when to when, in milliseconds since 1970, when the first job of all was submitted then; the second is not
-    /// among them.
+    /// From when to when, in milliseconds since 1970, when the first job of all was submitted then; the
+    /// second is not among them.
     pub fn window(&self, first_millis: u64) -> Result<(u64, u64)> {
         let at = |bound: Option<Bound>, without: u64| match bound {
             None => without,

@@ -1,7 +1,7 @@
 //! A job that ended as a job to be simulated.
 //!
-//! Owns what of its history is what in a plan, and what is too large to be true. Does not own how long tasks are
-//! (`napreduce_history`).
+//! Owns what of its history is what in a plan, and what is too large to be true. Does not own how long tasks
+//! are (`napreduce_history`).
 
 use std::collections::BTreeMap;
 

@@ -1,7 +1,7 @@
 //! The cluster that most jobs of a window ran on: its policy, and its workers.
 //!
-//! Owns which it is where they differ, what is guessed of jobs that do not say, and what is said of both. Does not own
-//! the jobs.
+//! Owns which it is where they differ, what is guessed of jobs that do not say, and what is said of both.
+//! Does not own the jobs.
 
 use std::collections::BTreeMap;
 
@@ -29,8 +29,8 @@ type PolicyText = (String, Option<Value>, Value);
 pub struct Surroundings {
     jobs: usize,
     without: usize,
-    /// How many jobs ran under each policy, and on each set of workers. In the order in which they came, since both
-    /// are few.
+    /// How many jobs ran under each policy, and on each set of workers. In the order in which they came,
+    /// since both are few.
     policies: Vec<(PolicyText, usize)>,
     workers: Vec<(Vec<WorkerGroup>, usize)>,
     /// When attempts of jobs that do not say held slots, by worker.

@@ -1,7 +1,7 @@
 //! Why a task does not run, where it runs, or who did it: sentences for people, from the state that decides.
 //!
-//! Owns the answers. `slots` says what keeps a task that could run from a slot, `suspended` what stopped an attempt. Does not
-//! own how they are shown.
+//! Owns the answers. `slots` says what keeps a task that could run from a slot, `suspended` what stopped an
+//! attempt. Does not own how they are shown.
 
 mod reason;
 mod slots;
@@ -20,8 +20,8 @@ use crate::time::Span;
 /// Where a task or a job is, and why.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Explanation {
-    /// In one word: of a task `pending`, `active`, `done`; of a job `active`, `stopping`; of either `suspended`, `unknown`,
-    /// `ended`.
+    /// In one word: of a task `pending`, `active`, `done`; of a job `active`, `stopping`; of either
+    /// `suspended`, `unknown`, `ended`.
     pub state: String,
     /// The most important one first.
     pub reasons: Vec<Reason>,

@@ -1,7 +1,7 @@
 //! Why something is suspended, and what makes it go on.
 //!
-//! Owns the sentences about suspended attempts: who wanted that, for whom, since when, and what has to happen next. Does not
-//! own which attempts are shown.
+//! Owns the sentences about suspended attempts: who wanted that, for whom, since when, and what has to happen
+//! next. Does not own which attempts are shown.
 
 use super::{Reason, ReasonCode, seconds};
 use crate::cluster::{Attempt, Cluster, Job};

@@ -72,10 +72,10 @@ pub struct SpeedArguments {
 
 /// Run the job suite, and compare it with other programs
 ///
-/// Every kind of data is made once. A first run with one slot says what is right; every further output has to be equal byte
-/// for byte, and those of DuckDB and Polars, where they have a formulation of the job, as sets of lines. All take turns, with
-/// a warm page cache; ratios are taken within a repetition. A contender that fails or is wrong is named, and the exit
-/// status is 1.
+/// Every kind of data is made once. A first run with one slot says what is right; every further output has to
+/// be equal byte for byte, and those of DuckDB and Polars, where they have a formulation of the job, as sets
+/// of lines. All take turns, with a warm page cache; ratios are taken within a repetition. A contender that
+/// fails or is wrong is named, and the exit status is 1.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

@@ -14,8 +14,9 @@ use crate::place::Workplace;
 
 /// Measure what a cluster bears: many jobs, a job of many tasks, many workers, a long life
 ///
-/// The jobs do next to nothing, so what is measured is the coordinator: how fast jobs and tasks get through, its processor
-/// time, its memory. Each load that is named is made on a cluster of its own, which is gone afterwards.
+/// The jobs do next to nothing, so what is measured is the coordinator: how fast jobs and tasks get
+/// through, its processor time, its memory. Each load that is named is made on a cluster of its own,
+/// which is gone afterwards.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

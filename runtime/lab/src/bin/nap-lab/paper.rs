@@ -1,6 +1,7 @@
 //! `nap lab paper`: figures of the papers, with verdicts.
 //!
-//! Owns the arguments, the progress and the exit status. Does not own figures nor verdicts (`napreduce_lab::paper`).
+//! Owns the arguments, the progress and the exit status. Does not own figures nor verdicts
+//! (`napreduce_lab::paper`).
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -23,12 +24,13 @@ const NOT_RESOLVED: u8 = 3;
 
 /// Repeat figures and tables of the papers, and say whether their claims hold
 ///
-/// Every figure is an entry of data: what is claimed, which runs show it, what was published, and what is expected of ours. Runs
-/// are made in blocks, every variant once with the same jobs; ratios and differences are taken inside a block. Runs are live, on
-/// clusters of this machine at the scale that the figure's entry says (times are told at the paper's), unless --simulate is given.
-/// Without a paper, every figure is listed, with its verdict in a report that is named. The exit status is 0 when everything that was asked for
-/// holds, 1 when something does not, 3 when something is not resolved, and 2 when the command could not be carried out. Ctrl-C
-/// leaves a report of what was measured.
+/// Every figure is an entry of data: what is claimed, which runs show it, what was published, and what is
+/// expected of ours. Runs are made in blocks, every variant once with the same jobs; ratios and differences
+/// are taken inside a block. Runs are live, on clusters of this machine at the scale that the figure's entry
+/// says (times are told at the paper's), unless --simulate is given. Without a paper, every figure is listed,
+/// with its verdict in a report that is named. The exit status is 0 when everything that was asked for holds,
+/// 1 when something does not, 3 when something is not resolved, and 2 when the command could not be carried
+/// out. Ctrl-C leaves a report of what was measured.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -58,7 +60,8 @@ pub struct PaperArguments {
     #[arg(long, conflicts_with_all = ["simulate", "from"])]
     pub both: bool,
 
-    /// Where live clusters go, in a folder of their own that is removed at the end [default: the system's folder for temporary files]
+    /// Where live clusters go, in a folder of their own that is removed at the end [default: the system's
+    /// folder for temporary files]
     #[arg(long, value_name = "DIR")]
     pub work: Option<PathBuf>,
 

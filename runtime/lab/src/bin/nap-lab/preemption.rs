@@ -108,7 +108,8 @@ pub struct LatencyArguments {
     #[arg(long, value_name = "N", default_value = "200", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub samples: u32,
 
-    /// Suspend and resume only, without and with readers of the cluster's page, by turns; status 1 when the page costs something
+    /// Suspend and resume only, without and with readers of the cluster's page, by turns; status 1 when the
+    /// page costs something
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000))]
     pub page_pairs: Option<u32>,
 

@@ -19,12 +19,13 @@ use crate::place::Workplace;
 
 /// Run a workload or a trace live, and compare with the simulator
 ///
-/// The jobs are those that nap sim draws from the same workload and seed, made smaller: times are divided by --time-scale, numbers
-/// of tasks, slots and bytes by --task-scale, and intervals of policies by --time-scale, which is printed. A cluster of its own is
-/// started for every run; each job is handed in at its time, and its tasks last as long as the plan says. Outputs are compared
-/// with those of undisturbed jobs. The same plan is then simulated with costs measured here; live over simulated mean sojourns
-/// from 0.9 to 1.1 agree. Ctrl-C leaves a report of the runs that had ended. The exit status is 1 when an output differs, or when
-/// every run of a policy had a job handed in too late.
+/// The jobs are those that nap sim draws from the same workload and seed, made smaller: times are divided
+/// by --time-scale, numbers of tasks, slots and bytes by --task-scale, and intervals of policies by
+/// --time-scale, which is printed. A cluster of its own is started for every run; each job is handed in at its time, and its tasks
+/// last as long as the plan says. Outputs are compared with those of undisturbed jobs. The same plan is then
+/// simulated with costs measured here; live over simulated mean sojourns from 0.9 to 1.1 agree. Ctrl-C leaves
+/// a report of the runs that had ended. The exit status is 1 when an output differs, or when every run of a
+/// policy had a job handed in too late.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -67,7 +68,8 @@ pub struct ReplayArguments {
     #[arg(long, value_name = "PRIMITIVE", value_parser = primitive)]
     pub primitive: Option<PrimitiveChoice>,
 
-    /// Suspended attempts that each worker keeps, a number or unlimited [default: as the configuration says, else 2]
+    /// Suspended attempts that each worker keeps, a number or unlimited [default: as the configuration says,
+    /// else 2]
     #[arg(long, value_name = "N")]
     pub suspended_max: Option<SuspendedMax>,
 
@@ -87,7 +89,8 @@ pub struct ReplayArguments {
     #[arg(long, value_name = "TIME", value_parser = span)]
     pub heartbeat: Option<Span>,
 
-    /// How the time of a task passes: sleep, cpu (arithmetic), io (its bytes written and read back), fill (its memory filled)
+    /// How the time of a task passes: sleep, cpu (arithmetic), io (its bytes written and read back), fill
+    /// (its memory filled)
     #[arg(long, value_name = "BODY", default_value = "sleep")]
     pub body: TaskBody,
 

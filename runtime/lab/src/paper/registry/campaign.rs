@@ -12,7 +12,8 @@ use serde::Deserialize;
 
 use super::recipe::LiveRecipe;
 
-/// What figures need and is no published mix by itself; the head of each file says what is published and what is ours.
+/// What figures need and is no published mix by itself; the head of each file says what is published and what
+/// is ours.
 static WORKLOADS: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/papers/workloads");
 
 /// Runs that figures share.

@@ -1,7 +1,7 @@
 //! The figures of the papers, as the files in `papers/` have them.
 //!
-//! Owns the form of an entry and its checks: a quantity that names no variant is refused before anything runs. Does not own
-//! what an entry comes to (`verdict`).
+//! Owns the form of an entry and its checks: a quantity that names no variant is refused before anything
+//! runs. Does not own what an entry comes to (`verdict`).
 
 mod campaign;
 mod figure;

@@ -19,7 +19,8 @@ use crate::table::table;
 type Compared<'a> = BTreeMap<(&'a str, &'a str, &'a str), BTreeMap<String, Vec<(f64, f64)>>>;
 
 impl PaperReport {
-    /// A line for each variant that ran live: its mean sojourn over that of the same plan in the simulator, at the live scale.
+    /// A line for each variant that ran live: its mean sojourn over that of the same plan in the simulator,
+    /// at the live scale.
     pub fn agreement(&self) -> Vec<String> {
         let mut compared = Compared::new();
         for MeasuredRun { run, jobs } in self.runs.iter() {
@@ -41,7 +42,8 @@ impl PaperReport {
         compared.iter().filter_map(line).collect()
     }
 
-    /// What was published, simulated and found live, for each number that a figure draws; nothing unless both were run.
+    /// What was published, simulated and found live, for each number that a figure draws; nothing unless both
+    /// were run.
     pub(super) fn columns(&self, paper: &Paper, id: &str, figure: &Figure) -> Option<String> {
         let both = [Executor::Simulated, Executor::Live];
         if !both.iter().all(|executor| self.selection.executors.contains(executor)) {

@@ -1,7 +1,7 @@
 //! What is left of an experiment: a folder that says everything and from which everything can be made again.
 //!
-//! Owns the folder. Files: `text` the table for a terminal, `page` the HTML page, `markdown` the page of the docs, `figures`
-//! the plots. Does not own verdicts.
+//! Owns the folder. Files: `text` the table for a terminal, `page` the HTML page, `markdown` the page of the
+//! docs, `figures` the plots. Does not own verdicts.
 //!
 //! ```text
 //! report.html, report.txt   for people
@@ -49,7 +49,8 @@ pub struct PaperReport {
 pub struct Selection {
     /// Papers and their figures.
     pub figures: Vec<(String, String)>,
-    /// How often verdicts were made of growing rows: whoever goes on until something holds is less sure of it.
+    /// How often verdicts were made of growing rows: whoever goes on until something holds is less
+    /// sure of it.
     pub looks: u32,
     /// What the figures were to be run by.
     #[serde(default = "simulated")]

@@ -1,7 +1,8 @@
-//! The rows of a report whose runs are over, in a few bytes: `runs.jsonl.xz`, a line for each run with the columns of its jobs.
+//! The rows of a report whose runs are over, in a few bytes: `runs.jsonl.xz`, a line for each run with the
+//! columns of its jobs.
 //!
-//! Owns that form, in which what the variants of a block have in common stands side by side. `xz -dc` and `jq` read it. Does not
-//! own the rows, nor the file to which they are written while runs are made.
+//! Owns that form, in which what the variants of a block have in common stands side by side. `xz -dc` and
+//! `jq` read it. Does not own the rows, nor the file to which they are written while runs are made.
 
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
@@ -27,8 +28,8 @@ struct PackedRun {
     jobs: JobColumns,
 }
 
-/// The jobs of a run, a value of each in every column. Numbers are a text with spaces in between, and `-` for none: numbers of JSON
-/// may come back as their neighbours.
+/// The jobs of a run, a value of each in every column. Numbers are a text with spaces in between, and `-` for
+/// none: numbers of JSON may come back as their neighbours.
 #[derive(Serialize, Deserialize)]
 struct JobColumns {
     job: Vec<String>,
@@ -73,7 +74,8 @@ impl JobColumns {
         }
     }
 
-    /// The jobs of this run; nothing when a column has more or fewer values than others, or something else than numbers.
+    /// The jobs of this run; nothing when a column has more or fewer values than others, or something else
+    /// than numbers.
     fn into_jobs(self, run: &RunRow) -> Option<Vec<JobRow>> {
         let count = self.job.len();
         let numbers = |text: &str| -> Option<Vec<f64>> { of_text(text, count)?.into_iter().collect() };

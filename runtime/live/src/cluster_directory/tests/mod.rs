@@ -1,4 +1,5 @@
-//! Tests of the cluster directory: which one it is, who may look into it, and that one coordinator runs for it.
+//! Tests of the cluster directory: which one it is, who may look into it, and that one coordinator
+//! runs for it.
 //!
 //! Owns the files of its top level. The secret's own file is tested in `transport`.
 
@@ -200,7 +201,8 @@ fn a_damaged_record_is_named() {
     }
 }
 
-/// A process that another test starts at this moment has a copy of every lock until it becomes another program.
+/// A process that another test starts at this moment has a copy of every lock until it becomes
+/// another program.
 #[track_caller]
 fn wait_until_free(is_free: impl Fn() -> bool) {
     let began = Instant::now();

@@ -1,5 +1,5 @@
-//! What is looked at before a submission reaches the loop: whether it contradicts itself, and whether its program and
-//! files are here.
+//! What is looked at before a submission reaches the loop: whether it contradicts itself, and whether its
+//! program and files are here.
 //!
 //! Owns the texts of refusal. Does not own the claim on the output directory, which the loop makes.
 

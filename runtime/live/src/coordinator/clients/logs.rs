@@ -1,6 +1,7 @@
 //! The log of an attempt, from the worker that keeps it to the client.
 //!
-//! Owns the passing on, piece by piece. Does not own where logs lie (the worker) nor which worker it was (the loop).
+//! Owns the passing on, piece by piece. Does not own where logs lie (the worker) nor which worker it
+//! was (the loop).
 
 use std::time::Duration;
 

@@ -1,7 +1,7 @@
 //! The connections of clients: one task each, between the messages on the wire and the requests of the loop.
 //!
-//! Owns what a client may ask, in which order and how slowly, and everything that needs no decision: blobs and logs pass
-//! beside the loop. Does not own a single fact about jobs.
+//! Owns what a client may ask, in which order and how slowly, and everything that needs no decision: blobs
+//! and logs pass beside the loop. Does not own a single fact about jobs.
 
 mod chains;
 mod checks;
@@ -42,9 +42,11 @@ settings! {
         pub(crate) blob_bytes_max: u64 = 1 << 30,
         /// A client that has nothing to ask for so long is disconnected; it connects again when it has.
         pub(crate) idle: Duration = Duration::from_secs(300),
-        /// A client in the middle of something that neither sends nor takes anything for so long is disconnected.
+        /// A client in the middle of something that neither sends nor takes anything for so long is
+        /// disconnected.
         pub(crate) stalled: Duration = Duration::from_secs(30),
-        /// A client that follows a job hears of it at least so often, so that it knows that the connection is alive.
+        /// A client that follows a job hears of it at least so often, so that it knows that the
+        /// connection is alive.
         pub(crate) sign_of_life: Duration = Duration::from_secs(5),
     }
 }

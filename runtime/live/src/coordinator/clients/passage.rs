@@ -52,7 +52,8 @@ impl Client {
         }
     }
 
-    /// The pieces of a blob; they are taken to the end also when it cannot be kept, so that the client hears why.
+    /// The pieces of a blob; they are taken to the end also when it cannot be kept, so that the
+    /// client hears why.
     async fn receive_blob(&mut self, blob: Blob) -> Result<Result<PinnedBlob, BlobError>, Parting> {
         let stalled = self.desk.limits.stalled;
         let mut intake = BlobIntake::start(Arc::clone(&self.desk.blobs), blob);

@@ -1,6 +1,7 @@
 //! A job handed in once more by an operator: what was submitted then, from the coordinator itself.
 //!
-//! Owns that its program and files are here still. Does not own what is looked at before any submission reaches the loop.
+//! Owns that its program and files are here still. Does not own what is looked at before any submission
+//! reaches the loop.
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! A job as the coordinator keeps it beside the engine: what it was given, and what its attempts brought.
 //!
-//! Owns counters, parts and history of the attempts, as plain data that a snapshot holds. Does not own the state of
-//! its tasks (the engine) nor its output directory (`ending`).
+//! Owns counters, parts and history of the attempts, as plain data that a snapshot holds. Does not own the
+//! state of its tasks (the engine) nor its output directory (`ending`).
 
 mod moved;
 mod progress;
@@ -40,7 +40,8 @@ pub(super) struct LiveJob {
     pub(super) commit_begun: bool,
     /// Of the attempts as they come and go.
     counters: CounterValues,
-    /// Of the attempt that did each task, shared with snapshots like all there may be many of; one that does a lost task again takes the place of the first.
+    /// Of the attempt that did each task, shared with snapshots like all there may be many of; one that does
+    /// a lost task again takes the place of the first.
     #[serde(with = "pairs")]
     results: BTreeMap<TaskId, Arc<TaskResult>>,
     /// What the attempts brought that report their end in this batch.
@@ -158,8 +159,8 @@ impl LiveJob {
         self.counters.add(counter.name(), 1);
     }
 
-    /// Takes what an attempt that says it did its task counted and wrote. It is kept if the engine answers that the task
-    /// is done by it: of two attempts only one is.
+    /// Takes what an attempt that says it did its task counted and wrote. It is kept if the engine answers
+    /// that the task is done by it: of two attempts only one is.
     pub(super) fn on_finished(
         &mut self,
         attempt: AttemptId,

@@ -1,6 +1,8 @@
-//! Chains of jobs: until when what passes between them stays, over programs that vanish and coordinators that are killed.
+//! Chains of jobs: until when what passes between them stays, over programs that vanish and coordinators that
+//! are killed.
 //!
-//! Owns the roots of chains that the tests make. Does not own the removal itself, which is tested where it is (`chain`).
+//! Owns the roots of chains that the tests make. Does not own the removal itself, which is tested
+//! where it is (`chain`).
 
 use std::path::Path;
 

@@ -1,7 +1,7 @@
 //! The coordinator's loop with scripted workers and clients, over its real journal.
 //!
-//! Owns the scene: a directory, coordinators that follow one another in it, and workers that say what a test tells them.
-//! Does not own connections: their messages are handed over in this process.
+//! Owns the scene: a directory, coordinators that follow one another in it, and workers that say what a test
+//! tells them. Does not own connections: their messages are handed over in this process.
 
 mod chains;
 mod changes;

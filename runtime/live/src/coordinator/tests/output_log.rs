@@ -1,7 +1,7 @@
 //! Map outputs on their way to reduces.
 //!
-//! Owns that a worker is told of each once, whatever number of reduces reads it. Does not own how they are fetched
-//! (`shuffle`).
+//! Owns that a worker is told of each once, whatever number of reduces reads it. Does not own how they are
+//! fetched (`shuffle`).
 
 use napreduce_core::{AttemptId, FaultPlace, MapOutput, Order, Report, TaskKind};
 use napreduce_protocol::{OutputEntry, ToWorker};

@@ -1,7 +1,7 @@
 //! Attempts that operators and the engine have suspended, resumed, checkpointed and killed.
 //!
-//! Owns the orders that workers get, and what history, listings and counters say afterwards. Workers here account for what
-//! they are told to. Does not own restarts (`preemption_recovery`).
+//! Owns the orders that workers get, and what history, listings and counters say afterwards. Workers here
+//! account for what they are told to. Does not own restarts (`preemption_recovery`).
 
 use napreduce_core::{AttemptId, AttemptState, JobId, Order, Primitive, Report, Start, TaskKind};
 use napreduce_protocol::{

@@ -8,7 +8,8 @@ use napreduce_protocol::{PreemptionEnd, TaskCommand, TaskPhase};
 use super::preemption::{JOB, running};
 use super::{Scene, Worker, attempt};
 
-/// Suspends, restarts, resumes, checkpoints, restarts, restores: with a coordinator that is killed after each step.
+/// Suspends, restarts, resumes, checkpoints, restarts, restores: with a coordinator that is killed
+/// after each step.
 async fn preempted_with_a_kill_at_every_step(scene: &Scene) {
     let (coordinator, worker, map) = running(scene).await;
     coordinator.until(map, "running").await;

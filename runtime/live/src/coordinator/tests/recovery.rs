@@ -1,6 +1,7 @@
 //! Coordinators that are killed, and what the next one makes of it.
 //!
-//! Owns the promise that nothing journaled is lost or done twice. Damage to the files is tested with the journal.
+//! Owns the promise that nothing journaled is lost or done twice. Damage to the files is tested with
+//! the journal.
 
 use std::fs;
 use std::path::PathBuf;
@@ -100,7 +101,8 @@ async fn a_worker_that_knows_more_than_the_journal_is_superseded() {
     let mut worker = Worker::join(&coordinator, "w", 1).await;
     coordinator.submit(scene.submission(1, 1, 0)).await;
     worker.launched().await;
-    // As after a crash of the machine that took the end of the journal: an order was received that was never given.
+    // As after a crash of the machine that took the end of the journal: an order was received that
+    // was never given.
     worker.hello.received = 99;
     let before = worker.id;
     let worker = worker.reconnect(&coordinator).await;

@@ -1,7 +1,8 @@
-//! A journal that a coordinator wrote, gone through again: the same events have the same effects, under every policy.
+//! A journal that a coordinator wrote, gone through again: the same events have the same effects,
+//! under every policy.
 //!
-//! Owns jobs of several queues, users and priorities, on workers that answer as they are told to, fail and are lost. Does
-//! not own what the policies decide.
+//! Owns jobs of several queues, users and priorities, on workers that answer as they are told to, fail and
+//! are lost. Does not own what the policies decide.
 
 use std::time::Duration;
 

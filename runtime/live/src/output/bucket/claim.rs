@@ -1,10 +1,11 @@
 //! The claim of a run on an output in a store.
 //!
-//! Owns taking it, taking it up again after a restart, its lease, and what is removed when the job does not succeed. Does not
-//! own what stands in its way (`obstacles`) nor how parts become objects (`commit`).
+//! Owns taking it, taking it up again after a restart, its lease, and what is removed when the job does not
+//! succeed. Does not own what stands in its way (`obstacles`) nor how parts become objects (`commit`).
 //!
-//! Whoever writes `claim.json` says which version of it he has seen, so that of two only one does. Since an object cannot be
-//! locked, its age says whether a holder on another host lives: he writes it again and again, as it is.
+//! Whoever writes `claim.json` says which version of it he has seen, so that of two only one does. Since an
+//! object cannot be locked, its age says whether a holder on another host lives: he writes it again and
+//! again, as it is.
 
 use std::fs::{self, DirBuilder};
 use std::os::unix::fs::DirBuilderExt;

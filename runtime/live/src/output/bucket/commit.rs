@@ -1,6 +1,7 @@
 //! The commit of a job to a store: an intent that is recorded, and then carried out whatever happens.
 //!
-//! Owns the order of the steps. Does not own the uploads, which task processes have sent before their commit was granted.
+//! Owns the order of the steps. Does not own the uploads, which task processes have sent before their commit
+//! was granted.
 //!
 //! ```text
 //! intent.json written below _temporary -> claim.json says intent
@@ -8,8 +9,8 @@
 //!   -> _SUCCESS written, with the version of each part         (then other uploads are dropped, and _temporary is removed)
 //! ```
 //!
-//! Until `claim.json` says intent nothing old was touched. From then on each step can be done again, by whoever comes: an upload
-//! that is not there any more was completed, if its object is what it was to become.
+//! Until `claim.json` says intent nothing old was touched. From then on each step can be done again, by
+//! whoever comes: an upload that is not there any more was completed, if its object is what it was to become.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -42,8 +43,8 @@ struct Intent {
     removed: Vec<String>,
 }
 
-/// Makes the parts of a job that succeeded objects; replaces an older output. When this fails before the intent is recorded
-/// nothing old was touched; afterwards it is to be called again.
+/// Makes the parts of a job that succeeded objects; replaces an older output. When this fails before the
+/// intent is recorded nothing old was touched; afterwards it is to be called again.
 pub(crate) fn commit(claim: &mut BucketClaim, manifest: &Manifest) -> Result<(), Trouble> {
     claim.verify()?;
     if claim.step() == Step::Claimed {

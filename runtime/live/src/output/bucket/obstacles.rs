@@ -1,7 +1,8 @@
-//! What stands in the way of a claim in a store: whether somebody is still at it, and what becomes of what the dead left.
+//! What stands in the way of a claim in a store: whether somebody is still at it, and what becomes of what
+//! the dead left.
 //!
-//! Owns the judgement of an older claim, finishing its commit, and putting the new claim in its place. Does not own the
-//! claim from then on (`claim`).
+//! Owns the judgement of an older claim, finishing its commit, and putting the new claim in its place. Does
+//! not own the claim from then on (`claim`).
 
 use std::fs;
 use std::path::Path;
@@ -26,7 +27,8 @@ pub(super) fn is_occupied(bucket: &Bucket) -> Result<bool, Trouble> {
     Ok(bucket.objects()?.iter().any(|(name, _)| !is_temporary(name)))
 }
 
-/// Refuses an output that holds something, unless it may be overwritten, or that another run writes. Changes nothing.
+/// Refuses an output that holds something, unless it may be overwritten, or that another run writes.
+/// Changes nothing.
 pub(crate) fn look(bucket: &Bucket, output: &Path, overwrite: bool) -> Result<(), JobError> {
     let path = || output.display().to_string().trim_end_matches('/').to_owned();
     let in_store = |trouble| refused(output, trouble);

@@ -1,6 +1,7 @@
 //! The objects of one output, by their names in it.
 //!
-//! Owns the way from names to whole ones and back, and what a failed call means for the job. Does not own their order.
+//! Owns the way from names to whole ones and back, and what a failed call means for the job. Does not own
+//! their order.
 
 use std::path::Path;
 
@@ -83,8 +84,8 @@ impl Bucket {
         self.stores.version_of(&self.shown(name), upload)
     }
 
-    /// Drops what tasks have begun to write and nobody completes, of this run or one before. Uploads of objects that no task
-    /// writes are somebody else's.
+    /// Drops what tasks have begun to write and nobody completes, of this run or one before. Uploads of
+    /// objects that no task writes are somebody else's.
     pub(super) fn abort_uploads(&self) -> Result<(), Trouble> {
         let listed = self.stores.uploads(&self.base);
         let listed = listed.map_err(|error| trouble("list the uploads of", &self.base, error))?;
@@ -101,7 +102,8 @@ pub(super) fn is_temporary(name: &str) -> bool {
     name.strip_prefix(TEMPORARY).is_some_and(|rest| rest.starts_with('/'))
 }
 
-/// Whether an object is what claim, commit and checkpoints make; what else is temporary is of another program.
+/// Whether an object is what claim, commit and checkpoints make; what else is temporary is of
+/// another program.
 pub(super) fn is_remains(name: &str) -> bool {
     matches!(name, CLAIM | INTENT) || name.starts_with(PROBE) || name.starts_with(STORED_CHECKPOINT)
 }

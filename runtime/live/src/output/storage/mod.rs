@@ -1,8 +1,9 @@
-//! The calls that claim and commit make of a file system: all of them, in one place, beneath the output directory.
+//! The calls that claim and commit make of a file system: all of them, in one place, beneath the
+//! output directory.
 //!
-//! Owns following no symbolic link, what is synced, and that a repeated answer is understood: over NFS a rename that was
-//! done may be said to have found nothing. Does not own the order of the calls. In tests a script makes any of them fail, or
-//! the last one that is made.
+//! Owns following no symbolic link, what is synced, and that a repeated answer is understood: over NFS a
+//! rename that was done may be said to have found nothing. Does not own the order of the calls. In tests a
+//! script makes any of them fail, or the last one that is made.
 
 mod beneath;
 mod locks;
@@ -125,8 +126,8 @@ impl Disk {
         self.sync(Call::SyncRoot(path), || File::open(path)?.sync_all())
     }
 
-    /// Opens an output directory. It may be reached through symbolic links; nothing beneath it is. If it is `durable`, what
-    /// is to be synced is.
+    /// Opens an output directory. It may be reached through symbolic links; nothing beneath it is. If it is
+    /// `durable`, what is to be synced is.
     pub(super) fn open(&self, path: &Path, durable: bool) -> io::Result<Storage> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let root = self.call(Call::Look, || Ok(open(path, flags, Mode::empty())?))?;
@@ -160,7 +161,8 @@ impl Storage {
         Ok(self.disk.open(&self.path, false)?.identity()? == self.identity()?)
     }
 
-    /// Whether it was removed, which is more than not being found: what is not mounted is still linked where it is.
+    /// Whether it was removed, which is more than not being found: what is not mounted is still linked where
+    /// it is.
     pub(super) fn is_removed(&self) -> bool {
         let links = self.disk.call(Call::Look, || Ok(rustix::fs::fstat(&self.root)?.st_nlink));
         links.is_ok_and(|links| links == 0)
@@ -239,8 +241,8 @@ impl Storage {
         self.rename_known(from, to, found)
     }
 
-    /// The same for what is known. That nothing was found may be the answer to a request that was repeated by the network
-    /// after it had been carried out: then the target is what was to be moved.
+    /// The same for what is known. That nothing was found may be the answer to a request that was repeated by
+    /// the network after it had been carried out: then the target is what was to be moved.
     pub(super) fn rename_known(&self, from: &Path, to: &Path, known: Found) -> io::Result<()> {
         let renamed = self.disk.call(Call::Rename(from, to), || {
             let (source, target) = (self.parent(from)?, self.parent(to)?);
@@ -281,7 +283,8 @@ impl Storage {
         })
     }
 
-    /// Removes an entry of the output directory with everything in it; fine if there is none. Links in it are not followed.
+    /// Removes an entry of the output directory with everything in it; fine if there is none. Links in it are
+    /// not followed.
     pub(super) fn remove_tree(&self, name: &Path) -> io::Result<()> {
         let removed = self.disk.call(Call::RemoveTree(name), || fs::remove_dir_all(self.path.join(name)));
         removed.if_there().map(drop)

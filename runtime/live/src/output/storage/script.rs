@@ -1,7 +1,8 @@
-//! A file system on which one call goes wrong, or after which nothing happens any more, and that remembers what was done.
+//! A file system on which one call goes wrong, or after which nothing happens any more, and that remembers
+//! what was done.
 //!
-//! Owns the choice of the call and what its caller is told. Does not own what would be left after a loss of power, which a
-//! test makes out of what is remembered.
+//! Owns the choice of the call and what its caller is told. Does not own what would be left after a loss of
+//! power, which a test makes out of what is remembered.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -56,7 +57,8 @@ pub(crate) struct Stall<'a> {
 }
 
 impl DiskScript {
-    /// A disk on which the call of that number, counted from 0, goes wrong, if any; `root` is the output directory.
+    /// A disk on which the call of that number, counted from 0, goes wrong, if any; `root` is the
+    /// output directory.
     pub(crate) fn disk(root: &Path, fault: Option<(usize, Fault)>) -> (Disk, Arc<DiskScript>) {
         let state = Mutex::new(ScriptState { fault, ..ScriptState::default() });
         let script = Arc::new(DiskScript { root: root.to_owned(), state });

@@ -1,6 +1,8 @@
-//! The claim and the commit of a job by processes that die on the way, on storage that fails, and what others find then.
+//! The claim and the commit of a job by processes that die on the way, on storage that fails, and what others
+//! find then.
 //!
-//! Owns the scene: an output directory, a job of two parts and its commit. Does not own whole jobs, which other tests run.
+//! Owns the scene: an output directory, a job of two parts and its commit. Does not own whole jobs, which
+//! other tests run.
 
 mod claims;
 mod commits;
@@ -130,7 +132,8 @@ impl Place {
     }
 }
 
-/// What the tasks of the job have done: the first part was written by a second attempt, after a first one was unheard.
+/// What the tasks of the job have done: the first part was written by a second attempt, after a
+/// first one was unheard.
 fn write_parts(claim: &DirectoryClaim) -> Manifest {
     let parts = [(attempt(0, 2), PARTS[0].1), (attempt(1, 1), PARTS[1].1)].map(|(attempt, text)| {
         fs::write(claim.paths().promoted(attempt), text).expect("a part");
@@ -148,8 +151,8 @@ fn committed(mut claim: DirectoryClaim, manifest: &Manifest) {
     commit(&mut claim, manifest).expect("a commit");
     claim.clean_up().expect("nothing is in the way");
 }
-/// Tries again for a while: a process that another test starts at this moment has a copy of every lock until it becomes
-/// another program.
+/// Tries again for a while: a process that another test starts at this moment has a copy of every lock until
+/// it becomes another program.
 fn patiently<T, E>(act: impl Fn() -> Result<T, E>, is_locked: impl Fn(&E) -> bool) -> Result<T, E> {
     let began = std::time::Instant::now();
     loop {

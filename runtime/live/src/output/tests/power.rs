@@ -1,7 +1,8 @@
-//! The machine loses power after any call of claim, commit and discard: what was not synced is gone, or some of it.
+//! The machine loses power after any call of claim, commit and discard: what was not synced is gone, or some
+//! of it.
 //!
-//! Owns the model of what a disk keeps: entries of a directory once it was synced, bytes of a file once that was; of the rest
-//! any choice. Does not own the oracle (`faults`).
+//! Owns the model of what a disk keeps: entries of a directory once it was synced, bytes of a file once that
+//! was; of the rest any choice. Does not own the oracle (`faults`).
 
 use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg64;
@@ -144,7 +145,8 @@ fn apply(tree: &mut Tree, change: &Change) {
     }
 }
 
-/// What is in a directory, with another link to each file in `keep`, so that it is the same file when it is put back.
+/// What is in a directory, with another link to each file in `keep`, so that it is the same file when it is
+/// put back.
 fn known_tree(top: &Path, keep: &Path) -> Tree {
     let mut tree = Tree::from([(top.to_owned(), None)]);
     let mut open = vec![top.to_owned()];

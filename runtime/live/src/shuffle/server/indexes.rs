@@ -1,7 +1,7 @@
 //! The indexes of segments that were asked for lately.
 //!
-//! Owns a bounded cache: a thousand reduces ask for the same footer, which is checked as a whole each time it is read.
-//! Does not own open files; keeping them would keep the disk space of segments that were removed.
+//! Owns a bounded cache: a thousand reduces ask for the same footer, which is checked as a whole each time it
+//! is read. Does not own open files; keeping them would keep the disk space of segments that were removed.
 
 use std::collections::VecDeque;
 use std::fs::File;

@@ -18,7 +18,8 @@ pub(crate) struct LogExtent {
 }
 
 impl LogExtent {
-    /// Its length and so many bytes of it from `offset` on, as far as there are any. One that is empty needs no file.
+    /// Its length and so many bytes of it from `offset` on, as far as there are any. One that is empty needs
+    /// no file.
     pub(crate) fn read(&self, offset: u64, most: u64) -> io::Result<(u64, Vec<u8>)> {
         if self.bytes == Some(0) {
             return Ok((0, Vec::new()));

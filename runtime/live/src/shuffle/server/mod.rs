@@ -1,8 +1,8 @@
 //! The data server of a worker: sealed segments and logs for whoever belongs to the cluster.
 //!
-//! Owns accepting data connections, their limits, and one thread for each, so that a slow reader holds up nobody else.
-//! Does not own authentication (`transport`), where files lie (`ServedFiles`), nor what is said on one connection
-//! (`session`).
+//! Owns accepting data connections, their limits, and one thread for each, so that a slow reader holds up
+//! nobody else. Does not own authentication (`transport`), where files lie (`ServedFiles`), nor what is said
+//! on one connection (`session`).
 
 mod indexes;
 mod log_extent;
@@ -41,7 +41,8 @@ pub(crate) trait ServedFiles: Send + Sync {
     /// The sealed output of a map attempt; `None` when the worker never heard of it.
     fn segment(&self, attempt: AttemptId) -> Option<PathBuf>;
 
-    /// The length of what an attempt has printed to a stream, and at most so many bytes of it from `offset` on.
+    /// The length of what an attempt has printed to a stream, and at most so many bytes of it from
+    /// `offset` on.
     fn read_log(
         &self,
         attempt: AttemptId,

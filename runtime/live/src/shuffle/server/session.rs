@@ -1,7 +1,8 @@
 //! One data connection as the server sees it: requests in, segments and logs out.
 //!
-//! Owns the queue of what was asked for, the credit, and the refusal of what breaks the rules. Does not own which files
-//! there are (`ServedFiles`). What is wrong with one item is told about that item; the connection goes on.
+//! Owns the queue of what was asked for, the credit, and the refusal of what breaks the rules. Does not own
+//! which files there are (`ServedFiles`). What is wrong with one item is told about that item; the connection
+//! goes on.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -71,7 +72,8 @@ impl From<SegmentError> for Miss {
 }
 
 impl Session<'_> {
-    /// Serves until the peer has had enough, is silent for too long, or breaks the rules. `socket` is the connection's.
+    /// Serves until the peer has had enough, is silent for too long, or breaks the rules. `socket`
+    /// is the connection's.
     pub(super) fn serve(
         role: Role,
         mut connection: BlockingConnection,
@@ -266,8 +268,8 @@ fn agree(connection: &mut BlockingConnection, floor: &Floor) -> Result<Option<bo
     }
 }
 
-/// Waits for a refused peer to hang up: closing while bytes of it are unread would take the refusal back. Whatever fails
-/// here changes nothing, since the connection is given up anyway.
+/// Waits for a refused peer to hang up: closing while bytes of it are unread would take the refusal back.
+/// Whatever fails here changes nothing, since the connection is given up anyway.
 fn part(mut socket: &TcpStream) {
     let ready =
         socket.shutdown(Shutdown::Write).and_then(|()| socket.set_read_timeout(Some(FAREWELL_SILENCE_MAX)));

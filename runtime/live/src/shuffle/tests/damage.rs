@@ -43,8 +43,8 @@ fn any_bit_flipped_on_its_way_is_noticed() {
     }
 }
 
-/// What is wrong with the server's file is reported with the attempt, the partition and the reason; a replacement is
-/// waited for, and everything else is fetched.
+/// What is wrong with the server's file is reported with the attempt, the partition and the reason; a
+/// replacement is waited for, and everything else is fetched.
 #[track_caller]
 fn check_lost(spoil: impl FnOnce(&Path), parts: &[&str]) {
     let served = Served::start().with_maps(3, 12_000);

@@ -57,7 +57,8 @@ fn an_output_that_is_fetched_is_not_replaced() {
         while !scratch.join("fetched-job_0001_m_0000.1.segment").exists() {
             std::thread::yield_now();
         }
-        // Told after it was fetched, though maybe before that was heard: neither may be fetched from nowhere for ever.
+        // Told after it was fetched, though maybe before that was heard: neither may be fetched from nowhere
+        // for ever.
         later.send(InputEvent::Named(vec![remote(again, "127.0.0.1:1")])).unwrap();
         later.send(InputEvent::Named(vec![local(map(1), "other".into())])).unwrap();
     });

@@ -1,6 +1,7 @@
 //! Reading what an attempt has printed, as a client of the data server.
 //!
-//! Owns one question and its answer, checked in every field. Does not own where logs lie (`ServedFiles`) nor who follows one as it grows.
+//! Owns one question and its answer, checked in every field. Does not own where logs lie (`ServedFiles`) nor
+//! who follows one as it grows.
 
 use std::time::Duration;
 
@@ -32,7 +33,8 @@ pub(crate) enum LogError {
     Transport { address: String, source: TransportError },
 }
 
-/// Asks for at most `length` bytes from `offset` on; the server gives at most 1 MiB at once. Always encrypted.
+/// Asks for at most `length` bytes from `offset` on; the server gives at most 1 MiB at once. Always
+/// encrypted.
 pub(crate) async fn read_log(
     address: &str,
     secret: &Secret,

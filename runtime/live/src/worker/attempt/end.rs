@@ -1,6 +1,7 @@
 //! What is said of a process that has ended without saying how, or whose part has.
 //!
-//! Owns these sentences, and where the fault lies. Does not own what the process was asked for (`supervised`).
+//! Owns these sentences, and where the fault lies. Does not own what the process was asked for
+//! (`supervised`).
 
 use std::process::ExitStatus;
 
@@ -8,8 +9,8 @@ use napreduce_core::FaultPlace;
 use napreduce_protocol::TaskError;
 use napreduce_task::describe_exit;
 
-/// SIGKILL comes from outside (somebody, or the kernel short of memory); anything else is the task's own doing. Of processes
-/// that stand still the kernel takes memory first: that is no failure of what they did.
+/// SIGKILL comes from outside (somebody, or the kernel short of memory); anything else is the task's own
+/// doing. Of processes that stand still the kernel takes memory first: that is no failure of what they did.
 pub(super) fn end_without_outcome(status: ExitStatus, stopped: bool, short_of_memory: bool) -> TaskError {
     use std::os::unix::process::ExitStatusExt;
     let message = describe_exit(status);
@@ -28,7 +29,8 @@ pub(super) fn end_without_outcome(status: ExitStatus, stopped: bool, short_of_me
     }
 }
 
-/// The kernel may have ended a process that the task had started, a command above all: then that is what is behind its error.
+/// The kernel may have ended a process that the task had started, a command above all: then that is what is
+/// behind its error.
 pub(super) fn with_bounds(error: TaskError, exceeded: Option<TaskError>) -> TaskError {
     let Some(exceeded) = exceeded else { return error };
     TaskError { message: format!("{} ({})", exceeded.message, error.message), ..exceeded }

@@ -1,6 +1,7 @@
 //! The worker's end of a control channel: bytes out and in, without waiting.
 //!
-//! Owns what is still to be sent and what has come in part. Does not own the meaning of messages (`supervised`).
+//! Owns what is still to be sent and what has come in part. Does not own the meaning of messages
+//! (`supervised`).
 
 use std::io;
 

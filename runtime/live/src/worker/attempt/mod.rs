@@ -1,8 +1,8 @@
 //! Supervision of one attempt: one task process from start to reaped.
 //!
-//! Owns what the worker wants of an attempt and is told of it, and the files it leaves. Does not own what the end of the
-//! attempt means for its task. The process is gone when `Ended` is told, so its slot is free; and it is stopped, by the word of
-//! the kernel, when `Suspended` is told.
+//! Owns what the worker wants of an attempt and is told of it, and the files it leaves. Does not own what the
+//! end of the attempt means for its task. The process is gone when `Ended` is told, so its slot is free; and
+//! it is stopped, by the word of the kernel, when `Suspended` is told.
 //!
 //! ```text
 //! supervised (the loop) -> preemption (the table of states): which step follows
@@ -149,7 +149,8 @@ impl Supervision {
         Ok(Supervised::begin(process, line, self))
     }
 
-    /// Whoever touches memory first is charged for it. A control group is used again by other attempts, while the memory stays.
+    /// Whoever touches memory first is charged for it. A control group is used again by other attempts, while
+    /// the memory stays.
     async fn allocate(&mut self) {
         if self.bounds.is_none() {
             return;
@@ -193,8 +194,9 @@ impl Supervision {
         }
     }
 
-    /// Removes what is in the scratch of the ended attempt, and what it wrote unless that is the result. What cannot be
-    /// removed is tried again with everything else when the job ends. The directory itself, if it is empty now.
+    /// Removes what is in the scratch of the ended attempt, and what it wrote unless that is the result. What
+    /// cannot be removed is tried again with everything else when the job ends. The directory itself, if it
+    /// is empty now.
     async fn remove_files(&self, done: bool) -> Option<PathBuf> {
         let (scratch, output) = match &self.description.work {
             Work::Map(task) => (&task.scratch, &task.output),
@@ -202,7 +204,8 @@ impl Supervision {
         };
         let apart = output.parent() != Some(scratch.as_path());
         if !done && apart {
-            // Missing unless the attempt wrote it. Beside the loop: a part is on shared storage, which may be slow.
+            // Missing unless the attempt wrote it. Beside the loop: a part is on shared storage,
+            // which may be slow.
             let own = output.parent().filter(|_| self.description.promote_to.is_some()).map(Path::to_owned);
             let output = output.clone();
             let _ = tokio::task::spawn_blocking(move || match own {

@@ -1,7 +1,7 @@
 //! A running task process: what it is told, what it says, and how it ends.
 //!
-//! Owns the loop over orders, messages, the end of the process and the clock. Does not own the order in which it is stopped
-//! and continued (`preemption`), nor what surrounds that (`suspension`).
+//! Owns the loop over orders, messages, the end of the process and the clock. Does not own the order in which
+//! it is stopped and continued (`preemption`), nor what surrounds that (`suspension`).
 //!
 //! ```text
 //! spawned --Hello--> Started --CommitRequest--> CommitRequested --(Commit order)--> granted
@@ -39,8 +39,8 @@ pub(super) struct Supervised {
     looked: Instant,
     preemption: Preemption,
     suspension: Suspension,
-    /// Inputs that were named while it was stopped. Nothing is left in the channel of a stopped process, so that there is room
-    /// for the word that it runs again.
+    /// Inputs that were named while it was stopped. Nothing is left in the channel of a stopped process, so
+    /// that there is room for the word that it runs again.
     deferred: Vec<MapInput>,
     /// When the worker ordered its end, and what it held then.
     killed: Option<(Instant, PreemptionAccount)>,
@@ -209,7 +209,8 @@ impl Supervised {
             }
             Step::TellSuspended => {
                 self.suspension.on_suspended(process);
-                // Before the word that the slot is free, so that the account has the reason if nothing is moved.
+                // Before the word that the slot is free, so that the account has the reason if
+                // nothing is moved.
                 self.suspension.begin_paging_out(process);
                 let account = self.suspension.take_account(Preempted::Suspended, Some(process));
                 supervision.tell(AttemptEvent::Accounted(account));

@@ -1,7 +1,7 @@
-//! What surrounds the stop of one attempt: who waits for the kernel's word, how long it took, what memory it holds.
+//! What surrounds the stop of one attempt: the kernel's word, how long it took, the memory it holds.
 //!
-//! Owns the timers, the waiting, the moving of memory to swap and back, and the account of each preemption. Does not
-//! own which step comes when (`preemption`), nor the process and its channel (`supervised`).
+//! Owns the timers, the waiting, the moving of memory to swap and back, and the account of each preemption.
+//! Does not own which step comes when (`preemption`), nor the process and its channel (`supervised`).
 
 use std::collections::VecDeque;
 use std::io;
@@ -25,7 +25,7 @@ use super::super::admission::Admission;
 use super::super::configuration::PageOut;
 use super::swap::SwapAccount;
 
-/// A stop that was not seen after so long is sent again: somebody may have continued the process before it was.
+/// A stop that was not seen after so long is sent again: somebody may have continued the process first.
 const STOP_AGAIN: Duration = Duration::from_secs(1);
 /// What a task has started itself gets so long to stop once it has; most have nothing.
 const MEMBERS_PATIENCE: Duration = Duration::from_millis(100);
@@ -176,7 +176,7 @@ impl Suspension {
         }
     }
 
-    /// Whether the task has to move its memory out itself: it is short, there is swap, and the worker may not do it.
+    /// Whether the task moves its memory out itself: it is short, there is swap, and the worker may not.
     pub(super) fn wants_self_paging(&self, process: Pid) -> bool {
         let wanted = self.wants_paging().is_ok_and(|wanted| wanted);
         wanted && PagedProcess::open(process).and_then(|paged| paged.is_permitted()).is_err()
@@ -196,7 +196,7 @@ impl Suspension {
         Ok(wanted)
     }
 
-    /// Moves memory out beside everything else, if that is wanted and permitted. Whoever gets the slot does not wait for it.
+    /// Moves memory out, if that is wanted and permitted. Whoever gets the slot does not wait for it.
     pub(super) fn begin_paging_out(&mut self, process: Pid) {
         match self.wants_paging() {
             Ok(true) => {}
@@ -290,7 +290,7 @@ impl Suspension {
         self.take_account(Preempted::Killed, Some(process))
     }
 
-    /// What moved since it was resumed; nothing where nothing did. Of a process that has ended and is not reaped.
+    /// What moved since it was resumed, if anything did. Of a process that has ended and is not reaped.
     pub(super) fn take_last_account(&mut self, process: Pid) -> Option<PreemptionAccount> {
         self.follow_swap(process);
         self.swap.has_moved().then(|| self.take_account(Preempted::Ended, None))

@@ -1,11 +1,13 @@
 //! How much of a task process goes to swap, and how much of that comes back.
 //!
-//! Owns the sums between two accounts. Does not own when memory is moved (`suspension`) nor how it is (`process`).
+//! Owns the sums between two accounts. Does not own when memory is moved (`suspension`) nor how it
+//! is (`process`).
 //!
-//! The kernel counts per process what is in swap, not what came back. What leaves swap has come back or was given up unread
-//! (an arena that is freed); only a page that comes back takes a fault, so the faults are a bound, and so is what the machine
-//! has read meanwhile: a page may still be in memory that counts as swapped. Pages that were read in advance stay in swap by
-//! the process's own count until it touches them: they are counted when they are read.
+//! The kernel counts per process what is in swap, not what came back. What leaves swap has come back or was
+//! given up unread (an arena that is freed); only a page that comes back takes a fault, so the faults are a
+//! bound, and so is what the machine has read meanwhile: a page may still be in memory that counts as
+//! swapped. Pages that were read in advance stay in swap by the process's own count until it touches them:
+//! they are counted when they are read.
 
 use napreduce_task::ProcessMemory;
 
@@ -30,7 +32,8 @@ impl SwapAccount {
         self.seen.swapped
     }
 
-    /// Takes in how the process is now. One that has ended has nothing in swap, and its faults are known until it is reaped.
+    /// Takes in how the process is now. One that has ended has nothing in swap, and its faults are known
+    /// until it is reaped.
     pub(super) fn look(&mut self, now: ProcessMemory) {
         let before = std::mem::replace(&mut self.seen, now);
         self.out += now.swapped.saturating_sub(before.swapped);
@@ -74,7 +77,8 @@ mod tests {
 
     const MEBI: u64 = 1 << 20;
 
-    /// Looks in MiB in swap, faulted in and read by the machine since the start; `read` where all was read back in advance.
+    /// Looks in MiB in swap, faulted in and read by the machine since the start; `read` where all was read
+    /// back in advance.
     fn check(steps: &str, out: u64, back: u64) {
         let mut account = SwapAccount::default();
         for step in steps.split(", ") {

@@ -31,8 +31,8 @@ impl BoundedLog {
         Ok(self.file.metadata()?.len())
     }
 
-    /// The beginning is kept and says that the rest is not. What the process appends meanwhile is cut the next time: it
-    /// appends, so there is no hole.
+    /// The beginning is kept and says that the rest is not. What the process appends meanwhile is cut the
+    /// next time: it appends, so there is no hole.
     pub(super) fn keep_bound(&mut self) -> io::Result<()> {
         let farewell = format!(
             "\n[napreduce: only the first {} bytes of this stream are kept; the rest was dropped]\n",

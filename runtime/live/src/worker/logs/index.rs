@@ -1,7 +1,7 @@
 //! Where in the logs of a job what each attempt has printed is.
 //!
-//! Owns the form of the index: a line of JSON that says its version, then one for each stream that has something in it. A
-//! line that was cut short, as a crash may leave one, is passed over.
+//! Owns the form of the index: a line of JSON that says its version, then one for each stream that has
+//! something in it. A line that was cut short, as a crash may leave one, is passed over.
 
 use std::fs::{self, File};
 use std::io::{self, Write};

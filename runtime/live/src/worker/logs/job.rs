@@ -198,7 +198,8 @@ impl AttemptLogs {
         Ok(())
     }
 
-    /// The files are for the next attempt, unless what is in them could not be kept: then they stay what they are.
+    /// The files are for the next attempt, unless what is in them could not be kept: then they stay
+    /// what they are.
     fn make_room(self, kept: io::Result<()>) {
         let AttemptLogs { job, attempt, number, name, stdout, stderr } = self;
         if let Err(error) = kept {
@@ -231,7 +232,8 @@ impl Kept {
         Ok(Kept { log, index, end })
     }
 
-    /// Appends what is in a file, under a heading. The index names it when it is there, so that what is cut short is not.
+    /// Appends what is in a file, under a heading. The index names it when it is there, so that what is cut
+    /// short is not.
     fn keep(&mut self, attempt: &str, stream: LogStream, from: &Path) -> io::Result<()> {
         let mut from = File::open(from)?;
         if from.metadata()?.len() == 0 {

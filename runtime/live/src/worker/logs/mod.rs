@@ -1,10 +1,12 @@
 //! What task processes print.
 //!
-//! Owns the files of a job's logs and their bounds. Does not own where they are (`paths`) nor who serves them (`shuffle`).
+//! Owns the files of a job's logs and their bounds. Does not own where they are (`paths`) nor who
+//! serves them (`shuffle`).
 //!
-//! A process prints to two files of its own, since nobody should stand between it and what it says when it dies. They
-//! are used again by the attempts after it: most print nothing, and making two files for each would cost more than the
-//! rest of its start. What was printed is copied behind what the attempts before it printed.
+//! A process prints to two files of its own, since nobody should stand between it and what it says
+//! when it dies. They are used again by the attempts after it: most print nothing, and making two
+//! files for each would cost more than the rest of its start. What was printed is copied behind what
+//! the attempts before it printed.
 //!
 //! ```text
 //! logs/job_0001/attempts.log       what attempts have printed that have ended, under a heading each
@@ -12,7 +14,8 @@
 //!               running/0.attempt  who prints to 0.stdout and 0.stderr now
 //! ```
 //!
-//! Files: `job` opens and keeps, `index` is the form of the index, `bounded` the bound of one stream, `shelf` that of all.
+//! Files: `job` opens and keeps, `index` is the form of the index, `bounded` the bound of one stream, `shelf`
+//! that of all.
 
 mod bounded;
 mod index;

@@ -1,6 +1,7 @@
 //! The logs of all jobs of a worker.
 //!
-//! Owns their bound, kept by removing those of the oldest jobs that have ended. Does not own one job's files (`job`).
+//! Owns their bound, kept by removing those of the oldest jobs that have ended. Does not own one
+//! job's files (`job`).
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fs;

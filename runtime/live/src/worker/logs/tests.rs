@@ -133,7 +133,8 @@ async fn a_stream_keeps_its_beginning_and_says_so() {
     assert_eq!(scene.text(attempt(1, 2), Stdout), b"the next begins anew");
 }
 
-/// The index is cut after each of its bytes: what it still names is what was printed, and what is kept later is found.
+/// The index is cut after each of its bytes: what it still names is what was printed, and what is kept later
+/// is found.
 #[tokio::test]
 async fn an_index_that_was_cut_short_names_what_is_whole() {
     let mut scene = Scene::new();

@@ -166,7 +166,8 @@ async fn a_refused_worker_tries_again() {
     assert_eq!(daemon.said().matches("refuses this worker: not now").count(), 1, "{}", daemon.said());
 }
 
-/// What an attempt prints to is a pipe, which nobody can open until somebody reads it: as a disk that does not answer.
+/// What an attempt prints to is a pipe, which nobody can open until somebody reads it: as a disk that does
+/// not answer.
 #[tokio::test(flavor = "current_thread")]
 async fn a_disk_that_stands_still_does_not_silence_a_worker() {
     let mut script = Script::new().await;

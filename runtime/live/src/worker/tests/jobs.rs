@@ -1,6 +1,7 @@
 //! Jobs of a cluster on one worker: where their files are, what their processes find, what is left of them.
 //!
-//! Owns everything between an order and the reports about it. Does not own what goes wrong (`programs`, `hangs`).
+//! Owns everything between an order and the reports about it. Does not own what goes wrong
+//! (`programs`, `hangs`).
 
 use std::fs;
 

@@ -1,7 +1,8 @@
-//! A daemon that is told to end and has a grace: it goes on as before until it may leave, or until the grace is over.
+//! A daemon that is told to end and has a grace: it goes on as before until it may leave, or until the grace
+//! is over.
 //!
-//! Owns what the daemon says and when it ends. Does not own what is ordered meanwhile (the engine), nor a daemon that leaves at
-//! once (`ends`).
+//! Owns what the daemon says and when it ends. Does not own what is ordered meanwhile (the engine), nor a
+//! daemon that leaves at once (`ends`).
 
 use std::time::{Duration, Instant};
 

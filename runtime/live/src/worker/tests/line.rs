@@ -1,6 +1,7 @@
 //! A connection to the worker, seen from the coordinator's side.
 //!
-//! Owns the numbers of orders, and reading what comes until the awaited comes. Does not own what is said: the test does.
+//! Owns the numbers of orders, and reading what comes until the awaited comes. Does not own what is said: the
+//! test does.
 
 use std::time::Duration;
 

@@ -109,7 +109,8 @@ async fn a_program_that_was_changed_in_the_cache_is_fetched_again() {
         let mut changed = std::fs::read(&cached).unwrap();
         let middle = changed.len() / 2;
         changed[middle..middle + 64].fill(0xcc);
-        // As a task could that runs as the same user: it cannot write to a program that is executed, but replace it.
+        // As a task could that runs as the same user: it cannot write to a program that is executed, but
+        // replace it.
         std::fs::remove_file(&cached).unwrap();
         std::fs::write(&cached, changed).unwrap();
         std::fs::set_permissions(&cached, std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();

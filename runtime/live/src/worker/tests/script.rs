@@ -1,7 +1,7 @@
 //! The vocabulary: a cluster of one worker, the jobs it is given, moments in its tasks.
 //!
-//! Owns the waiting, always on an event and with a deadline, and serving programs. Does not own what the coordinator says
-//! on a connection to the worker (`line`): that is said by the test.
+//! Owns the waiting, always on an event and with a deadline, and serving programs. Does not own what the
+//! coordinator says on a connection to the worker (`line`): that is said by the test.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};

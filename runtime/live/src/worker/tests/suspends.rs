@@ -1,6 +1,7 @@
 //! Attempts that are suspended and resumed: real processes, really stopped.
 //!
-//! Owns that a slot is free only when the kernel says so, and that nothing is lost. Does not own the table of states.
+//! Owns that a slot is free only when the kernel says so, and that nothing is lost. Does not own the
+//! table of states.
 
 use std::time::Duration;
 

@@ -1,4 +1,5 @@
-//! A smoke test of the fuzz targets: random bytes, and genuine messages that were damaged, on a stable toolchain.
+//! A smoke test of the fuzz targets: random bytes, and genuine messages that were damaged, on a
+//! stable toolchain.
 //!
 //! Owns the bytes. What must hold for them is the targets' own business.
 
@@ -11,7 +12,8 @@ use proptest::sample::Index;
 
 use super::*;
 
-/// A genuine frame of every message between processes of a cluster, with the name of the target that takes it.
+/// A genuine frame of every message between processes of a cluster, with the name of the target that
+/// takes it.
 fn genuine() -> Vec<(&'static str, Vec<u8>)> {
     let frame = |line: &'static str| {
         let (message, hex) = (line.split(' ').next().unwrap(), line.rsplit(' ').next().unwrap());
@@ -45,7 +47,8 @@ fn the_fuzzer_has_each_target() {
     let files =
         std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().file_name().into_string().unwrap());
     let files: BTreeSet<String> = files.collect();
-    // Segment files are napreduce-data's, journals napreduce-live's, recordings napreduce-history's, frames napreduce's.
+    // Segment files are napreduce-data's, journals napreduce-live's, recordings napreduce-history's,
+    // frames napreduce's.
     let others = ["segment", "journal", "recording", "frames"];
     let ours = TARGETS.iter().map(|(name, _)| *name).chain(others).map(|name| format!("{name}.rs"));
     assert_eq!(files, ours.collect());

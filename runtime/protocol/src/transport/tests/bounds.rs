@@ -1,5 +1,5 @@
-//! Peers that hold the secret and still send what they should not: the connection ends with an error that names it, and
-//! memory follows what has arrived, never what was claimed.
+//! Peers that hold the secret and still send what they should not: the connection ends with an error that
+//! names it, and memory follows what has arrived, never what was claimed.
 //!
 //! Owns what happens after the handshake. Before it is for `strangers`.
 
@@ -37,7 +37,8 @@ fn records(sealer: &mut Sealer, plain: &[u8]) -> Vec<u8> {
     records
 }
 
-/// Puts bytes into an opener as if they came from a socket, `step` at a time; the messages and the first error.
+/// Puts bytes into an opener as if they came from a socket, `step` at a time; the messages and the
+/// first error.
 fn feed<M: for<'a> Deserialize<'a>>(
     opener: &mut Opener,
     mut bytes: &[u8],

@@ -21,7 +21,8 @@ fn a_preamble_is_these_bytes() {
     assert_eq!((OPENING_BYTES, REPLY_BYTES, CONFIRMATION_BYTES), (59, 54, 18), "{RAISE}");
 }
 
-/// A handshake and a message, worked out by the Noise library itself from nothing but what the documentation says.
+/// A handshake and a message, worked out by the Noise library itself from nothing but what the
+/// documentation says.
 #[test]
 fn a_connection_is_the_noise_it_is_said_to_be() {
     let secret = Secret::from_bytes([3; 32]);

@@ -1,4 +1,5 @@
-//! Peers that are not there, fall silent, or keep others waiting: each is given up after a time that is known before.
+//! Peers that are not there, fall silent, or keep others waiting: each is given up after a time that
+//! is known before.
 //!
 //! Owns deadlines and crowds. Peers that say something wrong are in `strangers`.
 

@@ -40,8 +40,8 @@ settings! {
         pub dead_zone: Ratio = Ratio::new(1, 10),
         /// Which part of what is to be taken is asked for; the rest is expected to end by itself.
         pub natural_termination_factor: Ratio = Ratio::new(1, 5),
-        /// Where anything is to be taken at all, and of a round, at least so much: slots are few where bytes are
-        /// many, and a tenth of nine slots is none. Zero is as published.
+        /// Where anything is to be taken at all, and of a round, at least so much: slots are few where bytes
+        /// are many, and a tenth of nine slots is none. Zero is as published.
         pub least: u64 = 0,
         /// Which part of the guarantee of a queue its masters may keep when all else is taken.
         pub masters_kept: Ratio = Ratio::new(1, 10),

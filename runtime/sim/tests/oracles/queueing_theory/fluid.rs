@@ -85,7 +85,8 @@ pub fn one_server(case: &Value) -> Result<(), String> {
     Ok(())
 }
 
-/// A mean over this stream and the formula's may differ by so much: the bound is met exactly by sizes that are all the same.
+/// A mean over this stream and the formula's may differ by so much: the bound is met exactly by sizes that
+/// are all the same.
 const SAMPLING_ERROR: f64 = 0.05;
 const LONG: usize = 200_000;
 
@@ -106,7 +107,8 @@ fn long_streams() -> impl Iterator<Item = (f64, Distribution, Stream)> {
     })
 }
 
-/// M/GI/1: the mean response under FSP is at most 1 - load / 2 times that under PS, and at least that under SRPT.
+/// M/GI/1: the mean response under FSP is at most 1 - load / 2 times that under PS, and at least
+/// that under SRPT.
 pub fn fsp_bound() -> Result<(), String> {
     for (load, sizes, stream) in long_streams() {
         let [fair, shared, shortest] =

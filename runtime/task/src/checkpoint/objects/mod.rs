@@ -1,7 +1,7 @@
 //! Checkpoints as objects in a store, for workers that share no directory.
 //!
-//! Owns which objects a checkpoint is, in which order they are written, and bringing the files back. Does not own what is in
-//! the files (`file`, `description`), nor when somebody saves (the task process).
+//! Owns which objects a checkpoint is, in which order they are written, and bringing the files back. Does not
+//! own what is in the files (`file`, `description`), nor when somebody saves (the task process).
 //!
 //! ```text
 //! PREFIX-job_0001_r_0003.1-000000   8 MiB of a file that the checkpoint names, and so on; of `checkpoint` itself, too
@@ -106,8 +106,8 @@ impl CheckpointObjects {
         self.put(&own, &index)
     }
 
-    /// Brings back the files of the checkpoint that is to be in `directory`, those of earlier attempts beside it. Files that are
-    /// there already stay. Without such a checkpoint nothing is brought.
+    /// Brings back the files of the checkpoint that is to be in `directory`, those of earlier attempts beside
+    /// it. Files that are there already stay. Without such a checkpoint nothing is brought.
     ///
     /// # Errors
     /// What the store does not hand out, what is not whole, and what cannot be written.

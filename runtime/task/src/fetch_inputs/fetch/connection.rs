@@ -1,8 +1,8 @@
 //! One connection to a data server, as its client sees it.
 //!
-//! Owns the agreement on encryption, the credit, and the watch over a peer that is silent. Does not own what is fetched
-//! (`fetcher`). Nothing a server says is believed: lengths are held against the credit and the index before a byte is
-//! taken, and what is allocated grows with what has arrived.
+//! Owns the agreement on encryption, the credit, and the watch over a peer that is silent. Does not own what
+//! is fetched (`fetcher`). Nothing a server says is believed: lengths are held against the credit and the
+//! index before a byte is taken, and what is allocated grows with what has arrived.
 
 use std::time::{Duration, Instant};
 
@@ -63,8 +63,8 @@ pub(super) struct FetchConnection<'a> {
     line: DataConnection,
     /// Bytes that the server may still send.
     granted: u64,
-    /// How long nothing has come that was waited for. Counted in ticks, so that time in which this process was stopped is
-    /// not in it.
+    /// How long nothing has come that was waited for. Counted in ticks, so that time in which this process
+    /// was stopped is not in it.
     silent: Duration,
     _attached: Attached<'a>,
 }

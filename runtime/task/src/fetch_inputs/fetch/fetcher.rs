@@ -1,7 +1,7 @@
 //! A thread that fetches, batch after batch.
 //!
-//! Owns what happens to a segment from request to sealed file, and what a failure means for it. Does not own whose turn
-//! it is (`queue`) nor the words on the wire (`connection`).
+//! Owns what happens to a segment from request to sealed file, and what a failure means for it. Does not own
+//! whose turn it is (`queue`) nor the words on the wire (`connection`).
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -224,7 +224,8 @@ fn receive_segment(
     Ok(InputEvent::Fetched { attempt, first_block, path })
 }
 
-/// Between all of it and one and a half times that, so that those who were sent away together do not come back so.
+/// Between all of it and one and a half times that, so that those who were sent away together do not come
+/// back so.
 fn jittered(wait: Duration) -> Duration {
     // Without randomness they do; that is no reason to fail.
     let permille = u32::try_from(getrandom::u64().unwrap_or(0) % 500).unwrap_or(0);

@@ -1,13 +1,14 @@
 //! Fetching map outputs from other workers, in the task process of a reduce.
 //!
-//! Owns the threads that fetch, and what they share. Does not own which outputs are wanted (`gather`), whose turn it is
-//! (`queue`), nor one connection (`fetcher`).
+//! Owns the threads that fetch, and what they share. Does not own which outputs are wanted (`gather`), whose
+//! turn it is (`queue`), nor one connection (`fetcher`).
 //!
-//! What is fetched goes to files in the attempt's scratch, in the same form as on the worker it came from. Written pages
-//! stay in the page cache while there is room, so the merge that follows maps memory and not the disk; but unlike
-//! anonymous memory they need no budget that somebody has to set, are written back by the kernel when another task needs
-//! the room, take no swap when the task is suspended, and are complete files that a checkpoint can name. What a task
-//! holds in its own memory is one buffer for each connection; what is on its way to it is bounded by the credit it grants.
+//! What is fetched goes to files in the attempt's scratch, in the same form as on the worker it came from.
+//! Written pages stay in the page cache while there is room, so the merge that follows maps memory and not
+//! the disk; but unlike anonymous memory they need no budget that somebody has to set, are written back by
+//! the kernel when another task needs the room, take no swap when the task is suspended, and are complete
+//! files that a checkpoint can name. What a task holds in its own memory is one buffer for each connection;
+//! what is on its way to it is bounded by the credit it grants.
 
 mod connection;
 mod fetcher;
@@ -88,8 +89,9 @@ impl Fetches {
         self.shared.changed.notify_all();
     }
 
-    /// Has every connection closed, since this process is about to be stopped; what was on its way is asked for again
-    /// later. A thread that is just connecting is not waited for: it finds a broken connection when the process goes on.
+    /// Has every connection closed, since this process is about to be stopped; what was on its way is asked
+    /// for again later. A thread that is just connecting is not waited for: it finds a broken connection when
+    /// the process goes on.
     pub(super) fn pause(&self) {
         self.shared.pause.begin();
         self.shared.changed.notify_all();

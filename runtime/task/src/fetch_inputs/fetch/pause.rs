@@ -1,6 +1,7 @@
 //! The pause of all fetching threads around a suspend.
 //!
-//! Owns which threads are at rest, and the sockets by which the others are woken. Does not own what they fetch (`queue`).
+//! Owns which threads are at rest, and the sockets by which the others are woken. Does not own what they
+//! fetch (`queue`).
 
 use std::net::{Shutdown, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -40,8 +41,8 @@ impl Pause {
         self.on.load(Ordering::Relaxed)
     }
 
-    /// How many have begun so far: when that has changed, a connection that was open meanwhile may have been closed by this
-    /// process itself, though it is noticed only after the pause.
+    /// How many have begun so far: when that has changed, a connection that was open meanwhile may have been
+    /// closed by this process itself, though it is noticed only after the pause.
     pub(super) fn begun(&self) -> u64 {
         self.begun.load(Ordering::Acquire)
     }

@@ -1,7 +1,7 @@
 //! What is to be fetched from whom, and when a peer is given up.
 //!
-//! Owns whose turn it is, the back-off after failures and their limits, as a computation on times it is given. Does not
-//! own threads or connections.
+//! Owns whose turn it is, the back-off after failures and their limits, as a computation on times it is
+//! given. Does not own threads or connections.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
@@ -134,7 +134,8 @@ impl Queue {
         }
     }
 
-    /// A batch was given up for now, by this side: the rest of it waits again, without a grudge against the peer.
+    /// A batch was given up for now, by this side: the rest of it waits again, without a grudge
+    /// against the peer.
     pub(super) fn put_back(&mut self, address: &str, items: Vec<Wanted>) {
         if let Some(peer) = self.peers.get_mut(address) {
             peer.connections = peer.connections.saturating_sub(1);
@@ -152,8 +153,8 @@ impl Queue {
         }
     }
 
-    /// A batch broke off: the rest of it waits again. What the peer holds and is given up now, if it is, with the number
-    /// of tries.
+    /// A batch broke off: the rest of it waits again. What the peer holds and is given up now, if it is, with
+    /// the number of tries.
     pub(super) fn failed(
         &mut self,
         address: &str,

@@ -1,8 +1,9 @@
 //! Control groups of the kernel, one for each attempt of a worker, so that a task cannot take the machine.
 //!
-//! Owns where groups may be made (version 1 as root, version 2 as root or where they were delegated), their limits, who is
-//! put into them, and their removal. Does not own how much an attempt may have (the worker). A group is used by one attempt
-//! after the other: making one costs more than limiting it anew, and what is in the page cache would keep a removed one.
+//! Owns where groups may be made (version 1 as root, version 2 as root or where they were delegated), their
+//! limits, who is put into them, and their removal. Does not own how much an attempt may have (the worker). A
+//! group is used by one attempt after the other: making one costs more than limiting it anew, and what is in
+//! the page cache would keep a removed one.
 
 use std::collections::BTreeSet;
 use std::fs::OpenOptions;
@@ -190,8 +191,8 @@ impl ControlGroup {
         text.and_then(line).unwrap_or(0)
     }
 
-    /// Ends a member and waits until it has ended. Opened first and looked at then: what the descriptor is of cannot become
-    /// somebody else. An error says that it is gone.
+    /// Ends a member and waits until it has ended. Opened first and looked at then: what the descriptor is of
+    /// cannot become somebody else. An error says that it is gone.
     fn end(&self, member: Pid, patience: Duration) {
         let Ok(pidfd) = pidfd_open(member, PidfdFlags::empty()) else { return };
         if self.members().contains(&member) && pidfd_send_signal(&pidfd, Signal::KILL).is_ok() {
@@ -293,8 +294,8 @@ impl Hierarchy {
     }
 }
 
-/// A group of version 2 that is this process's alone becomes one with groups below it: the process moves into one of them,
-/// for a group has either processes or groups.
+/// A group of version 2 that is this process's alone becomes one with groups below it: the process moves into
+/// one of them, for a group has either processes or groups.
 fn delegated(own: &Path) -> Result<PathBuf, String> {
     let processes = fs::read_to_string(own.join("cgroup.procs")).unwrap_or_default();
     let itself = getpid().as_raw_nonzero().to_string();
@@ -342,7 +343,8 @@ fn own_membership() -> String {
     fs::read_to_string("/proc/self/cgroup").unwrap_or_default()
 }
 
-/// The path of the group under a controller of version 1, or of version 2 when that is not named, without its slash.
+/// The path of the group under a controller of version 1, or of version 2 when that is not named,
+/// without its slash.
 fn group_of<'a>(membership: &'a str, controller: &str) -> Option<&'a str> {
     membership.lines().find_map(|line| {
         let mut fields = line.splitn(3, ':').skip(1);

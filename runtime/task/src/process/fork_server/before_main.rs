@@ -1,7 +1,7 @@
 //! The fork server's side, which runs before the program's `main`.
 //!
-//! Owns the forks: each comes to `main` as one that was just executed would, and is a child of the server's parent. Does not
-//! own who asks for them (`fork_server`).
+//! Owns the forks: each comes to `main` as one that was just executed would, and is a child of the server's
+//! parent. Does not own who asks for them (`fork_server`).
 #![allow(unsafe_code)] // To come before main, to fork, and to change what the kernel has put on the stack.
 
 use std::ffi::{CStr, c_char, c_int};
@@ -21,8 +21,8 @@ use super::super::prestart::PRESTART_VARIABLE;
 use super::{NUMBER_DIGITS, READY};
 use crate::process::has_one_thread;
 
-/// The C library calls this with the program's arguments when all is loaded, before what other libraries want to be called.
-/// The standard library does the same to know the arguments, and comes first.
+/// The C library calls this with the program's arguments when all is loaded, before what other libraries want
+/// to be called. The standard library does the same to know the arguments, and comes first.
 #[used]
 #[unsafe(link_section = ".init_array.00101")]
 static BEFORE_MAIN: extern "C" fn(c_int, *mut *mut c_char) = before_main;
@@ -46,13 +46,14 @@ extern "C" fn before_main(count: c_int, arguments: *mut *mut c_char) {
         }
         // Main finds the marker, and says hello; so whoever has started it knows that it does not fork.
         Ok(None) => {}
-        // Nobody wants forks any more, or there can be none; it has changed nothing that would have to be put in order.
-        // SAFETY: it ends this process.
+        // Nobody wants forks any more, or there can be none; it has changed nothing that would have to be put
+        // in order. SAFETY: it ends this process.
         Err(_) => unsafe { libc::_exit(1) },
     }
 }
 
-/// Forks whenever it is told to. Comes back in each child, with its number; with none when this process cannot fork.
+/// Forks whenever it is told to. Comes back in each child, with its number; with none when this process
+/// cannot fork.
 fn serve(parent: Option<i32>) -> io::Result<Option<u64>> {
     set_parent_process_death_signal(Some(Signal::KILL))?;
     if parent.is_none() || getppid().map(|now| now.as_raw_nonzero().get()) != parent {
@@ -88,8 +89,8 @@ fn become_child(descriptors: &[OwnedFd]) -> io::Result<()> {
     Ok(())
 }
 
-/// Where the C library keeps the number of this thread, which is to be right in a child, too. `None` where the kernel does not
-/// say.
+/// Where the C library keeps the number of this thread, which is to be right in a child, too. `None` where
+/// the kernel does not say.
 fn thread_id_place() -> Option<u64> {
     let mut place: u64 = 0;
     // SAFETY: the kernel writes one address to where it is told.
@@ -97,8 +98,8 @@ fn thread_id_place() -> Option<u64> {
     (said == 0 && place != 0).then_some(place)
 }
 
-/// What the C library's fork does in a process of one thread, but for the parent of the child, which is this process's own.
-/// `None` in the child.
+/// What the C library's fork does in a process of one thread, but for the parent of the child, which is this
+/// process's own. `None` in the child.
 fn fork(tid: u64) -> io::Result<Option<i32>> {
     // SAFETY: all zero is a valid value of each of its numbers.
     let mut wanted: libc::clone_args = unsafe { mem::zeroed() };
@@ -108,11 +109,13 @@ fn fork(tid: u64) -> io::Result<Option<i32>> {
     let (mut head, mut length) = (ptr::null_mut::<u8>(), 0_usize);
     // SAFETY: the kernel writes an address and a length to where it is told.
     let robust = unsafe { libc::syscall(libc::SYS_get_robust_list, 0, &raw mut head, &raw mut length) };
-    // SAFETY: this process has one thread, so no lock is held and all of its memory is whole in the child, which goes on here.
+    // SAFETY: this process has one thread, so no lock is held and all of its memory is whole in the child,
+    // which goes on here.
     let child = unsafe { libc::syscall(libc::SYS_clone3, &raw mut wanted, size_of::<libc::clone_args>()) };
     match child {
         0 if robust == 0 && !head.is_null() => {
-            // SAFETY: it is the list of this process's parent, at the same place; the kernel forgets it in a child.
+            // SAFETY: it is the list of this process's parent, at the same place; the kernel forgets
+            // it in a child.
             unsafe { libc::syscall(libc::SYS_set_robust_list, head, length) };
             Ok(None)
         }
@@ -122,7 +125,8 @@ fn fork(tid: u64) -> io::Result<Option<i32>> {
     }
 }
 
-/// What the kernel shows of the environment is what the process was executed with; so the number is written into that.
+/// What the kernel shows of the environment is what the process was executed with; so the number is written
+/// into that.
 fn write_number(number: u64) {
     let name = std::ffi::CString::new(PRESTART_VARIABLE).unwrap_or_default();
     // SAFETY: there is one thread, and it does not change the environment while it looks.

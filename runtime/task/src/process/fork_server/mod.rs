@@ -1,10 +1,12 @@
 //! A process of a program that has not come to its `main`, and of which each task process is a fork.
 //!
-//! Owns what it is asked and what it answers. Does not own how it is started (`spawn`), nor what a fork does from `main` on.
+//! Owns what it is asked and what it answers. Does not own how it is started (`spawn`), nor what a fork does
+//! from `main` on.
 //!
-//! To execute a program, load its libraries and put the addresses in them right takes longer than a short task. A fork server
-//! has done that once; whatever a program does by itself, from its first line on, each of its processes still does anew. A
-//! fork server of the same kind begins Python's processes (`multiprocessing`), but after the program's own beginning.
+//! To execute a program, load its libraries and put the addresses in them right takes longer than a short
+//! task. A fork server has done that once; whatever a program does by itself, from its first line on, each of
+//! its processes still does anew. A fork server of the same kind begins Python's processes
+//! (`multiprocessing`), but after the program's own beginning.
 
 #[cfg(all(target_env = "gnu", target_pointer_width = "64"))]
 mod before_main;
@@ -51,7 +53,8 @@ impl ForkServer {
         }
     }
 
-    /// A child of this process, in a process group of its own, with these as standard input, output and error.
+    /// A child of this process, in a process group of its own, with these as standard input, output
+    /// and error.
     pub(super) fn fork(&self, number: u64, streams: [OwnedFd; 3]) -> io::Result<Pid> {
         let mut control = self.process.control();
         let descriptors = streams.each_ref().map(OwnedFd::as_fd);

@@ -1,8 +1,10 @@
-//! Guests: task processes that another engine starts, such as Spark. They have no worker and no control channel: they are told
-//! all by their arguments and a plan file, and say how it went by a report and their exit status.
+//! Guests: task processes that another engine starts, such as Spark. They have no worker and no control
+//! channel: they are told all by their arguments and a plan file, and say how it went by a report and their
+//! exit status.
 //!
-//! Owns the order of things around one attempt, and the statuses. Does not own the work itself, which the same two calls do as
-//! under a worker, nor what engines do about a status. docs/guests.md is for those who write them.
+//! Owns the order of things around one attempt, and the statuses. Does not own the work itself, which the
+//! same two calls do as under a worker, nor what engines do about a status. docs/guests.md is for those who
+//! write them.
 
 mod arguments;
 mod map;
@@ -223,7 +225,8 @@ fn read_plan(path: &Path) -> Result<GuestPlan, GuestError> {
     GuestPlan::from_json(&text).map_err(|error| unusable(error.to_string()))
 }
 
-/// Standard output as a file of its own that no command inherits; what is printed from here on goes where errors go.
+/// Standard output as a file of its own that no command inherits; what is printed from here on goes where
+/// errors go.
 fn take_output() -> io::Result<File> {
     let moved = fcntl_dupfd_cloexec(stdout(), 3)?;
     dup2_stdout(stderr())?;

@@ -1,7 +1,8 @@
-//! A reduce of a guest: frames in any order of maps become a file for each, which is reduced as under a worker.
+//! A reduce of a guest: frames in any order of maps become a file for each, which is reduced as
+//! under a worker.
 //!
-//! Owns what has come of each map. Does not own the rules of order (`napreduce-protocol`) nor the check of blocks
-//! (`napreduce-data`).
+//! Owns what has come of each map. Does not own the rules of order (`napreduce-protocol`) nor the check of
+//! blocks (`napreduce-data`).
 
 use std::collections::BTreeMap;
 use std::fs::File;

@@ -1,8 +1,8 @@
-//! The work of a guest, in rounds: each ends with the task, or with a checkpoint from which the next one goes on, as another
-//! attempt would.
+//! The work of a guest, in rounds: each ends with the task, or with a checkpoint from which the next one goes
+//! on, as another attempt would.
 //!
-//! Owns the going on, and what becomes of work that cannot be saved. Does not own the time for it (`watch`), nor its place
-//! (`saves`).
+//! Owns the going on, and what becomes of work that cannot be saved. Does not own the time for it (`watch`),
+//! nor its place (`saves`).
 
 use std::fs;
 use std::path::PathBuf;
@@ -57,8 +57,8 @@ impl Saving {
 }
 
 impl Guest {
-    /// Has the body do the task. What it has written, and the surroundings of the round that did; `inputs` is a name of what the
-    /// task works on, which is another one when that is something else.
+    /// Has the body do the task. What it has written, and the surroundings of the round that did; `inputs` is
+    /// a name of what the task works on, which is another one when that is something else.
     pub(super) fn work<T>(
         &self,
         definitions: &dyn Definitions,
@@ -135,7 +135,8 @@ impl Guest {
         Arc::new(context)
     }
 
-    /// What could not be saved is done again from what was saved before; it is no failure of the task. Any other error is.
+    /// What could not be saved is done again from what was saved before; it is no failure of the task. Any
+    /// other error is.
     fn go_on_unsaved(&self, error: TaskError, asked: Asked) -> Result<(), GuestError> {
         if !asked.to_save || error.place != FaultPlace::SharedStorage {
             return Err(error.into());

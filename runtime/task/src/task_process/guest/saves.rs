@@ -1,7 +1,7 @@
 //! Where a guest saves its work, and what it may go on from.
 //!
-//! Owns the directories of one task below that of its submission. Does not own what is in a checkpoint (`checkpoint`), nor the
-//! end of all of them, which is the submitter's.
+//! Owns the directories of one task below that of its submission. Does not own what is in a checkpoint
+//! (`checkpoint`), nor the end of all of them, which is the submitter's.
 //!
 //! ```text
 //! SUBMISSION/job_0001_r_0003/5f2a.../                              by inputs: a SHA-256 of what came of each map
@@ -34,7 +34,8 @@ pub(super) struct Saves {
 }
 
 impl Saves {
-    /// Finds the place for a task whose inputs are known by this name, and removes what was saved for other ones.
+    /// Finds the place for a task whose inputs are known by this name, and removes what was saved
+    /// for other ones.
     pub(super) fn open(
         checkpoints: &GuestCheckpoints,
         attempt: AttemptId,
@@ -68,7 +69,8 @@ impl Saves {
         self.base.join(format!("{}-{}", self.own, self.begun))
     }
 
-    /// The one that was begun last is made. The one before it is not needed any more, unless others have taken it already.
+    /// The one that was begun last is made. The one before it is not needed any more, unless others have
+    /// taken it already.
     pub(super) fn made(&mut self) -> PathBuf {
         let made = self.base.join(format!("{}-{}", self.own, self.begun));
         if let Some(before) = self.last.replace(made.clone())

@@ -1,6 +1,7 @@
 //! When a guest saves its work: from time to time, and when it is told to end.
 //!
-//! Owns SIGTERM and the time between two checkpoints. Does not own what is saved where (`saves`), nor what follows (`rounds`).
+//! Owns SIGTERM and the time between two checkpoints. Does not own what is saved where (`saves`), nor what
+//! follows (`rounds`).
 
 use std::io;
 use std::os::fd::AsFd;
@@ -15,7 +16,8 @@ use crate::context::TaskContext;
 use crate::process::StopSignals;
 
 const TICK: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
-/// Of all time at most this part goes into saving and going on from it: a reader that cannot seek takes longer each time.
+/// Of all time at most this part goes into saving and going on from it: a reader that cannot seek takes
+/// longer each time.
 const SHARE: u32 = 10;
 
 /// Asks the round that runs to save its work.

@@ -1,4 +1,5 @@
-//! Hadoop's dialect: `/ws/v1/cluster` as a ResourceManager answers, `/ws/v1/history` as MapReduce's history server does.
+//! Hadoop's dialect: `/ws/v1/cluster` as a ResourceManager answers, `/ws/v1/history` as MapReduce's history
+//! server does.
 //!
 //! Owns its routes, and how it refuses. Does not own the objects (`crate::hadoop`).
 

@@ -29,7 +29,8 @@ const fn by<T>(name: &'static str, key: fn(&T) -> Option<SortKey<'_>>) -> SortFi
     SortField { name, key }
 }
 
-/// Sorts by fields with commas between them, the first one first; with `-` before it a field is sorted downwards.
+/// Sorts by fields with commas between them, the first one first; with `-` before it a field is
+/// sorted downwards.
 ///
 /// # Errors
 /// When there is no such field; names those that there are.
@@ -45,7 +46,8 @@ pub fn sort<T>(all: &mut [&T], fields: &[SortField<T>], wanted: &str) -> Result<
         };
         chosen.push((field.key, is_downwards));
     }
-    // Sorting is stable: what was sorted by the later fields stays so among those that are equal in the earlier ones.
+    // Sorting is stable: what was sorted by the later fields stays so among those that are equal in the
+    // earlier ones.
     for (key, is_downwards) in chosen.into_iter().rev() {
         all.sort_by(|one, other| compare(key(one), key(other), is_downwards));
     }

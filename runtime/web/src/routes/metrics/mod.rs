@@ -1,7 +1,8 @@
 //! Metrics for Prometheus, in the text form of OpenMetrics 1.0.
 //!
-//! Owns the names of what is so at present, which is read when somebody asks, so that there is no second truth. No label names a
-//! job, a task, a user: there would be more series than a monitor can keep. Does not own what has happened (`tally`).
+//! Owns the names of what is so at present, which is read when somebody asks, so that there is no second
+//! truth. No label names a job, a task, a user: there would be more series than a monitor can keep. Does not
+//! own what has happened (`tally`).
 
 mod queues;
 

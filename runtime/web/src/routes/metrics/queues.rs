@@ -17,7 +17,8 @@ const QUEUES_MAX: usize = 200;
 
 type Slots = Family<Labels, Gauge<f64, AtomicU64>>;
 
-/// Registers what all queues want together, and three families; those without series where there are no queues.
+/// Registers what all queues want together, and three families; those without series where there are
+/// no queues.
 pub fn register(registry: &mut Registry, listing: &QueueListing) {
     let wanted = Slots::default();
     for (kind, slots) in [("map", listing.wanted.map), ("reduce", listing.wanted.reduce)] {

@@ -1,7 +1,8 @@
-//! The states of an attempt as far as it is stopped, continued and saved: a table, and what is to be done at each step.
+//! The states of an attempt as far as it is stopped, continued and saved: a table, and what is to be done at
+//! each step.
 //!
-//! Owns which step follows which input, and the orders that have to wait. Does not own signals, messages or clocks
-//! (`supervised`, `suspension`). The end of the process is legal in every state and leaves the table.
+//! Owns which step follows which input, and the orders that have to wait. Does not own signals, messages or
+//! clocks (`supervised`, `suspension`). The end of the process is legal in every state and leaves the table.
 //!
 //! ```text
 //!             hello            Suspend             Ready, or the grace is over        the kernel says so
@@ -13,8 +14,9 @@
 //!                       +---------------- Resuming <------------------------ Resume ----------------------------+
 //! ```
 //!
-//! SIGCONT is sent in `Suspended` only: before the stop was seen it could be lost, and the stop would stick. So an order that
-//! comes while another is being carried out waits for it. A task that has the right to commit is not stopped: it is about to end.
+//! SIGCONT is sent in `Suspended` only: before the stop was seen it could be lost, and the stop would stick.
+//! So an order that comes while another is being carried out waits for it. A task that has the right to
+//! commit is not stopped: it is about to end.
 
 use std::collections::VecDeque;
 
@@ -32,7 +34,8 @@ pub(super) enum Stage {
     Suspending {
         epoch: u32,
     },
-    /// It was sent SIGSTOP; the kernel has not said yet that it is stopped. `again` when it had been stopped before, and told so.
+    /// It was sent SIGSTOP; the kernel has not said yet that it is stopped. `again` when it had been stopped
+    /// before, and told so.
     Stopping {
         epoch: u32,
         again: bool,
@@ -128,12 +131,13 @@ impl Preemption {
         matches!(self.stage, Stage::Stopping { .. } | Stage::Suspended { .. })
     }
 
-    /// Takes one step, and those that have waited for it. Whether a task that is to be suspended moves its memory out by itself
-    /// is asked only then.
+    /// Takes one step, and those that have waited for it. Whether a task that is to be suspended moves its
+    /// memory out by itself is asked only then.
     ///
     /// # Errors
     ///
-    /// When an order makes no sense now. Answers that come late, after what they were awaited for is over, are no errors.
+    /// When an order makes no sense now. Answers that come late, after what they were awaited for is over,
+    /// are no errors.
     pub(super) fn on(&mut self, input: Input, page_out: &dyn Fn() -> bool) -> Result<Vec<Step>, Illegal> {
         let mut steps = Vec::new();
         match input {
