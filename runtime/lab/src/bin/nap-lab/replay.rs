@@ -21,11 +21,11 @@ use crate::place::Workplace;
 ///
 /// The jobs are those that nap sim draws from the same workload and seed, made smaller: times are divided
 /// by --time-scale, numbers of tasks, slots and bytes by --task-scale, and intervals of policies by
-/// --time-scale, which is printed. A cluster of its own is started for every run; each job is handed in at its time, and its tasks
-/// last as long as the plan says. Outputs are compared with those of undisturbed jobs. The same plan is then
-/// simulated with costs measured here; live over simulated mean sojourns from 0.9 to 1.1 agree. Ctrl-C leaves
-/// a report of the runs that had ended. The exit status is 1 when an output differs, or when every run of a
-/// policy had a job handed in too late.
+/// --time-scale, which is printed. A cluster of its own is started for every run; each job is handed in at
+/// its time, and its tasks last as long as the plan says. Outputs are compared with those of undisturbed
+/// jobs. The same plan is then simulated with costs measured here; live over simulated mean sojourns from 0.9
+/// to 1.1 agree. Ctrl-C leaves a report of the runs that had ended. The exit status is 1 when an output
+/// differs, or when every run of a policy had a job handed in too late.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
