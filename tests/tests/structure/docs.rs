@@ -1,5 +1,5 @@
-//! What pages name is there: files that they link to, and files and folders of the repository that they
-//! mention. Owns looking for these names in Markdown. Whether what is said of them is true, nobody but a
+//! What pages name is there: files that they link to, files and folders of the repository that they mention,
+//! and the lines beside which a patch puts others. Owns looking for these names in Markdown. Whether what is said of them is true, nobody but a
 //! reader can say.
 
 use super::files::{SourceFile, Violation};
@@ -37,6 +37,33 @@ fn missing(page: &SourceFile, known: &BTreeSet<&str>) -> Vec<Violation> {
             let stands_for_more = PLACEHOLDERS.iter().any(|part| name.contains(part)) || name.contains(' ');
             if !stands_for_more && !known.contains(name.trim_end_matches('/')) {
                 violations.push(page.at(index + 1, format!("{name} is named, and is not there")));
+            }
+        }
+    }
+    violations
+}
+
+/// Of a patch in a page, what it keeps or takes away stands in the file that it names: who follows a recipe
+/// finds the place. The file may be followed by words in brackets.
+pub fn patches_fit(files: &[SourceFile]) -> Vec<Violation> {
+    let mut violations = Vec::new();
+    for page in files.iter().filter(|file| file.path.ends_with(".md")) {
+        let mut patched: Option<&SourceFile> = None;
+        let mut in_patch = false;
+        for (index, line) in page.text.lines().enumerate() {
+            if line.starts_with("```") {
+                in_patch = line == "```diff";
+                patched = None;
+            } else if let (true, Some(name)) = (in_patch, line.strip_prefix("--- a/")) {
+                let path = name.split(" (").next().unwrap_or_default();
+                patched = files.iter().find(|file| file.path == path);
+                if patched.is_none() {
+                    violations.push(page.at(index + 1, format!("{path} is patched, and is not there")));
+                }
+            } else if let (Some(file), Some(kept)) = (patched, line.strip_prefix([' ', '-']))
+                && !file.text.lines().any(|own| own == kept)
+            {
+                violations.push(page.at(index + 1, format!("not in {}: {}", file.path, kept.trim())));
             }
         }
     }
@@ -94,6 +121,28 @@ mod tests {
         assert_eq!(
             found("see `runtime/live/` and `docs/page.md`"),
             ["docs/page.md:1: runtime/live/ is named, and is not there"]
+        );
+    }
+
+    #[test]
+    fn a_patch_fits_when_its_file_has_what_it_keeps() {
+        let patched = |patch: &str| {
+            let page = format!("```rust\n--- a/gone.rs\n no\n```\n```diff\n{patch}\n```\n");
+            let code = SourceFile::sample("runtime/core/src/lib.rs", "mod a;\n    mod c;\n");
+            let violations = patches_fit(&[SourceFile::sample("docs/page.md", &page), code]);
+            violations.iter().map(ToString::to_string).collect::<Vec<String>>()
+        };
+        assert_eq!(
+            patched("--- a/runtime/core/src/lib.rs (two places)\n mod a;\n+mod b;\n-    mod c;"),
+            [""; 0]
+        );
+        assert_eq!(
+            patched("--- a/runtime/core/src/lib.rs\n+mod b;\n mod c;"),
+            ["docs/page.md:8: not in runtime/core/src/lib.rs: mod c;"]
+        );
+        assert_eq!(
+            patched("--- a/gone.rs\n mod c;"),
+            ["docs/page.md:6: gone.rs is patched, and is not there"]
         );
     }
 }

@@ -25,7 +25,7 @@ use std::fmt::Write;
 /// A rule: its sentence, and the function that finds what breaks it.
 type Rule = (&'static str, fn(&[SourceFile]) -> Vec<Violation>);
 
-const RULES: [Rule; 20] = [
+const RULES: [Rule; 21] = [
     ("a source file has at most 400 lines", shape::file_length),
     ("a function has at most 70 lines", shape::function_length),
     ("a line of a comment has at most 110 columns", shape::comment_width),
@@ -47,6 +47,7 @@ const RULES: [Rule; 20] = [
     ("no two crates show a type of the same name", names::one_type_each),
     ("a general word names one type at most", names::one_idea_each),
     ("what a page links to or names is there", docs::names_are_there),
+    ("a patch in a page fits what is there", docs::patches_fit),
     ("no tracked file names a path of one machine", words::machine_paths),
     ("nothing is left for later in a comment", words::unfinished),
 ];
