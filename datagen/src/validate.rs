@@ -13,7 +13,7 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-pub type Key = [u8; KEY_BYTES];
+pub type SortKey = [u8; KEY_BYTES];
 
 #[derive(Clone, Debug, Default)]
 pub struct ValidateSettings {
@@ -30,7 +30,7 @@ pub struct ValidateSettings {
 
 /// What the records are like. Equal keys next to each other are in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Report {
+pub struct ValidationReport {
     pub files: u64,
     pub records: u64,
     /// How many records have a smaller key than the record before them.
@@ -40,9 +40,9 @@ pub struct Report {
     /// The sum of the records' CRC-32, independent of their order.
     pub checksum: Checksum,
     /// The first record's key.
-    pub first: Option<Key>,
+    pub first: Option<SortKey>,
     /// The last record's key.
-    pub last: Option<Key>,
+    pub last: Option<SortKey>,
     /// The first record that is out of order.
     pub first_unordered: Option<RecordPosition>,
 }
@@ -96,7 +96,10 @@ pub enum ValidateError {
 /// assert_eq!((report.records, report.unordered, report.duplicates), (2, 0, 1));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub fn validate<P: AsRef<Path>>(inputs: &[P], format: Option<Format>) -> Result<Report, ValidateError> {
+pub fn validate<P: AsRef<Path>>(
+    inputs: &[P],
+    format: Option<Format>,
+) -> Result<ValidationReport, ValidateError> {
     let inputs = inputs.iter().map(|input| input.as_ref().to_owned()).collect();
     validate_with(&ValidateSettings { inputs, format, ..ValidateSettings::default() })
 }
@@ -106,7 +109,7 @@ pub fn validate<P: AsRef<Path>>(inputs: &[P], format: Option<Format>) -> Result<
 /// # Errors
 ///
 /// See [`ValidateError`].
-pub fn validate_with(settings: &ValidateSettings) -> Result<Report, ValidateError> {
+pub fn validate_with(settings: &ValidateSettings) -> Result<ValidationReport, ValidateError> {
     let files = inputs::list(&settings.inputs)?;
     let chunks = inputs::chunks(&files);
     settings.watch.expect(files.iter().map(|file| file.bytes).sum());
@@ -127,7 +130,7 @@ pub fn validate_with(settings: &ValidateSettings) -> Result<Report, ValidateErro
         })?;
     let mut summaries: Vec<_> = readers.into_iter().flat_map(|reader| reader.summaries).collect();
     summaries.sort_unstable_by_key(|&(unit, _)| unit);
-    let mut report = Report { files: files.len() as u64, ..Report::default() };
+    let mut report = ValidationReport { files: files.len() as u64, ..ValidationReport::default() };
     for (chunk, (_, summary)) in chunks.iter().zip(&summaries) {
         append(&mut report, chunk, summary);
     }
@@ -140,14 +143,14 @@ struct Summary {
     unordered: u64,
     duplicates: u64,
     checksum: Checksum,
-    first: Key,
-    last: Key,
+    first: SortKey,
+    last: SortKey,
     /// The first record that is out of order, by its number in the chunk.
     first_unordered: Option<u64>,
 }
 
 /// Adds the chunk that follows in the input, and compares the records on both sides of the boundary.
-fn append(report: &mut Report, chunk: &Chunk<'_>, summary: &Summary) {
+fn append(report: &mut ValidationReport, chunk: &Chunk<'_>, summary: &Summary) {
     let mut first_unordered = summary.first_unordered;
     match report.last {
         Some(last) if summary.first < last => {
@@ -222,7 +225,7 @@ fn summarise(records: &[[u8; RECORD_BYTES]]) -> Summary {
     summary
 }
 
-fn key(record: &[u8; RECORD_BYTES]) -> Key {
+fn key(record: &[u8; RECORD_BYTES]) -> SortKey {
     let mut key = [0; KEY_BYTES];
     key.copy_from_slice(&record[..KEY_BYTES]);
     key

@@ -5,7 +5,9 @@
 #![allow(clippy::unwrap_used)] // A test that cannot go on should say so at once.
 
 use datagen::tera::{Checksum, Format, RECORD_BYTES};
-use datagen::validate::{RecordPosition, Report, ValidateError, ValidateSettings, validate, validate_with};
+use datagen::validate::{
+    RecordPosition, ValidateError, ValidateSettings, ValidationReport, validate, validate_with,
+};
 use proptest::prelude::*;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -27,7 +29,7 @@ fn files(keys: &[Vec<u64>]) -> TempDir {
     directory
 }
 
-fn check(keys: &[Vec<u64>]) -> Report {
+fn check(keys: &[Vec<u64>]) -> ValidationReport {
     let directory = files(keys);
     let report = validate(&[directory.path()], None).unwrap();
     let all: Vec<(usize, u64, u64)> = keys
@@ -94,7 +96,7 @@ fn duplicates_are_counted_across_boundaries() {
 
 #[test]
 fn empty_files_are_valid() {
-    assert_eq!(check(&[vec![], vec![]]), Report { files: 2, ..Report::default() });
+    assert_eq!(check(&[vec![], vec![]]), ValidationReport { files: 2, ..ValidationReport::default() });
 }
 
 #[test]

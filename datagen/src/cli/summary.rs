@@ -4,7 +4,7 @@
 //! go.
 
 use datagen::output::Written;
-use datagen::validate::{Key, Report};
+use datagen::validate::{SortKey, ValidationReport};
 use indicatif::{DecimalBytes, HumanCount};
 use serde_json::json;
 use std::io::{self, Write};
@@ -30,7 +30,7 @@ pub(crate) fn of_written(what: &str, directory: &Path, written: &Written, elapse
 }
 
 /// The report as one fact per line, name first.
-pub(crate) fn print_report(report: &Report, out: &mut impl Write) -> io::Result<()> {
+pub(crate) fn print_report(report: &ValidationReport, out: &mut impl Write) -> io::Result<()> {
     writeln!(out, "files       {}", report.files)?;
     writeln!(out, "records     {}", report.records)?;
     write!(out, "unordered   {}", report.unordered)?;
@@ -48,7 +48,7 @@ pub(crate) fn print_report(report: &Report, out: &mut impl Write) -> io::Result<
 }
 
 /// The report as one JSON object; checksum and keys are hex strings.
-pub(crate) fn print_json(report: &Report, out: &mut impl Write) -> io::Result<()> {
+pub(crate) fn print_json(report: &ValidationReport, out: &mut impl Write) -> io::Result<()> {
     let place = report.first_unordered.as_ref();
     let object = json!({
         "files": report.files,
@@ -64,6 +64,6 @@ pub(crate) fn print_json(report: &Report, out: &mut impl Write) -> io::Result<()
     out.flush()
 }
 
-fn hex(key: &Key) -> String {
+fn hex(key: &SortKey) -> String {
     key.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -88,7 +88,7 @@ impl Truth {
     }
 }
 
-fn validate(input: &Path, interrupt: &Interrupt) -> Result<datagen::validate::Report, CheckError> {
+fn validate(input: &Path, interrupt: &Interrupt) -> Result<datagen::validate::ValidationReport, CheckError> {
     let settings = ValidateSettings {
         inputs: vec![input.to_owned()],
         format: Some(datagen::tera::Format::Ascii),

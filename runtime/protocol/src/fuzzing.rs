@@ -17,10 +17,10 @@ use crate::transport::fuzzing::shake_hands;
 use crate::wire::{FrameBuffer, WireError, encode};
 
 /// An entry point and the name of its fuzz target.
-pub type Target = (&'static str, fn(&[u8]));
+pub type FuzzTarget = (&'static str, fn(&[u8]));
 
 /// All entry points.
-pub const TARGETS: [Target; 10] = [
+pub const TARGETS: [FuzzTarget; 10] = [
     ("from_worker", decode_any::<FromWorker>),
     ("to_worker", decode_any::<ToWorker>),
     ("to_coordinator", decode_any::<ToCoordinator>),

@@ -17,7 +17,7 @@ use napreduce_schedulers::natjam::{
 };
 use napreduce_schedulers::{Composed, Fifo, SchedulerConfiguration, SchedulerName, serving::DelaySettings};
 
-use napreduce_scenarios::random::{Run, play_out};
+use napreduce_scenarios::random::{RandomRun, play_out};
 
 const SEEDS: u64 = 300;
 const PRIMITIVES: [Primitive; 4] =
@@ -27,7 +27,7 @@ const PRIMITIVES: [Primitive; 4] =
 /// freed.
 fn play<P: Scheduler + 'static>(make: impl Fn(u64) -> P + Copy + Send + Sync + 'static) -> u64 {
     let freed = (0..SEEDS).map(|seed| {
-        let run = play_out(Run::under(seed, false, Arc::new(move |_| Box::new(make(seed)))));
+        let run = play_out(RandomRun::under(seed, false, Arc::new(move |_| Box::new(make(seed)))));
         let tally = run.tally();
         tally.requests_satisfied + tally.requests_forced
     });
@@ -51,7 +51,7 @@ fn every_policy_under_random_events() {
     for name in SchedulerName::ALL {
         let make = move || SchedulerConfiguration::named(name).build().expect("published values");
         for seed in 0..SEEDS / 10 {
-            play_out(Run::under(seed, false, Arc::new(move |_| make())));
+            play_out(RandomRun::under(seed, false, Arc::new(move |_| make())));
         }
     }
 }

@@ -1,6 +1,6 @@
 //! What pages name is there: files that they link to, files and folders of the repository that they mention,
-//! and the lines beside which a patch puts others. Owns looking for these names in Markdown. Whether what is said of them is true, nobody but a
-//! reader can say.
+//! and the lines beside which a patch puts others. Owns looking for these in Markdown. Whether what is said
+//! of them is true, nobody but a reader can say.
 
 use super::files::{SourceFile, Violation};
 use std::collections::BTreeSet;

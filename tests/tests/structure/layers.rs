@@ -98,9 +98,15 @@ fn against_the_table(file: &SourceFile) -> Vec<Violation> {
         if line.starts_with('[') {
             table = line.trim_end();
         }
+        let of_program = table.ends_with("dependencies]") && !table.ends_with("dev-dependencies]");
+        // `[dependencies.NAME]` is a table of its own.
+        let (own_table, line) = match line.strip_prefix("[dependencies.") {
+            Some(rest) => (true, rest.trim_end_matches(']')),
+            None => (false, line),
+        };
         let name = line.split(['.', ' ', '=']).next().unwrap_or_default();
         let is_ours = name.starts_with("napreduce") || name == "datagen";
-        if table == "[dependencies]" && is_ours && !allowed.contains(&name) {
+        if (of_program || own_table) && is_ours && !allowed.contains(&name) {
             violations.push(file.at(index + 1, format!("{folder} may not name {name}")));
         }
     }
@@ -114,7 +120,7 @@ mod tests {
 
     #[test]
     fn a_crate_names_only_what_is_below_it() {
-        let schedulers = |text| SourceFile::sample("runtime/schedulers/Cargo.toml", text);
+        let schedulers = |text: &str| SourceFile::sample("runtime/schedulers/Cargo.toml", text);
         check_passes(one_direction, schedulers("[dependencies]\nnapreduce-core.workspace = true\n"));
         check_passes(one_direction, schedulers("[dev-dependencies]\nnapreduce-sim.workspace = true\n"));
         check_caught(
@@ -122,6 +128,10 @@ mod tests {
             schedulers("[dependencies]\nserde = \"1\"\nnapreduce-live = { path = \"../live\" }\n"),
             "Cargo.toml:3: runtime/schedulers may not name napreduce-live",
         );
+        for table in ["[build-dependencies]\n", "[target.'cfg(unix)'.dependencies]\n", "\n[dependencies."] {
+            let end = if table.ends_with('.') { "]" } else { " = \"1\"" };
+            check_caught(one_direction, schedulers(&format!("{table}napreduce-live{end}\n")), "Cargo.toml:2");
+        }
         let unknown = SourceFile::sample("runtime/dreams/Cargo.toml", "[dependencies]\n");
         check_caught(one_direction, unknown, "in no layer");
     }

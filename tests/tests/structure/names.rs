@@ -3,6 +3,7 @@
 //! should be, readers decide.
 
 use super::files::{SourceFile, Violation};
+use proc_macro2::TokenTree;
 use std::collections::{BTreeMap, BTreeSet};
 use syn::{Item, UseTree, Visibility};
 
@@ -51,16 +52,44 @@ pub fn one_idea_each(files: &[SourceFile]) -> Vec<Violation> {
         .collect()
 }
 
-/// The names of the types that a file defines.
+/// The names of the types that a file defines, in macros such as `listed!` too.
 fn types_in(syntax: syn::File) -> impl Iterator<Item = String> {
-    let name = |item| match item {
-        Item::Struct(one) => Some(one.ident),
-        Item::Enum(one) => Some(one.ident),
-        Item::Trait(one) => Some(one.ident),
-        Item::Type(one) => Some(one.ident),
-        _ => None,
-    };
-    syntax.items.into_iter().filter_map(name).map(|ident| ident.to_string())
+    syntax.items.into_iter().flat_map(|item| match item {
+        Item::Struct(one) => vec![one.ident.to_string()],
+        Item::Enum(one) => vec![one.ident.to_string()],
+        Item::Trait(one) => vec![one.ident.to_string()],
+        Item::Type(one) => vec![one.ident.to_string()],
+        Item::Macro(one) => types_made(&one.mac, |_| true),
+        _ => Vec::new(),
+    })
+}
+
+/// The types that a macro is told to make: what is called `struct` or `enum` in it. `shown` is asked what
+/// stands before.
+fn types_made(made: &syn::Macro, shown: impl Fn(Option<&TokenTree>) -> bool) -> Vec<String> {
+    // What a macro is made of is no type yet.
+    if made.path.is_ident("macro_rules") {
+        return Vec::new();
+    }
+    let tokens: Vec<TokenTree> = made.tokens.clone().into_iter().collect();
+    let is_kind = |token: &TokenTree| ["struct", "enum"].contains(&token.to_string().as_str());
+    let named = tokens.windows(2).enumerate().filter(|(_, pair)| is_kind(&pair[0]));
+    let before = |at: usize| at.checked_sub(1).map(|at| &tokens[at]);
+    named.filter(|(at, _)| shown(before(*at))).map(|(_, pair)| pair[1].to_string()).collect()
+}
+
+/// The type that an item shows by itself, or those.
+fn shown_by(item: &Item) -> Vec<String> {
+    match item {
+        Item::Struct(one) if is_public(&one.vis) => vec![one.ident.to_string()],
+        Item::Enum(one) if is_public(&one.vis) => vec![one.ident.to_string()],
+        Item::Trait(one) if is_public(&one.vis) => vec![one.ident.to_string()],
+        Item::Type(one) if is_public(&one.vis) => vec![one.ident.to_string()],
+        Item::Macro(one) => {
+            types_made(&one.mac, |before| before.is_some_and(|before| before.to_string() == "pub"))
+        }
+        _ => Vec::new(),
+    }
 }
 
 /// The types that files of a crate define; files that cannot be parsed are other rules' business.
@@ -72,8 +101,10 @@ fn defined(folder: &str, files: &[SourceFile]) -> BTreeSet<String> {
 /// The types that a crate defines and shows.
 fn types_of(root: &SourceFile, files: &[SourceFile]) -> BTreeSet<String> {
     let folder = root.path.strip_suffix("lib.rs").unwrap_or_default();
-    let module = |name: &str| {
-        let paths = [format!("{folder}{name}.rs"), format!("{folder}{name}/mod.rs")];
+    let module = |of: &SourceFile, name: &str| {
+        let beside = of.path.strip_suffix("lib.rs").or_else(|| of.path.strip_suffix("mod.rs"));
+        let beside = beside.map_or_else(|| of.path.replace(".rs", "/"), str::to_owned);
+        let paths = [format!("{beside}{name}.rs"), format!("{beside}{name}/mod.rs")];
         files.iter().find(|file| paths.contains(&file.path))
     };
     let mut names = BTreeSet::new();
@@ -90,11 +121,13 @@ fn types_of(root: &SourceFile, files: &[SourceFile]) -> BTreeSet<String> {
                     names.extend(
                         own.into_iter().filter(|path| is_own(path)).filter_map(|mut path| path.pop()),
                     );
-                    waiting
-                        .extend(globs.iter().filter(|path| is_own(path)).filter_map(|path| module(&path[0])));
+                    let own_globs = globs.iter().filter(|path| is_own(path));
+                    waiting.extend(own_globs.filter_map(|path| module(file, &path[0])));
                 }
-                Item::Mod(inner) if is_public(&inner.vis) => waiting.extend(module(&inner.ident.to_string())),
-                _ => {}
+                Item::Mod(inner) if is_public(&inner.vis) => {
+                    waiting.extend(module(file, &inner.ident.to_string()));
+                }
+                item => names.extend(shown_by(item)),
             }
         }
     }
@@ -163,6 +196,22 @@ mod tests {
                 "runtime/a/src/lib.rs: Turn is shown by runtime/a/src/lib.rs and runtime/b/src/lib.rs",
             ]
         );
+    }
+
+    #[test]
+    fn a_type_is_shown_also_on_a_shelf_of_a_shelf_and_by_a_macro() {
+        let files = [
+            ("runtime/a/src/lib.rs", "pub mod shelf; listed! { pub enum Kind { A = \"a\" } }"),
+            ("runtime/a/src/shelf/mod.rs", "pub mod upper; struct Upper;"),
+            ("runtime/a/src/shelf/upper.rs", "pub struct Upper; listed! { enum Hidden { A = \"a\" } }"),
+            ("runtime/b/src/lib.rs", "pub mod shelf; pub type Hidden = u8; pub enum Kind {}"),
+            ("runtime/b/src/shelf.rs", "pub mod upper;"),
+            ("runtime/b/src/shelf/upper.rs", "settings! { pub struct Upper { } }"),
+        ];
+        let expected = ["Kind", "Upper"].map(|name| {
+            format!("runtime/a/src/lib.rs: {name} is shown by runtime/a/src/lib.rs and runtime/b/src/lib.rs")
+        });
+        assert_eq!(found(&files), expected);
     }
 
     #[test]

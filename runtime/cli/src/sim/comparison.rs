@@ -2,7 +2,7 @@
 //!
 //! Owns that table and its JSON. Does not own the numbers of a run.
 
-use napreduce_sim::metrics::{Interval, Summary, confidence};
+use napreduce_sim::metrics::{ConfidenceInterval, RunSummary, confidence};
 use serde_json::{Value, json};
 
 use super::report::{cell, number};
@@ -10,7 +10,7 @@ use super::runs::Outcome;
 use crate::format::table;
 
 /// What is compared: heading, key, and how it is found in a run.
-type ComparedNumber = (&'static str, &'static str, fn(&Summary) -> f64);
+type ComparedNumber = (&'static str, &'static str, fn(&RunSummary) -> f64);
 
 const COMPARED: [ComparedNumber; 3] = [
     ("sojourn mean, s", "sojourn_mean", |run| run.sojourn.mean),
@@ -19,7 +19,7 @@ const COMPARED: [ComparedNumber; 3] = [
 ];
 
 /// Each seed of one variant over the same seed of another; nothing where that other has nothing.
-fn ratio(first: &Outcome, outcome: &Outcome, of: fn(&Summary) -> f64) -> Option<Interval> {
+fn ratio(first: &Outcome, outcome: &Outcome, of: fn(&RunSummary) -> f64) -> Option<ConfidenceInterval> {
     let pairs = first.summaries.iter().zip(&outcome.summaries).map(|(first, run)| (of(first), of(run)));
     let ratios: Option<Vec<f64>> = pairs.map(|(first, run)| (first > 0.0).then(|| run / first)).collect();
     ratios.map(|ratios| confidence(&ratios))
@@ -46,7 +46,7 @@ pub fn text(outcomes: &[Outcome]) -> String {
     table(&headings, rows)
 }
 
-fn in_words(ratio: Interval) -> String {
+fn in_words(ratio: ConfidenceInterval) -> String {
     match ratio.within {
         None => format!("{:.3}", ratio.mean),
         Some(within) => format!("{:.3} ± {}", ratio.mean, number(within)),

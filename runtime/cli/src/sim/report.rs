@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-use napreduce_sim::metrics::{ClassSummary, Summary, confidence};
+use napreduce_sim::metrics::{ClassSummary, RunSummary, confidence};
 use serde_json::{Value, json};
 
 use super::runs::Outcome;
@@ -17,7 +17,7 @@ use crate::format::table;
 const NAMED_MAX: usize = 10;
 
 /// A line of the table: what it is called and how it is found in a run.
-type Row = (&'static str, fn(&Summary) -> f64);
+type Row = (&'static str, fn(&RunSummary) -> f64);
 
 const ROWS: [Row; 24] = [
     ("jobs ended", |run| run.jobs as f64),

@@ -13,7 +13,7 @@ use std::time::Instant;
 use anyhow::{Context, Result, anyhow};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use napreduce_schedulers::SchedulerConfiguration;
-use napreduce_sim::metrics::Summary;
+use napreduce_sim::metrics::RunSummary;
 use napreduce_sim::{Recording, Run, Simulation, SimulationSettings, run_baseline};
 
 use super::Experiment;
@@ -27,7 +27,7 @@ pub struct Outcome {
     /// Of the variant.
     pub label: String,
     /// In the order of seeds.
-    pub summaries: Vec<Summary>,
+    pub summaries: Vec<RunSummary>,
     /// The first of them in full.
     pub first: Run,
     /// The others, if figures are to be drawn of them.
@@ -46,7 +46,7 @@ impl Outcome {
 }
 
 struct Done {
-    summary: Summary,
+    summary: RunSummary,
     jobs: Vec<JobLine>,
     run: Run,
     seconds: f64,
@@ -134,7 +134,7 @@ fn one(
         Some(_) => jobs::of(&run, &variant.label, seed),
         None => Vec::new(),
     };
-    Ok(Done { summary: Summary::of(&run), jobs, run, seconds })
+    Ok(Done { summary: RunSummary::of(&run), jobs, run, seconds })
 }
 
 /// A run under a policy.

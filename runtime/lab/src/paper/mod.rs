@@ -27,7 +27,7 @@ use std::time::Instant;
 pub use live::{LiveSettings, plan_live, runs_live};
 pub use registry::{Figure, Paper, RegistryError, papers};
 pub use report::{Environment, PaperReport, ReportError, Selection};
-pub use rows::{Executor, LiveRow, MeasuredRun, RowsError, RunKey, Runs};
+pub use rows::{Executor, LiveRow, MeasuredRun, RunKey, Runs, RunsError};
 pub use selection::{SelectionError, select};
 pub use simulate::{PlannedRun, Repetitions, SimulateError, plan, simulate};
 pub use verdict::{Judgement, Ruling, Verdict};
@@ -64,7 +64,7 @@ pub enum PaperError {
     #[error(transparent)]
     Report(#[from] ReportError),
     #[error(transparent)]
-    Rows(#[from] RowsError),
+    Rows(#[from] RunsError),
     /// A live run failed, or was interrupted.
     #[error(transparent)]
     Lab(#[from] LabError),

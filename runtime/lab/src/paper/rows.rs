@@ -142,7 +142,7 @@ pub struct Runs(BTreeMap<RunKey, MeasuredRun>);
 
 /// The rows cannot be read.
 #[derive(Debug, thiserror::Error)]
-pub enum RowsError {
+pub enum RunsError {
     #[error("cannot read or write {path}: {source}")]
     Io { path: PathBuf, source: io::Error },
     #[error("{path}, line {line}: {what}")]
@@ -182,7 +182,7 @@ impl Runs {
     ///
     /// # Errors
     /// When it has neither, or one of them cannot be read.
-    pub(super) fn open(folder: &Path) -> Result<Runs, RowsError> {
+    pub(super) fn open(folder: &Path) -> Result<Runs, RunsError> {
         Runs::open_with(folder, Runs::read)
     }
 
@@ -190,11 +190,11 @@ impl Runs {
     ///
     /// # Errors
     /// The same, and when a last line that was cut short cannot be cut off.
-    pub(super) fn open_whole(folder: &Path) -> Result<Runs, RowsError> {
+    pub(super) fn open_whole(folder: &Path) -> Result<Runs, RunsError> {
         Runs::open_with(folder, Runs::read_whole)
     }
 
-    fn open_with(folder: &Path, raw: fn(&Path) -> Result<Runs, RowsError>) -> Result<Runs, RowsError> {
+    fn open_with(folder: &Path, raw: fn(&Path) -> Result<Runs, RunsError>) -> Result<Runs, RunsError> {
         let (path, packed) = (folder.join(RAW), folder.join(PACKED));
         if !packed.exists() {
             return raw(&path);
@@ -211,17 +211,17 @@ impl Runs {
     ///
     /// # Errors
     /// When it cannot be written; the rows are where they were then.
-    pub(super) fn pack(&self, folder: &Path) -> Result<(), RowsError> {
+    pub(super) fn pack(&self, folder: &Path) -> Result<(), RunsError> {
         let (raw, path) = (folder.join(RAW), folder.join(PACKED));
-        packed::write(self, &path).map_err(|source| RowsError::Io { path, source })?;
-        std::fs::remove_file(&raw).map_err(|source| RowsError::Io { path: raw, source })
+        packed::write(self, &path).map_err(|source| RunsError::Io { path, source })?;
+        std::fs::remove_file(&raw).map_err(|source| RunsError::Io { path: raw, source })
     }
 
     /// As `read`, for whoever adds rows to the file: a last line that was cut short is cut off.
     ///
     /// # Errors
     /// As `read`, and when the file cannot be cut.
-    fn read_whole(path: &Path) -> Result<Runs, RowsError> {
+    fn read_whole(path: &Path) -> Result<Runs, RunsError> {
         let runs = Runs::read(path)?;
         let cut = || -> io::Result<()> {
             let bytes = std::fs::read(path)?;
@@ -231,7 +231,7 @@ impl Runs {
                 false => File::options().write(true).open(path)?.set_len(whole as u64),
             }
         };
-        cut().map_err(|source| RowsError::Io { path: path.to_owned(), source })?;
+        cut().map_err(|source| RunsError::Io { path: path.to_owned(), source })?;
         Ok(runs)
     }
 
@@ -240,8 +240,8 @@ impl Runs {
     /// # Errors
     /// When it cannot be read, or a line is no row. A last line that was cut short is passed over
     /// with its run.
-    pub fn read(path: &Path) -> Result<Runs, RowsError> {
-        let unreadable = |source| RowsError::Io { path: path.to_owned(), source };
+    pub fn read(path: &Path) -> Result<Runs, RunsError> {
+        let unreadable = |source| RunsError::Io { path: path.to_owned(), source };
         let file = BufReader::new(File::open(path).map_err(unreadable)?);
         let lines: Vec<String> = file.lines().collect::<Result<_, _>>().map_err(unreadable)?;
         let (mut runs, mut jobs) = (Runs::default(), BTreeMap::<RunKey, Vec<JobRow>>::new());
@@ -256,7 +256,7 @@ impl Runs {
                 Err(_) if number + 1 == lines.len() => {}
                 Err(error) => {
                     let (path, line) = (path.to_owned(), number + 1);
-                    return Err(RowsError::Malformed { path, line, what: error.to_string() });
+                    return Err(RunsError::Malformed { path, line, what: error.to_string() });
                 }
             }
         }

@@ -9,9 +9,9 @@ use napreduce_core::{
 };
 use rand::Rng;
 
-use super::Run;
+use super::RandomRun;
 
-impl Run {
+impl RandomRun {
     /// An operator preempts or resumes an attempt; what the engine says of it before is what it does.
     pub(super) fn operate_on_an_attempt(&mut self) {
         // Half of what he does is about what is stopped.

@@ -34,7 +34,7 @@ const EVENTS: u32 = 150;
 pub type Policy = Arc<dyn Fn(Arc<AtomicBool>) -> Box<dyn Scheduler>>;
 
 /// An engine, the workers it believes in, and all that was said.
-pub struct Run {
+pub struct RandomRun {
     engine: Engine,
     policy: Policy,
     /// Restored from a snapshot of the engine; must not be told apart from it.
@@ -60,16 +60,20 @@ pub struct Run {
     pub effects: Vec<Vec<Effect>>,
 }
 
-impl Run {
-    pub fn new(seed: u64, hostile: bool) -> Run {
-        Run::under(seed, hostile, Arc::new(move |calm| Box::new(RandomPolicy::new(seed, hostile, calm))))
+impl RandomRun {
+    pub fn new(seed: u64, hostile: bool) -> RandomRun {
+        RandomRun::under(
+            seed,
+            hostile,
+            Arc::new(move |calm| Box::new(RandomPolicy::new(seed, hostile, calm))),
+        )
     }
 
     /// Under another policy than the one that decides at random.
-    pub fn under(seed: u64, hostile: bool, policy: Policy) -> Run {
+    pub fn under(seed: u64, hostile: bool, policy: Policy) -> RandomRun {
         let calm = Arc::new(AtomicBool::new(false));
         let settings = hands::settings(seed, hostile);
-        Run {
+        RandomRun {
             engine: Engine::new(policy(Arc::clone(&calm)), settings),
             policy,
             twin: None,
@@ -367,12 +371,12 @@ fn any_report(rng: &mut Pcg32) -> Report {
 }
 
 /// Plays a seed; when it panics, the seed is on stderr.
-pub fn play(seed: u64, hostile: bool) -> Run {
-    play_out(Run::new(seed, hostile))
+pub fn play(seed: u64, hostile: bool) -> RandomRun {
+    play_out(RandomRun::new(seed, hostile))
 }
 
 /// Plays a run; when it panics, its seed is on stderr.
-pub fn play_out(mut run: Run) -> Run {
+pub fn play_out(mut run: RandomRun) -> RandomRun {
     struct Seed(u64, bool);
     impl Drop for Seed {
         fn drop(&mut self) {
@@ -387,8 +391,8 @@ pub fn play_out(mut run: Run) -> Run {
 }
 
 /// The beginning of a run.
-pub fn play_until(seed: u64, events: u32) -> Run {
-    let mut run = Run::new(seed, false);
+pub fn play_until(seed: u64, events: u32) -> RandomRun {
+    let mut run = RandomRun::new(seed, false);
     run.begin(events);
     run
 }

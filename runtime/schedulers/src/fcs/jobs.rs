@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use napreduce_core::{Job, JobId, Ratio, TaskKind, Time, WorkerId};
 
 use crate::fcs::estimates::{RemainingWork, ShuffleTime};
-use crate::fcs::launch::Patience;
+use crate::fcs::launch::PreemptedTasks;
 
 /// The parts in which progress is kept.
 const MILLION: u64 = 1_000_000;
@@ -25,7 +25,7 @@ pub(super) struct Member {
     /// When its first map was seen at work.
     first_map: Option<Time>,
     /// Its preempted reduces, by their index, and where each was.
-    pub preempted: Patience<u32, WorkerId>,
+    pub preempted: PreemptedTasks<u32, WorkerId>,
     /// The progress of its reduces that are not done, in millionths.
     progress: BTreeMap<u32, u32>,
     progress_total: u64,

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 /// What to do with a slot that is offered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Launch<T> {
+pub enum LaunchChoice<T> {
     /// Go on with a task on the worker where it was preempted.
     Return(T),
     /// Start a task that was never launched.
@@ -33,7 +33,7 @@ struct Waiting<T, W> {
 /// declined the most.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(bound(deserialize = "T: Deserialize<'de> + Ord, W: Deserialize<'de> + Ord"))]
-pub struct Patience<T, W> {
+pub struct PreemptedTasks<T, W> {
     /// By a number that grows, so that the oldest comes first.
     waiting: BTreeMap<u64, Waiting<T, W>>,
     numbers: BTreeMap<T, u64>,
@@ -42,9 +42,9 @@ pub struct Patience<T, W> {
     declined: u64,
 }
 
-impl<T, W> Default for Patience<T, W> {
-    fn default() -> Patience<T, W> {
-        Patience {
+impl<T, W> Default for PreemptedTasks<T, W> {
+    fn default() -> PreemptedTasks<T, W> {
+        PreemptedTasks {
             waiting: BTreeMap::new(),
             numbers: BTreeMap::new(),
             here: BTreeSet::new(),
@@ -54,7 +54,7 @@ impl<T, W> Default for Patience<T, W> {
     }
 }
 
-impl<T: Copy + Ord, W: Copy + Ord> Patience<T, W> {
+impl<T: Copy + Ord, W: Copy + Ord> PreemptedTasks<T, W> {
     /// A task was preempted on a worker; it begins to wait, behind all that do already.
     pub fn wait(&mut self, task: T, worker: W) {
         self.stop_waiting(task);
@@ -103,18 +103,18 @@ impl<T: Copy + Ord, W: Copy + Ord> Patience<T, W> {
     /// What the job does with a slot of a worker, with so many tasks that were never launched; a task
     /// migrates when it has declined more than `patience` opportunities. When it is to decline, and `counts`,
     /// this was one more.
-    pub fn answer(&mut self, worker: W, fresh: bool, patience: u64, counts: bool) -> Option<Launch<T>> {
+    pub fn answer(&mut self, worker: W, fresh: bool, patience: u64, counts: bool) -> Option<LaunchChoice<T>> {
         if let Some((at, number)) = self.here.range((worker, 0)..).next()
             && *at == worker
         {
-            return self.waiting.get(number).map(|here| Launch::Return(here.task));
+            return self.waiting.get(number).map(|here| LaunchChoice::Return(here.task));
         }
         if fresh {
-            return Some(Launch::Fresh);
+            return Some(LaunchChoice::Fresh);
         }
         let (_, oldest) = self.waiting.first_key_value()?;
         if self.is_over(patience) {
-            return Some(Launch::Migrate(oldest.task));
+            return Some(LaunchChoice::Migrate(oldest.task));
         }
         self.declined += u64::from(counts);
         None
@@ -127,42 +127,42 @@ mod tests {
 
     #[test]
     fn a_task_declines_one_opportunity_more_than_its_patience() {
-        let mut job = Patience::default();
+        let mut job = PreemptedTasks::default();
         job.wait("r1", "n1");
         for _ in 0..=2 {
             assert_eq!(job.answer("n2", false, 2, true), None);
         }
-        assert_eq!(job.answer("n2", false, 2, true), Some(Launch::Migrate("r1")));
+        assert_eq!(job.answer("n2", false, 2, true), Some(LaunchChoice::Migrate("r1")));
     }
 
     #[test]
     fn each_task_counts_from_when_it_began_to_wait() {
-        let mut job = Patience::default();
+        let mut job = PreemptedTasks::default();
         job.wait("old", "n1");
         assert_eq!(job.answer("n3", false, 1, true), None);
         job.wait("young", "n2");
         assert_eq!(job.answer("n3", false, 1, true), None);
-        assert_eq!(job.answer("n3", false, 1, true), Some(Launch::Migrate("old")));
+        assert_eq!(job.answer("n3", false, 1, true), Some(LaunchChoice::Migrate("old")));
         job.stop_waiting("old");
         assert_eq!(job.answer("n3", false, 1, true), None);
-        assert_eq!(job.answer("n3", false, 1, true), Some(Launch::Migrate("young")));
+        assert_eq!(job.answer("n3", false, 1, true), Some(LaunchChoice::Migrate("young")));
     }
 
     #[test]
     fn an_opportunity_that_does_not_count_may_still_be_the_one_that_is_taken() {
-        let mut job = Patience::default();
+        let mut job = PreemptedTasks::default();
         job.wait("r1", "n1");
         assert_eq!(job.answer("n2", false, 0, false), None);
         assert_eq!(job.answer("n2", false, 0, true), None);
-        assert_eq!(job.answer("n2", false, 0, false), Some(Launch::Migrate("r1")));
+        assert_eq!(job.answer("n2", false, 0, false), Some(LaunchChoice::Migrate("r1")));
     }
 
     #[test]
     fn tasks_return_before_others_are_started() {
-        let mut job = Patience::default();
+        let mut job = PreemptedTasks::default();
         job.wait("r1", "n1");
-        assert_eq!(job.answer("n1", true, 0, true), Some(Launch::Return("r1")));
-        assert_eq!(job.answer("n2", true, 0, true), Some(Launch::Fresh));
+        assert_eq!(job.answer("n1", true, 0, true), Some(LaunchChoice::Return("r1")));
+        assert_eq!(job.answer("n2", true, 0, true), Some(LaunchChoice::Fresh));
         job.stop_waiting("r1");
         assert_eq!(job.answer("n2", false, 0, true), None);
         assert!(job.is_empty());

@@ -4,7 +4,7 @@
 
 use napreduce_core::{Actions, ClusterView, Job, Offer, TaskId, TaskKind, TaskState, Time};
 
-use crate::fcs::launch::Launch;
+use crate::fcs::launch::LaunchChoice;
 use crate::fcs::policy::Fcs;
 
 /// So many jobs may decline a slot until it stays empty for now: offers are to be cheap.
@@ -57,9 +57,9 @@ impl Fcs {
         let fresh = job.next_fresh(kind, worker);
         while let Some(answer) = member.preempted.answer(worker, fresh.is_some(), patience, counts) {
             let task = match (answer, fresh) {
-                (Launch::Fresh, Some(task)) => task,
-                (Launch::Fresh, None) => return false,
-                (Launch::Return(index) | Launch::Migrate(index), _) => {
+                (LaunchChoice::Fresh, Some(task)) => task,
+                (LaunchChoice::Fresh, None) => return false,
+                (LaunchChoice::Return(index) | LaunchChoice::Migrate(index), _) => {
                     let task = TaskId { job: job.id(), kind, index };
                     if job.task_state(task) != Some(TaskState::Pending) {
                         // Its slot was asked for, but it ended first.

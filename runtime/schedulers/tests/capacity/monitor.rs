@@ -4,7 +4,8 @@
 
 use napreduce_core::{Ratio, Time};
 use napreduce_schedulers::capacity::monitor::{
-    Application, Container, IntraQueue, Outcome, QueueSettings, QueueState, QueueTree, Round, RoundSettings,
+    Application, Container, IntraQueue, QueueSettings, QueueState, QueueTree, Round, RoundOutcome,
+    RoundSettings,
 };
 use napreduce_schedulers::capacity::{ApplicationOrder, IntraQueueOrder};
 use proptest::prelude::*;
@@ -135,7 +136,7 @@ fn container(id: u64) -> Container {
     }
 }
 
-fn run(built: &Built) -> Outcome {
+fn run(built: &Built) -> RoundOutcome {
     Round::run(&built.tree, &built.settings, &mut |leaf| built.applications[leaf].clone())
 }
 

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 /// A mean and how far the true one may be from it, with 95 % confidence.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-pub struct Interval {
+pub struct ConfidenceInterval {
     /// The mean over the runs.
     pub mean: f64,
     /// The true mean is within so much of it; unknown for a single run.
@@ -21,17 +21,17 @@ const QUANTILES: [f64; 30] = [
 ];
 
 /// The interval of the mean of one number over several runs.
-pub fn confidence(runs: &[f64]) -> Interval {
+pub fn confidence(runs: &[f64]) -> ConfidenceInterval {
     if runs.is_empty() {
-        return Interval::default();
+        return ConfidenceInterval::default();
     }
     let count = runs.len() as f64;
     let mean = runs.iter().sum::<f64>() / count;
     if runs.len() == 1 {
-        return Interval { mean, within: None };
+        return ConfidenceInterval { mean, within: None };
     }
     let variance = runs.iter().map(|number| (number - mean).powi(2)).sum::<f64>() / (count - 1.0);
-    Interval { mean, within: Some(quantile(runs.len() - 1) * (variance / count).sqrt()) }
+    ConfidenceInterval { mean, within: Some(quantile(runs.len() - 1) * (variance / count).sqrt()) }
 }
 
 fn quantile(freedom: usize) -> f64 {
@@ -54,7 +54,7 @@ mod tests {
 
     #[test]
     fn one_run_says_nothing_of_its_spread() {
-        assert_eq!(confidence(&[4.0]), Interval { mean: 4.0, within: None });
+        assert_eq!(confidence(&[4.0]), ConfidenceInterval { mean: 4.0, within: None });
     }
 
     #[test]

@@ -5,7 +5,7 @@
 mod confidence;
 mod percentile;
 
-pub use confidence::{Interval, confidence};
+pub use confidence::{ConfidenceInterval, confidence};
 pub use percentile::{Spread, ecdf};
 
 use std::collections::BTreeMap;
@@ -17,7 +17,7 @@ use crate::run::{Ending, JobResult, Preemptions, Run};
 
 /// A run in numbers. Times in seconds.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Summary {
+pub struct RunSummary {
     /// Jobs that ended, all of them.
     pub jobs: u64,
     /// Of them, those that failed or were killed.
@@ -80,9 +80,9 @@ pub struct ClassSummary {
     pub missed: u64,
 }
 
-impl Summary {
+impl RunSummary {
     /// The numbers of a run.
-    pub fn of(run: &Run) -> Summary {
+    pub fn of(run: &Run) -> RunSummary {
         let all: Vec<&JobResult> = run.jobs.iter().collect();
         let whole = class_of(&all);
         let mut by_class: BTreeMap<&str, Vec<&JobResult>> = BTreeMap::new();
@@ -96,7 +96,7 @@ impl Summary {
             0 => 0.0,
             capacity => books.busy[kind] as f64 / capacity as f64,
         };
-        Summary {
+        RunSummary {
             jobs: whole.jobs,
             failed: all.iter().filter(|job| job.ending != Ending::Succeeded).count() as u64,
             unfinished: run.unfinished as u64,

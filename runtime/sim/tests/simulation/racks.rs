@@ -5,7 +5,7 @@
 
 use napreduce_schedulers::fair::{Fair, FairConfiguration};
 use napreduce_schedulers::serving::DelaySettings;
-use napreduce_sim::metrics::Summary;
+use napreduce_sim::metrics::RunSummary;
 use napreduce_sim::{Run, Simulation, Workload};
 
 use super::{SimulatedJob, SimulationSettings, at, end, fifo, machines, seconds};
@@ -29,7 +29,7 @@ fn job(name: &str, inputs: &[u32]) -> SimulatedJob {
 }
 
 fn maps(run: &Run) -> (u64, u64, u64) {
-    let Summary { placed_maps, local_maps, rack_maps, .. } = Summary::of(run);
+    let RunSummary { placed_maps, local_maps, rack_maps, .. } = RunSummary::of(run);
     (placed_maps, local_maps, rack_maps)
 }
 

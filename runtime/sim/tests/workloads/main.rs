@@ -6,7 +6,7 @@ mod systems;
 
 use napreduce_core::{Slots, Span, TaskKind, Time};
 use napreduce_schedulers::Fifo;
-use napreduce_sim::metrics::Summary;
+use napreduce_sim::metrics::RunSummary;
 use napreduce_sim::{PUBLISHED, Run, SimulatedJob, Simulation, SimulationSettings, WorkloadFile, published};
 
 fn read(text: &str) -> WorkloadFile {
@@ -220,11 +220,11 @@ fn a_summary_counts_what_happened() {
     );
     let settings = SimulationSettings::new(1, Slots { map: 1, reduce: 1 });
     let run = Simulation::new(Box::new(Fifo::default()), settings, file.workload(0)).run().expect("it ends");
-    let summary = Summary::of(&run);
+    let summary = RunSummary::of(&run);
     assert_eq!((summary.jobs, summary.sojourn.mean, summary.sojourn.max), (2, 15.0, 20.0));
     assert_eq!((summary.slowdown.mean, summary.makespan, summary.missed), (1.5, 20.0, 1));
     assert_eq!((summary.utilisation, summary.deadlines), ([1.0, 0.0], 2));
     assert_eq!(summary.classes["a"].jobs, 2);
     let text = serde_json::to_string(&summary).expect("plain data");
-    assert_eq!(serde_json::from_str::<Summary>(&text).expect("what was written"), summary);
+    assert_eq!(serde_json::from_str::<RunSummary>(&text).expect("what was written"), summary);
 }

@@ -27,7 +27,7 @@ use serde::{Deserialize, Serialize};
 
 use super::live::runs_live;
 use super::registry::Paper;
-use super::rows::{Executor, RowsError, Runs};
+use super::rows::{Executor, Runs, RunsError};
 use super::verdict::{Judgement, Verdict, judge};
 use crate::machine::Machine;
 use crate::workspace::WorkError;
@@ -83,7 +83,7 @@ pub enum ReportError {
     #[error("there is no figure {figure} of {paper} any more")]
     Gone { paper: String, figure: String },
     #[error(transparent)]
-    Rows(#[from] RowsError),
+    Rows(#[from] RunsError),
     #[error(transparent)]
     Plot(#[from] PlotError),
 }

@@ -11,7 +11,7 @@ use std::path::Path;
 use lzma_rust2::{XzOptions, XzReader, XzWriter};
 use serde::{Deserialize, Serialize};
 
-use super::{JobRow, MeasuredRun, RowsError, RunRow, Runs};
+use super::{JobRow, MeasuredRun, RunRow, Runs, RunsError};
 
 /// Beside the report.
 pub(in crate::paper) const PACKED: &str = "runs.jsonl.xz";
@@ -158,13 +158,13 @@ pub(super) fn write(runs: &Runs, path: &Path) -> io::Result<()> {
 ///
 /// # Errors
 /// When it cannot be read, or is damaged.
-pub(super) fn read(path: &Path) -> Result<Runs, RowsError> {
-    let unreadable = |source| RowsError::Io { path: path.to_owned(), source };
+pub(super) fn read(path: &Path) -> Result<Runs, RunsError> {
+    let unreadable = |source| RunsError::Io { path: path.to_owned(), source };
     let file = BufReader::new(File::open(path).map_err(unreadable)?);
     let mut lines = BufReader::new(XzReader::new(file, false));
     let mut runs = Runs::default();
     for line in 1.. {
-        let malformed = |what: String| RowsError::Malformed { path: path.to_owned(), line, what };
+        let malformed = |what: String| RunsError::Malformed { path: path.to_owned(), line, what };
         let mut text = Vec::new();
         let read = lines.by_ref().take(LINE_BYTES_MAX).read_until(b'\n', &mut text);
         if read.map_err(|error| malformed(error.to_string()))? == 0 {

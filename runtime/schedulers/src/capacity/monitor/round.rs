@@ -12,7 +12,7 @@ use super::{Claim, RoundSettings, intra, priority, reserved};
 
 /// What a round came to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Outcome {
+pub struct RoundOutcome {
     /// Whom it chose, in order.
     pub victims: Vec<Victim>,
     /// What each queue should have, as of the last pass over queues.
@@ -44,7 +44,7 @@ impl<'a> Round<'a> {
         tree: &'a QueueTree,
         settings: &'a RoundSettings,
         source: &'a mut dyn FnMut(usize) -> Vec<Application>,
-    ) -> Outcome {
+    ) -> RoundOutcome {
         let mut round = Round {
             tree,
             settings,
@@ -81,9 +81,9 @@ impl<'a> Round<'a> {
         round.into_outcome()
     }
 
-    fn into_outcome(self) -> Outcome {
+    fn into_outcome(self) -> RoundOutcome {
         let Round { chosen, ideal, obtain, claims, .. } = self;
-        Outcome { victims: chosen.victims, ideal, obtain, claims }
+        RoundOutcome { victims: chosen.victims, ideal, obtain, claims }
     }
 
     pub(super) fn applications(&mut self, leaf: usize) -> &[Application] {
