@@ -6,6 +6,8 @@
 
 mod cluster;
 mod coordinator;
+#[cfg(test)]
+mod documented;
 mod explaining;
 mod failure;
 mod format;

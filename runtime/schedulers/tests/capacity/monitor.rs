@@ -4,7 +4,7 @@
 
 use napreduce_core::{Ratio, Time};
 use napreduce_schedulers::capacity::monitor::{
-    Application, Container, IntraQueue, QueueSettings, QueueState, QueueTree, Round, RoundOutcome,
+    Application, Container, IntraQueue, QueueSettings, QueueState, QueueTree, Round, RoundChoice,
     RoundSettings,
 };
 use napreduce_schedulers::capacity::{ApplicationOrder, IntraQueueOrder};
@@ -136,7 +136,7 @@ fn container(id: u64) -> Container {
     }
 }
 
-fn run(built: &Built) -> RoundOutcome {
+fn run(built: &Built) -> RoundChoice {
     Round::run(&built.tree, &built.settings, &mut |leaf| built.applications[leaf].clone())
 }
 

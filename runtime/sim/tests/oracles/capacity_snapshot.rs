@@ -4,7 +4,7 @@
 
 use napreduce_core::{Ratio, Time};
 use napreduce_schedulers::capacity::monitor::{
-    Application, Container, QueueState, QueueTree, Round, RoundOutcome, RoundSettings,
+    Application, Container, QueueState, QueueTree, Round, RoundChoice, RoundSettings,
 };
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -52,12 +52,12 @@ impl Snapshot {
     }
 
     /// One round over it.
-    pub fn round(&self, settings: &RoundSettings) -> RoundOutcome {
+    pub fn round(&self, settings: &RoundSettings) -> RoundChoice {
         Round::run(&self.tree, settings, &mut |leaf| self.applications[leaf].clone())
     }
 
     /// Says by name how many containers of each application were chosen.
-    pub fn victims(&self, outcome: &RoundOutcome) -> BTreeMap<String, u64> {
+    pub fn victims(&self, outcome: &RoundChoice) -> BTreeMap<String, u64> {
         let mut victims = BTreeMap::new();
         for victim in &outcome.victims {
             *victims.entry(self.names[victim.application as usize].clone()).or_default() += 1;
@@ -67,7 +67,7 @@ impl Snapshot {
 
     /// Says by name what each leaf should have and what was to be taken of it, for whoever looks for a
     /// mistake.
-    pub fn workings(&self, outcome: &RoundOutcome) -> String {
+    pub fn workings(&self, outcome: &RoundChoice) -> String {
         let leaf = |number| {
             let name = &self.tree.queue(number).name;
             format!("{name}: ideal {} obtain {}", outcome.ideal[number], outcome.obtain[number])
@@ -151,7 +151,7 @@ pub fn settings(config: &Value) -> Result<RoundSettings, String> {
 }
 
 /// Compares the victims with what a case expects of them.
-pub fn compare(snapshot: &Snapshot, outcome: &RoundOutcome, case: &Value, acted: bool) -> Result<(), String> {
+pub fn compare(snapshot: &Snapshot, outcome: &RoundChoice, case: &Value, acted: bool) -> Result<(), String> {
     let victims = if acted { snapshot.victims(outcome) } else { BTreeMap::new() };
     let expected = counts(field(&case["expect"], "complete_preempted_containers")?)?;
     let workings = || snapshot.workings(outcome);

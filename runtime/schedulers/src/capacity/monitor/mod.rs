@@ -17,7 +17,7 @@ mod tree;
 mod victims;
 
 pub use intra::Claim;
-pub use round::{Round, RoundOutcome};
+pub use round::{Round, RoundChoice};
 pub use rounds::{RoundOutcome, Rounds};
 pub use take::after_natural_termination;
 pub use tree::{QueueState, QueueTree};

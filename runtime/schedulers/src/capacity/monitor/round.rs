@@ -12,7 +12,7 @@ use super::{Claim, RoundSettings, intra, priority, reserved};
 
 /// What a round came to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RoundOutcome {
+pub struct RoundChoice {
     /// Whom it chose, in order.
     pub victims: Vec<Victim>,
     /// What each queue should have, as of the last pass over queues.
@@ -44,7 +44,7 @@ impl<'a> Round<'a> {
         tree: &'a QueueTree,
         settings: &'a RoundSettings,
         source: &'a mut dyn FnMut(usize) -> Vec<Application>,
-    ) -> RoundOutcome {
+    ) -> RoundChoice {
         let mut round = Round {
             tree,
             settings,
@@ -81,9 +81,9 @@ impl<'a> Round<'a> {
         round.into_outcome()
     }
 
-    fn into_outcome(self) -> RoundOutcome {
+    fn into_outcome(self) -> RoundChoice {
         let Round { chosen, ideal, obtain, claims, .. } = self;
-        RoundOutcome { victims: chosen.victims, ideal, obtain, claims }
+        RoundChoice { victims: chosen.victims, ideal, obtain, claims }
     }
 
     pub(super) fn applications(&mut self, leaf: usize) -> &[Application] {

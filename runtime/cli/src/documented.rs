@@ -1,0 +1,114 @@
+//! Commands that pages name exist, with the options that are named with them.
+//!
+//! Owns reading them out of README, docs/ and CONTRIBUTING. Does not own what follows `nap lab`, `nap
+//! streaming`, `nap frames` and `nap hadoop`, which other programs read.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use clap::{Command, CommandFactory};
+
+use super::Arguments;
+
+const READ_ELSEWHERE: [&str; 4] = ["lab", "streaming", "frames", "hadoop"];
+
+/// What ends a command line in a shell, or begins what is no part of it.
+const ENDS: [&str; 8] = ["#", "--", "|", "||", "&", "&&", ">", ";"];
+
+/// Words that a page may put where a subcommand would stand.
+fn stands_for_more(word: &str) -> bool {
+    word.starts_with(['-', '<', '[', '.']) || word.chars().any(char::is_uppercase)
+}
+
+/// What is wrong with a line that begins with `nap`.
+fn wrong_in(line: &str) -> Option<String> {
+    let mut whole = Arguments::command();
+    whole.build();
+    let mut command: &Command = &whole;
+    let words = line.split_whitespace().map(|word| word.trim_end_matches([',', ':', '.', ')', ';']));
+    let mut words = words.skip(1).take_while(|word| !ENDS.contains(word)).peekable();
+    while let Some(word) = words.peek().copied().filter(|_| command.has_subcommands()) {
+        if stands_for_more(word) {
+            break;
+        }
+        // Pages may name several at once: `nap job suspend/resume`.
+        let names: Vec<&str> = word.split('/').collect();
+        let Some(found) = names.iter().map(|name| command.find_subcommand(name)).collect::<Option<Vec<_>>>()
+        else {
+            return Some(format!("there is no {word}"));
+        };
+        if command.get_name() == "nap" && READ_ELSEWHERE.contains(&word) {
+            return None;
+        }
+        command = found[0];
+        words.next();
+    }
+    let options: Vec<&str> =
+        words.filter_map(|word| word.trim_start_matches('[').strip_prefix("--")).collect();
+    let name = |option: &str| -> String {
+        option.chars().take_while(|letter| letter.is_ascii_alphanumeric() || *letter == '-').collect()
+    };
+    options.into_iter().map(name).find_map(|option| {
+        let mut known = command.get_arguments().filter_map(|argument| argument.get_long());
+        let is_known = option.is_empty() || option == "version" || known.any(|known| known == option);
+        (!is_known).then(|| format!("{} has no --{option}", command.get_bin_name().unwrap_or("nap")))
+    })
+}
+
+fn pages(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).expect("the folder of pages is there") {
+        let path = entry.expect("it can be listed").path();
+        if path.is_dir() {
+            pages(&path, found);
+        } else if path.extension().is_some_and(|kind| kind == "md") {
+            found.push(path);
+        }
+    }
+}
+
+/// The command lines of a page: lines of blocks that begin with `nap`, and what stands so in backticks.
+fn command_lines(page: &str) -> Vec<(usize, String)> {
+    let mut in_block = false;
+    let mut lines = Vec::new();
+    for (index, line) in page.lines().enumerate() {
+        if line.trim_start().starts_with("```") {
+            in_block = !in_block;
+        } else if in_block {
+            let line = line.trim_start().trim_start_matches("$ ");
+            lines.extend(line.starts_with("nap ").then(|| (index + 1, line.to_owned())));
+        } else {
+            let quoted = line.split('`').skip(1).step_by(2).filter(|quoted| quoted.starts_with("nap "));
+            lines.extend(quoted.map(|quoted| (index + 1, quoted.to_owned())));
+        }
+    }
+    lines
+}
+
+#[test]
+fn what_pages_say_of_nap_is_there() {
+    let top = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let mut files = vec![top.join("README.md"), top.join("CONTRIBUTING.md")];
+    pages(&top.join("docs"), &mut files);
+    let mut looked_at = 0;
+    let mut wrong = Vec::new();
+    for file in files {
+        let page = fs::read_to_string(&file).expect("the page can be read");
+        for (number, line) in command_lines(&page) {
+            looked_at += 1;
+            wrong.extend(wrong_in(&line).map(|why| format!("{}:{number}: {why}: {line}", file.display())));
+        }
+    }
+    assert!(looked_at > 100, "only {looked_at} commands found");
+    assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
+}
+
+#[test]
+fn a_command_or_an_option_that_is_not_there_is_told() {
+    for right in ["nap job list --state failed", "nap sim --workload X", "nap lab dream --any", "nap job JOB"]
+    {
+        assert_eq!(wrong_in(right), None, "{right}");
+    }
+    assert_eq!(wrong_in("nap job dream last"), Some("there is no dream".to_owned()));
+    assert_eq!(wrong_in("nap job kill 7 --hard"), Some("nap job kill has no --hard".to_owned()));
+    assert_eq!(wrong_in("nap job kill 7 # --hard"), None);
+}
