@@ -27,12 +27,16 @@ fn wrong_in(line: &str) -> Option<String> {
     let mut command: &Command = &whole;
     let words = line.split_whitespace().map(|word| word.trim_end_matches([',', ':', '.', ')', ';']));
     let mut words = words.skip(1).take_while(|word| !ENDS.contains(word)).peekable();
+    // Options of all commands may come first, each with its value.
+    while words.next_if(|word| word.starts_with("--")).is_some() {
+        words.next();
+    }
     while let Some(word) = words.peek().copied().filter(|_| command.has_subcommands()) {
         if stands_for_more(word) {
             break;
         }
-        // Pages may name several at once: `nap job suspend/resume`.
-        let names: Vec<&str> = word.split('/').collect();
+        // Pages may name several at once, in a table behind a backslash each.
+        let names: Vec<&str> = word.split(['/', '|']).map(|name| name.trim_end_matches('\\')).collect();
         let Some(found) = names.iter().map(|name| command.find_subcommand(name)).collect::<Option<Vec<_>>>()
         else {
             return Some(format!("there is no {word}"));

@@ -9,7 +9,7 @@ use napreduce_core::Ratio;
 use napreduce_schedulers::fcs::estimates::{
     self, Bounds, RemainingWork, RunningReduce, ShuffleTime, remaining_shuffle,
 };
-use napreduce_schedulers::fcs::launch::{Launch, Patience};
+use napreduce_schedulers::fcs::launch::{LaunchChoice, PreemptedTasks};
 use napreduce_schedulers::fcs::preempt::{self, RunningJob};
 use serde_json::Value;
 
@@ -117,7 +117,7 @@ fn select_to_preempt(case: &Value) -> Result<(), String> {
 /// A job of a case of Algorithm 2.
 struct Waiting<'a> {
     id: &'a str,
-    preempted: Patience<&'a str, &'a str>,
+    preempted: PreemptedTasks<&'a str, &'a str>,
     unlaunched: u32,
 }
 
@@ -126,7 +126,7 @@ fn select_to_launch(case: &Value) -> Result<(), String> {
     let mut jobs: Vec<Waiting<'_>> = list(&case["jobs"])
         .iter()
         .map(|job| {
-            let mut preempted = Patience::default();
+            let mut preempted = PreemptedTasks::default();
             list(&job["preempted"])
                 .iter()
                 .for_each(|task| preempted.wait(text(&task["task"]), text(&task["node"])));
@@ -148,12 +148,12 @@ fn heartbeat<'a>(jobs: &mut [Waiting<'a>], node: &'a str, patience: u64) -> [Opt
     for job in jobs {
         let action = match job.preempted.answer(node, job.unlaunched > 0, patience, true) {
             None => continue,
-            Some(Launch::Fresh) => {
+            Some(LaunchChoice::Fresh) => {
                 job.unlaunched -= 1;
                 ("launch", None)
             }
-            Some(Launch::Return(task)) => ("resume", Some(task)),
-            Some(Launch::Migrate(task)) => ("migrate", Some(task)),
+            Some(LaunchChoice::Return(task)) => ("resume", Some(task)),
+            Some(LaunchChoice::Migrate(task)) => ("migrate", Some(task)),
         };
         if let Some(task) = action.1 {
             job.preempted.stop_waiting(task);
