@@ -9,8 +9,9 @@ use std::sync::Arc;
 
 use napreduce_core::FaultPlace;
 use napreduce_protocol::{ByteSize, TaskError};
-use napreduce_task::{ControlGroup, ControlGroups, ProcessMemory};
+use napreduce_task::{ControlGroup, ControlGroups, ProcessMemory, TaskProcess};
 use rustix::process::Pid;
+use tokio::task::spawn_blocking;
 
 use super::configuration::{IsolationMode, IsolationRules};
 use super::error::WorkerError;
@@ -88,15 +89,12 @@ impl Isolation {
         }
         let factor = self.rules.memory_factor;
         let memory_max = task_memory.saturating_mul(u64::from(factor)).saturating_add(PROGRAM_BYTES);
-        let group = self.groups.as_ref().and_then(|groups| {
-            let taken = groups.take(memory_max);
-            taken
-                .inspect_err(
-                    |error| tracing::warn!(target: "worker", "no control group for an attempt: {error}"),
-                )
-                .ok()
-        });
-        Some(Bounds { task_memory, factor, memory_max, group })
+        Some(Bounds { task_memory, factor, memory_max, groups: self.groups.clone(), group: None })
+    }
+
+    /// Where attempts are put.
+    pub(super) fn groups(&self) -> Option<Arc<ControlGroups>> {
+        self.groups.clone()
     }
 }
 
@@ -111,19 +109,36 @@ pub(super) struct Bounds {
     task_memory: u64,
     factor: u32,
     memory_max: u64,
+    groups: Option<Arc<ControlGroups>>,
     /// Without one the attempt's process is watched.
     group: Option<ControlGroup>,
 }
 
 impl Bounds {
-    /// From now on they hold for this process and whatever it starts.
-    pub(super) fn admit(&self, process: Pid) {
-        if let Some(group) = &self.group
-            && let Err(error) = group.admit(process)
-        {
-            // It has ended already, or is watched at least.
-            tracing::debug!(target: "worker", "not in its control group: {error}");
+    /// From now on they hold for this process, and whatever it starts. One that was started ahead is in a
+    /// group already.
+    pub(super) async fn around(mut self, process: &mut TaskProcess) -> Bounds {
+        let mut ahead = process.take_group();
+        let Some(groups) = self.groups.clone() else { return self };
+        let (memory_max, process) = (self.memory_max, process.id());
+        let is_bounded = |group: &mut ControlGroup| group.is_current() && group.limit_to(memory_max).is_ok();
+        self.group = ahead.take_if(is_bounded);
+        if self.group.is_none() {
+            // The kernel lets whoever puts somebody into a group wait, and the worker has more to do.
+            let entering = spawn_blocking(move || {
+                let taken = groups.take(memory_max);
+                match taken.and_then(|group| group.admit(process).map(|()| group)) {
+                    Ok(group) => Some(group),
+                    // It has ended already, or is watched at least.
+                    Err(error) => {
+                        tracing::warn!(target: "worker", "no control group for an attempt: {error}");
+                        ahead
+                    }
+                }
+            });
+            self.group = entering.await.ok().flatten();
         }
+        self
     }
 
     /// Whether nobody is left whose end would have to be awaited.

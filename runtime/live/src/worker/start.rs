@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use napreduce_core::{AttemptId, Slots};
 use napreduce_protocol::{Listener, LogStream, Secret};
-use napreduce_task::{Interrupts, Spawner, check_kernel, raise_descriptors};
+use napreduce_task::{ControlGroups, Interrupts, Spawner, check_kernel, raise_descriptors};
 use tokio::runtime::Builder;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
@@ -67,8 +67,8 @@ async fn run(configuration: &WorkerConfiguration) -> Result<(), WorkerError> {
         data_address,
     };
     let resources = Resources {
+        spawner: Arc::new(spawner(configuration, environment.isolation.groups())?),
         environment,
-        spawner: Arc::new(spawner(configuration)?),
         task_silence_max: configuration.task_silence_max,
         segment_memory: SegmentMemory::new(configuration.segment_memory),
         suspend: configuration.suspend,
@@ -84,11 +84,14 @@ async fn run(configuration: &WorkerConfiguration) -> Result<(), WorkerError> {
 
 /// A slot that is free finds a process that is ready; more than a few are not started as fast as they would
 /// be taken.
-fn spawner(configuration: &WorkerConfiguration) -> Result<Spawner, WorkerError> {
+fn spawner(
+    configuration: &WorkerConfiguration,
+    groups: Option<Arc<ControlGroups>>,
+) -> Result<Spawner, WorkerError> {
     let slots =
         usize::try_from(configuration.map_slots.max(configuration.reduce_slots)).unwrap_or(usize::MAX);
     let ready = slots.clamp(1, PRESTARTED_MAX);
-    Spawner::adopting(ready).map_err(WorkerError::io("take in what tasks leave behind"))
+    Spawner::adopting(ready, groups).map_err(WorkerError::io("take in what tasks leave behind"))
 }
 
 fn secret(cluster: &ClusterPlace) -> Result<Secret, WorkerError> {

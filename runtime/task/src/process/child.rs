@@ -18,6 +18,8 @@ use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::net::UnixStream;
 
+use super::control_groups::{ControlGroup, ControlGroups};
+
 /// Task processes that are not reaped.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Own(Arc<Mutex<BTreeSet<i32>>>);
@@ -81,6 +83,10 @@ pub(super) struct Started {
     pidfd: OwnedFd,
     control: StdUnixStream,
     marks: Vec<String>,
+    /// Nobody is in it when it is dropped: the process is reaped before.
+    group: Option<ControlGroup>,
+    /// Whether it was to be put into one.
+    was_to_enter: bool,
 }
 
 impl Started {
@@ -95,7 +101,17 @@ impl Started {
         let kept = Kept::begin(child, own);
         // The child is not reaped yet, so its number is still its own.
         let pidfd = pidfd_open(kept.child, PidfdFlags::NONBLOCK)?;
-        Ok(Started { kept, pidfd, control, marks })
+        Ok(Started { kept, pidfd, control, marks, group: None, was_to_enter: false })
+    }
+
+    /// Puts it into a control group; without one it is bounded when it gets an attempt.
+    pub(super) fn enter(&mut self, groups: &Arc<ControlGroups>) {
+        self.was_to_enter = true;
+        self.group = groups.take_ahead(self.kept.child).ok();
+    }
+
+    pub(super) fn was_to_enter(&self) -> bool {
+        self.was_to_enter
     }
 
     pub(super) fn marks(&self) -> &[String] {
@@ -114,16 +130,23 @@ pub struct TaskProcess {
     pidfd: AsyncFd<OwnedFd>,
     control: UnixStream,
     marks: Vec<String>,
+    group: Option<ControlGroup>,
 }
 
 impl TaskProcess {
     pub(super) fn watch(started: Started) -> io::Result<TaskProcess> {
-        let Started { kept, pidfd, control, marks } = started;
+        let Started { kept, pidfd, control, marks, group, .. } = started;
         let control = UnixStream::from_std(control)?;
         // SAFETY: the descriptor is open, and owned by the result until that is dropped; nobody else
         // gets at it.
         let pidfd = unsafe { AsyncFd::register_with_interest(pidfd, Interest::READABLE) }?;
-        Ok(TaskProcess { kept, pidfd, control, marks })
+        Ok(TaskProcess { kept, pidfd, control, marks, group })
+    }
+
+    /// The control group that it is in since it was started ahead, if it is in one. It must outlive the
+    /// process: whoever drops it ends the process.
+    pub fn take_group(&mut self) -> Option<ControlGroup> {
+        self.group.take()
     }
 
     /// What is in the environment of whatever it starts, by which that is known when this process is gone.

@@ -9,7 +9,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream as StdUnixStream;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
-use std::sync::mpsc::RecvTimeoutError;
+use std::sync::mpsc::{RecvTimeoutError, TryRecvError};
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
@@ -17,6 +17,7 @@ use rustix::process::Pid;
 use tokio::sync::oneshot;
 
 use super::child::{Own, Started};
+use super::control_groups::ControlGroups;
 use super::fork_server::{ForkServer, NUMBER_DIGITS};
 use super::marker::{FORK_MARKER, MARKER};
 use super::orphans::sweep;
@@ -48,6 +49,8 @@ pub(super) struct AnswerToStart {
 pub(super) struct Forking {
     own: Own,
     adopts: bool,
+    /// Where processes that are started ahead are put.
+    groups: Option<Arc<ControlGroups>>,
     prestarts: Arc<Prestarts>,
     servers: Vec<(Model, ForkServer)>,
     /// Processes that were started ahead.
@@ -55,15 +58,23 @@ pub(super) struct Forking {
 }
 
 impl Forking {
-    pub(super) fn new(adopts: bool, prestarts: Arc<Prestarts>) -> Forking {
-        Forking { own: Own::default(), adopts, prestarts, servers: Vec::new(), count: 0 }
+    pub(super) fn new(
+        adopts: bool,
+        groups: Option<Arc<ControlGroups>>,
+        prestarts: Arc<Prestarts>,
+    ) -> Forking {
+        Forking { own: Own::default(), adopts, groups, prestarts, servers: Vec::new(), count: 0 }
     }
 
     pub(super) fn run(mut self, inbox: &mpsc::Receiver<Request>) {
         loop {
-            let request = match self.prestarts.is_empty() {
-                true => inbox.recv().map_err(|_| RecvTimeoutError::Disconnected),
-                false => inbox.recv_timeout(KEPT_FOR),
+            let request = match (inbox.try_recv(), self.prestarts.is_empty()) {
+                (Ok(request), _) => Ok(request),
+                (Err(TryRecvError::Disconnected), _) => Err(RecvTimeoutError::Disconnected),
+                // Whoever wants a process now does not wait for what the kernel lets wait.
+                (Err(TryRecvError::Empty), _) if self.put_into_group() => continue,
+                (Err(TryRecvError::Empty), true) => inbox.recv().map_err(|_| RecvTimeoutError::Disconnected),
+                (Err(TryRecvError::Empty), false) => inbox.recv_timeout(KEPT_FOR),
             };
             match request {
                 // A requester that is gone drops the process, which ends it.
@@ -102,6 +113,15 @@ impl Forking {
             let started = self.fork(model).and_then(Result::ok);
             self.put(model, started);
         }
+    }
+
+    /// Puts one that waits into a control group; false when there is none left.
+    fn put_into_group(&self) -> bool {
+        let Some(groups) = &self.groups else { return false };
+        let Some((model, mut started)) = self.prestarts.take_to_enter() else { return false };
+        started.enter(groups);
+        self.put(&model, Some(started));
+        true
     }
 
     fn put(&self, model: &Model, started: Option<Started>) {

@@ -128,6 +128,15 @@ impl Prestarts {
         (!program.waiting.is_empty()).then(|| program.waiting.remove(ready.unwrap_or(0)))
     }
 
+    /// One that waits and was not put into a control group yet.
+    pub(super) fn take_to_enter(&self) -> Option<(Model, Started)> {
+        let mut programs = self.lock();
+        programs.known.iter_mut().find_map(|program| {
+            let place = program.waiting.iter().position(|started| !started.was_to_enter())?;
+            Some((program.model.clone(), program.waiting.remove(place)))
+        })
+    }
+
     /// How many more of this program should wait.
     pub(super) fn lacking(&self, model: &Model) -> usize {
         let programs = self.lock();
@@ -227,6 +236,7 @@ mod tests {
     use rustix::process::Pid;
 
     use super::super::child::Own;
+    use super::super::control_groups::ControlGroups;
     use super::*;
 
     fn model(name: &str) -> Model {
@@ -290,6 +300,27 @@ mod tests {
         let taken = || prestarts.take(&model("a")).is_some_and(|started| has_spoken(started.control()));
         assert_eq!([taken(), taken()], [true, false]);
         assert!(prestarts.take(&model("a")).is_none(), "both are taken");
+    }
+
+    #[test]
+    fn each_of_those_that_wait_is_put_into_a_group_once() {
+        let Ok(groups) = ControlGroups::create() else {
+            eprintln!("skipped: no control groups can be made here");
+            return;
+        };
+        let (own, prestarts) = (Own::default(), Prestarts::new(2, None));
+        for name in ["a", "b"] {
+            prestarts.put(model(name), Some(sleeping(&own).0));
+        }
+        for name in ["a", "b"] {
+            let (of, mut started) = prestarts.take_to_enter().expect("one that waits");
+            assert_eq!(of, model(name));
+            started.enter(&groups);
+            prestarts.put(of, Some(started));
+        }
+        assert!(prestarts.take_to_enter().is_none(), "both were");
+        drop(prestarts);
+        assert!(own.numbers().is_empty(), "they are ended as those in no group");
     }
 
     #[test]

@@ -19,6 +19,7 @@ use tokio::sync::oneshot;
 use tokio::time::timeout;
 
 use super::child::{Started, TaskProcess};
+use super::control_groups::ControlGroups;
 use super::forking::{AnswerToStart, Forking, Request, marks_of};
 use super::orphans::adopt;
 use super::prestart::{Model, Prestarts, give_outfit};
@@ -68,6 +69,8 @@ pub struct Spawner {
     thread: Mutex<Option<JoinHandle<()>>>,
     /// Whether orphans of tasks become children of this process.
     adopts: bool,
+    /// One of these for each process that is started ahead.
+    groups: Option<Arc<ControlGroups>>,
     /// Whether what tasks print to this program's standard error is dropped.
     is_silent: bool,
     prestarts: Arc<Prestarts>,
@@ -75,11 +78,14 @@ pub struct Spawner {
 
 impl Spawner {
     /// One whose process takes in the orphans of its tasks, and ends them: for a daemon, which has no other
-    /// children. So many processes of a program are kept ready once one was started.
-    pub fn adopting(ready: usize) -> io::Result<Spawner> {
+    /// children. So many processes of a program are kept ready once one was started, each in one of these
+    /// control groups if there are any.
+    pub fn adopting(ready: usize, groups: Option<Arc<ControlGroups>>) -> io::Result<Spawner> {
         adopt()?;
         close_on_execution()?;
-        Ok(Spawner::new(true, false, Prestarts::new(ready, None)))
+        let mut spawner = Spawner::new(true, false, Prestarts::new(ready, None));
+        spawner.groups = groups;
+        Ok(spawner)
     }
 
     /// One for a program that runs a job by itself, of so many tasks, so many at a time.
@@ -95,6 +101,7 @@ impl Spawner {
             forking: Mutex::default(),
             thread: Mutex::default(),
             adopts,
+            groups: None,
             is_silent,
             prestarts: Arc::new(prestarts),
         }
@@ -181,7 +188,7 @@ impl Spawner {
 
     fn begin_thread(&self) -> io::Result<mpsc::Sender<Request>> {
         let (requests, inbox) = mpsc::channel::<Request>();
-        let forking = Forking::new(self.adopts, Arc::clone(&self.prestarts));
+        let forking = Forking::new(self.adopts, self.groups.clone(), Arc::clone(&self.prestarts));
         let thread = std::thread::Builder::new().name("spawner".into()).spawn(move || forking.run(&inbox))?;
         *self.thread.lock().unwrap_or_else(PoisonError::into_inner) = Some(thread);
         Ok(requests)

@@ -140,10 +140,10 @@ impl Supervision {
         let launch = std::mem::take(&mut self.launch);
         let program = launch.program.clone();
         let process = self.spawner.spawn(launch).await;
-        let process =
+        let mut process =
             process.map_err(|error| explain_start(&error, program.as_ref(), self.host.as_deref()))?;
-        if let Some(bounds) = &self.bounds {
-            bounds.admit(process.id());
+        if let Some(bounds) = self.bounds.take() {
+            self.bounds = Some(bounds.around(&mut process).await);
         }
         self.marks = process.marks().to_vec();
         Ok(Supervised::begin(process, line, self))

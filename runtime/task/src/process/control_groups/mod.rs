@@ -1,44 +1,29 @@
 //! Control groups of the kernel, one for each attempt of a worker, so that a task cannot take the machine.
 //!
-//! Owns where groups may be made (version 1 as root, version 2 as root or where they were delegated), their
-//! limits, who is put into them, and their removal. Does not own how much an attempt may have (the worker). A
-//! group is used by one attempt after the other: making one costs more than limiting it anew, and what is in
-//! the page cache would keep a removed one.
+//! Owns their limits, and who is put into them. Does not own where they may be made (`hierarchy`) nor how much
+//! an attempt may have (the worker). A group is used by one attempt after the other: making one costs more
+//! than limiting it anew, and what is in the page cache would keep a removed one.
+
+mod hierarchy;
 
 use std::collections::BTreeSet;
-use std::fs::OpenOptions;
-use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use std::{fs, io};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::io::Errno;
-use rustix::process::{Pid, PidfdFlags, Signal, getpid, pidfd_open, pidfd_send_signal, test_kill_process};
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+
+use self::hierarchy::{Hierarchy, own_membership, write};
 
 const MOUNTED: &str = "/sys/fs/cgroup";
-/// The folders of workers begin so, followed by the number of their process.
-const PREFIX: &str = "napreduce-worker-";
 /// Processes and threads of one attempt at a time.
 const PROCESSES_MAX: u32 = 4096;
+/// What a process may hold that nobody has given work yet.
+const IDLE_MEMORY_MAX: u64 = 1 << 30;
 /// A killed process has left its group within so long, unless a disk holds it.
 const PATIENCE: Duration = Duration::from_secs(2);
-
-/// Folders of one process have numbers.
-static FOLDERS: AtomicU32 = AtomicU32::new(0);
-
-/// Where this process makes groups.
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Hierarchy {
-    /// One of memory and one of processes.
-    First {
-        memory: PathBuf,
-        pids: PathBuf,
-    },
-    Second(PathBuf),
-}
 
 /// The groups of a worker's attempts; removed when it is dropped.
 #[derive(Debug)]
@@ -122,8 +107,18 @@ impl ControlGroups {
         drop(inside);
         let groups = Arc::clone(self);
         let mut group = ControlGroup { groups, hierarchy, number, memory_max, kills_before: 0 };
-        group.limit()?;
-        group.kills_before = group.kills();
+        group.limit_to(memory_max)?;
+        Ok(group)
+    }
+
+    /// A group with this process in it, which has no attempt yet: the kernel lets whoever puts somebody into a
+    /// group wait, most often for some milliseconds.
+    ///
+    /// # Errors
+    /// The file that could not be written.
+    pub(super) fn take_ahead(self: &Arc<ControlGroups>, process: Pid) -> io::Result<ControlGroup> {
+        let group = self.take(IDLE_MEMORY_MAX)?;
+        group.admit(process)?;
         Ok(group)
     }
 
@@ -148,6 +143,23 @@ impl ControlGroup {
     pub fn admit(&self, process: Pid) -> io::Result<()> {
         let number = process.as_raw_nonzero().to_string();
         self.hierarchy.folders(self.number).iter().try_for_each(|one| write(one, "cgroup.procs", &number))
+    }
+
+    /// From now on its processes may hold so much; what has happened in it so far does not count.
+    ///
+    /// # Errors
+    /// The file that could not be written.
+    pub fn limit_to(&mut self, memory_max: u64) -> io::Result<()> {
+        self.memory_max = memory_max;
+        self.limit()?;
+        self.kills_before = self.kills();
+        Ok(())
+    }
+
+    /// Whether it is where groups are made now: this process was not put elsewhere since.
+    pub fn is_current(&self) -> bool {
+        let inside = self.groups.inside();
+        inside.hierarchy == self.hierarchy && inside.membership == own_membership()
     }
 
     /// What its processes may hold together, in bytes.
@@ -230,145 +242,6 @@ impl Drop for ControlGroup {
             }
         }
     }
-}
-
-impl Hierarchy {
-    /// By what the kernel says of this process.
-    fn find(mounted: &Path, membership: &str) -> Result<Hierarchy, String> {
-        let number = FOLDERS.fetch_add(1, Ordering::Relaxed);
-        let name = format!("{PREFIX}{}-{number}", getpid().as_raw_nonzero());
-        if mounted.join("memory/memory.limit_in_bytes").exists() {
-            let parent = |controller: &str| {
-                let top = mounted.join(controller);
-                let own = group_of(membership, controller).map(|path| top.join(path));
-                own.filter(|path| path.is_dir()).unwrap_or(top)
-            };
-            let (memory, pids) = (parent("memory"), parent("pids"));
-            for parent in [&memory, &pids] {
-                remove_stale(parent);
-                make(&parent.join(&name))?;
-            }
-            return Ok(Hierarchy::First { memory: memory.join(&name), pids: pids.join(&name) });
-        }
-        let own = mounted.join(group_of(membership, "").unwrap_or_default());
-        let controllers = fs::read_to_string(own.join("cgroup.controllers")).unwrap_or_default();
-        if ["memory", "pids"].iter().any(|wanted| !controllers.split_whitespace().any(|one| one == *wanted)) {
-            return Err(format!("the control groups in {} do not limit memory and processes", own.display()));
-        }
-        let parent = delegated(&own)
-            .or_else(|why| switched_on(mounted).map(|()| mounted.to_owned()).map_err(|_| why))?;
-        remove_stale(&parent);
-        let folder = parent.join(&name);
-        make(&folder)?;
-        switched_on(&folder)?;
-        Ok(Hierarchy::Second(folder))
-    }
-
-    fn folders(&self, number: u32) -> Vec<PathBuf> {
-        let name = number.to_string();
-        match self {
-            Hierarchy::First { memory, pids } => vec![memory.join(&name), pids.join(&name)],
-            Hierarchy::Second(folder) => vec![folder.join(&name)],
-        }
-    }
-
-    fn make(&self, number: u32) -> io::Result<()> {
-        self.folders(number).iter().try_for_each(|folder| match fs::create_dir(folder) {
-            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(named(folder, &error)),
-            _ => Ok(()),
-        })
-    }
-
-    /// What somebody is still in stays, and is removed by a later worker of this host.
-    fn remove(&self, made: u32) {
-        for folder in (0..made).flat_map(|number| self.folders(number)) {
-            let _ = fs::remove_dir(folder);
-        }
-        let all: &[&PathBuf] = match self {
-            Hierarchy::First { memory, pids } => &[memory, pids],
-            Hierarchy::Second(folder) => &[folder],
-        };
-        for folder in all {
-            let _ = fs::remove_dir(folder);
-        }
-    }
-}
-
-/// A group of version 2 that is this process's alone becomes one with groups below it: the process moves into
-/// one of them, for a group has either processes or groups.
-fn delegated(own: &Path) -> Result<PathBuf, String> {
-    let processes = fs::read_to_string(own.join("cgroup.procs")).unwrap_or_default();
-    let itself = getpid().as_raw_nonzero().to_string();
-    if processes.lines().any(|process| process != itself) {
-        return Err(format!("{} has other processes, too; it was not delegated", own.display()));
-    }
-    let leaf = own.join("napreduce-worker");
-    make(&leaf)?;
-    write(&leaf, "cgroup.procs", &itself).map_err(|error| error.to_string())?;
-    switched_on(own)?;
-    Ok(own.to_owned())
-}
-
-/// Has the groups below a group of version 2 limit memory and processes.
-fn switched_on(group: &Path) -> Result<(), String> {
-    let on = fs::read_to_string(group.join("cgroup.subtree_control")).unwrap_or_default();
-    for controller in ["memory", "pids"] {
-        if !on.split_whitespace().any(|name| name == controller) {
-            let switch = format!("+{controller}");
-            write(group, "cgroup.subtree_control", &switch).map_err(|error| error.to_string())?;
-        }
-    }
-    Ok(())
-}
-
-/// Removes what a worker that was killed has left: its tasks died with it.
-fn remove_stale(parent: &Path) {
-    for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
-        let name = entry.file_name();
-        let process =
-            name.to_str().and_then(|name| name.strip_prefix(PREFIX)?.split('-').next()?.parse().ok());
-        let Some(process) = process.and_then(Pid::from_raw) else { continue };
-        // One of another user is alive all the same.
-        if test_kill_process(process) != Err(Errno::SRCH) {
-            continue;
-        }
-        for below in fs::read_dir(entry.path()).into_iter().flatten().flatten() {
-            let _ = fs::remove_dir(below.path());
-        }
-        let _ = fs::remove_dir(entry.path());
-    }
-}
-
-fn own_membership() -> String {
-    fs::read_to_string("/proc/self/cgroup").unwrap_or_default()
-}
-
-/// The path of the group under a controller of version 1, or of version 2 when that is not named,
-/// without its slash.
-fn group_of<'a>(membership: &'a str, controller: &str) -> Option<&'a str> {
-    membership.lines().find_map(|line| {
-        let mut fields = line.splitn(3, ':').skip(1);
-        let (controllers, path) = (fields.next()?, fields.next()?);
-        controllers.split(',').any(|name| name == controller).then(|| path.trim_start_matches('/'))
-    })
-}
-
-fn make(folder: &Path) -> Result<(), String> {
-    match fs::create_dir(folder) {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(named(folder, &error).to_string()),
-        _ => Ok(()),
-    }
-}
-
-fn write(folder: &Path, name: &str, value: &str) -> io::Result<()> {
-    let path = folder.join(name);
-    let written =
-        OpenOptions::new().write(true).open(&path).and_then(|mut file| file.write_all(value.as_bytes()));
-    written.map_err(|error| named(&path, &error))
-}
-
-fn named(path: &Path, error: &io::Error) -> io::Error {
-    io::Error::new(error.kind(), format!("{}: {error}", path.display()))
 }
 
 #[cfg(test)]

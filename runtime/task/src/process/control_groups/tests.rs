@@ -3,6 +3,7 @@
 
 use std::process::Command;
 
+use super::hierarchy::group_of;
 use super::*;
 
 /// Groups of this test; none where the kernel lets it make none, which is said.
@@ -43,6 +44,21 @@ fn only_who_takes_more_than_its_group_may_hold_is_ended_and_the_group_serves_aga
     let again = groups.take(64 << 20).expect("a group");
     assert_eq!(again.number, number);
     assert!(!again.ran_out(), "what happened to an earlier attempt does not count");
+}
+
+#[test]
+fn a_process_may_be_in_its_group_before_it_is_said_how_much_it_may_hold() {
+    let Some(groups) = groups() else { return };
+    let script = "read go; x=$(head -c 200000000 /dev/zero | tr '\\0' x); echo ${#x}";
+    let mut child =
+        Command::new("sh").args(["-c", script]).stdin(std::process::Stdio::piped()).spawn().expect("a shell");
+    let mut group = groups.take_ahead(Pid::from_child(&child)).expect("a group");
+    assert_eq!(group.members(), [Pid::from_child(&child)]);
+    assert!(group.is_current());
+    group.limit_to(32 << 20).expect("limited");
+    drop(child.stdin.take());
+    assert!(!child.wait().expect("reaped").success(), "it held 200 MB");
+    assert!(group.ran_out());
 }
 
 #[test]

@@ -1,0 +1,168 @@
+//! Where control groups may be made: version 1 as root, version 2 as root or where they were delegated.
+//!
+//! Owns the folders of a worker, from when they are made until they are removed. Does not own who is put into
+//! them, and what that one may have.
+
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::{fs, io};
+
+use rustix::io::Errno;
+use rustix::process::{Pid, getpid, test_kill_process};
+
+/// The folders of workers begin so, followed by the number of their process.
+const PREFIX: &str = "napreduce-worker-";
+/// Folders of one process have numbers.
+static FOLDERS: AtomicU32 = AtomicU32::new(0);
+
+/// Where this process makes groups.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Hierarchy {
+    /// One of memory and one of processes.
+    First {
+        memory: PathBuf,
+        pids: PathBuf,
+    },
+    Second(PathBuf),
+}
+
+impl Hierarchy {
+    /// By what the kernel says of this process.
+    pub(super) fn find(mounted: &Path, membership: &str) -> Result<Hierarchy, String> {
+        let number = FOLDERS.fetch_add(1, Ordering::Relaxed);
+        let name = format!("{PREFIX}{}-{number}", getpid().as_raw_nonzero());
+        if mounted.join("memory/memory.limit_in_bytes").exists() {
+            let parent = |controller: &str| {
+                let top = mounted.join(controller);
+                let own = group_of(membership, controller).map(|path| top.join(path));
+                own.filter(|path| path.is_dir()).unwrap_or(top)
+            };
+            let (memory, pids) = (parent("memory"), parent("pids"));
+            for parent in [&memory, &pids] {
+                remove_stale(parent);
+                make(&parent.join(&name))?;
+            }
+            return Ok(Hierarchy::First { memory: memory.join(&name), pids: pids.join(&name) });
+        }
+        let own = mounted.join(group_of(membership, "").unwrap_or_default());
+        let controllers = fs::read_to_string(own.join("cgroup.controllers")).unwrap_or_default();
+        if ["memory", "pids"].iter().any(|wanted| !controllers.split_whitespace().any(|one| one == *wanted)) {
+            return Err(format!("the control groups in {} do not limit memory and processes", own.display()));
+        }
+        let parent = delegated(&own)
+            .or_else(|why| switched_on(mounted).map(|()| mounted.to_owned()).map_err(|_| why))?;
+        remove_stale(&parent);
+        let folder = parent.join(&name);
+        make(&folder)?;
+        switched_on(&folder)?;
+        Ok(Hierarchy::Second(folder))
+    }
+
+    pub(super) fn folders(&self, number: u32) -> Vec<PathBuf> {
+        let name = number.to_string();
+        match self {
+            Hierarchy::First { memory, pids } => vec![memory.join(&name), pids.join(&name)],
+            Hierarchy::Second(folder) => vec![folder.join(&name)],
+        }
+    }
+
+    pub(super) fn make(&self, number: u32) -> io::Result<()> {
+        self.folders(number).iter().try_for_each(|folder| match fs::create_dir(folder) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(named(folder, &error)),
+            _ => Ok(()),
+        })
+    }
+
+    /// What somebody is still in stays, and is removed by a later worker of this host.
+    pub(super) fn remove(&self, made: u32) {
+        for folder in (0..made).flat_map(|number| self.folders(number)) {
+            let _ = fs::remove_dir(folder);
+        }
+        let all: &[&PathBuf] = match self {
+            Hierarchy::First { memory, pids } => &[memory, pids],
+            Hierarchy::Second(folder) => &[folder],
+        };
+        for folder in all {
+            let _ = fs::remove_dir(folder);
+        }
+    }
+}
+
+/// A group of version 2 that is this process's alone becomes one with groups below it: the process moves into
+/// one of them, for a group has either processes or groups.
+fn delegated(own: &Path) -> Result<PathBuf, String> {
+    let processes = fs::read_to_string(own.join("cgroup.procs")).unwrap_or_default();
+    let itself = getpid().as_raw_nonzero().to_string();
+    if processes.lines().any(|process| process != itself) {
+        return Err(format!("{} has other processes, too; it was not delegated", own.display()));
+    }
+    let leaf = own.join("napreduce-worker");
+    make(&leaf)?;
+    write(&leaf, "cgroup.procs", &itself).map_err(|error| error.to_string())?;
+    switched_on(own)?;
+    Ok(own.to_owned())
+}
+
+/// Has the groups below a group of version 2 limit memory and processes.
+fn switched_on(group: &Path) -> Result<(), String> {
+    let on = fs::read_to_string(group.join("cgroup.subtree_control")).unwrap_or_default();
+    for controller in ["memory", "pids"] {
+        if !on.split_whitespace().any(|name| name == controller) {
+            let switch = format!("+{controller}");
+            write(group, "cgroup.subtree_control", &switch).map_err(|error| error.to_string())?;
+        }
+    }
+    Ok(())
+}
+
+/// Removes what a worker that was killed has left: its tasks died with it.
+fn remove_stale(parent: &Path) {
+    for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let process =
+            name.to_str().and_then(|name| name.strip_prefix(PREFIX)?.split('-').next()?.parse().ok());
+        let Some(process) = process.and_then(Pid::from_raw) else { continue };
+        // One of another user is alive all the same.
+        if test_kill_process(process) != Err(Errno::SRCH) {
+            continue;
+        }
+        for below in fs::read_dir(entry.path()).into_iter().flatten().flatten() {
+            let _ = fs::remove_dir(below.path());
+        }
+        let _ = fs::remove_dir(entry.path());
+    }
+}
+
+pub(super) fn own_membership() -> String {
+    fs::read_to_string("/proc/self/cgroup").unwrap_or_default()
+}
+
+/// The path of the group under a controller of version 1, or of version 2 when that is not named,
+/// without its slash.
+pub(super) fn group_of<'a>(membership: &'a str, controller: &str) -> Option<&'a str> {
+    membership.lines().find_map(|line| {
+        let mut fields = line.splitn(3, ':').skip(1);
+        let (controllers, path) = (fields.next()?, fields.next()?);
+        controllers.split(',').any(|name| name == controller).then(|| path.trim_start_matches('/'))
+    })
+}
+
+fn make(folder: &Path) -> Result<(), String> {
+    match fs::create_dir(folder) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(named(folder, &error).to_string()),
+        _ => Ok(()),
+    }
+}
+
+pub(super) fn write(folder: &Path, name: &str, value: &str) -> io::Result<()> {
+    let path = folder.join(name);
+    let written =
+        OpenOptions::new().write(true).open(&path).and_then(|mut file| file.write_all(value.as_bytes()));
+    written.map_err(|error| named(&path, &error))
+}
+
+fn named(path: &Path, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("{}: {error}", path.display()))
+}
