@@ -20,6 +20,21 @@
 /// }
 /// assert_eq!(Knocks::default(), Knocks { times_max: 3, call: None });
 /// ```
+///
+/// A struct that cannot be without some values has a function of them in the place of `Default`:
+///
+/// ```
+/// napreduce_core::settings! {
+///     struct Visit {
+///         door: String = door,
+///         times_max: u32 = 3,
+///     }
+///
+///     /// A visit as most are.
+///     fn to(door: String);
+/// }
+/// assert_eq!(Visit::to("left".to_owned()).times_max, 3);
+/// ```
 #[macro_export]
 macro_rules! settings {
     ($(#[$of:meta])* $seen:vis struct $name:ident {
@@ -32,6 +47,22 @@ macro_rules! settings {
 
         impl Default for $name {
             fn default() -> $name {
+                $name { $($field: $crate::settings!(@default $($value)?)),+ }
+            }
+        }
+    };
+    ($(#[$of:meta])* $seen:vis struct $name:ident {
+        $($(#[$about:meta])* $field_seen:vis $field:ident: $type:ty $(= $value:expr)?),+ $(,)?
+    }
+    $(#[$of_new:meta])* $new_seen:vis fn $new:ident($($given:ident: $given_type:ty),+);) => {
+        $(#[$of])*
+        $seen struct $name {
+            $($(#[$about])* $field_seen $field: $type),+
+        }
+
+        impl $name {
+            $(#[$of_new])*
+            $new_seen fn $new($($given: $given_type),+) -> $name {
                 $name { $($field: $crate::settings!(@default $($value)?)),+ }
             }
         }

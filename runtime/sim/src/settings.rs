@@ -3,67 +3,51 @@
 //! Owns the settings and their defaults: everything that costs time costs nothing unless it is asked for.
 //! Does not own what any of them does.
 
-use napreduce_core::{EngineSettings, Ratio, Slots, Span, TaskKind, Time};
+use napreduce_core::{EngineSettings, Ratio, Slots, Span, TaskKind, Time, settings};
 use serde::{Deserialize, Serialize};
 
-/// What can be chosen about a simulation.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct SimulationSettings {
-    pub machines: u32,
-    /// How many attempts of each kind each of them runs at once.
-    pub slots: Slots,
-    /// So many of the machines have map slots alone, and the others reduce slots alone.
-    pub map_machines: Option<u32>,
-    /// What each machine has where they are not alike, in the place of `slots`; none when they are.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub unlike_slots: Vec<Slots>,
-    /// The machines are dealt out to so many racks in turn.
-    pub racks: u32,
-    /// Slots are containers, as many as map slots are said: one kind for maps, reduces and a master of each
-    /// job, which holds one from before its first task to its end. Of each queue so many masters are there at
-    /// once, at most.
-    pub masters_max: Option<u32>,
-    /// The settings of the engine; always strict.
-    pub engine: EngineSettings,
-    /// What takes time besides work.
-    pub overheads: Overheads,
-    pub failures: Failures,
-    /// Of everything random in the simulation itself. Policies and workloads have seeds of their own.
-    pub seed: u64,
-    /// What attempts tell of their progress, in relation to the truth.
-    pub progress: ToldProgress,
-    /// How often every attempt at work reports its progress; never, without.
-    pub progress_period: Option<Span>,
-    /// Points of progress that are reported exactly when they are reached.
-    pub marks: Vec<ProgressMark>,
-    /// Whether the slots held by each job are kept as a function of time.
-    pub record_allocation: bool,
-    /// Ends the run at this time, whatever is unfinished.
-    pub until: Option<Time>,
+settings! {
+    /// What can be chosen about a simulation.
+    #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+    pub struct SimulationSettings {
+        pub machines: u32 = machines,
+        /// How many attempts of each kind each of them runs at once.
+        pub slots: Slots = slots,
+        /// So many of the machines have map slots alone, and the others reduce slots alone.
+        pub map_machines: Option<u32>,
+        /// What each machine has where they are not alike, in the place of `slots`; none when they are.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        pub unlike_slots: Vec<Slots>,
+        /// The machines are dealt out to so many racks in turn.
+        pub racks: u32 = 1,
+        /// Slots are containers, as many as map slots are said: one kind for maps, reduces and a master of
+        /// each job, which holds one from before its first task to its end. Of each queue so many masters are
+        /// there at once, at most.
+        pub masters_max: Option<u32>,
+        /// The settings of the engine; always strict.
+        pub engine: EngineSettings = EngineSettings { strict: true, ..EngineSettings::default() },
+        /// What takes time besides work.
+        pub overheads: Overheads,
+        pub failures: Failures,
+        /// Of everything random in the simulation itself. Policies and workloads have seeds of their own.
+        pub seed: u64,
+        /// What attempts tell of their progress, in relation to the truth.
+        pub progress: ToldProgress,
+        /// How often every attempt at work reports its progress; never, without.
+        pub progress_period: Option<Span>,
+        /// Points of progress that are reported exactly when they are reached.
+        pub marks: Vec<ProgressMark>,
+        /// Whether the slots held by each job are kept as a function of time.
+        pub record_allocation: bool,
+        /// Ends the run at this time, whatever is unfinished.
+        pub until: Option<Time>,
+    }
+
+    /// Machines with slots, and everything else for free.
+    pub fn new(machines: u32, slots: Slots);
 }
 
 impl SimulationSettings {
-    /// Machines with slots, and everything else for free.
-    pub fn new(machines: u32, slots: Slots) -> SimulationSettings {
-        SimulationSettings {
-            machines,
-            slots,
-            map_machines: None,
-            unlike_slots: Vec::new(),
-            racks: 1,
-            masters_max: None,
-            engine: EngineSettings { strict: true, ..EngineSettings::default() },
-            overheads: Overheads::default(),
-            failures: Failures::default(),
-            seed: 0,
-            progress: ToldProgress::default(),
-            progress_period: None,
-            marks: Vec::new(),
-            record_allocation: false,
-            until: None,
-        }
-    }
-
     /// Machines with so many containers each; masters of each queue take a quarter of them at most.
     pub fn of_containers(machines: u32, containers: u32) -> SimulationSettings {
         let slots = Slots { map: containers, reduce: containers };
@@ -116,21 +100,17 @@ impl SimulationSettings {
     }
 }
 
-/// What attempts tell of their progress: the share that is done, to a power, times a factor of the attempt's
-/// own. The truth by default.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
-pub struct ToldProgress {
-    /// Above 1 an attempt tells less than is done until shortly before its end, below 1 more.
-    pub exponent: f64,
-    /// How far the factor is from 1 at most: it is uniform from 1 - error to 1 + error, by the seed
-    /// and the attempt.
-    pub error: f64,
-}
-
-impl Default for ToldProgress {
-    fn default() -> ToldProgress {
-        ToldProgress { exponent: 1.0, error: 0.0 }
+settings! {
+    /// What attempts tell of their progress: the share that is done, to a power, times a factor of the
+    /// attempt's own. The truth by default.
+    #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+    #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+    pub struct ToldProgress {
+        /// Above 1 an attempt tells less than is done until shortly before its end, below 1 more.
+        pub exponent: f64 = 1.0,
+        /// How far the factor is from 1 at most: it is uniform from 1 - error to 1 + error, by the seed
+        /// and the attempt.
+        pub error: f64,
     }
 }
 

@@ -6,71 +6,83 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use napreduce_core::DEFAULT_RACK;
+use napreduce_core::{DEFAULT_RACK, settings};
 
 use crate::client::ClusterPlace;
 
 /// A task process that says nothing for so long is ended, unless it is said otherwise.
 pub(super) const TASK_SILENCE_MAX: Duration = Duration::from_secs(30);
 
-/// How a worker's daemon is to be.
-#[derive(Debug, Clone)]
-pub struct WorkerConfiguration {
-    /// The cluster it belongs to.
-    pub cluster: ClusterPlace,
-    /// Its name, unique in the cluster; `None` for the one its directory has, or one made up from the host's.
-    pub name: Option<String>,
-    /// Its own directory; `None` for `workers/<name>` in the cluster directory, or in the user's default one.
-    pub directory: Option<PathBuf>,
-    /// How many map attempts it runs at once.
-    pub map_slots: u32,
-    /// How many reduce attempts it runs at once.
-    pub reduce_slots: u32,
-    /// Where it serves map output and logs, `HOST:PORT`; port 0 for any.
-    pub bind: String,
-    /// The host under which others reach that, or `HOST:PORT`; `None` for what it binds to.
-    pub advertise: Option<String>,
-    /// The name of its rack: workers that say the same are near each other.
-    pub rack: String,
-    /// Map output comes through connections even where it could be read in place.
-    pub network_shuffle: bool,
-    /// Map output comes encrypted.
-    pub encrypt_shuffle: bool,
-    /// Bytes of programs and side files that are kept for other jobs.
-    pub blob_bytes_max: u64,
-    /// Bytes that are kept of each stream of an attempt.
-    pub log_bytes_max: u64,
-    /// Bytes that are kept of the logs of all jobs that have ended.
-    pub logs_bytes_max: u64,
-    /// Of how many jobs that have ended logs are kept.
-    pub logs_jobs_max: usize,
-    /// What must be free on the disk of its directory, or it takes no tasks; by the size of the
-    /// disk, without.
-    pub disk_reserve: Option<u64>,
-    /// How many bytes of map output stay in memory; half of what there is to spare, without.
-    pub segment_memory: Option<u64>,
-    /// A task process that says nothing for so long is ended.
-    pub task_silence_max: Duration,
-    /// How long a coordinator that cannot be reached is asked again for a program before the attempt fails.
-    pub fetch_patience: Duration,
-    /// How attempts are suspended.
-    pub suspend: SuspendRules,
-    /// What keeps attempts apart.
-    pub isolation: IsolationRules,
-    /// How it leaves when somebody else ends it.
-    pub leave: LeaveRules,
+settings! {
+    /// How a worker's daemon is to be.
+    #[derive(Debug, Clone)]
+    pub struct WorkerConfiguration {
+        /// The cluster it belongs to.
+        pub cluster: ClusterPlace = cluster,
+        /// Its name, unique in the cluster; `None` for the one its directory has, or one made up from the
+        /// host's.
+        pub name: Option<String>,
+        /// Its own directory; `None` for `workers/<name>` in the cluster directory, or in the user's default
+        /// one.
+        pub directory: Option<PathBuf>,
+        /// How many map attempts it runs at once.
+        pub map_slots: u32 = cores(),
+        /// How many reduce attempts it runs at once.
+        pub reduce_slots: u32 = cores(),
+        /// Where it serves map output and logs, `HOST:PORT`; port 0 for any.
+        pub bind: String = String::from("127.0.0.1:0"),
+        /// The host under which others reach that, or `HOST:PORT`; `None` for what it binds to.
+        pub advertise: Option<String>,
+        /// The name of its rack: workers that say the same are near each other.
+        pub rack: String = String::from(DEFAULT_RACK),
+        /// Map output comes through connections even where it could be read in place.
+        pub network_shuffle: bool,
+        /// Map output comes encrypted.
+        pub encrypt_shuffle: bool,
+        /// Bytes of programs and side files that are kept for other jobs.
+        pub blob_bytes_max: u64 = 4 << 30,
+        /// Bytes that are kept of each stream of an attempt.
+        pub log_bytes_max: u64 = 16 << 20,
+        /// Bytes that are kept of the logs of all jobs that have ended.
+        pub logs_bytes_max: u64 = 1 << 30,
+        /// Of how many jobs that have ended logs are kept.
+        pub logs_jobs_max: usize = 1_000,
+        /// What must be free on the disk of its directory, or it takes no tasks; by the size of the
+        /// disk, without.
+        pub disk_reserve: Option<u64>,
+        /// How many bytes of map output stay in memory; half of what there is to spare, without.
+        pub segment_memory: Option<u64>,
+        /// A task process that says nothing for so long is ended.
+        pub task_silence_max: Duration = TASK_SILENCE_MAX,
+        /// How long a coordinator that cannot be reached is asked again for a program before the attempt
+        /// fails.
+        pub fetch_patience: Duration = Duration::from_secs(60),
+        /// How attempts are suspended.
+        pub suspend: SuspendRules,
+        /// What keeps attempts apart.
+        pub isolation: IsolationRules,
+        /// How it leaves when somebody else ends it.
+        pub leave: LeaveRules,
+    }
+
+    /// A worker of this cluster with every default: as many slots of each kind as there are cores,
+    /// on loopback.
+    pub fn new(cluster: ClusterPlace);
 }
 
-/// How a worker leaves that is not asked by its own cluster: a pod that is evicted, an allocation
-/// that is over.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct LeaveRules {
-    /// What SIGTERM means.
-    pub on_terminate: OnTerminate,
-    /// How long it has from then until it is gone: what runs there saves its work in the first half.
-    pub grace: Duration,
-    /// After so long it is killed, as it knows from the start: it leaves by itself before that.
-    pub time_limit: Option<Duration>,
+settings! {
+    /// How a worker leaves that is not asked by its own cluster: a pod that is evicted, an allocation
+    /// that is over.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub struct LeaveRules {
+        /// What SIGTERM means.
+        pub on_terminate: OnTerminate = OnTerminate::Drain,
+        /// How long it has from then until it is gone: what runs there saves its work in the first half.
+        /// Kubernetes and many batch systems give 30 seconds.
+        pub grace: Duration = Duration::from_secs(25),
+        /// After so long it is killed, as it knows from the start: it leaves by itself before that.
+        pub time_limit: Option<Duration>,
+    }
 }
 
 /// What SIGTERM means to a worker. Ctrl-C and a hang-up always have it give back at once what it runs.
@@ -85,13 +97,6 @@ pub enum OnTerminate {
 /// What is left between the end of the grace and a time limit, for processes to end in.
 const LIMIT_MARGIN: Duration = Duration::from_secs(2);
 
-impl Default for LeaveRules {
-    /// It drains, within the 30 seconds that Kubernetes and many batch systems give.
-    fn default() -> LeaveRules {
-        LeaveRules { on_terminate: OnTerminate::Drain, grace: Duration::from_secs(25), time_limit: None }
-    }
-}
-
 impl LeaveRules {
     /// How long it works until it begins to leave by itself, if it has a time limit.
     pub fn leaves_after(&self) -> Option<Duration> {
@@ -99,16 +104,18 @@ impl LeaveRules {
     }
 }
 
-/// What keeps attempts from taking the machine, and what they know of their daemon.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct IsolationRules {
-    /// By which means.
-    pub mode: IsolationMode,
-    /// How many times its task memory an attempt may hold, beside 256 MiB for its program.
-    pub memory_factor: u32,
-    /// Names of variables of the daemon's environment that tasks find in theirs, beside those that
-    /// programs need.
-    pub pass_environment: Vec<String>,
+settings! {
+    /// What keeps attempts from taking the machine, and what they know of their daemon.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct IsolationRules {
+        /// By which means.
+        pub mode: IsolationMode = IsolationMode::Auto,
+        /// How many times its task memory an attempt may hold, beside 256 MiB for its program.
+        pub memory_factor: u32 = 4,
+        /// Names of variables of the daemon's environment that tasks find in theirs, beside those that
+        /// programs need.
+        pub pass_environment: Vec<String>,
+    }
 }
 
 /// Means by which an attempt is bounded.
@@ -124,27 +131,22 @@ pub enum IsolationMode {
     None,
 }
 
-impl Default for IsolationRules {
-    /// The best there is; four times the task memory.
-    fn default() -> IsolationRules {
-        IsolationRules { mode: IsolationMode::Auto, memory_factor: 4, pass_environment: Vec::new() }
+settings! {
+    /// How a worker suspends attempts, and when it does not.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub struct SuspendRules {
+        /// How long a task may take to come to a boundary before it is stopped where it is.
+        pub grace: Duration = Duration::from_secs(1),
+        /// What share of free swap, beside spare memory, suspended attempts may fill.
+        pub swap_share_percent: u32 = 80,
+        /// How many bytes they may hold in any case; `None` for no such limit.
+        pub memory_max: Option<u64>,
+        /// Nothing is suspended while all tasks of the machine wait for memory for more than this part
+        /// of the time.
+        pub pressure_max_percent: u32 = 10,
+        /// When the memory of a suspended attempt is moved to swap without waiting for the kernel to do so.
+        pub page_out: PageOut = PageOut::WhenShort,
     }
-}
-
-/// How a worker suspends attempts, and when it does not.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct SuspendRules {
-    /// How long a task may take to come to a boundary before it is stopped where it is.
-    pub grace: Duration,
-    /// What share of free swap, beside spare memory, suspended attempts may fill.
-    pub swap_share_percent: u32,
-    /// How many bytes they may hold in any case; `None` for no such limit.
-    pub memory_max: Option<u64>,
-    /// Nothing is suspended while all tasks of the machine wait for memory for more than this part
-    /// of the time.
-    pub pressure_max_percent: u32,
-    /// When the memory of a suspended attempt is moved to swap without waiting for the kernel to do so.
-    pub page_out: PageOut,
 }
 
 /// When memory of suspended attempts is moved out at once.
@@ -158,49 +160,9 @@ pub enum PageOut {
     Never,
 }
 
-impl Default for SuspendRules {
-    /// A second of grace; 80 % of swap; 10 % of pressure; moved out when memory is short.
-    fn default() -> SuspendRules {
-        SuspendRules {
-            grace: Duration::from_secs(1),
-            swap_share_percent: 80,
-            memory_max: None,
-            pressure_max_percent: 10,
-            page_out: PageOut::WhenShort,
-        }
-    }
-}
-
-impl WorkerConfiguration {
-    /// A worker of this cluster with every default: as many slots of each kind as there are cores,
-    /// on loopback.
-    pub fn new(cluster: ClusterPlace) -> WorkerConfiguration {
-        let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
-        let slots = u32::try_from(cores).unwrap_or(u32::MAX);
-        WorkerConfiguration {
-            cluster,
-            name: None,
-            directory: None,
-            map_slots: slots,
-            reduce_slots: slots,
-            bind: String::from("127.0.0.1:0"),
-            advertise: None,
-            rack: String::from(DEFAULT_RACK),
-            network_shuffle: false,
-            encrypt_shuffle: false,
-            blob_bytes_max: 4 << 30,
-            log_bytes_max: 16 << 20,
-            logs_bytes_max: 1 << 30,
-            logs_jobs_max: 1_000,
-            disk_reserve: None,
-            segment_memory: None,
-            task_silence_max: TASK_SILENCE_MAX,
-            fetch_patience: Duration::from_secs(60),
-            suspend: SuspendRules::default(),
-            isolation: IsolationRules::default(),
-            leave: LeaveRules::default(),
-        }
-    }
+fn cores() -> u32 {
+    let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
+    u32::try_from(cores).unwrap_or(u32::MAX)
 }
 
 #[cfg(test)]

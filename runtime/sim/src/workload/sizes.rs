@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use napreduce_core::{Span, Time};
+use napreduce_core::{Span, Time, settings};
 use rand::Rng;
 use rand::SeedableRng;
 use rand_pcg::Pcg64;
@@ -15,35 +15,39 @@ use super::Workload;
 use super::swim::{SwimJob, SwimTrace};
 use crate::job::{SimulatedJob, SimulatedMap, SimulatedReduce};
 
-/// How tasks and their times follow from bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
-pub struct SizeModel {
-    /// Bytes of a split; there is a map for each, and at least one.
-    pub block: u64,
-    /// There is a reduce for so many bytes of shuffle and output together, rounded, and at least one.
-    pub bytes_per_reduce: u64,
-    /// If there were more reduces than this, there are a fifth of it instead, as in SWIM's replay tool.
-    pub reduces_max: Option<u32>,
-    /// Bytes a second that a map reads and maps.
-    pub map_rate: u64,
-    /// Bytes a second that a reduce fetches.
-    pub shuffle_rate: u64,
-    /// Bytes a second that a reduce merges and reduces.
-    pub reduce_rate: u64,
-    /// Bytes a second that either writes.
-    pub write_rate: u64,
-    /// The shortest task, starting up and committing included.
-    pub task_minimum: Span,
-    /// Reduces become eligible when this many thousandths of the maps are done.
-    pub slowstart_permille: u32,
-    /// On how many machines of how many each split is; the machines are drawn by the seed.
-    pub replicas: Option<Replicas>,
-    /// Jobs with up to so many tasks are small, and with up to so many medium.
-    pub small_max: u32,
-    pub medium_max: u32,
-    /// Memory of a task, for what swapping and checkpoints cost.
-    pub memory: u64,
+settings! {
+    /// How tasks and their times follow from bytes. By default 10 MB/s for everything a task does with bytes,
+    /// which are slots of the machines of the time of the traces and give them a load of about a fifth on the
+    /// original clusters; and reduces after the maps.
+    #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+    #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+    pub struct SizeModel {
+        /// Bytes of a split; there is a map for each, and at least one.
+        pub block: u64 = 128 << 20,
+        /// There is a reduce for so many bytes of shuffle and output together, rounded, and at least one.
+        pub bytes_per_reduce: u64 = 1 << 30,
+        /// If there were more reduces than this, there are a fifth of it instead, as in SWIM's replay tool.
+        pub reduces_max: Option<u32>,
+        /// Bytes a second that a map reads and maps.
+        pub map_rate: u64 = 10_000_000,
+        /// Bytes a second that a reduce fetches.
+        pub shuffle_rate: u64 = 10_000_000,
+        /// Bytes a second that a reduce merges and reduces.
+        pub reduce_rate: u64 = 10_000_000,
+        /// Bytes a second that either writes.
+        pub write_rate: u64 = 10_000_000,
+        /// The shortest task, starting up and committing included.
+        pub task_minimum: Span = Span::from_secs(2),
+        /// Reduces become eligible when this many thousandths of the maps are done.
+        pub slowstart_permille: u32 = 1000,
+        /// On how many machines of how many each split is; the machines are drawn by the seed.
+        pub replicas: Option<Replicas>,
+        /// Jobs with up to so many tasks are small, and with up to so many medium.
+        pub small_max: u32 = 10,
+        pub medium_max: u32 = 150,
+        /// Memory of a task, for what swapping and checkpoints cost.
+        pub memory: u64,
+    }
 }
 
 /// Where splits are.
@@ -58,29 +62,6 @@ pub struct Replicas {
     pub racks: u32,
     /// The seed of the draw.
     pub seed: u64,
-}
-
-impl Default for SizeModel {
-    /// Blocks of 128 MiB and reduces of 1 GB; 10 MB/s for everything a task does with bytes, which are slots
-    /// of the machines of the time of the traces and give them a load of about a fifth on the original
-    /// clusters; no task under 2 s; reduces after the maps.
-    fn default() -> SizeModel {
-        SizeModel {
-            block: 128 << 20,
-            bytes_per_reduce: 1 << 30,
-            reduces_max: None,
-            map_rate: 10_000_000,
-            shuffle_rate: 10_000_000,
-            reduce_rate: 10_000_000,
-            write_rate: 10_000_000,
-            task_minimum: Span::from_secs(2),
-            slowstart_permille: 1000,
-            replicas: None,
-            small_max: 10,
-            medium_max: 150,
-            memory: 0,
-        }
-    }
 }
 
 impl SizeModel {
