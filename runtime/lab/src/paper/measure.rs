@@ -8,14 +8,34 @@ use super::registry::{Figure, Paper};
 use super::rows::{Executor, JobRow, MeasuredRun, RunKey, Runs};
 use crate::statistics;
 
-/// The runs of one block, as a figure names them.
+/// The runs of a figure by one executor.
 #[derive(Clone, Copy)]
-pub(super) struct Block<'a> {
+pub(super) struct Measured<'a> {
     pub(super) paper: &'a Paper,
     pub(super) figure: &'a Figure,
     pub(super) runs: &'a Runs,
-    pub(super) number: u32,
     pub(super) executor: Executor,
+}
+
+/// Those of one block, as the figure names them.
+#[derive(Clone, Copy)]
+pub(super) struct Block<'a> {
+    of: Measured<'a>,
+    number: u32,
+}
+
+impl<'a> Measured<'a> {
+    /// The blocks of the campaign that a quantity looks at first.
+    pub(super) fn blocks(self, quantity: &Quantity) -> impl Iterator<Item = Block<'a>> + use<'a> {
+        let first = quantity.variants().first().map(|name| self.paper.resolve(self.figure, name).0);
+        let blocks = first.map(|campaign| self.runs.blocks(&self.paper.name, campaign, self.executor));
+        blocks.unwrap_or_default().into_iter().map(move |number| Block { of: self, number })
+    }
+
+    /// What a quantity is in each block that has it.
+    pub(super) fn values(self, quantity: &Quantity) -> Vec<f64> {
+        self.blocks(quantity).filter_map(|block| block.value(quantity)).collect()
+    }
 }
 
 impl Block<'_> {
@@ -49,13 +69,14 @@ impl Block<'_> {
     }
 
     fn run(&self, variant: &VariantName) -> Option<&MeasuredRun> {
-        let (campaign, variant) = self.paper.resolve(self.figure, variant);
-        let run = self.runs.get(&RunKey {
-            paper: self.paper.name.clone(),
+        let Measured { paper, figure, runs, executor } = self.of;
+        let (campaign, variant) = paper.resolve(figure, variant);
+        let run = runs.get(&RunKey {
+            paper: paper.name.clone(),
             campaign: campaign.to_owned(),
             variant: variant.to_owned(),
             block: self.number,
-            executor: self.executor,
+            executor,
         });
         run.filter(|run| run.run.live.as_ref().is_none_or(|live| live.counts))
     }

@@ -7,7 +7,7 @@ use napreduce_core::listed;
 use serde::Serialize;
 
 use super::inference::{BLOCKS_MIN, Estimate, blocks_needed, holm, spearman};
-use super::measure::Block;
+use super::measure::{Block, Measured};
 use super::registry::{Expectation, Figure, Paper};
 use super::rows::{Executor, Runs};
 
@@ -90,13 +90,14 @@ pub fn judge(
     executor: Executor,
     level: f64,
 ) -> Judgement {
-    let of = Judging { paper, figure, runs, executor, confidence: 1.0 - level };
+    let of = Measured { paper, figure, runs, executor };
     let expect: Vec<&Expectation> = figure
         .expect
         .iter()
         .filter(|expected| executor == Executor::Simulated || paper.is_live(figure, expected))
         .collect();
-    let estimates: Vec<Option<Estimate>> = expect.iter().map(|expected| of.estimate(expected)).collect();
+    let estimates: Vec<Option<Estimate>> =
+        expect.iter().map(|expected| estimate(of, expected, 1.0 - level)).collect();
     let mut probabilities = Vec::new();
     for (expected, found) in expect.iter().zip(&estimates) {
         let probability = |bound: &f64| found.as_ref().map_or(1.0, |found| found.probability(*bound));
@@ -165,30 +166,14 @@ fn verdict_of(figure: &Figure, findings: &[Finding]) -> Verdict {
     }
 }
 
-struct Judging<'a> {
-    paper: &'a Paper,
-    figure: &'a Figure,
-    runs: &'a Runs,
-    executor: Executor,
-    confidence: f64,
-}
-
-impl Judging<'_> {
-    /// Of each block of which all runs are there.
-    fn estimate(&self, expected: &Expectation) -> Option<Estimate> {
-        let first = expected.quantities().first()?.variants().first().copied()?;
-        let (campaign, _) = self.paper.resolve(self.figure, first);
-        let mut values = Vec::new();
-        for number in self.runs.blocks(&self.paper.name, campaign, self.executor) {
-            let Judging { paper, figure, runs, executor, .. } = *self;
-            let block = Block { paper, figure, runs, number, executor };
-            values.extend(value(expected, block));
-        }
-        match expected.ratio {
-            _ if self.executor == Executor::Live => Estimate::of_median(&values, self.confidence),
-            Some(_) => Estimate::of_ratios(&values, self.confidence),
-            None => Estimate::of(&values, self.confidence),
-        }
+/// Of each block of which all runs are there.
+fn estimate(of: Measured<'_>, expected: &Expectation, confidence: f64) -> Option<Estimate> {
+    let blocks = of.blocks(expected.quantities().first()?);
+    let values: Vec<f64> = blocks.filter_map(|block| value(expected, block)).collect();
+    match expected.ratio {
+        _ if of.executor == Executor::Live => Estimate::of_median(&values, confidence),
+        Some(_) => Estimate::of_ratios(&values, confidence),
+        None => Estimate::of(&values, confidence),
     }
 }
 

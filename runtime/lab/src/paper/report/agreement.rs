@@ -7,7 +7,7 @@ use std::fmt::Write;
 
 use super::PaperReport;
 use super::text::number;
-use crate::paper::measure::Block;
+use crate::paper::measure::Measured;
 use crate::paper::quantity::Quantity;
 use crate::paper::registry::{Figure, Paper};
 use crate::paper::rows::{Executor, MeasuredRun};
@@ -52,7 +52,9 @@ impl PaperReport {
         let mut rows = Vec::new();
         for series in figure.plot.iter().flat_map(|plot| &plot.series) {
             for point in &series.points {
-                let found = both.map(|executor| self.middle(paper, figure, point.quantity(), executor));
+                let found = both.map(|executor| {
+                    middle(Measured { paper, figure, runs: &self.runs, executor }, point.quantity())
+                });
                 if found[1].is_none() {
                     continue;
                 }
@@ -77,19 +79,14 @@ impl PaperReport {
         }
         Some(text)
     }
+}
 
-    /// The mean over simulated blocks, the median over live ones.
-    fn middle(&self, paper: &Paper, figure: &Figure, quantity: &Quantity, executor: Executor) -> Option<f64> {
-        let first = quantity.variants().first().map(|name| paper.resolve(figure, name).0)?;
-        let runs = &self.runs;
-        let blocks = runs.blocks(&paper.name, first, executor).into_iter();
-        let values: Vec<f64> = blocks
-            .filter_map(|number| Block { paper, figure, runs, number, executor }.value(quantity))
-            .collect();
-        match executor {
-            Executor::Live => statistics::median(&values),
-            Executor::Simulated if values.is_empty() => None,
-            Executor::Simulated => Some(values.iter().sum::<f64>() / values.len() as f64),
-        }
+/// The mean over simulated blocks, the median over live ones.
+fn middle(of: Measured<'_>, quantity: &Quantity) -> Option<f64> {
+    let values = of.values(quantity);
+    match of.executor {
+        Executor::Live => statistics::median(&values),
+        Executor::Simulated if values.is_empty() => None,
+        Executor::Simulated => Some(values.iter().sum::<f64>() / values.len() as f64),
     }
 }

@@ -8,8 +8,7 @@ use napreduce_plot::{Curve, Estimate as Mark, PlotError, Series as Steps, bars, 
 use napreduce_sim::metrics::ecdf;
 
 use crate::paper::inference::Estimate;
-use crate::paper::measure::Block;
-use crate::paper::quantity::Quantity;
+use crate::paper::measure::Measured;
 use crate::paper::registry::{Figure, Label, Paper, Plot, PlotKind, Point, Series};
 use crate::paper::rows::{Executor, Runs};
 
@@ -30,14 +29,14 @@ pub(super) fn draw(
     executor: Executor,
 ) -> Result<(), PlotError> {
     let Some(plot) = &figure.plot else { return Ok(()) };
-    let of = Drawing { paper, figure, runs, executor };
+    let of = Measured { paper, figure, runs, executor };
     let path = folder.join(name(&paper.name, id, executor));
     let live = if executor == Executor::Live { ", live" } else { "" };
     let title = format!("{} {id}{live}: {}", paper.name, figure.title);
     match plot.kind {
         PlotKind::Ecdf => {
             let series: Vec<Steps> =
-                plot.series.iter().filter_map(|series| of.distribution(series)).collect();
+                plot.series.iter().filter_map(|series| distribution(of, series)).collect();
             if series.is_empty() {
                 return Ok(());
             }
@@ -49,7 +48,7 @@ pub(super) fn draw(
                 points: series
                     .points
                     .iter()
-                    .filter_map(|point| Some((at(point.place())?, of.mark(point)?)))
+                    .filter_map(|point| Some((at(point.place())?, mark(of, point)?)))
                     .collect(),
             };
             let all: Vec<Curve> = plot.series.iter().map(curve).collect();
@@ -58,62 +57,43 @@ pub(super) fn draw(
             }
             curves(&path, &title, (&plot.x, &plot.y), &all)
         }
-        PlotKind::Bars | PlotKind::Table => of.bars(&path, &title, plot),
+        PlotKind::Bars | PlotKind::Table => grouped_bars(of, &path, &title, plot),
     }
 }
 
-struct Drawing<'a> {
-    paper: &'a Paper,
-    figure: &'a Figure,
-    runs: &'a Runs,
-    executor: Executor,
+fn mark(of: Measured<'_>, point: &Point) -> Option<Mark> {
+    let values = of.values(point.quantity());
+    let found = match of.executor {
+        Executor::Simulated => Estimate::of(&values, 0.95)?,
+        Executor::Live => Estimate::of_median(&values, 0.95)?,
+    };
+    Some(Mark { middle: found.mean, low: found.low, high: found.high, published: point.published() })
 }
 
-impl Drawing<'_> {
-    fn blocks(&self, quantity: &Quantity) -> Vec<Block<'_>> {
-        let first = quantity.variants().first().map(|name| self.paper.resolve(self.figure, name).0);
-        let Drawing { paper, figure, runs, executor } = *self;
-        let numbers = first.map(|campaign| runs.blocks(&paper.name, campaign, executor)).unwrap_or_default();
-        let block = |number| Block { paper, figure, runs, number, executor };
-        numbers.into_iter().map(block).collect()
-    }
+fn distribution(of: Measured<'_>, series: &Series) -> Option<Steps> {
+    let jobs = series.jobs.as_ref()?;
+    let values: Vec<f64> = of.blocks(jobs).filter_map(|block| block.each(jobs)).flatten().collect();
+    (!values.is_empty()).then(|| Steps { name: series.name.clone(), points: ecdf(values.into_iter()) })
+}
 
-    fn mark(&self, point: &Point) -> Option<Mark> {
-        let blocks = self.blocks(point.quantity());
-        let values: Vec<f64> = blocks.into_iter().filter_map(|block| block.value(point.quantity())).collect();
-        let found = match self.executor {
-            Executor::Simulated => Estimate::of(&values, 0.95)?,
-            Executor::Live => Estimate::of_median(&values, 0.95)?,
-        };
-        Some(Mark { middle: found.mean, low: found.low, high: found.high, published: point.published() })
-    }
-
-    fn distribution(&self, series: &Series) -> Option<Steps> {
-        let jobs = series.jobs.as_ref()?;
-        let values: Vec<f64> =
-            self.blocks(jobs).into_iter().filter_map(|block| block.each(jobs)).flatten().collect();
-        (!values.is_empty()).then(|| Steps { name: series.name.clone(), points: ecdf(values.into_iter()) })
-    }
-
-    fn bars(&self, path: &Path, title: &str, plot: &Plot) -> Result<(), PlotError> {
-        let mut groups: Vec<(String, Vec<Option<Mark>>)> = Vec::new();
-        for (number, series) in plot.series.iter().enumerate() {
-            for point in &series.points {
-                let name = point.place().in_words();
-                let known = groups.iter().position(|(group, _)| *group == name);
-                let at = known.unwrap_or_else(|| {
-                    groups.push((name, vec![None; plot.series.len()]));
-                    groups.len() - 1
-                });
-                groups[at].1[number] = self.mark(point);
-            }
+fn grouped_bars(of: Measured<'_>, path: &Path, title: &str, plot: &Plot) -> Result<(), PlotError> {
+    let mut groups: Vec<(String, Vec<Option<Mark>>)> = Vec::new();
+    for (number, series) in plot.series.iter().enumerate() {
+        for point in &series.points {
+            let name = point.place().in_words();
+            let known = groups.iter().position(|(group, _)| *group == name);
+            let at = known.unwrap_or_else(|| {
+                groups.push((name, vec![None; plot.series.len()]));
+                groups.len() - 1
+            });
+            groups[at].1[number] = mark(of, point);
         }
-        if groups.iter().all(|(_, marks)| marks.iter().all(Option::is_none)) {
-            return Ok(());
-        }
-        let names: Vec<&str> = plot.series.iter().map(|series| series.name.as_str()).collect();
-        bars(path, title, &plot.y, &names, &groups)
     }
+    if groups.iter().all(|(_, marks)| marks.iter().all(Option::is_none)) {
+        return Ok(());
+    }
+    let names: Vec<&str> = plot.series.iter().map(|series| series.name.as_str()).collect();
+    bars(path, title, &plot.y, &names, &groups)
 }
 
 fn at(place: &Label) -> Option<f64> {
