@@ -2,6 +2,7 @@
 //!
 //! Owns which movies are drawn and the lines `k similarity movie count reviews`. Does not own the movies.
 
+use crate::inputs::list_directory;
 use crate::random::SplitMix;
 use crate::watch::Watch;
 use std::cmp::Reverse;
@@ -115,19 +116,11 @@ fn files(inputs: &[PathBuf]) -> Result<Vec<PathBuf>, CentroidsError> {
     let mut files = Vec::new();
     for input in inputs {
         let refused = |source| CentroidsError::Refused { action: "read", path: input.clone(), source };
-        if !fs::metadata(input).map_err(refused)?.is_dir() {
+        if fs::metadata(input).map_err(refused)?.is_dir() {
+            files.extend(list_directory(input).map_err(refused)?);
+        } else {
             files.push(input.clone());
-            continue;
         }
-        let mut inside = Vec::new();
-        for entry in fs::read_dir(input).map_err(refused)? {
-            let entry = entry.map_err(refused)?;
-            if !entry.file_name().to_string_lossy().starts_with(['_', '.']) {
-                inside.push(entry.path());
-            }
-        }
-        inside.sort_unstable();
-        files.append(&mut inside);
     }
     Ok(files)
 }

@@ -24,6 +24,7 @@
 pub mod associations;
 pub mod centroids;
 pub mod graph;
+mod inputs;
 pub mod movies;
 pub mod output;
 mod random;

@@ -1,13 +1,14 @@
 //! The files to validate and their division into chunks.
 //!
-//! Owns which files of a directory count and in which order, and checking that they can hold records. Does
-//! not own reading them.
+//! Owns checking that files can hold records. Does not own which files of a directory count, nor reading
+//! them.
 
 use super::ValidateError;
+use crate::inputs::list_directory;
 use crate::tera::RECORD_BYTES;
 use std::fs::{self, File};
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Bytes read in one piece: whole records and whole pages, about half of a core's second-level cache.
 const CHUNK_BYTES: u64 = 512_000;
@@ -57,11 +58,13 @@ impl Chunk<'_> {
 pub(super) fn list(inputs: &[PathBuf]) -> Result<Vec<InputFile>, ValidateError> {
     let mut files = Vec::new();
     for input in inputs {
-        let is_directory = fs::metadata(input)
-            .map_err(|source| ValidateError::Refused { path: input.clone(), source })?
-            .is_dir();
-        if is_directory {
-            for path in list_directory(input)? {
+        let refused = |source| ValidateError::Refused { path: input.clone(), source };
+        if fs::metadata(input).map_err(refused)?.is_dir() {
+            let paths = list_directory(input).map_err(refused)?;
+            if paths.is_empty() {
+                return Err(ValidateError::NoFiles { directory: input.clone() });
+            }
+            for path in paths {
                 files.push(InputFile::examine(path)?);
             }
         } else {
@@ -69,25 +72,6 @@ pub(super) fn list(inputs: &[PathBuf]) -> Result<Vec<InputFile>, ValidateError> 
         }
     }
     Ok(files)
-}
-
-/// What a directory holds in name order, without the names that mark what is not data.
-fn list_directory(directory: &Path) -> Result<Vec<PathBuf>, ValidateError> {
-    let refused = |source| ValidateError::Refused { path: directory.to_owned(), source };
-    let mut paths = Vec::new();
-    for entry in fs::read_dir(directory).map_err(refused)? {
-        let entry = entry.map_err(refused)?;
-        if !entry.file_name().as_encoded_bytes().starts_with(b"_")
-            && !entry.file_name().as_encoded_bytes().starts_with(b".")
-        {
-            paths.push(entry.path());
-        }
-    }
-    if paths.is_empty() {
-        return Err(ValidateError::NoFiles { directory: directory.to_owned() });
-    }
-    paths.sort_unstable();
-    Ok(paths)
 }
 
 /// The chunks of all files, in order.
