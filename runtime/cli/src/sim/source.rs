@@ -10,8 +10,7 @@ use std::path::Path;
 use anyhow::{Context, Result, ensure};
 use napreduce_core::{Slots, Span};
 use napreduce_sim::{
-    ClusterShape, Distribution, Overheads, SizeModel, SwimTrace, ToldProgress, Workload, WorkloadFile,
-    published,
+    ClusterShape, Overheads, SizeModel, SwimTrace, ToldProgress, Workload, WorkloadFile, published,
 };
 
 use super::arguments::Arguments;
@@ -170,11 +169,7 @@ impl Source {
     /// Whether any job says how many bytes its maps write for its reduces, or has none of both.
     pub fn tells_output_bytes(&self) -> bool {
         match self {
-            Source::Workload { file, .. } => {
-                let mut with_reduces = file.jobs.iter().filter(|job| job.reduces.is_some()).peekable();
-                let silent = |of: &Distribution| *of == Distribution::Fixed(0.0);
-                with_reduces.peek().is_none() || with_reduces.any(|job| !silent(&job.maps.output_bytes))
-            }
+            Source::Workload { file, .. } => file.tells_output_bytes(),
             Source::Trace { .. } => true,
             Source::Recorded(recorded) => {
                 let mut with_reduces =

@@ -7,9 +7,7 @@ use std::path::{Path, PathBuf};
 
 use crate::error::WorkloadReplayError;
 use napreduce_core::Span;
-use napreduce_sim::{
-    ClusterShape, Distribution, SimulatedJob, SizeModel, SwimTrace, WorkloadFile, published,
-};
+use napreduce_sim::{ClusterShape, SimulatedJob, SizeModel, SwimTrace, WorkloadFile, published};
 
 /// Machines that a trace is for, where nothing is said.
 const TRACE_CLUSTER: ClusterShape = ClusterShape::of_slots(10, 4, 2);
@@ -102,11 +100,7 @@ impl ReplaySource {
     /// Whether any job with reduces says how many bytes its maps write for them.
     pub fn tells_output_bytes(&self) -> bool {
         match self {
-            ReplaySource::Workload { file, .. } => {
-                let silent = |of: &Distribution| *of == Distribution::Fixed(0.0);
-                let mut with_reduces = file.jobs.iter().filter(|job| job.reduces.is_some()).peekable();
-                with_reduces.peek().is_none() || with_reduces.any(|job| !silent(&job.maps.output_bytes))
-            }
+            ReplaySource::Workload { file, .. } => file.tells_output_bytes(),
             ReplaySource::Trace { .. } => true,
         }
     }

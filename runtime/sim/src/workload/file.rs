@@ -187,6 +187,13 @@ impl WorkloadFile {
         Ok(read)
     }
 
+    /// Whether any job says how many bytes its maps write for its reduces, or none has reduces.
+    pub fn tells_output_bytes(&self) -> bool {
+        let mut with_reduces = self.jobs.iter().filter(|job| job.reduces.is_some()).peekable();
+        let silent = |of: &Distribution| *of == Distribution::Fixed(0.0);
+        with_reduces.peek().is_none() || with_reduces.any(|job| !silent(&job.maps.output_bytes))
+    }
+
     /// The jobs, drawn by a seed. Tasks are made when their job is submitted.
     pub fn workload(&self, seed: u64) -> Workload {
         let mut random = Pcg64::seed_from_u64(seed);
