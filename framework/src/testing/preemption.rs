@@ -156,9 +156,9 @@ fn parts_differ(expected: &[Vec<u8>], found: &[Vec<u8>]) -> Option<String> {
 fn counters_differ(expected: &CounterValues, found: &CounterValues) -> Option<String> {
     let combines = expected.of(Counter::CombineInputRecords) > 0;
     let compared = COMPARED.iter().filter(|counter| !combines || **counter != Counter::ReduceInputRecords);
-    let built_in = compared.map(|counter| counter.name());
+    let built_in = compared.map(|counter| counter.in_words());
     let users = expected.iter().chain(found.iter()).map(|(name, _)| name);
-    let users = users.filter(|name| Counter::from_name(name).is_none());
+    let users = users.filter(|name| Counter::of_word(name).is_none());
     built_in.chain(users).find(|name| expected.get(name) != found.get(name)).map(|name| {
         format!("the counter {name:?} stands at {} instead of {}", found.get(name), expected.get(name))
     })

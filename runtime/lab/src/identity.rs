@@ -233,6 +233,6 @@ impl Search<'_> {
 /// What no preemption may change: counts of records, and whatever the job itself counts.
 fn counts(detail: &JobDetail) -> Vec<(String, u64)> {
     let counts = detail.counters.iter();
-    let lasting = counts.filter(|(name, _)| COUNTERS.contains(name) || Counter::from_name(name).is_none());
+    let lasting = counts.filter(|(name, _)| COUNTERS.contains(name) || Counter::of_word(name).is_none());
     lasting.map(|(name, value)| (name.to_owned(), value)).collect()
 }

@@ -38,7 +38,7 @@ impl UserCounter {
 /// When `name` is that of a built-in counter, such as `MAP_INPUT_RECORDS`.
 pub fn counter(name: &str) -> UserCounter {
     assert!(
-        Counter::from_name(name).is_none(),
+        Counter::of_word(name).is_none(),
         "counter name {name} is a built-in counter's; choose another"
     );
     let mut registry = registry();
@@ -67,7 +67,7 @@ pub fn user_counters() -> CounterValues {
 /// Makes all user counters of this process stand at what was saved; those that are not in it at zero.
 pub fn set_user_counters(saved: &CounterValues) {
     let known: Vec<&str> = saved.iter().map(|(name, _)| name).collect();
-    for name in known.into_iter().filter(|name| Counter::from_name(name).is_none()) {
+    for name in known.into_iter().filter(|name| Counter::of_word(name).is_none()) {
         counter(name);
     }
     for (name, cell) in registry().iter() {

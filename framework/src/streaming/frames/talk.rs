@@ -202,7 +202,7 @@ impl Course {
                 known.add(amount);
                 continue;
             }
-            if name.is_empty() || Counter::from_name(&name).is_some() {
+            if name.is_empty() || Counter::of_word(&name).is_some() {
                 return Err(Wrong::Sent(format!(
                     "a frame C for a counter {name:?}, which is not its own; choose another name"
                 )));

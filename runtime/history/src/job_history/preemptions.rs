@@ -270,7 +270,7 @@ impl PreemptionBook {
     /// What the preemptions add to the counters of the job.
     pub fn counters(&self) -> CounterValues {
         let mut counters = CounterValues::default();
-        let mut add = |counter: Counter, amount: u64| counters.add(counter.name(), amount);
+        let mut add = |counter: Counter, amount: u64| counters.add(counter.in_words(), amount);
         for known in &self.preemptions {
             match known.end {
                 Some(PreemptionEnd::Suspended) => {

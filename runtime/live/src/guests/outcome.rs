@@ -113,10 +113,10 @@ impl GuestOutcome {
     pub(super) fn counters(&self, failed_maps: u64, failed_reduces: u64) -> CounterValues {
         let mut counters = self.counters.clone();
         let launched = |tasks: u32, failed: u64| u64::from(tasks).saturating_add(failed);
-        counters.add(Counter::LaunchedMaps.name(), launched(self.maps, failed_maps));
-        counters.add(Counter::LaunchedReduces.name(), launched(self.reduces, failed_reduces));
-        counters.add(Counter::FailedMaps.name(), failed_maps);
-        counters.add(Counter::FailedReduces.name(), failed_reduces);
+        counters.add(Counter::LaunchedMaps.in_words(), launched(self.maps, failed_maps));
+        counters.add(Counter::LaunchedReduces.in_words(), launched(self.reduces, failed_reduces));
+        counters.add(Counter::FailedMaps.in_words(), failed_maps);
+        counters.add(Counter::FailedReduces.in_words(), failed_reduces);
         counters
     }
 }

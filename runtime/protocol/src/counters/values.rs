@@ -21,7 +21,7 @@ pub struct CounterValues {
 impl CounterValues {
     /// What the counter of that name stands at.
     pub fn get(&self, name: &str) -> u64 {
-        match Counter::from_name(name) {
+        match Counter::of_word(name) {
             Some(counter) => self.of(counter),
             None => self.user.get(name).copied().unwrap_or(0),
         }
@@ -34,7 +34,7 @@ impl CounterValues {
 
     /// Adds to the counter of that name; for a peak, keeps the larger value. Zero changes nothing.
     pub fn add(&mut self, name: &str, amount: u64) {
-        match Counter::from_name(name) {
+        match Counter::of_word(name) {
             _ if amount == 0 => {}
             Some(counter) => self.add_to(counter, amount),
             None => match self.user.get_mut(name) {
@@ -68,7 +68,7 @@ impl CounterValues {
 
     /// Every counter that is not zero: the built-in ones in their order, then the user's by name.
     pub fn iter(&self) -> impl Iterator<Item = (&str, u64)> {
-        let built_in = self.built_in.iter().map(|(counter, value)| (counter.name(), *value));
+        let built_in = self.built_in.iter().map(|(counter, value)| (counter.in_words(), *value));
         built_in.chain(self.user.iter().map(|(name, value)| (name.as_str(), *value)))
     }
 

@@ -63,7 +63,7 @@ impl RecordedJob {
 
     fn count(&mut self, kind: TaskKind, map: Counter, reduce: Counter) {
         let counter = if kind == TaskKind::Map { map } else { reduce };
-        self.counters.add(counter.name(), 1);
+        self.counters.add(counter.in_words(), 1);
     }
 }
 

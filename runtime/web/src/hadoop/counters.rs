@@ -71,7 +71,7 @@ impl From<&JobDetail> for JobCounters {
 
 /// The group of a counter, and its name in it.
 fn group(full: &str) -> (String, String) {
-    let Some(built_in) = Counter::from_name(full) else {
+    let Some(built_in) = Counter::of_word(full) else {
         // So are those kept of which a command says `reporter:counter:GROUP,NAME,AMOUNT`.
         let (group, name) = full.split_once(": ").unwrap_or((PROGRAM_GROUP, full));
         return (group.to_owned(), name.to_owned());

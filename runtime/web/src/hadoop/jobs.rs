@@ -204,7 +204,7 @@ impl From<&JobSummary> for JobConf {
 
 /// What a reduce has waited for map outputs, in milliseconds, on average.
 fn shuffle_millis(job: &JobDetail, reduces: usize) -> u64 {
-    let name = Counter::ShuffleFetchMillis.name();
+    let name = Counter::ShuffleFetchMillis.in_words();
     let waited = job.counters.iter().find(|(known, _)| *known == name).map_or(0, |(_, millis)| millis);
     waited / u64::try_from(reduces.max(1)).unwrap_or(u64::MAX)
 }

@@ -156,7 +156,7 @@ impl LiveJob {
             TaskKind::Map => map,
             TaskKind::Reduce => reduce,
         };
-        self.counters.add(counter.name(), 1);
+        self.counters.add(counter.in_words(), 1);
     }
 
     /// Takes what an attempt that says it did its task counted and wrote. It is kept if the engine answers
