@@ -140,3 +140,13 @@ pub enum JobOutcome {
         reason: String,
     },
 }
+
+impl JobOutcome {
+    /// Why it did not succeed.
+    pub fn reason(&self) -> Option<&str> {
+        match self {
+            JobOutcome::Succeeded => None,
+            JobOutcome::Failed { reason } | JobOutcome::Killed { reason } => Some(reason),
+        }
+    }
+}

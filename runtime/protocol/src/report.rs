@@ -7,7 +7,7 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use napreduce_core::JobId;
+use napreduce_core::{JobId, JobOutcome};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -66,6 +66,24 @@ pub enum JobEnd {
 }
 
 impl JobEnd {
+    /// The end of a job that did not succeed; one that did has a report.
+    pub fn without_report(job: JobId, outcome: JobOutcome) -> Option<JobEnd> {
+        match outcome {
+            JobOutcome::Succeeded => None,
+            JobOutcome::Failed { reason } => Some(JobEnd::Failed { job, reason }),
+            JobOutcome::Killed { reason } => Some(JobEnd::Killed { job, reason }),
+        }
+    }
+
+    /// What it comes to, without the report.
+    pub fn outcome(&self) -> JobOutcome {
+        match self {
+            JobEnd::Succeeded(_) => JobOutcome::Succeeded,
+            JobEnd::Failed { reason, .. } => JobOutcome::Failed { reason: reason.clone() },
+            JobEnd::Killed { reason, .. } => JobOutcome::Killed { reason: reason.clone() },
+        }
+    }
+
     /// The report, or why there is none.
     pub fn into_result(self) -> Result<JobReport, JobError> {
         match self {

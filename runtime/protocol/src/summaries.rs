@@ -4,7 +4,7 @@
 
 use std::path::PathBuf;
 
-use napreduce_core::{AttemptId, AttemptState, JobId, TaskId, WorkerId, listed};
+use napreduce_core::{AttemptId, AttemptState, JobId, JobOutcome, TaskId, WorkerId, listed};
 use serde::{Deserialize, Serialize};
 
 use super::preemptions::{PreemptionSummary, RestoreSummary, ResumeSummary};
@@ -33,6 +33,15 @@ listed! {
 }
 
 impl JobPhase {
+    /// That of a job that has ended so.
+    pub fn ended(outcome: &JobOutcome) -> JobPhase {
+        match outcome {
+            JobOutcome::Succeeded => JobPhase::Succeeded,
+            JobOutcome::Failed { .. } => JobPhase::Failed,
+            JobOutcome::Killed { .. } => JobPhase::Killed,
+        }
+    }
+
     /// Whether it has tasks to do, and how it ends is open.
     pub fn is_active(self) -> bool {
         matches!(self, JobPhase::Active | JobPhase::Suspended)

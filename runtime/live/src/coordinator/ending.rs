@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use napreduce_core::{JobId, JobOutcome, Reason, ReasonCode};
 use napreduce_history::{EndedJob, JobSettings};
-use napreduce_protocol::{JobDetail, JobEnd, JobPhase, JobReport};
+use napreduce_protocol::{JobDetail, JobEnd, JobPhase};
 
 use super::claims::{Claim, wait_after};
 use super::daemon::{Coordinator, Input};
@@ -72,22 +72,18 @@ fn settle(
     let id = job.id();
     let outcome =
         job.outcome.clone().unwrap_or(JobOutcome::Killed { reason: "it was not decided".to_owned() });
-    let (reason, killed) = match outcome {
-        JobOutcome::Succeeded => return settle_success(job, resumed, wall),
-        JobOutcome::Failed { reason } => (reason, false),
-        JobOutcome::Killed { reason } => (reason, true),
-    };
+    let Some(end) = JobEnd::without_report(id, outcome) else { return settle_success(job, resumed, wall) };
     if let Ok(Resumed::Claimed(claim)) = resumed {
         match claim.discard() {
             Err(Trouble::Passing { what, away: false }) => {
-                return Ok((ended_without(id, format!("{reason}; also: {what}"), killed), Vec::new()));
+                return Ok((and_also(end, &what), Vec::new()));
             }
             Err(Trouble::Passing { what, away }) => return Err(Trouble::Passing { what, away }),
             // Nothing of it is left, or what is there is not its own.
             Ok(()) | Err(Trouble::Taken { .. } | Trouble::Final(_)) => {}
         }
     }
-    Ok((ended_without(id, reason, killed), Vec::new()))
+    Ok((end, Vec::new()))
 }
 
 fn settle_success(
@@ -120,40 +116,29 @@ fn settle_success(
         }
         Err(why) => return failed(why),
     };
-    let report = JobReport {
-        job: id,
-        name: manifest.name,
-        counters: manifest.counters,
-        wall,
-        parts: manifest.parts.into_iter().map(|part| part.report).collect(),
-        output: plan.output.clone(),
-    };
+    let report = manifest.report(wall, &plan.output);
     Ok((JobEnd::Succeeded(report), remarks.into_iter().collect()))
 }
 
-fn ended_without(job: JobId, reason: String, killed: bool) -> JobEnd {
-    match killed {
-        true => JobEnd::Killed { job, reason },
-        false => JobEnd::Failed { job, reason },
+/// The end of a job that did not succeed, when something else went wrong, too.
+fn and_also(mut end: JobEnd, what: &str) -> JobEnd {
+    if let JobEnd::Failed { reason, .. } | JobEnd::Killed { reason, .. } = &mut end {
+        *reason = format!("{reason}; also: {what}");
     }
+    end
 }
 
 /// The end of a job that is not tried any more.
 fn give_up(job: &LiveJob, why: &str, killed: Option<String>) -> JobEnd {
     let id = job.id();
+    if let Some(end) = job.outcome.clone().and_then(|outcome| JobEnd::without_report(id, outcome)) {
+        return and_also(end, why);
+    }
     let left = if job.commit_begun { ", and may be there in part, without _SUCCESS" } else { "" };
     let uncommitted = format!("its output was not committed{left}: {why}");
-    match (job.outcome.clone(), killed) {
-        (Some(JobOutcome::Succeeded), Some(reason)) => {
-            JobEnd::Killed { job: id, reason: format!("{reason}; {uncommitted}") }
-        }
-        (Some(JobOutcome::Failed { reason }), _) => {
-            JobEnd::Failed { job: id, reason: format!("{reason}; also: {why}") }
-        }
-        (Some(JobOutcome::Killed { reason }), _) => {
-            JobEnd::Killed { job: id, reason: format!("{reason}; also: {why}") }
-        }
-        (Some(JobOutcome::Succeeded) | None, _) => JobEnd::Failed { job: id, reason: uncommitted },
+    match killed.filter(|_| job.outcome.is_some()) {
+        Some(reason) => JobEnd::Killed { job: id, reason: format!("{reason}; {uncommitted}") },
+        None => JobEnd::Failed { job: id, reason: uncommitted },
     }
 }
 
@@ -318,12 +303,7 @@ impl Coordinator {
     }
 
     fn on_ended(&mut self, job: JobId, ended: EndedJob, kept: Result<(), String>, remarks: Vec<String>) {
-        let outcome = match &ended.end {
-            JobEnd::Succeeded(_) => JobOutcome::Succeeded,
-            JobEnd::Failed { reason, .. } => JobOutcome::Failed { reason: reason.clone() },
-            JobEnd::Killed { reason, .. } => JobOutcome::Killed { reason: reason.clone() },
-        };
-        self.keep(Extra::Settled { job, outcome });
+        self.keep(Extra::Settled { job, outcome: ended.end.outcome() });
         self.endings.remove(&job);
         self.pinned.remove(&job);
         remarks.iter().for_each(|remark| self.say(&format!("warning: {remark}")));
@@ -344,16 +324,12 @@ impl Coordinator {
 
 /// What there is to say of a job when its output is in place or gone.
 fn ended_detail(mut detail: JobDetail, end: &JobEnd, ended_millis: u64) -> JobDetail {
-    let (phase, reason) = match end {
-        JobEnd::Succeeded(report) => {
-            detail.parts.clone_from(&report.parts);
-            (JobPhase::Succeeded, None)
-        }
-        JobEnd::Failed { reason, .. } => (JobPhase::Failed, Some(reason.clone())),
-        JobEnd::Killed { reason, .. } => (JobPhase::Killed, Some(reason.clone())),
-    };
-    detail.summary.phase = phase;
-    detail.summary.reason = reason;
+    if let JobEnd::Succeeded(report) = end {
+        detail.parts.clone_from(&report.parts);
+    }
+    let outcome = end.outcome();
+    detail.summary.phase = JobPhase::ended(&outcome);
+    detail.summary.reason = outcome.reason().map(str::to_owned);
     detail.summary.ended_millis = Some(ended_millis);
     detail
 }

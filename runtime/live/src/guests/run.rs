@@ -244,14 +244,7 @@ impl Running<'_> {
                 self.job
             );
         }
-        Ok(JobReport {
-            job: self.job,
-            name: manifest.name,
-            counters: manifest.counters,
-            wall: began.elapsed(),
-            parts: manifest.parts.into_iter().map(|part| part.report).collect(),
-            output: output.clone(),
-        })
+        Ok(manifest.report(began.elapsed(), output))
     }
 
     /// Each step can be done again, and is while its storage is away.

@@ -3,9 +3,11 @@
 //! Owns the text, and reading what an earlier job wrote. Does not own when it gets into place (`commit`).
 
 use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
 
 use napreduce_core::{AttemptId, JobId};
-use napreduce_protocol::{ClaimToken, CounterValues, NamedPart, PartOutput, PartReport, PendingUpload};
+use napreduce_protocol::{ClaimToken, CounterValues, JobReport, NamedPart, PartOutput, PartReport, PendingUpload};
 use serde::{Deserialize, Serialize};
 
 use super::layout::JobPaths;
@@ -88,6 +90,13 @@ impl Manifest {
         }
         parts.extend(named.into_values().flatten());
         Manifest { job, name: name.to_owned(), counters, parts }
+    }
+
+    /// What is said of a job whose output it is.
+    pub(crate) fn report(self, wall: Duration, output: &Path) -> JobReport {
+        let parts = self.parts.into_iter().map(|part| part.report).collect();
+        let Manifest { job, name, counters, .. } = self;
+        JobReport { job, name, counters, wall, parts, output: output.to_owned() }
     }
 
     /// The text; `versions` are those of objects, by the names of parts.

@@ -203,11 +203,6 @@ fn ended_job(
     cluster: RecordedCluster,
 ) -> EndedJob {
     let (plan, result) = (&job.plan, &job.result);
-    let (phase, reason) = match outcome {
-        JobOutcome::Succeeded => (JobPhase::Succeeded, None),
-        JobOutcome::Failed { reason } => (JobPhase::Failed, Some(reason.clone())),
-        JobOutcome::Killed { reason } => (JobPhase::Killed, Some(reason.clone())),
-    };
     let progress = |kind| PhaseProgress {
         tasks: plan.tasks(kind) as u32,
         done: job.tasks_done(kind),
@@ -219,8 +214,8 @@ fn ended_job(
         user: plan.user.to_string(),
         queue: plan.queue.to_string(),
         priority: plan.priority,
-        phase,
-        reason: reason.clone(),
+        phase: JobPhase::ended(outcome),
+        reason: outcome.reason().map(str::to_owned),
         submitted_millis: result.submitted.0 / 1_000,
         ended_millis: Some(now.0 / 1_000),
         progress: JobProgress { map: progress(TaskKind::Map), reduce: progress(TaskKind::Reduce) },
@@ -230,18 +225,16 @@ fn ended_job(
     counters.merge(&recorded.book.counters());
     let tasks = done_tasks(job, &recorded.attempts);
     let PreemptionBook { preemptions, resumes, restores, .. } = recorded.book;
-    let end = match reason {
-        None => JobEnd::Succeeded(JobReport {
+    let end = JobEnd::without_report(result.job, outcome.clone()).unwrap_or_else(|| {
+        JobEnd::Succeeded(JobReport {
             job: result.job,
             name: summary.name.clone(),
             counters: counters.clone(),
             wall: Duration::from_micros(now.since(result.submitted).0),
             parts: Vec::new(),
             output: PathBuf::new(),
-        }),
-        Some(reason) if phase == JobPhase::Failed => JobEnd::Failed { job: result.job, reason },
-        Some(reason) => JobEnd::Killed { job: result.job, reason },
-    };
+        })
+    });
     let settings = JobSettings {
         definition: "simulated".to_owned(),
         reduces: plan.reduces.len() as u32,

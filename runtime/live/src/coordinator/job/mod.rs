@@ -238,20 +238,12 @@ impl LiveJob {
             queue: self.change.queue.as_ref().unwrap_or(&plan.queue).clone(),
             priority: self.change.priority.unwrap_or(plan.priority),
             phase,
-            reason: outcome.and_then(reason_of),
+            reason: outcome.and_then(JobOutcome::reason).map(str::to_owned),
             submitted_millis: self.submitted_micros / 1_000,
             ended_millis: None,
             progress: self.progress(view),
             output: plan.output.clone(),
         }
-    }
-}
-
-/// Why it did not succeed.
-pub(super) fn reason_of(outcome: &JobOutcome) -> Option<String> {
-    match outcome {
-        JobOutcome::Succeeded => None,
-        JobOutcome::Failed { reason } | JobOutcome::Killed { reason } => Some(reason.clone()),
     }
 }
 
