@@ -15,6 +15,21 @@ use crate::output::{Output, Text};
 use crate::task::errors::collect_error;
 use crate::user_code::TaskInfo;
 
+/// What a suspend means to a part of a job whose work is done in its `conversation`.
+macro_rules! suspended_with_conversation {
+    () => {
+        fn on_suspend(&mut self) -> Result<(), napreduce_live::TaskError> {
+            napreduce_live::SuspendHooks::on_suspend(&mut self.conversation)
+        }
+
+        fn on_resume(&mut self) -> Result<(), napreduce_live::TaskError> {
+            napreduce_live::SuspendHooks::on_resume(&mut self.conversation)
+        }
+    };
+}
+
+pub(super) use suspended_with_conversation;
+
 /// What takes the lines of a command.
 pub(super) trait Lines {
     fn line(&mut self, line: &[u8]);

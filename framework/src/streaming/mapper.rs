@@ -4,9 +4,9 @@
 
 use std::num::NonZeroU32;
 
-use napreduce_live::{SuspendHooks, TaskError};
+use napreduce_live::TaskError;
 
-use super::conversation::{Conversation, Records};
+use super::conversation::{Conversation, Records, suspended_with_conversation};
 use crate::emit::Emit;
 use crate::input::ByteLines;
 use crate::user_code::{Mapper, TaskInfo};
@@ -73,13 +73,7 @@ impl Mapper for CommandMapper {
         self.conversation.say(&[line, b"\n"], &mut Records { out, key_fields: self.key_fields })
     }
 
-    fn on_suspend(&mut self) -> Result<(), TaskError> {
-        self.conversation.on_suspend()
-    }
-
-    fn on_resume(&mut self) -> Result<(), TaskError> {
-        self.conversation.on_resume()
-    }
+    suspended_with_conversation!();
 
     fn finish(&mut self, out: &mut Emit<Vec<u8>, Vec<u8>>) -> Result<(), TaskError> {
         self.conversation.end(&mut Records { out, key_fields: self.key_fields })

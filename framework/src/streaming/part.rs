@@ -4,7 +4,7 @@
 
 use napreduce_live::{SuspendHooks, TaskError};
 
-use super::conversation::Conversation;
+use super::conversation::{Conversation, suspended_with_conversation};
 use crate::input::ByteLines;
 use crate::output::{Output, Text};
 use crate::state::Save;
@@ -41,11 +41,5 @@ impl PartMap<ByteLines, Text> for CommandPart {
 }
 
 impl SuspendHooks for CommandPart {
-    fn on_suspend(&mut self) -> Result<(), TaskError> {
-        self.conversation.on_suspend()
-    }
-
-    fn on_resume(&mut self) -> Result<(), TaskError> {
-        self.conversation.on_resume()
-    }
+    suspended_with_conversation!();
 }

@@ -2,9 +2,9 @@
 //!
 //! Owns what the command reads. Does not own the command's process (`conversation`).
 
-use napreduce_live::{SuspendHooks, TaskError};
+use napreduce_live::TaskError;
 
-use super::conversation::Conversation;
+use super::conversation::{Conversation, suspended_with_conversation};
 use crate::output::{Output, Text};
 use crate::user_code::{Reducer, TaskInfo};
 use crate::values::Values;
@@ -69,13 +69,7 @@ impl Reducer for CommandReducer {
         true
     }
 
-    fn on_suspend(&mut self) -> Result<(), TaskError> {
-        self.conversation.on_suspend()
-    }
-
-    fn on_resume(&mut self) -> Result<(), TaskError> {
-        self.conversation.on_resume()
-    }
+    suspended_with_conversation!();
 
     fn finish(&mut self, out: &mut Output<Text>) -> Result<(), TaskError> {
         self.conversation.end(out)

@@ -13,6 +13,7 @@ use super::conversation::Conversation;
 use super::frames_program::FramesProgram;
 use super::hello::{Combine, Role};
 use super::number::{Number, combinable};
+use super::super::conversation::suspended_with_conversation;
 use super::talk::{TakeBatch, Wrong};
 use crate::codec::{Key, Value};
 use crate::emit::Emit;
@@ -166,13 +167,7 @@ where
         self.conversation.restore(state)
     }
 
-    fn on_suspend(&mut self) -> Result<(), TaskError> {
-        self.conversation.on_suspend()
-    }
-
-    fn on_resume(&mut self) -> Result<(), TaskError> {
-        self.conversation.on_resume()
-    }
+    suspended_with_conversation!();
 
     fn finish(&mut self, out: &mut Emit<K, V>) -> Result<(), TaskError> {
         self.conversation.end(&mut Pairs { out, how: self.how })
@@ -223,11 +218,5 @@ where
 }
 
 impl SuspendHooks for FramesPart {
-    fn on_suspend(&mut self) -> Result<(), TaskError> {
-        self.conversation.on_suspend()
-    }
-
-    fn on_resume(&mut self) -> Result<(), TaskError> {
-        self.conversation.on_resume()
-    }
+    suspended_with_conversation!();
 }

@@ -5,8 +5,9 @@
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use napreduce_live::{SuspendHooks, TaskError};
+use napreduce_live::TaskError;
 
+use super::super::conversation::suspended_with_conversation;
 use super::conversation::Conversation;
 use super::frames_program::FramesProgram;
 use super::hello::Role;
@@ -71,13 +72,7 @@ impl<K: PairKey, V: PairValue> Reducer for FramesReducer<K, V> {
         self.conversation.restore(state)
     }
 
-    fn on_suspend(&mut self) -> Result<(), TaskError> {
-        self.conversation.on_suspend()
-    }
-
-    fn on_resume(&mut self) -> Result<(), TaskError> {
-        self.conversation.on_resume()
-    }
+    suspended_with_conversation!();
 
     fn finish(&mut self, out: &mut Output<Text>) -> Result<(), TaskError> {
         self.conversation.end(out)
