@@ -26,6 +26,6 @@ pub use context::{
 pub use fetch_inputs::{Gathered, Gathering, InputEvent};
 pub use object_stores::{object_stores, set_object_stores};
 pub use process::*;
-pub use runner::{Definitions, MapResult, ReduceResult, SavedCheckpoint, TaskRunner};
+pub use runner::{Definitions, Ended, MapResult, ReduceResult, SavedCheckpoint, TaskRunner};
 pub use task_process::{task_process_main, task_process_requested};
 pub use user_counters::{UserCounter, counter, set_user_counters, user_counters};

@@ -30,29 +30,23 @@ pub trait TaskRunner {
     fn run_reduce(&self, task: &ReduceTask, context: &TaskContext) -> Result<ReduceResult, TaskError>;
 }
 
-/// What a map call answers.
+/// What a call answers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum MapResult {
-    /// The split was read to its end.
+pub enum Ended<T> {
+    /// It came to the end of its task.
     Done {
-        /// The part file, when the job is map-only.
-        part: Option<PartOutput>,
+        /// The part file.
+        part: T,
     },
     /// It was asked to, and saved what it has done; another attempt goes on from there.
     Checkpointed(SavedCheckpoint),
 }
 
+/// What a map call answers; it writes a part file when the job is map-only.
+pub type MapResult = Ended<Option<PartOutput>>;
+
 /// What a reduce call answers.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum ReduceResult {
-    /// The partition was reduced to its end.
-    Done {
-        /// The part file.
-        part: PartOutput,
-    },
-    /// It was asked to, and saved what it has done; another attempt goes on from there.
-    Checkpointed(SavedCheckpoint),
-}
+pub type ReduceResult = Ended<PartOutput>;
 
 /// A checkpoint that was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -8,12 +8,12 @@ use std::sync::Arc;
 
 use napreduce_live::{SuspendHooks, TaskError};
 
+use super::super::conversation::suspended_with_conversation;
 use super::batch::{NoBatch, pairs, strings};
 use super::conversation::Conversation;
 use super::frames_program::FramesProgram;
 use super::hello::{Combine, Role};
 use super::number::{Number, combinable};
-use super::super::conversation::suspended_with_conversation;
 use super::talk::{TakeBatch, Wrong};
 use crate::codec::{Key, Value};
 use crate::emit::Emit;

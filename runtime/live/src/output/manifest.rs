@@ -7,7 +7,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use napreduce_core::{AttemptId, JobId};
-use napreduce_protocol::{ClaimToken, CounterValues, JobReport, NamedPart, PartOutput, PartReport, PendingUpload};
+use napreduce_protocol::{
+    ClaimToken, CounterValues, JobReport, NamedPart, PartOutput, PartReport, PendingUpload,
+};
 use serde::{Deserialize, Serialize};
 
 use super::layout::JobPaths;

@@ -9,9 +9,9 @@ use std::path::Path;
 
 use napreduce_core::TaskKind;
 use napreduce_data::{PartitionExtent, SegmentIndex};
-use napreduce_protocol::{GUEST_FRAME_BYTES_MAX, GuestFrame, MapTask, MapsReport, PartOutput, TaskError};
+use napreduce_protocol::{GUEST_FRAME_BYTES_MAX, GuestFrame, MapTask, MapsReport, TaskError};
 
-use super::rounds::{Ended, Round};
+use super::rounds::Round;
 use super::{Guest, GuestError};
 use crate::runner::{Definitions, MapResult, TaskRunner};
 
@@ -34,12 +34,7 @@ pub(super) fn run(guest: &Guest, definitions: &dyn Definitions, out: &mut File) 
 }
 
 /// The part of a map-only job; the segment of any other.
-fn map(
-    guest: &Guest,
-    body: &dyn TaskRunner,
-    round: &Round,
-    segment: &Path,
-) -> Result<Ended<Option<PartOutput>>, TaskError> {
+fn map(guest: &Guest, body: &dyn TaskRunner, round: &Round, segment: &Path) -> Result<MapResult, TaskError> {
     let (plan, arguments) = (&guest.plan, &guest.arguments);
     let no_task = || TaskError::fatal(format!("the plan has no {} {}", TaskKind::Map, arguments.task));
     let split = plan.splits.get(arguments.task as usize).ok_or_else(no_task)?;
@@ -55,10 +50,7 @@ fn map(
         restore: round.restore.clone(),
         durable: round.durable,
     };
-    Ok(match body.run_map(&task, &round.context)? {
-        MapResult::Done { part } => Ended::Done(part),
-        MapResult::Checkpointed(_) => Ended::Saved,
-    })
+    body.run_map(&task, &round.context)
 }
 
 /// Whoever was to read the frames is gone.

@@ -17,9 +17,8 @@ use napreduce_protocol::{
 };
 
 use super::map::unheard;
-use super::rounds::Ended;
 use super::{Guest, GuestError};
-use crate::runner::{Definitions, ReduceResult};
+use crate::runner::Definitions;
 
 /// How much of the stream is read at once.
 const READ_BYTES: usize = 256 << 10;
@@ -57,10 +56,7 @@ pub(super) fn run(
             restore: round.restore.clone(),
             durable: round.durable,
         };
-        Ok(match body.run_reduce(&task, &round.context)? {
-            ReduceResult::Done { part } => Ended::Done(part),
-            ReduceResult::Checkpointed(_) => Ended::Saved,
-        })
+        body.run_reduce(&task, &round.context)
     })?;
     let mut report = guest.report(&context, (frames, maps), Some(part))?;
     report.push(b'\n');

@@ -17,7 +17,7 @@ use super::watch::{Asked, Watch};
 use super::{Guest, GuestError};
 use crate::checkpoint::Checkpoint;
 use crate::context::{Supervisor, TaskContext};
-use crate::runner::{Definitions, TaskRunner};
+use crate::runner::{Definitions, Ended, TaskRunner};
 use crate::task_process::create_scratch;
 use crate::user_counters::{set_user_counters, user_counters};
 
@@ -32,13 +32,6 @@ pub(super) struct Round {
     pub(super) restore: Option<PathBuf>,
     /// Whether what is saved is on the disk before it counts.
     pub(super) durable: bool,
-}
-
-/// How a round has ended.
-pub(super) enum Ended<T> {
-    Done(T),
-    /// The checkpoint is made.
-    Saved,
 }
 
 /// How a guest saves its work.
@@ -76,8 +69,8 @@ impl Guest {
             durable: self.plan.durable,
         };
         match self.call(definitions, &round, body)? {
-            Ended::Done(done) => Ok((done, round.context)),
-            Ended::Saved => Err(unasked().into()),
+            Ended::Done { part } => Ok((part, round.context)),
+            Ended::Checkpointed(_) => Err(unasked().into()),
         }
     }
 
@@ -108,12 +101,12 @@ impl Guest {
             let ended = self.call(definitions, &round, &body);
             let asked = watch.leave();
             match ended {
-                Ok(Ended::Done(done)) => {
+                Ok(Ended::Done { part }) => {
                     watch.end();
-                    return Ok((done, round.context));
+                    return Ok((part, round.context));
                 }
-                Ok(Ended::Saved) if !asked.to_save => return Err(unasked().into()),
-                Ok(Ended::Saved) => restore = Some(saves.made()),
+                Ok(Ended::Checkpointed(_)) if !asked.to_save => return Err(unasked().into()),
+                Ok(Ended::Checkpointed(_)) => restore = Some(saves.made()),
                 Err(error) => {
                     self.go_on_unsaved(error, asked)?;
                     watch.switch_off();
