@@ -13,29 +13,6 @@ use super::source::Source;
 use super::window::Window;
 use super::{InputError, Split};
 
-/// Where a reader of lines is: where its `blocks` are.
-macro_rules! place_in_blocks {
-    () => {
-        fn offset(&self) -> u64 {
-            self.blocks.offset()
-        }
-
-        fn consumed(&self) -> u64 {
-            self.blocks.consumed()
-        }
-
-        fn position(&self) -> Option<napreduce_live::ReadPosition> {
-            Some(self.blocks.position())
-        }
-
-        fn byte_position(&self) -> Option<napreduce_live::ReadPosition> {
-            self.position()
-        }
-    };
-}
-
-pub(super) use place_in_blocks;
-
 /// Reads a split as blocks of whole lines, one buffer-full at a time.
 pub(crate) struct LineBlocks {
     source: Source,

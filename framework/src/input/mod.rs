@@ -23,7 +23,6 @@ mod gzip;
 #[cfg(any(feature = "lz4", feature = "snappy"))]
 mod hadoop_blocks;
 mod lines;
-mod lossy;
 #[cfg(feature = "lz4")]
 mod lz4;
 mod newlines;
@@ -56,7 +55,6 @@ pub use self::error::InputError;
 pub use self::fixed::{FixedReader, FixedRecords};
 #[cfg(any(feature = "csv", feature = "json-lines"))]
 pub(crate) use self::lines::{LineBlocks, for_each_line};
-pub use self::lossy::{LossyLineReader, LossyLines};
 #[cfg(feature = "storage")]
 pub(crate) use self::objects::count as count_storage;
 pub(crate) use self::opening::{InputBytes, open_input};
@@ -69,7 +67,7 @@ pub(crate) use self::source::Source;
 pub use self::splits::Splitting;
 pub(crate) use self::splits::{combine, plan_splits};
 pub(crate) use self::stamps::{check_unchanged, stamp};
-pub use self::text::{ByteLineReader, ByteLines, TextLineReader, TextLines};
+pub use self::text::{ByteLineReader, ByteLines, LossyLineReader, LossyLines, TextLineReader, TextLines};
 pub use self::text_records::{TextRecordReader, TextRecords};
 pub use self::whole::{WholeFile, WholeFileReader, WholeFiles};
 #[cfg(feature = "csv")]

@@ -1,11 +1,14 @@
 //! Lines as records, as text and as bytes.
 //!
-//! Owns the two line formats and the check that text is UTF-8. Does not own where lines begin and end.
+//! Owns the three formats of lines, and what becomes of bytes that are no UTF-8. Does not own where lines
+//! begin and end.
 
 use std::path::Path;
 
+use napreduce_live::ReadPosition;
+
 use super::compression::lines_splitting;
-use super::lines::{LineBlocks, for_each_line, place_in_blocks};
+use super::lines::{LineBlocks, for_each_line};
 use super::{InputError, InputFormat, RecordReader, Split, Splitting};
 
 /// Lines of UTF-8 text, as `&str`.
@@ -36,6 +39,20 @@ pub struct TextLines;
 /// ```
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ByteLines;
+
+/// Lines of text, as `&str`: what is no UTF-8 becomes U+FFFD, one for each sequence of bytes that cannot
+/// begin or go on as a letter. Otherwise as [`TextLines`], and as fast where all is UTF-8.
+///
+/// ```
+/// use napreduce::Job;
+/// use napreduce::input::LossyLines;
+/// use napreduce::testing::JobTest;
+///
+/// let job = || Job::input(LossyLines).map_only(|line: &str, out| out.emit(line.chars().count(), ()));
+/// assert_eq!(JobTest::new(job).input(b"a\xffb\nth\xc3\xa9\n").run().text(), "3\n3\n");
+/// ```
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LossyLines;
 
 /// Reads [`TextLines`].
 ///
@@ -79,65 +96,98 @@ pub struct ByteLineReader {
     blocks: LineBlocks,
 }
 
-impl InputFormat for TextLines {
-    type Record<'a> = &'a str;
-    type Reader = TextLineReader;
-
-    fn splitting(&self, path: &Path) -> Splitting {
-        lines_splitting(path)
-    }
-
-    fn open_at(&self, split: &Split, offset: u64, memory: usize) -> Result<TextLineReader, InputError> {
-        Ok(TextLineReader { blocks: LineBlocks::open(split, offset, memory)? })
-    }
+/// Reads [`LossyLines`].
+///
+/// ```
+/// use napreduce::input::{InputError, InputFormat, LossyLineReader, LossyLines, RecordReader, Split};
+///
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("input");
+/// # std::fs::write(&path, b"one\n\xff")?;
+/// let mut reader: LossyLineReader = LossyLines.open(&Split::whole(&path, 5), 1 << 20)?;
+/// let mut read = Vec::new();
+/// while reader.read_batch(&mut |record: &str| -> Result<(), InputError> {
+///     read.push(record.to_owned());
+///     Ok(())
+/// })? {}
+/// assert_eq!(read, ["one", "\u{fffd}"]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct LossyLineReader {
+    blocks: LineBlocks,
 }
 
-impl InputFormat for ByteLines {
-    type Record<'a> = &'a [u8];
-    type Reader = ByteLineReader;
+/// A format of lines and its reader: `each_of` hands out the lines of a block.
+macro_rules! line_format {
+    ($format:ident, $reader:ident, $line:ty, $each_of:ident) => {
+        impl InputFormat for $format {
+            type Record<'a> = &'a $line;
+            type Reader = $reader;
 
-    fn splitting(&self, path: &Path) -> Splitting {
-        lines_splitting(path)
-    }
-
-    fn open_at(&self, split: &Split, offset: u64, memory: usize) -> Result<ByteLineReader, InputError> {
-        Ok(ByteLineReader { blocks: LineBlocks::open(split, offset, memory)? })
-    }
-}
-
-impl RecordReader<TextLines> for TextLineReader {
-    fn read_batch<E: From<InputError>>(
-        &mut self,
-        each: &mut impl FnMut(&str) -> Result<(), E>,
-    ) -> Result<bool, E> {
-        if !self.blocks.advance()? {
-            return Ok(false);
-        }
-        let (block, base, line) = self.blocks.block();
-        match std::str::from_utf8(block) {
-            Ok(text) => {
-                for_each_line(block, base, line, |range| each(&text[range]))?;
-                Ok(true)
+            fn splitting(&self, path: &Path) -> Splitting {
+                lines_splitting(path)
             }
-            Err(error) => Err(self.blocks.not_text(error.valid_up_to()).into()),
-        }
-    }
 
-    place_in_blocks!();
+            fn open_at(&self, split: &Split, offset: u64, memory: usize) -> Result<$reader, InputError> {
+                Ok($reader { blocks: LineBlocks::open(split, offset, memory)? })
+            }
+        }
+
+        impl RecordReader<$format> for $reader {
+            fn read_batch<E: From<InputError>>(
+                &mut self,
+                each: &mut impl FnMut(&$line) -> Result<(), E>,
+            ) -> Result<bool, E> {
+                let is_there = self.blocks.advance()?;
+                if is_there {
+                    $each_of(&self.blocks, each)?;
+                }
+                Ok(is_there)
+            }
+
+            fn offset(&self) -> u64 {
+                self.blocks.offset()
+            }
+
+            fn consumed(&self) -> u64 {
+                self.blocks.consumed()
+            }
+
+            fn position(&self) -> Option<ReadPosition> {
+                Some(self.blocks.position())
+            }
+
+            fn byte_position(&self) -> Option<ReadPosition> {
+                self.position()
+            }
+        }
+    };
 }
 
-impl RecordReader<ByteLines> for ByteLineReader {
-    fn read_batch<E: From<InputError>>(
-        &mut self,
-        each: &mut impl FnMut(&[u8]) -> Result<(), E>,
-    ) -> Result<bool, E> {
-        if !self.blocks.advance()? {
-            return Ok(false);
-        }
-        let (block, base, line) = self.blocks.block();
-        for_each_line(block, base, line, |range| each(&block[range]))?;
-        Ok(true)
-    }
+line_format!(TextLines, TextLineReader, str, text_lines);
+line_format!(ByteLines, ByteLineReader, [u8], byte_lines);
+line_format!(LossyLines, LossyLineReader, str, lossy_lines);
 
-    place_in_blocks!();
+fn text_lines<E: From<InputError>>(
+    blocks: &LineBlocks,
+    each: &mut impl FnMut(&str) -> Result<(), E>,
+) -> Result<(), E> {
+    let (block, base, line) = blocks.block();
+    match std::str::from_utf8(block) {
+        Ok(text) => for_each_line(block, base, line, |range| each(&text[range])),
+        Err(error) => Err(blocks.not_text(error.valid_up_to()).into()),
+    }
+}
+
+fn byte_lines<E>(blocks: &LineBlocks, each: &mut impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
+    let (block, base, line) = blocks.block();
+    for_each_line(block, base, line, |range| each(&block[range]))
+}
+
+fn lossy_lines<E>(blocks: &LineBlocks, each: &mut impl FnMut(&str) -> Result<(), E>) -> Result<(), E> {
+    let (block, base, line) = blocks.block();
+    match std::str::from_utf8(block) {
+        Ok(text) => for_each_line(block, base, line, |range| each(&text[range])),
+        Err(_) => for_each_line(block, base, line, |range| each(&String::from_utf8_lossy(&block[range]))),
+    }
 }
