@@ -19,7 +19,7 @@ impl Coordinator {
     pub(super) fn admit(&self, plan: &JobPlan, user: &str) -> Result<(), Refusal> {
         let Some(lasting) = &self.lasting else { return Ok(()) };
         let rules = &lasting.journal.header().rules;
-        check_queue(&rules.scheduler, &lasting.queues, &plan.queue).map_err(Refusal::wrong)?;
+        check_queue(&rules.scheduler, &lasting.configuration.queues, &plan.queue).map_err(Refusal::wrong)?;
         check(rules, plan).map_err(Refusal::wrong)?;
         let now = self.clock.now().max(self.state.last);
         self.state.engine.can_meet(now, &spec_of(plan, user, now)).map_err(Refusal::wrong)
@@ -31,7 +31,7 @@ impl Coordinator {
     pub(super) fn check_queue(&self, queue: &str) -> Result<(), Refusal> {
         let Some(lasting) = &self.lasting else { return Ok(()) };
         let scheduler = &lasting.journal.header().rules.scheduler;
-        check_queue(scheduler, &lasting.queues, queue).map_err(Refusal::wrong)
+        check_queue(scheduler, &lasting.configuration.queues, queue).map_err(Refusal::wrong)
     }
 }
 

@@ -137,7 +137,9 @@ impl Coordinator {
 
     /// Removes what no job can want any more.
     pub(super) fn look_after_chains(&mut self) {
-        let Some(grace) = self.lasting.as_ref().map(|lasting| lasting.chain_grace) else { return };
+        let Some(grace) = self.lasting.as_ref().map(|lasting| lasting.configuration.chain_grace) else {
+            return;
+        };
         if self.state.chains.is_empty() {
             return;
         }

@@ -16,7 +16,7 @@ impl Coordinator {
     pub(super) fn compact_if_due(&mut self) -> Result<(), JournalError> {
         let Some(lasting) = &mut self.lasting else { return Ok(()) };
         lasting.journal.sync_if_due()?;
-        if lasting.journal.bytes() < lasting.journal_bytes_max || self.compacting.is_some() {
+        if lasting.journal.bytes() < lasting.configuration.journal_bytes_max || self.compacting.is_some() {
             return Ok(());
         }
         let began = Instant::now();

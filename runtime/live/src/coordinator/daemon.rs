@@ -23,6 +23,7 @@ use tokio::time::{MissedTickBehavior, interval, sleep_until};
 use super::chains::ChainWatch;
 use super::claims::Claim;
 use super::clock::{Clock, unix_micros};
+use super::configuration::CoordinatorConfiguration;
 use super::ending::{Ending, Tried};
 use super::entry::{Accepted, Entry, Extra, Identity};
 use super::last_heard::{LastHeard, Waiting};
@@ -113,20 +114,11 @@ pub(super) struct Followed {
 
 /// What a coordinator of a cluster has and an embedded one does not.
 pub(super) struct Lasting {
-    /// The cluster's.
-    pub(super) directory: PathBuf,
+    pub(super) configuration: CoordinatorConfiguration,
     pub(super) journal: Journal,
-    pub(super) journal_bytes_max: u64,
     /// Tasks beside the loop read and write it.
     pub(super) history: Arc<History>,
     pub(super) blobs: Arc<BlobStore>,
-    /// A worker that is silent for so long is lost.
-    pub(super) liveness: Duration,
-    pub(super) heartbeat: Duration,
-    /// A program of a chain that is not heard of for so long is gone.
-    pub(super) chain_grace: Duration,
-    /// Queues that jobs may name under any scheduler.
-    pub(super) queues: Vec<String>,
 }
 
 /// An answer that waits for the journal.

@@ -27,7 +27,8 @@ impl Coordinator {
             return send(reply, Ok(Box::new(known.definition())));
         }
         let Some(lasting) = &self.lasting else { return send(reply, Err(unknown_job(job))) };
-        let (directory, is_known) = (folder(&lasting.directory), lasting.history.has(job));
+        let (directory, is_known) =
+            (folder(lasting.configuration.directory.path()), lasting.history.has(job));
         tokio::task::spawn_blocking(move || {
             send(
                 reply,

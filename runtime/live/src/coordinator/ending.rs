@@ -172,7 +172,8 @@ impl Coordinator {
     pub(super) fn try_to_end(&mut self, id: JobId, claim: Option<Box<OutputClaim>>, end: Option<JobEnd>) {
         let Some(job) = self.state.jobs.get(&id).cloned() else { return };
         let history = self.lasting.as_ref().map(|lasting| Arc::clone(&lasting.history));
-        let definitions = self.lasting.as_ref().map(|lasting| definitions::folder(&lasting.directory));
+        let definitions =
+            self.lasting.as_ref().map(|lasting| definitions::folder(lasting.configuration.directory.path()));
         let detail = self.detail(&job);
         let cluster = self.recorded_cluster();
         let (own, disk) = (self.own.clone(), self.disk.clone());

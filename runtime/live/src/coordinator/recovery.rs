@@ -199,15 +199,10 @@ impl Coordinator {
         }
         state.notices.extend(remarks);
         let lasting = Lasting {
-            directory: configuration.directory.path().to_owned(),
+            configuration: configuration.clone(),
             journal,
-            journal_bytes_max: configuration.journal_bytes_max,
             history: Arc::new(history),
             blobs: Arc::clone(blobs),
-            liveness: configuration.liveness,
-            heartbeat: configuration.heartbeat,
-            chain_grace: configuration.chain_grace,
-            queues: configuration.queues.clone(),
         };
         let mut coordinator = Coordinator::new(state, Some(lasting), own);
         coordinator.take_up_jobs(blobs);

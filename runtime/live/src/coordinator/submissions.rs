@@ -43,7 +43,7 @@ impl Coordinator {
     /// What an output directory must keep away from.
     fn surroundings(&self, plan: &JobPlan) -> Surroundings {
         let workers = self.state.links.values().map(|link| link.identity().directory.clone());
-        let own = self.lasting.as_ref().map(|lasting| lasting.directory.clone());
+        let own = self.lasting.as_ref().map(|lasting| lasting.configuration.directory.path().to_owned());
         let cluster = workers.filter(|directory| !directory.as_os_str().is_empty()).chain(own).collect();
         Surroundings { cluster, inputs: files_read(plan) }
     }

@@ -51,7 +51,7 @@ impl Coordinator {
     /// the same directory, which is locked by who lives there, is over once its connection is.
     fn name_is_taken(&self, worker: WorkerId, hello: &Hello) -> Option<String> {
         let link = self.state.links.get(&worker)?;
-        let liveness = self.lasting.as_ref()?.liveness;
+        let liveness = self.lasting.as_ref()?.configuration.liveness;
         let Identity { name, incarnation, host, directory, .. } = link.identity();
         let same_place = (host, directory) == (&hello.host, &hello.directory);
         let heard = link.heard.silence() <= liveness && !same_place;
@@ -107,8 +107,8 @@ impl Coordinator {
             worker,
             journal: lasting.journal.header().journal,
             received: link.received(),
-            heartbeat_millis: millis(lasting.heartbeat),
-            silence_millis: millis(lasting.liveness),
+            heartbeat_millis: millis(lasting.configuration.heartbeat),
+            silence_millis: millis(lasting.configuration.liveness),
         };
         if let Err(error) = link.acknowledge(received) {
             return self.say(&format!("warning: {worker}: {error}"));
@@ -219,7 +219,9 @@ impl Coordinator {
     /// Loses workers that were silent for too long. `paused` is the time since the last look: if this process
     /// itself stood still, what the workers said meanwhile is still waiting to be read.
     pub(super) fn look_after_workers(&mut self, paused: Duration) {
-        let Some(liveness) = self.lasting.as_ref().map(|lasting| lasting.liveness) else { return };
+        let Some(liveness) = self.lasting.as_ref().map(|lasting| lasting.configuration.liveness) else {
+            return;
+        };
         if paused > liveness / 2 {
             self.state.links.values_mut().for_each(Link::begin_to_listen);
             return;

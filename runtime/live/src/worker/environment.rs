@@ -6,19 +6,18 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
 use napreduce_core::{AttemptId, JobId, MapOutput, WorkerId};
 use napreduce_protocol::{DataNetwork, FetchLimits, MapInput, Peer, Place, Secret};
 use tokio::sync::Mutex;
 
+use super::configuration::WorkerConfiguration;
 use super::disk::Disk;
 use super::isolation::Isolation;
 use super::logs::LogShelf;
 use super::paths::WorkerPaths;
 use super::worker_directory::{is_neighbour, is_within_sight};
 use crate::blobs::BlobStore;
-use crate::client::ClusterPlace;
 
 /// The surroundings of a worker of a cluster.
 #[derive(Debug)]
@@ -27,24 +26,13 @@ pub(super) struct WorkerEnvironment {
     pub(super) name: String,
     /// The name of this host, for people.
     pub(super) host: String,
-    pub(super) rack: String,
-    pub(super) cluster: ClusterPlace,
+    pub(super) configuration: WorkerConfiguration,
     pub(super) secret: Secret,
     pub(super) blobs: Arc<BlobStore>,
     /// Held while a blob is fetched: others who want it find it then.
     pub(super) fetching: Mutex<()>,
-    /// How long a coordinator that cannot be reached is asked again for a blob.
-    pub(super) fetch_patience: Duration,
     pub(super) logs: LogShelf,
     pub(super) isolation: Isolation,
-    /// Of each stream of an attempt.
-    pub(super) log_bytes_max: u64,
-    /// What must be free on its disk; by the size of that, without.
-    pub(super) disk_reserve: Option<u64>,
-    /// Segments come through connections even when they could be read where they are.
-    pub(super) network_shuffle: bool,
-    /// Segments come encrypted.
-    pub(super) encrypt_shuffle: bool,
 }
 
 impl WorkerEnvironment {
@@ -69,18 +57,18 @@ impl WorkerEnvironment {
 
     /// The disk that attempts write to.
     pub(super) fn disk(&self) -> Disk {
-        Disk::of(self.paths.root().to_owned(), self.disk_reserve)
+        Disk::of(self.paths.root().to_owned(), self.configuration.disk_reserve)
     }
 
     /// How attempts of a job reach the data servers of other workers.
     pub(super) fn data_network(&self, job: JobId) -> DataNetwork {
-        let (token, encrypt) = (self.secret.of_job(job), self.encrypt_shuffle);
+        let (token, encrypt) = (self.secret.of_job(job), self.configuration.encrypt_shuffle);
         DataNetwork { token, encrypt, limits: FetchLimits::default() }
     }
 
     /// What of a worker can be seen from here.
     fn look_at<'a>(&self, peer: &'a Peer) -> (&'a Peer, Sight) {
-        let seen = !self.network_shuffle && is_within_sight(&peer.directory, peer.incarnation);
+        let seen = !self.configuration.network_shuffle && is_within_sight(&peer.directory, peer.incarnation);
         let sight = match seen {
             false => Sight::Nothing,
             true if is_neighbour(&peer.directory) => Sight::Everything,
@@ -96,7 +84,7 @@ impl WorkerEnvironment {
         peers: &BTreeMap<WorkerId, (&Peer, Sight)>,
     ) -> Option<Place> {
         let MapOutput { attempt, worker } = output;
-        if worker == own && !self.network_shuffle {
+        if worker == own && !self.configuration.network_shuffle {
             return Some(Place::Local(self.paths.segment(attempt)));
         }
         let (peer, sight) = peers.get(&worker)?;

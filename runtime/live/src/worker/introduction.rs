@@ -53,7 +53,7 @@ impl Introduction {
             received,
             slots: self.slots,
             host: environment.host.clone(),
-            rack: environment.rack.clone(),
+            rack: environment.configuration.rack.clone(),
             data_address: self.data_address.clone(),
             directory: environment.paths.root().to_owned(),
             architecture: std::env::consts::ARCH.to_owned(),

@@ -95,7 +95,7 @@ impl<'a> Link<'a> {
             let environment = Arc::clone(&self.resources.environment);
             let (before, received) = (self.exchange.number(), self.exchange.received());
             let hello = self.introduction.hello(&environment, before, received);
-            let introduced = introduce(&environment.cluster, hello);
+            let introduced = introduce(&environment.configuration.cluster, hello);
             let apart = match self.meanwhile(introduced).await {
                 None => break Ok(()),
                 Some(Ok((connection, welcome))) => match self.on_welcome(connection, &welcome) {

@@ -31,7 +31,7 @@ pub(super) fn outfit(
     let scratch = job.scratch(attempt);
     let made = fs::create_dir(&scratch).unless_there();
     made.map_err(|error| refuse(scratch.display().to_string(), error))?;
-    let opened = environment.logs.open(&environment.paths, attempt, environment.log_bytes_max);
+    let opened = environment.logs.open(&environment.paths, attempt, environment.configuration.log_bytes_max);
     let (logs, output) = opened.map_err(|error| refuse(format!("the logs of {attempt}"), error))?;
     let (program, directory) = (prepared.program.clone(), Some(scratch));
     let output = Some(output);

@@ -92,7 +92,7 @@ async fn fetch_patiently(
             Ok(pinned) => return Ok(pinned),
             Err(error) => error,
         };
-        if !error.passing || began.elapsed() + pause > environment.fetch_patience {
+        if !error.passing || began.elapsed() + pause > environment.configuration.fetch_patience {
             let (host, message) = (&environment.host, error.message);
             let seconds = began.elapsed().as_secs();
             let failed = TaskError::retryable(if error.passing {
@@ -135,7 +135,7 @@ impl From<FetchError> for Miss {
 
 async fn fetch_once(environment: &WorkerEnvironment, blob: Blob) -> Result<PinnedBlob, Miss> {
     let _one_at_a_time = environment.fetching.lock().await;
-    let looked_up = environment.cluster.look_up();
+    let looked_up = environment.configuration.cluster.look_up();
     let (address, secret) = looked_up.map_err(|error| Miss {
         passing: true,
         place: FaultPlace::ProgramFile,

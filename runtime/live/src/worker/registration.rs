@@ -19,7 +19,6 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
 use tokio::task::spawn_blocking;
 
-use super::configuration::SuspendRules;
 use super::daemon::Worker;
 use super::environment::WorkerEnvironment;
 use super::segment_memory::SegmentMemory;
@@ -30,9 +29,7 @@ use super::worker_directory::{clear_jobs, keep_logs_of};
 pub(super) struct Resources {
     pub(super) environment: Arc<WorkerEnvironment>,
     pub(super) spawner: Arc<Spawner>,
-    pub(super) task_silence_max: Duration,
     pub(super) segment_memory: Arc<SegmentMemory>,
-    pub(super) suspend: SuspendRules,
 }
 
 /// A running loop and its channels.
@@ -61,10 +58,10 @@ impl Registration {
         let environment = Arc::clone(&resources.environment);
         let settings = WorkerSettings {
             heartbeat,
-            task_silence_max: resources.task_silence_max,
+            task_silence_max: environment.configuration.task_silence_max,
             environment: Some((Arc::clone(&environment), worker)),
             segment_memory: Arc::clone(&resources.segment_memory),
-            suspend: resources.suspend,
+            suspend: environment.configuration.suspend,
             running: Arc::default(),
         };
         let running = Arc::clone(&settings.running);

@@ -69,9 +69,7 @@ async fn run(configuration: &WorkerConfiguration) -> Result<(), WorkerError> {
     let resources = Resources {
         spawner: Arc::new(spawner(configuration, environment.isolation.groups())?),
         environment,
-        task_silence_max: configuration.task_silence_max,
         segment_memory: SegmentMemory::new(configuration.segment_memory),
-        suspend: configuration.suspend,
     };
     // Borrowed below, so that the handlers stay until the end: they are what a second signal meets.
     let mut stop = Stop::new(interrupts, configuration.leave, began);
@@ -126,18 +124,12 @@ fn environment(
     Ok(WorkerEnvironment {
         name: directory.name.clone(),
         host: host_name(),
-        rack: configuration.rack.clone(),
-        cluster: configuration.cluster.clone(),
+        configuration: configuration.clone(),
         secret,
         blobs: BlobStore::open(paths.blobs(), configuration.blob_bytes_max)?,
         fetching: Mutex::new(()),
-        fetch_patience: configuration.fetch_patience,
         isolation: Isolation::begin(&configuration.isolation, &directory.name)?,
         logs: LogShelf::scan(&paths, bounds).map_err(WorkerError::io(listing))?,
-        log_bytes_max: configuration.log_bytes_max,
-        network_shuffle: configuration.network_shuffle,
-        encrypt_shuffle: configuration.encrypt_shuffle,
-        disk_reserve: configuration.disk_reserve,
         paths,
     })
 }
