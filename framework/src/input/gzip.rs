@@ -67,8 +67,8 @@ impl Decoder for GzipStream {
                 Ok(read) => return Ok(read),
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) => {
-                    let stored = member.get_mut();
-                    return Err(stored.take_trouble().unwrap_or_else(|| damaged(stored.position(), &error)));
+                    let is_cut_off = error.kind() == ErrorKind::UnexpectedEof;
+                    return Err(member.get_mut().failed(Compression::Gzip, &error, is_cut_off));
                 }
             }
         }
@@ -83,7 +83,7 @@ fn next(stored: &mut Stored) -> Result<Next, Trouble> {
     }
     if first == &MAGIC[..1] {
         stored.skip(1)?;
-        return Err(cut_off(stored.position()));
+        return Err(stored.damaged(Compression::Gzip, TOO_SHORT.to_owned()));
     }
     loop {
         let bytes = stored.peek(1)?;
@@ -95,21 +95,5 @@ fn next(stored: &mut Stored) -> Result<Next, Trouble> {
             return Ok(Next::Garbage);
         }
         stored.skip(zeros as u64)?;
-    }
-}
-
-#[cold]
-fn cut_off(offset: u64) -> Trouble {
-    Trouble::Damaged { compression: Compression::Gzip, offset, reason: TOO_SHORT.to_owned() }
-}
-
-#[cold]
-fn damaged(offset: u64, error: &std::io::Error) -> Trouble {
-    match error.kind() {
-        ErrorKind::UnexpectedEof => cut_off(offset),
-        _ => {
-            let reason = format!("is not valid ({error})");
-            Trouble::Damaged { compression: Compression::Gzip, offset, reason }
-        }
     }
 }

@@ -63,31 +63,28 @@ impl Lz4Frames {
                 (Some(magic), Some(length)) if SKIPPABLE_MAGIC.contains(&magic) => {
                     let wanted = SKIPPABLE_HEADER_BYTES as u64 + u64::from(length);
                     if stored.skip(wanted)? < wanted {
-                        return Err(damaged(stored, TOO_SHORT.to_owned()));
+                        return Err(stored.damaged(Compression::Lz4, TOO_SHORT.to_owned()));
                     }
                 }
                 (Some(LEGACY_MAGIC), _) => {
                     let reason =
                         "is in lz4's legacy format, which does not say where it ends; compress it anew";
-                    return Err(damaged(stored, reason.to_owned()));
+                    return Err(stored.damaged(Compression::Lz4, reason.to_owned()));
                 }
                 (Some(magic), _) if !SKIPPABLE_MAGIC.contains(&magic) => {
-                    return Err(damaged(stored, "is not valid (no frame begins there)".to_owned()));
+                    return Err(
+                        stored.damaged(Compression::Lz4, "is not valid (no frame begins there)".to_owned())
+                    );
                 }
                 _ => {
                     stored.skip(held)?;
-                    return Err(damaged(stored, TOO_SHORT.to_owned()));
+                    return Err(stored.damaged(Compression::Lz4, TOO_SHORT.to_owned()));
                 }
             }
         }
         self.frame = self.between.take().map(FrameDecoder::new);
         Ok(true)
     }
-}
-
-#[cold]
-fn damaged(stored: &Stored, reason: String) -> Trouble {
-    Trouble::Damaged { compression: Compression::Lz4, offset: stored.position(), reason }
 }
 
 impl Decoder for Lz4Frames {
@@ -102,18 +99,14 @@ impl Decoder for Lz4Frames {
             match frame.read(into) {
                 // The decoder takes the end of the file for the end of a frame.
                 Ok(0) if frame.get_ref().is_starved() => {
-                    return Err(damaged(frame.get_ref(), TOO_SHORT.to_owned()));
+                    return Err(frame.get_ref().damaged(Compression::Lz4, TOO_SHORT.to_owned()));
                 }
                 Ok(0) => self.between = self.frame.take().map(FrameDecoder::into_inner),
                 Ok(read) => return Ok(read),
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) => {
-                    let stored = frame.get_mut();
-                    let reason = match error.kind() {
-                        ErrorKind::UnexpectedEof => TOO_SHORT.to_owned(),
-                        _ => format!("is not valid ({error})"),
-                    };
-                    return Err(stored.take_trouble().unwrap_or_else(|| damaged(stored, reason)));
+                    let is_cut_off = error.kind() == ErrorKind::UnexpectedEof;
+                    return Err(frame.get_mut().failed(Compression::Lz4, &error, is_cut_off));
                 }
             }
         }

@@ -9,7 +9,7 @@ use snap::raw;
 use snap::read::FrameDecoder;
 
 use super::Compression;
-use super::decoder::{Decoder, TOO_SHORT};
+use super::decoder::Decoder;
 use super::hadoop_blocks::HadoopBlocks;
 use super::source::{PlainFile, Trouble};
 use super::stored::Stored;
@@ -47,13 +47,7 @@ impl Decoder for SnappyFrames {
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) => {
                     let stored = self.0.get_mut();
-                    let reason = match stored.is_starved() {
-                        true => TOO_SHORT.to_owned(),
-                        false => format!("is not valid ({error})"),
-                    };
-                    let offset = stored.position();
-                    let trouble = Trouble::Damaged { compression: Compression::Snappy, offset, reason };
-                    return Err(stored.take_trouble().unwrap_or(trouble));
+                    return Err(stored.failed(Compression::Snappy, &error, stored.is_starved()));
                 }
             }
         }

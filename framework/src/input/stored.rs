@@ -5,6 +5,8 @@
 
 use std::io::{self, BufRead, Read};
 
+use super::Compression;
+use super::decoder::TOO_SHORT;
 use super::source::{PlainFile, Trouble};
 
 const BUFFER_BYTES: usize = 64 << 10;
@@ -58,6 +60,26 @@ impl Stored {
     /// What went wrong with the file itself, if its decoder failed for that.
     pub(super) fn take_trouble(&mut self) -> Option<Trouble> {
         self.trouble.take()
+    }
+
+    /// What is wrong where a decoder of these bytes has failed.
+    #[cold]
+    pub(super) fn failed(
+        &mut self,
+        compression: Compression,
+        error: &io::Error,
+        is_cut_off: bool,
+    ) -> Trouble {
+        self.take_trouble().unwrap_or_else(|| {
+            let reason = if is_cut_off { TOO_SHORT.to_owned() } else { format!("is not valid ({error})") };
+            self.damaged(compression, reason)
+        })
+    }
+
+    /// What is wrong with them, seen behind the bytes that the decoder took.
+    #[cold]
+    pub(super) fn damaged(&self, compression: Compression, reason: String) -> Trouble {
+        Trouble::Damaged { compression, offset: self.position(), reason }
     }
 
     /// The next bytes, at least `wanted` of them unless the file ends before.

@@ -106,9 +106,7 @@ impl Decoder for XzStream {
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) => {
                     let stored = &mut reader.inner_mut().stored;
-                    let reason = format!("is not valid ({error})");
-                    let offset = stored.position();
-                    return Err(stored.take_trouble().unwrap_or_else(|| damaged(offset, &reason)));
+                    return Err(stored.failed(Compression::Xz, &error, false));
                 }
             }
         }
