@@ -18,6 +18,13 @@ pub struct ByKind<T> {
     pub reduce: T,
 }
 
+impl<T> ByKind<T> {
+    /// What a function says of each kind.
+    pub(crate) fn of(value: impl Fn(TaskKind) -> T) -> ByKind<T> {
+        ByKind { map: value(TaskKind::Map), reduce: value(TaskKind::Reduce) }
+    }
+}
+
 impl<T> Index<TaskKind> for ByKind<T> {
     type Output = T;
     fn index(&self, kind: TaskKind) -> &T {

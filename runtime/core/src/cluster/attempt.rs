@@ -167,11 +167,6 @@ impl Attempt {
         self.bytes_total
     }
 
-    /// How often it was suspended.
-    pub fn suspends(&self) -> u32 {
-        self.suspends
-    }
-
     /// How long its process has been at work until `now`, without the time it was suspended.
     pub fn active_time(&self, now: Time) -> Span {
         self.active_before + self.active_since.map_or(Span::default(), |since| now.since(since))
@@ -180,11 +175,6 @@ impl Attempt {
     /// The attempt at the same task that was slow, when it is a duplicate of one.
     pub fn duplicate_of(&self) -> Option<AttemptId> {
         self.duplicate_of
-    }
-
-    /// Whether another attempt did its task, so that it is only being killed.
-    pub fn is_superseded(&self) -> bool {
-        self.superseded
     }
 
     /// How much of its input it has consumed, in millionths; unknown while its input is.

@@ -217,8 +217,3 @@ fn keyed<K: Ord + Copy + std::fmt::Display, V>(
     }
     Ok(map)
 }
-
-/// The numbers of a kind that hold for the tasks of an image.
-pub(super) fn per_kind<T>(of: impl Fn(TaskKind) -> T) -> ByKind<T> {
-    ByKind { map: of(TaskKind::Map), reduce: of(TaskKind::Reduce) }
-}

@@ -9,7 +9,6 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::by_kind::ByKind;
-use crate::cluster::image::per_kind;
 use crate::cluster::looks::looked;
 use crate::cluster::pending::preferred;
 use crate::cluster::racks::Racks;
@@ -119,7 +118,7 @@ impl Job {
             outcome: self.outcome.clone(),
             held: self.held.clone(),
             lets_finish: self.lets_finish,
-            tasks: per_kind(|kind| self.phases[kind].tasks.clone()),
+            tasks: ByKind::of(|kind| self.phases[kind].tasks.clone()),
             awaiting_inputs: self.awaiting_inputs.clone(),
         }
     }

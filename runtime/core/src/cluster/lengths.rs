@@ -7,7 +7,6 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::by_kind::ByKind;
-use crate::cluster::image::per_kind;
 use crate::cluster::{ClusterView, Job};
 use crate::ids::TaskKind;
 use crate::time::{Span, Time};
@@ -50,8 +49,8 @@ pub(crate) struct KnownLengths {
 impl KnownLengths {
     /// A job has ended well.
     pub fn note(&mut self, job: &Job, now: Time) {
-        let of = per_kind(|kind| of_done(job, kind));
-        self.all = per_kind(|kind| self.all[kind].add(of[kind]));
+        let of = ByKind::of(|kind| of_done(job, kind));
+        self.all = ByKind::of(|kind| self.all[kind].add(of[kind]));
         self.by_name.insert(job.spec.name.clone(), (now, of));
         if self.by_name.len() > NAMES_MAX {
             let oldest = self.by_name.iter().min_by_key(|(name, (at, _))| (*at, name.as_str()));

@@ -46,7 +46,6 @@ use std::sync::Arc;
 
 use crate::by_kind::ByKind;
 use crate::cluster::id_map::IdMap;
-use crate::cluster::image::per_kind;
 use crate::cluster::lengths::KnownLengths;
 use crate::cluster::racks::Racks;
 use crate::cluster::task::Task;
@@ -326,7 +325,7 @@ impl Cluster {
         {
             return;
         }
-        let usable = per_kind(|kind| self.usable(kind));
+        let usable = ByKind::of(|kind| self.usable(kind));
         let mut changed = Vec::new();
         for id in self.jobs.keys() {
             let job = self.job_mut(id);

@@ -18,7 +18,7 @@ use crate::states::TaskState;
 use crate::time::{Span, Time};
 
 /// What is known of a task; its index is its position in its phase.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Task {
     pub state: TaskState,
     /// How many attempts were launched; the number of the last one.
@@ -92,34 +92,6 @@ pub(crate) struct Phase {
     pub worked: Span,
 }
 
-impl Task {
-    fn new() -> Task {
-        Task {
-            state: TaskState::Pending,
-            launched: 0,
-            live: LiveNumbers::default(),
-            committer: None,
-            checkpoint: None,
-            checkpoint_made: None,
-            kept: Span::default(),
-            saved: SavedProgress::default(),
-            held: None,
-            suspends: 0,
-            first_launched: None,
-            preemptions: 0,
-            fruitless: 0,
-            secured: Span::default(),
-            took: Span::default(),
-            output_bytes: 0,
-            done_by: None,
-            output: None,
-            lost: false,
-            lost_at: 0,
-            faults: Faults::default(),
-        }
-    }
-}
-
 /// A task runs alone after so many workers died while it ran there.
 const ISOLATED_AT: usize = 2;
 
@@ -150,17 +122,9 @@ impl Phase {
 
     pub fn of_reduces(count: u32) -> Phase {
         Phase {
-            tasks: (0..count).map(|_| Task::new()).collect(),
+            tasks: vec![Task::default(); count as usize],
             pending: TaskSet::of_all(count),
-            held: BTreeSet::new(),
-            local: BTreeMap::new(),
-            on_rack: BTreeMap::new(),
-            checkpointed: BTreeSet::new(),
-            failed: BTreeSet::new(),
-            avoided: BTreeMap::new(),
-            isolated: BTreeSet::new(),
-            done: 0,
-            worked: Span::default(),
+            ..Phase::default()
         }
     }
 

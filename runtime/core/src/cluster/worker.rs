@@ -250,11 +250,6 @@ impl Worker {
         self.excluded_until
     }
 
-    /// How many attempts failed there in a row, of failures that count.
-    pub fn failures_in_row(&self) -> u32 {
-        self.failures_in_row
-    }
-
     /// Whether new attempts may start here: it is up, not draining, not excluded, lacks nothing, and is not
     /// kept for a task that runs alone.
     pub fn takes_attempts(&self) -> bool {
@@ -276,11 +271,6 @@ impl Worker {
     /// Whether it is kept for a task that runs alone.
     pub fn is_cleared(&self) -> bool {
         self.cleared
-    }
-
-    /// The name of its host; empty when it has one of its own.
-    pub fn host(&self) -> &str {
-        &self.host
     }
 
     /// The name of its rack: workers that say the same are near each other.
@@ -321,17 +311,6 @@ impl Worker {
     /// Its live attempts, suspended ones included.
     pub fn attempts(&self) -> impl Iterator<Item = AttemptId> + '_ {
         self.attempts.iter().copied().inspect(|_| looked())
-    }
-
-    /// How many of them are suspended, or are just being suspended.
-    pub fn suspended(&self) -> u32 {
-        self.stopped
-    }
-
-    /// Whether nothing more is suspended here: it has as many suspended attempts as a worker keeps, or had
-    /// and still has more than half of them.
-    pub fn is_full(&self) -> bool {
-        self.full
     }
 
     /// Why the scheduler last left a slot of this kind empty, if it did and said so.

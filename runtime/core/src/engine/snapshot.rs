@@ -110,17 +110,13 @@ impl Engine {
         let EngineSnapshot { wakes, armed, speculate_at, convert_at, in_vain, random, .. } = snapshot;
         let mut engine = Engine {
             cluster,
-            scheduler,
-            settings,
-            effects: Vec::new(),
-            room: Vec::new(),
             wakes,
             armed,
             speculate_at,
             convert_at,
-            declined_kind: false,
             in_vain,
             random,
+            ..Engine::new(scheduler, settings)
         };
         // It may be from before there were limits, or from under other ones.
         let workers: Vec<WorkerId> = engine.cluster.workers.keys().collect();

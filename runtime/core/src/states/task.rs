@@ -24,9 +24,10 @@ use super::IllegalTransition;
 
 listed! {
     /// Where a task is.
-    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+    #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
     pub enum TaskState {
         /// Waits for a slot.
+        #[default]
         Pending,
         /// One attempt at it is live, or two: running, stopped, or on their way to either.
         Active,
