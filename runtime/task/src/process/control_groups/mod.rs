@@ -1,7 +1,7 @@
 //! Control groups of the kernel, one for each attempt of a worker, so that a task cannot take the machine.
 //!
-//! Owns their limits, and who is put into them. Does not own where they may be made (`hierarchy`) nor how much
-//! an attempt may have (the worker). A group is used by one attempt after the other: making one costs more
+//! Owns their limits, and who is put into them. Does not own where they may be made (`hierarchy`) nor how
+//! much an attempt may have (the worker). A group is used by one attempt after the other: making one costs more
 //! than limiting it anew, and what is in the page cache would keep a removed one.
 
 mod hierarchy;
@@ -111,8 +111,8 @@ impl ControlGroups {
         Ok(group)
     }
 
-    /// A group with this process in it, which has no attempt yet: the kernel lets whoever puts somebody into a
-    /// group wait, most often for some milliseconds.
+    /// A group with this process in it, which has no attempt yet: the kernel lets whoever puts somebody into
+    /// a group wait, most often for some milliseconds.
     ///
     /// # Errors
     /// The file that could not be written.
