@@ -1,8 +1,8 @@
 //! Control groups of the kernel, one for each attempt of a worker, so that a task cannot take the machine.
 //!
 //! Owns their limits, and who is put into them. Does not own where they may be made (`hierarchy`) nor how
-//! much an attempt may have (the worker). A group is used by one attempt after the other: making one costs more
-//! than limiting it anew, and what is in the page cache would keep a removed one.
+//! much an attempt may have (the worker). A group is used by one attempt after the other: making one costs
+//! more than limiting it anew, and what is in the page cache would keep a removed one.
 
 mod hierarchy;
 
