@@ -24,6 +24,7 @@ use super::chains::ChainWatch;
 use super::claims::Claim;
 use super::clock::{Clock, unix_micros};
 use super::configuration::CoordinatorConfiguration;
+use super::definitions::Definitions;
 use super::ending::{Ending, Tried};
 use super::entry::{Accepted, Entry, Extra, Identity};
 use super::last_heard::{LastHeard, Waiting};
@@ -118,6 +119,7 @@ pub(super) struct Lasting {
     pub(super) journal: Journal,
     /// Tasks beside the loop read and write it.
     pub(super) history: Arc<History>,
+    pub(super) definitions: Arc<Definitions>,
     pub(super) blobs: Arc<BlobStore>,
 }
 

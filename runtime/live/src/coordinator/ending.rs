@@ -13,7 +13,6 @@ use napreduce_protocol::{JobDetail, JobEnd, JobPhase};
 
 use super::claims::{Claim, wait_after};
 use super::daemon::{Coordinator, Input};
-use super::definitions;
 use super::entry::Extra;
 use super::job::LiveJob;
 use crate::output::{Disk, JobPaths, Manifest, OutputClaim, Owner, Resumed, Trouble, commit};
@@ -172,8 +171,7 @@ impl Coordinator {
     pub(super) fn try_to_end(&mut self, id: JobId, claim: Option<Box<OutputClaim>>, end: Option<JobEnd>) {
         let Some(job) = self.state.jobs.get(&id).cloned() else { return };
         let history = self.lasting.as_ref().map(|lasting| Arc::clone(&lasting.history));
-        let definitions =
-            self.lasting.as_ref().map(|lasting| definitions::folder(lasting.configuration.directory.path()));
+        let definitions = self.lasting.as_ref().map(|lasting| Arc::clone(&lasting.definitions));
         let detail = self.detail(&job);
         let cluster = self.recorded_cluster();
         let (own, disk) = (self.own.clone(), self.disk.clone());
@@ -189,8 +187,7 @@ impl Coordinator {
             };
             let tried = match settled {
                 Ok((end, mut remarks)) => {
-                    let kept =
-                        definitions.map(|folder| definitions::keep(&folder, &job.accepted, job.change()));
+                    let kept = definitions.map(|all| all.keep(&job.accepted, job.change()));
                     if let Some(Err(error)) = kept {
                         remarks.push(format!("{id} cannot be run again by its number: {error}"));
                     }

@@ -17,6 +17,7 @@ use super::chains::KnownChain;
 use super::clock::unix_micros;
 use super::configuration::CoordinatorConfiguration;
 use super::daemon::{Coordinator, Input, Lasting};
+use super::definitions::Definitions;
 use super::entry::Entry;
 use super::gone::GoneWorkers;
 use super::job::LiveJob;
@@ -202,6 +203,7 @@ impl Coordinator {
             configuration: configuration.clone(),
             journal,
             history: Arc::new(history),
+            definitions: Arc::new(Definitions::of(configuration.directory.path())),
             blobs: Arc::clone(blobs),
         };
         let mut coordinator = Coordinator::new(state, Some(lasting), own);
