@@ -356,7 +356,8 @@ fn asked(asks: &[&str]) -> JobSpec {
     spec
 }
 
-fn report(what: &str, rest: &[&str], reason: &str) -> Report {
+/// What is said of an attempt: `failed`, the rest of the words, and the reason, which stands after the colon.
+pub fn report(what: &str, rest: &[&str], reason: &str) -> Report {
     match what {
         "started" => Report::Started,
         "commits" => Report::CommitRequested,
