@@ -3,154 +3,136 @@
 //! Owns the way from the loop to the history and back. The files themselves are `napreduce-history`'s.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use napreduce_core::{JobId, TaskKind};
+use napreduce_core::JobId;
 use napreduce_history::{HistoryFolder, WorkerGroup};
-use napreduce_protocol::{
-    CommandOutcome, FromCoordinator, JobDetail, JobEnd, TaskCommand, TaskPhase, ToCoordinator,
-};
-
+use napreduce_protocol::{JobDetail, JobEnd};
 use tokio::time::timeout;
 
-use super::{DEADLINE, Running, Scene, Worker, attempt};
-use crate::coordinator::requests::{LogHolder, Request};
-
-impl Scene {
-    fn history(&self, name: &str) -> PathBuf {
-        self.configuration.directory.coordinator_directory().join("history").join(name)
-    }
-}
-
-impl Running {
-    async fn listed(&self) -> Vec<JobId> {
-        let answer = self.asked(ToCoordinator::Jobs { limit: 99 }).await.expect("a list");
-        let FromCoordinator::Jobs(jobs) = answer else { panic!("{answer:?}") };
-        jobs.into_iter().map(|job| job.job).collect()
-    }
-}
+use super::DEADLINE;
+use super::script::Stage;
+use crate::coordinator::requests::Request;
 
 /// A map and a reduce, done on the worker `w`.
-async fn done_job(scene: &Scene, coordinator: &Running) -> (Worker, JobDetail) {
-    let mut worker = Worker::join(coordinator, "w", 1).await;
-    let job = coordinator.submit(scene.submission(1, 1, 1)).await;
-    let map = worker.launched().await;
-    worker.do_map(map);
-    let reduce = worker.launched().await;
-    worker.do_reduce(scene, reduce).await;
-    let JobEnd::Succeeded(_) = coordinator.end_of(job).await else { panic!("no success") };
-    (worker, *coordinator.job(job).await.expect("in history"))
-}
+const DONE: &str = "
+    worker w 1
+    submit 1 maps 1 reduces 1
+    finish 1 on w
+";
 
-/// What is asked about the job that `done_job` did.
-async fn check_answers(coordinator: &Running, detail: &JobDetail) {
-    let job = detail.summary.job;
-    let (map, reduce) = (attempt(job.0, TaskKind::Map, 0, 1), attempt(job.0, TaskKind::Reduce, 0, 1));
-    assert_eq!(&*coordinator.job(job).await.expect("in history"), detail);
-    assert_eq!(coordinator.listed().await, [job]);
-    let tasks = coordinator.tasks(Some(job)).await.expect("known");
-    let states: Vec<_> = tasks.iter().map(|task| (task.task, task.state, task.attempts)).collect();
-    assert_eq!(states, [(map.task, TaskPhase::Done, 1), (reduce.task, TaskPhase::Done, 1)]);
-    assert_eq!(coordinator.explain(job, None).await.expect("known"), ["job_0001 has ended, succeeded"]);
-    let asked = ToCoordinator::Outcomes { job, attempts: vec![map], command: TaskCommand::Kill };
-    let answer = coordinator.asked(asked).await.expect("known");
-    let FromCoordinator::Outcomes(outcomes) = answer else { panic!("{answer:?}") };
-    assert_eq!(outcomes, [(map, CommandOutcome::Done)]);
-    let JobEnd::Succeeded(report) = coordinator.end_of(job).await else { panic!("no success") };
-    assert_eq!((&report.parts, &report.counters), (&detail.parts, &detail.counters));
+/// What is asked about it.
+const ANSWERS: &str = "
+    ask jobs                        > 1 succeeded
+    ask tasks 1                     > m0 done
+                                    > r0 done
+    ask why 1                       > job_0001 has ended, succeeded
+    ask outcomes kill m0.1          > m0.1 done
+";
+
+impl Stage {
+    async fn detail(&self) -> JobDetail {
+        *self.running().job(JobId(1)).await.expect("in history")
+    }
+
+    /// What is asked about the job that is done, whose detail is this.
+    async fn check_answers(&mut self, detail: &JobDetail) {
+        self.play(ANSWERS).await;
+        assert_eq!(self.detail().await, *detail);
+        let JobEnd::Succeeded(report) = self.running().end_of(JobId(1)).await else { panic!("no success") };
+        assert_eq!((&report.parts, &report.counters), (&detail.parts, &detail.counters));
+    }
 }
 
 #[tokio::test]
 async fn answers_about_an_ended_job_are_the_same_after_a_restart_and_without_the_index() {
-    let scene = Scene::new();
-    let coordinator = scene.start();
-    let (worker, detail) = done_job(&scene, &coordinator).await;
-    let reduce = detail.attempts[1].attempt;
-    let holder = |attempt| move |reply| Request::LogHolder { attempt, reply };
-    let found = coordinator.ask(holder(reduce)).await.expect("it is there");
-    assert_eq!(found, LogHolder { address: "127.0.0.1:1".to_owned(), has_ended: true });
-    let other = attempt(1, TaskKind::Map, 7, 1);
-    let refused = coordinator.ask(holder(other)).await.expect_err("there was none");
-    assert_eq!(refused.reason, "there was no job_0001_m_0007.1");
-    check_answers(&coordinator, &detail).await;
-    worker.disconnect();
-    coordinator.kill().await;
-    let coordinator = scene.start();
-    check_answers(&coordinator, &detail).await;
-    let unknown = coordinator.job(JobId(2)).await.expect_err("there is none");
-    assert_eq!(unknown.reason, "there is no job_0002; see: nap job list");
-    coordinator.stop().await;
-    fs::write(scene.history("index.redb"), "damaged").expect("written");
-    let coordinator = scene.start();
-    check_answers(&coordinator, &detail).await;
-    coordinator.stop().await;
+    let mut stage = Stage::new();
+    stage.play(DONE).await;
+    let logs = "ask log r0.1                    > 127.0.0.1:1 has it, and it grows no more
+                ask log m7.1                    > refused: there was no job_0001_m_0007.1";
+    stage.play(logs).await;
+    let detail = stage.detail().await;
+    stage.check_answers(&detail).await;
+    stage.play("disconnect w \n restart").await;
+    stage.check_answers(&detail).await;
+    let damaged = "ask job 2                       > refused: there is no job_0002; see: nap job list
+                   stop coordinator
+                   write cluster/coordinator/history/index.redb: damaged
+                   start";
+    stage.play(damaged).await;
+    stage.check_answers(&detail).await;
+    stage.end().await;
 }
 
 #[tokio::test]
 async fn an_ended_job_says_which_policy_it_had_on_which_workers_and_who_did_its_tasks() {
-    let scene = Scene::new();
-    let coordinator = scene.start();
-    let (_worker, detail) = done_job(&scene, &coordinator).await;
-    let folder = HistoryFolder::open(&scene.configuration.directory.coordinator_directory());
+    let mut stage = Stage::new();
+    stage.play(DONE).await;
+    let folder = HistoryFolder::open(&stage.scene.configuration.directory.coordinator_directory());
     let ended = folder.expect("a history").read(JobId(1)).expect("readable").expect("there");
     let cluster = ended.cluster.expect("recorded");
     assert_eq!((cluster.scheduler.as_str(), cluster.tables), ("fifo", Some(serde_json::json!({}))));
-    let preemption = serde_json::to_value(scene.configuration.preemption).expect("plain data");
+    let preemption = serde_json::to_value(stage.scene.configuration.preemption).expect("plain data");
     assert_eq!(cluster.preemption, preemption);
     assert_eq!(cluster.workers, [WorkerGroup { workers: 1, map_slots: 1, reduce_slots: 1 }]);
     let mut done: Vec<_> = ended.tasks.iter().map(|task| task.attempt).collect();
     done.sort_unstable();
-    assert_eq!(done, detail.attempts.iter().map(|attempt| attempt.attempt).collect::<Vec<_>>());
-    coordinator.stop().await;
+    let attempts = stage.detail().await.attempts;
+    assert_eq!(done, attempts.iter().map(|attempt| attempt.attempt).collect::<Vec<_>>());
+    stage.end().await;
 }
 
 #[tokio::test]
 async fn a_job_of_version_1_is_answered_as_before() {
-    let scene = Scene::new();
-    let coordinator = scene.start();
-    let (_worker, detail) = done_job(&scene, &coordinator).await;
-    let end = coordinator.end_of(JobId(1)).await;
-    coordinator.stop().await;
-    fs::remove_file(scene.history("job_0001.napt")).expect("removed");
+    let mut stage = Stage::new();
+    stage.play(DONE).await;
+    let (detail, end) = (stage.detail().await, stage.running().end_of(JobId(1)).await);
     let head = serde_json::json!({ "version": 1, "token": 1, "end": end, "detail": detail });
-    fs::write(scene.history("job_0001.json"), head.to_string()).expect("written");
-    let coordinator = scene.start();
-    check_answers(&coordinator, &detail).await;
-    assert_eq!(coordinator.submit(scene.submission(1, 1, 1)).await, JobId(1), "its token is known");
-    coordinator.stop().await;
+    let rewritten = format!(
+        "stop coordinator
+         remove cluster/coordinator/history/job_0001.napt
+         write cluster/coordinator/history/job_0001.json: {head}
+         start"
+    );
+    stage.play(&rewritten).await;
+    stage.check_answers(&detail).await;
+    // Its token is known.
+    stage.play("submit 1 maps 1 reduces 1").await;
+    stage.end().await;
 }
 
 #[tokio::test]
 async fn a_recording_that_is_lost_is_said_in_the_events() {
-    let scene = Scene::new();
-    let coordinator = scene.start();
-    let (_worker, detail) = done_job(&scene, &coordinator).await;
-    fs::remove_file(scene.history("job_0001.napt")).expect("removed");
+    let mut stage = Stage::new();
+    stage.play(DONE).await;
+    let detail = stage.detail().await;
+    stage.play("remove cluster/coordinator/history/job_0001.napt").await;
     for _ in 0..2 {
-        let read = coordinator.job(JobId(1)).await.expect("its head is there");
+        let read = stage.detail().await;
         assert_eq!((&read.summary, &read.parts, read.attempts.len()), (&detail.summary, &detail.parts, 0));
         let said: Vec<_> = read.events.iter().map(|line| line.text.as_str()).collect();
         assert!(said.iter().all(|line| line.starts_with("job_0001.napt: ")), "{said:?}");
         assert!(said.concat().contains("2 of 2 attempts"), "{said:?}");
     }
-    coordinator.stop().await;
+    stage.end().await;
 }
 
 /// The coordinator is killed when the files of the job are written, and its end is not in the journal.
 #[tokio::test]
 async fn a_job_whose_end_is_in_the_history_alone_ends_again_and_is_there_once() {
-    let scene = Scene::new();
-    let coordinator = scene.start();
-    let (_worker, before) = done_job(&scene, &coordinator).await;
-    coordinator.kill().await;
-    forget_settling(&scene.configuration.directory.coordinator_directory());
-    let coordinator = scene.start();
-    assert_eq!(coordinator.listed().await, [JobId(1)]);
-    let JobEnd::Succeeded(_) = coordinator.end_of(JobId(1)).await else { panic!("no success") };
-    assert_eq!(coordinator.listed().await, [JobId(1)]);
-    let after = *coordinator.job(JobId(1)).await.expect("in history");
+    let mut stage = Stage::new();
+    stage.play(DONE).await;
+    let before = stage.detail().await;
+    stage.play("kill coordinator").await;
+    forget_settling(&stage.scene.configuration.directory.coordinator_directory());
+    let again = "start
+                 ask jobs                        > 1 ...
+                 ask end 1                       > succeeded: part-r-00000
+                 ask jobs                        > 1 succeeded";
+    stage.play(again).await;
+    let after = stage.detail().await;
     assert_eq!((after.attempts, after.parts), (before.attempts, before.parts));
-    coordinator.stop().await;
+    stage.end().await;
 }
 
 /// Cuts the journal before the entry that says that a job is settled.
@@ -174,18 +156,19 @@ fn forget_settling(directory: &Path) {
 
 #[tokio::test]
 async fn the_history_has_no_more_bytes_than_it_may() {
-    let mut scene = Scene::new();
-    scene.configuration.history_bytes_max = 10;
-    let coordinator = scene.start();
-    let mut worker = Worker::join(&coordinator, "w", 1).await;
-    let job = coordinator.submit(scene.submission(1, 1, 0)).await;
-    let map = worker.launched().await;
-    let following = coordinator.ask(|reply| Request::Follow { job, reply }).await.expect("it runs");
-    worker.do_reduce(&scene, map).await;
+    let mut stage = Stage::new();
+    stage.play("set history-bytes 10 \n worker w 1 \n submit 1 maps 1 > launch m0.1 on w").await;
+    let job = JobId(1);
+    let following = stage.running().ask(|reply| Request::Follow { job, reply }).await.expect("it runs");
+    stage.play("does m0.1").await;
     let mut end = following.end;
     timeout(DEADLINE, end.wait_for(Option::is_some)).await.expect("in time").expect("an end");
-    assert!(coordinator.job(job).await.is_err());
-    assert!(!scene.history("job_0001.json").exists() && !scene.history("job_0001.napt").exists());
-    assert_eq!(coordinator.listed().await, []);
-    coordinator.stop().await;
+    let gone = "ask job 1                       > refused: there is no job_0001; see: nap job list
+                ask file cluster/coordinator/history/job_0001.json
+                    > none
+                ask file cluster/coordinator/history/job_0001.napt
+                    > none
+                ask jobs                        > none";
+    stage.play(gone).await;
+    stage.end().await;
 }

@@ -1,7 +1,8 @@
 //! The coordinator's loop with scripted workers and clients, over its real journal.
 //!
 //! Owns the scene: a directory, coordinators that follow one another in it, and workers that say what a test
-//! tells them. Does not own connections: their messages are handed over in this process.
+//! tells them. Does not own connections, whose messages are handed over in this process, nor the language in
+//! which tests are written (`script`).
 
 mod chains;
 mod changes;
@@ -14,19 +15,20 @@ mod preemption;
 mod preemption_recovery;
 mod recovery;
 mod replay;
+mod script;
 mod workers;
 
+use std::collections::VecDeque;
 use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use napreduce_core::{AttemptId, JobId, Order, Report, Slots, TaskId, TaskKind, WorkerId};
+use napreduce_core::{AttemptId, JobId, Report, Slots, TaskId, TaskKind, WorkerId};
 use napreduce_protocol::{
     Blob, CheckpointSupport, CounterValues, Digest, FromCoordinator, FromWorker, Hello, JobDetail, JobEnd,
-    JobPlan, PartOutput, Split, Submission, TaskCommand, TaskSummary, ToCoordinator, ToWorker, WorkerReport,
-    WorkerSummary,
+    JobPlan, PartOutput, Split, Submission, ToCoordinator, ToWorker, WorkerReport,
 };
 use tempfile::TempDir;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
@@ -185,40 +187,6 @@ impl Running {
         Ok(detail)
     }
 
-    async fn tasks(&self, job: Option<JobId>) -> Result<Vec<TaskSummary>, Refusal> {
-        let answer = self.asked(ToCoordinator::Tasks { job }).await?;
-        let FromCoordinator::Tasks(tasks) = answer else { panic!("{answer:?}") };
-        Ok(tasks)
-    }
-
-    async fn workers(&self) -> Result<Vec<WorkerSummary>, Refusal> {
-        let answer = self.asked(ToCoordinator::Workers).await?;
-        let FromCoordinator::Workers(workers) = answer else { panic!("{answer:?}") };
-        Ok(workers)
-    }
-
-    async fn explain(&self, job: JobId, task: Option<TaskId>) -> Result<Vec<String>, Refusal> {
-        let answer = self.asked(ToCoordinator::Explain { job, task }).await?;
-        let FromCoordinator::Explained { reasons } = answer else { panic!("{answer:?}") };
-        Ok(reasons.into_iter().map(|reason| reason.text).collect())
-    }
-
-    async fn kill_job(&self, job: JobId, reason: String) -> Result<(), Refusal> {
-        self.done(ToCoordinator::KillJob { job, reason }).await
-    }
-
-    async fn command_task(
-        &self,
-        task: TaskId,
-        attempt: Option<u32>,
-        command: TaskCommand,
-        reason: String,
-    ) -> Result<Vec<AttemptId>, Refusal> {
-        let answer = self.asked(ToCoordinator::CommandTask { task, attempt, command, reason }).await?;
-        let FromCoordinator::Commanded { attempts } = answer else { panic!("{answer:?}") };
-        Ok(attempts)
-    }
-
     async fn submit(&self, submission: Box<Submission>) -> JobId {
         self.try_submit(submission).await.expect("an accepted job")
     }
@@ -254,6 +222,11 @@ struct Worker {
     heard: LastHeard,
     id: WorkerId,
     reported: u64,
+    /// What it is told while a script waits for something else.
+    kept: VecDeque<ToWorker>,
+    /// Whether it said something that may still be on its way.
+    is_speaking: bool,
+    is_connected: bool,
 }
 
 impl Worker {
@@ -285,60 +258,70 @@ impl Worker {
         let input = Input::Connected { connection, hello: hello_box, messages: sender, heard: stamp };
         coordinator.inputs.send(input).expect("the coordinator runs");
         let inputs = coordinator.inputs.clone();
-        let mut worker =
-            Worker { hello: hello.clone(), inputs, connection, messages, heard, id: WorkerId(0), reported };
+        let (kept, is_speaking, is_connected) = (VecDeque::new(), false, true);
+        let mut worker = Worker {
+            hello: hello.clone(),
+            inputs,
+            connection,
+            messages,
+            heard,
+            id: WorkerId(0),
+            reported,
+            kept,
+            is_speaking,
+            is_connected,
+        };
         let ToWorker::Welcome { worker: id, journal, .. } = worker.next().await else { panic!("no welcome") };
-        hello.before = Some((journal, id));
+        let before = Some((journal, id));
+        if hello.before != before {
+            // It is new, and counts from the beginning.
+            (hello.before, hello.received, worker.reported) = (before, 0, 0);
+        }
         (worker.hello, worker.id) = (hello, id);
         worker
     }
 
-    /// Comes back to this or the next coordinator, as what it was.
-    async fn reconnect(self, coordinator: &Running) -> Worker {
-        self.disconnect();
-        Worker::connect(coordinator, self.hello, self.reported).await
-    }
-
-    fn disconnect(&self) {
+    fn disconnect(&mut self) {
+        (self.is_connected, self.is_speaking) = (false, false);
         // The coordinator may be gone, too.
         let _ = self.inputs.send(Input::Disconnected { connection: self.connection });
     }
 
     async fn next(&mut self) -> ToWorker {
-        timeout(DEADLINE, self.messages.recv()).await.expect("a message in time").expect("an open connection")
+        self.next_or_end().await.expect("an open connection")
     }
 
-    /// The next numbered message; what is said beside is passed over.
-    async fn numbered(&mut self) -> (u64, ToWorker) {
-        loop {
-            let message = self.next().await;
-            if let Some(number) = message.number() {
-                self.hello.received = self.hello.received.max(number);
-                return (number, message);
+    /// The next message, or none when the coordinator has ended the connection. Numbers have no gaps.
+    async fn next_or_end(&mut self) -> Option<ToWorker> {
+        let message = match self.kept.pop_front() {
+            Some(message) => message,
+            None => timeout(DEADLINE, self.messages.recv()).await.expect("a message in time")?,
+        };
+        if let Some(number) = message.number() {
+            assert_eq!(number, self.hello.received + 1, "{message:?}");
+            self.hello.received = number;
+        }
+        Some(message)
+    }
+
+    /// Waits until everything that it said has arrived.
+    async fn is_heard(&mut self) {
+        if !self.is_speaking || self.inputs.is_closed() {
+            return;
+        }
+        self.say(FromWorker::Heartbeat { progress: Vec::new() });
+        self.is_speaking = false;
+        while let Some(message) = timeout(DEADLINE, self.messages.recv()).await.expect("an answer in time") {
+            let all = matches!(message, ToWorker::Received { through } if through >= self.reported);
+            self.kept.push_back(message);
+            if all {
+                return;
             }
         }
     }
 
-    /// The next order; descriptions and map outputs are passed over.
-    async fn order(&mut self) -> Order {
-        loop {
-            match self.numbered().await.1 {
-                ToWorker::Ordered { order, .. } => return order,
-                ToWorker::Define { .. } | ToWorker::Outputs { .. } => {}
-                other => panic!("an order was expected, not {other:?}"),
-            }
-        }
-    }
-
-    /// The next attempt to launch.
-    async fn launched(&mut self) -> AttemptId {
-        match self.order().await {
-            Order::Launch { attempt, .. } => attempt,
-            other => panic!("a launch was expected, not {other:?}"),
-        }
-    }
-
-    fn say(&self, message: FromWorker) {
+    fn say(&mut self, message: FromWorker) {
+        self.is_speaking = true;
         self.heard.stamp();
         let waiting = self.heard.free_room();
         let said = Input::Said { connection: self.connection, message, waiting };
@@ -358,41 +341,16 @@ impl Worker {
         self.happened(attempt, Report::Started);
     }
 
-    /// A map that did its work, or a reduce that has committed.
-    fn finished(&mut self, attempt: AttemptId, part: Option<PartOutput>) {
-        self.report(WorkerReport::Finished { attempt, counters: CounterValues::default(), part });
+    /// A map that did its work, or a task that has committed its part.
+    fn finished(&mut self, attempt: AttemptId, counters: CounterValues, part: Option<PartOutput>) {
+        self.report(WorkerReport::Finished { attempt, counters, part });
     }
 
-    /// Does a map.
-    fn do_map(&mut self, attempt: AttemptId) {
-        self.started(attempt);
-        self.finished(attempt, None);
-    }
-
-    /// Does a reduce: its part is promoted where the job's commit looks for it.
-    async fn do_reduce(&mut self, scene: &Scene, attempt: AttemptId) {
-        self.started(attempt);
-        self.happened(attempt, Report::CommitRequested);
-        assert_eq!(self.order().await, Order::Commit { attempt });
-        self.promote(scene, attempt);
-    }
-
-    fn promote(&mut self, scene: &Scene, attempt: AttemptId) {
-        self.write_part(scene, attempt);
-        self.finish_part(attempt);
-    }
-
+    /// Where the job's commit looks for it.
     fn write_part(&self, scene: &Scene, attempt: AttemptId) {
-        let AttemptId { task: TaskId { job, index, .. }, number } = attempt;
-        let committed = scene.work(job).join("committed");
-        fs::write(committed.join(format!("part-r-{index:05}.{number}")), "done\n").expect("a promoted part");
+        let AttemptId { task: TaskId { job, kind, index }, number } = attempt;
+        let letter = if kind == TaskKind::Map { 'm' } else { 'r' };
+        let part = scene.work(job).join("committed").join(format!("part-{letter}-{index:05}.{number}"));
+        fs::write(part, "done\n").expect("a promoted part");
     }
-
-    fn finish_part(&mut self, attempt: AttemptId) {
-        self.finished(attempt, Some(PartOutput { records: 1, bytes: 5, digest: 1, ..PartOutput::default() }));
-    }
-}
-
-fn attempt(job: u32, kind: TaskKind, index: u32, number: u32) -> AttemptId {
-    AttemptId { task: TaskId { job: JobId(job), kind, index }, number }
 }

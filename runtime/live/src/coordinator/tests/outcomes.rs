@@ -2,121 +2,70 @@
 //!
 //! Owns the outcomes of commands, over what workers say. Does not own the commands themselves (`preemption`).
 
-use napreduce_core::{AttemptId, JobId, Report};
-use napreduce_protocol::{CommandOutcome, FromCoordinator, JobCommand, TaskCommand, ToCoordinator};
-
 use super::preemption::running;
-use super::{Running, Scene};
 
-impl Running {
-    async fn outcomes(
-        &self,
-        job: JobId,
-        attempts: Vec<AttemptId>,
-        command: TaskCommand,
-    ) -> Vec<(AttemptId, CommandOutcome)> {
-        let asked = self.asked(ToCoordinator::Outcomes { job, attempts, command }).await;
-        let FromCoordinator::Outcomes(outcomes) = asked.expect("a known job") else { panic!("no outcomes") };
-        outcomes
-    }
-
-    async fn outcome(&self, id: AttemptId, command: TaskCommand) -> CommandOutcome {
-        let (job, attempts) = (id.task.job, vec![id]);
-        let [(attempt, outcome)] = &self.outcomes(job, attempts, command).await[..] else {
-            panic!("not one")
-        };
-        assert_eq!(*attempt, id);
-        outcome.clone()
-    }
-
-    /// What workers said may still be on its way.
-    async fn settled(&self, id: AttemptId, command: TaskCommand) -> CommandOutcome {
-        loop {
-            match self.outcome(id, command).await {
-                CommandOutcome::Pending => tokio::task::yield_now().await,
-                settled => return settled,
-            }
-        }
-    }
+#[test]
+fn a_suspend_is_pending_until_it_is_verified_and_a_resume_until_it_runs() {
+    running(
+        "suspend m0.1: ada asked
+         ask outcomes suspend m0.1       > m0.1 pending
+                                         > suspend m0.1
+         suspended m0.1 after 100ms
+         ask outcomes suspend m0.1       > m0.1 done
+                                         > launch m1.1 on w
+         started m1.1
+         resume m0.1: ada asked
+         ask outcomes resume m0.1        > m0.1 queued
+         done m1.1                       > resume m0.1
+         resumed m0.1 after 50ms
+         ask outcomes resume m0.1        > m0.1 done",
+    );
 }
 
-#[tokio::test]
-async fn a_suspend_is_pending_until_it_is_verified_and_a_resume_until_it_runs() {
-    let scene = Scene::new();
-    let (coordinator, mut worker, map) = running(&scene).await;
-    coordinator.command(map, TaskCommand::Suspend).await.expect("ordered");
-    assert_eq!(coordinator.outcome(map, TaskCommand::Suspend).await, CommandOutcome::Pending);
-    worker.suspends(map, 100).await;
-    assert_eq!(coordinator.settled(map, TaskCommand::Suspend).await, CommandOutcome::Done);
-    // The other map has the only slot now.
-    let other = worker.launched().await;
-    worker.started(other);
-    coordinator.command(map, TaskCommand::Resume).await.expect("ordered");
-    assert_eq!(coordinator.outcome(map, TaskCommand::Resume).await, CommandOutcome::Queued);
-    worker.finished(other, None);
-    worker.resumes(map, 50).await;
-    coordinator.until(map, "running").await;
-    assert_eq!(coordinator.outcome(map, TaskCommand::Resume).await, CommandOutcome::Done);
-    coordinator.stop().await;
+#[test]
+fn a_suspend_that_is_refused_later_is_told_with_the_reason() {
+    running(
+        "suspend m0.1: ada asked
+         ask outcomes suspend m0.1       > m0.1 pending
+                                         > suspend m0.1
+         refused m0.1: memory is short
+         ask outcomes suspend m0.1       > m0.1 refused: ...memory is short...
+         suspend m0.1: ada asked
+         ask outcomes suspend m0.1       > m0.1 pending
+                                         > suspend m0.1
+         refused m0.1: still short
+         ask outcomes suspend m0.1       > m0.1 refused: ...still short...",
+    );
 }
 
-#[tokio::test]
-async fn a_suspend_that_is_refused_later_is_told_with_the_reason() {
-    let scene = Scene::new();
-    let (coordinator, mut worker, map) = running(&scene).await;
-    for why in ["memory is short", "still short"] {
-        coordinator.command(map, TaskCommand::Suspend).await.expect("ordered");
-        assert_eq!(
-            coordinator.outcome(map, TaskCommand::Suspend).await,
-            CommandOutcome::Pending,
-            "it is asked anew"
-        );
-        worker.order().await;
-        worker.happened(map, Report::SuspendRefused { reason: why.to_owned() });
-        let CommandOutcome::Refused(told) = coordinator.settled(map, TaskCommand::Suspend).await else {
-            panic!("it was refused")
-        };
-        assert!(told.contains(why), "{told}");
-    }
-    coordinator.stop().await;
+#[test]
+fn a_task_that_is_done_first_and_a_kill_are_told_apart() {
+    running(
+        "suspend m0.1: ada asked         > suspend m0.1
+         done m0.1
+         ask outcomes suspend m0.1       > m0.1 overtaken: finished
+                                         > launch m1.1 on w
+         started m1.1
+         checkpoint m1.1: ada asked      > checkpoint m1.1
+         checkpointed m1.1 after 10ms
+         ask outcomes checkpoint m1.1    > m1.1 done
+                                         > launch m1.2 on w from m1.1
+         started m1.2
+         kill m1.2: ada asked
+         ask outcomes kill m1.2          > m1.2 pending
+                                         > kill m1.2
+         killed m1.2
+         ask outcomes kill m1.2          > m1.2 done",
+    );
 }
 
-#[tokio::test]
-async fn a_task_that_is_done_first_and_a_kill_are_told_apart() {
-    let scene = Scene::new();
-    let (coordinator, mut worker, map) = running(&scene).await;
-    coordinator.command(map, TaskCommand::Suspend).await.expect("ordered");
-    worker.order().await;
-    worker.finished(map, None);
-    let overtaken = CommandOutcome::Overtaken("finished".to_owned());
-    assert_eq!(coordinator.settled(map, TaskCommand::Suspend).await, overtaken);
-    let other = worker.launched().await;
-    worker.started(other);
-    coordinator.until(other, "running").await;
-    coordinator.command(other, TaskCommand::Checkpoint).await.expect("ordered");
-    worker.checkpoints(other, 10).await;
-    assert_eq!(coordinator.settled(other, TaskCommand::Checkpoint).await, CommandOutcome::Done);
-    let again = worker.launched().await;
-    worker.started(again);
-    coordinator.until(again, "running").await;
-    coordinator.command(again, TaskCommand::Kill).await.expect("ordered");
-    assert_eq!(coordinator.outcome(again, TaskCommand::Kill).await, CommandOutcome::Pending);
-    worker.order().await;
-    worker.happened(again, Report::Killed);
-    assert_eq!(coordinator.settled(again, TaskCommand::Kill).await, CommandOutcome::Done);
-    coordinator.stop().await;
-}
-
-#[tokio::test]
-async fn a_whole_job_is_suspended_when_all_that_is_live_of_it_is() {
-    let scene = Scene::new();
-    let (coordinator, mut worker, map) = running(&scene).await;
-    let job = map.task.job;
-    coordinator.command_job(job, JobCommand::Suspend).await.expect("ordered");
-    let all = || coordinator.outcomes(job, Vec::new(), TaskCommand::Suspend);
-    assert_eq!(all().await, [(map, CommandOutcome::Pending)]);
-    worker.suspends(map, 100).await;
-    coordinator.until(map, "suspended").await;
-    assert_eq!(all().await, [(map, CommandOutcome::Done)]);
-    coordinator.stop().await;
+#[test]
+fn a_whole_job_is_suspended_when_all_that_is_live_of_it_is() {
+    running(
+        "suspend 1: at night
+         ask outcomes suspend 1          > m0.1 pending
+                                         > suspend m0.1
+         suspended m0.1 after 100ms
+         ask outcomes suspend 1          > m0.1 done",
+    );
 }

@@ -6,204 +6,146 @@
 use std::fs;
 use std::path::PathBuf;
 
-use napreduce_core::{Order, Report, TaskKind};
-use napreduce_protocol::{FromWorker, JobEnd, ToWorker, WorkerPhase};
 use rustix::fs::{CWD, FileType, Mode, OFlags, mknodat, open};
 use tokio::task::spawn_blocking;
 
-use super::{Scene, Worker, attempt};
+use super::script::{Stage, check};
 
-/// Does a whole job with a coordinator that is killed after each step.
-async fn job_with_a_kill_at_every_step(scene: &Scene) {
-    let coordinator = scene.start();
-    let worker = Worker::join(&coordinator, "w", 1).await;
-    let job = coordinator.submit(scene.submission(1, 2, 1)).await;
-    coordinator.kill().await;
+/// A whole job with a coordinator that is killed after each step. Whether the first report was journaled
+/// nobody knows; the worker says it again.
+const KILLED_AT_EVERY_STEP: &str = "
+    worker w 1
+    submit 1 maps 2 reduces 1
+    restart                         > launch m0.1 on w
+    started m0.1
+    kill coordinator
+    start
+    repeats w
+    reconnect w
+    does m0.1                       > launch m1.1 on w
+    restart
+    does m1.1                       > launch r0.1 on w
+    started r0.1
+    commits r0.1                    > commit r0.1
+    restart
+    writes r0.1
+    done r0.1
+    ask end 1                       > succeeded: part-r-00000
+    ask file out/part-r-00000       > done
+    restart
+    ask attempts 1                  > m0.1 done
+                                    > m1.1 done
+                                    > r0.1 done
+";
 
-    let coordinator = scene.start();
-    let mut worker = worker.reconnect(&coordinator).await;
-    let first = worker.launched().await;
-    assert_eq!(first, attempt(1, TaskKind::Map, 0, 1), "the order was never sent, and is now");
-    worker.started(first);
-    coordinator.kill().await;
+#[test]
+fn a_job_survives_a_kill_of_the_coordinator_at_every_step() {
+    check(KILLED_AT_EVERY_STEP);
+}
 
-    let coordinator = scene.start();
-    // Whether the report was journaled nobody knows; the worker says it again.
-    worker.reported = 0;
-    let mut worker = worker.reconnect(&coordinator).await;
-    worker.do_map(first);
-    let second = worker.launched().await;
-    assert_eq!(second, attempt(1, TaskKind::Map, 1, 1), "the first map is not done again");
-    coordinator.kill().await;
-
-    let coordinator = scene.start();
-    let mut worker = worker.reconnect(&coordinator).await;
-    worker.do_map(second);
-    let reduce = worker.launched().await;
-    worker.started(reduce);
-    worker.happened(reduce, Report::CommitRequested);
-    assert_eq!(worker.order().await, Order::Commit { attempt: reduce });
-    coordinator.kill().await;
-
-    let coordinator = scene.start();
-    let mut worker = worker.reconnect(&coordinator).await;
-    worker.promote(scene, reduce);
-    let end = coordinator.end_of(job).await;
-    let JobEnd::Succeeded(report) = end else { panic!("{end:?}") };
-    assert_eq!(report.parts.len(), 1);
-    assert_eq!(fs::read_to_string(scene.path("out/part-r-00000")).expect("a part"), "done\n");
-    coordinator.kill().await;
-
-    let coordinator = scene.start();
-    let detail = coordinator.job(job).await.expect("in history");
-    assert_eq!(detail.attempts.len(), 3, "no attempt was made twice: {:?}", detail.attempts);
-    coordinator.stop().await;
+#[test]
+fn a_job_survives_kills_also_when_every_step_is_followed_by_a_snapshot() {
+    check(&format!(
+        "set snapshots
+         {KILLED_AT_EVERY_STEP}
+         stop coordinator
+         ask files cluster/coordinator   > blobs
+                                         > definitions
+                                         > history
+                                         > journal-...log
+                                         > snapshot-...msgpack"
+    ));
 }
 
 #[tokio::test]
-async fn a_job_survives_a_kill_of_the_coordinator_at_every_step() {
-    job_with_a_kill_at_every_step(&Scene::new()).await;
+async fn a_worker_of_another_journal_is_new_and_its_numbers_begin_anew() {
+    let (mut stage, mut other) = (Stage::new(), Stage::new());
+    stage.play("worker w 1 \n submit 1 maps 1 > launch m0.1 on w \n stop coordinator").await;
+    other.workers.append(&mut stage.workers);
+    other.play("start \n reconnect w \n submit 1 maps 1 > w: define 1").await;
+    other.end().await;
 }
 
-#[tokio::test]
-async fn a_job_survives_kills_also_when_every_step_is_followed_by_a_snapshot() {
-    let mut scene = Scene::new();
-    scene.configuration.journal_bytes_max = 1;
-    job_with_a_kill_at_every_step(&scene).await;
-    let names: Vec<String> = fs::read_dir(scene.configuration.directory.coordinator_directory())
-        .expect("listed")
-        .map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned())
-        .filter(|name| name.starts_with("snapshot"))
-        .collect();
-    assert_eq!(names.len(), 1, "{names:?}");
+/// As after a crash of the machine that took the end of the journal: an order was received that was never
+/// given.
+#[test]
+fn a_worker_that_knows_more_than_the_journal_is_superseded() {
+    check(
+        "worker w 1
+         submit 1 maps 1                 > launch m0.1 on w
+         received w 99
+         reconnect w                     > w is worker 2 now",
+    );
 }
 
-#[tokio::test]
-async fn a_worker_of_another_journal_is_new() {
-    let (scene, other) = (Scene::new(), Scene::new());
-    let coordinator = scene.start();
-    let mut worker = Worker::join(&coordinator, "w", 1).await;
-    coordinator.submit(scene.submission(1, 1, 0)).await;
-    worker.launched().await;
-    coordinator.stop().await;
-    let coordinator = other.start();
-    let mut worker = worker.reconnect(&coordinator).await;
-    coordinator.submit(other.submission(2, 1, 0)).await;
-    let (number, order) = worker.numbered().await;
-    assert!(number == 1 && matches!(order, ToWorker::Define { .. }), "numbers begin anew");
-    coordinator.stop().await;
+#[test]
+fn an_acknowledgement_of_what_was_never_sent_loses_the_worker() {
+    check(
+        "worker w 1
+         acknowledges w 5                > w: closed
+         ask workers                     > 1 w lost: message 5 is acknowledged, but only 0 were sent; ...",
+    );
 }
 
-#[tokio::test]
-async fn a_worker_that_knows_more_than_the_journal_is_superseded() {
-    let scene = Scene::new();
-    let coordinator = scene.start();
-    let mut worker = Worker::join(&coordinator, "w", 1).await;
-    coordinator.submit(scene.submission(1, 1, 0)).await;
-    worker.launched().await;
-    // As after a crash of the machine that took the end of the journal: an order was received that
-    // was never given.
-    worker.hello.received = 99;
-    let before = worker.id;
-    let worker = worker.reconnect(&coordinator).await;
-    assert_ne!(worker.id, before);
-    coordinator.stop().await;
+#[test]
+fn other_settings_count_from_the_restart_on() {
+    check(
+        "worker w 1
+         submit 1 maps 1 reduces 1       > launch m0.1 on w
+         started m0.1
+         kill coordinator
+         set no-speculation
+         start
+         repeats w
+         reconnect w
+         does m0.1
+         finish 1 on w",
+    );
 }
 
-#[tokio::test]
-async fn an_acknowledgement_of_what_was_never_sent_loses_the_worker() {
-    let scene = Scene::new();
-    let coordinator = scene.start();
-    let mut worker = Worker::join(&coordinator, "w", 1).await;
-    worker.say(FromWorker::Received { through: 5 });
-    while worker.messages.recv().await.is_some() {}
-    let workers = coordinator.workers().await.expect("a list");
-    let [gone] = workers.as_slice() else { panic!("{workers:?}") };
-    assert_eq!((gone.state, gone.name.as_str()), (WorkerPhase::Lost, "w"));
-    coordinator.stop().await;
-}
-
-#[tokio::test]
-async fn other_settings_count_from_the_restart_on() {
-    let mut scene = Scene::new();
-    let coordinator = scene.start();
-    let mut worker = Worker::join(&coordinator, "w", 1).await;
-    let job = coordinator.submit(scene.submission(1, 1, 1)).await;
-    let map = worker.launched().await;
-    worker.started(map);
-    coordinator.kill().await;
-    scene.configuration.speculation = None;
-    let coordinator = scene.start();
-    worker.reported = 0;
-    let mut worker = worker.reconnect(&coordinator).await;
-    worker.do_map(map);
-    let reduce = worker.launched().await;
-    worker.do_reduce(&scene, reduce).await;
-    assert!(matches!(coordinator.end_of(job).await, JobEnd::Succeeded(_)));
-    coordinator.stop().await;
-}
-
-#[tokio::test]
-async fn a_worker_whose_earlier_life_has_left_keeps_its_number_over_a_restart() {
-    let scene = Scene::new();
-    let coordinator = scene.start();
-    let mut first = Worker::join(&coordinator, "w", 1).await;
-    let (worker, hand_back) = (first.id, true);
-    coordinator
-        .done(napreduce_protocol::ToCoordinator::Drain { worker, hand_back, reason: String::new() })
-        .await
-        .expect("drained");
-    assert!(matches!(first.numbered().await.1, ToWorker::Leave { .. }));
-    first.disconnect();
-    let mut second = Worker::join(&coordinator, "w", 1).await;
-    coordinator.submit(scene.submission(1, 1, 0)).await;
-    let map = second.launched().await;
-    coordinator.kill().await;
-    let coordinator = scene.start();
-    let before = second.id;
-    second.reported = 0;
-    let mut second = second.reconnect(&coordinator).await;
-    assert_eq!(second.id, before);
-    second.started(map);
-    coordinator.stop().await;
+#[test]
+fn a_worker_whose_earlier_life_has_left_keeps_its_number_over_a_restart() {
+    check(
+        "worker w 1
+         drain w now                     > w: leave
+         disconnect w
+         worker w 1                      > w is worker 2 now
+         submit 1 maps 1                 > launch m0.1 on w
+         kill coordinator
+         start
+         repeats w
+         reconnect w
+         started m0.1",
+    );
 }
 
 #[tokio::test]
 async fn a_directory_whose_journal_was_removed_says_so_and_numbers_go_on() {
-    let scene = Scene::new();
-    let coordinator = scene.start();
-    let mut worker = Worker::join(&coordinator, "w", 1).await;
-    let job = coordinator.submit(scene.submission(1, 1, 0)).await;
-    let map = worker.launched().await;
-    worker.do_reduce(&scene, map).await;
-    coordinator.end_of(job).await;
-    coordinator.kill().await;
-    let directory = scene.configuration.directory.coordinator_directory();
+    let mut stage = Stage::new();
+    let script = "worker w 1
+                  submit 1 maps 1
+                  finish 1 on w
+                  kill coordinator";
+    stage.play(script).await;
+    let directory = stage.scene.configuration.directory.coordinator_directory();
     for file in fs::read_dir(&directory).expect("listed") {
         let path = file.expect("an entry").path();
         if path.is_file() {
             fs::remove_file(path).expect("removed");
         }
     }
-    let log = scene.recovered().expect("it begins anew").state.notices;
+    let log = stage.scene.recovered().expect("it begins anew").state.notices;
     let expected =
         format!("there is no journal in {}, though there is a history up to job_0001", directory.display());
     assert!(log.iter().any(|line| line.contains(&expected)), "{log:?}");
-    let coordinator = scene.start();
-    let next = coordinator.submit(scene.submission(2, 1, 0)).await;
-    assert_eq!(next.0, 2);
-    coordinator.kill().await;
+    stage.play("start \n submit 2 maps 1 to other \n kill coordinator").await;
 }
 
 #[tokio::test]
 async fn a_directory_whose_snapshot_is_missing_is_refused_and_left_as_it_is() {
-    let mut scene = Scene::new();
-    scene.configuration.journal_bytes_max = 1;
-    let coordinator = scene.start();
-    let _worker = Worker::join(&coordinator, "w", 1).await;
-    coordinator.submit(scene.submission(1, 1, 0)).await;
-    coordinator.stop().await;
-    let directory = scene.configuration.directory.coordinator_directory();
+    let mut stage = Stage::new();
+    stage.play("set snapshots \n worker w 1 \n submit 1 maps 1 \n stop coordinator").await;
+    let directory = stage.scene.configuration.directory.coordinator_directory();
     let listed = || {
         let names =
             fs::read_dir(&directory).expect("listed").map(|entry| entry.expect("an entry").file_name());
@@ -212,7 +154,7 @@ async fn a_directory_whose_snapshot_is_missing_is_refused_and_left_as_it_is() {
     let snapshot = listed().into_iter().find(|name| name.to_string_lossy().starts_with("snapshot-"));
     fs::remove_file(directory.join(snapshot.expect("a snapshot"))).expect("removed");
     let before = listed();
-    let refused = scene.recovered().err().expect("it is refused").to_string();
+    let refused = stage.scene.recovered().err().expect("it is refused").to_string();
     assert!(
         refused.contains("is missing, and ") && refused.contains("to begin anew without these jobs"),
         "{refused}"
@@ -220,62 +162,51 @@ async fn a_directory_whose_snapshot_is_missing_is_refused_and_left_as_it_is() {
     assert_eq!(listed(), before);
 }
 
-/// Something stands where a snapshot is to be written, and in the way of tidying up.
+/// Something stands where a snapshot is to be written, and in the way of tidying up. Whether the last report
+/// was journaled nobody knows; the worker says all of them again.
 #[tokio::test]
 async fn a_snapshot_that_cannot_be_written_is_done_without() {
-    let mut scene = Scene::new();
-    scene.configuration.journal_bytes_max = 1;
-    let directory = scene.configuration.directory.coordinator_directory();
+    let mut stage = Stage::new();
+    stage.play("set snapshots").await;
+    let directory = stage.scene.configuration.directory.coordinator_directory();
     let obstacle = directory.join("snapshot-00000002.unfinished");
-    let coordinator = scene.start_changed(|_| fs::create_dir(&obstacle).expect("an obstacle"));
-    let mut worker = Worker::join(&coordinator, "w", 1).await;
-    let job = coordinator.submit(scene.submission(1, 1, 1)).await;
-    let map = worker.launched().await;
-    worker.do_map(map);
-    let reduce = worker.launched().await;
-    worker.started(reduce);
-    coordinator.kill().await;
+    stage.running = Some(stage.scene.start_changed(|_| fs::create_dir(&obstacle).expect("an obstacle")));
+    let begun = "worker w 1
+                 submit 1 maps 1 reduces 1       > launch m0.1 on w
+                 does m0.1                       > launch r0.1 on w
+                 started r0.1
+                 kill coordinator";
+    stage.play(begun).await;
     fs::remove_dir(&obstacle).expect("it is still there");
-    let coordinator = scene.start();
-    // Whether the last report was journaled nobody knows; the worker says all of them again.
-    worker.reported = 0;
-    let mut worker = worker.reconnect(&coordinator).await;
-    worker.do_map(map);
-    worker.started(reduce);
-    worker.happened(reduce, Report::CommitRequested);
-    assert_eq!(worker.order().await, Order::Commit { attempt: reduce });
-    worker.promote(&scene, reduce);
-    coordinator.end_of(job).await;
-    coordinator.stop().await;
+    let again = "start
+                 repeats w
+                 reconnect w
+                 does m0.1
+                 does r0.1
+                 ask end 1                       > succeeded: part-r-00000";
+    stage.play(again).await;
+    stage.end().await;
 }
 
 /// The first snapshot goes into a pipe that nobody reads until the job is done.
 #[tokio::test]
 async fn nothing_waits_for_a_snapshot_that_is_being_written() {
-    let mut scene = Scene::new();
-    scene.configuration.journal_bytes_max = 1;
-    let directory = scene.configuration.directory.coordinator_directory();
+    let mut stage = Stage::new();
+    stage.play("set snapshots").await;
+    let directory = stage.scene.configuration.directory.coordinator_directory();
     let pipe = Pipe(directory.join("snapshot-00000002.unfinished"));
-    let coordinator = scene.start_changed(|_| pipe.make());
-    let mut worker = Worker::join(&coordinator, "w", 1).await;
-    let job = coordinator.submit(scene.submission(1, 1, 1)).await;
-    let map = worker.launched().await;
-    worker.do_map(map);
-    let reduce = worker.launched().await;
-    worker.started(reduce);
-    worker.happened(reduce, Report::CommitRequested);
-    assert_eq!(worker.order().await, Order::Commit { attempt: reduce });
-    worker.promote(&scene, reduce);
-    coordinator.end_of(job).await;
+    stage.running = Some(stage.scene.start_changed(|_| pipe.make()));
+    let done = "worker w 1
+                submit 1 maps 1 reduces 1
+                finish 1 on w";
+    stage.play(done).await;
     assert!(!directory.join("snapshot-00000002.msgpack").exists());
     // A pipe cannot be forced to the disk, so the snapshot fails after all, and the last one takes its place.
     let path = pipe.0.clone();
     let read = spawn_blocking(move || fs::read(path).expect("the pipe")).await.expect("read");
     assert!(!read.is_empty());
-    coordinator.stop().await;
-    let coordinator = scene.start();
-    assert!(matches!(coordinator.end_of(job).await, JobEnd::Succeeded(_)));
-    coordinator.stop().await;
+    stage.play("stop coordinator \n start \n ask end 1 > succeeded: part-r-00000").await;
+    stage.end().await;
 }
 
 /// A pipe by name.

@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use napreduce_core::{Effect, FailureClass, FaultPlace, Order, Record, Report, TaskKind};
-use napreduce_protocol::{CounterValues, PartOutput, ToWorker, WorkerReport};
+use napreduce_protocol::{CounterValues, PartOutput, ToWorker};
 use napreduce_schedulers::{SchedulerConfiguration, SchedulerName};
 use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg32;
@@ -45,15 +45,14 @@ impl Answering {
                         Report::Failed { class, place, reason: "bad luck".into(), lost_outputs: Vec::new() };
                     self.worker.happened(*attempt, report);
                 } else if attempt.task.kind == TaskKind::Map {
-                    self.worker.finished(*attempt, None);
+                    self.worker.finished(*attempt, CounterValues::default(), None);
                 } else {
                     self.worker.happened(*attempt, Report::CommitRequested);
                 }
             }
             Order::Commit { attempt } => {
                 let part = Some(PartOutput { records: 1, bytes: 5, digest: 1, ..PartOutput::default() });
-                let counters = CounterValues::default();
-                self.worker.report(WorkerReport::Finished { attempt: *attempt, counters, part });
+                self.worker.finished(*attempt, CounterValues::default(), part);
             }
             Order::Kill { attempt } => self.worker.happened(*attempt, Report::Killed),
             _ => {}

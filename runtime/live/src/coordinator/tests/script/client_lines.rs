@@ -1,0 +1,141 @@
+//! What clients order in a script.
+//!
+//! Owns jobs that are handed in, and commands to jobs, tasks, attempts and workers. Does not own what they
+//! ask (`questions`).
+//!
+//! ```text
+//! submit 1 maps 2 reduces 1       by this token; also: to other (the output), attempts N, slowstart N,
+//!                                 chain 7, keeping state (its tasks cannot be saved)
+//!                                 > is job 2, if its number is not its token
+//! suspend m0.1: ada asked         also: resume, checkpoint, kill
+//! kill m0: ada asked              of a task: whatever is live of it
+//!                                 > m0.1, the attempts that it is done to, unless it is the one named
+//! kill 1: ada asked               of a job; also: suspend, resume, hold, release
+//! change 1 priority 5 queue nightly: ada waits
+//! root 7                          a program makes the root of a chain of jobs, with an output in it
+//! hold chain 7                    the program is there; also: `at place`, release (it is gone) and end
+//! drain w: a new disk             also: `drain w now`, which hands back what it does, and undrain
+//! ```
+
+use std::fs;
+use std::path::PathBuf;
+
+use napreduce_core::{JobChange, JobId};
+use napreduce_protocol::{CheckpointSupport, FromCoordinator, JobCommand, TaskCommand, ToCoordinator};
+use napreduce_scenarios::names::{name, number, task};
+
+use super::Stage;
+use crate::coordinator::requests::{Refusal, Request};
+
+impl Stage {
+    /// Has it ordered, and returns what is answered beyond that it is done.
+    pub(super) async fn order(&mut self, words: &[&str], text: &str) -> Result<Vec<String>, Refusal> {
+        let reason = text.to_owned();
+        let job = |of: &str| JobId(number(of));
+        let message = match *words {
+            ["submit", token, ref asks @ ..] => return self.submit(token, asks).await,
+            ["root", chain] => {
+                self.make_root(number(chain).into());
+                return Ok(Vec::new());
+            }
+            ["release", "chain", chain] => {
+                let released = Request::ReleaseChain { chain: number(chain).into() };
+                self.running().requests.send(released).expect("the coordinator runs");
+                return Ok(Vec::new());
+            }
+            ["hold", "chain", of, ref at @ ..] => {
+                let chain = number(of).into();
+                let root = value(at, "at").map_or_else(|| self.root(chain), |place| self.scene.path(place));
+                ToCoordinator::HoldChain { chain, root }
+            }
+            ["end", "chain", chain] => ToCoordinator::EndChain { chain: number(chain).into() },
+            ["change", of, ref to @ ..] => {
+                let change = JobChange {
+                    priority: value(to, "priority").map(signed),
+                    queue: value(to, "queue").map(str::to_owned),
+                };
+                ToCoordinator::ChangeJob { job: job(of), change, reason }
+            }
+            ["drain", of, ref now @ ..] => {
+                let hand_back = *now == ["now"];
+                ToCoordinator::Drain { worker: self.worker(of).id, hand_back, reason }
+            }
+            ["undrain", of] => ToCoordinator::Undrain { worker: self.worker(of).id, reason },
+            [what, of] if of.contains(['m', 'r']) => return self.command(what, of, reason).await,
+            ["kill", of] => ToCoordinator::KillJob { job: job(of), reason },
+            [what, of] => {
+                let command = JobCommand::of_word(what).unwrap_or_else(|| panic!("what is '{what}'?"));
+                ToCoordinator::CommandJob { job: job(of), command, reason }
+            }
+            _ => panic!("what is '{}'?", words.join(" ")),
+        };
+        self.running().done(message).await.map(|()| Vec::new())
+    }
+
+    async fn command(&self, what: &str, of: &str, reason: String) -> Result<Vec<String>, Refusal> {
+        let command = TaskCommand::of_word(what).unwrap_or_else(|| panic!("what is '{what}'?"));
+        let (task, attempt) = match of.split_once('.') {
+            Some((of, tried)) => (task(of), Some(number(tried))),
+            None => (task(of), None),
+        };
+        let answer =
+            self.running().asked(ToCoordinator::CommandTask { task, attempt, command, reason }).await?;
+        let FromCoordinator::Commanded { attempts } = answer else { panic!("{answer:?}") };
+        let named: Vec<String> = attempts.into_iter().map(name).collect();
+        Ok(if named == [of] { Vec::new() } else { named })
+    }
+
+    fn root(&self, chain: u128) -> PathBuf {
+        self.scene.path(&format!(".out.intermediate-{chain:032x}"))
+    }
+
+    fn make_root(&self, chain: u128) {
+        let root = self.root(chain);
+        fs::create_dir_all(root.join("counts")).expect("made");
+        let marker = format!("{{\"version\":1,\"token\":\"{chain:032x}\",\"owner\":\"cluster\"}}");
+        fs::write(root.join(".napreduce-intermediate"), marker).expect("written");
+        fs::write(root.join("counts/part-r-00000"), "a\t1\n").expect("written");
+    }
+
+    pub(super) fn root_in_words(&self, chain: u128) -> &'static str {
+        let root = self.root(chain);
+        match (root.exists(), root.join("counts/part-r-00000").exists()) {
+            (true, true) => "there",
+            (true, false) => "emptied",
+            (false, _) => "gone",
+        }
+    }
+
+    async fn submit(&mut self, token: &str, asks: &[&str]) -> Result<Vec<String>, Refusal> {
+        let token: u128 = token.parse().expect("a token");
+        let asked = |of: &str| value(asks, of).map_or(0, number);
+        let mut submission = self.scene.submission(token, asked("maps"), asked("reduces"));
+        let plan = &mut submission.plan;
+        for pair in asks.chunks(2) {
+            match *pair {
+                ["maps" | "reduces", _] => {}
+                ["to", output] => plan.output = self.scene.path(output),
+                ["attempts", most] => plan.attempts_max = number(most),
+                ["slowstart", permille] => plan.slowstart_permille = number(permille),
+                ["chain", chain] => plan.chain = Some(number(chain).into()),
+                ["keeping", "state"] => plan.checkpoint = CheckpointSupport { map: false, reduce: false },
+                _ => panic!("what is '{}'?", pair.join(" ")),
+            }
+        }
+        let map_only = submission.plan.reduces == 0;
+        let job = self.running().try_submit(submission).await?;
+        if map_only {
+            self.map_only.insert(job);
+        }
+        Ok(if u128::from(job.0) == token { Vec::new() } else { vec![format!("is job {}", job.0)] })
+    }
+}
+
+/// What follows a word in pairs of words.
+fn value<'a>(pairs: &[&'a str], of: &str) -> Option<&'a str> {
+    pairs.chunks(2).find(|pair| pair[0] == of).map(|pair| pair[1])
+}
+
+fn signed(text: &str) -> i32 {
+    text.parse().unwrap_or_else(|_| panic!("'{text}' is not a number"))
+}

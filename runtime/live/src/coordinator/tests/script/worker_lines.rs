@@ -1,0 +1,235 @@
+//! What workers say in a script, and what they are told in its words.
+//!
+//! Owns workers that come and go, what attempts report, and the words of every message to a worker. Does not
+//! own which of them is expected (`script`).
+//!
+//! ```text
+//! worker w 1                      it joins, with one map slot and one reduce slot
+//! disconnect w                    its connection is gone
+//! reconnect w                     it comes back as what it was; `worker w 1 again`: started anew, in its
+//!                                 place; > w is worker 2 now, if it has another number than before
+//! received w 1                    what w says it has got of its orders when it comes back
+//! repeats w                       it does not know whether its reports are kept, and says them again
+//! heartbeat w
+//! acknowledges w 5                orders that it says it has got
+//! finish 1 on w                   w does what it is told until the job has succeeded
+//! does m0.1                       started and done; a task that writes output commits between
+//! started m0.1                    said by the worker it runs on; also suspended, failed and all other
+//!                                 reports of scenarios; `as 7`: with this number instead of the next
+//! suspended m0.1 after 2000ms     first an account of it: so long it was active, or stopped (resumed); also
+//!                                 checkpointed, killed
+//! restored m0.2                   an account only: its checkpoint is loaded, or unusable: for this reason
+//! stopped m0.1                    somebody sent it a SIGTSTP
+//! writes r0.1                     its part is where the job's commit looks for it
+//! done m0.1                       also: counting RECORDS 3
+//! ```
+
+use napreduce_core::{AttemptId, JobId, MapOutput, Order, Start, TaskKind};
+use napreduce_protocol::{
+    CounterValues, FromWorker, JobEnd, OutputEntry, PartOutput, Preempted, PreemptionAccount, TaskCommand,
+    ToWorker, WorkerReport,
+};
+use napreduce_scenarios::names::{attempt, millis, name, number};
+use napreduce_scenarios::report;
+
+use super::Stage;
+use crate::coordinator::tests::Worker;
+
+impl Stage {
+    /// What a line says that is about a worker as a whole, if it is: nothing, or who it is now.
+    pub(super) async fn worker_line(&mut self, words: &[&str]) -> Option<Vec<String>> {
+        match *words {
+            ["worker", of, slots, ref again @ ..] => {
+                return Some(self.join(of, number(slots), *again == ["again"]).await);
+            }
+            ["reconnect", of] => return Some(self.reconnect(of).await),
+            ["disconnect", of] => self.worker(of).disconnect(),
+            ["received", of, through] => self.worker(of).hello.received = number(through).into(),
+            ["repeats", of] => self.worker(of).reported = 0,
+            ["finish", job, "on", of] => self.finish(job, of).await,
+            ["heartbeat", of] => self.worker(of).say(FromWorker::Heartbeat { progress: Vec::new() }),
+            ["acknowledges", of, through] => {
+                self.worker(of).say(FromWorker::Received { through: number(through).into() });
+            }
+            _ => return None,
+        }
+        Some(Vec::new())
+    }
+
+    async fn join(&mut self, of: &str, slots: u32, again: bool) -> Vec<String> {
+        let Some(before) = self.workers.get(of).filter(|_| again) else {
+            let worker = Worker::join(self.running(), of, slots).await;
+            return self.replace(of, worker);
+        };
+        let mut hello = before.hello.clone();
+        (hello.incarnation, hello.before, hello.received) = (hello.incarnation + 1, None, 0);
+        let worker = Worker::connect(self.running(), hello, 0).await;
+        self.replace(of, worker)
+    }
+
+    pub(super) async fn reconnect(&mut self, of: &str) -> Vec<String> {
+        let before = self.worker(of);
+        before.disconnect();
+        let (hello, reported) = (before.hello.clone(), before.reported);
+        let worker = Worker::connect(self.running(), hello, reported).await;
+        self.replace(of, worker)
+    }
+
+    fn replace(&mut self, of: &str, worker: Worker) -> Vec<String> {
+        let id = worker.id;
+        let before = self.workers.insert(of.to_owned(), worker);
+        let other = before.is_some_and(|before| before.id != id);
+        if other { vec![format!("{of} is worker {} now", id.0)] } else { Vec::new() }
+    }
+
+    async fn finish(&mut self, job: &str, of: &str) {
+        let over = format!("{of}: forget {job}");
+        loop {
+            let told = self.told(of, "").await;
+            match told.split(' ').collect::<Vec<_>>()[..] {
+                ["launch", id, "on", _] => {
+                    self.places.insert(attempt(id), of.to_owned());
+                    self.does(id).await;
+                }
+                _ if told == over => break,
+                _ => panic!("{told}, which is in the way of finishing"),
+            }
+        }
+        let end = self.running().end_of(JobId(number(job))).await;
+        assert!(matches!(end, JobEnd::Succeeded(_)), "{end:?}");
+    }
+
+    /// Says what happened to an attempt, if that is what the line is about.
+    pub(super) async fn attempt_line(&mut self, words: &[&str], text: &str) -> bool {
+        match *words {
+            ["does", of] => self.does(of).await,
+            [what, of, ref rest @ ..] if of.contains('.') && TaskCommand::of_word(what).is_none() => {
+                self.report(what, of, rest, text);
+            }
+            _ => return false,
+        }
+        true
+    }
+
+    async fn does(&mut self, of: &str) {
+        self.report("started", of, &[], "");
+        if self.writes(attempt(of)) {
+            self.report("commits", of, &[], "");
+            let place = self.place(attempt(of));
+            assert_eq!(self.told(&place, "").await, format!("commit {of}"));
+            self.report("writes", of, &[], "");
+        }
+        self.report("done", of, &[], "");
+    }
+
+    fn writes(&self, attempt: AttemptId) -> bool {
+        attempt.task.kind == TaskKind::Reduce || self.map_only.contains(&attempt.task.job)
+    }
+
+    fn report(&mut self, what: &str, of: &str, rest: &[&str], text: &str) {
+        let attempt = attempt(of);
+        let part = PartOutput { records: 1, bytes: 5, digest: 1, ..PartOutput::default() };
+        let part = self.writes(attempt).then_some(part);
+        let place = self.place(attempt);
+        let worker = self.workers.get_mut(&place).expect("it runs there");
+        let behind = |word: &str| rest.iter().position(|other| *other == word).map(|at| &rest[at + 1..]);
+        let account = match behind("after") {
+            Some([time, ..]) => Some(account(what, text, millis(time).0 / 1000)),
+            _ if ["restored", "unusable"].contains(&what) => Some(account(what, text, 0)),
+            _ => None,
+        };
+        if let Some(account) = account {
+            worker.report(WorkerReport::Preempted { attempt, account });
+        }
+        match what {
+            "restored" | "unusable" => {}
+            "stopped" => worker.report(WorkerReport::SuspendWanted { attempt }),
+            "writes" => worker.write_part(&self.scene, attempt),
+            "done" => {
+                let mut counters = CounterValues::default();
+                if let Some([counter, count]) = behind("counting") {
+                    counters.add(counter, number(count).into());
+                }
+                worker.finished(attempt, counters, part);
+            }
+            _ => {
+                let report = WorkerReport::Happened { attempt, report: report(what, rest, text) };
+                match behind("as") {
+                    Some([said, ..]) => {
+                        worker.say(FromWorker::Reported { number: number(said).into(), report });
+                    }
+                    _ => worker.report(report),
+                }
+            }
+        }
+    }
+}
+
+/// What it took; `millis` is how long the attempt was active, or stopped if it is resumed.
+fn account(what: &str, why: &str, millis: u64) -> PreemptionAccount {
+    let mut account = PreemptionAccount {
+        what: Preempted::Restored,
+        micros: 700,
+        active_millis: millis,
+        suspended_millis: 0,
+        resident_bytes: 4096,
+        swapped_bytes: 0,
+        swapped_out_bytes: 0,
+        swapped_in_bytes: 0,
+        checkpoint_bytes: 0,
+        notes: Vec::new(),
+    };
+    match what {
+        "suspended" => account.what = Preempted::Suspended,
+        "unusable" => account.what = Preempted::RestoreRefused(why.to_owned()),
+        "killed" => account.what = Preempted::Killed,
+        "checkpointed" => (account.what, account.checkpoint_bytes) = (Preempted::Checkpointed, 50),
+        "resumed" => {
+            (account.what, account.swapped_in_bytes) = (Preempted::Resumed, 100);
+            (account.active_millis, account.suspended_millis) = (0, millis);
+        }
+        _ => {}
+    }
+    account
+}
+
+/// A message to a worker.
+pub(super) fn in_words(of: &str, message: &ToWorker) -> String {
+    match message {
+        ToWorker::Ordered { order, .. } => order_in_words(of, order),
+        ToWorker::Define { description, .. } => format!("{of}: define {}", description.job.0),
+        ToWorker::Outputs { entries, .. } => {
+            let entries = entries.iter().map(|entry| match entry {
+                OutputEntry::Ready(MapOutput { attempt, worker }) => {
+                    format!(" {}@{}", name(*attempt), worker.0)
+                }
+                OutputEntry::Lost { map } => format!(" no m{map}"),
+            });
+            format!("{of}: outputs{}", entries.collect::<String>())
+        }
+        ToWorker::Named { attempts, maps, .. } => {
+            let maps: String = maps.iter().map(|map| format!(" m{map}")).collect();
+            let reduces: String = attempts.iter().map(|attempt| format!(" {}", name(*attempt))).collect();
+            format!("{of}: named{maps} to{reduces}")
+        }
+        ToWorker::Forget { job, .. } => format!("{of}: forget {}", job.0),
+        ToWorker::Leave { .. } => format!("{of}: leave"),
+        ToWorker::Received { through } => format!("{of}: received {through}"),
+        ToWorker::Refused { reason, .. } => format!("{of}: refused: {reason}"),
+        ToWorker::Welcome { worker, .. } => format!("{of}: welcome as {}", worker.0),
+    }
+}
+
+fn order_in_words(of: &str, order: &Order) -> String {
+    match order {
+        Order::Launch { attempt, from, inputs } => {
+            assert_eq!(*inputs, [], "what a launch reads is in the log of outputs");
+            let from = match from {
+                Start::Fresh => String::new(),
+                Start::Checkpoint(saved) => format!(" from {}", name(*saved)),
+            };
+            format!("launch {} on {of}{from}", name(*attempt))
+        }
+        other => format!("{} {}", other.verb(), name(other.attempt())),
+    }
+}
