@@ -40,7 +40,8 @@ impl Coordinator {
 #[derive(Debug)]
 pub(super) struct Definitions {
     folder: PathBuf,
-    /// Listed when the first is kept: a folder of a thousand takes longer than all else about the end of a job.
+    /// Listed when the first is kept: a folder of a thousand takes longer than all else about the
+    /// end of a job.
     kept: Mutex<Option<Kept>>,
 }
 
