@@ -1,6 +1,6 @@
 //! Inside a task process of napreduce.
 //!
-//! Owns what runs the user's code for one attempt: its gate and boundaries, checkpoint files, the gathering
+//! Owns what runs the user's code for one attempt: its gate and boundaries, checkpoint files, the fetching
 //! of a reduce's inputs, the traits that a program's definitions implement, and how a process is started,
 //! stopped and watched. Does not own which attempts run (the worker), nor what a user writes (`napreduce`,
 //! which implements [`TaskRunner`]).
@@ -23,7 +23,7 @@ pub use context::{
     Ask, Boundary, Position, PositionUnit, Presence, ReadPosition, Script, Supervisor, SuspendHooks,
     TaskContext, TaskProgress, progress,
 };
-pub use fetch_inputs::{Gathered, Gathering, InputEvent};
+pub use fetch_inputs::{FetchInputs, FetchedInputs, InputEvent};
 pub use object_stores::{object_stores, set_object_stores};
 pub use process::*;
 pub use runner::{Definitions, Ended, MapResult, ReduceResult, SavedCheckpoint, TaskRunner};

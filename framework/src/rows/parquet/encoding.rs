@@ -23,7 +23,7 @@ use serde_arrow::schema::{SchemaLike, SerdeArrowSchema, TracingOptions};
 use super::super::TypedRow;
 
 pub(super) const MAGIC: &[u8; 4] = b"PAR1";
-/// Rows that are gathered before they become columns.
+/// Rows that wait before they become columns.
 const BATCH_ROWS: usize = 1024;
 /// Behind the metadata in a footer: their length, and the magic.
 const TAIL_BYTES: usize = 8;
@@ -33,7 +33,7 @@ pub(super) struct OpenRows {
     batches: Vec<RecordBatch>,
     builder: ArrayBuilder,
     /// Rows in the builder.
-    gathered: usize,
+    waiting: usize,
     /// Rows in all.
     count: usize,
     /// No rows, with the columns of all.
@@ -57,7 +57,7 @@ impl OpenRows {
         if none.num_columns() == 0 {
             return Err("they have no columns".to_owned());
         }
-        Ok(OpenRows { batches: Vec::new(), builder, gathered: 0, count: 0, none })
+        Ok(OpenRows { batches: Vec::new(), builder, waiting: 0, count: 0, none })
     }
 
     pub(super) fn none(&self) -> &RecordBatch {
@@ -70,20 +70,20 @@ impl OpenRows {
 
     pub(super) fn push(&mut self, row: &impl Serialize) -> Result<(), String> {
         self.builder.push(row).map_err(|error| error.to_string())?;
-        self.gathered += 1;
+        self.waiting += 1;
         self.count += 1;
-        if self.gathered == BATCH_ROWS { self.gather() } else { Ok(()) }
+        if self.waiting == BATCH_ROWS { self.close_batch() } else { Ok(()) }
     }
 
-    fn gather(&mut self) -> Result<(), String> {
-        self.gathered = 0;
+    fn close_batch(&mut self) -> Result<(), String> {
+        self.waiting = 0;
         self.batches.push(self.builder.to_record_batch().map_err(|error| error.to_string())?);
         Ok(())
     }
 
-    /// All of them at once: how they were gathered is not to be seen in what is made of them.
+    /// All of them at once: how they were batched is not to be seen in what is made of them.
     pub(super) fn all(&mut self) -> Result<RecordBatch, String> {
-        self.gather()?;
+        self.close_batch()?;
         concat_batches(&self.none.schema(), &self.batches).map_err(|error| error.to_string())
     }
 

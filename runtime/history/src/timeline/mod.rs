@@ -94,7 +94,7 @@ impl<'job> Timeline<'job> {
         let job_ended = detail.summary.ended_millis.map_or(now_micros, |ended| ended * MILLI_MICROS);
         let mut timeline = Timeline::default();
         for attempt in &detail.attempts {
-            let life = Life {
+            let track = AttemptTrack {
                 attempt,
                 restore: restores.get(&attempt.attempt).copied(),
                 preemptions: preemptions.remove(&attempt.attempt).unwrap_or_default(),
@@ -102,14 +102,14 @@ impl<'job> Timeline<'job> {
                 continued: continued.get(&attempt.attempt).copied().unwrap_or(job_ended),
                 now_micros,
             };
-            life.draw(&mut timeline);
+            track.draw(&mut timeline);
         }
         timeline
     }
 }
 
 /// What is known of one attempt.
-struct Life<'job> {
+struct AttemptTrack<'job> {
     attempt: &'job AttemptSummary,
     restore: Option<&'job RestoreSummary>,
     /// Oldest first, as are resumes.
@@ -120,7 +120,7 @@ struct Life<'job> {
     now_micros: u64,
 }
 
-impl<'job> Life<'job> {
+impl<'job> AttemptTrack<'job> {
     fn draw(&self, timeline: &mut Timeline<'job>) {
         let mut from = match self.restore {
             Some(restore) => restore.ordered_micros,

@@ -21,12 +21,12 @@ impl Coordinator {
 
     pub(super) fn enter_with(&mut self, event: Option<Event>, extra: Vec<Extra>) {
         self.decide();
-        self.gather(event, extra);
+        self.add_to_batch(event, extra);
         self.decide();
     }
 
     /// Takes in what a worker says. The engine hears of it together with what else has arrived.
-    pub(super) fn gather(&mut self, events: impl IntoIterator<Item = Event>, extra: Vec<Extra>) {
+    pub(super) fn add_to_batch(&mut self, events: impl IntoIterator<Item = Event>, extra: Vec<Extra>) {
         let batch = self.batch.get_or_insert_with(|| {
             let at = self.clock.now().max(self.state.last);
             self.state.last = at;
@@ -39,7 +39,7 @@ impl Coordinator {
         }
     }
 
-    /// Has the engine decide about all that was gathered, which is one entry of the journal, with
+    /// Has the engine decide about the batch, which is one entry of the journal, with
     /// the next write.
     pub(super) fn decide(&mut self) {
         let Some(entry) = self.batch.take() else { return };

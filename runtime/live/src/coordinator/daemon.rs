@@ -130,7 +130,7 @@ pub(crate) struct Coordinator {
     pub(super) state: CoordinatorState,
     pub(super) clock: Clock,
     pub(super) lasting: Option<Lasting>,
-    /// What was gathered and not decided about.
+    /// What waits in a batch and is not decided about.
     pub(super) batch: Option<Entry>,
     /// Entries taken in since the last write.
     pub(super) unwritten: Vec<Vec<u8>>,

@@ -141,7 +141,7 @@ impl Coordinator {
                 Receipt::Fresh => {
                     let report = self.look_at_storage(report);
                     let (event, extra) = of_report(worker, number, report);
-                    self.gather(event, extra);
+                    self.add_to_batch(event, extra);
                 }
                 Receipt::Duplicate => {}
                 Receipt::Gap => self.hang_up(connection, worker, "one of its reports is missing"),
@@ -176,7 +176,7 @@ impl Coordinator {
                 };
                 let report = self.look_at_storage(report);
                 let (event, extra) = of_report(worker, number, report);
-                self.gather(event, extra);
+                self.add_to_batch(event, extra);
                 if stopped.is_some() {
                     self.decide();
                 }
@@ -199,7 +199,7 @@ impl Coordinator {
             });
             if news {
                 let report = Report::Progressed { bytes_done, bytes_total };
-                self.gather([Event::Reported { worker, attempt, report }], Vec::new());
+                self.add_to_batch([Event::Reported { worker, attempt, report }], Vec::new());
             }
         }
     }

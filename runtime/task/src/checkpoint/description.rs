@@ -35,7 +35,7 @@ impl Checkpoint {
     pub fn records(&self) -> u64 {
         match &self.stage {
             CheckpointStage::Map { records, .. } => *records,
-            CheckpointStage::Gathering { .. } => 0,
+            CheckpointStage::FetchInputs { .. } => 0,
             CheckpointStage::Reducing { position, .. } => position.statistics().records,
         }
     }
@@ -62,7 +62,7 @@ pub enum CheckpointStage {
         collection: Option<SavedCollection>,
     },
     /// A reduce that still waits for inputs: those that were fetched.
-    Gathering {
+    FetchInputs {
         /// In the order of their map tasks.
         fetched: Vec<FetchedInput>,
     },

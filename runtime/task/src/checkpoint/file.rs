@@ -116,7 +116,7 @@ impl Checkpoint {
             CheckpointStage::Map { collection, .. } => {
                 collection.iter().flat_map(|saved| saved.files()).collect()
             }
-            CheckpointStage::Gathering { .. } => Vec::new(),
+            CheckpointStage::FetchInputs { .. } => Vec::new(),
             CheckpointStage::Reducing { position, .. } => position.files().collect(),
         };
         let saved = saved.into_iter().map(|saved| saved.file.to_string_lossy().into_owned());
@@ -126,7 +126,7 @@ impl Checkpoint {
     /// The files that it names itself.
     fn names(&self) -> impl Iterator<Item = &str> {
         let fetched = match &self.stage {
-            CheckpointStage::Gathering { fetched } => fetched.as_slice(),
+            CheckpointStage::FetchInputs { fetched } => fetched.as_slice(),
             CheckpointStage::Map { .. } | CheckpointStage::Reducing { .. } => &[],
         };
         let fetched = fetched.iter().map(|input| input.file.as_str());

@@ -167,8 +167,11 @@ fn names_lead_to_files_of_checkpoints_only() {
         let error = Scene::with(&hostile, false).read().expect_err("it leads elsewhere");
         assert!(error.to_string().contains("is no file of a checkpoint"), "{error}");
         let fetched = vec![FetchedInput { attempt: attempt(1), file: name.to_owned(), bytes: 1 }];
-        let hostile =
-            Checkpoint { pieces: Vec::new(), stage: CheckpointStage::Gathering { fetched }, ..checkpoint() };
+        let hostile = Checkpoint {
+            pieces: Vec::new(),
+            stage: CheckpointStage::FetchInputs { fetched },
+            ..checkpoint()
+        };
         Scene::with(&hostile, false).read().expect_err("it leads elsewhere");
     }
 }

@@ -1,8 +1,8 @@
 //! What a reduce attempt knows of its inputs from a checkpoint: those that were fetched, or how much of each
 //! was read.
 //!
-//! Owns reading it for the gathering, its refusal, and the checkpoint of a reduce that still gathers. Does
-//! not own the waiting (`gather`) nor going on with a merge (the body).
+//! Owns reading it for the reduce that fetches, its refusal, and the checkpoint of a reduce that still
+//! fetches. Does not own the waiting (`inputs`) nor going on with a merge (the body).
 
 use std::path::{Path, PathBuf};
 
@@ -27,7 +27,7 @@ pub(super) enum Known {
     /// The merge had begun, and this much of each is still needed.
     Positions {
         inputs: Vec<NeededInput>,
-        /// To be saved again as it is, should this attempt be checkpointed while it gathers.
+        /// To be saved again as it is, should this attempt be checkpointed while it fetches.
         checkpoint: Box<Checkpoint>,
     },
 }
@@ -107,7 +107,7 @@ impl Known {
             }
             Known::Nothing | Known::Fetched { .. } => Checkpoint {
                 attempt,
-                stage: CheckpointStage::Gathering {
+                stage: CheckpointStage::FetchInputs {
                     fetched: take_in(&mut directory, fetched).map_err(unsaved)?,
                 },
                 pieces: Vec::new(),
@@ -166,7 +166,7 @@ fn known(directory: &Path, task: &ReduceTask, maps: u32, context: &TaskContext) 
         CheckpointStage::Reducing { inputs, .. } => {
             Ok(Known::Positions { inputs: inputs.clone(), checkpoint: Box::new(checkpoint) })
         }
-        CheckpointStage::Gathering { fetched } => {
+        CheckpointStage::FetchInputs { fetched } => {
             let base = directory.parent().unwrap_or(Path::new(""));
             let mut files = Vec::with_capacity(fetched.len());
             for input in fetched {

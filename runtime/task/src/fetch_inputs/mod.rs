@@ -6,7 +6,7 @@
 //! segments (the worker), nor which outputs a reduce reads (the engine).
 
 mod fetch;
-mod gather;
+mod inputs;
 mod known;
 
-pub use gather::{Gathered, Gathering, InputEvent};
+pub use inputs::{FetchInputs, FetchedInputs, InputEvent};

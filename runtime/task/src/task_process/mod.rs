@@ -40,7 +40,7 @@ use thiserror::Error;
 use uploading::upload;
 
 use crate::context::TaskContext;
-use crate::fetch_inputs::{Gathered, Gathering, InputEvent};
+use crate::fetch_inputs::{FetchInputs, FetchedInputs, InputEvent};
 use crate::process::{
     become_command, command_requested, has_one_thread, heed_hang_ups, is_idle, outlive_terminate,
     parent_of_task_process,
@@ -165,15 +165,15 @@ struct Surroundings<'a> {
 
 impl Surroundings<'_> {
     /// Waits for the inputs of a reduce.
-    fn gather(&self, work: &ReduceWork) -> Result<Gathered, TaskError> {
-        let gathering = Gathering {
+    fn fetch_inputs(&self, work: &ReduceWork) -> Result<FetchedInputs, TaskError> {
+        let wanted = FetchInputs {
             maps: work.maps,
             task: &work.task,
             network: work.network.as_ref(),
             context: self.context,
             arrivals: self.arrivals,
         };
-        gathering.gather(work.inputs.clone(), |attempts, place, reason| {
+        wanted.fetch(work.inputs.clone(), |attempts, place, reason| {
             let told = self.control.send(&FromTask::InputsLost { attempts, place, reason });
             told.map_err(|error| TaskError::retryable(format!("control channel: {error}")))
         })
@@ -208,9 +208,9 @@ fn work(
         Work::Reduce(work) => {
             create_scratch(&work.task.scratch)?;
             create_part_directory(description, &work.task.scratch, &work.task.output)?;
-            let task = match surroundings.gather(work)? {
-                Gathered::Complete(task) => task,
-                Gathered::Checkpointed(saved) => return Ok(Worked::Checkpointed(saved)),
+            let task = match surroundings.fetch_inputs(work)? {
+                FetchedInputs::Complete(task) => task,
+                FetchedInputs::Checkpointed(saved) => return Ok(Worked::Checkpointed(saved)),
             };
             match body.run_reduce(&task, context)? {
                 ReduceResult::Done { part } => Ok(Worked::Done(Some(part))),

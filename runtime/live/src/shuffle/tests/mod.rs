@@ -32,7 +32,7 @@ use napreduce_protocol::{
     Counter, DataConnection, DataNetwork, FetchLimits, FromDataServer, Listener, LogStream, MapInput, Place,
     ReduceTask, Role, Secret, TaskError, ToDataServer, TransportError, blocking,
 };
-use napreduce_task::{Gathered, Gathering, InputEvent, TaskContext};
+use napreduce_task::{FetchInputs, FetchedInputs, InputEvent, TaskContext};
 use tempfile::TempDir;
 use tokio::sync::oneshot;
 
@@ -270,9 +270,9 @@ impl Reduce {
         &mut self,
         named: Vec<MapInput>,
         mut replace: impl FnMut(&[AttemptId]) -> Vec<MapInput>,
-    ) -> Result<Gathered, TaskError> {
+    ) -> Result<FetchedInputs, TaskError> {
         let task = self.task();
-        let gathering = Gathering {
+        let wanted = FetchInputs {
             maps: self.maps,
             task: &task,
             network: self.network.as_ref(),
@@ -280,7 +280,7 @@ impl Reduce {
             arrivals: (&self.arrived, &self.arrivals),
         };
         let (lost, arrived) = (&mut self.lost, &self.arrived);
-        gathering.gather(named, |attempts, _, reason| {
+        wanted.fetch(named, |attempts, _, reason| {
             arrived.send(InputEvent::Named(replace(&attempts))).unwrap();
             lost.push((attempts, reason));
             Ok(())
@@ -312,10 +312,10 @@ impl Reduce {
     }
 }
 
-pub(super) fn complete(gathered: Gathered) -> ReduceTask {
+pub(super) fn complete(gathered: FetchedInputs) -> ReduceTask {
     match gathered {
-        Gathered::Complete(task) => *task,
-        Gathered::Checkpointed(saved) => panic!("{saved:?} was not asked for"),
+        FetchedInputs::Complete(task) => *task,
+        FetchedInputs::Checkpointed(saved) => panic!("{saved:?} was not asked for"),
     }
 }
 

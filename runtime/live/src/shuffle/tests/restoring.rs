@@ -47,12 +47,12 @@ impl Reduce {
         let gathered =
             self.gather_task(named, |lost| panic!("{lost:?} should not be lost")).expect("no error");
         asking.join().expect("no panic");
-        let Gathered::Checkpointed(saved) = gathered else { panic!("{gathered:?} is no checkpoint") };
+        let FetchedInputs::Checkpointed(saved) = gathered else { panic!("{gathered:?} is no checkpoint") };
         assert!(saved.bytes > 0);
     }
 
     fn fetched(&self) -> Vec<AttemptId> {
-        let CheckpointStage::Gathering { fetched } = self.saved().stage else { panic!("another stage") };
+        let CheckpointStage::FetchInputs { fetched } = self.saved().stage else { panic!("another stage") };
         fetched.iter().map(|input| input.attempt).collect()
     }
 }
@@ -84,7 +84,7 @@ fn a_fetched_file_that_was_damaged_is_fetched_again() {
     for damage in ["short", "missing", "other"] {
         let mut first = Reduce::new(4);
         first.checkpoint_after(served.inputs(3));
-        let CheckpointStage::Gathering { fetched } = first.saved().stage else { panic!("another stage") };
+        let CheckpointStage::FetchInputs { fetched } = first.saved().stage else { panic!("another stage") };
         let path = first.checkpoints.join(&fetched[0].file);
         match damage {
             "short" => std::fs::OpenOptions::new().write(true).open(&path).unwrap().set_len(100).unwrap(),
@@ -223,7 +223,7 @@ fn a_merge_that_is_not_yet_gone_on_with_stays_what_is_saved() {
     second.context.gate().checkpoint();
     second.arrived.send(InputEvent::Asked).unwrap();
     let gathered = second.gather_task(served.inputs(2), |_| vec![]).expect("no error");
-    assert!(matches!(gathered, Gathered::Checkpointed(_)), "{gathered:?}");
+    assert!(matches!(gathered, FetchedInputs::Checkpointed(_)), "{gathered:?}");
     let saved = second.saved();
     let CheckpointStage::Reducing { position: again, .. } = saved.stage else { panic!("another stage") };
     assert_eq!((again, saved.attempt), (position, reduce_attempt(2)));

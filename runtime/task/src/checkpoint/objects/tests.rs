@@ -118,7 +118,7 @@ impl Scene {
         }
         let checkpoint = Checkpoint {
             attempt: attempt(number),
-            stage: CheckpointStage::Gathering { fetched },
+            stage: CheckpointStage::FetchInputs { fetched },
             pieces: Vec::new(),
             counters: CounterValues::default(),
             active_millis: 0,

@@ -1,6 +1,6 @@
 //! Fetching map outputs from other workers, in the task process of a reduce.
 //!
-//! Owns the threads that fetch, and what they share. Does not own which outputs are wanted (`gather`), whose
+//! Owns the threads that fetch, and what they share. Does not own which outputs are wanted (`inputs`), whose
 //! turn it is (`queue`), nor one connection (`fetcher`).
 //!
 //! What is fetched goes to files in the attempt's scratch, in the same form as on the worker it came from.
@@ -27,7 +27,7 @@ use napreduce_protocol::{BUFFER_BYTES, DataNetwork, TaskError};
 
 use self::pause::Pause;
 use self::queue::{Next, Queue, Wanted};
-use super::gather::InputEvent;
+use super::inputs::InputEvent;
 use crate::context::TaskContext;
 
 /// More connections at once do not make one link faster.
@@ -177,7 +177,7 @@ impl Shared {
         None
     }
 
-    /// A gathering that is over hears nothing any more.
+    /// A reduce that waits no more hears nothing any more.
     fn tell(&self, arrival: InputEvent) {
         let _ = self.order.arrivals.send(arrival);
     }

@@ -21,7 +21,7 @@ use crate::runner::SavedCheckpoint;
 /// How often a task that waits shows that it is well, and looks whether it is still wanted.
 const WAITING_TICK: Duration = Duration::from_millis(200);
 
-/// What a gathering waits for.
+/// What fetching inputs waits for.
 #[derive(Debug)]
 pub enum InputEvent {
     /// The worker names more map outputs.
@@ -37,7 +37,7 @@ pub enum InputEvent {
 }
 
 /// A reduce attempt that needs its inputs.
-pub struct Gathering<'a> {
+pub struct FetchInputs<'a> {
     /// How many map tasks there are.
     pub maps: u32,
     /// The attempt's work, its inputs not filled in.
@@ -48,9 +48,9 @@ pub struct Gathering<'a> {
     pub arrivals: (&'a Sender<InputEvent>, &'a Receiver<InputEvent>),
 }
 
-/// How a gathering ended.
+/// How fetching inputs ended.
 #[derive(Debug)]
-pub enum Gathered {
+pub enum FetchedInputs {
     /// The work, with an input of each map task in their order, and without a checkpoint that is of no use
     /// any more.
     Complete(Box<ReduceTask>),
@@ -79,30 +79,30 @@ pub(super) enum InputState {
     Lost,
 }
 
-impl Gathering<'_> {
+impl FetchInputs<'_> {
     /// Waits until there is an input of each map task. `report` is told about those that cannot be fetched.
-    pub fn gather(
+    pub fn fetch(
         self,
         named: Vec<MapInput>,
         report: impl FnMut(Vec<AttemptId>, FaultPlace, String) -> Result<(), TaskError>,
-    ) -> Result<Gathered, TaskError> {
+    ) -> Result<FetchedInputs, TaskError> {
         let began = Instant::now();
         let context = self.context;
         let known = Known::of(self.task, self.maps, context);
         let mut running =
-            Running { gathering: self, known, inputs: BTreeMap::new(), fetches: None, here: 0, report };
+            Running { wanted: self, known, inputs: BTreeMap::new(), fetches: None, here: 0, report };
         running.take_over();
         running.take_in(named)?;
-        while running.here < running.gathering.maps as usize {
+        while running.here < running.wanted.maps as usize {
             if let Some(saved) = running.wait()? {
-                return Ok(Gathered::Checkpointed(saved));
+                return Ok(FetchedInputs::Checkpointed(saved));
             }
         }
         let waited = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
         context.counters().add(Counter::ShuffleFetchMillis, waited);
         // From now on, progress is that of the merge.
         context.progress().set_done(0);
-        Ok(Gathered::Complete(Box::new(running.complete())))
+        Ok(FetchedInputs::Complete(Box::new(running.complete())))
     }
 }
 
@@ -124,7 +124,7 @@ impl Input {
 }
 
 struct Running<'a, R> {
-    gathering: Gathering<'a>,
+    wanted: FetchInputs<'a>,
     /// What the checkpoint has of the inputs, if there is one.
     known: Known,
     /// By map task.
@@ -146,18 +146,18 @@ impl<R: FnMut(Vec<AttemptId>, FaultPlace, String) -> Result<(), TaskError>> Runn
 
     /// Waits for one thing to happen; the checkpoint, if that is what was asked for.
     fn wait(&mut self) -> Result<Option<SavedCheckpoint>, TaskError> {
-        let arrived = self.gathering.arrivals.1.recv_timeout(WAITING_TICK);
+        let arrived = self.wanted.arrivals.1.recv_timeout(WAITING_TICK);
         match arrived {
             Ok(arrival) => self.hear(arrival)?,
-            Err(RecvTimeoutError::Timeout) => self.gathering.context.progress().still_waiting(),
+            Err(RecvTimeoutError::Timeout) => self.wanted.context.progress().still_waiting(),
             Err(RecvTimeoutError::Disconnected) => {
                 return Err(TaskError::retryable("the worker closed the control channel"));
             }
         }
-        if self.gathering.context.is_asked() && self.pass_gate()? == Boundary::Checkpoint {
+        if self.wanted.context.is_asked() && self.pass_gate()? == Boundary::Checkpoint {
             return self.save().map(Some);
         }
-        if self.gathering.context.interrupted() {
+        if self.wanted.context.interrupted() {
             return Err(TaskError::retryable("asked to stop while waiting for map outputs"));
         }
         Ok(None)
@@ -182,7 +182,7 @@ impl<R: FnMut(Vec<AttemptId>, FaultPlace, String) -> Result<(), TaskError>> Runn
         if let Some(fetches) = &self.fetches {
             fetches.pause();
         }
-        let passed = self.gathering.context.boundary(&mut ());
+        let passed = self.wanted.context.boundary(&mut ());
         if let Some(fetches) = &self.fetches {
             fetches.go_on();
         }
@@ -192,7 +192,7 @@ impl<R: FnMut(Vec<AttemptId>, FaultPlace, String) -> Result<(), TaskError>> Runn
     fn save(&mut self) -> Result<SavedCheckpoint, TaskError> {
         // Whoever is fetching finds that nothing is wanted any more; what is complete was told.
         self.fetches = None;
-        while let Ok(arrival) = self.gathering.arrivals.1.try_recv() {
+        while let Ok(arrival) = self.wanted.arrivals.1.try_recv() {
             if let InputEvent::Fetched { attempt, first_block, path } = arrival {
                 self.on_fetched(attempt, first_block, path);
             }
@@ -201,14 +201,14 @@ impl<R: FnMut(Vec<AttemptId>, FaultPlace, String) -> Result<(), TaskError>> Runn
             InputState::Fetched { path, first_block: 0, .. } => Some((input.attempt, path.clone())),
             _ => None,
         });
-        self.known.save(self.gathering.task, self.gathering.context, fetched.collect())
+        self.known.save(self.wanted.task, self.wanted.context, fetched.collect())
     }
 
     fn take_in(&mut self, named: Vec<MapInput>) -> Result<(), TaskError> {
         for MapInput { attempt, place } in named {
             let map = attempt.task.index;
-            if map >= self.gathering.maps {
-                let maps = self.gathering.maps;
+            if map >= self.wanted.maps {
+                let maps = self.wanted.maps;
                 return Err(TaskError::fatal(format!(
                     "{attempt} is named as an input where there are {maps} maps"
                 )));
@@ -256,7 +256,7 @@ impl<R: FnMut(Vec<AttemptId>, FaultPlace, String) -> Result<(), TaskError>> Runn
 
     /// The checkpoint is of no use: what was not fetched for its sake is fetched after all.
     fn forget_positions(&mut self, reason: &str) -> Result<(), TaskError> {
-        self.known.refuse(reason, self.gathering.context);
+        self.known.refuse(reason, self.wanted.context);
         let partial = self.inputs.values().filter(|input| input.is_partial());
         let partial = partial.filter_map(|input| match &input.state {
             InputState::Fetched { address, .. }
@@ -273,7 +273,7 @@ impl<R: FnMut(Vec<AttemptId>, FaultPlace, String) -> Result<(), TaskError>> Runn
 
     /// What fetches, started if need be.
     fn fetches(&mut self, attempt: AttemptId, address: &str) -> Result<&Fetches, TaskError> {
-        let Gathering { task, network, context, arrivals, .. } = &self.gathering;
+        let FetchInputs { task, network, context, arrivals, .. } = &self.wanted;
         let Some(network) = network else {
             return Err(TaskError::fatal(format!(
                 "the output of {attempt} is at {address}, and this task was given no way to reach other workers"
@@ -341,7 +341,7 @@ impl<R: FnMut(Vec<AttemptId>, FaultPlace, String) -> Result<(), TaskError>> Runn
             InputState::Awaited { .. } | InputState::Spared { .. } | InputState::Lost => PathBuf::new(),
         };
         let inputs = self.inputs.into_values().map(|input| (input.attempt, path(input.state))).collect();
-        let restore = self.known.restore(self.gathering.task);
-        ReduceTask { inputs, inputs_are_partial, restore, ..self.gathering.task.clone() }
+        let restore = self.known.restore(self.wanted.task);
+        ReduceTask { inputs, inputs_are_partial, restore, ..self.wanted.task.clone() }
     }
 }
