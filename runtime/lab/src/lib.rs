@@ -72,7 +72,7 @@ pub use load::{Load, LoadReport, LoadSettings, load};
 pub use machine::{Machine, cpus};
 pub use memory::{MemoryReport, MemoryResult, MemorySettings, memory};
 pub use outputs::{OutputDigest, OutputsError};
-pub use peers::{PeerError, PeerSettings, PeerTool};
+pub use peers::{PeerError, PeerSettings, PeerTool, bare_sort_program, bare_sort_requested};
 pub use preempt::{
     Cell, JobWeight, PreemptReport, PreemptSettings, Strategy, TaskForm, TwoJobsRun, Verdict, Way,
     WayFigures, WayRun, preempt,

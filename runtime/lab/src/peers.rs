@@ -2,14 +2,19 @@
 //! found to have each do the same work. Every peer gets as many threads as our job has slots. GNU sort gets
 //! the memory of all slots together; DuckDB and Polars may take what they like, which is in their favour.
 
+mod bare_sort;
+
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
 use napreduce_core::listed;
 use serde::Serialize;
 
+use crate::jobs::own_binary;
 use crate::process::{CommandLine, Interrupt, ProcessError, run_and_read};
 use crate::program::{BenchmarkJob, Resources};
+
+pub use bare_sort::{bare_sort_program, bare_sort_requested};
 
 const WORDCOUNT_DUCKDB: &str = include_str!("peers/wordcount_duckdb.py");
 const WORDCOUNT_POLARS: &str = include_str!("peers/wordcount_polars.py");
@@ -32,6 +37,8 @@ listed! {
         /// DuckDB from Python.
         DuckDb = "duckdb",
         Polars = "polars",
+        /// A sort of ours with nothing around it; sorts rows.
+        Bare = "bare",
     }
 }
 
@@ -95,7 +102,7 @@ impl PeerTool {
     /// Whether the peer does the work of `program`.
     pub fn does(self, program: BenchmarkJob) -> bool {
         match self {
-            PeerTool::Sort => program == BenchmarkJob::Terasort,
+            PeerTool::Sort | PeerTool::Bare => program == BenchmarkJob::Terasort,
             PeerTool::Coreutils => program == BenchmarkJob::Wordcount,
             PeerTool::DuckDb | PeerTool::Polars => true,
         }
@@ -133,6 +140,11 @@ pub fn find(settings: &PeerSettings, folder: &Path, interrupt: &Interrupt) -> Re
     let mut found = Found::default();
     let python = settings.python.as_ref().map(|path| python(path, folder, interrupt)).transpose()?;
     for peer in PeerTool::ALL.into_iter().filter(|peer| peer.wanted(settings)) {
+        if peer == PeerTool::Bare {
+            let version = format!("bare sort {}", env!("CARGO_PKG_VERSION"));
+            found.installed.push(InstalledPeer { peer, version, program: own_binary() });
+            continue;
+        }
         let program = match (peer.module(), &python) {
             (None, _) => PathBuf::from("sort"),
             (Some(_), Some(python)) => python.clone(),
@@ -176,7 +188,7 @@ fn python(path: &Path, folder: &Path, interrupt: &Interrupt) -> Result<PathBuf, 
 #[derive(Clone, Copy, Debug)]
 pub struct Places<'a> {
     pub input: &'a Path,
-    /// The file to write.
+    /// The file to write, in a folder of its own.
     pub output: &'a Path,
     /// A folder for temporary files and scripts.
     pub scratch: &'a Path,
@@ -200,6 +212,7 @@ impl InstalledPeer {
         let script = match (self.peer, program) {
             (PeerTool::Sort, _) => return Ok(sort(&self.program, places, &threads, &kibibytes)),
             (PeerTool::Coreutils, _) => return Ok(coreutils(places, &threads, &kibibytes)),
+            (PeerTool::Bare, _) => return Ok(bare_sort(&self.program, places, &threads)),
             (PeerTool::DuckDb, BenchmarkJob::Wordcount) => WORDCOUNT_DUCKDB,
             (PeerTool::DuckDb, BenchmarkJob::Terasort) => TERASORT_DUCKDB,
             (PeerTool::Polars, BenchmarkJob::Wordcount) => WORDCOUNT_POLARS,
@@ -242,6 +255,14 @@ fn sort(program: &Path, places: Places<'_>, threads: &str, kibibytes: &str) -> C
         .flag("-T", places.scratch)
         .flag("-o", places.output)
         .arg(places.input)
+}
+
+fn bare_sort(program: &Path, places: Places<'_>, threads: &str) -> CommandLine {
+    CommandLine::new(program)
+        .called(bare_sort::BARE_SORT_PROGRAM)
+        .arg(places.input)
+        .arg(places.output.parent().unwrap_or(places.output))
+        .arg(threads)
 }
 
 fn coreutils(places: Places<'_>, threads: &str, kibibytes: &str) -> CommandLine {

@@ -57,8 +57,8 @@ pub struct SpeedArguments {
     #[arg(long, value_name = "N", default_value = "5", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub runs: u32,
 
-    /// Exactly these peers: sort, coreutils, duckdb, polars [default: all that are found but coreutils, which
-    /// is slow]
+    /// Exactly these peers: sort, coreutils, duckdb, polars, bare [default: all that are found but coreutils,
+    /// which is slow]
     #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
     pub peers: Option<Vec<PeerTool>>,
 

@@ -1,7 +1,7 @@
 //! `nap-lab`, which `nap lab` runs: experiments that measure napreduce on this machine.
 //!
-//! Owns what this binary is: the command line, or the job program or the guard of an experiment when it is
-//! called so. Does not own the experiments (`napreduce_lab`).
+//! Owns what this binary is: the command line, or the job program, the bare sort or the guard of an
+//! experiment when it is called so. Does not own the experiments (`napreduce_lab`).
 
 mod arguments;
 mod experiments;
@@ -27,6 +27,9 @@ struct Arguments {
 fn main() -> ExitCode {
     if napreduce_lab::job_program_requested() {
         return napreduce_lab::job_program(napreduce::Program::new());
+    }
+    if napreduce_lab::bare_sort_requested() {
+        return napreduce_lab::bare_sort_program();
     }
     if napreduce_lab::guard_requested() {
         return napreduce_lab::guard_program();
