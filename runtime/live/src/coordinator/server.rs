@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use napreduce_protocol::{Incoming, Listener, Role, TransportError};
-use napreduce_task::{Interrupts, raise_descriptors, signal_name};
+use napreduce_task::{Interrupts, raise_descriptors, run_soon_when_woken, signal_name};
 use thiserror::Error;
 use tokio::runtime::Builder;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
@@ -88,8 +88,10 @@ impl From<BlobError> for CoordinatorError {
 /// See [`CoordinatorError`]. What was accepted before is in the journal.
 pub fn run_coordinator(configuration: CoordinatorConfiguration) -> Result<(), CoordinatorError> {
     let io = |doing| move |source| CoordinatorError::Io { doing, source };
+    run_soon_when_woken();
     let runtime = Builder::new_multi_thread()
         .worker_threads(THREADS)
+        .on_thread_start(run_soon_when_woken)
         .enable_all()
         .build()
         .map_err(io("start the runtime"))?;

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use napreduce_core::WorkerId;
 use napreduce_protocol::{ToWorker, WorkerNews};
-use napreduce_task::Spawner;
+use napreduce_task::{Spawner, run_soon_when_woken};
 use tokio::runtime::Builder;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
@@ -69,6 +69,7 @@ impl Registration {
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let (living, ended) = oneshot::channel();
         std::thread::Builder::new().name("attempts".into()).spawn(move || {
+            run_soon_when_woken();
             // Dropped at the end, also by a panic.
             let _living: oneshot::Sender<()> = living;
             runtime.block_on(async move {

@@ -9,7 +9,9 @@ use std::sync::Arc;
 
 use napreduce_core::{AttemptId, Slots};
 use napreduce_protocol::{Listener, LogStream, Secret};
-use napreduce_task::{ControlGroups, Interrupts, Spawner, check_kernel, raise_descriptors};
+use napreduce_task::{
+    ControlGroups, Interrupts, Spawner, check_kernel, raise_descriptors, run_soon_when_woken,
+};
 use tokio::runtime::Builder;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
@@ -44,6 +46,7 @@ const PRESTARTED_MAX: usize = 4;
 ///
 /// See [`WorkerError`]. A coordinator that cannot be reached is none: it is waited for.
 pub fn run_worker(configuration: &WorkerConfiguration) -> Result<(), WorkerError> {
+    run_soon_when_woken();
     let runtime = Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(WorkerError::io("start the runtime"))?;
     runtime.block_on(run(configuration))

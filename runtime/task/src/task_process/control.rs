@@ -20,7 +20,7 @@ use rustix::process::{Signal, getpgrp, getpid, kill_current_process_group};
 use super::memory::sample_memory;
 use crate::context::{Signs, Supervisor, TaskContext};
 use crate::fetch_inputs::InputEvent;
-use crate::process::StopSignals;
+use crate::process::{StopSignals, run_soon_when_woken};
 
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(100);
 /// After so many intervals without progress the worker is told that this process is alive.
@@ -68,7 +68,10 @@ impl ControlChannel {
         // The context and this channel now hold each other: a process runs one attempt, and ends with it.
         context.gate().attach(Box::new(channel_end.clone()));
         let attendant = Attendant { polled, stops, channel: channel_end.clone(), context };
-        std::thread::Builder::new().name("control".into()).spawn(move || attendant.run())?;
+        std::thread::Builder::new().name("control".into()).spawn(move || {
+            run_soon_when_woken();
+            attendant.run();
+        })?;
         Ok((channel_end, granted))
     }
 
