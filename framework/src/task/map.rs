@@ -14,12 +14,13 @@ use napreduce_live::{
 
 use super::errors::{collect_error, collect_error_after};
 use super::reading::{Read, ReadPosition, RecordSink, read_all};
-use super::saving::{ResumeError, Saving, Start, UserState, base_of, give_back, start, unsaved};
+use super::saving::{Saving, Start, UserState, base_of, give_back, start};
 use crate::codec::{Key, Value};
 use crate::emit::Emit;
 use crate::input::{BadRows, InputFormat, InputPlace};
+use crate::output::ResumeError;
 use crate::settings::Settings;
-use crate::state::Save;
+use crate::state::{Save, unsaved};
 use crate::user_code::{CombineStage, Mapper, PartitionChoice, TaskInfo};
 
 /// The loop of a map and where it begins.

@@ -15,11 +15,10 @@ use napreduce_live::{
 
 use super::errors::reduce_error;
 use super::groups::{GroupLoop, Reduced};
-use super::saving::{
-    ResumeError, Saving, Start, base_of, give_back, named_bytes, part_error, start, unsaved,
-};
-use crate::output::{Output, OutputDefinition};
+use super::saving::{Saving, Start, base_of, give_back, named_bytes, part_error, start};
+use crate::output::{Output, OutputDefinition, ResumeError};
 use crate::settings::{FAN_IN_DEFAULT, Settings};
+use crate::state::unsaved;
 use crate::user_code::{CombineStage, Grouping, Reducer, TaskInfo};
 
 /// The reduce of a job.
