@@ -1,6 +1,7 @@
 //! What user code says about its state when its task is to be checkpointed.
 //!
-//! Owns that answer, and what becomes of a task whose state was not kept. Does not own when it is asked for (`task`), nor where a state is kept (live runtime).
+//! Owns that answer, and what becomes of a task whose state was not kept. Does not own when it is asked for
+//! (`task`), nor where a state is kept (live runtime).
 
 use napreduce_core::FaultPlace;
 use napreduce_live::TaskError;

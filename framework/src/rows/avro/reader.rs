@@ -103,12 +103,8 @@ impl Container {
     fn read(&self, at: u64, wanted: usize) -> Result<Vec<u8>, InputError> {
         let held = usize::try_from(self.length.saturating_sub(at)).unwrap_or(usize::MAX).min(wanted);
         let mut bytes = vec![0; held];
-        self.file.read_exact_at(&mut bytes, at).map_err(|error| match error.kind() {
-            io::ErrorKind::UnexpectedEof => {
-                InputError::Shortened { path: self.path.clone(), planned: self.length, found: at }
-            }
-            _ => InputError::unreadable(&self.path, error),
-        })?;
+        let read = self.file.read_exact_at(&mut bytes, at);
+        read.map_err(|error| InputError::of_read(&self.path, self.length, at, error))?;
         progress();
         Ok(bytes)
     }
@@ -217,7 +213,7 @@ impl<R: TypedRow> AvroRowReader<R> {
         offset: u64,
         memory: usize,
     ) -> Result<Self, InputError> {
-        let file = open_input(split, memory);
+        let file = open_input(split, memory, false);
         let file = file.map_err(|error| InputError::unreadable(&split.path, error))?;
         check_beginning(&split.path, &*file)?;
         let (path, length) = (split.path.clone(), split.file_length);
