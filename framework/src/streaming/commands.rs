@@ -162,7 +162,7 @@ fn combined(mapper: &str, combiner: &str, key_fields: NonZeroU32) -> String {
 /// # let _ = errors;
 /// ```
 pub fn map_only(command: impl Into<String>) -> Job {
-    Job::bytes().part_map(CommandPart::new(command.into()))
+    Job::bytes().part_map(Text, CommandPart::new(command.into()))
 }
 
 /// Adds the job to a program under the name `streaming`, to be called with [`Commands`].

@@ -101,16 +101,6 @@ impl<V, F> Fold<V, F> {
     pub(crate) fn new(fold: F) -> Self {
         Fold { fold: Arc::new(fold), types: PhantomData }
     }
-
-    /// Brings `more` into `total`.
-    #[inline]
-    pub(crate) fn bring(&self, total: &mut V::Owned, more: V::Owned)
-    where
-        V: Value,
-        F: Fn(&mut V::Owned, V::Owned),
-    {
-        (self.fold)(total, more);
-    }
 }
 
 impl<V, F> Clone for Fold<V, F> {
@@ -142,7 +132,7 @@ where
 
     #[inline]
     fn fold(&self, into: &mut V::Owned, more: V::Owned) {
-        self.bring(into, more);
+        (self.fold)(into, more);
     }
 
     #[inline]
