@@ -73,31 +73,13 @@ struct Refused {
 
 const REFUSED: &[Refused] = &[
     #[cfg(not(feature = "bzip2"))]
-    Refused {
-        name: "bzip2",
-        extensions: &["bz2"],
-        magic: b"BZh91AY&SY",
-        undo: "bunzip2 -k",
-        feature: Some("bzip2"),
-    },
+    Refused { feature: Some("bzip2"), ..refused("bzip2", &["bz2"], b"BZh91AY&SY", "bunzip2 -k") },
     #[cfg(not(feature = "xz"))]
-    Refused { name: "xz", extensions: &["xz"], magic: b"\xfd7zXZ\0", undo: "unxz -k", feature: Some("xz") },
+    Refused { feature: Some("xz"), ..refused("xz", &["xz"], b"\xfd7zXZ\0", "unxz -k") },
     #[cfg(not(feature = "lz4"))]
-    Refused {
-        name: "lz4",
-        extensions: &["lz4"],
-        magic: b"\x04\x22\x4d\x18",
-        undo: "unlz4 -k",
-        feature: Some("lz4"),
-    },
+    Refused { feature: Some("lz4"), ..refused("lz4", &["lz4"], b"\x04\x22\x4d\x18", "unlz4 -k") },
     #[cfg(not(feature = "snappy"))]
-    Refused {
-        name: "snappy",
-        extensions: &["snappy", "sz"],
-        magic: b"\xff\x06\0\0sNaPpY",
-        undo: "snzip -dk",
-        feature: Some("snappy"),
-    },
+    Refused { feature: Some("snappy"), ..refused("snappy", &["snappy", "sz"], b"\xff\x06\0\0sNaPpY", "snzip -dk") },
     refused("bzip2", &["tbz2"], b"", "bunzip2 -k"),
     refused("xz", &["txz"], b"", "unxz -k"),
     refused("lzma", &["lzma"], b"", "unlzma -k"),

@@ -17,6 +17,7 @@ use super::part::CommandPart;
 use super::reducer::CommandReducer;
 use super::taken_along::{take_along, tell_of_others};
 use crate::builder::Job;
+use crate::output::Text;
 use crate::program::{Driver, Error, Program};
 
 /// The name of the job in programs that have it.

@@ -63,7 +63,7 @@ impl<K: Key, V: Value, C: CombineStage<V>> MapWork<'_, K, V, C> {
     fn fresh(&self) -> Result<Begun<'_, K, V>, TaskError> {
         let collector = self.collector(None).map_err(collect_error)?;
         let place = ReadPosition::start_of(&self.task.split);
-        Ok((self.open(Emit::into_collector(collector), place)?, place))
+        Ok((self.open(Emit::into_collector(collector, 0), place)?, place))
     }
 
     fn resume(&self, directory: &Path, checkpoint: Checkpoint) -> Result<Begun<'_, K, V>, ResumeError> {
@@ -88,7 +88,7 @@ impl<K: Key, V: Value, C: CombineStage<V>> MapWork<'_, K, V, C> {
                 }
             })?;
         let place = ReadPosition { part: part as usize, offset, repeated, records };
-        let mut map = self.open(Emit::resuming(collector, emitted), place)?;
+        let mut map = self.open(Emit::into_collector(collector, emitted), place)?;
         give_back(checkpoint.user_state.as_deref(), |state| map.restore(state))?;
         Ok((map, place))
     }

@@ -12,6 +12,7 @@ use crate::input::InputFormat;
 use crate::output::{Output, OutputFormat};
 use crate::state::Save;
 
+use super::outcome::Outcome;
 use super::resumable::{restore_serde, save_serde};
 use super::task_info::TaskInfo;
 

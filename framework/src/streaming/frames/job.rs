@@ -116,7 +116,7 @@ pub fn job(program: &FramesProgram) -> Job {
 
 fn over<I>(source: Source<I>, program: &Arc<FramesProgram>) -> Job
 where
-    I: InputFormat,
+    I: InputFormat + Clone,
     for<'r> I::Record<'r>: AsRef<[u8]>,
 {
     let Description { reduce, combine: combined, grouped, .. } = program.description;
