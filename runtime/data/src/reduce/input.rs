@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::combine::{Combiner, Fold, Folding, Keep};
 use crate::merge::{KeyCode, Merge};
-use crate::partition::Grouping;
+use crate::partition::{Grouping, prefix};
 use crate::reduce::sources::Sources;
 use crate::reduce::{ReduceError, ReduceSettings, SavedReduceInput, opening};
 use crate::saved::SavePlace;
@@ -149,7 +149,7 @@ impl ReduceInput {
             RecordState::Taken => self.merge.positions_after_current(),
             _ => self.merge.positions(),
         };
-        let ends = self.merge.cursors().iter().map(Cursor::end_ordinal);
+        let ends = self.merge.cursors.iter().map(|cursor| cursor.ordinals.end);
         let sources = self.sources.save(positions.into_iter().zip(ends), place)?;
         let group = (self.groups > 0).then(|| self.group_key.clone());
         let statistics = ReduceStatistics { bytes_read: 0, ..self.statistics() };
@@ -215,7 +215,7 @@ impl ReduceInput {
             groups: self.groups,
             records: self.records,
             bytes: self.bytes,
-            bytes_read: self.sources.bytes_merged() + self.merge.bytes_read(),
+            bytes_read: self.sources.bytes_merged + self.merge.bytes_read(),
             ..self.sources.statistics()
         }
     }
@@ -244,13 +244,5 @@ impl ReduceInput {
             }
         }
         Ok(())
-    }
-}
-
-#[inline]
-fn prefix(key: &[u8], grouping: Option<Grouping>) -> &[u8] {
-    match grouping {
-        None => key,
-        Some(grouping) => &key[..grouping(key).min(key.len())],
     }
 }

@@ -68,9 +68,4 @@ impl SavedReduceInput {
     pub fn statistics(&self) -> &ReduceStatistics {
         &self.statistics
     }
-
-    /// The prefix that the keys of the group begun last share; none before the first one.
-    pub fn group(&self) -> Option<&[u8]> {
-        self.group.as_deref()
-    }
 }

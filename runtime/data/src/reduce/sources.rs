@@ -73,8 +73,8 @@ impl Sources {
         self.bytes_merged += source.bytes_read();
         let file = TaskFile::new(writer.finish(Seal { durable: false })?);
         self.statistics.intermediate_merges += 1;
-        self.statistics.merged_records += file.sealed().records;
-        let size = file.sealed().raw_len;
+        self.statistics.merged_records += file.sealed.records;
+        let size = file.sealed.raw_len;
         Ok(Source { segment: None, origin: Origin::Merged(file), start: None, size, decompressed: 0 })
     }
 
@@ -134,10 +134,6 @@ impl Sources {
         }
         let (partition, inputs) = (self.partition, as_u32(self.inputs.len()));
         Ok(SavedReduceInput { partition, inputs, sources, statistics: self.statistics, group: None })
-    }
-
-    pub(super) fn bytes_merged(&self) -> u64 {
-        self.bytes_merged
     }
 
     pub(super) fn statistics(&self) -> ReduceStatistics {

@@ -75,13 +75,8 @@ impl SegmentAssembly {
     /// The file cannot be created.
     pub fn create(target: &Path, extent: PartitionExtent) -> Result<SegmentAssembly, WriteError> {
         let partial = partial_name(target);
-        let file = OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(true)
-            .open(&partial)
-            .map_err(|source| WriteError::new("create", &partial, source))?;
-        let header = extent.header().encode();
+        let file = create_file(&partial)?;
+        let header = extent.header.encode();
         let assembly = SegmentAssembly {
             block: extent.block(0),
             extent,
@@ -110,7 +105,7 @@ impl SegmentAssembly {
 
     /// Bytes that are still to come.
     pub fn missing(&self) -> u64 {
-        self.extent.entry().stored_len - self.verified - self.received
+        self.extent.entry.stored_len - self.verified - self.received
     }
 
     /// Takes in the next bytes, which need not end where a block does.
@@ -168,7 +163,7 @@ impl SegmentAssembly {
         }
         let footer = self.footer();
         let footer_offset = self.header_len + self.verified;
-        let entry = *self.extent.entry();
+        let entry = self.extent.entry;
         let trailer = Trailer {
             footer_offset,
             footer_len: footer.len() as u64,
@@ -195,7 +190,7 @@ impl SegmentAssembly {
     /// The index as it was sealed first, but for the places, which are those in this file.
     fn footer(&self) -> Vec<u8> {
         let mut index = Vec::new();
-        let moved_from = self.extent.entry().offset;
+        let moved_from = self.extent.entry.offset;
         for number in 0..self.number {
             if let Some(block) = self.extent.block(number) {
                 let offset = block.offset - moved_from + self.header_len;
@@ -205,7 +200,7 @@ impl SegmentAssembly {
         let entry = PartitionEntry {
             offset: self.header_len,
             index_crc: crc32c::crc32c(&index),
-            ..*self.extent.entry()
+            ..self.extent.entry
         };
         let mut footer = Vec::with_capacity(PARTITION_ENTRY_BYTES + index.len());
         entry.encode(self.extent.partition(), &mut footer);

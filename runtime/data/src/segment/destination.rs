@@ -9,7 +9,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
-use super::seal::{Seal, copy_on, partial_name};
+use super::seal::{Seal, copy_on, create_file, partial_name};
 use super::writer::WriteError;
 
 /// A segment that is being written.
@@ -84,11 +84,6 @@ impl SegmentDestination {
         self.sealed = true;
         Ok(self.memory.is_some())
     }
-}
-
-fn create_file(partial: &Path) -> Result<File, WriteError> {
-    let created = OpenOptions::new().write(true).create(true).truncate(true).open(partial);
-    created.map_err(|source| WriteError::new("create", partial, source))
 }
 
 impl Drop for SegmentDestination {

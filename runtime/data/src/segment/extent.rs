@@ -27,12 +27,12 @@ const PLACE_BYTES: usize = 20;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PartitionExtent {
     /// That of a file with these blocks alone.
-    header: Header,
+    pub(super) header: Header,
     partition: u32,
     first_block: u64,
     first_ordinal: u64,
     /// Of the blocks that are described; its offset is that in the file they were sealed in.
-    entry: PartitionEntry,
+    pub(super) entry: PartitionEntry,
     index: Vec<u8>,
 }
 
@@ -160,14 +160,6 @@ impl PartitionExtent {
             && end(self) == end(later)
             && self.range().end == later.range().end
             && rest == Some(later.index.as_slice())
-    }
-
-    pub(super) fn header(&self) -> &Header {
-        &self.header
-    }
-
-    pub(super) fn entry(&self) -> &PartitionEntry {
-        &self.entry
     }
 
     /// The entry of a block, counted from the first one described.

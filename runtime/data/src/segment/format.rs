@@ -95,13 +95,14 @@ pub struct PartitionEntry {
 }
 
 /// How one block's bytes are stored.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Codec {
+    #[default]
     Stored,
     Lz4,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct BlockEntry {
     pub offset: u64,
     pub stored_len: u64,

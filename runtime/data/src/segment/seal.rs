@@ -20,6 +20,11 @@ pub(super) fn partial_name(target: &Path) -> PathBuf {
     PathBuf::from(name)
 }
 
+/// A file under its temporary name, empty.
+pub(super) fn create_file(partial: &Path) -> Result<File, WriteError> {
+    File::create(partial).map_err(|source| WriteError::new("create", partial, source))
+}
+
 /// Copies what is left of a file to the end of another; how many bytes.
 pub(super) fn copy_on(source: &File, file: &mut File) -> io::Result<u64> {
     let mut all = 0;
@@ -66,8 +71,7 @@ impl Seal {
     fn copy(self, from: &Path, to: &Path) -> Result<(), WriteError> {
         let partial = partial_name(to);
         let source = File::open(from).map_err(|source| WriteError::new("open", from, source))?;
-        let mut file =
-            File::create(&partial).map_err(|source| WriteError::new("create", &partial, source))?;
+        let mut file = create_file(&partial)?;
         copy_on(&source, &mut file).map_err(|source| WriteError::new("write", &partial, source))?;
         self.publish(&file, &partial, to)?;
         fs::remove_file(from).map_err(|source| WriteError::new("remove", from, source))
