@@ -3,7 +3,6 @@
 //! Owns the two arenas and the list of runs. Does not own combining (`table`) nor the final merge (`seal`).
 //! The first error is kept; whatever comes after it is dropped, so that the hot path returns nothing.
 
-use crate::budget::Budget;
 use crate::collect::CollectError;
 use crate::collect::spill::{Run, RunShape, Spiller, seal_run};
 use crate::key::{self, shown};

@@ -11,7 +11,6 @@ use crate::partition::{Grouping, prefix};
 use crate::reduce::sources::Sources;
 use crate::reduce::{ReduceError, ReduceSettings, SavedReduceInput, opening};
 use crate::saved::SavePlace;
-use crate::segment::Cursor;
 
 /// A full key and a value, borrowed from where they are stored.
 pub type KeyValue<'a> = (&'a [u8], &'a [u8]);

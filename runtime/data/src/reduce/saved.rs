@@ -17,7 +17,7 @@ pub struct SavedReduceInput {
     /// Those that are not read to their end, in the order of the map tasks.
     pub(super) sources: Vec<SavedSource>,
     pub(super) statistics: ReduceStatistics,
-    /// The group begun last: what is left of its values comes first.
+    /// What the keys of the group begun last share: what is left of its values comes first.
     pub(super) group: Option<Vec<u8>>,
 }
 

@@ -4,14 +4,14 @@
 //! against its checksum while it is in the cache, nothing is decoded, and what is whole is known, so that a
 //! broken fetch goes on with the next block. Does not own where the bytes come from.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use super::extent::PartitionExtent;
 use super::format::{BlockEntry, PARTITION_ENTRY_BYTES, PartitionEntry, Trailer, table_crc};
-use super::seal::{Seal, partial_name};
+use super::seal::{Seal, create_file, partial_name};
 use super::writer::{SealedSegment, WriteError};
 
 /// A segment could not be put together.
