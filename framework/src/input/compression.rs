@@ -79,7 +79,10 @@ const REFUSED: &[Refused] = &[
     #[cfg(not(feature = "lz4"))]
     Refused { feature: Some("lz4"), ..refused("lz4", &["lz4"], b"\x04\x22\x4d\x18", "unlz4 -k") },
     #[cfg(not(feature = "snappy"))]
-    Refused { feature: Some("snappy"), ..refused("snappy", &["snappy", "sz"], b"\xff\x06\0\0sNaPpY", "snzip -dk") },
+    Refused {
+        feature: Some("snappy"),
+        ..refused("snappy", &["snappy", "sz"], b"\xff\x06\0\0sNaPpY", "snzip -dk")
+    },
     refused("bzip2", &["tbz2"], b"", "bunzip2 -k"),
     refused("xz", &["txz"], b"", "unxz -k"),
     refused("lzma", &["lzma"], b"", "unlzma -k"),
@@ -101,7 +104,7 @@ const fn refused(
 
 /// The level of compression is the fourth of them.
 const BZIP2_MAGIC_LEVEL: usize = 3;
-const MAGIC_BYTES_MAX: usize = 10;
+const MAGIC_BYTES_MAX: u64 = 10;
 
 impl Compression {
     /// The compression that the name of a file stands for.
@@ -163,17 +166,8 @@ pub(super) fn check(path: &Path) -> Result<(), InputError> {
 /// As many as the longest magic has, or as there are.
 fn first_bytes(path: &Path) -> io::Result<Vec<u8>> {
     let file = open_path(path)?;
-    let mut first = vec![0; MAGIC_BYTES_MAX];
-    let mut filled = 0;
-    while filled < first.len() {
-        match file.read_at(&mut first[filled..], filled as u64) {
-            Ok(0) => break,
-            Ok(read) => filled += read,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    first.truncate(filled);
+    let mut first = vec![0; file.length()?.min(MAGIC_BYTES_MAX) as usize];
+    file.read_exact_at(&mut first, 0)?;
     Ok(first)
 }
 

@@ -285,7 +285,9 @@ impl InputError {
     /// A read at `at`, in a file that had `planned` bytes, has failed.
     pub(crate) fn of_read(path: &Path, planned: u64, at: u64, error: io::Error) -> Self {
         match error.kind() {
-            io::ErrorKind::UnexpectedEof => InputError::Shortened { path: path.to_owned(), planned, found: at },
+            io::ErrorKind::UnexpectedEof => {
+                InputError::Shortened { path: path.to_owned(), planned, found: at }
+            }
             _ => InputError::unreadable(path, error),
         }
     }

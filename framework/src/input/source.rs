@@ -126,7 +126,10 @@ impl Source {
     pub(crate) fn file_start(&self) -> Option<u64> {
         match &self.stream {
             Stream::Plain(_) => Some(0),
-            Stream::Compressed(decoder) => decoder.starts_file().then_some(self.split_offset),
+            Stream::Compressed(decoder) => {
+                let starts_file = decoder.blocks().is_none_or(|blocks| blocks.starts_file);
+                starts_file.then_some(self.split_offset)
+            }
         }
     }
 
@@ -135,7 +138,9 @@ impl Source {
     pub(crate) fn end(&self) -> Option<u64> {
         match &self.stream {
             Stream::Plain(_) => None,
-            Stream::Compressed(decoder) => decoder.end().map(|end| self.split_offset + end + 1),
+            Stream::Compressed(decoder) => {
+                decoder.blocks().and_then(|blocks| blocks.end).map(|end| self.split_offset + end + 1)
+            }
         }
     }
 

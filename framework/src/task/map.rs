@@ -196,53 +196,43 @@ impl<M: Mapper> OpenMap<M::Key, M::Value> for TypedMap<M> {
         place: ReadPosition,
         (task, context): (&'a MapTask, &'a TaskContext),
     ) -> Result<Box<dyn MapLoop<M::Key, M::Value> + 'a>, TaskError> {
-        let fresh = Fresh { prototype: &self.mapper, task, context };
-        let sink = MapSink { mapper: fresh.set_up(place.path(task))?, out, saved: None, fresh };
-        Ok(Box::new(TypedLoop { typed: self, sink }))
+        let mapper = self.set_up(place.path(task), task, context)?;
+        Ok(Box::new(MapSink { typed: self, task, context, mapper, out, saved: None }))
     }
 }
 
-struct TypedLoop<'a, M: Mapper> {
-    typed: &'a TypedMap<M>,
-    sink: MapSink<'a, M>,
-}
-
-impl<M: Mapper> MapLoop<M::Key, M::Value> for TypedLoop<'_, M> {
-    fn restore(&mut self, state: &[u8]) -> Result<(), TaskError> {
-        self.sink.mapper.restore(state)
-    }
-
-    fn read(&mut self, place: ReadPosition, restored: bool) -> Result<Read, TaskError> {
-        let Fresh { task, context, .. } = self.sink.fresh;
-        let input = (&self.typed.format, self.typed.bad_records);
-        read_all::<M::Input, _>(input, task, context, (place, restored), &mut self.sink)
-    }
-
-    fn into_output(self: Box<Self>) -> (Emit<M::Key, M::Value>, Option<UserState>) {
-        (self.sink.out, self.sink.saved)
-    }
-}
-
-/// Where mappers come from, one for each file.
-struct Fresh<'a, M> {
-    prototype: &'a M,
-    task: &'a MapTask,
-    context: &'a TaskContext,
-}
-
-impl<M: Mapper> Fresh<'_, M> {
-    fn set_up(&self, path: Option<&Path>) -> Result<M, TaskError> {
-        let mut mapper = self.prototype.clone();
-        mapper.setup(&TaskInfo::new(self.context, path, &self.task.scratch))?;
+impl<M: Mapper> TypedMap<M> {
+    /// A mapper for one file.
+    fn set_up(&self, path: Option<&Path>, task: &MapTask, context: &TaskContext) -> Result<M, TaskError> {
+        let mut mapper = self.mapper.clone();
+        mapper.setup(&TaskInfo::new(context, path, &task.scratch))?;
         Ok(mapper)
     }
 }
 
 struct MapSink<'a, M: Mapper> {
+    typed: &'a TypedMap<M>,
+    task: &'a MapTask,
+    context: &'a TaskContext,
     mapper: M,
     out: Emit<M::Key, M::Value>,
     saved: Option<UserState>,
-    fresh: Fresh<'a, M>,
+}
+
+impl<M: Mapper> MapLoop<M::Key, M::Value> for MapSink<'_, M> {
+    fn restore(&mut self, state: &[u8]) -> Result<(), TaskError> {
+        self.mapper.restore(state)
+    }
+
+    fn read(&mut self, place: ReadPosition, restored: bool) -> Result<Read, TaskError> {
+        let MapSink { typed, task, context, .. } = *self;
+        let input = (&typed.format, typed.bad_records);
+        read_all::<M::Input, _>(input, task, context, (place, restored), self)
+    }
+
+    fn into_output(self: Box<Self>) -> (Emit<M::Key, M::Value>, Option<UserState>) {
+        (self.out, self.saved)
+    }
 }
 
 impl<M: Mapper> RecordSink<M::Input> for MapSink<'_, M> {
@@ -252,7 +242,7 @@ impl<M: Mapper> RecordSink<M::Input> for MapSink<'_, M> {
     }
 
     fn begin(&mut self, path: &Path) -> Result<(), TaskError> {
-        self.mapper = self.fresh.set_up(Some(path))?;
+        self.mapper = self.typed.set_up(Some(path), self.task, self.context)?;
         Ok(())
     }
 

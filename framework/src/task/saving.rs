@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use napreduce_core::FaultPlace;
 use napreduce_data::{SavePlace, SavedFile};
 use napreduce_live::{
-    Checkpoint, CheckpointDirectory, CheckpointStage, OutputPiece, PartOutput,
-    SavedCheckpoint, TaskContext, TaskError, set_user_counters, user_counters,
+    Checkpoint, CheckpointDirectory, CheckpointStage, OutputPiece, PartOutput, SavedCheckpoint, TaskContext,
+    TaskError, set_user_counters, user_counters,
 };
 
 use crate::output::{PiecesError, ResumeError};

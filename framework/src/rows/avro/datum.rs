@@ -5,7 +5,8 @@
 
 use serde::de::value::{Error, SeqDeserializer, StrDeserializer};
 use serde::de::{
-    DeserializeSeed, Deserializer, EnumAccess, Error as _, IgnoredAny, IntoDeserializer, MapAccess, SeqAccess, Visitor,
+    DeserializeSeed, Deserializer, EnumAccess, Error as _, IgnoredAny, IntoDeserializer, MapAccess,
+    SeqAccess, Visitor,
 };
 use serde::forward_to_deserialize_any;
 
@@ -46,7 +47,7 @@ fn take_array<const N: usize>(bytes: &mut &[u8]) -> Result<[u8; N], Error> {
 }
 
 /// Bytes behind their length.
-fn take_counted<'de>(bytes: &mut &'de [u8]) -> Result<&'de [u8], Error> {
+pub(super) fn take_counted<'de>(bytes: &mut &'de [u8]) -> Result<&'de [u8], Error> {
     let length = take_long(bytes).ok_or_else(cut_off)?;
     take(bytes, usize::try_from(length).map_err(|_| Error::custom(format_args!("{length} is no length")))?)
 }
@@ -84,7 +85,8 @@ impl<'a, 'de> Datum<'a, 'de> {
         while let Kind::Union(branches) = self.kind() {
             let branch = take_long(self.bytes).ok_or_else(cut_off)?;
             let kind = usize::try_from(branch).ok().and_then(|branch| branches.get(branch));
-            self.kind = *kind.ok_or_else(|| Error::custom(format_args!("its union has no branch {branch}")))?;
+            self.kind =
+                *kind.ok_or_else(|| Error::custom(format_args!("its union has no branch {branch}")))?;
             self.depth += 1;
             if self.depth >= DEPTH_MAX {
                 return Err(Error::custom("its values are nested too deeply"));
@@ -96,7 +98,9 @@ impl<'a, 'de> Datum<'a, 'de> {
     fn symbol(&mut self, symbols: &'a [String]) -> Result<&'a str, Error> {
         let number = take_long(self.bytes).ok_or_else(cut_off)?;
         let symbol = usize::try_from(number).ok().and_then(|number| symbols.get(number));
-        symbol.map(String::as_str).ok_or_else(|| Error::custom(format_args!("its enum has no symbol {number}")))
+        symbol
+            .map(String::as_str)
+            .ok_or_else(|| Error::custom(format_args!("its enum has no symbol {number}")))
     }
 }
 
@@ -242,10 +246,7 @@ impl<'de> MapAccess<'de> for Fields<'_, 'de> {
 impl<'de> SeqAccess<'de> for Fields<'_, 'de> {
     type Error = Error;
 
-    fn next_element_seed<S: DeserializeSeed<'de>>(
-        &mut self,
-        seed: S,
-    ) -> Result<Option<S::Value>, Error> {
+    fn next_element_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<Option<S::Value>, Error> {
         if self.next == self.fields.len() { Ok(None) } else { self.next_value_seed(seed).map(Some) }
     }
 }
@@ -285,10 +286,7 @@ impl Blocks<'_, '_> {
 impl<'de> SeqAccess<'de> for Blocks<'_, 'de> {
     type Error = Error;
 
-    fn next_element_seed<S: DeserializeSeed<'de>>(
-        &mut self,
-        seed: S,
-    ) -> Result<Option<S::Value>, Error> {
+    fn next_element_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<Option<S::Value>, Error> {
         if !self.advance()? {
             return Ok(None);
         }

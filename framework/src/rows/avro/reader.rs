@@ -14,7 +14,7 @@ use serde::de::IgnoredAny;
 
 use super::super::TypedRow;
 use super::super::bad::{BadRow, BadRowGate, RowPlace, bad_table};
-use super::datum::{Datum, take_long};
+use super::datum::{Datum, take_counted, take_long};
 use super::schema::Schema;
 use super::{AvroRows, Codec};
 use crate::input::{
@@ -188,8 +188,8 @@ fn take_metadata<'b>(bytes: &mut &'b [u8]) -> Option<(&'b [u8], &'b [u8])> {
             return Some((schema, codec));
         }
         for _ in 0..count.unsigned_abs() {
-            let key = take_counted(bytes)?;
-            let value = take_counted(bytes)?;
+            let key = take_counted(bytes).ok()?;
+            let value = take_counted(bytes).ok()?;
             match key {
                 b"avro.schema" => schema = value,
                 b"avro.codec" => codec = value,
@@ -197,13 +197,6 @@ fn take_metadata<'b>(bytes: &mut &'b [u8]) -> Option<(&'b [u8], &'b [u8])> {
             }
         }
     }
-}
-
-fn take_counted<'b>(bytes: &mut &'b [u8]) -> Option<&'b [u8]> {
-    let length = usize::try_from(take_long(bytes)?).ok()?;
-    let (taken, rest) = bytes.split_at_checked(length)?;
-    *bytes = rest;
-    Some(taken)
 }
 
 impl<R: TypedRow> AvroRowReader<R> {
