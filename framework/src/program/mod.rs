@@ -322,9 +322,7 @@ impl Program {
             Err(error) => report::ending(&name, &*error.into(), quiet),
         }
     }
-}
 
-impl Program {
     fn build(&self, definition: &str, bytes: &[u8]) -> Result<Job, TaskError> {
         // A program of one job is called as its file is, and an engine has the file under another name.
         let is_only = self.face.input_names.is_some() && self.definitions.len() == 1;
