@@ -6,15 +6,18 @@
 //! cursor enters its block.
 
 use std::ops::Range;
+use std::path::Path;
 
+use super::error::SegmentError;
 use super::format::{
-    BLOCK_BYTES, BLOCK_ENTRY_BYTES, BlockEntry, Codec, Header, PARTITION_ENTRY_BYTES, PartitionEntry,
-    TRAILER_BYTES, Trailer, table_crc,
+    BLOCK_BYTES, BLOCK_ENTRY_BYTES, BlockEntry, Codec, Excerpt, Header, PARTITION_ENTRY_BYTES,
+    PartitionEntry, TRAILER_BYTES, Trailer, table_crc,
 };
 
 /// The two ends of a file, which fit each other and its length.
 #[derive(Debug)]
 pub(super) struct Ends {
+    pub file_len: u64,
     pub header: Header,
     pub header_len: usize,
     pub trailer: Trailer,
@@ -27,7 +30,28 @@ impl Ends {
         let trailer = Trailer::decode(end)?;
         let (header, header_len) = Header::decode(start)?;
         footer_range(&header, &trailer, file_len)?;
-        Ok(Ends { header, header_len, trailer })
+        Ok(Ends { file_len, header, header_len, trailer })
+    }
+
+    /// The error for a file at this path, of which something else does not fit.
+    #[cold]
+    pub(super) fn damaged(&self, path: &Path, what: String) -> SegmentError {
+        SegmentError::Damaged { path: path.to_owned(), label: self.header.label.clone(), what }
+    }
+
+    /// Where a partition stands in the table of the file at this path.
+    pub(super) fn row_of(&self, path: &Path, partition: u32) -> Result<u32, SegmentError> {
+        let partitions = self.header.partitions;
+        if partition >= partitions {
+            return Err(SegmentError::NoPartition { path: path.to_owned(), partition, partitions });
+        }
+        match self.header.excerpt {
+            None => Ok(partition),
+            Some(excerpt) if excerpt.partition == partition => Ok(0),
+            Some(Excerpt { partition: held, .. }) => {
+                Err(SegmentError::OtherPartition { path: path.to_owned(), partition, held })
+            }
+        }
     }
 
     /// Where the entry of a partition stands in the file; `row` counts the entries of the table.
@@ -70,7 +94,7 @@ impl Ends {
 /// Checks the whole footer, which has the length that its trailer says: every byte between header and footer
 /// must be covered by exactly one block's checksum.
 pub(super) fn check_footer(ends: &Ends, footer: &[u8]) -> Result<(), String> {
-    let Ends { header, header_len, trailer } = ends;
+    let Ends { header, header_len, trailer, .. } = ends;
     let (table, index) = footer.split_at(header.table_len() as usize * PARTITION_ENTRY_BYTES);
     if table_crc(table) != trailer.table_crc {
         return Err("the footer's checksum of the partition entries does not fit".into());

@@ -252,7 +252,7 @@ impl Reader<'_> {
             return Some(Err(what));
         }
         let path = directory.join(OsStr::from_bytes(name));
-        Some(Ok(Segment::in_memory(path, file_len, ends, (partition, entry), bytes)))
+        Some(Ok(Segment::in_memory(path, ends, (partition, entry), bytes)))
     }
 }
 
