@@ -4,14 +4,14 @@
 //! against its checksum while it is in the cache, nothing is decoded, and what is whole is known, so that a
 //! broken fetch goes on with the next block. Does not own where the bytes come from.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::extent::PartitionExtent;
 use super::format::{BlockEntry, PARTITION_ENTRY_BYTES, PartitionEntry, Trailer, table_crc};
-use super::seal::{Seal, create_file, partial_name};
+use super::seal::{PartialFile, Seal};
 use super::writer::{SealedSegment, WriteError};
 
 /// A segment could not be put together.
@@ -54,9 +54,7 @@ pub enum AssemblyError {
 pub struct SegmentAssembly {
     extent: PartitionExtent,
     file: File,
-    target: PathBuf,
-    partial: PathBuf,
-    sealed: bool,
+    partial: PartialFile,
     header_len: u64,
     /// The block that arrives, counted from the first one of the extent; none after the last one.
     number: u64,
@@ -74,16 +72,14 @@ impl SegmentAssembly {
     /// # Errors
     /// The file cannot be created.
     pub fn create(target: &Path, extent: PartitionExtent) -> Result<SegmentAssembly, WriteError> {
-        let partial = partial_name(target);
-        let file = create_file(&partial)?;
+        let partial = PartialFile::of(target);
+        let file = partial.create()?;
         let header = extent.header.encode();
         let assembly = SegmentAssembly {
             block: extent.block(0),
             extent,
             file,
-            target: target.to_owned(),
             partial,
-            sealed: false,
             header_len: header.len() as u64,
             number: 0,
             received: 0,
@@ -174,10 +170,9 @@ impl SegmentAssembly {
         };
         let end = [footer.as_slice(), &trailer.encode()].concat();
         self.write_at(&end, footer_offset)?;
-        Seal { durable: false }.publish(&self.file, &self.partial, &self.target)?;
-        self.sealed = true;
+        self.partial.publish(&self.file, Seal { durable: false })?;
         Ok(SealedSegment {
-            path: self.target.clone(),
+            path: self.partial.target.clone(),
             file_len: footer_offset + end.len() as u64,
             records: entry.records,
             raw_len: entry.raw_len,
@@ -214,15 +209,6 @@ impl SegmentAssembly {
 
     fn write_at(&self, bytes: &[u8], offset: u64) -> Result<(), WriteError> {
         let written = self.file.write_all_at(bytes, offset);
-        written.map_err(|source: io::Error| WriteError::new("write", &self.partial, source))
-    }
-}
-
-impl Drop for SegmentAssembly {
-    fn drop(&mut self) {
-        if !self.sealed {
-            // A file without its trailer never existed; that it cannot be removed harms nobody.
-            let _ = fs::remove_file(&self.partial);
-        }
+        written.map_err(|source: io::Error| WriteError::new("write", &self.partial.path, source))
     }
 }
