@@ -4,7 +4,7 @@
 //! them.
 
 use super::ValidateError;
-use crate::inputs::list_directory;
+use crate::inputs;
 use crate::tera::RECORD_BYTES;
 use std::fs;
 use std::path::PathBuf;
@@ -47,15 +47,12 @@ impl Chunk<'_> {
     }
 }
 
-/// The files that `inputs` stand for, in order.
-pub(super) fn list(inputs: &[PathBuf]) -> Result<Vec<InputFile>, ValidateError> {
+/// The files that these paths stand for, in order.
+pub(super) fn list(named: &[PathBuf]) -> Result<Vec<InputFile>, ValidateError> {
     let mut files = Vec::new();
-    for input in inputs {
+    for input in named {
         let refused = |source| ValidateError::Refused { path: input.clone(), source };
-        let paths = match fs::metadata(input).map_err(refused)?.is_dir() {
-            true => list_directory(input).map_err(refused)?,
-            false => vec![input.clone()],
-        };
+        let paths = inputs::list(input).map_err(refused)?;
         if paths.is_empty() {
             return Err(ValidateError::NoFiles { directory: input.clone() });
         }

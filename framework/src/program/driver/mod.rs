@@ -104,7 +104,6 @@ impl<'p> Driver<'p> {
         }
         let chain = Chain::beside(&chain_place(&run.output))?;
         let deadline = run.cluster.deadline.and_then(ChainDeadline::of);
-        let (is_chain, output_checked, cluster) = (false, false, None);
         Ok(Driver {
             program,
             name,
@@ -113,13 +112,13 @@ impl<'p> Driver<'p> {
             settings,
             files,
             chain,
-            is_chain,
+            is_chain: false,
             deadline,
-            output_checked,
+            output_checked: false,
             output_used: false,
             reservation: None,
             place,
-            cluster,
+            cluster: None,
             engine_kind,
             engine: None,
             standard_input: None,
