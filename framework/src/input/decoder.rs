@@ -35,8 +35,8 @@ pub(super) struct Garbage {
     pub(super) bytes: u64,
 }
 
-/// Which blocks are those of a split. A block belongs to the split that holds its first byte; a reader goes on
-/// behind that for the rest of its last record.
+/// Which blocks are those of a split. A block belongs to the split that holds its first byte; a reader goes
+/// on behind that for the rest of its last record.
 pub(super) struct SplitBlocks {
     /// Whether the first byte of the file is the first one that is read, or would be if there were one.
     pub(super) starts_file: bool,

@@ -77,8 +77,8 @@ impl ReduceInput {
     ///
     /// # Errors
     /// `Input` for a segment that is missing or damaged, `Write` when an intermediate merge finds no room.
-    /// When it goes on, `Saved` when a file that was saved is missing or damaged, `Unfit` when a segment is not
-    /// the one that was read.
+    /// When it goes on, `Saved` when a file that was saved is missing or damaged, `Unfit` when a segment is
+    /// not the one that was read.
     pub fn open(settings: ReduceSettings) -> Result<ReduceInput, ReduceError> {
         ReduceInput::open_folding(settings, &Keep)
     }

@@ -37,6 +37,7 @@ pub struct ReduceSettings {
     /// Where an input was saved, and the directory of checkpoints, that the names in it are relative to. The
     /// same groups, values and order follow, and nothing before is read again. When a group was begun,
     /// `group_key` is its key, `next_value` gives what is left of its values and `next_group` skips them. A
-    /// segment may begin with any block up to the one that is needed next (`SavedReduceInput::blocks_needed`).
+    /// segment may begin with any block up to the one that is needed next
+    /// (`SavedReduceInput::blocks_needed`).
     pub resume: Option<(SavedReduceInput, PathBuf)>,
 }

@@ -54,8 +54,7 @@ impl PartialFile {
 impl Drop for PartialFile {
     fn drop(&mut self) {
         if !self.sealed {
-            // A file that is not complete never existed, and may not; that it cannot be removed changes nothing
-            // about the first error.
+            // It may never have been made; that it cannot be removed changes nothing about the first error.
             let _ = fs::remove_file(&self.path);
         }
     }
