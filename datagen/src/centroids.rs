@@ -2,7 +2,7 @@
 //!
 //! Owns which movies are drawn and the lines `k similarity movie count reviews`. Does not own the movies.
 
-use crate::inputs::list_directory;
+use crate::inputs;
 use crate::random::SplitMix;
 use crate::watch::Watch;
 use std::cmp::Reverse;
@@ -112,15 +112,11 @@ fn draw(settings: &CentroidsSettings) -> Result<Vec<(u64, String)>, CentroidsErr
     Ok(drawn)
 }
 
-fn files(inputs: &[PathBuf]) -> Result<Vec<PathBuf>, CentroidsError> {
+fn files(movies: &[PathBuf]) -> Result<Vec<PathBuf>, CentroidsError> {
     let mut files = Vec::new();
-    for input in inputs {
+    for input in movies {
         let refused = |source| CentroidsError::Refused { action: "read", path: input.clone(), source };
-        if fs::metadata(input).map_err(refused)?.is_dir() {
-            files.extend(list_directory(input).map_err(refused)?);
-        } else {
-            files.push(input.clone());
-        }
+        files.extend(inputs::list(input).map_err(refused)?);
     }
     Ok(files)
 }

@@ -6,7 +6,7 @@
 mod directory;
 mod part;
 
-use crate::units::Halt;
+use crate::units;
 use crate::watch::Watch;
 use directory::Directory;
 use part::Parts;
@@ -74,6 +74,10 @@ impl OutputSettings {
             1..=FILES_MAX => Ok(u64::from(self.files)),
             files => Err(OutputError::FileCount { files }),
         }
+    }
+
+    pub(crate) fn interrupted(&self) -> OutputError {
+        OutputError::Interrupted { directory: self.directory.clone() }
     }
 }
 
@@ -204,24 +208,19 @@ pub(crate) fn write_planned<U: Units>(
 }
 
 fn fill_parts<U: Units>(
-    units: &U,
+    work: &U,
     parts: &Parts,
     bytes: u64,
     settings: &OutputSettings,
 ) -> Result<(), OutputError> {
     parts.create_empty()?;
     settings.watch.expect(bytes);
-    let count = units.count();
-    let threads = crate::units::thread_count(settings.threads, count);
     let step = |buffer: &mut Vec<u8>, unit: u64| {
-        let offset = units.make(unit, buffer);
+        let offset = work.make(unit, buffer);
         parts.write(offset, buffer)?;
         settings.watch.advance(buffer.len() as u64);
         Ok(())
     };
-    match crate::units::run(threads, count, &settings.watch, Vec::new, step) {
-        Ok(_) => Ok(()),
-        Err(Halt::Failed(error)) => Err(error),
-        Err(Halt::Interrupted) => Err(OutputError::Interrupted { directory: settings.directory.clone() }),
-    }
+    units::run(settings.threads, work.count(), &settings.watch, || settings.interrupted(), Vec::new, step)?;
+    Ok(())
 }

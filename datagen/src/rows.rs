@@ -6,7 +6,7 @@
 use std::ops::Range;
 
 use crate::output::{self, OutputError, OutputSettings, Units, Written};
-use crate::units::{self, Halt};
+use crate::units;
 
 /// Rows that are made in one piece.
 const BLOCK_ROWS: u64 = 512;
@@ -116,17 +116,12 @@ impl<'r, R: Rows> Blocks<'r, R> {
         let step = |(buffer, lengths): &mut (Vec<u8>, Vec<(u64, u64)>), index: u64| {
             self.fill(range.start + index, buffer);
             lengths.push((index, buffer.len() as u64));
-            Ok::<(), OutputError>(())
+            Ok(())
         };
-        let threads = units::thread_count(settings.threads, count);
-        let measured = units::run(threads, count, &settings.watch, Default::default, step);
-        let mut lengths: Vec<(u64, u64)> = match measured {
-            Ok(states) => states.into_iter().flat_map(|(_, lengths)| lengths).collect(),
-            Err(Halt::Failed(error)) => return Err(error),
-            Err(Halt::Interrupted) => {
-                return Err(OutputError::Interrupted { directory: settings.directory.clone() });
-            }
-        };
+        let interrupted = || settings.interrupted();
+        let (threads, watch) = (settings.threads, &settings.watch);
+        let measured = units::run(threads, count, watch, interrupted, Default::default, step)?;
+        let mut lengths: Vec<_> = measured.into_iter().flat_map(|(_, lengths)| lengths).collect();
         lengths.sort_unstable();
         for (_, length) in lengths {
             self.starts.push(self.bytes() + length);

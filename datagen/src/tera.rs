@@ -10,7 +10,7 @@ mod record;
 
 pub use checksum::Checksum;
 pub use random::TeraRandom;
-pub use record::{Format, UnknownFormat, write_record, write_records};
+pub use record::{Format, write_record, write_records};
 
 use crate::output::{self, OutputError, OutputSettings, Stream, Written};
 

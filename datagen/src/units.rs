@@ -7,15 +7,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
-/// Why not every unit was done.
-pub(crate) enum Halt<E> {
-    /// A unit failed; the first failure to be noticed.
-    Failed(E),
-    Interrupted,
-}
-
 /// As many threads as were asked for, or with 0 one per core, but never more than there are units.
-pub(crate) fn thread_count(asked: usize, units: u64) -> usize {
+fn thread_count(asked: usize, units: u64) -> usize {
     let wanted = match asked {
         // A machine that does not say how many cores it has is given one thread, which is always right.
         0 => thread::available_parallelism().map_or(1, usize::from),
@@ -24,16 +17,19 @@ pub(crate) fn thread_count(asked: usize, units: u64) -> usize {
     wanted.min(usize::try_from(units).unwrap_or(usize::MAX)).max(1)
 }
 
-/// Does units `0..units` on `threads` threads, each with a state of its own, and returns the states.
+/// Does units `0..units` on `threads` threads (0 is one per core), each with a state of its own, and returns
+/// the states; when it fails, the first failure to be noticed, or that it was interrupted.
 ///
 /// Units are taken in ascending order, so that the work in flight is always close together.
 pub(crate) fn run<S: Send, E: Send>(
     threads: usize,
     units: u64,
     watch: &Watch,
+    interrupted: impl FnOnce() -> E,
     state: impl Fn() -> S + Sync,
     step: impl Fn(&mut S, u64) -> Result<(), E> + Sync,
-) -> Result<Vec<S>, Halt<E>> {
+) -> Result<Vec<S>, E> {
+    let threads = thread_count(threads, units);
     let next = AtomicU64::new(0);
     let halted = AtomicBool::new(false);
     let failure = Mutex::new(None);
@@ -64,8 +60,8 @@ pub(crate) fn run<S: Send, E: Send>(
         states
     });
     match failure.into_inner().expect("nothing panics while it holds this lock") {
-        Some(error) => Err(Halt::Failed(error)),
-        None if watch.stopped() => Err(Halt::Interrupted),
+        Some(error) => Err(error),
+        None if watch.stopped() => Err(interrupted()),
         None => Ok(states),
     }
 }

@@ -6,9 +6,10 @@
 mod inputs;
 
 use crate::tera::{Checksum, Format, KEY_BYTES, RECORD_BYTES};
-use crate::units::{self, Halt};
+use crate::units;
 use crate::watch::Watch;
 use inputs::Chunk;
+use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -122,12 +123,9 @@ pub fn validate_with(settings: &ValidateSettings) -> Result<ValidationReport, Va
         Ok(())
     };
     let units = chunks.len() as u64;
-    let threads = units::thread_count(settings.threads, units);
-    let readers =
-        units::run(threads, units, &settings.watch, Reader::default, step).map_err(|halt| match halt {
-            Halt::Failed(error) => error,
-            Halt::Interrupted => ValidateError::Interrupted,
-        })?;
+    let interrupted = || ValidateError::Interrupted;
+    let (threads, watch) = (settings.threads, &settings.watch);
+    let readers = units::run(threads, units, watch, interrupted, Reader::default, step)?;
     let mut summaries: Vec<_> = readers.into_iter().flat_map(|reader| reader.summaries).collect();
     summaries.sort_unstable_by_key(|&(unit, _)| unit);
     let mut report = ValidationReport { files: files.len() as u64, ..ValidationReport::default() };
@@ -186,7 +184,7 @@ impl Reader {
         let path = &chunk.file.path;
         let refused = |source| ValidateError::Refused { path: path.clone(), source };
         self.buffer.resize(chunk.length, 0);
-        let file = chunk.file.open().map_err(refused)?;
+        let file = File::open(path).map_err(refused)?;
         file.read_exact_at(&mut self.buffer, chunk.offset).map_err(refused)?;
         let (records, _) = self.buffer.as_chunks::<RECORD_BYTES>();
         if let Some(format) = format

@@ -45,13 +45,9 @@ enum Sink<A> {
 }
 
 impl<K: Key, V: Value> Emit<K, V> {
-    pub(crate) fn into_collector(collector: Collector<V::Owned>) -> Self {
-        Self::new(Sink::Collect(collector))
-    }
-
-    /// As `into_collector`, after `records` were emitted into it by attempts before.
-    pub(crate) fn resuming(collector: Collector<V::Owned>, records: u64) -> Self {
-        Emit { records, ..Self::into_collector(collector) }
+    /// Goes on after `records` that attempts before have emitted.
+    pub(crate) fn into_collector(collector: Collector<V::Owned>, records: u64) -> Self {
+        Emit { records, ..Self::new(Sink::Collect(collector)) }
     }
 
     pub(crate) fn into_sample() -> Self {

@@ -1,6 +1,10 @@
 //! What user code says about its state when its task is to be checkpointed.
 //!
-//! Owns that answer. Does not own when it is asked for (`task`), nor where a state is kept (live runtime).
+//! Owns that answer, and what becomes of a task whose state was not kept. Does not own when it is asked for
+//! (`task`), nor where a state is kept (live runtime).
+
+use napreduce_core::FaultPlace;
+use napreduce_live::TaskError;
 
 /// What a mapper, a reducer or an output format answers when it is to save its state.
 ///
@@ -44,4 +48,10 @@ pub enum Save {
     Saved,
     /// It cannot be saved: the task is not checkpointed. What is assumed of traits that do not say.
     Unsupported,
+}
+
+/// What was to be saved is lost with the attempt, and no more than that: also a full disk does not
+/// end the job.
+pub(crate) fn unsaved(error: impl std::fmt::Display) -> TaskError {
+    TaskError::retryable(format!("the task could not be checkpointed: {error}")).at(FaultPlace::SharedStorage)
 }

@@ -53,7 +53,7 @@ pub(crate) enum ValuesError {
 pub struct Values<'g, K: Key, V: Value> {
     input: &'g mut ReduceInput,
     scratch: &'g mut Scratch,
-    gate: GroupGate<'g>,
+    pub(crate) gate: GroupGate<'g>,
     types: PhantomData<fn(K, V)>,
 }
 
@@ -65,21 +65,16 @@ pub(crate) struct GroupGate<'c> {
     /// A value was handed out in this call: it has got somewhere.
     moved: bool,
     /// Why the values have ended before the group, if it was an error.
-    error: Option<ValuesError>,
+    pub(crate) error: Option<ValuesError>,
     /// The group goes on in another call of the reducer.
-    cut: bool,
+    pub(crate) cut: bool,
     /// A checkpoint was asked for, which waits for the end of the group.
-    due: bool,
+    pub(crate) due: bool,
 }
 
 impl<'c> GroupGate<'c> {
     pub(crate) fn new(context: &'c TaskContext, resumes: bool) -> Self {
         GroupGate { context, resumes, moved: false, error: None, cut: false, due: false }
-    }
-
-    /// The error, whether the group was cut, and whether a checkpoint is due at its end.
-    pub(crate) fn into_parts(self) -> (Option<ValuesError>, bool, bool) {
-        (self.error, self.cut, self.due)
     }
 
     /// Whether there may be another value.
@@ -116,10 +111,6 @@ impl<'c> GroupGate<'c> {
 impl<'g, K: Key, V: Value> Values<'g, K, V> {
     pub(crate) fn new(input: &'g mut ReduceInput, scratch: &'g mut Scratch, gate: GroupGate<'g>) -> Self {
         Values { input, scratch, gate, types: PhantomData }
-    }
-
-    pub(crate) fn into_gate(self) -> GroupGate<'g> {
-        self.gate
     }
 
     /// The next value; `None` at the end of the group.

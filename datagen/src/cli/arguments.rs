@@ -158,7 +158,10 @@ pub(crate) struct ValidateArguments {
 }
 
 fn format_parser() -> impl TypedValueParser<Value = Format> {
-    PossibleValuesParser::new(Format::ALL.map(Format::name)).try_map(|name| name.parse::<Format>())
+    PossibleValuesParser::new(Format::ALL.map(Format::name)).map(|name| {
+        let called = |format: &Format| format.name() == name;
+        Format::ALL.into_iter().find(called).expect("only names of formats are possible")
+    })
 }
 
 fn files_parser() -> impl TypedValueParser<Value = u32> {

@@ -5,7 +5,6 @@
 
 use super::{RECORD_BYTES, TeraRandom};
 use std::fmt;
-use std::str::FromStr;
 
 /// Two base-95 digits, least first, as printable characters: `BASE95_PAIRS[v] = [' ' + v % 95, ' ' + v /
 /// 95]`.
@@ -110,22 +109,6 @@ impl fmt::Display for Format {
         formatter.write_str(self.name())
     }
 }
-
-impl FromStr for Format {
-    type Err = UnknownFormat;
-
-    fn from_str(text: &str) -> Result<Self, UnknownFormat> {
-        Self::ALL
-            .into_iter()
-            .find(|format| format.name() == text)
-            .ok_or_else(|| UnknownFormat(text.to_owned()))
-    }
-}
-
-/// A name that is none of the formats'.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("unknown record format {0:?}; choose ascii, hadoop or gensort")]
-pub struct UnknownFormat(String);
 
 const HADOOP_AFTER_KEY: [u8; 2] = [0x00, 0x11];
 const HADOOP_AFTER_NUMBER: [u8; 4] = [0x88, 0x99, 0xAA, 0xBB];

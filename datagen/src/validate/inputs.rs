@@ -4,10 +4,9 @@
 //! them.
 
 use super::ValidateError;
-use crate::inputs::list_directory;
+use crate::inputs;
 use crate::tera::RECORD_BYTES;
-use std::fs::{self, File};
-use std::io;
+use std::fs;
 use std::path::PathBuf;
 
 /// Bytes read in one piece: whole records and whole pages, about half of a core's second-level cache.
@@ -21,10 +20,8 @@ pub(super) struct InputFile {
 
 impl InputFile {
     fn examine(path: PathBuf) -> Result<Self, ValidateError> {
-        let metadata = match fs::metadata(&path) {
-            Ok(metadata) => metadata,
-            Err(source) => return Err(ValidateError::Refused { path, source }),
-        };
+        let refused = |source| ValidateError::Refused { path: path.clone(), source };
+        let metadata = fs::metadata(&path).map_err(refused)?;
         let bytes = metadata.len();
         if !metadata.is_file() {
             return Err(ValidateError::NotFile { path });
@@ -33,10 +30,6 @@ impl InputFile {
             return Err(ValidateError::Length { path, bytes });
         }
         Ok(Self { path, bytes })
-    }
-
-    pub(super) fn open(&self) -> io::Result<File> {
-        File::open(&self.path)
     }
 }
 
@@ -54,21 +47,17 @@ impl Chunk<'_> {
     }
 }
 
-/// The files that `inputs` stand for, in order.
-pub(super) fn list(inputs: &[PathBuf]) -> Result<Vec<InputFile>, ValidateError> {
+/// The files that these paths stand for, in order.
+pub(super) fn list(named: &[PathBuf]) -> Result<Vec<InputFile>, ValidateError> {
     let mut files = Vec::new();
-    for input in inputs {
+    for input in named {
         let refused = |source| ValidateError::Refused { path: input.clone(), source };
-        if fs::metadata(input).map_err(refused)?.is_dir() {
-            let paths = list_directory(input).map_err(refused)?;
-            if paths.is_empty() {
-                return Err(ValidateError::NoFiles { directory: input.clone() });
-            }
-            for path in paths {
-                files.push(InputFile::examine(path)?);
-            }
-        } else {
-            files.push(InputFile::examine(input.clone())?);
+        let paths = inputs::list(input).map_err(refused)?;
+        if paths.is_empty() {
+            return Err(ValidateError::NoFiles { directory: input.clone() });
+        }
+        for path in paths {
+            files.push(InputFile::examine(path)?);
         }
     }
     Ok(files)

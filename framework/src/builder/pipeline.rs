@@ -44,11 +44,9 @@ pub(crate) trait Pipeline: TaskRunner {
     /// Whether there is no reduce.
     fn map_only(&self) -> bool;
 
-    /// Whether the splits are to be sampled for the cuts of a total order.
-    fn wants_cuts(&self) -> bool;
-
-    /// The encoded cuts, `partitions - 1` of them, ascending; when it has the settings of this run.
-    fn sample(&self, splits: &[InputSplit], partitions: u32, memory: u64) -> Result<Vec<Vec<u8>>, TaskError>;
+    /// The encoded cuts of a total order, `partitions - 1` of them, ascending, from a sample of the splits;
+    /// none where no such order is wanted. Asked for when it has the settings of this run.
+    fn cuts(&self, splits: &[InputSplit], partitions: u32, memory: u64) -> Result<Vec<Vec<u8>>, TaskError>;
 
     /// Which of its tasks can be checkpointed.
     fn checkpoint_support(&self) -> CheckpointSupport;
@@ -88,8 +86,9 @@ pub(crate) struct MapReduce<C, R: Reducer> {
 impl<C: CombineStage<R::Value>, R: Reducer> TaskRunner for MapReduce<C, R> {
     fn run_map(&self, task: &MapTask, context: &TaskContext) -> Result<MapResult, TaskError> {
         let MapReduce { inputs, combine, partition, settings, .. } = self;
+        let grouping = self.grouping.prefix_length;
         let input = inputs.of_split(context.attempt().task.index, &settings.split_counts)?;
-        MapWork { input, combine, partition, settings, task, context }.run()
+        MapWork { input, combine, partition, grouping, settings, task, context }.run()
     }
 
     fn run_reduce(&self, task: &ReduceTask, context: &TaskContext) -> Result<ReduceResult, TaskError> {
@@ -132,11 +131,10 @@ impl<C: CombineStage<R::Value>, R: Reducer> Pipeline for MapReduce<C, R> {
         false
     }
 
-    fn wants_cuts(&self) -> bool {
-        self.partition.wants_cuts()
-    }
-
-    fn sample(&self, splits: &[InputSplit], partitions: u32, memory: u64) -> Result<Vec<Vec<u8>>, TaskError> {
+    fn cuts(&self, splits: &[InputSplit], partitions: u32, memory: u64) -> Result<Vec<Vec<u8>>, TaskError> {
+        if !matches!(self.partition, PartitionChoice::TotalOrder) {
+            return Ok(Vec::new());
+        }
         let counts = &self.settings.split_counts;
         let sample = |index: u32, split: &Split, wanted: usize| {
             self.inputs.of_split(index, counts)?.sample(split, wanted, memory)
@@ -214,11 +212,7 @@ where
         true
     }
 
-    fn wants_cuts(&self) -> bool {
-        false
-    }
-
-    fn sample(&self, _: &[InputSplit], _: u32, _: u64) -> Result<Vec<Vec<u8>>, TaskError> {
+    fn cuts(&self, _: &[InputSplit], _: u32, _: u64) -> Result<Vec<Vec<u8>>, TaskError> {
         Ok(Vec::new())
     }
 

@@ -99,14 +99,7 @@ impl<I: InputFormat> Source<I> {
         F: Fn(I::Record<'_>, &mut Output<O>) -> R + Send + Sync + 'static,
         R: Outcome,
     {
-        let map = move |record: I::Record<'_>, out: &mut Output<O>| map(record, out).outcome();
-        let output = OutputDefinition::new(output, self.named);
-        Job::new(MapOnly {
-            input: self.input,
-            output,
-            map: PartClosure::new(map),
-            bad_records: BadRows::default(),
-        })
+        self.part_map(output, PartClosure::new(map))
     }
 
     /// As [`map_only`](Source::map_only), with a state that is saved with the task: it begins as `start` in
@@ -136,17 +129,12 @@ impl<I: InputFormat> Source<I> {
         F: Fn(&mut S, I::Record<'_>, &mut Output<Text>) -> R + Send + Sync + 'static,
         R: Outcome,
     {
-        self.part_map(ResumablePartClosure::new(
-            start,
-            move |state: &mut S, record: I::Record<'_>, out: &mut Output<Text>| {
-                map(state, record, out).outcome()
-            },
-        ))
+        self.part_map(Text, ResumablePartClosure::new(start, map))
     }
 
     /// A job without reduce whose map has set-up, finish and hooks of its own.
-    pub(crate) fn part_map(self, map: impl PartMap<I, Text>) -> Job {
-        let output = OutputDefinition::new(Text, self.named);
+    pub(crate) fn part_map<O: OutputFormat>(self, output: O, map: impl PartMap<I, O>) -> Job {
+        let output = OutputDefinition::new(output, self.named);
         Job::new(MapOnly { input: self.input, output, map, bad_records: BadRows::default() })
     }
 }

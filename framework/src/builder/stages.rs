@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use napreduce_data::Combiner;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -42,26 +43,24 @@ use super::pipeline::MapReduce;
 /// ```
 #[must_use = "a map is no job before it has a reduce: call `reduce` or `reducer`"]
 pub struct MapStage<K: Key, V: Value, C, G, O> {
-    inputs: InputMaps<K, V>,
+    said: Said<K, V>,
     combine: C,
-    partition: PartitionChoice<K>,
     grouping: Grouping<G>,
-    reduces: Option<u32>,
     output: O,
+}
+
+/// What has been said of a stage and has no type of its own.
+struct Said<K: Key, V: Value> {
+    inputs: InputMaps<K, V>,
+    partition: PartitionChoice<K>,
+    reduces: Option<u32>,
     named: Vec<Arc<dyn DeclaredOutput>>,
 }
 
 impl<K: Key, V: Value> MapStage<K, V, NoCombine, K, Text> {
     pub(super) fn over(inputs: InputMaps<K, V>, named: Vec<Arc<dyn DeclaredOutput>>) -> Self {
-        MapStage {
-            inputs,
-            combine: NoCombine,
-            partition: PartitionChoice::Hash { grouping: None },
-            grouping: Grouping::whole_key(),
-            reduces: None,
-            output: Text,
-            named,
-        }
+        let said = Said { inputs, partition: PartitionChoice::Hash, reduces: None, named };
+        MapStage { said, combine: NoCombine, grouping: Grouping::whole_key(), output: Text }
     }
 
     /// Adds an input with a format and a map of its own, whose paths are given as `NAME=PATH`, each with its
@@ -119,7 +118,7 @@ impl<K: Key, V: Value> MapStage<K, V, NoCombine, K, Text> {
     where
         M: Mapper<Key = K, Value = V>,
     {
-        self.inputs = self.inputs.with(Some(name), format, mapper);
+        self.said.inputs = self.said.inputs.with(Some(name), format, mapper);
         self
     }
 }
@@ -132,15 +131,7 @@ impl<K: Key, V: Value, G: Key, O: OutputFormat> MapStage<K, V, NoCombine, G, O> 
     where
         F: Fn(&mut V::Owned, V::Owned) + Send + Sync + 'static,
     {
-        MapStage {
-            inputs: self.inputs,
-            combine: Fold::new(fold),
-            partition: self.partition,
-            grouping: self.grouping,
-            reduces: self.reduces,
-            output: self.output,
-            named: self.named,
-        }
+        MapStage { said: self.said, combine: Fold::new(fold), grouping: self.grouping, output: self.output }
     }
 }
 
@@ -171,7 +162,7 @@ where
         let fold = self.combine.clone();
         self.reduce(move |group, values: &mut Values<'_, K, V>, out: &mut Output<O>| {
             let total = values.owned().reduce(|mut total, more| {
-                fold.bring(&mut total, more);
+                fold.fold(&mut total, more);
                 total
             });
             // There is none where the first value could not be read, which fails the task.
@@ -186,7 +177,7 @@ impl<K: Key, V: Value, C: CombineStage<V>, G: Key, O: OutputFormat> MapStage<K, 
     where
         F: Fn(K::Ref<'_>, u32) -> u32 + Send + Sync + 'static,
     {
-        self.partition = PartitionChoice::Custom(Arc::new(choose));
+        self.said.partition = PartitionChoice::Custom(Arc::new(choose));
         self
     }
 
@@ -205,7 +196,7 @@ impl<K: Key, V: Value, C: CombineStage<V>, G: Key, O: OutputFormat> MapStage<K, 
     /// assert_eq!(JobTest::new(sorted).input("b\nd\na\nc\n").reduces(2).run().text(), "a\nb\nc\nd\n");
     /// ```
     pub fn total_order(mut self) -> Self {
-        self.partition = PartitionChoice::TotalOrder { grouping: self.grouping.prefix_length };
+        self.said.partition = PartitionChoice::TotalOrder;
         self
     }
 
@@ -215,16 +206,8 @@ impl<K: Key, V: Value, C: CombineStage<V>, G: Key, O: OutputFormat> MapStage<K, 
     where
         K: GroupBy<P>,
     {
-        let prefix_length: fn(&[u8]) -> usize = <K as GroupBy<P>>::prefix_length;
-        MapStage {
-            inputs: self.inputs,
-            combine: self.combine,
-            partition: self.partition.grouped_by(prefix_length),
-            grouping: Grouping::prefix(prefix_length),
-            reduces: self.reduces,
-            output: self.output,
-            named: self.named,
-        }
+        let grouping = Grouping::prefix(<K as GroupBy<P>>::prefix_length);
+        MapStage { said: self.said, combine: self.combine, grouping, output: self.output }
     }
 
     /// How many reduce tasks there are, and so part files, where the command line (`--reduces`) and the
@@ -243,27 +226,19 @@ impl<K: Key, V: Value, C: CombineStage<V>, G: Key, O: OutputFormat> MapStage<K, 
     /// assert_eq!(JobTest::new(by_length).input("to\nbe\nnot\n").run().parts.len(), 8);
     /// ```
     pub fn reduces(mut self, reduces: u32) -> Self {
-        self.reduces = Some(reduces);
+        self.said.reduces = Some(reduces);
         self
     }
 
     /// Declares an output with a name, which the reduce can write to: see [`Output::to`].
     pub fn named_output<N: OutputFormat>(mut self, output: &NamedOutput<N>) -> Self {
-        self.named.push(Arc::new(output.clone()));
+        self.said.named.push(Arc::new(output.clone()));
         self
     }
 
     /// Writes another format than text.
     pub fn output<P: OutputFormat>(self, format: P) -> MapStage<K, V, C, G, P> {
-        MapStage {
-            inputs: self.inputs,
-            combine: self.combine,
-            partition: self.partition,
-            grouping: self.grouping,
-            reduces: self.reduces,
-            output: format,
-            named: self.named,
-        }
+        MapStage { said: self.said, combine: self.combine, grouping: self.grouping, output: format }
     }
 
     /// Called for each group with its key and its values; finishes the job.
@@ -313,14 +288,15 @@ impl<K: Key, V: Value, C: CombineStage<V>, G: Key, O: OutputFormat> MapStage<K, 
     where
         R: Reducer<Group = G, Key = K, Value = V, Output = O>,
     {
+        let Said { inputs, partition, reduces, named } = self.said;
         Job::new(MapReduce {
-            inputs: self.inputs,
+            inputs,
             combine: self.combine,
-            partition: self.partition,
+            partition,
             grouping: self.grouping,
             reducer,
-            reduces: self.reduces,
-            output: OutputDefinition::new(self.output, self.named),
+            reduces,
+            output: OutputDefinition::new(self.output, named),
             settings: Settings::default(),
         })
     }

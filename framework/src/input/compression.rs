@@ -73,30 +73,15 @@ struct Refused {
 
 const REFUSED: &[Refused] = &[
     #[cfg(not(feature = "bzip2"))]
-    Refused {
-        name: "bzip2",
-        extensions: &["bz2"],
-        magic: b"BZh91AY&SY",
-        undo: "bunzip2 -k",
-        feature: Some("bzip2"),
-    },
+    Refused { feature: Some("bzip2"), ..refused("bzip2", &["bz2"], b"BZh91AY&SY", "bunzip2 -k") },
     #[cfg(not(feature = "xz"))]
-    Refused { name: "xz", extensions: &["xz"], magic: b"\xfd7zXZ\0", undo: "unxz -k", feature: Some("xz") },
+    Refused { feature: Some("xz"), ..refused("xz", &["xz"], b"\xfd7zXZ\0", "unxz -k") },
     #[cfg(not(feature = "lz4"))]
-    Refused {
-        name: "lz4",
-        extensions: &["lz4"],
-        magic: b"\x04\x22\x4d\x18",
-        undo: "unlz4 -k",
-        feature: Some("lz4"),
-    },
+    Refused { feature: Some("lz4"), ..refused("lz4", &["lz4"], b"\x04\x22\x4d\x18", "unlz4 -k") },
     #[cfg(not(feature = "snappy"))]
     Refused {
-        name: "snappy",
-        extensions: &["snappy", "sz"],
-        magic: b"\xff\x06\0\0sNaPpY",
-        undo: "snzip -dk",
         feature: Some("snappy"),
+        ..refused("snappy", &["snappy", "sz"], b"\xff\x06\0\0sNaPpY", "snzip -dk")
     },
     refused("bzip2", &["tbz2"], b"", "bunzip2 -k"),
     refused("xz", &["txz"], b"", "unxz -k"),
@@ -119,7 +104,7 @@ const fn refused(
 
 /// The level of compression is the fourth of them.
 const BZIP2_MAGIC_LEVEL: usize = 3;
-const MAGIC_BYTES_MAX: usize = 10;
+const MAGIC_BYTES_MAX: u64 = 10;
 
 impl Compression {
     /// The compression that the name of a file stands for.
@@ -181,17 +166,8 @@ pub(super) fn check(path: &Path) -> Result<(), InputError> {
 /// As many as the longest magic has, or as there are.
 fn first_bytes(path: &Path) -> io::Result<Vec<u8>> {
     let file = open_path(path)?;
-    let mut first = vec![0; MAGIC_BYTES_MAX];
-    let mut filled = 0;
-    while filled < first.len() {
-        match file.read_at(&mut first[filled..], filled as u64) {
-            Ok(0) => break,
-            Ok(read) => filled += read,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    first.truncate(filled);
+    let mut first = vec![0; file.length()?.min(MAGIC_BYTES_MAX) as usize];
+    file.read_exact_at(&mut first, 0)?;
     Ok(first)
 }
 

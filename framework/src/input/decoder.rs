@@ -21,13 +21,8 @@ pub(super) trait Decoder {
         None
     }
 
-    /// Whether the first byte of the file is the first one that is read, or would be if there were one.
-    fn starts_file(&self) -> bool {
-        true
-    }
-
-    /// How many bytes were read before the first block of the next split, once that is known.
-    fn end(&self) -> Option<u64> {
+    /// The blocks of the split; `None` where it is the whole file.
+    fn blocks(&self) -> Option<&SplitBlocks> {
         None
     }
 }
@@ -40,18 +35,21 @@ pub(super) struct Garbage {
     pub(super) bytes: u64,
 }
 
-/// Where the blocks of a split end. A block belongs to the split that holds its first byte; a reader goes on
-/// behind that for the rest of its last record.
-pub(super) struct BlockEnd {
+/// Which blocks are those of a split. A block belongs to the split that holds its first byte; a reader goes
+/// on behind that for the rest of its last record.
+pub(super) struct SplitBlocks {
+    /// Whether the first byte of the file is the first one that is read, or would be if there were one.
+    pub(super) starts_file: bool,
     /// Blocks from here on belong to the next split, in compressed bytes.
     limit: u64,
     produced: u64,
-    end: Option<u64>,
+    /// How many bytes were read before the first block of the next split, once that is known.
+    pub(super) end: Option<u64>,
 }
 
-impl BlockEnd {
-    pub(super) fn of(split: &Split) -> Self {
-        BlockEnd { limit: split.end(), produced: 0, end: None }
+impl SplitBlocks {
+    pub(super) fn of(split: &Split, starts_file: bool) -> Self {
+        SplitBlocks { starts_file, limit: split.end(), produced: 0, end: None }
     }
 
     /// A block begins in this byte of the file.
@@ -64,10 +62,5 @@ impl BlockEnd {
     /// So many more bytes were read.
     pub(super) fn read(&mut self, bytes: usize) {
         self.produced += bytes as u64;
-    }
-
-    /// As [`Decoder::end`].
-    pub(super) fn end(&self) -> Option<u64> {
-        self.end
     }
 }

@@ -281,6 +281,16 @@ impl InputError {
         }
         InputError::Unreadable { path: path.to_owned(), error }
     }
+
+    /// A read at `at`, in a file that had `planned` bytes, has failed.
+    pub(crate) fn of_read(path: &Path, planned: u64, at: u64, error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::UnexpectedEof => {
+                InputError::Shortened { path: path.to_owned(), planned, found: at }
+            }
+            _ => InputError::unreadable(path, error),
+        }
+    }
 }
 
 fn with_feature(feature: Option<&str>) -> String {

@@ -50,7 +50,6 @@ pub struct FixedReader {
     source: Source,
     window: Window,
     length: usize,
-    split_offset: u64,
     /// Records that begin here or later belong to the next split.
     end: u64,
     /// Bytes of the records that were handed out last.
@@ -84,19 +83,13 @@ impl InputFormat for FixedRecords {
         let source = Source::open(split, first, memory)?;
         let compressed = source.is_compressed();
         let expected = (!compressed).then(|| split.file_length.saturating_sub(first));
-        let record = match source.compressed_position() {
-            Some(position) => ReadPosition::new(first..first, position..position),
-            None => ReadPosition::new(split.offset..split.end(), 0..split.length),
-        };
-        record.set(first);
         Ok(FixedReader {
+            record: source.position_at(first),
             source,
             window: Window::new(first, expected, length, memory),
             length,
-            split_offset: split.offset,
             end: if compressed { u64::MAX } else { split.end() },
             block: 0,
-            record,
         })
     }
 }
@@ -158,10 +151,7 @@ impl RecordReader<FixedRecords> for FixedReader {
     }
 
     fn consumed(&self) -> u64 {
-        match self.source.compressed_position() {
-            Some(position) => position,
-            None => self.record.get().min(self.end).saturating_sub(self.split_offset),
-        }
+        self.source.consumed(self.record.get())
     }
 
     fn position(&self) -> Option<ReadPosition> {

@@ -17,10 +17,8 @@ use super::{InputError, Split};
 pub(crate) struct LineBlocks {
     source: Source,
     window: Window,
-    split_offset: u64,
     /// Lines that begin here or later belong to the next split.
     end: u64,
-    limit: usize,
     /// Whether the rest of a line that began before this split is still to be passed over.
     inside_line: bool,
     /// Bytes available in the window that are known to hold no newline.
@@ -36,23 +34,16 @@ impl LineBlocks {
         let (source, first, inside_line) = Source::open_lines(split, offset, memory)?;
         let compressed = source.is_compressed();
         let expected = (!compressed).then(|| split.file_length.saturating_sub(first));
-        let line = match source.compressed_position() {
-            Some(position) => ReadPosition::new(offset..offset, position..position),
-            None => ReadPosition::new(split.offset..split.end(), 0..split.length),
-        };
-        line.set(offset);
         // One byte more than the longest line, for its newline.
         let window = Window::new(first, expected, 1, memory.saturating_add(1));
         Ok(LineBlocks {
+            line: source.position_at(offset),
             source,
             window,
-            split_offset: split.offset,
             end: if compressed { u64::MAX } else { split.end() },
-            limit: memory,
             inside_line,
             searched: 0,
             block: 0,
-            line,
         })
     }
 
@@ -75,9 +66,7 @@ impl LineBlocks {
                 self.block = available;
             } else {
                 self.searched = available;
-                if !self.fill()? {
-                    return Err(self.too_long());
-                }
+                self.fill()?;
                 continue;
             }
             self.searched = 0;
@@ -87,10 +76,10 @@ impl LineBlocks {
     }
 
     /// Of a split of compressed blocks it is seen only now where it ends.
-    fn fill(&mut self) -> Result<bool, InputError> {
-        let filled = self.window.fill(&mut self.source, self.end)?;
+    fn fill(&mut self) -> Result<(), InputError> {
+        self.window.fill(&mut self.source, self.end)?;
         self.end = self.source.end().unwrap_or(self.end);
-        Ok(filled)
+        Ok(())
     }
 
     /// Of a compressed file, the lines of a block stand for the compressed bytes that were read for it.
@@ -161,24 +150,12 @@ impl LineBlocks {
 
     /// Bytes of the split that are done.
     pub(crate) fn consumed(&self) -> u64 {
-        match self.source.compressed_position() {
-            Some(position) => position,
-            None => self.line.get().min(self.end).saturating_sub(self.split_offset),
-        }
+        self.source.consumed(self.line.get())
     }
 
     #[cold]
     pub(crate) fn not_text(&self, at: usize) -> InputError {
         InputError::NotText { path: self.source.path().to_owned(), offset: self.window.offset() + at as u64 }
-    }
-
-    #[cold]
-    fn too_long(&self) -> InputError {
-        InputError::LineTooLong {
-            path: self.source.path().to_owned(),
-            offset: self.window.offset(),
-            limit: self.limit as u64,
-        }
     }
 }
 

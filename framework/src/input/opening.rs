@@ -62,25 +62,17 @@ impl PositionedRead for File {
     }
 }
 
-/// Opens what a split is of, in its version, for somebody who reads here and there.
-pub(crate) fn open_input(split: &Split, memory: usize) -> io::Result<InputBytes> {
+/// Opens what a split is of, in its version; `reads_on` for somebody who reads it from one end to the other,
+/// and not here and there.
+pub(crate) fn open_input(split: &Split, memory: usize, reads_on: bool) -> io::Result<InputBytes> {
+    // Files need to know neither.
+    let _ = (memory, reads_on);
     match StorageScheme::of(&split.path) {
         None => Ok(Arc::new(File::open(&split.path)?)),
         #[cfg(feature = "storage")]
-        Some(_) => objects::open(split, memory, false),
+        Some(_) => objects::open(split, memory, reads_on),
         #[cfg(not(feature = "storage"))]
-        Some(scheme) => Err(no_store(scheme, memory)),
-    }
-}
-
-/// The same for somebody who reads it from one end to the other.
-pub(crate) fn open_to_read_on(split: &Split, memory: usize) -> io::Result<InputBytes> {
-    match StorageScheme::of(&split.path) {
-        None => Ok(Arc::new(File::open(&split.path)?)),
-        #[cfg(feature = "storage")]
-        Some(_) => objects::open(split, memory, true),
-        #[cfg(not(feature = "storage"))]
-        Some(scheme) => Err(no_store(scheme, memory)),
+        Some(scheme) => Err(no_store(scheme)),
     }
 }
 
@@ -91,12 +83,12 @@ pub(crate) fn open_path(path: &Path) -> io::Result<InputBytes> {
         #[cfg(feature = "storage")]
         Some(_) => objects::open_found(path),
         #[cfg(not(feature = "storage"))]
-        Some(scheme) => Err(no_store(scheme, 0)),
+        Some(scheme) => Err(no_store(scheme)),
     }
 }
 
 /// Such inputs are refused before anything is opened.
 #[cfg(not(feature = "storage"))]
-fn no_store(scheme: StorageScheme, _: usize) -> io::Error {
+fn no_store(scheme: StorageScheme) -> io::Error {
     io::Error::new(io::ErrorKind::Unsupported, format!("this program reads no {scheme}"))
 }

@@ -6,7 +6,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use napreduce_live::progress;
+use napreduce_live::{ReadPosition, progress};
 
 #[cfg(feature = "bzip2")]
 use super::bzip2::Bzip2Stream;
@@ -14,7 +14,7 @@ use super::decoder::{Decoder, Garbage};
 use super::gzip::GzipStream;
 #[cfg(feature = "lz4")]
 use super::lz4;
-use super::opening::{InputBytes, open_path, open_to_read_on};
+use super::opening::{InputBytes, open_input, open_path};
 #[cfg(feature = "snappy")]
 use super::snappy;
 #[cfg(feature = "xz")]
@@ -53,7 +53,7 @@ impl Source {
     }
 
     fn open_split(split: &Split, offset: u64, memory: usize) -> Result<Self, InputError> {
-        let file = open_to_read_on(split, memory);
+        let file = open_input(split, memory, true);
         let file = file.map_err(|error| InputError::unreadable(&split.path, error))?;
         let file = PlainFile { file, position: 0, planned: split.file_length };
         // An empty file is empty, whatever its name says.
@@ -105,11 +105,31 @@ impl Source {
         }
     }
 
+    /// Where the records of the split lie, before the one at `offset` is read.
+    pub(crate) fn position_at(&self, offset: u64) -> ReadPosition {
+        let (start, length) = (self.split_offset, self.split_length);
+        let position = match self.compressed_position() {
+            Some(read) => ReadPosition::new(offset..offset, read..read),
+            None => ReadPosition::new(start..start.saturating_add(length), 0..length),
+        };
+        position.set(offset);
+        position
+    }
+
+    /// Bytes of the split that are done when the next record begins at `offset`.
+    pub(crate) fn consumed(&self, offset: u64) -> u64 {
+        let done = || offset.saturating_sub(self.split_offset).min(self.split_length);
+        self.compressed_position().unwrap_or_else(done)
+    }
+
     /// The offset of the file's first byte; `None` in a split of compressed blocks that are not its first.
     pub(crate) fn file_start(&self) -> Option<u64> {
         match &self.stream {
             Stream::Plain(_) => Some(0),
-            Stream::Compressed(decoder) => decoder.starts_file().then_some(self.split_offset),
+            Stream::Compressed(decoder) => {
+                let starts_file = decoder.blocks().is_none_or(|blocks| blocks.starts_file);
+                starts_file.then_some(self.split_offset)
+            }
         }
     }
 
@@ -118,7 +138,9 @@ impl Source {
     pub(crate) fn end(&self) -> Option<u64> {
         match &self.stream {
             Stream::Plain(_) => None,
-            Stream::Compressed(decoder) => decoder.end().map(|end| self.split_offset + end + 1),
+            Stream::Compressed(decoder) => {
+                decoder.blocks().and_then(|blocks| blocks.end).map(|end| self.split_offset + end + 1)
+            }
         }
     }
 

@@ -3,6 +3,7 @@
 //! Owns the buffer, the count of bytes the decoder took, and the trouble that must not pass for corrupt data.
 //! Does not own decompression.
 
+use std::fmt::Display;
 use std::io::{self, BufRead, Read};
 
 use super::Compression;
@@ -57,20 +58,15 @@ impl Stored {
         self.ended && self.taken == self.filled
     }
 
-    /// What went wrong with the file itself, if its decoder failed for that.
-    pub(super) fn take_trouble(&mut self) -> Option<Trouble> {
-        self.trouble.take()
-    }
-
-    /// What is wrong where a decoder of these bytes has failed.
+    /// What is wrong where a decoder of these bytes has failed: with the file itself, if it failed for that.
     #[cold]
     pub(super) fn failed(
         &mut self,
         compression: Compression,
-        error: &io::Error,
+        error: &impl Display,
         is_cut_off: bool,
     ) -> Trouble {
-        self.take_trouble().unwrap_or_else(|| {
+        self.trouble.take().unwrap_or_else(|| {
             let reason = if is_cut_off { TOO_SHORT.to_owned() } else { format!("is not valid ({error})") };
             self.damaged(compression, reason)
         })

@@ -148,13 +148,9 @@ impl InputFormat for TextRecords {
         let is_start = offset > split.offset || offset == 0;
         let first = if is_start { offset } else { offset.saturating_sub(self.boundary.look_back()) };
         let source = Source::open(split, first, memory)?;
-        let position = match source.compressed_position() {
-            Some(at) => ReadPosition::new(offset..offset, at..at),
-            None => ReadPosition::new(split.offset..split.end(), 0..split.length),
-        };
-        position.set(offset);
         Ok(TextRecordReader {
             end: if source.is_compressed() { u64::MAX } else { split.end() },
+            position: source.position_at(offset),
             source,
             window: Window::new(first, None, 1, memory.saturating_add(1)),
             boundary: self.boundary.clone(),
@@ -162,10 +158,7 @@ impl InputFormat for TextRecords {
             // Blank lines at the start of a file belong to no paragraph.
             begins_at: (!is_start || (offset == 0 && matches!(self.boundary, Boundary::BlankLines)))
                 .then_some(offset),
-            split_offset: split.offset,
             searched: 0,
-            position,
-            limit: memory,
         })
     }
 }
@@ -194,13 +187,11 @@ pub struct TextRecordReader {
     finder: Finder<'static>,
     /// While the first record is still to be found: it begins here at the earliest.
     begins_at: Option<u64>,
-    split_offset: u64,
     /// Records that begin here or later belong to the next split.
     end: u64,
     /// Bytes available that are known to end no record.
     searched: usize,
     position: ReadPosition,
-    limit: usize,
 }
 
 impl TextRecordReader {
@@ -223,14 +214,7 @@ impl TextRecordReader {
     }
 
     fn fill(&mut self) -> Result<(), InputError> {
-        if self.window.fill(&mut self.source, self.end)? {
-            return Ok(());
-        }
-        Err(InputError::LineTooLong {
-            path: self.source.path().to_owned(),
-            offset: self.window.offset(),
-            limit: self.limit as u64,
-        })
+        self.window.fill(&mut self.source, self.end)
     }
 
     /// Goes to the first record that begins in the split; false if none does.
@@ -343,10 +327,7 @@ impl RecordReader<TextRecords> for TextRecordReader {
     }
 
     fn consumed(&self) -> u64 {
-        match self.source.compressed_position() {
-            Some(position) => position,
-            None => self.position.get().min(self.end).saturating_sub(self.split_offset),
-        }
+        self.source.consumed(self.position.get())
     }
 
     fn position(&self) -> Option<ReadPosition> {

@@ -72,10 +72,15 @@ impl Window {
     }
 
     /// Reads on until the buffer is full, the source ends, or the file is read up to `end`; then at least a
-    /// little. Returns `false` where the buffer is as large as it may get and full.
-    pub(crate) fn fill(&mut self, source: &mut Source, end: u64) -> Result<bool, InputError> {
+    /// little.
+    ///
+    /// # Errors
+    /// `LineTooLong` where the buffer is as large as it may get and full.
+    pub(crate) fn fill(&mut self, source: &mut Source, end: u64) -> Result<(), InputError> {
         if !self.make_room() {
-            return Ok(false);
+            // The last byte is for the newline.
+            let (path, limit) = (source.path().to_owned(), self.limit as u64 - 1);
+            return Err(InputError::LineTooLong { path, offset: self.offset(), limit });
         }
         let mut read_before = false;
         while self.filled < self.bytes.len() && !self.ended {
@@ -92,7 +97,7 @@ impl Window {
             self.ended = read == 0;
             read_before = true;
         }
-        Ok(true)
+        Ok(())
     }
 
     /// Brings what is left over to the front, and grows where it fills the buffer.

@@ -9,7 +9,7 @@ use std::path::Path;
 use flate2::Crc;
 use lzma_rust2::XzReader;
 
-use super::decoder::{BlockEnd, Decoder, TOO_SHORT};
+use super::decoder::{Decoder, SplitBlocks, TOO_SHORT};
 use super::source::{PlainFile, Trouble};
 use super::stored::Stored;
 use super::{Compression, Split};
@@ -47,8 +47,7 @@ pub(super) struct XzStream {
     block: Option<XzReader<StandAlone>>,
     /// Memory of a decoder, in KiB.
     memory: u32,
-    end: BlockEnd,
-    starts_file: bool,
+    of_split: SplitBlocks,
     position: u64,
 }
 
@@ -64,8 +63,8 @@ impl XzStream {
         }
         blocks.reverse();
         let memory = u32::try_from((memory as u64).max(MEMORY_ALWAYS) >> 10).unwrap_or(u32::MAX);
-        let (end, position) = (BlockEnd::of(split), split.offset);
-        Ok(XzStream { between: Some(file), blocks, block: None, memory, end, starts_file, position })
+        let (of_split, position) = (SplitBlocks::of(split, starts_file), split.offset);
+        Ok(XzStream { between: Some(file), blocks, block: None, memory, of_split, position })
     }
 
     /// Begins the next block; false at the end of the file.
@@ -75,7 +74,7 @@ impl XzStream {
             return Ok(false);
         };
         let Some(mut file) = self.between.take() else { return Ok(false) };
-        self.end.begin(block.at);
+        self.of_split.begin(block.at);
         self.position = block.at + block.padded();
         check_memory(&mut file, &block, self.memory)?;
         file.seek(block.at);
@@ -100,7 +99,7 @@ impl Decoder for XzStream {
                     self.between = ended.map(|block| block.stored.into_file());
                 }
                 Ok(read) => {
-                    self.end.read(read);
+                    self.of_split.read(read);
                     return Ok(read);
                 }
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
@@ -116,12 +115,8 @@ impl Decoder for XzStream {
         self.position
     }
 
-    fn starts_file(&self) -> bool {
-        self.starts_file
-    }
-
-    fn end(&self) -> Option<u64> {
-        self.end.end()
+    fn blocks(&self) -> Option<&SplitBlocks> {
+        Some(&self.of_split)
     }
 }
 

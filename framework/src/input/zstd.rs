@@ -8,7 +8,7 @@ use std::path::Path;
 
 use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
 
-use super::decoder::{BlockEnd, Decoder, TOO_SHORT};
+use super::decoder::{Decoder, SplitBlocks, TOO_SHORT};
 use super::source::{PlainFile, Trouble};
 use super::stored::Stored;
 use super::{Compression, Split};
@@ -26,8 +26,7 @@ pub(super) struct ZstdStream {
     stored: Stored,
     frame: Option<FrameDecoder>,
     window_max: u64,
-    end: BlockEnd,
-    starts_file: bool,
+    blocks: SplitBlocks,
 }
 
 impl ZstdStream {
@@ -36,7 +35,7 @@ impl ZstdStream {
     pub(super) fn open(mut file: PlainFile, split: &Split, memory: usize) -> Result<Self, Trouble> {
         let mut starts_file = true;
         if split.offset > 0 {
-            let frames = SeekTable::read(&mut file)?.map(|table| table.frames).unwrap_or_default();
+            let frames = frames_in_table(&mut file)?.unwrap_or_default();
             let first = frames.iter().copied().find(|frame| *frame >= split.offset);
             starts_file = first.is_some() && first == frames.first().copied();
             file.seek(first.filter(|first| *first < split.end()).unwrap_or(split.file_length));
@@ -45,8 +44,7 @@ impl ZstdStream {
             stored: Stored::new(file),
             frame: None,
             window_max: (memory as u64).max(WINDOW_BYTES_ALWAYS),
-            end: BlockEnd::of(split),
-            starts_file,
+            blocks: SplitBlocks::of(split, starts_file),
         })
     }
 }
@@ -56,12 +54,8 @@ impl Decoder for ZstdStream {
         self.stored.position()
     }
 
-    fn starts_file(&self) -> bool {
-        self.starts_file
-    }
-
-    fn end(&self) -> Option<u64> {
-        self.end.end()
+    fn blocks(&self) -> Option<&SplitBlocks> {
+        Some(&self.blocks)
     }
 
     fn read(&mut self, into: &mut [u8]) -> Result<usize, Trouble> {
@@ -75,7 +69,7 @@ impl Decoder for ZstdStream {
             if frame.can_collect() > 0 {
                 let read =
                     frame.read(into).map_err(|error| self.damaged(format!("is not valid ({error})")))?;
-                self.end.read(read);
+                self.blocks.read(read);
                 return Ok(read);
             }
             if frame.is_finished() {
@@ -114,7 +108,7 @@ impl ZstdStream {
             if window > self.window_max {
                 return Err(Trouble::WindowTooLarge { window });
             }
-            self.end.begin(self.stored.position());
+            self.blocks.begin(self.stored.position());
             let mut frame = FrameDecoder::new();
             if let Err(error) = frame.reset(&mut self.stored) {
                 return Err(self.failed(&error));
@@ -126,24 +120,13 @@ impl ZstdStream {
 
     #[cold]
     fn failed(&mut self, error: &ruzstd::decoding::errors::FrameDecoderError) -> Trouble {
-        if let Some(trouble) = self.stored.take_trouble() {
-            trouble
-        } else if self.stored.is_exhausted() {
-            self.damaged(TOO_SHORT.to_owned())
-        } else {
-            self.damaged(format!("is not valid ({error})"))
-        }
+        self.stored.failed(Compression::Zstd, error, self.stored.is_exhausted())
     }
 
     #[cold]
     fn damaged(&self, reason: String) -> Trouble {
-        Trouble::Damaged { compression: Compression::Zstd, offset: self.position(), reason }
+        self.stored.damaged(Compression::Zstd, reason)
     }
-}
-
-/// Where the frames of a file begin, as its last frame says: zstd's `contrib/seekable_format`.
-struct SeekTable {
-    frames: Vec<u64>,
 }
 
 const SEEK_FOOTER_BYTES: u64 = 9;
@@ -151,44 +134,43 @@ const SEEK_FOOTER_MAGIC: [u8; 4] = 0x8F92_EAB1_u32.to_le_bytes();
 const SEEK_TABLE_MAGIC: u32 = 0x184D_2A5E;
 const SEEK_FRAMES_MAX: u64 = 0x800_0000;
 
-impl SeekTable {
-    /// `None` where the file does not end with a table that fits it.
-    fn read(file: &mut PlainFile) -> Result<Option<SeekTable>, Trouble> {
-        let length = file.length();
-        let Some(at) = length.checked_sub(SEEK_FOOTER_BYTES) else { return Ok(None) };
-        let mut footer = [0; SEEK_FOOTER_BYTES as usize];
-        file.read_exact_at(&mut footer, at)?;
-        let [n0, n1, n2, n3, descriptor, magic @ ..] = footer;
-        let count = u64::from(u32::from_le_bytes([n0, n1, n2, n3]));
-        let entry_bytes = if descriptor & 0x80 == 0 { 8 } else { 12 };
-        let content = count * entry_bytes + SEEK_FOOTER_BYTES;
-        let Some(start) = length.checked_sub(content + SKIPPABLE_HEADER_BYTES) else { return Ok(None) };
-        if magic != SEEK_FOOTER_MAGIC || descriptor & 0x7c != 0 || count > SEEK_FRAMES_MAX {
-            return Ok(None);
-        }
-        let mut table = vec![0; (length - SEEK_FOOTER_BYTES - start) as usize];
-        file.read_exact_at(&mut table, start)?;
-        let (header, entries) = table.split_at(SKIPPABLE_HEADER_BYTES as usize);
-        if header[..4] != SEEK_TABLE_MAGIC.to_le_bytes()
-            || skippable_length(header).map(u64::from) != Some(content)
-        {
-            return Ok(None);
-        }
-        let mut at = 0;
-        let mut frames = Vec::new();
-        for entry in entries.chunks_exact(entry_bytes as usize) {
-            frames.push(at);
-            at += entry.first_chunk().map_or(0, |bytes| u64::from(u32::from_le_bytes(*bytes)));
-        }
-        Ok((at == start).then_some(SeekTable { frames }))
+/// Where the frames of a file begin, as its last frame says: zstd's `contrib/seekable_format`. `None` where
+/// the file does not end with a table that fits it.
+fn frames_in_table(file: &mut PlainFile) -> Result<Option<Vec<u64>>, Trouble> {
+    let length = file.length();
+    let Some(at) = length.checked_sub(SEEK_FOOTER_BYTES) else { return Ok(None) };
+    let mut footer = [0; SEEK_FOOTER_BYTES as usize];
+    file.read_exact_at(&mut footer, at)?;
+    let [n0, n1, n2, n3, descriptor, magic @ ..] = footer;
+    let count = u64::from(u32::from_le_bytes([n0, n1, n2, n3]));
+    let entry_bytes = if descriptor & 0x80 == 0 { 8 } else { 12 };
+    let content = count * entry_bytes + SEEK_FOOTER_BYTES;
+    let Some(start) = length.checked_sub(content + SKIPPABLE_HEADER_BYTES) else { return Ok(None) };
+    if magic != SEEK_FOOTER_MAGIC || descriptor & 0x7c != 0 || count > SEEK_FRAMES_MAX {
+        return Ok(None);
     }
+    let mut table = vec![0; (length - SEEK_FOOTER_BYTES - start) as usize];
+    file.read_exact_at(&mut table, start)?;
+    let (header, entries) = table.split_at(SKIPPABLE_HEADER_BYTES as usize);
+    if header[..4] != SEEK_TABLE_MAGIC.to_le_bytes()
+        || skippable_length(header).map(u64::from) != Some(content)
+    {
+        return Ok(None);
+    }
+    let mut at = 0;
+    let mut frames = Vec::new();
+    for entry in entries.chunks_exact(entry_bytes as usize) {
+        frames.push(at);
+        at += entry.first_chunk().map_or(0, |bytes| u64::from(u32::from_le_bytes(*bytes)));
+    }
+    Ok((at == start).then_some(frames))
 }
 
 /// Whether a file can be read by several tasks; also false where it cannot be read at all, as is
 /// seen soon enough.
 pub(super) fn has_several_frames(path: &Path) -> bool {
-    let table = PlainFile::open(path).and_then(|mut file| SeekTable::read(&mut file));
-    table.is_ok_and(|table| table.is_some_and(|table| table.frames.len() > 1))
+    let frames = PlainFile::open(path).and_then(|mut file| frames_in_table(&mut file));
+    frames.is_ok_and(|frames| frames.is_some_and(|frames| frames.len() > 1))
 }
 
 fn skippable_length(header: &[u8]) -> Option<u32> {

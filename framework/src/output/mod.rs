@@ -21,6 +21,7 @@ mod pieces;
 mod resume;
 mod text_field;
 
+use std::any::Any;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -30,12 +31,10 @@ use napreduce_live::{CheckpointDirectory, OutputPiece, PartOutput, TaskError};
 pub use formats::{FixedBytes, Text};
 pub(crate) use named::DeclaredOutput;
 pub use named::NamedOutput;
-pub(crate) use part_writer::CutError;
 pub(crate) use part_writer::OutputError;
 use part_writer::{PIECE, PartWriter};
-use pieces::Pieces;
 pub(crate) use pieces::PiecesError;
-pub(crate) use resume::{OutputDefinition, ResumeOutputError};
+pub(crate) use resume::{OutputDefinition, ResumeError};
 pub use text_field::TextField;
 
 use named::OpenedOutput;
@@ -161,11 +160,6 @@ impl<F: OutputFormat> Output<F> {
         Output::over(PartWriter::discarding(), format)
     }
 
-    /// Goes on after pieces that attempts before have written; the format has been restored.
-    fn after(format: F, pieces: Pieces, path: &Path) -> Result<Output<F>, OutputError> {
-        Ok(Output::over(PartWriter::after(pieces, path)?, format))
-    }
-
     fn over(part: PartWriter, format: F) -> Output<F> {
         Output { part, format, input: None, named: Vec::new() }
     }
@@ -275,10 +269,11 @@ impl<F: OutputFormat> Output<F> {
     #[inline]
     pub fn to<N: OutputFormat>(&mut self, output: &NamedOutput<N>) -> &mut Output<N> {
         let is_it = |opened: &OpenedOutput| {
-            opened.declared.name() == output.name() && opened.writer.as_any().is::<Output<N>>()
+            let writer: &dyn Any = &*opened.writer;
+            opened.declared.name() == output.name() && writer.is::<Output<N>>()
         };
         let number = self.named.iter().position(is_it).unwrap_or_else(|| self.undeclared(output));
-        let writer = self.named[number].writer.as_any_mut();
+        let writer: &mut dyn Any = &mut *self.named[number].writer;
         writer.downcast_mut().expect("its type was looked at")
     }
 
@@ -325,7 +320,7 @@ impl<F: OutputFormat> Output<F> {
     }
 
     /// Leaves what was written in a checkpoint: all pieces so far, in order.
-    pub(crate) fn cut(self, directory: &mut CheckpointDirectory) -> Result<Vec<OutputPiece>, CutError> {
+    pub(crate) fn cut(self, directory: &mut CheckpointDirectory) -> Result<Vec<OutputPiece>, TaskError> {
         let mut pieces = self.part.cut(directory, PIECE)?;
         for opened in self.named {
             let piece = opened.piece();

@@ -10,8 +10,8 @@ use std::sync::Arc;
 use napreduce_live::{CheckpointDirectory, NamedPart, OutputPiece, PartOutput, TaskError, counter};
 
 use super::part_writer::PIECE;
-use super::resume::{ResumeOutputError, resumed};
-use super::{CutError, Output, OutputError, OutputFormat, PiecesError};
+use super::resume::{ResumeError, resumed};
+use super::{Output, OutputError, OutputFormat, PiecesError};
 use crate::input::InputPlace;
 use crate::state::Save;
 
@@ -69,11 +69,6 @@ impl<F: OutputFormat> NamedOutput<F> {
     pub(super) fn format(&self) -> F {
         self.declared.format.clone()
     }
-
-    /// Its name.
-    pub(super) fn name(&self) -> &str {
-        &self.declared.name
-    }
 }
 
 /// What a definition keeps of a named output, whatever its format.
@@ -93,12 +88,12 @@ pub(crate) trait DeclaredOutput: Send + Sync {
         base: &Path,
         pieces: Vec<OutputPiece>,
         state: &[u8],
-    ) -> Result<Box<dyn NamedWriter>, ResumeOutputError>;
+    ) -> Result<Box<dyn NamedWriter>, ResumeError>;
 }
 
 impl<F: OutputFormat> DeclaredOutput for NamedOutput<F> {
     fn name(&self) -> &str {
-        NamedOutput::name(self)
+        &self.declared.name
     }
 
     fn saves(&self) -> bool {
@@ -106,10 +101,9 @@ impl<F: OutputFormat> DeclaredOutput for NamedOutput<F> {
     }
 
     fn create(&self, part: Option<&Path>) -> Result<Box<dyn NamedWriter>, OutputError> {
-        let format = self.declared.format.clone();
         Ok(Box::new(match part {
-            Some(part) => Output::create(format, &NamedPart::beside(part, self.name()))?,
-            None => Output::discarding(format),
+            Some(part) => Output::create(self.format(), &NamedPart::beside(part, self.name()))?,
+            None => Output::discarding(self.format()),
         }))
     }
 
@@ -119,16 +113,14 @@ impl<F: OutputFormat> DeclaredOutput for NamedOutput<F> {
         base: &Path,
         pieces: Vec<OutputPiece>,
         state: &[u8],
-    ) -> Result<Box<dyn NamedWriter>, ResumeOutputError> {
+    ) -> Result<Box<dyn NamedWriter>, ResumeError> {
         let path = NamedPart::beside(part, self.name());
-        Ok(Box::new(resumed(&self.declared.format, &path, base, pieces, state)?))
+        Ok(Box::new(resumed(self.format(), &path, base, pieces, state)?))
     }
 }
 
 /// What a task does with an output whose format is known to its writers alone.
-pub(crate) trait NamedWriter {
-    fn as_any(&self) -> &dyn Any;
-    fn as_any_mut(&mut self) -> &mut dyn Any;
+pub(crate) trait NamedWriter: Any {
     fn enter(&mut self, place: InputPlace);
     fn check(&mut self) -> Result<(), OutputError>;
     fn save_format(&self, state: &mut Vec<u8>) -> Result<Save, TaskError>;
@@ -136,19 +128,11 @@ pub(crate) trait NamedWriter {
         self: Box<Self>,
         directory: &mut CheckpointDirectory,
         piece: &str,
-    ) -> Result<Vec<OutputPiece>, CutError>;
+    ) -> Result<Vec<OutputPiece>, TaskError>;
     fn finish(self: Box<Self>) -> Result<PartOutput, PiecesError>;
 }
 
 impl<F: OutputFormat> NamedWriter for Output<F> {
-    fn as_any(&self) -> &dyn Any {
-        self
-    }
-
-    fn as_any_mut(&mut self) -> &mut dyn Any {
-        self
-    }
-
     fn enter(&mut self, place: InputPlace) {
         Output::enter(self, place);
     }
@@ -165,7 +149,7 @@ impl<F: OutputFormat> NamedWriter for Output<F> {
         self: Box<Self>,
         directory: &mut CheckpointDirectory,
         piece: &str,
-    ) -> Result<Vec<OutputPiece>, CutError> {
+    ) -> Result<Vec<OutputPiece>, TaskError> {
         self.part.cut(directory, piece)
     }
 

@@ -7,10 +7,11 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use napreduce_live::{CheckpointDirectory, CheckpointError, OutputPiece, PartOutput, TaskError, progress};
+use napreduce_live::{CheckpointDirectory, OutputPiece, PartOutput, TaskError, progress};
 use xxhash_rust::xxh3::Xxh3;
 
 use super::pieces::{Pieces, PiecesError};
+use crate::state::unsaved;
 
 /// Bytes gathered before a write. Larger writes measured no faster, smaller ones cost system calls.
 const BUFFER_BYTES: usize = 1 << 20;
@@ -70,7 +71,7 @@ impl PartWriter {
     }
 
     /// Goes on after pieces of earlier attempts; the part file is put together at the end.
-    pub(crate) fn after(earlier: Pieces, path: &Path) -> Result<PartWriter, OutputError> {
+    pub(crate) fn after(earlier: Pieces, path: &Path) -> Result<PartWriter, PiecesError> {
         let records = earlier.records();
         let mut name = path.as_os_str().to_owned();
         name.push(".piece");
@@ -143,14 +144,15 @@ impl PartWriter {
         mut self,
         directory: &mut CheckpointDirectory,
         piece: &str,
-    ) -> Result<Vec<OutputPiece>, CutError> {
+    ) -> Result<Vec<OutputPiece>, TaskError> {
         self.flush();
+        // As it would be without a checkpoint.
         self.check()?;
         let own = self.own_path();
         let mut pieces = self.earlier.take().map(Pieces::into_list).unwrap_or_default();
         let records = self.records - pieces.iter().map(|piece| piece.records).sum::<u64>();
         if self.bytes > 0 || records > 0 {
-            directory.take_in(&own, piece)?;
+            directory.take_in(&own, piece).map_err(unsaved)?;
             let (file, digest) = (directory.name(piece), self.digest.digest());
             pieces.push(OutputPiece { file, bytes: self.bytes, records, digest });
         }
@@ -177,13 +179,4 @@ impl PartWriter {
             }
         }
     }
-}
-
-/// Output could not be left in a checkpoint.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum CutError {
-    #[error(transparent)]
-    Output(#[from] OutputError),
-    #[error(transparent)]
-    Checkpoint(#[from] CheckpointError),
 }

@@ -1,35 +1,46 @@
 //! The outputs of a job as its definition says them, and as a task opens them: fresh, or where a checkpoint
 //! left them.
 //!
-//! Owns which pieces and which state belong to which output. Does not own the pieces (`pieces`).
+//! Owns which pieces and which state belong to which output, and why a task does not start from its
+//! checkpoint. Does not own the pieces (`pieces`).
 
 use std::path::Path;
 use std::sync::Arc;
 
-use napreduce_live::{NamedPart, OutputPiece, TaskError};
+use napreduce_live::{CheckpointError, NamedPart, OutputPiece, TaskError};
 
 use super::named::{DeclaredOutput, OpenedOutput, piece_of};
-use super::part_writer::PIECE;
+use super::part_writer::{PIECE, PartWriter};
 use super::pieces::{Pieces, PiecesError};
 use super::{Output, OutputError, OutputFormat};
 use crate::state::Save;
 
-/// Why an output does not go on where a checkpoint left it.
-pub(crate) enum ResumeOutputError {
-    /// A format does not take over its state.
-    Format(TaskError),
-    Pieces(PiecesError),
+/// Why a task does not start from its checkpoint.
+pub(crate) enum ResumeError {
+    /// It starts from scratch, then.
+    Checkpoint(String),
+    /// It could not start from scratch either.
+    Task(TaskError),
 }
 
-impl From<PiecesError> for ResumeOutputError {
-    fn from(error: PiecesError) -> Self {
-        ResumeOutputError::Pieces(error)
+impl From<TaskError> for ResumeError {
+    fn from(error: TaskError) -> ResumeError {
+        ResumeError::Task(error)
     }
 }
 
-impl From<OutputError> for ResumeOutputError {
-    fn from(error: OutputError) -> Self {
-        ResumeOutputError::Pieces(error.into())
+impl From<CheckpointError> for ResumeError {
+    fn from(error: CheckpointError) -> ResumeError {
+        ResumeError::Checkpoint(error.to_string())
+    }
+}
+
+impl From<PiecesError> for ResumeError {
+    fn from(error: PiecesError) -> ResumeError {
+        match error {
+            PiecesError::Damaged { .. } => ResumeError::Checkpoint(error.to_string()),
+            PiecesError::Output(error) => ResumeError::Task(error.into()),
+        }
     }
 }
 
@@ -89,13 +100,12 @@ impl<F: OutputFormat> OutputDefinition<F> {
         base: &Path,
         mut pieces: Vec<OutputPiece>,
         state: &[u8],
-    ) -> Result<Output<F>, ResumeOutputError> {
-        let states =
-            self.states(state).map_err(|reason| ResumeOutputError::Format(TaskError::task(reason)))?;
+    ) -> Result<Output<F>, ResumeError> {
+        let states = self.states(state).map_err(ResumeError::Checkpoint)?;
         let mut pieces_of = |name: &str| -> Vec<OutputPiece> {
             pieces.extract_if(.., |piece| Path::new(&piece.file).ends_with(name)).collect()
         };
-        let mut output = resumed(&self.format, path, base, pieces_of(PIECE), &states[0])?;
+        let mut output = resumed(self.format.clone(), path, base, pieces_of(PIECE), &states[0])?;
         for (declared, state) in self.named.iter().zip(&states[1..]) {
             let writer = declared.resume(path, base, pieces_of(&piece_of(declared.name())), state)?;
             output.named.push(OpenedOutput { declared: Arc::clone(declared), writer });
@@ -138,17 +148,16 @@ impl<F: OutputFormat> OutputDefinition<F> {
 
 /// One output with all of its pieces; its format has been restored.
 pub(super) fn resumed<F: OutputFormat>(
-    format: &F,
+    mut format: F,
     path: &Path,
     base: &Path,
     pieces: Vec<OutputPiece>,
     state: &[u8],
-) -> Result<Output<F>, ResumeOutputError> {
+) -> Result<Output<F>, ResumeError> {
     let pieces = Pieces::find(base, pieces)?;
-    let mut format = format.clone();
     let stateless = matches!(format.save(&mut Vec::new()), Ok(Save::Stateless));
     if !stateless {
-        format.restore(state).map_err(ResumeOutputError::Format)?;
+        format.restore(state).map_err(|error| ResumeError::Checkpoint(error.message))?;
     }
-    Ok(Output::after(format, pieces, path)?)
+    Ok(Output::over(PartWriter::after(pieces, path)?, format))
 }

@@ -141,8 +141,8 @@ const REPORT_ID: &str = "napreduce-report-format";
 /// A program that defines `--format` for itself (terasort's rows) keeps it; the report is then chosen with
 /// `--report-format`.
 fn command<P: Args>(face: &Face, input_names: Option<Vec<String>>) -> Command {
-    let Face { name, about, examples, .. } = face;
-    let mut command = P::augment_args(Command::new(name.to_owned()));
+    let Face { about, examples, .. } = face;
+    let mut command = P::augment_args(Command::new(face.name()));
     let format_taken = command.get_arguments().any(|argument| argument.get_long() == Some("format"));
     command = RunArguments::augment_args(command);
     if let Some(names) = input_names {
@@ -183,7 +183,7 @@ fn command<P: Args>(face: &Face, input_names: Option<Vec<String>>) -> Command {
 /// The names of a program's inputs, if they have any and can be known before there are parameters. Since a
 /// definition is called for it, and may not be made for that, what it panics with is not shown.
 fn input_names(face: &Face) -> Option<Vec<String>> {
-    let asked = face.definition.as_ref()?;
+    let asked = face.input_names.as_ref()?;
     let hook = panic::take_hook();
     panic::set_hook(Box::new(|_| {}));
     let names = panic::catch_unwind(AssertUnwindSafe(|| asked())).ok().flatten();
@@ -211,22 +211,32 @@ pub(crate) fn program_name() -> String {
 /// The names of a job's inputs, if its definition needs no parameters to say so.
 pub(crate) type InputNames = Rc<dyn Fn() -> Option<Vec<Option<String>>>>;
 
-/// What a program shows of itself, and what it was called with.
+/// What a program shows of itself, and what it is called with.
+#[derive(Default)]
 pub(crate) struct Face {
-    pub name: String,
     pub about: String,
     pub examples: String,
+    /// As which subcommand of another program, with which arguments.
+    pub called: Option<(String, Vec<OsString>)>,
     /// Inputs are given as `--input`, and not by where they stand.
     pub names_inputs: bool,
     /// Gives the names of the inputs of the one job.
-    pub definition: Option<InputNames>,
-    pub arguments: Vec<OsString>,
+    pub input_names: Option<InputNames>,
+}
+
+impl Face {
+    pub(crate) fn name(&self) -> String {
+        self.called.as_ref().map_or_else(program_name, |(name, _)| name.clone())
+    }
 }
 
 /// Parses the arguments; ends this process with status 2 and a message when they are wrong.
 pub(crate) fn parse<P: Args>(face: &Face) -> CommandLine<P> {
-    let line = std::iter::once(OsString::from(&face.name)).chain(face.arguments.iter().cloned());
-    let line: Vec<OsString> = line.collect();
+    let arguments = match &face.called {
+        Some((_, arguments)) => arguments.clone(),
+        None => std::env::args_os().skip(1).collect(),
+    };
+    let line: Vec<OsString> = std::iter::once(face.name().into()).chain(arguments).collect();
     let matches = command::<P>(face, None).try_get_matches_from(&line);
     // Only whoever reads about the inputs needs their names.
     let matches = matches.unwrap_or_else(|_| command::<P>(face, input_names(face)).get_matches_from(line));

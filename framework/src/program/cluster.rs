@@ -9,11 +9,11 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use napreduce_live::{
     ClusterClient, ClusterPlace, FollowOptions, JobError, JobPlan, JobReport, OnInterrupt, Patience,
-    ProgressMode, SubmitOptions, parse_time,
+    ProgressMode, SideFileSource, SubmitOptions, parse_time,
 };
 
 use super::error::Error;
-use super::side_files::SideFileArgument;
+use super::side_files;
 use super::typed_paths::TypedPaths;
 
 const VARIABLE: &str = "NAPREDUCE_CLUSTER";
@@ -45,12 +45,12 @@ pub(crate) struct ClusterArguments {
     /// When the job should be done, or the last of a chain, counted from now, such as 10m; for schedulers of
     /// a cluster that care
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
-    deadline: Option<Duration>,
+    pub deadline: Option<Duration>,
 
     /// Files that every task finds by name (napreduce::program::side_file): PATH, or PATH#NAME for another
     /// name
-    #[arg(long, value_name = "PATH[#NAME]", value_delimiter = ',')]
-    pub files: Vec<SideFileArgument>,
+    #[arg(long, value_name = "PATH[#NAME]", value_delimiter = ',', value_parser = side_files::parse)]
+    pub files: Vec<SideFileSource>,
 
     /// Submit to the cluster, print the job's id on standard output and leave
     #[arg(long)]
@@ -118,11 +118,6 @@ impl ClusterArguments {
         self.on_interrupt == Some(Interrupted::Detach)
     }
 
-    /// When everything should be done, counted from the start.
-    pub fn deadline(&self) -> Option<Duration> {
-        self.deadline
-    }
-
     /// Puts into a plan what was said about the cluster's scheduler.
     pub fn apply(&self, plan: &mut JobPlan) {
         if let Some(queue) = &self.queue {
@@ -138,7 +133,8 @@ pub(super) struct Cluster {
     client: ClusterClient,
     submit: SubmitOptions,
     follow: FollowOptions,
-    detach: bool,
+    /// Whether jobs are left to themselves.
+    pub(super) detach: bool,
     paths: TypedPaths,
 }
 
@@ -157,7 +153,7 @@ impl Cluster {
             Some(Interrupted::Detach) => OnInterrupt::Detach,
             Some(Interrupted::Kill) | None => OnInterrupt::Kill,
         };
-        let files = arguments.files.iter().map(SideFileArgument::source).collect();
+        let files = arguments.files.clone();
         Ok(Cluster {
             client,
             submit: SubmitOptions { files, file_bytes_max, ..SubmitOptions::default() },
@@ -168,13 +164,8 @@ impl Cluster {
     }
 
     /// Takes these files along with the jobs that are submitted from here on.
-    pub(super) fn take_along(&mut self, files: &[SideFileArgument]) {
-        self.submit.files = files.iter().map(SideFileArgument::source).collect();
-    }
-
-    /// Whether jobs are left to themselves.
-    pub(super) fn detaches(&self) -> bool {
-        self.detach
+    pub(super) fn take_along(&mut self, files: &[SideFileSource]) {
+        self.submit.files = files.to_vec();
     }
 
     /// How many reduces the workers that are there run at once; at least one.

@@ -42,7 +42,7 @@ use napreduce_live::{Definitions, TaskError, TaskRunner, task_process_main, task
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use arguments::{Face, InputNames};
+use arguments::Face;
 pub use driver::{Driver, JobRun};
 pub use ended::{CounterValues, JobError, JobReport, PartReport};
 pub use error::Error;
@@ -189,12 +189,7 @@ type Build = Box<dyn Fn(&[u8]) -> Result<Job, TaskError>>;
 #[derive(Default)]
 #[must_use = "a program runs when its `main` or `drive` is called"]
 pub struct Program {
-    about: String,
-    examples: String,
-    /// As which subcommand of another program, with which arguments.
-    called: Option<(String, Vec<OsString>)>,
-    names_inputs: bool,
-    input_names: Option<InputNames>,
+    face: Face,
     definitions: BTreeMap<String, Build>,
 }
 
@@ -206,7 +201,7 @@ impl Program {
 
     /// What the program does, in a line for `--help`.
     pub fn about(mut self, about: &str) -> Program {
-        self.about = about.to_owned();
+        self.face.about = about.to_owned();
         self
     }
 
@@ -219,7 +214,7 @@ impl Program {
     /// # let _ = program;
     /// ```
     pub fn examples(mut self, examples: &str) -> Program {
-        self.examples = examples.to_owned();
+        self.face.examples = examples.to_owned();
         self
     }
 
@@ -230,7 +225,7 @@ impl Program {
     /// # let _ = program;
     /// ```
     pub fn inputs_by_name(mut self) -> Program {
-        self.names_inputs = true;
+        self.face.names_inputs = true;
         self
     }
 
@@ -256,7 +251,7 @@ impl Program {
     /// }
     /// ```
     pub fn called(mut self, name: &str, arguments: impl IntoIterator<Item = OsString>) -> Program {
-        self.called = Some((name.to_owned(), arguments.into_iter().collect()));
+        self.face.called = Some((name.to_owned(), arguments.into_iter().collect()));
         self
     }
 
@@ -287,7 +282,7 @@ impl Program {
     pub fn main<P: Parameters + 'static>(mut self, definition: fn(&P) -> Job) -> ExitCode {
         let name = arguments::program_name();
         let names = move || Some(definition(&arguments::parameters_unsaid()?).pipeline.input_names());
-        self.input_names = Some(Rc::new(names));
+        self.face.input_names = Some(Rc::new(names));
         self.job(&name, definition).drive(move |driver: &mut Driver, parameters: &P| {
             let inputs = driver.inputs().to_vec();
             let output = driver.output().to_owned();
@@ -307,9 +302,8 @@ impl Program {
         if task_process_requested() {
             task_process_main(&self);
         }
-        let face = self.face();
-        let line = arguments::parse::<P>(&face);
-        let name = face.name;
+        let line = arguments::parse::<P>(&self.face);
+        let name = self.face.name();
         let settings = match Settings::parse(&line.run.conf) {
             Ok(settings) => {
                 Settings { bad_rows: line.run.bad_rows, bad_records: line.run.bad_records, ..settings }
@@ -328,28 +322,10 @@ impl Program {
             Err(error) => report::ending(&name, &*error.into(), quiet),
         }
     }
-}
-
-impl Program {
-    fn face(&self) -> Face {
-        let (name, arguments) = match &self.called {
-            Some((name, arguments)) => (name.clone(), arguments.clone()),
-            None => (arguments::program_name(), std::env::args_os().skip(1).collect()),
-        };
-        let (about, examples) = (self.about.clone(), self.examples.clone());
-        Face {
-            name,
-            about,
-            examples,
-            names_inputs: self.names_inputs,
-            definition: self.input_names.clone(),
-            arguments,
-        }
-    }
 
     fn build(&self, definition: &str, bytes: &[u8]) -> Result<Job, TaskError> {
         // A program of one job is called as its file is, and an engine has the file under another name.
-        let is_only = self.input_names.is_some() && self.definitions.len() == 1;
+        let is_only = self.face.input_names.is_some() && self.definitions.len() == 1;
         let only = self.definitions.values().next().filter(|_| is_only);
         let build = self.definitions.get(definition).or(only).ok_or_else(|| {
             let known: Vec<_> = self.definitions.keys().map(String::as_str).collect();

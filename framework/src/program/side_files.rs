@@ -7,7 +7,6 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
 use std::sync::{Mutex, PoisonError};
 
 use napreduce_live::{SideFileSource, no_try_helps};
@@ -80,61 +79,42 @@ pub(super) fn know(files: BTreeMap<String, PathBuf>) {
     *HERE.lock().unwrap_or_else(PoisonError::into_inner) = files;
 }
 
-/// One of `--files`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct SideFileArgument {
-    path: PathBuf,
-    name: String,
-}
-
-impl SideFileArgument {
-    pub(super) fn new(path: &Path, name: &str) -> Result<SideFileArgument, String> {
-        match is_name(name) {
-            true => Ok(SideFileArgument { path: path.to_owned(), name: name.to_owned() }),
-            false => Err(format!("a side file cannot be called {name:?}; give it a plain name")),
-        }
-    }
-
-    pub(super) fn is_called(&self, name: &str) -> bool {
-        self.name == name
-    }
-
-    pub(super) fn source(&self) -> SideFileSource {
-        SideFileSource { path: self.path.clone(), name: self.name.clone() }
+/// A file that is called so.
+pub(super) fn named(path: &Path, name: &str) -> Result<SideFileSource, String> {
+    match is_name(name) {
+        true => Ok(SideFileSource { path: path.to_owned(), name: name.to_owned() }),
+        false => Err(format!("a side file cannot be called {name:?}; give it a plain name")),
     }
 }
 
 /// The files by name, with absolute paths; each must be there and have a name of its own.
-pub(super) fn by_name(arguments: &[SideFileArgument]) -> Result<BTreeMap<String, PathBuf>, String> {
-    let mut files = BTreeMap::new();
-    for SideFileArgument { path, name } in arguments {
+pub(super) fn by_name(files: &[SideFileSource]) -> Result<BTreeMap<String, PathBuf>, String> {
+    let mut by_name = BTreeMap::new();
+    for SideFileSource { path, name } in files {
         let shown = path.display();
         let unreadable = |error: io::Error| format!("cannot read the side file {shown}: {error}");
         if !std::fs::metadata(path).map_err(unreadable)?.is_file() {
             return Err(format!("cannot take {shown} along: it is not a regular file"));
         }
         let absolute = std::path::absolute(path).map_err(unreadable)?;
-        if files.insert(name.clone(), absolute).is_some() {
+        if by_name.insert(name.clone(), absolute).is_some() {
             return Err(format!("two side files are called {name:?}; rename one with PATH#NAME"));
         }
     }
-    Ok(files)
+    Ok(by_name)
 }
 
-impl FromStr for SideFileArgument {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<SideFileArgument, String> {
-        let (path, name) = match text.rsplit_once('#') {
-            Some((path, name)) => (PathBuf::from(path), Some(name.to_owned())),
-            None => (PathBuf::from(text), None),
-        };
-        let of_file = || path.file_name().and_then(|name| name.to_str()).map(str::to_owned);
-        let name = name.or_else(of_file).filter(|name| is_name(name) && !path.as_os_str().is_empty());
-        let name =
-            name.ok_or_else(|| format!("{text:?} names no file; give PATH, or PATH#NAME with a plain name"))?;
-        Ok(SideFileArgument { path, name })
-    }
+/// Reads one of `--files`.
+pub(super) fn parse(text: &str) -> Result<SideFileSource, String> {
+    let (path, name) = match text.rsplit_once('#') {
+        Some((path, name)) => (PathBuf::from(path), Some(name.to_owned())),
+        None => (PathBuf::from(text), None),
+    };
+    let of_file = || path.file_name().and_then(|name| name.to_str()).map(str::to_owned);
+    let name = name.or_else(of_file).filter(|name| is_name(name) && !path.as_os_str().is_empty());
+    let name =
+        name.ok_or_else(|| format!("{text:?} names no file; give PATH, or PATH#NAME with a plain name"))?;
+    Ok(SideFileSource { path, name })
 }
 
 fn is_name(name: &str) -> bool {
@@ -147,12 +127,12 @@ mod tests {
 
     #[test]
     fn a_file_has_its_own_name_unless_it_is_given_another() {
-        let argument = |path: &str, name: &str| SideFileArgument { path: path.into(), name: name.to_owned() };
-        assert_eq!("data/stop.txt".parse(), Ok(argument("data/stop.txt", "stop.txt")));
-        assert_eq!("data/stop.txt#words".parse(), Ok(argument("data/stop.txt", "words")));
-        assert_eq!("a#b#c".parse(), Ok(argument("a#b", "c")));
+        let source = |path: &str, name: &str| SideFileSource { path: path.into(), name: name.to_owned() };
+        assert_eq!(parse("data/stop.txt"), Ok(source("data/stop.txt", "stop.txt")));
+        assert_eq!(parse("data/stop.txt#words"), Ok(source("data/stop.txt", "words")));
+        assert_eq!(parse("a#b#c"), Ok(source("a#b", "c")));
         for text in ["", "a#", "a#../b", "a#..", "..", "#b", "a#b/c"] {
-            let error = text.parse::<SideFileArgument>().expect_err(text);
+            let error = parse(text).expect_err(text);
             assert!(error.contains("names no file; give PATH, or PATH#NAME"), "{error}");
         }
     }
@@ -162,17 +142,17 @@ mod tests {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let path = folder.path().join("a");
         std::fs::write(&path, "x").expect("a written file");
-        let argument =
-            |path: &Path, name: &str| SideFileArgument { path: path.to_owned(), name: name.to_owned() };
-        let files = by_name(&[argument(&path, "a"), argument(&path, "b")]).expect("two names");
+        let source =
+            |path: &Path, name: &str| SideFileSource { path: path.to_owned(), name: name.to_owned() };
+        let files = by_name(&[source(&path, "a"), source(&path, "b")]).expect("two names");
         assert_eq!(files, BTreeMap::from([("a".to_owned(), path.clone()), ("b".to_owned(), path.clone())]));
-        let error = by_name(&[argument(&path, "a"), argument(&path, "a")]).expect_err("one name");
+        let error = by_name(&[source(&path, "a"), source(&path, "a")]).expect_err("one name");
         assert_eq!(error, "two side files are called \"a\"; rename one with PATH#NAME");
         let missing = folder.path().join("missing");
-        let error = by_name(&[argument(&missing, "a")]).expect_err("no file");
+        let error = by_name(&[source(&missing, "a")]).expect_err("no file");
         assert!(error.starts_with(&format!("cannot read the side file {}: ", missing.display())), "{error}");
         for path in [folder.path(), Path::new("/dev/zero")] {
-            let error = by_name(&[argument(path, "a")]).expect_err("no file");
+            let error = by_name(&[source(path, "a")]).expect_err("no file");
             assert_eq!(error, format!("cannot take {} along: it is not a regular file", path.display()));
         }
     }

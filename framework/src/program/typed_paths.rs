@@ -39,27 +39,24 @@ impl TypedPaths {
     }
 
     /// What is said of paths, as they were typed if one was relative.
-    pub(super) fn as_typed(&self, error: JobError, relative: bool) -> JobError {
+    pub(super) fn as_typed(&self, mut error: JobError, relative: bool) -> JobError {
         if !relative || self.here == Path::new("/") {
             return error;
         }
-        let here = format!("{}/", self.here.display());
-        let typed = |text: String| text.replace(&here, "");
-        match error {
-            JobError::Failed { job, reason } => JobError::Failed { job, reason: typed(reason) },
-            JobError::Killed { job, reason } => JobError::Killed { job, reason: typed(reason) },
-            JobError::Interrupted { signal, left } => JobError::Interrupted { signal, left: typed(left) },
-            JobError::Cluster { reason, exit_status } => {
-                JobError::Cluster { reason: typed(reason), exit_status }
+        match &mut error {
+            JobError::Failed { reason: said, .. }
+            | JobError::Killed { reason: said, .. }
+            | JobError::Cluster { reason: said, .. }
+            | JobError::Interrupted { left: said, .. }
+            | JobError::OutputExists { path: said }
+            | JobError::OutputInUse { path: said }
+            | JobError::OutputUnfinished { path: said }
+            | JobError::OutputRefused { path: said, .. }
+            | JobError::OutputUnusable { path: said, .. } => {
+                *said = said.replace(&format!("{}/", self.here.display()), "");
             }
-            JobError::OutputExists { path } => JobError::OutputExists { path: typed(path) },
-            JobError::OutputInUse { path } => JobError::OutputInUse { path: typed(path) },
-            JobError::OutputUnfinished { path } => JobError::OutputUnfinished { path: typed(path) },
-            JobError::OutputRefused { path, why } => JobError::OutputRefused { path: typed(path), why },
-            JobError::OutputUnusable { path, source } => {
-                JobError::OutputUnusable { path: typed(path), source }
-            }
-            other => other,
+            _ => {}
         }
+        error
     }
 }

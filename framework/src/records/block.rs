@@ -72,7 +72,9 @@ impl BlockWriter {
         let length = u32::try_from(self.body.len()).expect("a record of less than 4 GiB");
         let mut header = BlockHeader { length, crc: 0, records: self.records };
         header.crc = header.checksum(&self.body);
-        out.extend_from_slice(&header.encode());
+        for field in [header.length, header.crc, header.records] {
+            out.extend_from_slice(&field.to_le_bytes());
+        }
         out.extend_from_slice(&self.body);
         self.body.clear();
         self.records = 0;
@@ -88,14 +90,6 @@ pub(super) struct BlockHeader {
 }
 
 impl BlockHeader {
-    fn encode(self) -> [u8; BLOCK_HEADER_BYTES] {
-        let mut bytes = [0; BLOCK_HEADER_BYTES];
-        bytes[..4].copy_from_slice(&self.length.to_le_bytes());
-        bytes[4..8].copy_from_slice(&self.crc.to_le_bytes());
-        bytes[8..].copy_from_slice(&self.records.to_le_bytes());
-        bytes
-    }
-
     pub(super) fn decode(bytes: &[u8; BLOCK_HEADER_BYTES]) -> BlockHeader {
         BlockHeader { length: u32_at(bytes, 0), crc: u32_at(bytes, 4), records: u32_at(bytes, 8) }
     }

@@ -2,7 +2,6 @@
 //!
 //! Owns the input format. Every byte that is used was checked first. Does not own the layout (`block`).
 
-use std::io;
 use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
 
@@ -79,7 +78,7 @@ impl<K: Key, V: Value> InputFormat for TypedRecords<K, V> {
     fn open_at(&self, split: &Split, offset: u64, memory: usize) -> Result<RecordsReader<K, V>, InputError> {
         let unreadable = |error| InputError::unreadable(&split.path, error);
         let mut reader = RecordsReader {
-            file: open_input(split, memory).map_err(unreadable)?,
+            file: open_input(split, memory, false).map_err(unreadable)?,
             path: split.path.clone(),
             file_length: split.file_length,
             split_offset: split.offset,
@@ -108,12 +107,8 @@ impl<K: Key, V: Value> RecordsReader<K, V> {
         if at + into.len() as u64 > self.file_length {
             return Err(self.bad(at, "the file ends inside a block".into()));
         }
-        self.file.read_exact_at(into, at).map_err(|error| match error.kind() {
-            io::ErrorKind::UnexpectedEof => {
-                InputError::Shortened { path: self.path.clone(), planned: self.file_length, found: at }
-            }
-            _ => InputError::unreadable(&self.path, error),
-        })
+        let read = self.file.read_exact_at(into, at);
+        read.map_err(|error| InputError::of_read(&self.path, self.file_length, at, error))
     }
 
     #[cold]

@@ -3,9 +3,8 @@
 //! Owns a deserializer that answers nothing: asked for a struct it hears the names of its fields. Does not
 //! own what a format makes of them.
 
-use std::fmt;
-
-use serde::de::{Deserialize, Deserializer, Error, Visitor};
+use serde::de::value::Error;
+use serde::de::{Deserialize, Deserializer, Error as _, Visitor};
 use serde::forward_to_deserialize_any;
 
 use super::TypedRow;
@@ -24,28 +23,15 @@ struct Asked<'h> {
 }
 
 /// There is no row.
-#[derive(Debug)]
-struct NoRow;
-
-impl fmt::Display for NoRow {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("only the names of columns were asked for")
-    }
-}
-
-impl std::error::Error for NoRow {}
-
-impl Error for NoRow {
-    fn custom<T: fmt::Display>(_: T) -> Self {
-        NoRow
-    }
+fn no_row<T>() -> Result<T, Error> {
+    Err(Error::custom("only the names of columns were asked for"))
 }
 
 impl<'de> Deserializer<'de> for Asked<'_> {
-    type Error = NoRow;
+    type Error = Error;
 
-    fn deserialize_any<V: Visitor<'de>>(self, _: V) -> Result<V::Value, NoRow> {
-        Err(NoRow)
+    fn deserialize_any<V: Visitor<'de>>(self, _: V) -> Result<V::Value, Error> {
+        no_row()
     }
 
     fn deserialize_struct<V: Visitor<'de>>(
@@ -53,16 +39,16 @@ impl<'de> Deserializer<'de> for Asked<'_> {
         _: &'static str,
         fields: &'static [&'static str],
         _: V,
-    ) -> Result<V::Value, NoRow> {
+    ) -> Result<V::Value, Error> {
         *self.heard = Some(fields);
-        Err(NoRow)
+        no_row()
     }
 
     fn deserialize_newtype_struct<V: Visitor<'de>>(
         self,
         _: &'static str,
         visitor: V,
-    ) -> Result<V::Value, NoRow> {
+    ) -> Result<V::Value, Error> {
         visitor.visit_newtype_struct(self)
     }
 

@@ -105,12 +105,8 @@ impl Container {
         *begin = at;
         bytes.clear();
         bytes.resize(there.min(wanted.max(SEARCH_BYTES)), 0);
-        self.file.read_exact_at(bytes, at).map_err(|error| match error.kind() {
-            io::ErrorKind::UnexpectedEof => {
-                InputError::Shortened { path: self.path.clone(), planned: self.length, found: at }
-            }
-            _ => InputError::unreadable(&self.path, error),
-        })?;
+        let read = self.file.read_exact_at(bytes, at);
+        read.map_err(|error| InputError::of_read(&self.path, self.length, at, error))?;
         progress();
         Ok(bytes[..there.min(wanted)].to_vec())
     }
@@ -189,7 +185,7 @@ impl Container {
 
 impl<K: Writable, V: Writable> SequenceReader<K, V> {
     pub(super) fn open(split: &Split, offset: u64, memory: usize) -> Result<Self, InputError> {
-        let file = open_input(split, memory);
+        let file = open_input(split, memory, false);
         let file = file.map_err(|error| InputError::unreadable(&split.path, error))?;
         check_beginning(&split.path, &*file)?;
         let (path, length) = (split.path.clone(), split.file_length);

@@ -17,6 +17,7 @@ use super::part::CommandPart;
 use super::reducer::CommandReducer;
 use super::taken_along::{take_along, tell_of_others};
 use crate::builder::Job;
+use crate::output::Text;
 use crate::program::{Driver, Error, Program};
 
 /// The name of the job in programs that have it.
@@ -162,7 +163,7 @@ fn combined(mapper: &str, combiner: &str, key_fields: NonZeroU32) -> String {
 /// # let _ = errors;
 /// ```
 pub fn map_only(command: impl Into<String>) -> Job {
-    Job::bytes().part_map(CommandPart::new(command.into()))
+    Job::bytes().part_map(Text, CommandPart::new(command.into()))
 }
 
 /// Adds the job to a program under the name `streaming`, to be called with [`Commands`].

@@ -89,7 +89,7 @@ impl Conversation {
 
     /// Starts the command.
     pub(super) fn begin(&mut self, task: &TaskInfo<'_>) -> Result<(), TaskError> {
-        let (Some(context), Some(scratch)) = (task.context(), task.scratch()) else {
+        let (Some(context), Some(scratch)) = (task.context, task.scratch) else {
             return Err(TaskError::fatal(format!(
                 "the input of the {} `{}` cannot be sampled for a total order: a command is run on whole splits only",
                 self.role, self.command

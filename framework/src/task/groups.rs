@@ -132,8 +132,8 @@ impl<'a> GroupLoop<'a> {
             let gate = GroupGate::new(self.context, resumes);
             let mut values = Values::<R::Key, R::Value>::new(&mut self.input, value_scratch, gate);
             let reduced = reducer.reduce(key, &mut values, out);
-            let (failed, cut, due) = values.into_gate().into_parts();
-            if let Some(error) = failed {
+            let GroupGate { error, cut, due, .. } = values.gate;
+            if let Some(error) = error {
                 return Err(values_error(error, self.task, self.restore, self.count - 1));
             }
             reduced.map_err(|error| self.located(error))?;

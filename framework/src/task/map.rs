@@ -14,12 +14,13 @@ use napreduce_live::{
 
 use super::errors::{collect_error, collect_error_after};
 use super::reading::{Read, ReadPosition, RecordSink, read_all};
-use super::saving::{ResumeError, Saving, Start, UserState, base_of, give_back, start, unsaved};
+use super::saving::{Saving, Start, UserState, base_of, give_back, start};
 use crate::codec::{Key, Value};
 use crate::emit::Emit;
 use crate::input::{BadRows, InputFormat, InputPlace};
+use crate::output::ResumeError;
 use crate::settings::Settings;
-use crate::state::Save;
+use crate::state::{Save, unsaved};
 use crate::user_code::{CombineStage, Mapper, PartitionChoice, TaskInfo};
 
 /// The loop of a map and where it begins.
@@ -31,6 +32,7 @@ pub(crate) struct MapWork<'a, K: Key, V: Value, C> {
     pub(crate) input: &'a dyn OpenMap<K, V>,
     pub(crate) combine: &'a C,
     pub(crate) partition: &'a PartitionChoice<K>,
+    pub(crate) grouping: Option<fn(&[u8]) -> usize>,
     pub(crate) settings: &'a Settings,
     pub(crate) task: &'a MapTask,
     pub(crate) context: &'a TaskContext,
@@ -61,7 +63,7 @@ impl<K: Key, V: Value, C: CombineStage<V>> MapWork<'_, K, V, C> {
     fn fresh(&self) -> Result<Begun<'_, K, V>, TaskError> {
         let collector = self.collector(None).map_err(collect_error)?;
         let place = ReadPosition::start_of(&self.task.split);
-        Ok((self.open(Emit::into_collector(collector), place)?, place))
+        Ok((self.open(Emit::into_collector(collector, 0), place)?, place))
     }
 
     fn resume(&self, directory: &Path, checkpoint: Checkpoint) -> Result<Begun<'_, K, V>, ResumeError> {
@@ -86,7 +88,7 @@ impl<K: Key, V: Value, C: CombineStage<V>> MapWork<'_, K, V, C> {
                 }
             })?;
         let place = ReadPosition { part: part as usize, offset, repeated, records };
-        let mut map = self.open(Emit::resuming(collector, emitted), place)?;
+        let mut map = self.open(Emit::into_collector(collector, emitted), place)?;
         give_back(checkpoint.user_state.as_deref(), |state| map.restore(state))?;
         Ok((map, place))
     }
@@ -105,7 +107,7 @@ impl<K: Key, V: Value, C: CombineStage<V>> MapWork<'_, K, V, C> {
             label: context.attempt().to_string(),
             encoding: encoding::<K, V>(),
             compression: settings.compression(),
-            partitioning: self.partition.partitioning(task.partitions, &task.cuts),
+            partitioning: self.partition.partitioning(task.partitions, &task.cuts, self.grouping),
             fan_in: settings.fan_in as usize,
             durable: settings.durable,
             resume,
@@ -194,53 +196,43 @@ impl<M: Mapper> OpenMap<M::Key, M::Value> for TypedMap<M> {
         place: ReadPosition,
         (task, context): (&'a MapTask, &'a TaskContext),
     ) -> Result<Box<dyn MapLoop<M::Key, M::Value> + 'a>, TaskError> {
-        let fresh = Fresh { prototype: &self.mapper, task, context };
-        let sink = MapSink { mapper: fresh.set_up(place.path(task))?, out, saved: None, fresh };
-        Ok(Box::new(TypedLoop { typed: self, sink }))
+        let mapper = self.set_up(place.path(task), task, context)?;
+        Ok(Box::new(MapSink { typed: self, task, context, mapper, out, saved: None }))
     }
 }
 
-struct TypedLoop<'a, M: Mapper> {
-    typed: &'a TypedMap<M>,
-    sink: MapSink<'a, M>,
-}
-
-impl<M: Mapper> MapLoop<M::Key, M::Value> for TypedLoop<'_, M> {
-    fn restore(&mut self, state: &[u8]) -> Result<(), TaskError> {
-        self.sink.mapper.restore(state)
-    }
-
-    fn read(&mut self, place: ReadPosition, restored: bool) -> Result<Read, TaskError> {
-        let Fresh { task, context, .. } = self.sink.fresh;
-        let input = (&self.typed.format, self.typed.bad_records);
-        read_all::<M::Input, _>(input, task, context, (place, restored), &mut self.sink)
-    }
-
-    fn into_output(self: Box<Self>) -> (Emit<M::Key, M::Value>, Option<UserState>) {
-        (self.sink.out, self.sink.saved)
-    }
-}
-
-/// Where mappers come from, one for each file.
-struct Fresh<'a, M> {
-    prototype: &'a M,
-    task: &'a MapTask,
-    context: &'a TaskContext,
-}
-
-impl<M: Mapper> Fresh<'_, M> {
-    fn set_up(&self, path: Option<&Path>) -> Result<M, TaskError> {
-        let mut mapper = self.prototype.clone();
-        mapper.setup(&TaskInfo::new(self.context, path, &self.task.scratch))?;
+impl<M: Mapper> TypedMap<M> {
+    /// A mapper for one file.
+    fn set_up(&self, path: Option<&Path>, task: &MapTask, context: &TaskContext) -> Result<M, TaskError> {
+        let mut mapper = self.mapper.clone();
+        mapper.setup(&TaskInfo::new(context, path, &task.scratch))?;
         Ok(mapper)
     }
 }
 
 struct MapSink<'a, M: Mapper> {
+    typed: &'a TypedMap<M>,
+    task: &'a MapTask,
+    context: &'a TaskContext,
     mapper: M,
     out: Emit<M::Key, M::Value>,
     saved: Option<UserState>,
-    fresh: Fresh<'a, M>,
+}
+
+impl<M: Mapper> MapLoop<M::Key, M::Value> for MapSink<'_, M> {
+    fn restore(&mut self, state: &[u8]) -> Result<(), TaskError> {
+        self.mapper.restore(state)
+    }
+
+    fn read(&mut self, place: ReadPosition, restored: bool) -> Result<Read, TaskError> {
+        let MapSink { typed, task, context, .. } = *self;
+        let input = (&typed.format, typed.bad_records);
+        read_all::<M::Input, _>(input, task, context, (place, restored), self)
+    }
+
+    fn into_output(self: Box<Self>) -> (Emit<M::Key, M::Value>, Option<UserState>) {
+        (self.out, self.saved)
+    }
 }
 
 impl<M: Mapper> RecordSink<M::Input> for MapSink<'_, M> {
@@ -250,7 +242,7 @@ impl<M: Mapper> RecordSink<M::Input> for MapSink<'_, M> {
     }
 
     fn begin(&mut self, path: &Path) -> Result<(), TaskError> {
-        self.mapper = self.fresh.set_up(Some(path))?;
+        self.mapper = self.typed.set_up(Some(path), self.task, self.context)?;
         Ok(())
     }
 

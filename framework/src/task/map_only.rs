@@ -12,11 +12,9 @@ use napreduce_live::{
 
 use super::map::check_split;
 use super::reading::{Read, ReadPosition, RecordSink, read_all};
-use super::saving::{
-    ResumeError, Saving, Start, UserState, base_of, give_back, named_bytes, part_error, start,
-};
+use super::saving::{Saving, Start, UserState, base_of, give_back, named_bytes, part_error, start};
 use crate::input::{BadRows, InputFormat, InputPlace};
-use crate::output::{Output, OutputDefinition, OutputFormat};
+use crate::output::{Output, OutputDefinition, OutputFormat, ResumeError};
 use crate::user_code::{PartMap, TaskInfo};
 
 /// Runs one map and writes its part file.

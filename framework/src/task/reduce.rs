@@ -5,9 +5,9 @@
 //! merging, or the promotion of the part file.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use napreduce_data::{READ_MAX, ReduceInput, ReduceSettings};
+use napreduce_data::{READ_MAX, ReduceInput, ReduceSettings, SavedReduceInput};
 use napreduce_live::{
     Checkpoint, CheckpointStage, Counter, NeededInput, PositionUnit, ReduceResult, ReduceTask,
     SavedCheckpoint, TaskContext, TaskError,
@@ -15,11 +15,10 @@ use napreduce_live::{
 
 use super::errors::reduce_error;
 use super::groups::{GroupLoop, Reduced};
-use super::saving::{
-    ResumeError, Saving, Start, base_of, give_back, named_bytes, part_error, start, unsaved,
-};
-use crate::output::{Output, OutputDefinition};
+use super::saving::{Saving, Start, base_of, give_back, named_bytes, part_error, start};
+use crate::output::{Output, OutputDefinition, ResumeError};
 use crate::settings::{FAN_IN_DEFAULT, Settings};
+use crate::state::unsaved;
 use crate::user_code::{CombineStage, Grouping, Reducer, TaskInfo};
 
 /// The reduce of a job.
@@ -75,7 +74,7 @@ impl<R: Reducer, C: CombineStage<R::Value>> ReduceWork<'_, R, C> {
     }
 
     fn fresh(&self) -> Result<Parts<R>, TaskError> {
-        let input = self.combine.reduce_input(self.reduce_settings());
+        let input = self.combine.reduce_input(self.reduce_settings(None));
         let input = input.map_err(|error| reduce_error(error, self.task, None))?;
         let mut out = self.output.create(&self.task.output)?;
         let reducer = self.set_up(&mut out)?;
@@ -90,7 +89,7 @@ impl<R: Reducer, C: CombineStage<R::Value>> ReduceWork<'_, R, C> {
         check_inputs(&inputs, self.task)?;
         let path = &self.task.output;
         let out = self.output.resume(path, &base, checkpoint.pieces, &checkpoint.format_state)?;
-        let input = self.combine.reduce_input_at(self.reduce_settings(), &position, &base);
+        let input = self.combine.reduce_input(self.reduce_settings(Some((position, base))));
         let input = input.map_err(|error| match error.blames_checkpoint() {
             true => ResumeError::Checkpoint(error.to_string()),
             false => ResumeError::Task(reduce_error(error, self.task, None)),
@@ -107,7 +106,7 @@ impl<R: Reducer, C: CombineStage<R::Value>> ReduceWork<'_, R, C> {
         Ok(reducer)
     }
 
-    fn reduce_settings(&self) -> ReduceSettings {
+    fn reduce_settings(&self, resume: Option<(SavedReduceInput, PathBuf)>) -> ReduceSettings {
         let ReduceWork { task, context, .. } = self;
         ReduceSettings {
             segments: task.inputs.iter().map(|(_, path)| path.clone()).collect(),
@@ -120,6 +119,7 @@ impl<R: Reducer, C: CombineStage<R::Value>> ReduceWork<'_, R, C> {
             // Whoever asks for narrow merges gets them, also of inputs that would fit the memory.
             read_max: if self.settings.fan_in < FAN_IN_DEFAULT { 0 } else { READ_MAX },
             grouping: self.grouping.prefix_length,
+            resume,
         }
     }
 

@@ -9,12 +9,12 @@ use std::path::{Path, PathBuf};
 use napreduce_core::FaultPlace;
 use napreduce_data::{SavePlace, SavedFile};
 use napreduce_live::{
-    Checkpoint, CheckpointDirectory, CheckpointError, CheckpointStage, OutputPiece, PartOutput,
-    SavedCheckpoint, TaskContext, TaskError, set_user_counters, user_counters,
+    Checkpoint, CheckpointDirectory, CheckpointStage, OutputPiece, PartOutput, SavedCheckpoint, TaskContext,
+    TaskError, set_user_counters, user_counters,
 };
 
-use crate::output::{CutError, PiecesError, ResumeOutputError};
-use crate::state::Save;
+use crate::output::{PiecesError, ResumeError};
+use crate::state::{Save, unsaved};
 
 /// What the user's code has saved.
 #[derive(Default)]
@@ -108,60 +108,6 @@ impl<'a> Saving<'a> {
 /// The directory of all checkpoints, which names in them are relative to.
 pub(crate) fn base_of(directory: &Path) -> PathBuf {
     directory.parent().unwrap_or(Path::new("")).to_owned()
-}
-
-/// What was to be saved is lost with the attempt, and no more than that: also a full disk does not
-/// end the job.
-pub(crate) fn unsaved(error: impl std::fmt::Display) -> TaskError {
-    TaskError::retryable(format!("the task could not be checkpointed: {error}")).at(FaultPlace::SharedStorage)
-}
-
-impl From<CutError> for TaskError {
-    fn from(error: CutError) -> TaskError {
-        match error {
-            // As it would be without a checkpoint.
-            CutError::Output(error) => error.into(),
-            CutError::Checkpoint(error) => unsaved(error),
-        }
-    }
-}
-
-/// Why a task does not start from its checkpoint.
-pub(crate) enum ResumeError {
-    /// It starts from scratch, then.
-    Checkpoint(String),
-    /// It could not start from scratch either.
-    Task(TaskError),
-}
-
-impl From<TaskError> for ResumeError {
-    fn from(error: TaskError) -> ResumeError {
-        ResumeError::Task(error)
-    }
-}
-
-impl From<CheckpointError> for ResumeError {
-    fn from(error: CheckpointError) -> ResumeError {
-        ResumeError::Checkpoint(error.to_string())
-    }
-}
-
-impl From<PiecesError> for ResumeError {
-    fn from(error: PiecesError) -> ResumeError {
-        match error {
-            PiecesError::Damaged { .. } => ResumeError::Checkpoint(error.to_string()),
-            PiecesError::Output(error) => ResumeError::Task(error.into()),
-        }
-    }
-}
-
-impl From<ResumeOutputError> for ResumeError {
-    fn from(error: ResumeOutputError) -> ResumeError {
-        match error {
-            ResumeOutputError::Format(error) => ResumeError::Checkpoint(error.message),
-            ResumeOutputError::Pieces(error) => error.into(),
-        }
-    }
 }
 
 impl ResumeError {

@@ -90,12 +90,8 @@ impl<'t, J: Fn() -> Job> Trial<'t, J> {
         let splits = splits.unwrap_or_else(|error| panic!("the input cannot be divided: {error}"));
         let said = self.test.reduces.or(job.pipeline.reduces());
         let reduces = if job.pipeline.map_only() { 0 } else { said.unwrap_or(1) };
-        let cuts = if job.pipeline.wants_cuts() {
-            let sampled = job.pipeline.sample(&splits, reduces, self.test.task_memory);
-            sampled.unwrap_or_else(|error| panic!("the input cannot be sampled: {error}"))
-        } else {
-            Vec::new()
-        };
+        let cuts = job.pipeline.cuts(&splits, reduces, self.test.task_memory);
+        let cuts = cuts.unwrap_or_else(|error| panic!("the input cannot be sampled: {error}"));
         drop(job);
         let mut progress = Progress {
             schedule,

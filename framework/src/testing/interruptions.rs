@@ -80,9 +80,7 @@ impl Schedule {
             Schedule::Random { seed, distance_max } => random(*seed, *distance_max, index, number),
         }
     }
-}
 
-impl Schedule {
     /// Whether some attempt has to be ended where the longest task has so many boundaries.
     pub(super) fn ends_attempts(&self, most: Option<u64>) -> bool {
         let (how, boundary) = match self {

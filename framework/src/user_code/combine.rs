@@ -4,12 +4,10 @@
 //! happens: the data plane folds before the sort and wherever runs are merged.
 
 use std::marker::PhantomData;
-use std::path::Path;
 use std::sync::Arc;
 
 use napreduce_data::{
     CollectError, Collector, CollectorSettings, Combiner, ReduceError, ReduceInput, ReduceSettings,
-    SavedReduceInput,
 };
 
 use crate::codec::Value;
@@ -45,14 +43,6 @@ pub trait Combining<V: Value>: Clone + Send + Sync + 'static {
 
     /// The merged input of one reduce task.
     fn reduce_input(&self, settings: ReduceSettings) -> Result<ReduceInput, ReduceError>;
-
-    /// The same where it was saved; files that were saved are named relative to `base`.
-    fn reduce_input_at(
-        &self,
-        settings: ReduceSettings,
-        saved: &SavedReduceInput,
-        base: &Path,
-    ) -> Result<ReduceInput, ReduceError>;
 }
 
 /// Every record travels as it was emitted.
@@ -79,15 +69,6 @@ impl<V: Value> Combining<V> for NoCombine {
 
     fn reduce_input(&self, settings: ReduceSettings) -> Result<ReduceInput, ReduceError> {
         ReduceInput::open(settings)
-    }
-
-    fn reduce_input_at(
-        &self,
-        settings: ReduceSettings,
-        saved: &SavedReduceInput,
-        base: &Path,
-    ) -> Result<ReduceInput, ReduceError> {
-        ReduceInput::open_at(settings, saved, base)
     }
 }
 
@@ -120,16 +101,6 @@ impl<V, F> Fold<V, F> {
     pub(crate) fn new(fold: F) -> Self {
         Fold { fold: Arc::new(fold), types: PhantomData }
     }
-
-    /// Brings `more` into `total`.
-    #[inline]
-    pub(crate) fn bring(&self, total: &mut V::Owned, more: V::Owned)
-    where
-        V: Value,
-        F: Fn(&mut V::Owned, V::Owned),
-    {
-        (self.fold)(total, more);
-    }
 }
 
 impl<V, F> Clone for Fold<V, F> {
@@ -150,15 +121,6 @@ where
     fn reduce_input(&self, settings: ReduceSettings) -> Result<ReduceInput, ReduceError> {
         ReduceInput::open_combining(settings, self)
     }
-
-    fn reduce_input_at(
-        &self,
-        settings: ReduceSettings,
-        saved: &SavedReduceInput,
-        base: &Path,
-    ) -> Result<ReduceInput, ReduceError> {
-        ReduceInput::open_combining_at(settings, self, saved, base)
-    }
 }
 
 impl<V, F> Combiner for Fold<V, F>
@@ -170,7 +132,7 @@ where
 
     #[inline]
     fn fold(&self, into: &mut V::Owned, more: V::Owned) {
-        self.bring(into, more);
+        (self.fold)(into, more);
     }
 
     #[inline]

@@ -12,6 +12,7 @@ use crate::input::InputFormat;
 use crate::output::{Output, OutputFormat};
 use crate::state::Save;
 
+use super::outcome::Outcome;
 use super::resumable::{restore_serde, save_serde};
 use super::task_info::TaskInfo;
 
@@ -65,15 +66,16 @@ impl<F> Clone for PartClosure<F> {
     }
 }
 
-impl<I, O, F> PartMap<I, O> for PartClosure<F>
+impl<I, O, F, R> PartMap<I, O> for PartClosure<F>
 where
     I: InputFormat,
     O: OutputFormat,
-    F: Fn(I::Record<'_>, &mut Output<O>) -> Result<(), TaskError> + Send + Sync + 'static,
+    F: Fn(I::Record<'_>, &mut Output<O>) -> R + Send + Sync + 'static,
+    R: Outcome,
 {
     #[inline(always)]
     fn map(&mut self, record: I::Record<'_>, out: &mut Output<O>) -> Result<(), TaskError> {
-        (self.0)(record, out)
+        (self.0)(record, out).outcome()
     }
 
     fn save(&self, _: &mut Vec<u8>) -> Result<Save, TaskError> {
@@ -99,16 +101,17 @@ impl<S: Clone, F> Clone for ResumablePartClosure<S, F> {
     }
 }
 
-impl<I, O, S, F> PartMap<I, O> for ResumablePartClosure<S, F>
+impl<I, O, S, F, R> PartMap<I, O> for ResumablePartClosure<S, F>
 where
     I: InputFormat,
     O: OutputFormat,
     S: Serialize + DeserializeOwned + Clone + Send + Sync + 'static,
-    F: Fn(&mut S, I::Record<'_>, &mut Output<O>) -> Result<(), TaskError> + Send + Sync + 'static,
+    F: Fn(&mut S, I::Record<'_>, &mut Output<O>) -> R + Send + Sync + 'static,
+    R: Outcome,
 {
     #[inline(always)]
     fn map(&mut self, record: I::Record<'_>, out: &mut Output<O>) -> Result<(), TaskError> {
-        (self.closure)(&mut self.state, record, out)
+        (self.closure)(&mut self.state, record, out).outcome()
     }
 
     fn save(&self, state: &mut Vec<u8>) -> Result<Save, TaskError> {

@@ -15,22 +15,25 @@ type Choose<K> = dyn for<'a> Fn(<K as Value>::Ref<'a>, u32) -> u32 + Send + Sync
 /// How a job divides its keys.
 pub(crate) enum PartitionChoice<K: Key> {
     /// By a hash of the grouping prefix that is the same on every machine.
-    Hash { grouping: Option<fn(&[u8]) -> usize> },
+    Hash,
     /// By cuts found by sampling, so that all part files together are in order.
-    TotalOrder { grouping: Option<fn(&[u8]) -> usize> },
+    TotalOrder,
     /// By the user's own function.
     Custom(Arc<Choose<K>>),
 }
 
 impl<K: Key> PartitionChoice<K> {
-    /// The partitioner of one map task.
-    pub(crate) fn partitioning(&self, partitions: u32, cuts: &[Vec<u8>]) -> Partitioning {
+    /// The partitioner of one map task. Groups by a prefix imply that the prefix alone decides the partition.
+    pub(crate) fn partitioning(
+        &self,
+        partitions: u32,
+        cuts: &[Vec<u8>],
+        grouping: Option<fn(&[u8]) -> usize>,
+    ) -> Partitioning {
         match self {
             _ if partitions == 1 => Partitioning::Single,
-            PartitionChoice::Hash { grouping } => Partitioning::Hash { partitions, grouping: *grouping },
-            PartitionChoice::TotalOrder { grouping } => {
-                Partitioning::Range { cuts: cuts.to_vec(), grouping: *grouping }
-            }
+            PartitionChoice::Hash => Partitioning::Hash { partitions, grouping },
+            PartitionChoice::TotalOrder => Partitioning::Range { cuts: cuts.to_vec(), grouping },
             PartitionChoice::Custom(choose) => {
                 let choose = Arc::clone(choose);
                 Partitioning::Custom {
@@ -43,20 +46,6 @@ impl<K: Key> PartitionChoice<K> {
                     }),
                 }
             }
-        }
-    }
-
-    pub(crate) fn wants_cuts(&self) -> bool {
-        matches!(self, PartitionChoice::TotalOrder { .. })
-    }
-
-    /// Groups by a prefix imply that the prefix alone decides the partition.
-    pub(crate) fn grouped_by(self, prefix_length: fn(&[u8]) -> usize) -> PartitionChoice<K> {
-        let grouping = Some(prefix_length);
-        match self {
-            PartitionChoice::Hash { .. } => PartitionChoice::Hash { grouping },
-            PartitionChoice::TotalOrder { .. } => PartitionChoice::TotalOrder { grouping },
-            PartitionChoice::Custom(choose) => PartitionChoice::Custom(choose),
         }
     }
 }

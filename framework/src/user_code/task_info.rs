@@ -39,8 +39,9 @@ pub struct TaskInfo<'a> {
     attempt: AttemptId,
     input: Option<&'a Path>,
     /// There is none while the input is sampled, and no scratch.
-    context: Option<&'a TaskContext>,
-    scratch: Option<&'a Path>,
+    pub(crate) context: Option<&'a TaskContext>,
+    /// The attempt's own directory, and whatever is in it when the attempt has ended is removed.
+    pub(crate) scratch: Option<&'a Path>,
 }
 
 impl<'a> TaskInfo<'a> {
@@ -51,15 +52,6 @@ impl<'a> TaskInfo<'a> {
     /// Of a look at the beginning of some input, before there is any task.
     pub(crate) fn of_sample(attempt: AttemptId, input: &'a Path) -> TaskInfo<'a> {
         TaskInfo { attempt, input: Some(input), context: None, scratch: None }
-    }
-
-    pub(crate) fn context(&self) -> Option<&'a TaskContext> {
-        self.context
-    }
-
-    /// The attempt's own directory, and whatever is in it when the attempt has ended is removed.
-    pub(crate) fn scratch(&self) -> Option<&'a Path> {
-        self.scratch
     }
 
     /// The attempt, which prints as `job_0007_m_0003.1`.

@@ -194,6 +194,7 @@ fn reduce_settings(folder: &Path, segments: Vec<PathBuf>, partition: u32) -> Red
         fan_in: 64,
         read_max: READ_MAX,
         grouping: None,
+        resume: None,
     }
 }
 

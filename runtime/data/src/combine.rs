@@ -66,29 +66,20 @@ pub trait Combiner {
 }
 
 /// Why a sorted source could not be written.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub(crate) enum FoldError {
-    Source(MergeError),
-    Write(WriteError),
+    #[error(transparent)]
+    Source(#[from] MergeError),
+    #[error(transparent)]
+    Write(#[from] WriteError),
     /// The key as it is shown, and the combiner's own words.
+    #[error("combining the values of key {0}: {1}")]
     Combine(String, String),
-}
-
-impl From<MergeError> for FoldError {
-    fn from(error: MergeError) -> FoldError {
-        FoldError::Source(error)
-    }
 }
 
 impl From<Infallible> for FoldError {
     fn from(never: Infallible) -> FoldError {
         match never {}
-    }
-}
-
-impl From<WriteError> for FoldError {
-    fn from(error: WriteError) -> FoldError {
-        FoldError::Write(error)
     }
 }
 
@@ -165,7 +156,7 @@ where
         if let Some(folded) = folded {
             value.clear();
             combiner.encode(&folded, &mut value);
-            check_length(writer.encoding(), &key, &value)?;
+            check_length(writer.shape.encoding, &key, &value)?;
         }
         writer.append(&key, &value)?;
     }

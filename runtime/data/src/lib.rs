@@ -28,6 +28,7 @@
 //!     fan_in: 64,
 //!     read_max: napreduce_data::READ_MAX,
 //!     grouping: None,
+//!     resume: None,
 //! })?;
 //! let mut seen = Vec::new();
 //! while input.next_group()? {

@@ -161,7 +161,7 @@ impl Cuts {
 }
 
 #[inline]
-fn prefix(key: &[u8], grouping: Option<Grouping>) -> &[u8] {
+pub(crate) fn prefix(key: &[u8], grouping: Option<Grouping>) -> &[u8] {
     match grouping {
         None => key,
         Some(len) => &key[..len(key).min(key.len())],

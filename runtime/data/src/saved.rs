@@ -60,12 +60,6 @@ impl SavedFileError {
     }
 }
 
-impl SavePlace {
-    fn seal(&self) -> Seal {
-        Seal { durable: self.durable }
-    }
-}
-
 impl SavedFile {
     /// Opens the file, if it is the one that was saved.
     pub(crate) fn open(&self, base: &Path) -> Result<Arc<Segment>, SavedFileError> {
@@ -106,7 +100,7 @@ impl SavedFile {
 /// it was saved.
 #[derive(Debug)]
 pub(crate) struct TaskFile {
-    sealed: SealedSegment,
+    pub(crate) sealed: SealedSegment,
     saved: Option<SavedFile>,
 }
 
@@ -117,10 +111,6 @@ impl TaskFile {
 
     pub(crate) fn path(&self) -> &Path {
         &self.sealed.path
-    }
-
-    pub(crate) fn sealed(&self) -> &SealedSegment {
-        &self.sealed
     }
 
     /// Whether a checkpoint names it: then it stays where it is.
@@ -136,7 +126,7 @@ impl TaskFile {
         let file = place.folder.join(self.sealed.path.file_name().unwrap_or_default());
         let path = place.base.join(&file);
         if path != self.sealed.path {
-            place.seal().relocate(&self.sealed.path, &path)?;
+            Seal { durable: place.durable }.relocate(&self.sealed.path, &path)?;
         }
         let SealedSegment { file_len: bytes, records, crc, .. } = self.sealed;
         self.sealed.path = path;

@@ -96,8 +96,8 @@ fn a_reduce_goes_on_with_it_where_it_was_saved_without_it_and_the_reverse() {
                 assert!(input.next_group().unwrap());
             }
             let saved = input.save(&maps.place.save_place("saved")).unwrap();
-            let base = maps.place.path("checkpoints");
-            let mut on = ReduceInput::open_at(maps.settings(0, &after), &saved, &base).unwrap();
+            let resume = Some((saved, maps.place.path("checkpoints")));
+            let mut on = ReduceInput::open(ReduceSettings { resume, ..maps.settings(0, &after) }).unwrap();
             let rest = groups(&mut on);
             assert_eq!(rest, whole[steps..], "{before:?}, {steps} groups, {after:?}");
         }

@@ -159,7 +159,8 @@ fn reduce_settings(place: &Place) -> ReduceSettings {
 
 /// What follows in the restored input.
 fn rest(place: &Place, saved: &SavedReduceInput) -> Result<Vec<Pair>, ReduceError> {
-    let mut input = ReduceInput::open_at(reduce_settings(place), saved, &place.path("checkpoints"))?;
+    let resume = Some((saved.clone(), place.path("checkpoints")));
+    let mut input = ReduceInput::open(ReduceSettings { resume, ..reduce_settings(place) })?;
     let mut rest = Vec::new();
     loop {
         while let Some((key, value)) = input.next_value()? {
@@ -243,10 +244,11 @@ fn the_output_of_another_attempt_of_a_map_is_refused() {
 fn a_description_of_another_task_is_refused() {
     let place = Place::new();
     let saved = saved_input(&place);
-    let settings = reduce_settings(&place);
+    let resume = Some((saved, place.path("checkpoints")));
+    let settings = ReduceSettings { resume, ..reduce_settings(&place) };
     let fewer = ReduceSettings { segments: settings.segments[1..].to_vec(), ..settings.clone() };
     for settings in [fewer, ReduceSettings { partition: 0, ..settings }] {
-        let error = ReduceInput::open_at(settings, &saved, &place.path("checkpoints")).err().unwrap();
+        let error = ReduceInput::open(settings).err().unwrap();
         assert!(matches!(error, ReduceError::Unfit(_)) && error.blames_checkpoint(), "{error}");
     }
 }

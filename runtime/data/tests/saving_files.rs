@@ -57,8 +57,9 @@ fn check_saved_to(saves: &SavePlace) {
     assert_eq!(place.names(), ["map-0", "map-1", "map-2", "map-3", "map-4", "map-5"]);
     let names = place.names();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    let settings = place.reduce_settings(&names, 0);
-    assert!(groups(&mut ReduceInput::open_at(settings, &saved, &saves.base).unwrap()) == expected);
+    let resume = Some((saved, saves.base.clone()));
+    let settings = ReduceSettings { resume, ..place.reduce_settings(&names, 0) };
+    assert!(groups(&mut ReduceInput::open(settings).unwrap()) == expected);
 }
 
 #[test]
@@ -113,9 +114,9 @@ fn a_merge_that_cannot_be_moved_is_named_and_the_input_goes_on() {
     drop(begun);
     let names: Vec<String> = (0..6).map(|map| format!("map-{map}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    let mut again =
-        ReduceInput::open_at(place.reduce_settings(&names, 0), &saved, &place.path("checkpoints")).unwrap();
-    assert!(groups(&mut again) == expected);
+    let resume = Some((saved, place.path("checkpoints")));
+    let settings = ReduceSettings { resume, ..place.reduce_settings(&names, 0) };
+    assert!(groups(&mut ReduceInput::open(settings).unwrap()) == expected);
 }
 
 #[test]

@@ -69,9 +69,13 @@ impl<'a> Reading<'a> {
     }
 
     fn open(&self) -> ReduceInput {
+        self.open_with(self.settings(0))
+    }
+
+    fn open_with(&self, settings: ReduceSettings) -> ReduceInput {
         match self.combine {
-            false => ReduceInput::open(self.settings(0)).unwrap(),
-            true => ReduceInput::open_combining(self.settings(0), &Sum).unwrap(),
+            false => ReduceInput::open(settings).unwrap(),
+            true => ReduceInput::open_combining(settings, &Sum).unwrap(),
         }
     }
 
@@ -85,11 +89,8 @@ impl<'a> Reading<'a> {
             }
             settings.segments = there;
         }
-        let base = self.place.path("checkpoints");
-        match self.combine {
-            false => ReduceInput::open_at(settings, saved, &base).unwrap(),
-            true => ReduceInput::open_combining_at(settings, &Sum, saved, &base).unwrap(),
-        }
+        settings.resume = Some((saved.clone(), self.place.path("checkpoints")));
+        self.open_with(settings)
     }
 
     /// All groups when the input is saved and opened again at some boundaries, and how many boundaries there

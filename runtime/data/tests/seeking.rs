@@ -50,7 +50,8 @@ impl<'a> Inputs<'a> {
             excerpt(&settings.segments[number], &there, 0, block);
             settings.segments[number] = there;
         }
-        ReduceInput::open_at(settings, &saved, &self.place.path("checkpoints")).unwrap()
+        settings.resume = Some((saved, self.place.path("checkpoints")));
+        ReduceInput::open(settings).unwrap()
     }
 
     /// Stored bytes of the partition.

@@ -9,7 +9,7 @@ mod marks;
 use bzip2::{Decompress, Status};
 
 use self::marks::{Bits, CRC_BITS, Kind, MARK_BITS, Mark};
-use super::decoder::{BlockEnd, Decoder, Garbage, TOO_SHORT};
+use super::decoder::{Decoder, Garbage, SplitBlocks, TOO_SHORT};
 use super::source::{PlainFile, Trouble};
 use super::{Compression, Split};
 
@@ -23,8 +23,7 @@ pub(super) struct Bzip2Stream {
     block: Option<Block>,
     /// What comes behind the block.
     next: Option<Mark>,
-    end: BlockEnd,
-    starts_file: bool,
+    blocks: SplitBlocks,
     position: u64,
     /// The checksum of the stream so far, if it was read from its start.
     combined: Option<u32>,
@@ -56,16 +55,16 @@ impl Bzip2Stream {
             bits: Bits::new(file),
             block: None,
             next: None,
-            end: BlockEnd::of(split),
-            starts_file: false,
+            blocks: SplitBlocks::of(split, false),
             position: split.offset,
             combined: None,
             garbage: None,
         };
         let first = stream.first_block()?;
         let (from, until) = (split.offset * 8, split.end().saturating_mul(8));
-        stream.starts_file = first.map_or(split.offset == 0, |first| (from..until).contains(&first.bit));
-        if stream.starts_file {
+        let starts_file = first.map_or(split.offset == 0, |first| (from..until).contains(&first.bit));
+        stream.blocks.starts_file = starts_file;
+        if starts_file {
             stream.next = first;
         } else {
             stream.combined = None;
@@ -267,7 +266,7 @@ impl Decoder for Bzip2Stream {
                     None => return Ok(0),
                     Some(Mark { kind: Kind::End, bit }) => self.end_stream(bit)?,
                     Some(Mark { kind: Kind::Block, bit }) => {
-                        self.end.begin(bit / 8);
+                        self.blocks.begin(bit / 8);
                         self.begin(bit)?;
                     }
                 }
@@ -276,7 +275,7 @@ impl Decoder for Bzip2Stream {
             let (mark, given) = (block.mark, block.given);
             match self.decode(into) {
                 Ok(Decoded::Bytes(bytes)) => {
-                    self.end.read(bytes);
+                    self.blocks.read(bytes);
                     return Ok(bytes);
                 }
                 Ok(Decoded::Whole) => self.end_block()?,
@@ -297,11 +296,7 @@ impl Decoder for Bzip2Stream {
         self.garbage.take()
     }
 
-    fn starts_file(&self) -> bool {
-        self.starts_file
-    }
-
-    fn end(&self) -> Option<u64> {
-        self.end.end()
+    fn blocks(&self) -> Option<&SplitBlocks> {
+        Some(&self.blocks)
     }
 }

@@ -185,11 +185,7 @@ impl JobRun<'_, '_> {
             }
         }
         let task_memory = driver.run.task_memory.bytes();
-        let cuts = if job.pipeline.wants_cuts() {
-            job.pipeline.sample(&splits, reduces, task_memory).map_err(Error::Sample)?
-        } else {
-            Vec::new()
-        };
+        let cuts = job.pipeline.cuts(&splits, reduces, task_memory).map_err(Error::Sample)?;
         let mut plan = JobPlan {
             name: driver.run.name.clone().unwrap_or_else(|| self.definition.clone()),
             parameters: self.envelope(&settings)?,

@@ -23,7 +23,6 @@ use super::arguments::{ReportFormat, RunArguments};
 use super::cluster::Cluster;
 use super::engine::{Engine, EngineKind};
 use super::error::Error;
-use super::side_files::SideFileArgument;
 use super::{Program, report, side_files};
 use crate::settings::Settings;
 pub use job_run::JobRun;
@@ -104,8 +103,7 @@ impl<'p> Driver<'p> {
             );
         }
         let chain = Chain::beside(&chain_place(&run.output))?;
-        let deadline = run.cluster.deadline().and_then(ChainDeadline::of);
-        let (is_chain, output_checked, cluster) = (false, false, None);
+        let deadline = run.cluster.deadline.and_then(ChainDeadline::of);
         Ok(Driver {
             program,
             name,
@@ -114,13 +112,13 @@ impl<'p> Driver<'p> {
             settings,
             files,
             chain,
-            is_chain,
+            is_chain: false,
             deadline,
-            output_checked,
+            output_checked: false,
             output_used: false,
             reservation: None,
             place,
-            cluster,
+            cluster: None,
             engine_kind,
             engine: None,
             standard_input: None,
@@ -177,7 +175,7 @@ impl<'p> Driver<'p> {
 
     /// Adds a side file, as `--files` does.
     pub(crate) fn take_along(&mut self, path: &Path, name: &str) -> Result<(), Error> {
-        self.run.cluster.files.push(SideFileArgument::new(path, name).map_err(Error::Usage)?);
+        self.run.cluster.files.push(side_files::named(path, name).map_err(Error::Usage)?);
         self.files = side_files::by_name(&self.run.cluster.files).map_err(Error::Usage)?;
         side_files::know(self.files.clone());
         if let Some(cluster) = &mut self.cluster {
@@ -203,7 +201,7 @@ impl<'p> Driver<'p> {
     /// # let _ = drive;
     /// ```
     pub fn set_side_file(&mut self, name: &str, path: impl AsRef<Path>) -> Result<(), Error> {
-        self.run.cluster.files.retain(|before| !before.is_called(name));
+        self.run.cluster.files.retain(|before| before.name != name);
         self.take_along(path.as_ref(), name)
     }
 
@@ -332,7 +330,7 @@ impl<'p> Driver<'p> {
             return engine.run(plan, &files);
         }
         let Some(cluster) = self.cluster()? else { return Ok(run_embedded(plan, &settings)?) };
-        if cluster.detaches() && feeds_another {
+        if cluster.detach && feeds_another {
             return Err(Error::Usage(
                 "this program runs several jobs, one on the output of the other, and must stay for that; leave out \
                  --detach"

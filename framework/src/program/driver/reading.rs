@@ -97,7 +97,7 @@ fn read_text(file: &InputFile) -> Result<String, InputError> {
     let read = || {
         let size = usize::try_from(file.size).map_err(io::Error::other)?;
         let mut bytes = vec![0; size];
-        open_input(&file.whole(), size)?.read_exact_at(&mut bytes, 0)?;
+        open_input(&file.whole(), size, false)?.read_exact_at(&mut bytes, 0)?;
         String::from_utf8(bytes).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
     };
     read().map_err(|error| InputError::unreadable(&file.path, error))

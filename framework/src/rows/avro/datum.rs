@@ -3,11 +3,10 @@
 //! Owns the decoding of one value by its schema, with bounds for hostile bytes. Texts and bytes are borrowed.
 //! Does not own schemas nor files.
 
-use std::fmt;
-
-use serde::de::value::{SeqDeserializer, StrDeserializer};
+use serde::de::value::{Error, SeqDeserializer, StrDeserializer};
 use serde::de::{
-    DeserializeSeed, Deserializer, EnumAccess, IgnoredAny, IntoDeserializer, MapAccess, SeqAccess, Visitor,
+    DeserializeSeed, Deserializer, EnumAccess, Error as _, IgnoredAny, IntoDeserializer, MapAccess,
+    SeqAccess, Visitor,
 };
 use serde::forward_to_deserialize_any;
 
@@ -16,27 +15,9 @@ use super::schema::{Kind, Schema};
 /// Values inside of values that are followed: a schema may mean itself.
 const DEPTH_MAX: usize = 128;
 
-/// What is wrong with a value.
-#[derive(Debug)]
-pub(super) struct DatumError(String);
-
-impl fmt::Display for DatumError {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for DatumError {}
-
-impl serde::de::Error for DatumError {
-    fn custom<T: fmt::Display>(message: T) -> Self {
-        DatumError(message.to_string())
-    }
-}
-
 #[cold]
-fn cut_off() -> DatumError {
-    DatumError("its bytes end too early".to_owned())
+fn cut_off() -> Error {
+    Error::custom("its bytes end too early")
 }
 
 /// Takes a number off the front: zigzag, seven bits a byte.
@@ -53,26 +34,26 @@ pub(super) fn take_long(bytes: &mut &[u8]) -> Option<i64> {
     None
 }
 
-fn take<'de>(bytes: &mut &'de [u8], count: usize) -> Result<&'de [u8], DatumError> {
+fn take<'de>(bytes: &mut &'de [u8], count: usize) -> Result<&'de [u8], Error> {
     let (taken, rest) = bytes.split_at_checked(count).ok_or_else(cut_off)?;
     *bytes = rest;
     Ok(taken)
 }
 
-fn take_array<const N: usize>(bytes: &mut &[u8]) -> Result<[u8; N], DatumError> {
+fn take_array<const N: usize>(bytes: &mut &[u8]) -> Result<[u8; N], Error> {
     let (taken, rest) = bytes.split_first_chunk().ok_or_else(cut_off)?;
     *bytes = rest;
     Ok(*taken)
 }
 
 /// Bytes behind their length.
-fn take_counted<'de>(bytes: &mut &'de [u8]) -> Result<&'de [u8], DatumError> {
+pub(super) fn take_counted<'de>(bytes: &mut &'de [u8]) -> Result<&'de [u8], Error> {
     let length = take_long(bytes).ok_or_else(cut_off)?;
-    take(bytes, usize::try_from(length).map_err(|_| DatumError(format!("{length} is no length")))?)
+    take(bytes, usize::try_from(length).map_err(|_| Error::custom(format_args!("{length} is no length")))?)
 }
 
-fn take_text<'de>(bytes: &mut &'de [u8]) -> Result<&'de str, DatumError> {
-    std::str::from_utf8(take_counted(bytes)?).map_err(|_| DatumError("a text is not UTF-8".to_owned()))
+fn take_text<'de>(bytes: &mut &'de [u8]) -> Result<&'de str, Error> {
+    std::str::from_utf8(take_counted(bytes)?).map_err(|_| Error::custom("a text is not UTF-8"))
 }
 
 /// One value at the front of the bytes, which is taken off as it is read.
@@ -88,9 +69,9 @@ impl<'a, 'de> Datum<'a, 'de> {
         Datum { schema, kind: schema.root, bytes, depth: 0 }
     }
 
-    fn inner(&mut self, kind: usize) -> Result<Datum<'_, 'de>, DatumError> {
+    fn inner(&mut self, kind: usize) -> Result<Datum<'_, 'de>, Error> {
         if self.depth >= DEPTH_MAX {
-            return Err(DatumError("its values are nested too deeply".to_owned()));
+            return Err(Error::custom("its values are nested too deeply"));
         }
         Ok(Datum { schema: self.schema, kind, bytes: self.bytes, depth: self.depth + 1 })
     }
@@ -100,37 +81,40 @@ impl<'a, 'de> Datum<'a, 'de> {
     }
 
     /// The value itself, of the branch that it says it is of.
-    fn resolve(mut self) -> Result<Self, DatumError> {
+    fn resolve(mut self) -> Result<Self, Error> {
         while let Kind::Union(branches) = self.kind() {
             let branch = take_long(self.bytes).ok_or_else(cut_off)?;
             let kind = usize::try_from(branch).ok().and_then(|branch| branches.get(branch));
-            self.kind = *kind.ok_or_else(|| DatumError(format!("its union has no branch {branch}")))?;
+            self.kind =
+                *kind.ok_or_else(|| Error::custom(format_args!("its union has no branch {branch}")))?;
             self.depth += 1;
             if self.depth >= DEPTH_MAX {
-                return Err(DatumError("its values are nested too deeply".to_owned()));
+                return Err(Error::custom("its values are nested too deeply"));
             }
         }
         Ok(self)
     }
 
-    fn symbol(&mut self, symbols: &'a [String]) -> Result<&'a str, DatumError> {
+    fn symbol(&mut self, symbols: &'a [String]) -> Result<&'a str, Error> {
         let number = take_long(self.bytes).ok_or_else(cut_off)?;
         let symbol = usize::try_from(number).ok().and_then(|number| symbols.get(number));
-        symbol.map(String::as_str).ok_or_else(|| DatumError(format!("its enum has no symbol {number}")))
+        symbol
+            .map(String::as_str)
+            .ok_or_else(|| Error::custom(format_args!("its enum has no symbol {number}")))
     }
 }
 
 impl<'de> Deserializer<'de> for Datum<'_, 'de> {
-    type Error = DatumError;
+    type Error = Error;
 
-    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DatumError> {
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
         let mut datum = self.resolve()?;
         match datum.kind() {
             Kind::Null => visitor.visit_unit(),
             Kind::Boolean => match take_array(datum.bytes)? {
                 [0] => visitor.visit_bool(false),
                 [1] => visitor.visit_bool(true),
-                [byte] => Err(DatumError(format!("{byte} is no boolean"))),
+                [byte] => Err(Error::custom(format_args!("{byte} is no boolean"))),
             },
             Kind::Int | Kind::Long => visitor.visit_i64(take_long(datum.bytes).ok_or_else(cut_off)?),
             Kind::Float => visitor.visit_f32(f32::from_le_bytes(take_array(datum.bytes)?)),
@@ -142,11 +126,11 @@ impl<'de> Deserializer<'de> for Datum<'_, 'de> {
             Kind::Record(fields) => visitor.visit_map(Fields { datum, fields, next: 0 }),
             Kind::Array(item) => all(visitor, Blocks { datum, item: *item, left: 0, ended: false }),
             Kind::Map(value) => visitor.visit_map(Blocks { datum, item: *value, left: 0, ended: false }),
-            Kind::Union(_) => Err(DatumError("its union is of unions".to_owned())),
+            Kind::Union(_) => Err(Error::custom("its union is of unions")),
         }
     }
 
-    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DatumError> {
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
         let datum = self.resolve()?;
         match datum.kind() {
             Kind::Null => visitor.visit_none(),
@@ -155,7 +139,7 @@ impl<'de> Deserializer<'de> for Datum<'_, 'de> {
     }
 
     /// A record is also the list of its fields, and bytes are the list of them.
-    fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DatumError> {
+    fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
         let datum = self.resolve()?;
         match datum.kind() {
             Kind::Record(fields) => all(visitor, Fields { datum, fields, next: 0 }),
@@ -169,7 +153,7 @@ impl<'de> Deserializer<'de> for Datum<'_, 'de> {
         }
     }
 
-    fn deserialize_tuple<V: Visitor<'de>>(self, _: usize, visitor: V) -> Result<V::Value, DatumError> {
+    fn deserialize_tuple<V: Visitor<'de>>(self, _: usize, visitor: V) -> Result<V::Value, Error> {
         self.deserialize_seq(visitor)
     }
 
@@ -178,7 +162,7 @@ impl<'de> Deserializer<'de> for Datum<'_, 'de> {
         _: &'static str,
         _: usize,
         visitor: V,
-    ) -> Result<V::Value, DatumError> {
+    ) -> Result<V::Value, Error> {
         self.deserialize_seq(visitor)
     }
 
@@ -186,7 +170,7 @@ impl<'de> Deserializer<'de> for Datum<'_, 'de> {
         self,
         _: &'static str,
         visitor: V,
-    ) -> Result<V::Value, DatumError> {
+    ) -> Result<V::Value, Error> {
         visitor.visit_newtype_struct(self)
     }
 
@@ -196,12 +180,12 @@ impl<'de> Deserializer<'de> for Datum<'_, 'de> {
         _: &'static str,
         _: &'static [&'static str],
         visitor: V,
-    ) -> Result<V::Value, DatumError> {
+    ) -> Result<V::Value, Error> {
         let mut datum = self.resolve()?;
         let variant = match datum.kind() {
             Kind::Enum(symbols) => datum.symbol(symbols)?,
             Kind::String => take_text(datum.bytes)?,
-            other => return Err(DatumError(format!("a value of {other:?} is no enum"))),
+            other => return Err(Error::custom(format_args!("a value of {other:?} is no enum"))),
         };
         visitor.visit_enum(Variant(variant))
     }
@@ -213,10 +197,10 @@ impl<'de> Deserializer<'de> for Datum<'_, 'de> {
 }
 
 /// Hands a list to a visitor, and passes over what that leaves of it.
-fn all<'de, V: Visitor<'de>, S: SeqAccess<'de, Error = DatumError>>(
+fn all<'de, V: Visitor<'de>, S: SeqAccess<'de, Error = Error>>(
     visitor: V,
     mut items: S,
-) -> Result<V::Value, DatumError> {
+) -> Result<V::Value, Error> {
     let value = visitor.visit_seq(&mut items)?;
     while items.next_element::<IgnoredAny>()?.is_some() {}
     Ok(value)
@@ -225,11 +209,11 @@ fn all<'de, V: Visitor<'de>, S: SeqAccess<'de, Error = DatumError>>(
 struct Variant<'v>(&'v str);
 
 impl<'de, 'v> EnumAccess<'de> for Variant<'v> {
-    type Error = DatumError;
-    type Variant = <StrDeserializer<'v, DatumError> as EnumAccess<'de>>::Variant;
+    type Error = Error;
+    type Variant = <StrDeserializer<'v, Error> as EnumAccess<'de>>::Variant;
 
-    fn variant_seed<S: DeserializeSeed<'de>>(self, seed: S) -> Result<(S::Value, Self::Variant), DatumError> {
-        let name: StrDeserializer<'v, DatumError> = self.0.into_deserializer();
+    fn variant_seed<S: DeserializeSeed<'de>>(self, seed: S) -> Result<(S::Value, Self::Variant), Error> {
+        let name: StrDeserializer<'v, Error> = self.0.into_deserializer();
         name.variant_seed(seed)
     }
 }
@@ -242,30 +226,27 @@ struct Fields<'a, 'de> {
 }
 
 impl<'de> MapAccess<'de> for Fields<'_, 'de> {
-    type Error = DatumError;
+    type Error = Error;
 
-    fn next_key_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<Option<S::Value>, DatumError> {
+    fn next_key_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<Option<S::Value>, Error> {
         let Some((name, _)) = self.fields.get(self.next) else { return Ok(None) };
-        let name: StrDeserializer<'_, DatumError> = name.as_str().into_deserializer();
+        let name: StrDeserializer<'_, Error> = name.as_str().into_deserializer();
         seed.deserialize(name).map(Some)
     }
 
-    fn next_value_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<S::Value, DatumError> {
+    fn next_value_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<S::Value, Error> {
         let field = self.fields.get(self.next).map(|(name, kind)| (name, *kind));
-        let (name, kind) = field.ok_or_else(|| DatumError("there is no other field".to_owned()))?;
+        let (name, kind) = field.ok_or_else(|| Error::custom("there is no other field"))?;
         self.next += 1;
         let value = seed.deserialize(self.datum.inner(kind)?);
-        value.map_err(|error| DatumError(format!("field {name}: {error}")))
+        value.map_err(|error| Error::custom(format_args!("field {name}: {error}")))
     }
 }
 
 impl<'de> SeqAccess<'de> for Fields<'_, 'de> {
-    type Error = DatumError;
+    type Error = Error;
 
-    fn next_element_seed<S: DeserializeSeed<'de>>(
-        &mut self,
-        seed: S,
-    ) -> Result<Option<S::Value>, DatumError> {
+    fn next_element_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<Option<S::Value>, Error> {
         if self.next == self.fields.len() { Ok(None) } else { self.next_value_seed(seed).map(Some) }
     }
 }
@@ -280,7 +261,7 @@ struct Blocks<'a, 'de> {
 
 impl Blocks<'_, '_> {
     /// Whether there is another item.
-    fn advance(&mut self) -> Result<bool, DatumError> {
+    fn advance(&mut self) -> Result<bool, Error> {
         if self.left == 0 && !self.ended {
             let count = take_long(self.datum.bytes).ok_or_else(cut_off)?;
             if count < 0 {
@@ -291,7 +272,7 @@ impl Blocks<'_, '_> {
             self.ended = count == 0;
             if self.left > self.datum.bytes.len() as u64 {
                 let held = self.datum.bytes.len();
-                return Err(DatumError(format!("{} items cannot be in {held} bytes", self.left)));
+                return Err(Error::custom(format_args!("{} items cannot be in {held} bytes", self.left)));
             }
         }
         if self.ended {
@@ -303,12 +284,9 @@ impl Blocks<'_, '_> {
 }
 
 impl<'de> SeqAccess<'de> for Blocks<'_, 'de> {
-    type Error = DatumError;
+    type Error = Error;
 
-    fn next_element_seed<S: DeserializeSeed<'de>>(
-        &mut self,
-        seed: S,
-    ) -> Result<Option<S::Value>, DatumError> {
+    fn next_element_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<Option<S::Value>, Error> {
         if !self.advance()? {
             return Ok(None);
         }
@@ -317,9 +295,9 @@ impl<'de> SeqAccess<'de> for Blocks<'_, 'de> {
 }
 
 impl<'de> MapAccess<'de> for Blocks<'_, 'de> {
-    type Error = DatumError;
+    type Error = Error;
 
-    fn next_key_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<Option<S::Value>, DatumError> {
+    fn next_key_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<Option<S::Value>, Error> {
         if !self.advance()? {
             return Ok(None);
         }
@@ -327,7 +305,7 @@ impl<'de> MapAccess<'de> for Blocks<'_, 'de> {
         seed.deserialize(serde::de::value::BorrowedStrDeserializer::new(key)).map(Some)
     }
 
-    fn next_value_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<S::Value, DatumError> {
+    fn next_value_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<S::Value, Error> {
         seed.deserialize(self.datum.inner(self.item)?)
     }
 }

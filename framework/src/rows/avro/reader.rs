@@ -14,7 +14,7 @@ use serde::de::IgnoredAny;
 
 use super::super::TypedRow;
 use super::super::bad::{BadRow, BadRowGate, RowPlace, bad_table};
-use super::datum::{Datum, take_long};
+use super::datum::{Datum, take_counted, take_long};
 use super::schema::Schema;
 use super::{AvroRows, Codec};
 use crate::input::{
@@ -103,12 +103,8 @@ impl Container {
     fn read(&self, at: u64, wanted: usize) -> Result<Vec<u8>, InputError> {
         let held = usize::try_from(self.length.saturating_sub(at)).unwrap_or(usize::MAX).min(wanted);
         let mut bytes = vec![0; held];
-        self.file.read_exact_at(&mut bytes, at).map_err(|error| match error.kind() {
-            io::ErrorKind::UnexpectedEof => {
-                InputError::Shortened { path: self.path.clone(), planned: self.length, found: at }
-            }
-            _ => InputError::unreadable(&self.path, error),
-        })?;
+        let read = self.file.read_exact_at(&mut bytes, at);
+        read.map_err(|error| InputError::of_read(&self.path, self.length, at, error))?;
         progress();
         Ok(bytes)
     }
@@ -192,8 +188,8 @@ fn take_metadata<'b>(bytes: &mut &'b [u8]) -> Option<(&'b [u8], &'b [u8])> {
             return Some((schema, codec));
         }
         for _ in 0..count.unsigned_abs() {
-            let key = take_counted(bytes)?;
-            let value = take_counted(bytes)?;
+            let key = take_counted(bytes).ok()?;
+            let value = take_counted(bytes).ok()?;
             match key {
                 b"avro.schema" => schema = value,
                 b"avro.codec" => codec = value,
@@ -203,13 +199,6 @@ fn take_metadata<'b>(bytes: &mut &'b [u8]) -> Option<(&'b [u8], &'b [u8])> {
     }
 }
 
-fn take_counted<'b>(bytes: &mut &'b [u8]) -> Option<&'b [u8]> {
-    let length = usize::try_from(take_long(bytes)?).ok()?;
-    let (taken, rest) = bytes.split_at_checked(length)?;
-    *bytes = rest;
-    Some(taken)
-}
-
 impl<R: TypedRow> AvroRowReader<R> {
     pub(super) fn open(
         bad_rows: BadRows,
@@ -217,7 +206,7 @@ impl<R: TypedRow> AvroRowReader<R> {
         offset: u64,
         memory: usize,
     ) -> Result<Self, InputError> {
-        let file = open_input(split, memory);
+        let file = open_input(split, memory, false);
         let file = file.map_err(|error| InputError::unreadable(&split.path, error))?;
         check_beginning(&split.path, &*file)?;
         let (path, length) = (split.path.clone(), split.file_length);

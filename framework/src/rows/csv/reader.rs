@@ -59,7 +59,6 @@ struct Multiline {
     source: Source,
     window: Window,
     position: ReadPosition,
-    limit: usize,
 }
 
 impl<R: TypedRow> CsvRowReader<R> {
@@ -121,18 +120,11 @@ impl Multiline {
         let position = ReadPosition::new(split.offset..split.end(), 0..split.length);
         position.set(offset);
         let window = Window::new(offset, None, 1, memory.saturating_add(1));
-        Ok(Multiline { source, window, position, limit: memory })
+        Ok(Multiline { source, window, position })
     }
 
     fn fill(&mut self) -> Result<(), InputError> {
-        if self.window.fill(&mut self.source, u64::MAX)? {
-            return Ok(());
-        }
-        Err(InputError::LineTooLong {
-            path: self.source.path().to_owned(),
-            offset: self.window.offset(),
-            limit: self.limit as u64,
-        })
+        self.window.fill(&mut self.source, u64::MAX)
     }
 }
 
@@ -229,9 +221,7 @@ impl<R: TypedRow> RecordReader<CsvRows<R>> for CsvRowReader<R> {
     fn consumed(&self) -> u64 {
         match &self.records {
             Records::Lines(lines) => lines.consumed(),
-            Records::Multiline(from) => {
-                from.source.compressed_position().unwrap_or_else(|| from.position.get())
-            }
+            Records::Multiline(from) => from.source.consumed(from.position.get()),
         }
     }
 

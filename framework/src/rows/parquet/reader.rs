@@ -110,7 +110,7 @@ impl<R: TypedRow> ParquetRowReader<R> {
         memory: usize,
     ) -> Result<Self, InputError> {
         let unreadable = |error| InputError::unreadable(&split.path, error);
-        let bytes = open_input(split, memory).map_err(unreadable)?;
+        let bytes = open_input(split, memory, false).map_err(unreadable)?;
         check_ends(&split.path, &*bytes)?;
         let file = ParquetBytes::new(bytes).map_err(unreadable)?;
         let bad_footer = |reason| {

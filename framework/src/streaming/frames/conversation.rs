@@ -63,7 +63,7 @@ impl Conversation {
     /// Starts the program. It is told what for with the first input, so that a state may still be
     /// given to it.
     pub(super) fn begin(&mut self, task: &TaskInfo<'_>) -> Result<(), TaskError> {
-        let (Some(context), Some(scratch)) = (task.context(), task.scratch()) else {
+        let (Some(context), Some(scratch)) = (task.context, task.scratch) else {
             return Err(TaskError::fatal(format!(
                 "the input of `{}` cannot be sampled for a total order: a program is run on whole splits only",
                 self.program.name

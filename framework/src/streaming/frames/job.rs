@@ -116,12 +116,12 @@ pub fn job(program: &FramesProgram) -> Job {
 
 fn over<I>(source: Source<I>, program: &Arc<FramesProgram>) -> Job
 where
-    I: InputFormat,
+    I: InputFormat + Clone,
     for<'r> I::Record<'r>: AsRef<[u8]>,
 {
     let Description { reduce, combine: combined, grouped, .. } = program.description;
     match (combined, grouped) {
-        _ if !reduce => source.part_map(FramesPart::new(program)),
+        _ if !reduce => source.part_map(Text, FramesPart::new(program)),
         (None, false) => {
             let stage = source.mapper(FramesMapper::<I, Vec<u8>, Vec<u8>>::new(program, ()));
             reduced(stage, program)

@@ -24,7 +24,7 @@ use crate::task::errors::collect_error;
 use crate::user_code::{Mapper, PartMap, TaskInfo};
 
 /// What becomes of the keys of a program's pairs.
-pub(super) trait PairKey: Key {
+pub(super) trait PairKey: Key + Clone {
     /// A key of these bytes, or why there is none.
     fn read(bytes: &[u8]) -> Result<Self::Ref<'_>, String>;
 }
@@ -52,7 +52,7 @@ impl PairKey for Grouped {
 }
 
 /// What becomes of the values of a program's pairs.
-pub(super) trait PairValue: Value {
+pub(super) trait PairValue: Value + Clone {
     /// What has to be known of the job for it.
     type How: Copy + Send + Sync + 'static;
 
@@ -116,6 +116,7 @@ impl TakeBatch for Output<Text> {
 }
 
 /// A mapper that is a program. It is given the records of its split and answers with pairs.
+#[derive(Clone)]
 pub(super) struct FramesMapper<I, K, V: PairValue> {
     conversation: Conversation,
     how: V::How,
@@ -129,15 +130,9 @@ impl<I, K, V: PairValue> FramesMapper<I, K, V> {
     }
 }
 
-impl<I, K, V: PairValue> Clone for FramesMapper<I, K, V> {
-    fn clone(&self) -> Self {
-        FramesMapper { conversation: self.conversation.clone(), how: self.how, types: PhantomData }
-    }
-}
-
 impl<I, K, V> Mapper for FramesMapper<I, K, V>
 where
-    I: InputFormat,
+    I: InputFormat + Clone,
     for<'r> I::Record<'r>: AsRef<[u8]>,
     K: PairKey,
     V: PairValue,

@@ -18,6 +18,7 @@ use crate::user_code::{Reducer, TaskInfo};
 use crate::values::Values;
 
 /// A reducer that is a program. It is given group by group and answers with lines of the part file.
+#[derive(Clone)]
 pub(super) struct FramesReducer<K, V> {
     conversation: Conversation,
     value: Vec<u8>,
@@ -28,12 +29,6 @@ impl<K, V> FramesReducer<K, V> {
     pub(super) fn new(program: &Arc<FramesProgram>) -> FramesReducer<K, V> {
         let conversation = Conversation::new(Arc::clone(program), Role::Reduce);
         FramesReducer { conversation, value: Vec::new(), types: PhantomData }
-    }
-}
-
-impl<K, V> Clone for FramesReducer<K, V> {
-    fn clone(&self) -> Self {
-        FramesReducer { conversation: self.conversation.clone(), value: Vec::new(), types: PhantomData }
     }
 }
 

@@ -3,7 +3,6 @@
 //! Owns the two arenas and the list of runs. Does not own combining (`table`) nor the final merge (`seal`).
 //! The first error is kept; whatever comes after it is dropped, so that the hot path returns nothing.
 
-use crate::budget::Budget;
 use crate::collect::CollectError;
 use crate::collect::spill::{Run, RunShape, Spiller, seal_run};
 use crate::key::{self, shown};
@@ -22,11 +21,12 @@ pub(crate) struct SortBuffer {
     runs: Vec<Run>,
     /// Runs begun, which is the number of the next one.
     runs_begun: usize,
-    shape: RunShape,
+    pub(super) shape: RunShape,
     failure: Option<CollectError>,
     /// After the first error nothing is added.
     failed: bool,
-    records: u64,
+    /// Those added so far.
+    pub(super) records: u64,
 }
 
 /// What is left to be sealed.
@@ -108,11 +108,6 @@ impl SortBuffer {
         self.records += 1;
     }
 
-    /// The records added so far.
-    pub(crate) fn records(&self) -> u64 {
-        self.records
-    }
-
     #[cold]
     #[inline(never)]
     fn make_room(&mut self, partition: u32, key: &[u8], value: &[u8]) {
@@ -162,8 +157,7 @@ impl SortBuffer {
             self.spill()?;
         }
         // Runs are merged in their order: all that came before must have its place first.
-        let spare = self.wait_for_spill()?;
-        drop(spare);
+        drop(self.wait_for_spill()?);
         let (mut writer, _grant) = self.shape.writer(self.runs_begun)?;
         self.runs_begun += 1;
         for _ in 0..partition {
@@ -180,8 +174,7 @@ impl SortBuffer {
         if self.failed {
             return Err(CollectError::AlreadyFailed);
         }
-        let spare = self.wait_for_spill()?;
-        drop(spare);
+        drop(self.wait_for_spill()?);
         let arena = self.arena.take().filter(|arena| !arena.is_empty());
         Ok(Parts { runs: self.runs, arena, runs_begun: self.runs_begun, shape: self.shape })
     }
@@ -214,9 +207,5 @@ impl SortBuffer {
     fn out_of_range(&mut self, chosen: u32, key: &[u8]) {
         let partitions = self.partitions;
         self.fail(CollectError::PartitionOutOfRange { chosen, partitions, key: shown(key) });
-    }
-
-    pub(crate) fn budget(&self) -> &Budget {
-        &self.shape.budget
     }
 }

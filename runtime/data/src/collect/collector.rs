@@ -117,7 +117,7 @@ impl<V> Collector<V> {
         let mut resumed = None;
         if let Some((saved, base)) = &settings.resume {
             before = *saved.statistics();
-            resumed = Some((saved.open(base, &shape)?, saved.runs_begun()));
+            resumed = Some((saved.open(base, &shape)?, saved.runs_begun as usize));
         }
         let mut buffer = SortBuffer::new(shape, partitioner, combining.is_some());
         if let Some((runs, runs_begun)) = resumed {
@@ -207,7 +207,7 @@ impl<V> Collector<V> {
     pub fn finish(mut self) -> Result<(SealedSegment, CollectStatistics), CollectError> {
         let (combining, counts) = self.end_combining();
         let statistics = self.statistics(counts.as_ref());
-        let budget = self.buffer.budget().clone();
+        let budget = self.buffer.shape.budget.clone();
         let parts = self.buffer.into_parts()?;
         let destination = Destination {
             output: &self.output,
@@ -237,7 +237,7 @@ impl<V> Collector<V> {
     pub fn save(mut self, place: &SavePlace) -> Result<SavedCollection, CollectError> {
         let (combining, counts) = self.end_combining();
         let statistics = self.statistics(counts.as_ref());
-        let budget = self.buffer.budget().clone();
+        let budget = self.buffer.shape.budget.clone();
         let fold = if folds_arena(counts) { fold_of(combining.as_ref()) } else { &Keep };
         let (runs, runs_begun) = save::save_runs(self.buffer.into_parts()?, place, fold)?;
         let memory_peak = statistics.memory_peak.max(budget.peak());
@@ -260,7 +260,7 @@ impl<V> Collector<V> {
         let before = &self.before;
         let table = counts.copied().unwrap_or_default();
         CollectStatistics {
-            records_in: before.records_in + counts.map_or(self.buffer.records(), |counts| counts.taken),
+            records_in: before.records_in + counts.map_or(self.buffer.records, |counts| counts.taken),
             bytes_in: before.bytes_in + self.bytes_in,
             combine_records_in: before.combine_records_in + table.taken,
             combine_records_out: before.combine_records_out + table.given,

@@ -20,7 +20,7 @@ pub struct SavedCollection {
     /// In the order of arrival.
     runs: Vec<SavedFile>,
     /// Runs begun by all attempts so far: no two runs of a task have the same number.
-    runs_begun: u32,
+    pub(super) runs_begun: u32,
     statistics: CollectStatistics,
 }
 
@@ -41,10 +41,6 @@ impl SavedCollection {
 
     pub fn statistics(&self) -> &CollectStatistics {
         &self.statistics
-    }
-
-    pub(super) fn runs_begun(&self) -> usize {
-        self.runs_begun as usize
     }
 
     /// The runs, if they are those that were saved and fit a task of this shape.

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use crate::collect::CollectError;
 use crate::collect::buffer::Parts;
-use crate::collect::spill::{Run, RunShape, seal_run, write_sorted};
+use crate::collect::spill::{Run, seal_run, write_sorted};
 use crate::combine::{Fold, FoldError, Keep};
 use crate::merge::{self, Merge, MergeError};
 use crate::saved::SavedFileError;
@@ -56,36 +56,30 @@ pub(crate) fn seal(
         write_sorted(&arena.sort(), fold_arena, &mut writer)?;
         runs.push(seal_run(writer)?);
     }
-    let records = runs.iter().map(|run| run.sealed().records).sum();
+    let records = runs.iter().map(|run| run.sealed.records).sum();
     let mut sealing = Sealing { runs: runs.len() as u64, records };
     let fan_in = merge::fan_in(destination.fan_in, shape.segment.compression, &shape.budget);
-    let size = |run: &Run| run.sealed().file_len;
+    let size = |run: &Run| run.sealed.file_len;
     while let Some(range) = merge::next_merge(&runs.iter().map(size).collect::<Vec<_>>(), fan_in) {
         let (mut writer, _grant) = shape.writer(runs_begun)?;
         runs_begun += 1;
         merge_runs(&runs[range.clone()], destination.fold, &mut writer)?;
         let merged = seal_run(writer)?;
-        sealing.records += merged.sealed().records;
+        sealing.records += merged.sealed.records;
         runs.splice(range, [merged]);
     }
     let sealed = match runs.as_slice() {
         [only] if !only.is_saved() => {
             destination.seal.relocate(only.path(), destination.output)?;
-            SealedSegment { path: destination.output.to_owned(), ..only.sealed().clone() }
+            SealedSegment { path: destination.output.to_owned(), ..only.sealed.clone() }
         }
-        _ => merge_to_output(&runs, &shape, destination)?,
+        _ => {
+            let (mut writer, _grant) = shape.writer_at(destination.output, destination.memory)?;
+            merge_runs(&runs, destination.fold, &mut writer)?;
+            writer.finish(destination.seal)?
+        }
     };
     Ok((sealed, sealing))
-}
-
-fn merge_to_output(
-    runs: &[Run],
-    shape: &RunShape,
-    destination: &Destination<'_>,
-) -> Result<SealedSegment, CollectError> {
-    let (mut writer, _grant) = shape.writer_at(destination.output, destination.memory)?;
-    merge_runs(runs, destination.fold, &mut writer)?;
-    Ok(writer.finish(destination.seal)?)
 }
 
 fn merge_runs(runs: &[Run], fold: &dyn Fold, writer: &mut SegmentWriter) -> Result<(), CollectError> {
@@ -95,7 +89,7 @@ fn merge_runs(runs: &[Run], fold: &dyn Fold, writer: &mut SegmentWriter) -> Resu
     };
     let open = |run: &Run| Segment::open(run.path()).map_err(|error| blame(run, error));
     let segments = runs.iter().map(open).collect::<Result<Vec<_>, _>>()?;
-    for partition in 0..writer.partitions() {
+    for partition in 0..writer.shape.partitions {
         if partition > 0 {
             writer.next_partition()?;
         }

@@ -60,7 +60,7 @@ pub(crate) fn write_sorted(
     fold: &dyn Fold,
     writer: &mut SegmentWriter,
 ) -> Result<(), CollectError> {
-    for partition in 0..writer.partitions() {
+    for partition in 0..writer.shape.partitions {
         if partition > 0 {
             writer.next_partition()?;
         }
@@ -105,13 +105,9 @@ impl Spiller {
 
     /// Hands over a full arena. The one handed over before must have been taken back.
     pub(crate) fn send(&mut self, arena: Arena, number: usize) -> Result<(), CollectError> {
-        match self.to_thread.send((arena, number)) {
-            Ok(()) => {
-                self.busy = true;
-                Ok(())
-            }
-            Err(_) => Err(self.panicked()),
-        }
+        self.to_thread.send((arena, number)).map_err(|_| self.panicked())?;
+        self.busy = true;
+        Ok(())
     }
 
     /// Waits for the arena handed over last, emptied, and its run; `None` when none is on its way.
@@ -120,10 +116,8 @@ impl Spiller {
             return Ok(None);
         }
         self.busy = false;
-        match self.from_thread.recv() {
-            Ok((arena, run)) => Ok(Some((arena, run?))),
-            Err(_) => Err(self.panicked()),
-        }
+        let (arena, run) = self.from_thread.recv().map_err(|_| self.panicked())?;
+        Ok(Some((arena, run?)))
     }
 
     fn panicked(&mut self) -> CollectError {

@@ -50,7 +50,7 @@ pub struct MergeError {
 /// The merged stream of several cursors; equal keys come in the order of the sources.
 #[derive(Debug)]
 pub struct Merge {
-    cursors: Vec<Cursor>,
+    pub(crate) cursors: Vec<Cursor>,
     /// `nodes[1..]` are losers, node i has children 2i and 2i+1, leaf of source s is node `cursors.len() +
     /// s`; `nodes[0]` is the winner.
     nodes: Vec<u128>,
@@ -125,14 +125,9 @@ impl Merge {
         positions
     }
 
-    /// The cursors, in the order in which they were given.
-    pub(crate) fn cursors(&self) -> &[Cursor] {
-        &self.cursors
-    }
-
     /// Stored bytes of the blocks that were entered in all sources.
     pub(crate) fn bytes_read(&self) -> u64 {
-        self.cursors.iter().map(Cursor::bytes_read).sum()
+        self.cursors.iter().map(|cursor| cursor.bytes_read).sum()
     }
 
     #[inline]

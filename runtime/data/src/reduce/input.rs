@@ -3,17 +3,14 @@
 //! Owns the boundaries of groups and the lending of values. Does not own the order within a group, which is
 //! the merge's, nor how many segments become few enough (`sources`).
 
-use std::path::Path;
-
 use serde::{Deserialize, Serialize};
 
 use crate::combine::{Combiner, Fold, Folding, Keep};
 use crate::merge::{KeyCode, Merge};
-use crate::partition::Grouping;
+use crate::partition::{Grouping, prefix};
 use crate::reduce::sources::Sources;
 use crate::reduce::{ReduceError, ReduceSettings, SavedReduceInput, opening};
 use crate::saved::SavePlace;
-use crate::segment::Cursor;
 
 /// A full key and a value, borrowed from where they are stored.
 pub type KeyValue<'a> = (&'a [u8], &'a [u8]);
@@ -76,10 +73,12 @@ enum RecordState {
 
 impl ReduceInput {
     /// Opens the segments, merges some of them first when there are more than the fan-in allows, and stands
-    /// before the first group.
+    /// before the first group, or where an input was saved (`resume` of the settings).
     ///
     /// # Errors
     /// `Input` for a segment that is missing or damaged, `Write` when an intermediate merge finds no room.
+    /// When it goes on, `Saved` when a file that was saved is missing or damaged, `Unfit` when a segment is
+    /// not the one that was read.
     pub fn open(settings: ReduceSettings) -> Result<ReduceInput, ReduceError> {
         ReduceInput::open_folding(settings, &Keep)
     }
@@ -95,69 +94,15 @@ impl ReduceInput {
         ReduceInput::open_folding(settings, &Folding(combiner))
     }
 
-    fn open_folding(settings: ReduceSettings, fold: &dyn Fold) -> Result<ReduceInput, ReduceError> {
-        let grouping = settings.grouping;
-        ReduceInput::start(opening::open(settings)?, fold, grouping)
-    }
-
-    /// Goes on where an input was saved: the same groups, values and order follow, and nothing before is read
-    /// again. When a group was begun, `group_key` is its key, `next_value` gives what is left of its values
-    /// and `next_group` skips them. A segment may begin with any block up to the one that is needed next
-    /// (`SavedReduceInput::blocks_needed`).
-    ///
-    /// # Errors
-    /// As `open`; `Saved` when a file that was saved is missing or damaged, `Unfit` when a segment is not the
-    /// one that was read.
-    pub fn open_at(
-        settings: ReduceSettings,
-        saved: &SavedReduceInput,
-        base: &Path,
-    ) -> Result<ReduceInput, ReduceError> {
-        ReduceInput::open_at_folding(settings, &Keep, saved, base)
-    }
-
-    /// As `open_at`, and folds the values of equal keys should intermediate merges be needed.
-    ///
-    /// # Errors
-    /// As `open_at`, and `Combine` when the combiner cannot decode a value.
-    pub fn open_combining_at<C: Combiner>(
-        settings: ReduceSettings,
-        combiner: &C,
-        saved: &SavedReduceInput,
-        base: &Path,
-    ) -> Result<ReduceInput, ReduceError> {
-        ReduceInput::open_at_folding(settings, &Folding(combiner), saved, base)
-    }
-
-    fn open_at_folding(
-        settings: ReduceSettings,
-        fold: &dyn Fold,
-        saved: &SavedReduceInput,
-        base: &Path,
-    ) -> Result<ReduceInput, ReduceError> {
-        let grouping = settings.grouping;
-        let mut input = ReduceInput::start(opening::open_at(settings, saved, base)?, fold, grouping)?;
-        let ReduceStatistics { groups, records, bytes, .. } = saved.statistics;
-        (input.groups, input.records, input.bytes) = (groups, records, bytes);
-        if let Some(group) = &saved.group {
-            // What is left of the group comes with the next step, as if the record before it had been handed
-            // out here.
-            input.state = RecordState::Taken;
-            input.group_key.clone_from(group);
-            // Of a prefix, the code of the key that it is the prefix of is not known.
-            input.group_code = if grouping.is_none() { KeyCode::of(group) } else { KeyCode::unknown() };
-        }
-        Ok(input)
-    }
-
-    fn start(
-        mut sources: Sources,
-        fold: &dyn Fold,
-        grouping: Option<Grouping>,
-    ) -> Result<ReduceInput, ReduceError> {
+    fn open_folding(mut settings: ReduceSettings, fold: &dyn Fold) -> Result<ReduceInput, ReduceError> {
+        let (grouping, resume) = (settings.grouping, settings.resume.take());
+        let mut sources = match &resume {
+            None => opening::open(settings)?,
+            Some((saved, base)) => opening::open_at(settings, saved, base)?,
+        };
         sources.merge_down(fold)?;
         let merge = sources.merge()?;
-        Ok(ReduceInput {
+        let mut input = ReduceInput {
             group_code: merge.key_code(),
             merge,
             sources,
@@ -168,10 +113,27 @@ impl ReduceInput {
             records: 0,
             bytes: 0,
             failed: false,
-        })
+        };
+        if let Some((saved, _)) = resume {
+            input.count_on(saved);
+        }
+        Ok(input)
     }
 
-    /// Where the input stands, between two groups or two values: what `open_at` goes on from. Intermediate
+    fn count_on(&mut self, saved: SavedReduceInput) {
+        let ReduceStatistics { groups, records, bytes, .. } = saved.statistics;
+        (self.groups, self.records, self.bytes) = (groups, records, bytes);
+        if let Some(group) = saved.group {
+            // What is left of the group comes with the next step, as if the record before it had been handed
+            // out here.
+            self.state = RecordState::Taken;
+            // Of a prefix, the code of the key that it is the prefix of is not known.
+            self.group_code = if self.grouping.is_none() { KeyCode::of(&group) } else { KeyCode::unknown() };
+            self.group_key = group;
+        }
+    }
+
+    /// Where the input stands, between two groups or two values: what `resume` goes on from. Intermediate
     /// merges move to where checkpoints are kept, unless they are there already; of the segments only
     /// positions are kept. The input can be used on.
     ///
@@ -186,7 +148,7 @@ impl ReduceInput {
             RecordState::Taken => self.merge.positions_after_current(),
             _ => self.merge.positions(),
         };
-        let ends = self.merge.cursors().iter().map(Cursor::end_ordinal);
+        let ends = self.merge.cursors.iter().map(|cursor| cursor.ordinals.end);
         let sources = self.sources.save(positions.into_iter().zip(ends), place)?;
         let group = (self.groups > 0).then(|| self.group_key.clone());
         let statistics = ReduceStatistics { bytes_read: 0, ..self.statistics() };
@@ -252,7 +214,7 @@ impl ReduceInput {
             groups: self.groups,
             records: self.records,
             bytes: self.bytes,
-            bytes_read: self.sources.bytes_merged() + self.merge.bytes_read(),
+            bytes_read: self.sources.bytes_merged + self.merge.bytes_read(),
             ..self.sources.statistics()
         }
     }
@@ -281,13 +243,5 @@ impl ReduceInput {
             }
         }
         Ok(())
-    }
-}
-
-#[inline]
-fn prefix(key: &[u8], grouping: Option<Grouping>) -> &[u8] {
-    match grouping {
-        None => key,
-        Some(grouping) => &key[..grouping(key).min(key.len())],
     }
 }

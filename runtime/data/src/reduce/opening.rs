@@ -151,12 +151,9 @@ impl Opening {
             fan_in = fan_in.max(READ_FAN_IN);
         }
         Sources {
-            partition: settings.partition,
-            inputs: settings.segments,
+            settings,
             encoding,
             partitions,
-            scratch: settings.scratch,
-            label: settings.label,
             fan_in,
             buffers: budget.take(0),
             read,

@@ -17,7 +17,7 @@ pub struct SavedReduceInput {
     /// Those that are not read to their end, in the order of the map tasks.
     pub(super) sources: Vec<SavedSource>,
     pub(super) statistics: ReduceStatistics,
-    /// The group begun last: what is left of its values comes first.
+    /// What the keys of the group begun last share: what is left of its values comes first.
     pub(super) group: Option<Vec<u8>>,
 }
 
@@ -67,10 +67,5 @@ impl SavedReduceInput {
 
     pub fn statistics(&self) -> &ReduceStatistics {
         &self.statistics
-    }
-
-    /// The prefix that the keys of the group begun last share; none before the first one.
-    pub fn group(&self) -> Option<&[u8]> {
-        self.group.as_deref()
     }
 }

@@ -5,6 +5,7 @@
 use std::path::PathBuf;
 
 use crate::partition::Grouping;
+use crate::reduce::SavedReduceInput;
 
 /// What is worth reading into memory: mapping a file costs more than to copy so many bytes.
 pub const READ_MAX: u64 = 64 << 10;
@@ -33,4 +34,10 @@ pub struct ReduceSettings {
     pub read_max: u64,
     /// The prefix of a key that defines its group; the whole key without one.
     pub grouping: Option<Grouping>,
+    /// Where an input was saved, and the directory of checkpoints, that the names in it are relative to. The
+    /// same groups, values and order follow, and nothing before is read again. When a group was begun,
+    /// `group_key` is its key, `next_value` gives what is left of its values and `next_group` skips them. A
+    /// segment may begin with any block up to the one that is needed next
+    /// (`SavedReduceInput::blocks_needed`).
+    pub resume: Option<(SavedReduceInput, PathBuf)>,
 }

@@ -4,25 +4,21 @@
 //! nor groups (`input`).
 
 use std::ops::Range;
-use std::path::PathBuf;
 
 use crate::budget::{Budget, Grant};
 use crate::combine::{Fold, FoldError};
 use crate::merge::{self, Merge, MergeError};
 use crate::record::RecordEncoding;
 use crate::reduce::source::{Origin, Source};
-use crate::reduce::{ReduceError, ReduceStatistics, SavedReduceInput, SavedSource};
+use crate::reduce::{ReduceError, ReduceSettings, ReduceStatistics, SavedReduceInput, SavedSource};
 use crate::saved::{SavePlace, TaskFile};
 use crate::segment::{BLOCK_BYTES, BlockCompression, Seal, SegmentPosition, SegmentShape, SegmentWriter};
 
 pub(super) struct Sources {
-    pub(super) partition: u32,
-    pub(super) inputs: Vec<PathBuf>,
+    pub(super) settings: ReduceSettings,
     /// What all segments have in common.
     pub(super) encoding: RecordEncoding,
     pub(super) partitions: u32,
-    pub(super) scratch: PathBuf,
-    pub(super) label: String,
     pub(super) budget: Budget,
     pub(super) fan_in: usize,
     /// In the order of the map tasks; those without a record of the partition left out.
@@ -57,10 +53,11 @@ impl Sources {
             // A merged file is read by this task alone, from the local disk.
             compression: BlockCompression::None,
             partitions: self.partitions,
-            only: Some(self.partition),
-            label: self.label.clone(),
+            only: Some(self.settings.partition),
+            label: self.settings.label.clone(),
         };
-        let path = self.scratch.join(format!("merge-{:05}", self.statistics.intermediate_merges));
+        let name = format!("merge-{:05}", self.statistics.intermediate_merges);
+        let path = self.settings.scratch.join(name);
         let buffer = self.budget.write_buffer();
         let _grant = self.budget.take(buffer + BLOCK_BYTES + self.decompressing(range.clone()));
         let mut writer = SegmentWriter::create(&path, None, shape, buffer)?;
@@ -73,8 +70,8 @@ impl Sources {
         self.bytes_merged += source.bytes_read();
         let file = TaskFile::new(writer.finish(Seal { durable: false })?);
         self.statistics.intermediate_merges += 1;
-        self.statistics.merged_records += file.sealed().records;
-        let size = file.sealed().raw_len;
+        self.statistics.merged_records += file.sealed.records;
+        let size = file.sealed.raw_len;
         Ok(Source { segment: None, origin: Origin::Merged(file), start: None, size, decompressed: 0 })
     }
 
@@ -82,7 +79,7 @@ impl Sources {
     pub(super) fn merge(&mut self) -> Result<Merge, ReduceError> {
         self.buffers.set(self.decompressing(0..self.sources.len()));
         for source in &mut self.sources {
-            source.segment = Some(source.open(&self.inputs)?);
+            source.segment = Some(source.open(&self.settings.segments)?);
         }
         self.merge_of(0..self.sources.len())
     }
@@ -90,7 +87,7 @@ impl Sources {
     fn merge_of(&self, range: Range<usize>) -> Result<Merge, ReduceError> {
         let mut cursors = Vec::with_capacity(range.len());
         for source in &self.sources[range] {
-            cursors.push(source.cursor(&self.inputs, self.partition)?);
+            cursors.push(source.cursor(&self.settings.segments, self.settings.partition)?);
         }
         Ok(Merge::new(cursors))
     }
@@ -132,12 +129,8 @@ impl Sources {
                 Origin::Merged(file) => SavedSource::Merged { file: file.save(place)?, block, ordinal },
             });
         }
-        let (partition, inputs) = (self.partition, as_u32(self.inputs.len()));
+        let (partition, inputs) = (self.settings.partition, as_u32(self.settings.segments.len()));
         Ok(SavedReduceInput { partition, inputs, sources, statistics: self.statistics, group: None })
-    }
-
-    pub(super) fn bytes_merged(&self) -> u64 {
-        self.bytes_merged
     }
 
     pub(super) fn statistics(&self) -> ReduceStatistics {

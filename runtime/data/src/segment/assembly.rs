@@ -4,14 +4,14 @@
 //! against its checksum while it is in the cache, nothing is decoded, and what is whole is known, so that a
 //! broken fetch goes on with the next block. Does not own where the bytes come from.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::extent::PartitionExtent;
 use super::format::{BlockEntry, PARTITION_ENTRY_BYTES, PartitionEntry, Trailer, table_crc};
-use super::seal::{Seal, partial_name};
+use super::seal::{PartialFile, Seal};
 use super::writer::{SealedSegment, WriteError};
 
 /// A segment could not be put together.
@@ -54,9 +54,7 @@ pub enum AssemblyError {
 pub struct SegmentAssembly {
     extent: PartitionExtent,
     file: File,
-    target: PathBuf,
-    partial: PathBuf,
-    sealed: bool,
+    partial: PartialFile,
     header_len: u64,
     /// The block that arrives, counted from the first one of the extent; none after the last one.
     number: u64,
@@ -74,21 +72,14 @@ impl SegmentAssembly {
     /// # Errors
     /// The file cannot be created.
     pub fn create(target: &Path, extent: PartitionExtent) -> Result<SegmentAssembly, WriteError> {
-        let partial = partial_name(target);
-        let file = OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(true)
-            .open(&partial)
-            .map_err(|source| WriteError::new("create", &partial, source))?;
-        let header = extent.header().encode();
+        let partial = PartialFile::of(target);
+        let file = partial.create()?;
+        let header = extent.header.encode();
         let assembly = SegmentAssembly {
             block: extent.block(0),
             extent,
             file,
-            target: target.to_owned(),
             partial,
-            sealed: false,
             header_len: header.len() as u64,
             number: 0,
             received: 0,
@@ -110,7 +101,7 @@ impl SegmentAssembly {
 
     /// Bytes that are still to come.
     pub fn missing(&self) -> u64 {
-        self.extent.entry().stored_len - self.verified - self.received
+        self.extent.entry.stored_len - self.verified - self.received
     }
 
     /// Takes in the next bytes, which need not end where a block does.
@@ -168,7 +159,7 @@ impl SegmentAssembly {
         }
         let footer = self.footer();
         let footer_offset = self.header_len + self.verified;
-        let entry = *self.extent.entry();
+        let entry = self.extent.entry;
         let trailer = Trailer {
             footer_offset,
             footer_len: footer.len() as u64,
@@ -179,10 +170,9 @@ impl SegmentAssembly {
         };
         let end = [footer.as_slice(), &trailer.encode()].concat();
         self.write_at(&end, footer_offset)?;
-        Seal { durable: false }.publish(&self.file, &self.partial, &self.target)?;
-        self.sealed = true;
+        self.partial.publish(&self.file, Seal { durable: false })?;
         Ok(SealedSegment {
-            path: self.target.clone(),
+            path: self.partial.target.clone(),
             file_len: footer_offset + end.len() as u64,
             records: entry.records,
             raw_len: entry.raw_len,
@@ -195,7 +185,7 @@ impl SegmentAssembly {
     /// The index as it was sealed first, but for the places, which are those in this file.
     fn footer(&self) -> Vec<u8> {
         let mut index = Vec::new();
-        let moved_from = self.extent.entry().offset;
+        let moved_from = self.extent.entry.offset;
         for number in 0..self.number {
             if let Some(block) = self.extent.block(number) {
                 let offset = block.offset - moved_from + self.header_len;
@@ -205,7 +195,7 @@ impl SegmentAssembly {
         let entry = PartitionEntry {
             offset: self.header_len,
             index_crc: crc32c::crc32c(&index),
-            ..*self.extent.entry()
+            ..self.extent.entry
         };
         let mut footer = Vec::with_capacity(PARTITION_ENTRY_BYTES + index.len());
         entry.encode(self.extent.partition(), &mut footer);
@@ -219,15 +209,6 @@ impl SegmentAssembly {
 
     fn write_at(&self, bytes: &[u8], offset: u64) -> Result<(), WriteError> {
         let written = self.file.write_all_at(bytes, offset);
-        written.map_err(|source: io::Error| WriteError::new("write", &self.partial, source))
-    }
-}
-
-impl Drop for SegmentAssembly {
-    fn drop(&mut self) {
-        if !self.sealed {
-            // A file without its trailer never existed; that it cannot be removed harms nobody.
-            let _ = fs::remove_file(&self.partial);
-        }
+        written.map_err(|source: io::Error| WriteError::new("write", &self.partial.path, source))
     }
 }

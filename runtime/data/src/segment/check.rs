@@ -6,15 +6,18 @@
 //! cursor enters its block.
 
 use std::ops::Range;
+use std::path::Path;
 
+use super::error::SegmentError;
 use super::format::{
-    BLOCK_BYTES, BLOCK_ENTRY_BYTES, BlockEntry, Codec, Header, PARTITION_ENTRY_BYTES, PartitionEntry,
-    TRAILER_BYTES, Trailer, table_crc,
+    BLOCK_BYTES, BLOCK_ENTRY_BYTES, BlockEntry, Codec, Excerpt, Header, PARTITION_ENTRY_BYTES,
+    PartitionEntry, TRAILER_BYTES, Trailer, table_crc,
 };
 
 /// The two ends of a file, which fit each other and its length.
 #[derive(Debug)]
 pub(super) struct Ends {
+    pub file_len: u64,
     pub header: Header,
     pub header_len: usize,
     pub trailer: Trailer,
@@ -27,7 +30,28 @@ impl Ends {
         let trailer = Trailer::decode(end)?;
         let (header, header_len) = Header::decode(start)?;
         footer_range(&header, &trailer, file_len)?;
-        Ok(Ends { header, header_len, trailer })
+        Ok(Ends { file_len, header, header_len, trailer })
+    }
+
+    /// The error for a file at this path, of which something else does not fit.
+    #[cold]
+    pub(super) fn damaged(&self, path: &Path, what: String) -> SegmentError {
+        SegmentError::Damaged { path: path.to_owned(), label: self.header.label.clone(), what }
+    }
+
+    /// Where a partition stands in the table of the file at this path.
+    pub(super) fn row_of(&self, path: &Path, partition: u32) -> Result<u32, SegmentError> {
+        let partitions = self.header.partitions;
+        if partition >= partitions {
+            return Err(SegmentError::NoPartition { path: path.to_owned(), partition, partitions });
+        }
+        match self.header.excerpt {
+            None => Ok(partition),
+            Some(excerpt) if excerpt.partition == partition => Ok(0),
+            Some(Excerpt { partition: held, .. }) => {
+                Err(SegmentError::OtherPartition { path: path.to_owned(), partition, held })
+            }
+        }
     }
 
     /// Where the entry of a partition stands in the file; `row` counts the entries of the table.
@@ -70,7 +94,7 @@ impl Ends {
 /// Checks the whole footer, which has the length that its trailer says: every byte between header and footer
 /// must be covered by exactly one block's checksum.
 pub(super) fn check_footer(ends: &Ends, footer: &[u8]) -> Result<(), String> {
-    let Ends { header, header_len, trailer } = ends;
+    let Ends { header, header_len, trailer, .. } = ends;
     let (table, index) = footer.split_at(header.table_len() as usize * PARTITION_ENTRY_BYTES);
     if table_crc(table) != trailer.table_crc {
         return Err("the footer's checksum of the partition entries does not fit".into());
@@ -103,9 +127,33 @@ pub(super) fn check_footer(ends: &Ends, footer: &[u8]) -> Result<(), String> {
     Ok(())
 }
 
-/// Checks the index of one partition on its own: entries that follow each other from `entry.offset` on.
+/// Checks the index of one partition on its own: entries that follow each other from `entry.offset` on, each
+/// where the one before ended.
 pub(super) fn check_partition(header: &Header, entry: &PartitionEntry, index: &[u8]) -> Result<(), String> {
-    Walk { header, index, offset: entry.offset, block: 0 }.partition(entry)
+    let end = (index.len() / BLOCK_ENTRY_BYTES) as u64;
+    if entry.blocks != end || (end == 0) != (entry.records == 0) {
+        return Err(format!("{} records in {} blocks, of which {end} are here", entry.records, entry.blocks));
+    }
+    let block_at = |at: u64| {
+        BlockEntry::decode(&index[at as usize * BLOCK_ENTRY_BYTES..])
+            .ok_or_else(|| format!("block {at}: unknown codec"))
+    };
+    let first = header.first_ordinal();
+    let end_ordinal = first.checked_add(entry.records).ok_or("the numbers of records overflow")?;
+    let (mut offset, mut raw_len) = (entry.offset, 0u64);
+    for at in 0..end {
+        let block = block_at(at)?;
+        let next = if at + 1 < end { block_at(at + 1)?.first_ordinal } else { end_ordinal };
+        if raw_len == 0 && block.first_ordinal != first {
+            return Err(format!("it starts at record {}, not {first}", block.first_ordinal));
+        }
+        offset = check_block(header, &block, offset, next).map_err(|what| format!("block {at}: {what}"))?;
+        raw_len = raw_len.checked_add(block.raw_len).ok_or("the raw lengths overflow")?;
+    }
+    if entry.stored_len != offset - entry.offset || entry.raw_len != raw_len {
+        return Err(format!("its blocks do not add up to {} bytes", entry.stored_len));
+    }
+    Ok(())
 }
 
 /// Where the footer lies in a file of `file_len` bytes, the trailer included, if that is where it can lie.
@@ -126,74 +174,27 @@ pub(super) fn footer_range(header: &Header, trailer: &Trailer, file_len: u64) ->
     Ok(trailer.footer_offset..end)
 }
 
-/// The walk over the blocks of a partition in file order: each must start where the one before ended.
-struct Walk<'a> {
-    header: &'a Header,
-    index: &'a [u8],
-    offset: u64,
-    block: u64,
-}
-
-impl Walk<'_> {
-    fn partition(&mut self, entry: &PartitionEntry) -> Result<(), String> {
-        let end = (self.index.len() / BLOCK_ENTRY_BYTES) as u64;
-        if entry.blocks != end || (end == 0) != (entry.records == 0) {
-            return Err(format!(
-                "{} records in {} blocks, of which {end} are here",
-                entry.records, entry.blocks
-            ));
-        }
-        let start = self.offset;
-        let first = self.header.first_ordinal();
-        let end_ordinal = first.checked_add(entry.records).ok_or("the numbers of records overflow")?;
-        let mut raw_len = 0u64;
-        while self.block < end {
-            let block = self.entry(self.block)?;
-            let next =
-                if self.block + 1 < end { self.entry(self.block + 1)?.first_ordinal } else { end_ordinal };
-            if raw_len == 0 && block.first_ordinal != first {
-                return Err(format!("it starts at record {}, not {first}", block.first_ordinal));
-            }
-            self.block_entry(&block, next).map_err(|what| format!("block {}: {what}", self.block))?;
-            raw_len = raw_len.checked_add(block.raw_len).ok_or("the raw lengths overflow")?;
-            self.block += 1;
-        }
-        if entry.stored_len != self.offset - start || entry.raw_len != raw_len {
-            return Err(format!("its blocks do not add up to {} bytes", entry.stored_len));
-        }
-        Ok(())
+/// Checks the entry of a block that should begin at `offset`, and says where it ends.
+fn check_block(header: &Header, block: &BlockEntry, offset: u64, next_ordinal: u64) -> Result<u64, String> {
+    if block.offset != offset {
+        return Err(format!("it starts at byte {}, the one before ends at {offset}", block.offset));
     }
-
-    fn entry(&self, block: u64) -> Result<BlockEntry, String> {
-        BlockEntry::decode(&self.index[block as usize * BLOCK_ENTRY_BYTES..])
-            .ok_or_else(|| format!("block {block}: unknown codec"))
+    if next_ordinal <= block.first_ordinal {
+        return Err(format!("records {}..{next_ordinal} are not a range", block.first_ordinal));
     }
-
-    fn block_entry(&mut self, block: &BlockEntry, next_ordinal: u64) -> Result<(), String> {
-        if block.offset != self.offset {
-            return Err(format!(
-                "it starts at byte {}, the one before ends at {}",
-                block.offset, self.offset
-            ));
-        }
-        if next_ordinal <= block.first_ordinal {
-            return Err(format!("records {}..{next_ordinal} are not a range", block.first_ordinal));
-        }
-        let lengths_fit = match block.codec {
-            Codec::Stored => block.stored_len == block.raw_len,
-            // Only blocks of the ordinary size are compressed: reading one never allocates more than that.
-            Codec::Lz4 => block.raw_len <= BLOCK_BYTES as u64 && block.stored_len < block.raw_len,
-        };
-        if !lengths_fit || block.raw_len == 0 {
-            return Err(format!("{} stored bytes for {} raw bytes", block.stored_len, block.raw_len));
-        }
-        let count = next_ordinal - block.first_ordinal;
-        if let Some(stride) = self.header.encoding.stride()
-            && count.checked_mul(stride as u64) != Some(block.raw_len)
-        {
-            return Err(format!("{} raw bytes are not {count} records of {stride} bytes", block.raw_len));
-        }
-        self.offset = self.offset.checked_add(block.stored_len).ok_or("the lengths overflow")?;
-        Ok(())
+    let lengths_fit = match block.codec {
+        Codec::Stored => block.stored_len == block.raw_len,
+        // Only blocks of the ordinary size are compressed: reading one never allocates more than that.
+        Codec::Lz4 => block.raw_len <= BLOCK_BYTES as u64 && block.stored_len < block.raw_len,
+    };
+    if !lengths_fit || block.raw_len == 0 {
+        return Err(format!("{} stored bytes for {} raw bytes", block.stored_len, block.raw_len));
     }
+    let count = next_ordinal - block.first_ordinal;
+    if let Some(stride) = header.encoding.stride()
+        && count.checked_mul(stride as u64) != Some(block.raw_len)
+    {
+        return Err(format!("{} raw bytes are not {count} records of {stride} bytes", block.raw_len));
+    }
+    offset.checked_add(block.stored_len).ok_or_else(|| "the lengths overflow".into())
 }

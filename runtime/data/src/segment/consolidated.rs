@@ -13,7 +13,7 @@
 //! ```
 
 use std::ffi::OsStr;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
@@ -25,7 +25,7 @@ use super::error::SegmentError;
 use super::format::{CRC_BYTES, PARTITION_ENTRY_BYTES, PartitionEntry, TRAILER_BYTES, u32_at, u64_at};
 use super::index::read_range;
 use super::reader::Segment;
-use super::seal::partial_name;
+use super::seal::{PartialFile, Seal};
 use super::writer::WriteError;
 
 const MAGIC: [u8; 8] = *b"NAPRCON\n";
@@ -76,18 +76,11 @@ pub fn consolidate(segments: &[PathBuf], target: &Path) -> Result<u64, Consolida
     }
     let head = encode_head(&opened, partitions).ok_or_else(|| unfit(target, "its head would be too long"))?;
     let table = encode_table(&opened, partitions, head.len())?;
-    let partial = partial_name(target);
-    let written = write(&opened, partitions, [&head, &table], &partial);
-    let published = written.and_then(|bytes| {
-        fs::rename(&partial, target)
-            .map_err(|source| WriteError::new("rename to its final name", &partial, source))?;
-        Ok(bytes)
-    });
-    if published.is_err() {
-        // It may never have been made.
-        let _ = fs::remove_file(&partial);
-    }
-    published
+    let mut partial = PartialFile::of(target);
+    let file = partial.create()?;
+    let bytes = write(&opened, partitions, [&head, &table], (&file, &partial.path))?;
+    partial.publish(&file, Seal { durable: false })?;
+    Ok(bytes)
 }
 
 fn encode_head(segments: &[Arc<Segment>], partitions: u32) -> Option<Vec<u8>> {
@@ -133,14 +126,14 @@ fn write(
     segments: &[Arc<Segment>],
     partitions: u32,
     ends: [&[u8]; 2],
-    partial: &Path,
+    (file, partial): (&File, &Path),
 ) -> Result<u64, ConsolidationError> {
-    let failed = |doing: &'static str| move |source| WriteError::new(doing, partial, source);
-    let mut file = BufWriter::with_capacity(1 << 20, File::create(partial).map_err(failed("create"))?);
+    let failed = |source| WriteError::new("write", partial, source);
+    let mut file = BufWriter::with_capacity(1 << 20, file);
     let mut bytes = 0;
     let mut row = Vec::new();
     for end in ends {
-        file.write_all(end).map_err(failed("write"))?;
+        file.write_all(end).map_err(failed)?;
         bytes += end.len() as u64;
     }
     for partition in 0..partitions {
@@ -149,10 +142,10 @@ fn write(
             segment.row(partition)?.into_iter().for_each(|part| row.extend_from_slice(part));
         }
         row.extend_from_slice(&crc32c::crc32c(&row).to_le_bytes());
-        file.write_all(&row).map_err(failed("write"))?;
+        file.write_all(&row).map_err(failed)?;
         bytes += row.len() as u64;
     }
-    file.flush().map_err(failed("write"))?;
+    file.flush().map_err(failed)?;
     Ok(bytes)
 }
 
@@ -252,7 +245,7 @@ impl Reader<'_> {
             return Some(Err(what));
         }
         let path = directory.join(OsStr::from_bytes(name));
-        Some(Ok(Segment::in_memory(path, file_len, ends, (partition, entry), bytes)))
+        Some(Ok(Segment::in_memory(path, ends, (partition, entry), bytes)))
     }
 }
 

@@ -31,7 +31,7 @@ pub struct Cursor {
     encoding: RecordEncoding,
     partition: u32,
     /// The records that are there, as ordinals in the partition.
-    ordinals: Range<u64>,
+    pub(crate) ordinals: Range<u64>,
     blocks: Range<u64>,
     /// Index of the block after the current one.
     next_block: u64,
@@ -48,8 +48,8 @@ pub struct Cursor {
     next_ordinal: u64,
     /// Ordinal that follows the current block's last record.
     block_end_ordinal: u64,
-    /// Stored bytes of the blocks entered.
-    bytes_read: u64,
+    /// Stored bytes of the blocks that were entered, to read them or to seek in them.
+    pub(crate) bytes_read: u64,
 }
 
 // SAFETY: `block` points into the bytes that `segment` keeps or into `buffer`, both of which stay where they
@@ -144,24 +144,9 @@ impl Cursor {
         SegmentPosition { block: block - self.blocks.start + self.segment.first_block(), ordinal }
     }
 
-    /// The ordinal after that of the partition's last record.
-    pub(crate) fn end_ordinal(&self) -> u64 {
-        self.ordinals.end
-    }
-
-    /// Stored bytes of the blocks that were entered, to read them or to seek in them.
-    pub(crate) fn bytes_read(&self) -> u64 {
-        self.bytes_read
-    }
-
     /// Number of records in the partition, as far as the file has them.
     pub fn records(&self) -> u64 {
         self.ordinals.end - self.ordinals.start
-    }
-
-    /// The segment that is read.
-    pub fn segment(&self) -> &Arc<Segment> {
-        &self.segment
     }
 
     pub(super) fn seek(&mut self, ordinal: u64) -> Result<(), SegmentError> {

@@ -4,23 +4,21 @@
 //! Owns the move from memory to the disk when there is too little, and the name that the segment gets at its
 //! end. Does not own what the bytes are (`writer`).
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
-use super::seal::{Seal, copy_on, partial_name};
+use super::seal::{PartialFile, Seal, copy_on};
 use super::writer::WriteError;
 
 /// A segment that is being written.
 pub(super) struct SegmentDestination {
     file: File,
-    target: PathBuf,
-    partial: PathBuf,
+    partial: PartialFile,
     /// The memory that it is in, and how many bytes that has.
     memory: Option<(PathBuf, u64)>,
     written: u64,
-    sealed: bool,
 }
 
 impl SegmentDestination {
@@ -29,7 +27,7 @@ impl SegmentDestination {
         target: &Path,
         memory: Option<&(PathBuf, u64)>,
     ) -> Result<SegmentDestination, WriteError> {
-        let partial = partial_name(target);
+        let partial = PartialFile::of(target);
         // Memory that cannot be reached from here is done without.
         let opened = memory.and_then(|kept| {
             let file = OpenOptions::new().write(true).open(&kept.0).ok()?;
@@ -37,10 +35,9 @@ impl SegmentDestination {
         });
         let (file, memory) = match opened {
             Some(opened) => opened,
-            None => (create_file(&partial)?, None),
+            None => (partial.create()?, None),
         };
-        let target = target.to_owned();
-        Ok(SegmentDestination { file, target, partial, memory, written: 0, sealed: false })
+        Ok(SegmentDestination { file, partial, memory, written: 0 })
     }
 
     pub(super) fn write(&mut self, bytes: &[u8]) -> Result<(), WriteError> {
@@ -55,15 +52,15 @@ impl SegmentDestination {
     }
 
     fn place(&self) -> &Path {
-        self.memory.as_ref().map_or(&self.partial, |(memory, _)| memory)
+        self.memory.as_ref().map_or(&self.partial.path, |(memory, _)| memory)
     }
 
     fn move_to_disk(&mut self) -> Result<(), WriteError> {
         let Some((memory, _)) = self.memory.take() else { return Ok(()) };
         let so_far = File::open(&memory).map_err(|source| WriteError::new("open", &memory, source))?;
-        self.file = create_file(&self.partial)?;
+        self.file = self.partial.create()?;
         let copied = copy_on(&so_far, &mut self.file)
-            .map_err(|source| WriteError::new("write", &self.partial, source))?;
+            .map_err(|source| WriteError::new("write", &self.partial.path, source))?;
         if copied != self.written {
             let other = io::Error::other(format!("it has {copied} bytes, not {}", self.written));
             return Err(WriteError::new("read again", &memory, other));
@@ -77,32 +74,19 @@ impl SegmentDestination {
             self.move_to_disk()?;
         }
         if let Some((memory, _)) = &self.memory {
-            symlink(memory, &self.partial)
-                .map_err(|source| WriteError::new("create", &self.partial, source))?;
+            symlink(memory, &self.partial.path)
+                .map_err(|source| WriteError::new("create", &self.partial.path, source))?;
         }
-        seal.publish(&self.file, &self.partial, &self.target)?;
-        self.sealed = true;
+        self.partial.publish(&self.file, seal)?;
         Ok(self.memory.is_some())
-    }
-}
-
-fn create_file(partial: &Path) -> Result<File, WriteError> {
-    let created = OpenOptions::new().write(true).create(true).truncate(true).open(partial);
-    created.map_err(|source| WriteError::new("create", partial, source))
-}
-
-impl Drop for SegmentDestination {
-    fn drop(&mut self) {
-        if !self.sealed {
-            // A file without its trailer never existed; that it cannot be removed changes nothing about the
-            // first error.
-            let _ = fs::remove_file(&self.partial);
-        }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
+    use super::super::seal::partial_name;
     use super::*;
 
     /// Writes three pieces with so much memory; whether the segment is in it at the end.

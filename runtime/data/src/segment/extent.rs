@@ -16,40 +16,33 @@ use std::ops::Range;
 
 use super::check::check_partition;
 use super::format::{
-    BLOCK_ENTRY_BYTES, BlockEntry, CRC_BYTES, Excerpt, Header, PARTITION_ENTRY_BYTES, PartitionEntry, u32_at,
-    u64_at,
+    BLOCK_ENTRY_BYTES, BlockEntry, CRC_BYTES, EXCERPT_BYTES, Excerpt, Header, PARTITION_ENTRY_BYTES,
+    PartitionEntry,
 };
 
 const LENGTH_BYTES: usize = 2;
-const PLACE_BYTES: usize = 20;
 
 /// What one partition of a sealed segment holds, from one of its blocks on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PartitionExtent {
     /// That of a file with these blocks alone.
-    header: Header,
-    partition: u32,
-    first_block: u64,
-    first_ordinal: u64,
+    pub(super) header: Header,
     /// Of the blocks that are described; its offset is that in the file they were sealed in.
-    entry: PartitionEntry,
+    pub(super) entry: PartitionEntry,
     index: Vec<u8>,
 }
 
 impl PartitionExtent {
     pub(super) fn new(
         header: &Header,
-        partition: u32,
-        first_block: u64,
-        first_ordinal: u64,
+        excerpt: Excerpt,
         entry: PartitionEntry,
         index: Vec<u8>,
     ) -> PartitionExtent {
-        let header =
-            Header { excerpt: Some(Excerpt { partition, first_block, first_ordinal }), ..header.clone() };
+        let header = Header { excerpt: Some(excerpt), ..header.clone() };
         let blocks = (index.len() / BLOCK_ENTRY_BYTES) as u64;
         let entry = PartitionEntry { first_block: 0, blocks, index_crc: crc32c::crc32c(&index), ..entry };
-        PartitionExtent { header, partition, first_block, first_ordinal, entry, index }
+        PartitionExtent { header, entry, index }
     }
 
     /// The attempt that wrote the segment.
@@ -58,7 +51,7 @@ impl PartitionExtent {
     }
 
     pub fn partition(&self) -> u32 {
-        self.partition
+        self.header.partition_of(0)
     }
 
     /// How many partitions the segment has.
@@ -68,12 +61,12 @@ impl PartitionExtent {
 
     /// The first block described, counted from 0 in the partition.
     pub fn first_block(&self) -> u64 {
-        self.first_block
+        self.header.first_block()
     }
 
     /// The block after the last one, counted in the partition.
     pub fn end_block(&self) -> u64 {
-        self.first_block.saturating_add((self.index.len() / BLOCK_ENTRY_BYTES) as u64)
+        self.first_block().saturating_add((self.index.len() / BLOCK_ENTRY_BYTES) as u64)
     }
 
     /// Number of records in the blocks described.
@@ -97,10 +90,10 @@ impl PartitionExtent {
         let mut bytes = Vec::with_capacity(header.len() + 128 + self.index.len());
         bytes.extend_from_slice(&(header.len() as u16).to_le_bytes());
         bytes.extend_from_slice(&header);
-        bytes.extend_from_slice(&self.partition.to_le_bytes());
-        bytes.extend_from_slice(&self.first_block.to_le_bytes());
-        bytes.extend_from_slice(&self.first_ordinal.to_le_bytes());
-        self.entry.encode(self.partition, &mut bytes);
+        if let Some(excerpt) = self.header.excerpt {
+            excerpt.encode(&mut bytes);
+        }
+        self.entry.encode(self.partition(), &mut bytes);
         bytes.extend_from_slice(&self.index);
         bytes.extend_from_slice(&crc32c::crc32c(&bytes).to_le_bytes());
         bytes
@@ -119,28 +112,28 @@ impl PartitionExtent {
         let header_len = usize::from(u16::from_le_bytes(*len));
         let cut = || format!("an extent of {} bytes with a header of {header_len}", bytes.len());
         let (header, rest) = rest.split_at_checked(header_len).ok_or_else(cut)?;
-        let (place, rest) = rest.split_at_checked(PLACE_BYTES).ok_or_else(cut)?;
+        let (excerpt, rest) = rest.split_at_checked(EXCERPT_BYTES).ok_or_else(cut)?;
         let (entry, index) = rest.split_at_checked(PARTITION_ENTRY_BYTES).ok_or_else(cut)?;
         let (header, used) = Header::decode(header)?;
         if used != header_len || header.excerpt.is_some() || !index.len().is_multiple_of(BLOCK_ENTRY_BYTES) {
             return Err(cut());
         }
-        let (partition, first_block, first_ordinal) = (u32_at(place, 0), u64_at(place, 4), u64_at(place, 12));
-        let entry = PartitionEntry::decode(entry, partition)?;
-        let extent =
-            PartitionExtent::new(&header, partition, first_block, first_ordinal, entry, index.to_vec());
+        let excerpt = Excerpt::decode(excerpt);
+        let entry = PartitionEntry::decode(entry, excerpt.partition)?;
+        let extent = PartitionExtent::new(&header, excerpt, entry, index.to_vec());
         extent.check()?;
         Ok(extent)
     }
 
     fn check(&self) -> Result<(), String> {
-        let PartitionExtent { partition, first_ordinal, .. } = *self;
+        let (partition, first_block) = (self.partition(), self.first_block());
+        let first_ordinal = self.header.first_ordinal();
         if partition >= self.header.partitions {
             return Err(format!("partition {partition} of {}", self.header.partitions));
         }
         // A block has a record at least.
-        if self.first_block > first_ordinal || (self.first_block == 0) != (first_ordinal == 0) {
-            return Err(format!("block {} starts with record {first_ordinal}", self.first_block));
+        if first_block > first_ordinal || (first_block == 0) != (first_ordinal == 0) {
+            return Err(format!("block {first_block} starts with record {first_ordinal}"));
         }
         check_partition(&self.header, &self.entry, &self.index)
             .map_err(|what| format!("partition {partition}: {what}"))
@@ -149,25 +142,17 @@ impl PartitionExtent {
     /// Whether `later` describes the same partition of the same segment from a later block on, or from the
     /// same one.
     pub fn goes_on_as(&self, later: &PartitionExtent) -> bool {
-        let Some(skipped) = later.first_block.checked_sub(self.first_block) else { return false };
+        let Some(skipped) = later.first_block().checked_sub(self.first_block()) else { return false };
         let skipped = usize::try_from(skipped).ok().and_then(|blocks| blocks.checked_mul(BLOCK_ENTRY_BYTES));
         let rest = skipped.and_then(|skipped| self.index.get(skipped..));
-        let end = |extent: &PartitionExtent| extent.first_ordinal + extent.entry.records;
+        let end = |extent: &PartitionExtent| extent.header.first_ordinal() + extent.entry.records;
         let same_file = Header { excerpt: None, ..self.header.clone() }
             == Header { excerpt: None, ..later.header.clone() };
         same_file
-            && self.partition == later.partition
+            && self.partition() == later.partition()
             && end(self) == end(later)
             && self.range().end == later.range().end
             && rest == Some(later.index.as_slice())
-    }
-
-    pub(super) fn header(&self) -> &Header {
-        &self.header
-    }
-
-    pub(super) fn entry(&self) -> &PartitionEntry {
-        &self.entry
     }
 
     /// The entry of a block, counted from the first one described.

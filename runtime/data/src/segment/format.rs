@@ -32,7 +32,7 @@ const CHECKSUM_CRC32C: u8 = 1;
 const FORM_WHOLE: u8 = 0;
 const FORM_EXCERPT: u8 = 1;
 const HEADER_FIXED: usize = 32;
-const EXCERPT_BYTES: usize = 20;
+pub(crate) const EXCERPT_BYTES: usize = 20;
 pub(crate) const CRC_BYTES: usize = 4;
 
 /// The longest label that a header holds, in bytes.
@@ -95,13 +95,14 @@ pub struct PartitionEntry {
 }
 
 /// How one block's bytes are stored.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Codec {
+    #[default]
     Stored,
     Lz4,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct BlockEntry {
     pub offset: u64,
     pub stored_len: u64,
@@ -155,9 +156,7 @@ impl Header {
         bytes.extend_from_slice(&self.partitions.to_le_bytes());
         bytes.extend_from_slice(&(self.label.len() as u32).to_le_bytes());
         if let Some(excerpt) = self.excerpt {
-            bytes.extend_from_slice(&excerpt.partition.to_le_bytes());
-            bytes.extend_from_slice(&excerpt.first_block.to_le_bytes());
-            bytes.extend_from_slice(&excerpt.first_ordinal.to_le_bytes());
+            excerpt.encode(&mut bytes);
         }
         bytes.extend_from_slice(self.label.as_bytes());
         bytes.extend_from_slice(&crc32c::crc32c(&bytes).to_le_bytes());
@@ -212,11 +211,7 @@ impl Header {
         }
         let label = std::str::from_utf8(&covered[label_at..]).map_err(|_| "the label is not UTF-8")?;
         let partitions = u32_at(fixed, 24);
-        let excerpt = (fixed[13] == FORM_EXCERPT).then(|| Excerpt {
-            partition: u32_at(whole, HEADER_FIXED),
-            first_block: u64_at(whole, HEADER_FIXED + 4),
-            first_ordinal: u64_at(whole, HEADER_FIXED + 12),
-        });
+        let excerpt = (fixed[13] == FORM_EXCERPT).then(|| Excerpt::decode(&whole[HEADER_FIXED..]));
         if let Some(Excerpt { partition, .. }) = excerpt
             && partition >= partitions
         {
@@ -243,6 +238,22 @@ impl Header {
     /// Ordinal of the first record that each partition of the file starts with.
     pub(crate) fn first_ordinal(&self) -> u64 {
         self.excerpt.map_or(0, |excerpt| excerpt.first_ordinal)
+    }
+}
+
+impl Excerpt {
+    pub(crate) fn encode(self, into: &mut Vec<u8>) {
+        into.extend_from_slice(&self.partition.to_le_bytes());
+        into.extend_from_slice(&self.first_block.to_le_bytes());
+        into.extend_from_slice(&self.first_ordinal.to_le_bytes());
+    }
+
+    pub(crate) fn decode(bytes: &[u8]) -> Excerpt {
+        Excerpt {
+            partition: u32_at(bytes, 0),
+            first_block: u64_at(bytes, 4),
+            first_ordinal: u64_at(bytes, 12),
+        }
     }
 }
 

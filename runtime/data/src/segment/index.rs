@@ -13,8 +13,12 @@ use super::check::{Ends, check_footer};
 use super::error::{SegmentError, damaged};
 use super::extent::PartitionExtent;
 use super::format::{
-    BLOCK_ENTRY_BYTES, BlockEntry, HEADER_BYTES_MAX, PARTITION_ENTRY_BYTES, PartitionEntry, TRAILER_BYTES,
+    BLOCK_ENTRY_BYTES, BlockEntry, Excerpt, HEADER_BYTES_MAX, Header, PARTITION_ENTRY_BYTES, PartitionEntry,
+    TRAILER_BYTES,
 };
+
+/// As much of a file as nearly every header takes.
+const START_BYTES: u64 = 256;
 
 /// What a sealed segment file says of itself.
 #[derive(Debug)]
@@ -32,12 +36,8 @@ impl SegmentIndex {
     /// only.
     pub fn read(file: &File, path: &Path) -> Result<SegmentIndex, SegmentError> {
         let unreadable = |source| SegmentError::Open { path: path.to_owned(), source };
-        let file_len = file.metadata().map_err(unreadable)?.len();
-        let start = read_range(file, 0, file_len.min(HEADER_BYTES_MAX as u64)).map_err(unreadable)?;
-        let damaged = |what| damaged(path, &start, what);
-        let end_len = file_len.min(TRAILER_BYTES as u64);
-        let end = read_range(file, file_len - end_len, end_len).map_err(unreadable)?;
-        let ends = Ends::check(&start, &end, file_len).map_err(damaged)?;
+        let ends = read_ends(file, path)?;
+        let damaged = |what| ends.damaged(path, what);
         if ends.header.excerpt.is_some() {
             return Err(damaged("it holds one partition only, so it is not a map's output".into()));
         }
@@ -76,7 +76,7 @@ impl SegmentIndex {
         let entries = self.entries(&whole);
         let index = entries[from_block as usize * BLOCK_ENTRY_BYTES..].to_vec();
         let mut rest = whole;
-        let mut first_ordinal = 0;
+        let mut excerpt = Excerpt { partition, first_block: from_block, first_ordinal: 0 };
         if from_block > 0 {
             let skipped = entries.chunks_exact(BLOCK_ENTRY_BYTES).take(from_block as usize);
             for block in skipped.filter_map(BlockEntry::decode) {
@@ -84,30 +84,36 @@ impl SegmentIndex {
                 rest.stored_len -= block.stored_len;
                 rest.raw_len -= block.raw_len;
             }
-            first_ordinal =
+            excerpt.first_ordinal =
                 BlockEntry::decode_first(&index).map_or(whole.records, |block| block.first_ordinal);
-            rest.records -= first_ordinal;
+            rest.records -= excerpt.first_ordinal;
         }
-        Ok(PartitionExtent::new(&self.ends.header, partition, from_block, first_ordinal, rest, index))
+        Ok(PartitionExtent::new(&self.ends.header, excerpt, rest, index))
     }
 
     fn partition(&self, partition: u32) -> Result<PartitionEntry, SegmentError> {
-        let partitions = self.partitions();
-        if partition >= partitions {
-            return Err(SegmentError::NoPartition { path: self.path.clone(), partition, partitions });
-        }
-        let bytes = &self.footer[partition as usize * PARTITION_ENTRY_BYTES..];
-        PartitionEntry::decode(bytes, partition).map_err(|what| SegmentError::Damaged {
-            path: self.path.clone(),
-            label: self.label().to_owned(),
-            what,
-        })
+        let row = self.ends.row_of(&self.path, partition)?;
+        let bytes = &self.footer[row as usize * PARTITION_ENTRY_BYTES..];
+        self.ends.entry(row, bytes).map_err(|what| self.ends.damaged(&self.path, what))
     }
 
     fn entries(&self, entry: &PartitionEntry) -> &[u8] {
         let index = &self.footer[self.partitions() as usize * PARTITION_ENTRY_BYTES..];
         &index[entry.first_block as usize * BLOCK_ENTRY_BYTES..][..entry.index_len()]
     }
+}
+
+/// The two ends of a file.
+pub(super) fn read_ends(file: &File, path: &Path) -> Result<Ends, SegmentError> {
+    let unreadable = |source| SegmentError::Open { path: path.to_owned(), source };
+    let file_len = file.metadata().map_err(unreadable)?.len();
+    let mut start = read_range(file, 0, file_len.min(START_BYTES)).map_err(unreadable)?;
+    if Header::is_cut(&start) && file_len > START_BYTES {
+        start = read_range(file, 0, file_len.min(HEADER_BYTES_MAX as u64)).map_err(unreadable)?;
+    }
+    let end_len = file_len.min(TRAILER_BYTES as u64);
+    let end = read_range(file, file_len - end_len, end_len).map_err(unreadable)?;
+    Ends::check(&start, &end, file_len).map_err(|what| damaged(path, &start, what))
 }
 
 pub(super) fn read_range(file: &File, offset: u64, len: u64) -> io::Result<Vec<u8>> {

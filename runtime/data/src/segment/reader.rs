@@ -21,21 +21,16 @@ use super::check::Ends;
 use super::cursor::{Cursor, SegmentPosition};
 use super::error::{SegmentError, damaged};
 use super::format::{
-    BLOCK_ENTRY_BYTES, BlockCompression, BlockEntry, Excerpt, HEADER_BYTES_MAX, Header,
-    PARTITION_ENTRY_BYTES, PartitionEntry, TRAILER_BYTES,
+    BLOCK_ENTRY_BYTES, BlockCompression, BlockEntry, PARTITION_ENTRY_BYTES, PartitionEntry, TRAILER_BYTES,
 };
-use super::index::read_range;
+use super::index::{read_ends, read_range};
 use crate::record::RecordEncoding;
-
-/// As much of a file as nearly every header takes.
-const START_BYTES: u64 = 256;
 
 /// A sealed segment file, validated where it was looked at.
 #[derive(Debug)]
 pub struct Segment {
     bytes: Bytes,
     path: PathBuf,
-    file_len: u64,
     ends: Ends,
 }
 
@@ -66,16 +61,9 @@ impl Segment {
     pub fn open_partition(path: &Path, partition: u32, bytes_max: u64) -> Result<Arc<Segment>, SegmentError> {
         let unreadable = |source| SegmentError::Open { path: path.to_owned(), source };
         let file = File::open(path).map_err(unreadable)?;
-        let file_len = file.metadata().map_err(unreadable)?.len();
-        let mut start = read_range(&file, 0, file_len.min(START_BYTES)).map_err(unreadable)?;
-        if Header::is_cut(&start) && file_len > START_BYTES {
-            start = read_range(&file, 0, file_len.min(HEADER_BYTES_MAX as u64)).map_err(unreadable)?;
-        }
-        let end_len = file_len.min(TRAILER_BYTES as u64);
-        let end = read_range(&file, file_len - end_len, end_len).map_err(unreadable)?;
-        let ends = Ends::check(&start, &end, file_len).map_err(|what| damaged(path, &start, what))?;
-        let damaged = |what| damaged(path, &start, what);
-        let row = row_of(&ends.header, path, partition)?;
+        let ends = read_ends(&file, path)?;
+        let damaged = |what| ends.damaged(path, what);
+        let row = ends.row_of(path, partition)?;
         let entry =
             read_range(&file, ends.entry_at(row), PARTITION_ENTRY_BYTES as u64).map_err(unreadable)?;
         let entry = ends.entry(row, &entry).map_err(damaged)?;
@@ -89,7 +77,7 @@ impl Segment {
         ends.check_index(&entry, index).map_err(damaged)?;
         file.read_exact_at(blocks, entry.offset).map_err(unreadable)?;
         let bytes = Bytes::Read { partition, entry, bytes };
-        Ok(Arc::new(Segment { bytes, path: path.to_owned(), file_len, ends }))
+        Ok(Arc::new(Segment { bytes, path: path.to_owned(), ends }))
     }
 
     fn map(file: &File, path: &Path) -> Result<Arc<Segment>, SegmentError> {
@@ -103,25 +91,19 @@ impl Segment {
         // lives.
         let map = unsafe { Mmap::map(file) }.map_err(unreadable)?;
         let ends = Ends::check(&map, &map, map.len() as u64).map_err(|what| damaged(path, &map, what))?;
-        Ok(Arc::new(Segment {
-            path: path.to_owned(),
-            file_len: map.len() as u64,
-            ends,
-            bytes: Bytes::Mapped(map),
-        }))
+        Ok(Arc::new(Segment { path: path.to_owned(), ends, bytes: Bytes::Mapped(map) }))
     }
 
     /// One partition that was read from elsewhere: its part of the block index, then its blocks, as they are
     /// in the file.
     pub(super) fn in_memory(
         path: PathBuf,
-        file_len: u64,
         ends: Ends,
         (partition, entry): (u32, PartitionEntry),
         bytes: &[u8],
     ) -> Arc<Segment> {
         let bytes = Bytes::Read { partition, entry, bytes: bytes.into() };
-        Arc::new(Segment { bytes, path, file_len, ends })
+        Arc::new(Segment { bytes, path, ends })
     }
 
     /// Whether all partitions of a map's output are in the file.
@@ -139,7 +121,7 @@ impl Segment {
         let (entry, _) = self.blocks(partition)?;
         match &self.bytes {
             Bytes::Mapped(map) => {
-                let row = row_of(&self.ends.header, &self.path, partition)?;
+                let row = self.ends.row_of(&self.path, partition)?;
                 let of = |at: u64, length: usize| &map[at as usize..][..length];
                 Ok([
                     of(self.ends.entry_at(row), PARTITION_ENTRY_BYTES),
@@ -205,7 +187,7 @@ impl Segment {
 
     /// Length of the file in bytes.
     pub fn file_len(&self) -> u64 {
-        self.file_len
+        self.ends.file_len
     }
 
     /// Place and size of one partition.
@@ -214,7 +196,7 @@ impl Segment {
     /// `NoPartition` when there are fewer, `OtherPartition` when another one only is here, `Damaged` when the
     /// entry is.
     pub fn partition(&self, partition: u32) -> Result<PartitionEntry, SegmentError> {
-        let row = row_of(&self.ends.header, &self.path, partition)?;
+        let row = self.ends.row_of(&self.path, partition)?;
         match &self.bytes {
             Bytes::Mapped(map) => {
                 let entry = self.ends.entry(row, &map[self.ends.entry_at(row) as usize..]);
@@ -322,21 +304,6 @@ impl Segment {
     }
 
     pub(super) fn damaged(&self, what: String) -> SegmentError {
-        SegmentError::Damaged { path: self.path.clone(), label: self.label().to_owned(), what }
-    }
-}
-
-/// Where a partition stands in the table of a file.
-fn row_of(header: &Header, path: &Path, partition: u32) -> Result<u32, SegmentError> {
-    let partitions = header.partitions;
-    if partition >= partitions {
-        return Err(SegmentError::NoPartition { path: path.to_owned(), partition, partitions });
-    }
-    match header.excerpt {
-        None => Ok(partition),
-        Some(excerpt) if excerpt.partition == partition => Ok(0),
-        Some(Excerpt { partition: held, .. }) => {
-            Err(SegmentError::OtherPartition { path: path.to_owned(), partition, held })
-        }
+        self.ends.damaged(&self.path, what)
     }
 }

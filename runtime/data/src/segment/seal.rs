@@ -20,6 +20,46 @@ pub(super) fn partial_name(target: &Path) -> PathBuf {
     PathBuf::from(name)
 }
 
+/// A file under its temporary name, which goes with this unless it has got its own.
+#[derive(Debug)]
+pub(super) struct PartialFile {
+    pub(super) path: PathBuf,
+    pub(super) target: PathBuf,
+    sealed: bool,
+}
+
+impl PartialFile {
+    /// That of `target`, which is still to be made.
+    pub(super) fn of(target: &Path) -> PartialFile {
+        PartialFile { path: partial_name(target), target: target.to_owned(), sealed: false }
+    }
+
+    /// Makes it, empty.
+    pub(super) fn create(&self) -> Result<File, WriteError> {
+        File::create(&self.path).map_err(|source| WriteError::new("create", &self.path, source))
+    }
+
+    /// Gives the complete file its final name.
+    pub(super) fn publish(&mut self, file: &File, seal: Seal) -> Result<(), WriteError> {
+        if seal.durable {
+            file.sync_data().map_err(|source| WriteError::new("sync", &self.path, source))?;
+        }
+        fs::rename(&self.path, &self.target)
+            .map_err(|source| WriteError::new("rename to its final name", &self.path, source))?;
+        self.sealed = true;
+        seal.sync_directory(&self.target)
+    }
+}
+
+impl Drop for PartialFile {
+    fn drop(&mut self) {
+        if !self.sealed {
+            // It may never have been made; that it cannot be removed changes nothing about the first error.
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
 /// Copies what is left of a file to the end of another; how many bytes.
 pub(super) fn copy_on(source: &File, file: &mut File) -> io::Result<u64> {
     let mut all = 0;
@@ -40,16 +80,6 @@ pub(crate) struct Seal {
 }
 
 impl Seal {
-    /// Gives the complete file `partial` its final name.
-    pub(super) fn publish(self, file: &File, partial: &Path, target: &Path) -> Result<(), WriteError> {
-        if self.durable {
-            file.sync_data().map_err(|source| WriteError::new("sync", partial, source))?;
-        }
-        fs::rename(partial, target)
-            .map_err(|source| WriteError::new("rename to its final name", partial, source))?;
-        self.sync_directory(target)
-    }
-
     /// Moves a sealed file to another name; by a copy when that is on another file system.
     pub(crate) fn relocate(self, from: &Path, to: &Path) -> Result<(), WriteError> {
         if self.durable {
@@ -64,12 +94,11 @@ impl Seal {
     }
 
     fn copy(self, from: &Path, to: &Path) -> Result<(), WriteError> {
-        let partial = partial_name(to);
+        let mut partial = PartialFile::of(to);
         let source = File::open(from).map_err(|source| WriteError::new("open", from, source))?;
-        let mut file =
-            File::create(&partial).map_err(|source| WriteError::new("create", &partial, source))?;
-        copy_on(&source, &mut file).map_err(|source| WriteError::new("write", &partial, source))?;
-        self.publish(&file, &partial, to)?;
+        let mut file = partial.create()?;
+        copy_on(&source, &mut file).map_err(|source| WriteError::new("write", &partial.path, source))?;
+        partial.publish(&file, self)?;
         fs::remove_file(from).map_err(|source| WriteError::new("remove", from, source))
     }
 

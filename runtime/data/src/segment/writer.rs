@@ -73,7 +73,7 @@ pub(crate) struct SegmentShape {
 
 /// Writes one segment file.
 pub(crate) struct SegmentWriter {
-    shape: SegmentShape,
+    pub(crate) shape: SegmentShape,
     destination: SegmentDestination,
     target: PathBuf,
     /// Finished blocks and, from `block_start`, the open one.
@@ -124,15 +124,7 @@ impl SegmentWriter {
             buffer,
             buffer_bytes,
             block_room: 0,
-            block: BlockEntry {
-                offset: 0,
-                stored_len: 0,
-                raw_len: 0,
-                first_ordinal: 0,
-                key_prefix: 0,
-                crc: 0,
-                codec: Codec::Stored,
-            },
+            block: BlockEntry::default(),
             compressed: Vec::new(),
             offset: 0,
             partition,
@@ -142,15 +134,6 @@ impl SegmentWriter {
             records: 0,
             raw_len: 0,
         })
-    }
-
-    /// The layout of the records written.
-    pub(crate) fn encoding(&self) -> RecordEncoding {
-        self.shape.encoding
-    }
-
-    pub(crate) fn partitions(&self) -> u32 {
-        self.shape.partitions
     }
 
     /// Ends the current partition and starts the one after it.

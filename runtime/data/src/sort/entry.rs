@@ -20,7 +20,7 @@ const PREFIX_BYTES_MAX: u32 = (1 << LEN_BITS) - 2;
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct EntryLayout {
-    encoding: RecordEncoding,
+    pub(crate) encoding: RecordEncoding,
     /// How far the partition is shifted; partitions that need no bits are shifted out.
     partition_bits: u32,
     prefix_bytes: u32,
@@ -41,10 +41,6 @@ impl EntryLayout {
         };
         let locator_mask = (1 << locator_bits) - 1;
         EntryLayout { encoding, partition_bits, prefix_bytes, len_bits, locator_bits, locator_mask }
-    }
-
-    pub(crate) fn encoding(self) -> RecordEncoding {
-        self.encoding
     }
 
     /// How many bytes of a key an entry holds.

@@ -25,7 +25,7 @@ pub(super) fn sort(entries: &mut [u128], scratch: &mut [u128], data: &[u8], layo
 
 /// Orders ranges of entries whose keys agree in the first `depth` bytes and go on.
 fn resolve(entries: &mut [u128], data: &[u8], layout: EntryLayout, depth: usize, rekeyed: usize) {
-    if let RecordEncoding::Fixed { key, .. } = layout.encoding()
+    if let RecordEncoding::Fixed { key, .. } = layout.encoding
         && depth >= key as usize
     {
         return;
@@ -50,7 +50,7 @@ fn resolve(entries: &mut [u128], data: &[u8], layout: EntryLayout, depth: usize,
 fn sort_range(range: &mut [u128], data: &[u8], layout: EntryLayout, depth: usize, rekeyed: usize) {
     let rest = |entry: u128| -> &[u8] {
         let record = &data[layout.locator(entry)..];
-        let extent = layout.encoding().parse(record).expect("the arena holds only whole records");
+        let extent = layout.encoding.parse(record).expect("the arena holds only whole records");
         &record[extent.key + depth..extent.value]
     };
     if range.len() <= COMPARED_MAX || rekeyed == REKEYED_MAX || layout.prefix_bytes() == 0 {

@@ -169,6 +169,7 @@ impl Place {
             fan_in: 64,
             read_max: 0,
             grouping: None,
+            resume: None,
         }
     }
 

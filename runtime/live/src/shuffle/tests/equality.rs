@@ -97,6 +97,7 @@ fn several_servers_and_local_files_make_one_input() {
         fan_in: 4,
         read_max: READ_MAX,
         grouping: None,
+        resume: None,
     };
     let mut input = ReduceInput::open(settings).unwrap();
     let mut merged = 0;

@@ -110,6 +110,7 @@ fn settings(folder: &Path, segments: Vec<PathBuf>) -> ReduceSettings {
         fan_in: 64,
         read_max: READ_MAX,
         grouping: None,
+        resume: None,
     }
 }
 
@@ -176,8 +177,9 @@ fn of_a_merge_that_had_begun_only_the_rest_is_fetched() {
         let most = all * (1000 - permille as u64) / 1000 + 5 * (block + block / 4);
         assert!(fetched <= most, "{fetched} of {all} bytes at {permille} permille");
         let segments = gathered.inputs.iter().map(|(_, path)| path.clone()).collect();
-        let settings = settings(second.scratch.path(), segments);
-        let mut rest = ReduceInput::open_at(settings, &position, &first.checkpoints).unwrap();
+        let resume = Some((position, first.checkpoints.clone()));
+        let settings = ReduceSettings { resume, ..settings(second.scratch.path(), segments) };
+        let mut rest = ReduceInput::open(settings).unwrap();
         assert!(keys(&mut rest, usize::MAX) == left, "other groups at {permille} permille");
     }
 }
