@@ -8,6 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use clap::Args;
 use group::Hierarchy;
 use napreduce_live::ByteSize;
 use rustix::process::{Pid, geteuid};
@@ -22,11 +23,13 @@ const GROUPS: &str = "/sys/fs/cgroup";
 const SCOPE_RUNNER: &str = "systemd-run";
 
 /// What a worker is confined to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Args, Serialize)]
 pub struct MemoryLimit {
-    /// Memory of the worker and its tasks.
+    /// Memory of a worker with hungry tasks
+    #[arg(long = "memory-limit", value_name = "SIZE", default_value = "768MiB")]
     pub memory: ByteSize,
-    /// Swap beyond it.
+    /// The swap file for hungry tasks
+    #[arg(long, value_name = "SIZE", default_value = "1536MiB")]
     pub swap: ByteSize,
 }
 

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
+use clap::Args;
 use napreduce_core::{AttemptId, AttemptState, JobId, TaskKind};
 use napreduce_live::{ByteSize, JobDetail, PreemptionEnd, TaskCommand, TaskPhase};
 pub use page::{PagePair, PageReport, latency_with_page};
@@ -24,7 +25,7 @@ use crate::live_cluster::{JobOrder, Layout, LiveCluster, Slots, guarded_folder, 
 use crate::machine::Machine;
 use crate::outputs::OutputDigest;
 use crate::session::Session;
-use crate::workspace::{WorkSettings, remove};
+use crate::workspace::remove;
 
 /// How long one group of the reduce takes.
 const GROUPS_PER_SECOND: f64 = 5_000.0;
@@ -41,13 +42,15 @@ const LIMIT: Duration = Duration::from_secs(120);
 const REASON: &str = "its latency is measured";
 const SEED: u64 = 41;
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Args)]
 pub struct LatencySettings {
-    /// Samples of each kind.
+    /// Samples of each kind
+    #[arg(long, value_name = "N", default_value = "200", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub samples: u32,
-    pub binaries: PathBuf,
-    /// Where the cluster goes.
-    pub work: WorkSettings,
+    /// Suspend and resume only, without and with readers of the cluster's page, by turns; status 1 when the
+    /// page costs something
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    pub page_pairs: Option<u32>,
 }
 
 /// What is sampled together, since one needs the other.
@@ -92,8 +95,8 @@ impl<'s> Measuring<'s> {
         session: &'s Session,
         measure: impl FnOnce(&mut Measuring<'s>, &Path) -> Result<T, LabError>,
     ) -> Result<T, LabError> {
-        let nap = nap(&settings.binaries)?;
-        let (work, mut guard) = guarded_folder(&settings.work, ByteSize::new(64 << 20))?;
+        let nap = nap(&session.binaries)?;
+        let (work, mut guard) = guarded_folder(&session.work, ByteSize::new(64 << 20))?;
         let folder = work.fresh("latency")?;
         let layout = Layout {
             workers: vec![Slots { map: 1, reduce: 1 }],

@@ -23,13 +23,12 @@ pub struct Machine {
 
 impl Machine {
     pub fn describe() -> Machine {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
         Machine {
             cpus: cpus(),
             model: read("/proc/cpuinfo").and_then(|text| field(&text, "model name")),
             memory_bytes: read("/proc/meminfo").and_then(|text| kibibytes(&field(&text, "MemTotal")?)),
             kernel: kernel(),
-            started_unix_seconds: now,
+            started_unix_seconds: unix_seconds(),
         }
     }
 
@@ -44,6 +43,10 @@ impl Machine {
             self.kernel.clone().unwrap_or_else(unknown),
         )
     }
+}
+
+pub fn unix_seconds() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
 
 /// Processors this process may use; 1 when the system does not say.

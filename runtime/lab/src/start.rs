@@ -4,6 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use clap::Args;
 use serde::Serialize;
 
 use crate::check::Truth;
@@ -14,7 +15,7 @@ use crate::program::{BenchmarkJob, Resources};
 use crate::session::Session;
 use crate::statistics::{Interval, Summary, median_interval, percentile};
 use crate::table::{seconds, table};
-use crate::workspace::{WorkError, WorkFolder, WorkSettings};
+use crate::workspace::{WorkError, WorkFolder};
 
 /// Map tasks beyond the first in the large one of the two jobs.
 const MORE_TASKS: u32 = 400;
@@ -23,13 +24,13 @@ const MORE_TASKS_RUNS: u32 = 5;
 /// What each map task reads.
 const TINY_TEXT: &str = "to nap or not to nap\n";
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Args)]
 pub struct StartSettings {
-    /// Measured runs of the tiny job, after one that warms up.
+    /// Measured runs of the tiny job, after one that warms up
+    #[arg(long, value_name = "N", default_value = "50", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub runs: u32,
+    #[command(flatten)]
     pub resources: Resources,
-    pub binaries: PathBuf,
-    pub work: WorkSettings,
 }
 
 /// All of one measurement.
@@ -65,8 +66,8 @@ pub struct StartReport {
 ///
 /// When the job cannot run or its output is wrong, and on an interrupt.
 pub fn start(settings: &StartSettings, session: &Session) -> Result<StartReport, LabError> {
-    let binary = BenchmarkJob::Wordcount.binary(&settings.binaries)?;
-    let work = WorkFolder::make(&settings.work, napreduce_live::ByteSize::new(0))?;
+    let binary = BenchmarkJob::Wordcount.binary(&session.binaries)?;
+    let work = WorkFolder::make(&session.work, napreduce_live::ByteSize::new(0))?;
     let one = Job::prepare(&work, "one", 1, session)?;
     let many = Job::prepare(&work, "many", 1 + MORE_TASKS, session)?;
     let once = |job: &Job| job.run(&work, &binary, settings.resources, session);

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use napreduce_core::PrimitiveChoice;
@@ -14,14 +14,14 @@ use napreduce_lab::paper::{
     Executor, Paper, PaperError, PaperReport, PaperSettings, Repetitions, Runs, Selection, SimulateError,
     Verdict, paper, paper_again, papers, plan, select, simulate,
 };
-use napreduce_lab::{Interrupt, Session};
+use napreduce_lab::{Interrupt, Session, WorkSettings};
 use napreduce_schedulers::SchedulerName;
 
 /// Numbers of the papers, typed from them once more: paper, figure, and what stands there.
 const PUBLISHED: &str = include_str!("published.txt");
 
 fn quiet() -> Session {
-    Session::new(Interrupt::never(), |_| {})
+    Session::new(Interrupt::never(), WorkSettings::default(), PathBuf::new(), |_| {})
 }
 
 fn registry() -> Vec<Paper> {
@@ -36,14 +36,14 @@ fn settings(folder: &Path, paper: &str, figures: &str, blocks: u32) -> PaperSett
         folder: folder.to_owned(),
         go_on: false,
         simulate: true,
-        live: None,
+        live: false,
     }
 }
 
 /// The verdicts of some figures of a paper under a registry that was changed.
 fn verdicts(paper: Paper, figures: &[&str], blocks: u32) -> BTreeMap<String, Verdict> {
     let mut runs = Runs::default();
-    let planned = plan(&paper, figures, Repetitions { blocks: Some(blocks), first: 0, seed: 1 });
+    let planned = plan(&paper, figures, Executor::Simulated, Repetitions { blocks: Some(blocks), first: 0, seed: 1 });
     simulate(&planned, &Interrupt::never(), |run| -> Result<(), SimulateError> {
         runs.add(run);
         Ok(())

@@ -70,7 +70,7 @@ impl PreemptReport {
             machine,
             repetitions: settings.repetitions,
             form: settings.form,
-            task_seconds: settings.task_seconds,
+            task_seconds: settings.task_time.as_secs_f64(),
             limit: settings.limit,
             fill_bytes: settings.fill,
             tier: None,
@@ -250,6 +250,8 @@ pub mod canned {
     //! Owns a report of canned runs, for tests of tables and pages.
     //! Nothing in it was measured.
 
+    use std::time::Duration;
+
     use napreduce_live::ByteSize;
 
     use super::super::cells::canned;
@@ -262,14 +264,12 @@ pub mod canned {
             strategies: Strategy::ALL.to_vec(),
             weights: JobWeight::ALL.to_vec(),
             form: TaskForm::Map,
-            task_seconds: 8.0,
+            task_time: Duration::from_secs(8),
             fill: ByteSize::new(512 << 20),
             limit: MemoryLimit { memory: ByteSize::new(768 << 20), swap: ByteSize::new(1536 << 20) },
             ways: Way::ALL.to_vec(),
             scale: 0.1,
-            binaries: "/nowhere".into(),
-            work: crate::workspace::WorkSettings::default(),
-            report: "/nowhere".into(),
+            report: None,
         };
         let mut report = PreemptReport::new(Machine::describe(), &settings);
         report.tier = Some(Tier::Own { groups_version: 1 });

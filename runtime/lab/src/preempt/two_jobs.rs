@@ -232,8 +232,8 @@ impl TwoJobs<'_> {
     }
 
     fn input(&self) -> String {
-        let PreemptSettings { task_seconds, form, .. } = *self.setting.settings;
-        let steps = (task_seconds * steps_per_second(form)).round().max(1.0) as u64;
+        let PreemptSettings { task_time, form, .. } = *self.setting.settings;
+        let steps = (task_time.as_secs_f64() * steps_per_second(form)).round().max(1.0) as u64;
         match form {
             TaskForm::Map => lines(steps),
             TaskForm::Reduce => format!("0 {steps}\n"),
@@ -242,7 +242,7 @@ impl TwoJobs<'_> {
 
     /// How long anything may take.
     fn limit(&self) -> Duration {
-        PATIENCE_LEAST + Duration::from_secs_f64(self.setting.settings.task_seconds * PATIENCE)
+        PATIENCE_LEAST + self.setting.settings.task_time.mul_f64(PATIENCE)
     }
 }
 

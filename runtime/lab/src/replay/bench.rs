@@ -22,7 +22,7 @@ use crate::jobs::{RECORD_BYTES, RECORDS, TaskBody, records, rounds_per_second};
 use crate::live_cluster::{Layout, LiveCluster, guarded_folder, has_succeeded};
 use crate::outputs::OutputDigest;
 use crate::session::Session;
-use crate::workspace::{WorkError, WorkFolder, WorkSettings, remove};
+use crate::workspace::{WorkError, WorkFolder, remove};
 
 /// From the start of a run to its first submission.
 const LEAD: Duration = Duration::from_millis(50);
@@ -90,14 +90,9 @@ impl<'s> Bench<'s> {
     ///
     /// # Errors
     /// When a binary is missing or the folder cannot be made.
-    pub fn new(
-        binaries: &Path,
-        work: &WorkSettings,
-        body: TaskBody,
-        session: &'s Session,
-    ) -> Result<Bench<'s>, LabError> {
-        let nap = nap(binaries)?;
-        let (folder, guard) = guarded_folder(work, ByteSize::new(512 << 20))?;
+    pub fn new(body: TaskBody, session: &'s Session) -> Result<Bench<'s>, LabError> {
+        let nap = nap(&session.binaries)?;
+        let (work, guard) = guarded_folder(&session.work, ByteSize::new(512 << 20))?;
         let rounds_per_second = match body {
             TaskBody::Cpu => {
                 session.say("measuring how fast this machine is");
@@ -105,7 +100,7 @@ impl<'s> Bench<'s> {
             }
             _ => 0,
         };
-        Ok(Bench { session, nap, work: folder, guard, body, rounds_per_second })
+        Ok(Bench { session, nap, work, guard, body, rounds_per_second })
     }
 
     /// Has everything cleaned up.
