@@ -15,6 +15,7 @@ use rustix::process::{Pid, geteuid};
 use serde::Serialize;
 
 use crate::guard::{Charge, Guard};
+use crate::machine::{field, kibibytes};
 use crate::process::CommandLine;
 
 /// Where control groups are.
@@ -64,7 +65,8 @@ impl Tier {
 /// The means, set up.
 #[derive(Debug)]
 pub struct Confinement {
-    tier: Tier,
+    /// What it could set up.
+    pub tier: Tier,
     limit: MemoryLimit,
     group: Option<PathBuf>,
 }
@@ -89,11 +91,6 @@ impl Confinement {
         let swap = Charge::Swap { path: folder.join("swap"), bytes: limit.swap.bytes() };
         guard.take(&swap).map_err(|error| error.to_string())?;
         Ok(Confinement { tier: Tier::Own { groups_version: hierarchy.version }, limit, group: Some(group) })
-    }
-
-    /// What it could set up.
-    pub fn tier(&self) -> &Tier {
-        &self.tier
     }
 
     /// A worker's command, as it is started in this confinement.
@@ -149,9 +146,7 @@ fn user_scope(limit: MemoryLimit) -> Result<(), String> {
 }
 
 fn free_swap(meminfo: &str) -> ByteSize {
-    let line = meminfo.lines().find_map(|line| line.strip_prefix("SwapFree:"));
-    let kibibytes = line.and_then(|text| text.trim().trim_end_matches("kB").trim().parse::<u64>().ok());
-    ByteSize::new(kibibytes.unwrap_or(0).saturating_mul(1024))
+    field(meminfo, "SwapFree").and_then(|free| kibibytes(&free)).unwrap_or(ByteSize::new(0))
 }
 
 #[cfg(test)]

@@ -106,7 +106,7 @@ impl LabError {
             LabError::Program(_) | LabError::Slots(_) => true,
             LabError::Replay(error) => error.is_usage(),
             LabError::Daemon(error) => matches!(error, DaemonError::Missing { .. }),
-            LabError::Peer(error) => !matches!(error, PeerError::Interrupted(_) | PeerError::Script { .. }),
+            LabError::Peer(error) => !matches!(error, PeerError::Interrupted(_) | PeerError::Script(_)),
             LabError::Work(error) => matches!(error, WorkError::Make { .. } | WorkError::Room { .. }),
             _ => false,
         }

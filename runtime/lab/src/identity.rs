@@ -162,8 +162,7 @@ impl Search<'_> {
             refused += self.stroke(job)?;
         }
         let detail = self.let_end(job)?;
-        let digest = OutputDigest::read(&output)?;
-        remove(&output)?;
+        let digest = OutputDigest::take(&output)?;
         let reference = self.references.iter().find(|reference| reference.shape == shape);
         let same_output = reference.is_some_and(|known| known.output == digest);
         let same_counts = reference.is_some_and(|known| known.counts == counts(&detail));
@@ -200,7 +199,7 @@ impl Search<'_> {
         };
         let command = choices[self.random.random_range(0..choices.len())];
         // The attempt may have gone on to another state since it was looked at.
-        Ok(u32::from(self.cluster.client().preempt(chosen.attempt, command, REASON).is_err()))
+        Ok(u32::from(self.cluster.client.preempt(chosen.attempt, command, REASON).is_err()))
     }
 
     /// Resumes what is suspended until the job has ended.
@@ -217,7 +216,7 @@ impl Search<'_> {
                 tasks.iter().flat_map(|task| &task.live).filter(|one| one.state == AttemptState::Suspended)
             {
                 // One that was told already is refused.
-                let _ = self.cluster.client().preempt(attempt.attempt, TaskCommand::Resume, REASON);
+                let _ = self.cluster.client.preempt(attempt.attempt, TaskCommand::Resume, REASON);
             }
             self.pass(Duration::from_millis(50))?;
         }

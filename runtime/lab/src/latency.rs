@@ -25,7 +25,6 @@ use crate::live_cluster::{JobOrder, Layout, LiveCluster, Slots, guarded_folder, 
 use crate::machine::Machine;
 use crate::outputs::OutputDigest;
 use crate::session::Session;
-use crate::workspace::remove;
 
 /// How long one group of the reduce takes.
 const GROUPS_PER_SECOND: f64 = 5_000.0;
@@ -136,9 +135,7 @@ impl<'s> Measuring<'s> {
         self.session.say("running the job undisturbed");
         let (job, output) = self.submit(self.rounds)?;
         self.cluster.wait(job, LIMIT)?;
-        let digest = OutputDigest::read(&output)?;
-        remove(&output)?;
-        Ok(digest)
+        Ok(OutputDigest::take(&output)?)
     }
 
     /// Preempts one job until it is nearly done or there are enough samples; its times are taken from its
@@ -152,8 +149,7 @@ impl<'s> Measuring<'s> {
             self.preempt(pair, attempt)?;
         }
         let detail = self.cluster.wait(job, LIMIT)?;
-        let identical = OutputDigest::read(&output)? == *reference;
-        remove(&output)?;
+        let identical = OutputDigest::take(&output)? == *reference;
         self.report.take(pair, &detail, identical);
         self.session.say(format!(
             "{}: {} of {wanted} samples, {}",
@@ -222,7 +218,7 @@ impl<'s> Measuring<'s> {
     }
 
     fn command(&mut self, attempt: AttemptId, command: TaskCommand) -> Result<(), LabError> {
-        let commanded = self.cluster.client().preempt(attempt, command, REASON);
+        let commanded = self.cluster.client.preempt(attempt, command, REASON);
         Ok(commanded.map_err(LiveClusterError::from)?)
     }
 

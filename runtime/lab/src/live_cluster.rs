@@ -59,9 +59,10 @@ pub struct LiveCluster<'s> {
     session: &'s Session,
     folder: PathBuf,
     daemons: Daemons,
-    coordinator: Pid,
-    workers: Vec<Pid>,
-    client: ClusterClient,
+    pub coordinator: Pid,
+    pub workers: Vec<Pid>,
+    /// For what an experiment does to its jobs.
+    pub client: ClusterClient,
 }
 
 impl<'s> LiveCluster<'s> {
@@ -106,16 +107,6 @@ impl<'s> LiveCluster<'s> {
         Ok(LiveCluster { session, folder, daemons, coordinator, workers, client })
     }
 
-    /// The coordinator's process.
-    pub fn coordinator(&self) -> Pid {
-        self.coordinator
-    }
-
-    /// The workers' processes.
-    pub fn workers(&self) -> &[Pid] {
-        &self.workers
-    }
-
     /// Kills the coordinator, starts it again, and waits until it answers; how long that took from its start.
     ///
     /// # Errors
@@ -142,7 +133,7 @@ impl<'s> LiveCluster<'s> {
     /// When it does not succeed, or not in time.
     pub fn wait_for_end(&mut self, job: JobId, limit: Duration) -> Result<(), LabError> {
         self.until(job, "its end", limit, |cluster| {
-            let summaries = cluster.client().jobs(1).map_err(LiveClusterError::from)?;
+            let summaries = cluster.client.jobs(1).map_err(LiveClusterError::from)?;
             let Some(summary) = summaries.into_iter().find(|summary| summary.job == job) else {
                 return Ok(None);
             };
@@ -182,11 +173,6 @@ impl<'s> LiveCluster<'s> {
         let token = about("token").flag("--role", "view").flag("--name", "nap-lab");
         let token = run_and_read(&token, &self.folder, &self.session.interrupt)?.trim().to_owned();
         Ok(PagePlace { address, token })
-    }
-
-    /// The connection, for what an experiment does to its jobs.
-    pub fn client(&mut self) -> &mut ClusterClient {
-        &mut self.client
     }
 
     /// The tasks of a job.

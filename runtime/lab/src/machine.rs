@@ -70,14 +70,15 @@ fn read(path: &str) -> Option<String> {
 }
 
 /// The value of the first `name : value` line.
-fn field(text: &str, name: &str) -> Option<String> {
+pub fn field(text: &str, name: &str) -> Option<String> {
     text.lines().find_map(|line| {
         let (key, value) = line.split_once(':')?;
         (key.trim() == name).then(|| value.trim().to_owned())
     })
 }
 
-fn kibibytes(text: &str) -> Option<ByteSize> {
+/// `5 kB`, as the kernel writes it.
+pub fn kibibytes(text: &str) -> Option<ByteSize> {
     let number: u64 = text.split_whitespace().next()?.parse().ok()?;
     number.checked_mul(1024).map(ByteSize::new)
 }

@@ -2,14 +2,15 @@
 //! found to have each do the same work. Every peer gets as many threads as our job has slots. GNU sort gets
 //! the memory of all slots together; DuckDB and Polars may take what they like, which is in their favour.
 
+use std::fs;
 use std::path::{Path, PathBuf};
-use std::{fs, io};
 
 use napreduce_core::listed;
 use serde::Serialize;
 
 use crate::process::{CommandLine, Interrupt, ProcessError, run_and_read};
 use crate::program::{BenchmarkJob, Resources};
+use crate::workspace::WorkError;
 
 const WORDCOUNT_DUCKDB: &str = include_str!("peers/wordcount_duckdb.py");
 const WORDCOUNT_POLARS: &str = include_str!("peers/wordcount_polars.py");
@@ -66,8 +67,8 @@ pub enum PeerError {
         source: ProcessError,
     },
     /// The peer's script cannot be written.
-    #[error("cannot write {path}: {source}")]
-    Script { path: PathBuf, source: io::Error },
+    #[error(transparent)]
+    Script(#[from] WorkError),
     /// A signal asked the experiment to end.
     #[error(transparent)]
     Interrupted(#[from] crate::process::InterruptError),
@@ -217,7 +218,7 @@ impl InstalledPeer {
     ) -> Result<CommandLine, PeerError> {
         let threads = resources.slots.to_string();
         let path = places.scratch.join(format!("{name}_{}.py", self.peer));
-        fs::write(&path, text).map_err(|source| PeerError::Script { path: path.clone(), source })?;
+        fs::write(&path, text).map_err(WorkError::using("write", &path))?;
         let command = CommandLine::new(&self.program).arg(path);
         let command = first.into_iter().fold(command, CommandLine::arg).arg(places.input).arg(places.output);
         Ok(match self.peer {

@@ -163,9 +163,9 @@ pub fn preempt(settings: &PreemptSettings, session: &Session) -> Result<PreemptR
             JobWeight::Light => None,
             JobWeight::Hungry => {
                 let confinement = Confinement::set_up(settings.limit, work.path(), &mut guard);
-                session.say(format!("memory-hungry tasks: {}", confinement.tier().line()));
-                report.tier = Some(confinement.tier().clone());
-                if matches!(confinement.tier(), Tier::LightOnly { .. }) {
+                session.say(format!("memory-hungry tasks: {}", confinement.tier.line()));
+                report.tier = Some(confinement.tier.clone());
+                if matches!(confinement.tier, Tier::LightOnly { .. }) {
                     continue;
                 }
                 Some(confinement)

@@ -3,11 +3,12 @@
 
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
-use std::io::{self, BufRead, BufReader};
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
 use super::CheckError;
 use crate::process::Interrupt;
+use crate::workspace::WorkError;
 
 const BUFFER_BYTES: usize = 1 << 20;
 /// How many lines are compared between two looks at the interrupt.
@@ -21,7 +22,7 @@ pub struct WordCounts {
 
 impl WordCounts {
     pub fn of(path: &Path, interrupt: &Interrupt) -> Result<WordCounts, CheckError> {
-        let failed = |source| CheckError::Read { path: path.to_owned(), source };
+        let failed = WorkError::using("read", path);
         let mut reader = BufReader::with_capacity(BUFFER_BYTES, File::open(path).map_err(failed)?);
         let mut counts = WordCounts::default();
         // The word that the last buffer-full ended in.
@@ -67,7 +68,7 @@ impl WordCounts {
         let mut seen: HashSet<&[u8]> = HashSet::with_capacity(self.counts.len());
         let mut line = Vec::new();
         for path in files {
-            let failed = |source: io::Error| CheckError::Read { path: path.clone(), source };
+            let failed = WorkError::using("read", path);
             let mut reader = BufReader::with_capacity(BUFFER_BYTES, File::open(path).map_err(failed)?);
             for number in 1.. {
                 if number % LINES_PER_CHECK == 0 {

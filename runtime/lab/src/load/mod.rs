@@ -144,7 +144,7 @@ impl Measuring<'_, '_> {
         if self.settings.restart {
             self.session.say("killing the coordinator and starting it again");
             let seconds = self.cluster.restart_coordinator(nap, layout, self.guard)?.as_secs_f64();
-            let usage = DaemonUsage::of(self.cluster.coordinator());
+            let usage = DaemonUsage::of(self.cluster.coordinator);
             let (all, peak_bytes) = (usage.processor_seconds, usage.peak_bytes);
             let used = Used { all, coordinator: all, peak_bytes };
             loads.push(Load::new("restart until it answers".to_owned(), (0, 0), seconds, &[], used));

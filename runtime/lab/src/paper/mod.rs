@@ -138,7 +138,7 @@ pub fn paper(
     }
     let report = PaperReport::new(papers.clone(), selection, runs)?;
     report.write(&settings.folder)?;
-    report.runs().pack(&settings.folder)?;
+    report.runs.pack(&settings.folder)?;
     Environment::describe(began.elapsed().as_secs_f64()).write(&settings.folder)?;
     Ok(report)
 }

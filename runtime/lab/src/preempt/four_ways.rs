@@ -187,7 +187,7 @@ pub fn run(
 }
 
 /// Seconds of a job from its submission to its end.
-fn seconds(detail: &JobDetail) -> f64 {
+pub fn seconds(detail: &JobDetail) -> f64 {
     let JobSummary { submitted_millis, ended_millis, .. } = detail.summary;
     ended_millis.unwrap_or(submitted_millis).saturating_sub(submitted_millis) as f64 / 1e3
 }

@@ -3,7 +3,7 @@
 //! from the runs, belongs to others.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use std::{fs, thread};
 
@@ -45,7 +45,8 @@ const PROBE: Span = Span::from_millis(100);
 pub struct Bench<'s> {
     session: &'s Session,
     nap: PathBuf,
-    work: WorkFolder,
+    /// Where its folders are, for what else is measured there.
+    pub work: WorkFolder,
     guard: Guard,
     body: TaskBody,
     rounds_per_second: u64,
@@ -185,11 +186,6 @@ impl<'s> Bench<'s> {
         remove(&folder)?;
         Ok((run, digests))
     }
-
-    /// Where its folders are, for what else is measured there.
-    pub fn work(&self) -> &Path {
-        self.work.path()
-    }
 }
 
 /// One run, under way.
@@ -216,7 +212,7 @@ impl Running<'_> {
             (job.queue, job.user) = (first.queue.clone(), first.user.clone());
         }
         let handing = Handing { body: Some(TaskBody::Sleep), ..self.handing };
-        let warm_up = handing.submit(self.cluster.client(), self.plan.jobs.len(), &job)?;
+        let warm_up = handing.submit(&mut self.cluster.client, self.plan.jobs.len(), &job)?;
         self.cluster.wait_for_end(warm_up, WARM_UP_MAX)
     }
 
@@ -237,7 +233,7 @@ impl Running<'_> {
                 Ok(())
             })?;
             let late = Span(due.elapsed().as_micros() as u64);
-            let job = self.handing.submit(self.cluster.client(), number, job)?;
+            let job = self.handing.submit(&mut self.cluster.client, number, job)?;
             handed.push(HandedIn { job, late });
         }
         self.wait_for_all(&handed, began)?;
@@ -249,7 +245,7 @@ impl Running<'_> {
         let mut told = Instant::now();
         loop {
             let summaries =
-                self.cluster.client().jobs(handed.len() as u32 + 1).map_err(LiveClusterError::from)?;
+                self.cluster.client.jobs(handed.len() as u32 + 1).map_err(LiveClusterError::from)?;
             let mut active: Vec<JobId> = Vec::new();
             for summary in summaries.into_iter().filter(|one| handed.iter().any(|own| own.job == one.job)) {
                 if !has_succeeded(&summary)? {

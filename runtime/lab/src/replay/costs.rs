@@ -75,7 +75,7 @@ pub fn measure(
     let mut costs = Costs { launch: launched, ..Costs::default() };
     if !given.has_all_of_preemption() && preempts(plans, &costs)? {
         session.say("measuring what a suspend and a checkpoint cost");
-        let work = WorkSettings { parent: Some(bench.work().to_owned()), keep: false };
+        let work = WorkSettings { parent: Some(bench.work.path().to_owned()), keep: false };
         let quiet = Session::new(session.interrupt.clone(), work, session.binaries.clone(), |_| {});
         let found = latency(&LatencySettings { samples: SAMPLES, page_pairs: None }, &quiet)?;
         (costs.suspend, costs.resume) = (middle(&found.suspend), middle(&found.resume));

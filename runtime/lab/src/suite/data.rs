@@ -140,7 +140,7 @@ impl SuiteInputs {
         let places = (documents.folder.as_path(), self.centroids.as_path());
         let command = job.command(&job.binary(binaries)?, places, &output, resources, resources.slots);
         run(&command, &folder, Sampling::Off, &session.interrupt)?;
-        let bytes = ByteSize::new(super::lines::LineSet::of(&output)?.bytes());
+        let bytes = ByteSize::new(super::lines::LineSet::of(&output)?.bytes);
         self.made.insert(SuiteData::Sequences, SuiteInput { folder: output, bytes });
         Ok(())
     }

@@ -142,7 +142,7 @@ impl Bout<'_> {
             SuiteContender::new(name, version, contender.seconds, contender.failure, &ours)
         });
         let contenders = contenders.collect();
-        let output = ByteSize::new(self.reference.lines.bytes());
+        let output = ByteSize::new(self.reference.lines.bytes);
         SuiteJobReport::new(self.work.job, (self.work.input.bytes, output), &self.counters, contenders)
     }
 }

@@ -144,7 +144,7 @@ pub fn run(arguments: &PaperArguments) -> Result<ExitCode> {
         eprintln!("nap lab paper: {interrupted}; the report is of what was measured until then");
     }
     if arguments.quick {
-        let ran = report.runs().iter().count();
+        let ran = report.runs.iter().count();
         println!("{ran} runs, one block: everything asked for can be run, and nothing is judged by it");
         return Ok(ExitCode::SUCCESS);
     }

@@ -39,7 +39,8 @@ const SELECTION: &str = "report.json";
 pub struct PaperReport {
     papers: Vec<Paper>,
     selection: Selection,
-    runs: Runs,
+    /// What was measured.
+    pub runs: Runs,
     pub judgements: Vec<Judgement>,
 }
 
@@ -189,11 +190,6 @@ impl PaperReport {
             }
         }
         Ok(())
-    }
-
-    /// What was measured.
-    pub fn runs(&self) -> &Runs {
-        &self.runs
     }
 
     fn entry(&self, judgement: &Judgement) -> Option<(&Paper, &super::registry::Figure)> {
