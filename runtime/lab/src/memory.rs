@@ -13,7 +13,7 @@ use crate::machine::Machine;
 use crate::process::{Sampling, Usage, run};
 use crate::program::{BenchmarkJob, Resources};
 use crate::session::Session;
-use crate::table::{seconds, table};
+use crate::table::{dash, seconds, table};
 use crate::workspace::{WorkFolder, remove};
 
 /// Room per byte of input: the input, intermediate files, the output.
@@ -147,7 +147,6 @@ impl MemoryReport {
 
     /// The figures as a table.
     pub fn table(&self) -> String {
-        let dash = || "-".to_owned();
         let rows = self.results.iter().map(|result| {
             let tree = result.usage.memory.map(|memory| ByteSize::new(memory.tree_bytes));
             vec![

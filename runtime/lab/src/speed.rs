@@ -114,7 +114,7 @@ impl Bout<'_> {
         let input = input::generate(program, size, &folder, &session.interrupt)?;
         let truth = Truth::of(program, &input.file, &session.interrupt)?;
         for round in 0..=self.settings.runs {
-            for contender in contenders.iter_mut().filter(|contender| contender.failure.is_none()) {
+            for contender in contenders.iter_mut().filter(|contender| contender.report.failure.is_none()) {
                 self.turn(contender, round, &input, &truth)?;
             }
         }
@@ -148,11 +148,11 @@ impl Bout<'_> {
             }
             Err(error) => {
                 let failure = error.to_string();
-                contender.failure = Some(failure.clone());
+                contender.report.failure = Some(failure.clone());
                 format!("out: {failure}")
             }
         };
-        self.session.say(format!("{} {} {stage} {}: {line}", self.program, self.size, contender.name));
+        self.session.say(format!("{} {} {stage} {}: {line}", self.program, self.size, contender.report.name));
         if !self.session.work.keep {
             remove(&folder)?;
         }

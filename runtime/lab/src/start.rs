@@ -14,7 +14,7 @@ use crate::process::{Sampling, run};
 use crate::program::{BenchmarkJob, Resources};
 use crate::session::Session;
 use crate::statistics::{Interval, Summary, median_interval, percentile};
-use crate::table::{seconds, table};
+use crate::table::{dash, seconds, table};
 use crate::workspace::{WorkError, WorkFolder};
 
 /// Map tasks beyond the first in the large one of the two jobs.
@@ -137,7 +137,7 @@ impl Job {
 impl StartReport {
     /// The figures as a table.
     pub fn table(&self) -> String {
-        let shown = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), seconds);
+        let shown = |value: Option<f64>| value.map_or_else(dash, seconds);
         let range = |low: Option<f64>, high: Option<f64>| format!("{} .. {}", shown(low), shown(high));
         let tiny = self.tiny.as_ref();
         let rows = vec![

@@ -12,7 +12,7 @@ use crate::machine::Machine;
 use crate::page_load::{PageFigures, PageLoad, REQUESTS_PER_SECOND, STREAMS};
 use crate::session::Session;
 use crate::statistics::{Interval, median, median_interval};
-use crate::table::table;
+use crate::table::{dash, table};
 
 /// What p50 may grow by.
 const GROWTH_MAX_MS: f64 = 0.1;
@@ -133,7 +133,7 @@ impl PageReport {
         };
         let rows = self.pairs.iter().enumerate().map(row).collect();
         let columns = ["p50 without readers, ms", "with readers, ms", "ratio"];
-        let shown = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |value| format!("{value:.3}"));
+        let shown = |value: Option<f64>| value.map_or_else(dash, |value| format!("{value:.3}"));
         let interval = self
             .ratio_interval
             .map_or_else(String::new, |interval| format!(" ({:.3} to {:.3})", interval.low, interval.high));

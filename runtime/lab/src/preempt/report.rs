@@ -9,7 +9,7 @@ use super::{JobWeight, PreemptSettings, Strategy, TaskForm};
 use crate::confinement::{MemoryLimit, Tier};
 use crate::machine::Machine;
 use crate::statistics::{Interval, Summary, ratio_interval};
-use crate::table::table;
+use crate::table::{dash, table};
 
 /// All of one comparison.
 #[derive(Clone, Debug, Serialize)]
@@ -192,7 +192,7 @@ impl PreemptReport {
         let rows = percents.iter().map(|percent| {
             let of = |strategy: &Strategy| {
                 let found = own.iter().find(|cell| (cell.percent, cell.primitive) == (*percent, *strategy));
-                found.map_or_else(|| "-".to_owned(), |cell| median_text(seconds(cell)))
+                found.map_or_else(dash, |cell| median_text(seconds(cell)))
             };
             [format!("{percent} %")].into_iter().chain(strategies.iter().map(of)).collect()
         });
@@ -207,7 +207,7 @@ impl PreemptReport {
                 verdict.primitive.to_string(),
                 verdict.what.clone(),
                 ratio_text(verdict.ratio, verdict.interval),
-                verdict.bound.map_or_else(|| "-".to_owned(), |bound| format!("{bound:.2}")),
+                verdict.bound.map_or_else(dash, |bound| format!("{bound:.2}")),
                 match verdict.kept {
                     None => "-",
                     Some(true) => "kept",
@@ -221,7 +221,7 @@ impl PreemptReport {
 
     fn ways_table(&self) -> String {
         let over = |ratio: &Option<(f64, Interval)>| {
-            ratio.map_or_else(|| "-".to_owned(), |(ratio, interval)| ratio_text(ratio, interval))
+            ratio.map_or_else(dash, |(ratio, interval)| ratio_text(ratio, interval))
         };
         let rows = self.ways.iter().map(|figures| {
             vec![
