@@ -87,7 +87,7 @@ impl Source {
     pub fn name(&self) -> &str {
         match self {
             Source::Workload { name, .. } | Source::Trace { name, .. } => name,
-            Source::Recorded(recorded) => recorded.name(),
+            Source::Recorded(recorded) => &recorded.name,
         }
     }
 
@@ -137,7 +137,7 @@ impl Source {
         match self {
             Source::Workload { file, .. } => file.overheads,
             Source::Trace { .. } => Overheads::default(),
-            Source::Recorded(recorded) => recorded.overheads(),
+            Source::Recorded(recorded) => recorded.overheads,
         }
     }
 
@@ -162,7 +162,7 @@ impl Source {
         match self {
             Source::Workload { file, .. } => file.jobs.iter().map(|job| job.repeat as usize).sum(),
             Source::Trace { trace, .. } => trace.jobs.len(),
-            Source::Recorded(recorded) => recorded.jobs().len(),
+            Source::Recorded(recorded) => recorded.jobs.len(),
         }
     }
 
@@ -173,7 +173,7 @@ impl Source {
             Source::Trace { .. } => true,
             Source::Recorded(recorded) => {
                 let mut with_reduces =
-                    recorded.jobs().iter().filter(|job| !job.reduces.is_empty()).peekable();
+                    recorded.jobs.iter().filter(|job| !job.reduces.is_empty()).peekable();
                 with_reduces.peek().is_none()
                     || with_reduces.any(|job| job.maps.iter().any(|map| map.output_bytes > 0))
             }
@@ -185,7 +185,7 @@ impl Source {
         match self {
             Source::Workload { file, .. } => file.workload(seed),
             Source::Trace { trace, model, .. } => trace.clone().workload(*model),
-            Source::Recorded(recorded) => Workload::of(recorded.jobs().to_vec()),
+            Source::Recorded(recorded) => Workload::of(recorded.jobs.to_vec()),
         }
     }
 }
