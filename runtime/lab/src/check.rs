@@ -68,7 +68,7 @@ impl Truth {
             Truth::Counts(counts) => {
                 let files = output_files(output).map_err(WorkError::using("read", output))?;
                 counts.verify(&files, interrupt)
-            },
+            }
             Truth::Order { records, checksum } => {
                 let report = validate(output, interrupt)?;
                 let wrong = |text: String| Err(CheckError::Wrong(text));

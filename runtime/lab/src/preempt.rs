@@ -12,8 +12,8 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::Args;
 pub use cells::{Cell, TwoJobsRun, Verdict};
+use clap::Args;
 pub use four_ways::{Way, WayRun};
 use napreduce_core::listed;
 use napreduce_live::{ByteSize, parse_time};

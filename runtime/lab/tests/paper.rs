@@ -43,7 +43,8 @@ fn settings(folder: &Path, paper: &str, figures: &str, blocks: u32) -> PaperSett
 /// The verdicts of some figures of a paper under a registry that was changed.
 fn verdicts(paper: Paper, figures: &[&str], blocks: u32) -> BTreeMap<String, Verdict> {
     let mut runs = Runs::default();
-    let planned = plan(&paper, figures, Executor::Simulated, Repetitions { blocks: Some(blocks), first: 0, seed: 1 });
+    let planned =
+        plan(&paper, figures, Executor::Simulated, Repetitions { blocks: Some(blocks), first: 0, seed: 1 });
     simulate(&planned, &Interrupt::never(), |run| -> Result<(), SimulateError> {
         runs.add(run);
         Ok(())

@@ -123,23 +123,45 @@ fn write_tables(jobs: &[JobDetail], output: &Path, format: TableFormat) -> Resul
     let answers: Vec<JobAnswer> = jobs.iter().map(|job| JobAnswer::from(&job.summary)).collect();
     let place = (output, format);
     let rows = [
-        write_table(place, "jobs", answers.iter().zip(jobs).map(|(answer, job)| (&*answer.job, exported_job(answer, job))))?,
-        write_table(place, "attempts", each().flat_map(|(id, job)| {
-            job.attempts.iter().map(move |attempt| (id, AttemptAnswer::from(attempt)))
-        }))?,
-        write_table(place, "preemptions", each().flat_map(|(id, job)| {
-            ledger_of(job).into_iter().map(move |entry| (id, PreemptionAnswer::from(&entry)))
-        }))?,
-        write_table(place, "counters", each().flat_map(|(id, job)| {
-            job.counters.iter().map(move |(counter, value)| (id, ExportedCounter { counter, value }))
-        }))?,
-        write_table(place, "parts", each().flat_map(|(id, job)| {
-            job.parts.iter().map(move |part| {
-                let PartAnswer { name, records, bytes, digest } = part.into();
-                (id, ExportedPart { part: name, records, bytes, digest })
-            })
-        }))?,
-        write_table(place, "events", 
+        write_table(
+            place,
+            "jobs",
+            answers.iter().zip(jobs).map(|(answer, job)| (&*answer.job, exported_job(answer, job))),
+        )?,
+        write_table(
+            place,
+            "attempts",
+            each().flat_map(|(id, job)| {
+                job.attempts.iter().map(move |attempt| (id, AttemptAnswer::from(attempt)))
+            }),
+        )?,
+        write_table(
+            place,
+            "preemptions",
+            each().flat_map(|(id, job)| {
+                ledger_of(job).into_iter().map(move |entry| (id, PreemptionAnswer::from(&entry)))
+            }),
+        )?,
+        write_table(
+            place,
+            "counters",
+            each().flat_map(|(id, job)| {
+                job.counters.iter().map(move |(counter, value)| (id, ExportedCounter { counter, value }))
+            }),
+        )?,
+        write_table(
+            place,
+            "parts",
+            each().flat_map(|(id, job)| {
+                job.parts.iter().map(move |part| {
+                    let PartAnswer { name, records, bytes, digest } = part.into();
+                    (id, ExportedPart { part: name, records, bytes, digest })
+                })
+            }),
+        )?,
+        write_table(
+            place,
+            "events",
             each().flat_map(|(id, job)| job.events.iter().map(move |event| (id, EventAnswer::from(event)))),
         )?,
     ];

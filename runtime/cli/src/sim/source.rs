@@ -172,8 +172,7 @@ impl Source {
             Source::Workload { file, .. } => file.tells_output_bytes(),
             Source::Trace { .. } => true,
             Source::Recorded(recorded) => {
-                let mut with_reduces =
-                    recorded.jobs.iter().filter(|job| !job.reduces.is_empty()).peekable();
+                let mut with_reduces = recorded.jobs.iter().filter(|job| !job.reduces.is_empty()).peekable();
                 with_reduces.peek().is_none()
                     || with_reduces.any(|job| job.maps.iter().any(|map| map.output_bytes > 0))
             }

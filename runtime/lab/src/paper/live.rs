@@ -203,8 +203,8 @@ impl PlannedRun<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::paper::{Executor, Repetitions, plan};
     use crate::paper::registry::papers;
+    use crate::paper::{Executor, Repetitions, plan};
 
     /// Ten minutes, and what a page says in round numbers.
     const BUDGET: Duration = Duration::from_secs(11 * 60);

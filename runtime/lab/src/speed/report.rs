@@ -68,7 +68,8 @@ impl Measurement {
         input_bytes: ByteSize,
         contenders: Vec<Contender>,
     ) -> Measurement {
-        let ours = contenders.iter().find(|contender| contender.is_ours() && contender.report.failure.is_none());
+        let ours =
+            contenders.iter().find(|contender| contender.is_ours() && contender.report.failure.is_none());
         let ours = ours.map_or_else(Vec::new, |contender| wall_times(&contender.report.runs));
         let concluded = |contender: Contender| {
             let is_ours = contender.is_ours();

@@ -66,11 +66,8 @@ pub fn suite(settings: &SuiteSettings, session: &Session) -> Result<SuiteReport,
         .iter()
         .map(|job| Ok((*job, job.binary(&session.binaries)?)))
         .collect::<Result<Vec<_>, LabError>>()?;
-    if let Some(&peer) = settings
-        .peers
-        .iter()
-        .flatten()
-        .find(|peer| !SuiteJob::ALL.iter().any(|job| formulates(**peer, *job)))
+    if let Some(&peer) =
+        settings.peers.iter().flatten().find(|peer| !SuiteJob::ALL.iter().any(|job| formulates(**peer, *job)))
     {
         return Err(PeerError::NoFormulation { peer }.into());
     }

@@ -7,9 +7,9 @@ use std::process::ExitCode;
 
 use anyhow::{Result, bail};
 use napreduce_lab::{
-    ClusterReport, IdentityReport, LabError, LatencyReport, LoadReport, LoadSettings, MemoryReport, PageReport,
-    PreemptReport, SpeedReport, StartReport, SuiteReport, cluster, identity, latency, latency_with_page, load,
-    memory, preempt, speed, start, suite,
+    ClusterReport, IdentityReport, LabError, LatencyReport, LoadReport, LoadSettings, MemoryReport,
+    PageReport, PreemptReport, SpeedReport, StartReport, SuiteReport, cluster, identity, latency,
+    latency_with_page, load, memory, preempt, speed, start, suite,
 };
 
 use crate::arguments::Experiment;

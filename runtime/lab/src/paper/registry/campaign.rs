@@ -146,7 +146,8 @@ impl Variant {
         }
         let coordinator =
             toml::Table::from_iter([("scheduler".to_owned(), self.scheduler.to_string().into())]);
-        let all = [("coordinator", coordinator), ("preemption", preemption), ("scheduler", self.all_tables())];
+        let all =
+            [("coordinator", coordinator), ("preemption", preemption), ("scheduler", self.all_tables())];
         let all = all.into_iter().filter(|(_, table)| !table.is_empty());
         let file = toml::Table::from_iter(all.map(|(name, table)| (name.to_owned(), table.into())));
         toml::to_string(&file).map_err(|error| error.to_string())
