@@ -104,7 +104,7 @@ pub fn paper(
                 selection.executors.push(executor);
             }
         }
-        runs = Runs::open_whole(&settings.folder)?;
+        runs = Runs::open(&settings.folder, Runs::read_whole)?;
     } else if raw.exists() || settings.folder.join(rows::PACKED).exists() {
         return Err(PaperError::Exists(settings.folder.clone()));
     }

@@ -140,7 +140,7 @@ impl PaperReport {
     /// When it is no report, or its rows cannot be read.
     pub fn read(papers: Vec<Paper>, folder: &Path) -> Result<PaperReport, ReportError> {
         let selection = Selection::read(folder)?;
-        PaperReport::new(papers, selection, Runs::open(folder)?)
+        PaperReport::new(papers, selection, Runs::open(folder, Runs::read)?)
     }
 
     /// Writes everything but the rows, which were written as the runs ended.
