@@ -80,8 +80,7 @@ pub fn suite(settings: &SuiteSettings, session: &Session) -> Result<SuiteReport,
     let wanted = (settings.peers.as_deref(), python.as_deref());
     let found = peers::find(wanted, folder.path(), &session.interrupt)?;
     found.remarks.iter().filter(|remark| !remark.starts_with("sort")).for_each(|remark| session.say(remark));
-    let make = (session.binaries.as_path(), settings.resources);
-    let inputs = SuiteInputs::make(&jobs, settings.size, make, &folder, session)?;
+    let inputs = SuiteInputs::make(&jobs, settings.size, settings.resources, &folder, session)?;
     let run = Run { settings, session, folder: &folder };
     let mut bouts = Vec::new();
     for (job, binary) in &binaries {

@@ -19,6 +19,7 @@ mod markdown;
 mod page;
 mod text;
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -165,24 +166,13 @@ impl PaperReport {
 
     fn write_variants(&self, folder: &Path) -> Result<(), ReportError> {
         make(folder)?;
-        let mut written: Vec<&super::rows::RunKey> = Vec::new();
-        for run in self.runs.iter() {
-            let key = &run.run.key;
-            if written
-                .last()
-                .is_some_and(|last| (&last.campaign, &last.variant) == (&key.campaign, &key.variant))
-            {
-                continue;
-            }
-            written.push(key);
-            let paper = self.papers.iter().find(|paper| paper.name == key.paper);
-            let campaign = paper.and_then(|paper| paper.campaigns.get(&key.campaign));
-            let Some((campaign, variant)) =
-                campaign.and_then(|campaign| Some((campaign, campaign.variants.get(&key.variant)?)))
-            else {
-                continue;
-            };
-            let name = format!("{}.{}.{}", key.paper, key.campaign, key.variant);
+        let keys = self.runs.iter().map(|run| &run.run.key);
+        let variants: BTreeSet<_> = keys.map(|key| (&key.paper, &key.campaign, &key.variant)).collect();
+        for (paper, campaign, variant) in variants {
+            let name = format!("{paper}.{campaign}.{variant}");
+            let paper = self.papers.iter().find(|known| known.name == *paper);
+            let Some(campaign) = paper.and_then(|paper| paper.campaigns.get(campaign)) else { continue };
+            let Some(variant) = campaign.variants.get(variant) else { continue };
             if let (Ok(workload), Ok(configuration)) = (campaign.text(variant), variant.configuration_text())
             {
                 write(&folder.join(format!("{name}.workload.toml")), &workload)?;
