@@ -71,9 +71,8 @@ pub fn latency(settings: &LatencySettings, session: &Session) -> Result<LatencyR
                 measuring.one_job(pair, settings.samples as usize, &reference)?;
             }
         }
-        let mut report = measuring.report.clone();
-        report.conclude(settings.samples as usize);
-        Ok(report)
+        measuring.report.conclude(settings.samples as usize);
+        Ok(measuring.report.clone())
     })
 }
 
