@@ -11,7 +11,7 @@ use std::thread;
 use std::time::Duration;
 
 use clap::Args;
-use napreduce_core::{AttemptId, AttemptState, JobId, TaskKind};
+use napreduce_core::{AttemptId, AttemptState, JobId, Slots, TaskKind};
 use napreduce_live::{ByteSize, JobDetail, PreemptionEnd, TaskCommand, TaskPhase};
 pub use page::{PagePair, PageReport, latency_with_page};
 use rand::{Rng, SeedableRng};
@@ -21,7 +21,7 @@ pub use report::{Latencies, LatencyReport};
 use crate::daemons::nap;
 use crate::error::{LabError, LiveClusterError};
 use crate::jobs::{Work, rounds_per_second};
-use crate::live_cluster::{JobOrder, Layout, LiveCluster, Slots, guarded_folder, write};
+use crate::live_cluster::{JobOrder, Layout, LiveCluster, guarded_folder, write};
 use crate::machine::Machine;
 use crate::outputs::OutputDigest;
 use crate::session::Session;

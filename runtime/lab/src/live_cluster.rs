@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use std::{fs, thread};
 
-use napreduce_core::JobId;
+use napreduce_core::{JobId, Slots};
 use napreduce_live::{
     ByteSize, ClusterClient, ClusterDirectory, ClusterPlace, JobDetail, JobPhase, JobSummary, Patience,
     TaskSummary,
@@ -34,17 +34,10 @@ const UP_EACH: Duration = Duration::from_millis(200);
 /// Between two looks at a job or a task.
 const LOOK: Duration = Duration::from_millis(5);
 
-/// Slots of one worker.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Slots {
-    pub map: u32,
-    pub reduce: u32,
-}
-
 /// What a cluster consists of.
 #[derive(Debug)]
 pub struct Layout<'a> {
-    /// One entry for each worker.
+    /// The slots of each worker.
     pub workers: Vec<Slots>,
     /// How often workers report.
     pub heartbeat: Duration,

@@ -13,6 +13,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use clap::Args;
+use napreduce_core::Slots;
 use napreduce_live::{ByteSize, parse_time};
 pub use report::{Load, LoadReport};
 use rustix::process::Pid;
@@ -22,7 +23,7 @@ use crate::daemons::nap;
 use crate::error::{LabError, LiveClusterError};
 use crate::guard::Guard;
 use crate::jobs::{Work, own_binary};
-use crate::live_cluster::{JobOrder, Layout, LiveCluster, Slots, guarded_folder, write};
+use crate::live_cluster::{JobOrder, Layout, LiveCluster, guarded_folder, write};
 use crate::process::{ProcessError, last_words, spawn};
 use crate::session::Session;
 use crate::workspace::WorkError;

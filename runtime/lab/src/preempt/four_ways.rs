@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use napreduce_core::listed;
+use napreduce_core::{Slots, listed};
 use napreduce_live::{JobDetail, JobSummary, PreemptionEnd};
 use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;
@@ -18,7 +18,7 @@ use super::report::PreemptReport;
 use crate::error::LabError;
 use crate::guard::Guard;
 use crate::jobs::Work;
-use crate::live_cluster::{JobOrder, Layout, LiveCluster, Slots, write};
+use crate::live_cluster::{JobOrder, Layout, LiveCluster, write};
 use crate::outputs::OutputDigest;
 use crate::raw::RawFile;
 

@@ -6,7 +6,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use napreduce_core::JobId;
+use napreduce_core::{JobId, Slots};
 use napreduce_live::{ByteSize, JobDetail, PreemptionEnd, PreemptionSummary};
 
 use super::cells::TwoJobsRun;
@@ -17,7 +17,7 @@ use crate::confinement::Confinement;
 use crate::error::LabError;
 use crate::guard::Guard;
 use crate::jobs::{Work, lines};
-use crate::live_cluster::{JobOrder, Layout, LiveCluster, Slots, write};
+use crate::live_cluster::{JobOrder, Layout, LiveCluster, write};
 use crate::outputs::OutputDigest;
 use crate::raw::RawFile;
 
