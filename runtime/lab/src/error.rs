@@ -165,9 +165,6 @@ pub enum LiveClusterError {
     /// A worker is not confined.
     #[error("{0}")]
     Confinement(String),
-    /// The guard does not take a daemon.
-    #[error(transparent)]
-    Guard(#[from] GuardError),
 }
 
 /// The slots cannot be shared out.

@@ -21,10 +21,11 @@ pub use report::{Latencies, LatencyReport};
 use crate::daemons::nap;
 use crate::error::{LabError, LiveClusterError};
 use crate::jobs::{Work, rounds_per_second};
-use crate::live_cluster::{JobOrder, Layout, LiveCluster, guarded_folder, write};
+use crate::live_cluster::{JobOrder, Layout, LiveCluster, guarded_folder};
 use crate::machine::Machine;
 use crate::outputs::OutputDigest;
 use crate::session::Session;
+use crate::workspace::write;
 
 /// How long one group of the reduce takes.
 const GROUPS_PER_SECOND: f64 = 5_000.0;
@@ -104,7 +105,7 @@ impl<'s> Measuring<'s> {
         };
         let job_seconds = f64::from(settings.samples) * SAMPLE_SECONDS;
         let groups = (job_seconds.clamp(JOB_SECONDS_LEAST, JOB_SECONDS_MOST) * GROUPS_PER_SECOND) as u64;
-        write(&folder.join("groups.txt"), &format!("0 {groups}\n"))?;
+        write(&folder.join("groups.txt"), format!("0 {groups}\n"))?;
         let mut measuring = Measuring {
             cluster: LiveCluster::start(&folder, &nap, &layout, &mut guard, session)?,
             session,

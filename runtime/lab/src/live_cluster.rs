@@ -24,7 +24,7 @@ use crate::jobs::own_binary;
 use crate::page_load::PagePlace;
 use crate::process::{CommandLine, run_and_read};
 use crate::session::Session;
-use crate::workspace::{WorkError, WorkFolder, WorkSettings};
+use crate::workspace::{WorkError, WorkFolder, WorkSettings, write};
 use rustix::process::Pid;
 
 /// How long workers may take to come up.
@@ -317,13 +317,4 @@ fn connect(
         }
         thread::sleep(LOOK);
     }
-}
-
-/// Writes a file, and the folder it is in.
-pub fn write(path: &Path, text: &str) -> Result<(), WorkError> {
-    let failed = WorkError::using("write", path);
-    if let Some(parent) = path.parent() {
-        fs::create_dir_all(parent).map_err(failed)?;
-    }
-    fs::write(path, text).map_err(failed)
 }

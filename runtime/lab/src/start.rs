@@ -1,7 +1,6 @@
 //! Owns the cost of starting: a tiny job from start to exit, and what one more map task adds.
 //! Memory is not sampled here, so that nothing disturbs the short times.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -15,7 +14,7 @@ use crate::program::{BenchmarkJob, Resources};
 use crate::session::Session;
 use crate::statistics::{Interval, Summary, median_interval, percentile};
 use crate::table::{dash, seconds, table};
-use crate::workspace::{WorkError, WorkFolder};
+use crate::workspace::{WorkFolder, write};
 
 /// Map tasks beyond the first in the large one of the two jobs.
 const MORE_TASKS: u32 = 400;
@@ -108,7 +107,7 @@ struct Job {
 impl Job {
     fn prepare(work: &WorkFolder, name: &str, tasks: u32, session: &Session) -> Result<Job, LabError> {
         let input = work.path().join(format!("{name}.txt"));
-        fs::write(&input, TINY_TEXT.repeat(tasks as usize)).map_err(WorkError::using("write", &input))?;
+        write(&input, TINY_TEXT.repeat(tasks as usize))?;
         let truth = Truth::of(BenchmarkJob::Wordcount, &input, &session.interrupt)?;
         Ok(Job { input, truth })
     }

@@ -127,6 +127,15 @@ pub fn remove(path: &Path) -> Result<(), WorkError> {
     }
 }
 
+/// Writes a file, and the folder it is in.
+pub fn write(path: &Path, contents: impl AsRef<[u8]>) -> Result<(), WorkError> {
+    let failed = WorkError::using("write", path);
+    if let Some(parent) = path.parent() {
+        fs::create_dir_all(parent).map_err(failed)?;
+    }
+    fs::write(path, contents).map_err(failed)
+}
+
 fn free_bytes(path: &Path) -> io::Result<ByteSize> {
     let space = statvfs(path)?;
     Ok(ByteSize::new(space.f_bavail.saturating_mul(space.f_frsize)))

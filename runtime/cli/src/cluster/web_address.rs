@@ -5,7 +5,6 @@
 use std::net::SocketAddr;
 use std::str::FromStr;
 
-
 /// Whether there is a page, and where.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WebAddress {

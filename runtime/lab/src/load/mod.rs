@@ -23,10 +23,10 @@ use crate::daemons::nap;
 use crate::error::{LabError, LiveClusterError};
 use crate::guard::Guard;
 use crate::jobs::{Work, own_binary};
-use crate::live_cluster::{JobOrder, Layout, LiveCluster, guarded_folder, write};
+use crate::live_cluster::{JobOrder, Layout, LiveCluster, guarded_folder};
 use crate::process::{ProcessError, last_words, spawn};
 use crate::session::Session;
-use crate::workspace::WorkError;
+use crate::workspace::{WorkError, write};
 
 const HEARTBEAT: Duration = Duration::from_millis(200);
 const LOOK: Duration = Duration::from_millis(20);

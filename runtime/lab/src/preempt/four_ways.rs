@@ -18,9 +18,10 @@ use super::report::PreemptReport;
 use crate::error::LabError;
 use crate::guard::Guard;
 use crate::jobs::Work;
-use crate::live_cluster::{JobOrder, Layout, LiveCluster, write};
+use crate::live_cluster::{JobOrder, Layout, LiveCluster};
 use crate::outputs::OutputDigest;
 use crate::raw::RawFile;
+use crate::workspace::write;
 
 /// Reduce slots of the cluster, on so many workers.
 const SLOTS: u32 = 12;
@@ -163,7 +164,7 @@ pub fn run(
     let settings = setting.settings;
     let folder = setting.work.fresh("four-ways")?;
     for role in Role::ALL {
-        write(&folder.join(format!("{role}.txt")), &role.input(settings.scale))?;
+        write(&folder.join(format!("{role}.txt")), role.input(settings.scale))?;
     }
     let mut experiment = FourWays { setting, folder, references: [None, None] };
     // The first run of each is what the others are compared with, whether or not the ideal is asked for.

@@ -17,9 +17,10 @@ use crate::confinement::Confinement;
 use crate::error::LabError;
 use crate::guard::Guard;
 use crate::jobs::{Work, lines};
-use crate::live_cluster::{JobOrder, Layout, LiveCluster, write};
+use crate::live_cluster::{JobOrder, Layout, LiveCluster};
 use crate::outputs::OutputDigest;
 use crate::raw::RawFile;
+use crate::workspace::write;
 
 /// Steps in a second of work: how fine a task can be preempted, and how fine its progress is. A reduce tells
 /// its progress each time it has done about a thousand groups.
@@ -147,7 +148,7 @@ impl TwoJobs<'_> {
     /// Runs a job alone, twice: the first time the program is sent and everything is warmed up. Returns its
     /// seconds.
     fn alone(&mut self) -> Result<f64, LabError> {
-        write(&self.folder.join("steps.txt"), &self.input())?;
+        write(&self.folder.join("steps.txt"), self.input())?;
         let mut taken = 0.0;
         for name in ["warm-up", "alone"] {
             let job = self.submit(name)?;

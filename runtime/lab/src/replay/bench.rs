@@ -22,7 +22,7 @@ use crate::jobs::{RECORD_BYTES, RECORDS, TaskBody, records, rounds_per_second};
 use crate::live_cluster::{Layout, LiveCluster, guarded_folder, has_succeeded};
 use crate::outputs::OutputDigest;
 use crate::session::Session;
-use crate::workspace::{WorkError, WorkFolder, remove};
+use crate::workspace::{WorkError, WorkFolder, remove, write};
 
 /// From the start of a run to its first submission.
 const LEAD: Duration = Duration::from_millis(50);
@@ -158,8 +158,7 @@ impl<'s> Bench<'s> {
         let maps = plan.jobs.iter().map(|job| job.maps.len()).max().unwrap_or(0) as u64;
         let maps = maps.max(u64::from(plan.cluster.machines * plan.cluster.map_slots));
         let records_path = folder.join("records");
-        let failed = WorkError::using("write", &records_path);
-        fs::write(&records_path, records(maps)).map_err(failed)?;
+        write(&records_path, records(maps))?;
         let layout = Layout {
             workers: plan.workers(),
             heartbeat: Duration::from_micros(plan.heartbeat.0),
@@ -168,7 +167,7 @@ impl<'s> Bench<'s> {
         };
         let cluster = LiveCluster::start(&folder, &self.nap, &layout, &mut self.guard, self.session)?;
         let outputs = folder.join("outputs");
-        fs::create_dir(&outputs).map_err(failed)?;
+        fs::create_dir(&outputs).map_err(WorkError::using("write", &records_path))?;
         let handing = Handing {
             records: &records_path,
             records_length: maps * RECORDS * RECORD_BYTES as u64,

@@ -41,7 +41,7 @@ use crate::jobs::TaskBody;
 use crate::machine::Machine;
 use crate::raw::RawFile;
 use crate::session::Session;
-use crate::workspace::WorkError;
+use crate::workspace::{WorkError, write};
 
 /// What is replayed, and how.
 #[derive(Debug)]
@@ -173,8 +173,7 @@ impl ReplayFiles {
         line::write_csv(&self.folder.join("jobs.csv"), lines)?;
         let json = serde_json::to_string_pretty(report).unwrap_or_default() + "\n";
         for (name, text) in [("report.txt", report.table()), ("report.json", json)] {
-            let path = self.folder.join(name);
-            fs::write(&path, text).map_err(WorkError::using("write", &path))?;
+            write(&self.folder.join(name), text)?;
         }
         Ok(())
     }

@@ -138,7 +138,8 @@ impl SuiteInputs {
         let folder = work.fresh("run")?;
         let output = work.path().join(SuiteData::Sequences.in_words());
         let places = (documents.folder.as_path(), self.centroids.as_path());
-        let command = job.command(&job.binary(&session.binaries)?, places, &output, resources, resources.slots);
+        let command =
+            job.command(&job.binary(&session.binaries)?, places, &output, resources, resources.slots);
         run(&command, &folder, Sampling::Off, &session.interrupt)?;
         let bytes = ByteSize::new(super::lines::LineSet::of(&output)?.bytes);
         self.made.insert(SuiteData::Sequences, SuiteInput { folder: output, bytes });

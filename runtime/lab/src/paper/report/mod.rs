@@ -31,7 +31,7 @@ use super::registry::Paper;
 use super::rows::{Executor, Runs, RunsError};
 use super::verdict::{Judgement, Verdict, judge};
 use crate::machine::Machine;
-use crate::workspace::WorkError;
+use crate::workspace::{WorkError, write};
 
 const SELECTION: &str = "report.json";
 
@@ -108,7 +108,7 @@ impl Selection {
     }
 
     pub(super) fn write(&self, folder: &Path) -> Result<(), ReportError> {
-        write(&folder.join(SELECTION), &json(self))
+        Ok(write(&folder.join(SELECTION), json(self))?)
     }
 }
 
@@ -152,15 +152,15 @@ impl PaperReport {
         let figures = folder.join("figures");
         make(&figures)?;
         self.selection.write(folder)?;
-        write(&folder.join("verdicts.json"), &json(&self.judgements))?;
-        write(&folder.join("report.txt"), &self.text())?;
+        write(&folder.join("verdicts.json"), json(&self.judgements))?;
+        write(&folder.join("report.txt"), self.text())?;
         for judgement in &self.judgements {
             if let Some((paper, figure)) = self.entry(judgement) {
                 let of = (paper, judgement.figure.as_str(), figure);
                 figures::draw(&figures, of, &self.runs, judgement.executor)?;
             }
         }
-        write(&folder.join("report.html"), &self.page(&figures))?;
+        write(&folder.join("report.html"), self.page(&figures))?;
         self.write_variants(&folder.join("variants"))
     }
 
@@ -175,8 +175,8 @@ impl PaperReport {
             let Some(variant) = campaign.variants.get(variant) else { continue };
             if let (Ok(workload), Ok(configuration)) = (campaign.text(variant), variant.configuration_text())
             {
-                write(&folder.join(format!("{name}.workload.toml")), &workload)?;
-                write(&folder.join(format!("{name}.configuration.toml")), &configuration)?;
+                write(&folder.join(format!("{name}.workload.toml")), workload)?;
+                write(&folder.join(format!("{name}.configuration.toml")), configuration)?;
             }
         }
         Ok(())
@@ -220,16 +220,12 @@ impl Environment {
     /// # Errors
     /// When the file cannot be written.
     pub fn write(&self, folder: &Path) -> Result<(), ReportError> {
-        write(&folder.join("environment.json"), &json(self))
+        Ok(write(&folder.join("environment.json"), json(self))?)
     }
 }
 
 pub(super) fn make(folder: &Path) -> Result<(), ReportError> {
     Ok(fs::create_dir_all(folder).map_err(WorkError::using("make", folder))?)
-}
-
-fn write(path: &Path, text: &str) -> Result<(), ReportError> {
-    Ok(fs::write(path, text).map_err(WorkError::using("write", path))?)
 }
 
 fn json(value: &impl Serialize) -> String {
