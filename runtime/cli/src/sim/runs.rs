@@ -63,7 +63,7 @@ pub fn all(
 ) -> Result<Vec<Outcome>> {
     let runs = experiment.runs as usize;
     let count = experiment.variants.len() * runs;
-    let bar = bar(count * experiment.source.jobs());
+    let bar = bar(count * experiment.source.jobs);
     let next = AtomicUsize::new(0);
     let done: Vec<Mutex<Option<Result<Done>>>> = (0..count).map(|_| Mutex::new(None)).collect();
     let work = || {
