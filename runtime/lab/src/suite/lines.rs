@@ -60,6 +60,8 @@ impl LineSet {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     fn set(parts: &[(&str, &str)]) -> LineSet {
@@ -78,6 +80,6 @@ mod tests {
         assert_eq!(fewer.as_deref(), Some("2 lines where ours have 3"));
         let other = one.difference(&set(&[("lines", "b\na\na\n")]));
         assert_eq!(other.as_deref(), Some("some of 3 lines are others than ours"));
-        assert_eq!(one.bytes(), 6);
+        assert_eq!(one.bytes, 6);
     }
 }
