@@ -1,6 +1,6 @@
-//! Owns what every experiment needs from whoever runs it: the wish to stop, where it works and what it measures,
-//! and where progress is told.
-//! Which signals mean stop, and what a terminal looks like, is decided outside.
+//! Owns what every experiment needs from whoever runs it: the wish to stop, where it works and what it
+//! measures, and where progress is told. Which signals mean stop, and what a terminal looks like, is decided
+//! outside.
 
 use std::fmt;
 use std::path::PathBuf;

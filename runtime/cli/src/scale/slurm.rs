@@ -157,7 +157,8 @@ fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }
 
-/// How many processors a worker gets: what `-c` says, in any of its forms; the last one counts, as for sbatch.
+/// How many processors a worker gets: what `-c` says, in any of its forms; the last one counts, as for
+/// sbatch.
 pub fn processors(arguments: &[String]) -> u32 {
     let mut found = 1;
     for (at, argument) in arguments.iter().enumerate() {

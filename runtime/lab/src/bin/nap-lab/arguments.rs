@@ -21,9 +21,9 @@ use crate::replay::ReplayArguments;
 pub enum Experiment {
     /// Compare the speed of wordcount and terasort with other programs
     ///
-    /// Every contender does the same work on the same input, in turn, with a warm page cache; the whole process
-    /// from start to exit is timed. Every output is checked outside the measured time. A contender that fails or
-    /// is wrong is named, and the exit status is 1.
+    /// Every contender does the same work on the same input, in turn, with a warm page cache; the whole
+    /// process from start to exit is timed. Every output is checked outside the measured time. A contender
+    /// that fails or is wrong is named, and the exit status is 1.
     #[command(after_help = "\
 Examples:
   nap lab speed
@@ -32,10 +32,10 @@ Examples:
     Speed(Saved<SpeedSettings>),
     /// Run the job suite, and compare it with other programs
     ///
-    /// Every kind of data is made once. A first run with one slot says what is right; every further output has to
-    /// be equal byte for byte, and those of DuckDB and Polars, where they have a formulation of the job, as sets
-    /// of lines. All take turns, with a warm page cache; ratios are taken within a repetition. A contender that
-    /// fails or is wrong is named, and the exit status is 1.
+    /// Every kind of data is made once. A first run with one slot says what is right; every further output
+    /// has to be equal byte for byte, and those of DuckDB and Polars, where they have a formulation of the
+    /// job, as sets of lines. All take turns, with a warm page cache; ratios are taken within a repetition. A
+    /// contender that fails or is wrong is named, and the exit status is 1.
     #[command(after_help = "\
 Examples:
   nap lab suite --size 64MiB
@@ -44,8 +44,8 @@ Examples:
     Suite(Saved<SuiteSettings>),
     /// Check that tasks keep to their memory budget on a large input
     ///
-    /// Runs each program once, checks its output, and compares the anonymous memory of every task process with
-    /// the bound. The exit status is 1 when one takes more.
+    /// Runs each program once, checks its output, and compares the anonymous memory of every task process
+    /// with the bound. The exit status is 1 when one takes more.
     #[command(after_help = "\
 Examples:
   nap lab memory
@@ -59,10 +59,10 @@ Examples:
     Start(Saved<StartSettings>),
     /// Measure what a cluster on this machine costs: terasort embedded, with workers, and over the network
     ///
-    /// Every path sorts the same input, in turn, with as many slots in all. A cluster is started before its job
-    /// and ended after it; only the job is timed. Every output is checked. The exit status is 1 when a path takes
-    /// longer than its bound: 1.15 times the embedded run with the shuffle in place, 1.60 times with the network
-    /// shuffle.
+    /// Every path sorts the same input, in turn, with as many slots in all. A cluster is started before its
+    /// job and ended after it; only the job is timed. Every output is checked. The exit status is 1 when a
+    /// path takes longer than its bound: 1.15 times the embedded run with the shuffle in place, 1.60 times
+    /// with the network shuffle.
     #[command(after_help = "\
 Examples:
   nap lab cluster
@@ -70,12 +70,12 @@ Examples:
     Cluster(Saved<ClusterSettings>),
     /// Compare wait, kill, suspend and checkpoint on real tasks
     ///
-    /// Two jobs share one slot: the low one runs, and when it is at some per cent the high one comes, for which
-    /// the low one waits no longer, is killed, suspended or checkpointed. Then Natjam's experiment: a production
-    /// job comes while a research job fills a cluster. Both on a cluster of their own, which is gone afterwards;
-    /// primitives take turns. Every output is compared with an undisturbed one. As root, memory-hungry tasks get
-    /// a swap file and a memory limit of their own; which means were there is printed. The exit status is 1 when
-    /// an output differs or a bound is not kept.
+    /// Two jobs share one slot: the low one runs, and when it is at some per cent the high one comes, for
+    /// which the low one waits no longer, is killed, suspended or checkpointed. Then Natjam's experiment: a
+    /// production job comes while a research job fills a cluster. Both on a cluster of their own, which is
+    /// gone afterwards; primitives take turns. Every output is compared with an undisturbed one. As root,
+    /// memory-hungry tasks get a swap file and a memory limit of their own; which means were there is
+    /// printed. The exit status is 1 when an output differs or a bound is not kept.
     #[command(after_help = "\
 Examples:
   nap lab preempt                                       everything: more than two hours
@@ -86,9 +86,9 @@ Examples:
     /// Measure how long preempting takes
     ///
     /// One reduce with many small groups, on a cluster that does nothing else, is suspended and resumed, then
-    /// checkpointed and restored, over and over. Times go from the coordinator's decision to the slot verified
-    /// free (suspend, checkpoint), to the task running again (resume) and from the launch to the first new output
-    /// (restore). The exit status is 1 when a bound is not kept or an output differs.
+    /// checkpointed and restored, over and over. Times go from the coordinator's decision to the slot
+    /// verified free (suspend, checkpoint), to the task running again (resume) and from the launch to the
+    /// first new output (restore). The exit status is 1 when a bound is not kept or an output differs.
     #[command(after_help = "\
 Examples:
   nap lab latency
@@ -99,8 +99,8 @@ Examples:
     ///
     /// Small jobs of every shape run on a cluster of two workers, and whatever runs of them is suspended,
     /// resumed, checkpointed and killed at random. Each output and each count of records is compared with an
-    /// undisturbed run. The exit status is 1 when one differs; the seed that is printed gives the same choices
-    /// again.
+    /// undisturbed run. The exit status is 1 when one differs; the seed that is printed gives the same
+    /// choices again.
     #[command(after_help = "\
 Examples:
   nap lab identity

@@ -1,7 +1,7 @@
 //! The commands of `nap-lab`.
 //!
-//! Owns which end of an experiment means which exit status. Measuring belongs to the lab; the command line is a
-//! module of its own.
+//! Owns which end of an experiment means which exit status. Measuring belongs to the lab; the command line is
+//! a module of its own.
 
 use std::process::ExitCode;
 
