@@ -22,8 +22,6 @@ nap frames --program wordcount.py --python venv/bin/python books --output counts
 nap frames --program wordcount.py books --output counts --files stop.txt --cluster DIR
 nap frames --program ./wordcount --python '' books --output counts";
 
-const WRONG_USAGE: u8 = 2;
-
 /// Run a job that is a program in Python or speaks frames; nap frames --help has its options
 #[derive(Debug, Clone, Args)]
 #[command(disable_help_flag = true)]
@@ -37,12 +35,4 @@ pub struct Arguments {
 /// Runs the job of these arguments, which follow `nap frames`.
 pub fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     frames::main(Program::new().about(ABOUT).examples(EXAMPLES).called("nap frames", arguments))
-}
-
-/// Something stands before `frames`, which would be without effect.
-pub fn misplaced() -> ExitCode {
-    eprintln!(
-        "nap: options of a job stand after `nap frames`, and its cluster is named with --cluster; see: nap frames --help"
-    );
-    ExitCode::from(WRONG_USAGE)
 }

@@ -42,10 +42,8 @@ impl LogArguments {
 
     /// The flags that were given, for another process.
     pub fn to_line(&self) -> Vec<String> {
-        let format = self.log_format.map(|format| match format {
-            LogFormatName::Text => "text".to_owned(),
-            LogFormatName::Json => "json".to_owned(),
-        });
+        let format = self.log_format.and_then(|format| format.to_possible_value());
+        let format = format.map(|format| format.get_name().to_owned());
         let directory = self.log_directory.as_ref().map(|directory| directory.display().to_string());
         let flags = [("--log-format", format), ("--log-directory", directory)];
         flags.into_iter().filter_map(|(flag, value)| Some([flag.to_owned(), value?])).flatten().collect()

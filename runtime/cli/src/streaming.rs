@@ -44,10 +44,11 @@ pub fn run_as(name: &str, arguments: impl Iterator<Item = OsString>) -> ExitCode
     streaming::main(program.called(name, arguments))
 }
 
-/// Something stands before `streaming`, which would be without effect.
-pub fn misplaced() -> ExitCode {
+/// Something stands before a command of that name whose options are those of a job, which would be without
+/// effect.
+pub fn misplaced(name: &str) -> ExitCode {
     eprintln!(
-        "nap: options of a job stand after `nap streaming`, and its cluster is named with --cluster; see: nap streaming --help"
+        "nap: options of a job stand after `nap {name}`, and its cluster is named with --cluster; see: nap {name} --help"
     );
     ExitCode::from(WRONG_USAGE)
 }

@@ -3,8 +3,9 @@
 //! Owns that files are written beside their place first, and that nothing is replaced unasked. Does not own
 //! what is in them.
 
-use std::fs::{self, File};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
@@ -21,7 +22,19 @@ pub fn write_whole<T>(
     if !overwrite && output.exists() {
         bail!("{} is there already; name another file, or pass --overwrite", output.display());
     }
-    write_beside(output, write).with_context(|| format!("cannot write {}", output.display()))
+    write_beside(output, File::options().write(true).create_new(true), write)
+        .with_context(|| format!("cannot write {}", output.display()))
+}
+
+/// Writes a file that nobody but its owner may read, in the place of one that is there.
+///
+/// # Errors
+/// When it cannot be written.
+pub fn write_private(output: &Path, bytes: &[u8]) -> Result<()> {
+    let mut options = File::options();
+    options.write(true).create(true).truncate(true).mode(0o600);
+    write_beside(output, &options, |file| file.write_all(bytes))
+        .with_context(|| format!("cannot write {}", output.display()))
 }
 
 /// Makes a directory; one that is there must be empty.
@@ -40,13 +53,14 @@ pub fn make_empty(directory: &Path) -> Result<()> {
 
 fn write_beside<T>(
     output: &Path,
+    options: &OpenOptions,
     write: impl FnOnce(&mut BufWriter<File>) -> io::Result<T>,
 ) -> io::Result<T> {
     let name = output.file_name().ok_or_else(|| io::Error::other("it has no name"))?;
     let mut hidden = name.to_owned();
     hidden.push(format!(".{}.partial", std::process::id()));
     let partial = output.with_file_name(hidden);
-    let written = File::create_new(&partial).and_then(|file| {
+    let written = options.open(&partial).and_then(|file| {
         let mut file = BufWriter::new(file);
         let said = write(&mut file)?;
         file.flush()?;

@@ -3,15 +3,16 @@
 
 mod counts;
 
-use std::path::{Path, PathBuf};
-use std::{fs, io};
+use std::path::Path;
 
 use counts::WordCounts;
 use datagen::tera::Checksum;
 use datagen::validate::{ValidateError, ValidateSettings, validate_with};
 
+use crate::outputs::output_files;
 use crate::process::{Interrupt, InterruptError};
 use crate::program::BenchmarkJob;
+use crate::workspace::WorkError;
 
 /// What every output of one input has to be.
 #[derive(Debug)]
@@ -31,12 +32,8 @@ pub enum Truth {
 pub enum CheckError {
     #[error("wrong output: {0}")]
     Wrong(String),
-    #[error("cannot read {path}: {source}")]
-    Read {
-        /// The file or folder.
-        path: PathBuf,
-        source: io::Error,
-    },
+    #[error(transparent)]
+    Read(#[from] WorkError),
     /// The file is no set of rows.
     #[error(transparent)]
     Rows(#[from] ValidateError),
@@ -68,7 +65,10 @@ impl Truth {
     /// [`CheckError::Wrong`] names the first difference.
     pub fn verify(&self, output: &Path, interrupt: &Interrupt) -> Result<(), CheckError> {
         match self {
-            Truth::Counts(counts) => counts.verify(&part_files(output)?, interrupt),
+            Truth::Counts(counts) => {
+                let files = output_files(output).map_err(WorkError::using("read", output))?;
+                counts.verify(&files, interrupt)
+            }
             Truth::Order { records, checksum } => {
                 let report = validate(output, interrupt)?;
                 let wrong = |text: String| Err(CheckError::Wrong(text));
@@ -100,22 +100,10 @@ fn validate(input: &Path, interrupt: &Interrupt) -> Result<datagen::validate::Va
     Ok(report?)
 }
 
-/// The files of an output folder that hold records, in name order.
-fn part_files(folder: &Path) -> Result<Vec<PathBuf>, CheckError> {
-    let failed = |source| CheckError::Read { path: folder.to_owned(), source };
-    let mut files = Vec::new();
-    for entry in fs::read_dir(folder).map_err(failed)? {
-        let entry = entry.map_err(failed)?;
-        if !entry.file_name().to_string_lossy().starts_with(['_', '.']) {
-            files.push(entry.path());
-        }
-    }
-    files.sort();
-    Ok(files)
-}
-
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use napreduce_live::ByteSize;
 
     use super::*;

@@ -7,6 +7,7 @@ mod report;
 
 use std::path::{Path, PathBuf};
 
+use clap::Args;
 use napreduce_core::listed;
 use napreduce_live::ByteSize;
 pub use report::{ClusterReport, PathReport};
@@ -20,26 +21,30 @@ use crate::machine::{Machine, load_average};
 use crate::process::{CommandLine, Sampling, Usage, run};
 use crate::program::{BenchmarkJob, Resources};
 use crate::session::Session;
-use crate::workspace::{WorkFolder, WorkSettings, remove};
+use crate::workspace::{WorkFolder, remove};
 
 /// How much room it wants per byte of input: the input, intermediate files, fetched ones, the output.
 const ROOM_PER_INPUT_BYTE: u64 = 5;
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Args)]
 pub struct ClusterSettings {
-    /// Input size.
+    /// Input size
+    #[arg(long, value_name = "SIZE", default_value = "4GiB")]
     pub size: ByteSize,
-    /// Input bytes for one map task.
-    pub split_size: ByteSize,
-    /// Measured runs on each path, after one that warms up.
+    /// Measured runs on each path, after one that warms up
+    #[arg(long, value_name = "N", default_value = "5", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub runs: u32,
+    /// Workers, which share the slots
+    #[arg(long, value_name = "N", default_value = "2", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub workers: u32,
-    /// Whether the encrypted shuffle takes part.
+    /// Input bytes for one map task
+    #[arg(long, value_name = "SIZE", default_value = "64MiB")]
+    pub split_size: ByteSize,
+    /// Also with the network shuffle encrypted
+    #[arg(long)]
     pub encrypted: bool,
-    /// What a job may use; the slots of all workers together.
+    #[command(flatten)]
     pub resources: Resources,
-    pub binaries: PathBuf,
-    pub work: WorkSettings,
 }
 
 listed! {
@@ -105,10 +110,10 @@ pub fn cluster(settings: &ClusterSettings, session: &Session) -> Result<ClusterR
     if !slots.is_multiple_of(workers) {
         return Err(SlotsError { slots, workers }.into());
     }
-    let binary = BenchmarkJob::Terasort.binary(&settings.binaries)?;
-    let nap = nap(&settings.binaries)?;
+    let binary = BenchmarkJob::Terasort.binary(&session.binaries)?;
+    let nap = nap(&session.binaries)?;
     let wanted = ByteSize::new(settings.size.bytes().saturating_mul(ROOM_PER_INPUT_BYTE));
-    let work = WorkFolder::make(&settings.work, wanted)?;
+    let work = WorkFolder::make(&session.work, wanted)?;
     let machine = Machine::describe();
     session.say(format!("terasort {}: making the input and the reference", settings.size));
     let folder = work.path().join("in");
@@ -192,7 +197,7 @@ impl Comparison<'_> {
         daemons.stop()?;
         let (usage, load_before) = timed?;
         self.truth.verify(&own.join("out"), interrupt)?;
-        if !self.settings.work.keep {
+        if !self.session.work.keep {
             remove(&own)?;
         }
         Ok(ClusterRun { wall_seconds: usage.wall_seconds, load_before })

@@ -8,12 +8,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use clap::Args;
 use group::Hierarchy;
 use napreduce_live::ByteSize;
 use rustix::process::{Pid, geteuid};
 use serde::Serialize;
 
 use crate::guard::{Charge, Guard};
+use crate::machine::{field, kibibytes};
 use crate::process::CommandLine;
 
 /// Where control groups are.
@@ -22,11 +24,13 @@ const GROUPS: &str = "/sys/fs/cgroup";
 const SCOPE_RUNNER: &str = "systemd-run";
 
 /// What a worker is confined to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Args, Serialize)]
 pub struct MemoryLimit {
-    /// Memory of the worker and its tasks.
+    /// Memory of a worker with hungry tasks
+    #[arg(long = "memory-limit", value_name = "SIZE", default_value = "768MiB")]
     pub memory: ByteSize,
-    /// Swap beyond it.
+    /// The swap file for hungry tasks
+    #[arg(long, value_name = "SIZE", default_value = "1536MiB")]
     pub swap: ByteSize,
 }
 
@@ -61,7 +65,8 @@ impl Tier {
 /// The means, set up.
 #[derive(Debug)]
 pub struct Confinement {
-    tier: Tier,
+    /// What it could set up.
+    pub tier: Tier,
     limit: MemoryLimit,
     group: Option<PathBuf>,
 }
@@ -86,11 +91,6 @@ impl Confinement {
         let swap = Charge::Swap { path: folder.join("swap"), bytes: limit.swap.bytes() };
         guard.take(&swap).map_err(|error| error.to_string())?;
         Ok(Confinement { tier: Tier::Own { groups_version: hierarchy.version }, limit, group: Some(group) })
-    }
-
-    /// What it could set up.
-    pub fn tier(&self) -> &Tier {
-        &self.tier
     }
 
     /// A worker's command, as it is started in this confinement.
@@ -146,9 +146,7 @@ fn user_scope(limit: MemoryLimit) -> Result<(), String> {
 }
 
 fn free_swap(meminfo: &str) -> ByteSize {
-    let line = meminfo.lines().find_map(|line| line.strip_prefix("SwapFree:"));
-    let kibibytes = line.and_then(|text| text.trim().trim_end_matches("kB").trim().parse::<u64>().ok());
-    ByteSize::new(kibibytes.unwrap_or(0).saturating_mul(1024))
+    field(meminfo, "SwapFree").and_then(|free| kibibytes(&free)).unwrap_or(ByteSize::new(0))
 }
 
 #[cfg(test)]

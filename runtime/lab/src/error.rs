@@ -106,7 +106,7 @@ impl LabError {
             LabError::Program(_) | LabError::Slots(_) => true,
             LabError::Replay(error) => error.is_usage(),
             LabError::Daemon(error) => matches!(error, DaemonError::Missing { .. }),
-            LabError::Peer(error) => !matches!(error, PeerError::Interrupted(_) | PeerError::Script { .. }),
+            LabError::Peer(error) => !matches!(error, PeerError::Interrupted(_) | PeerError::Script(_)),
             LabError::Work(error) => matches!(error, WorkError::Make { .. } | WorkError::Room { .. }),
             _ => false,
         }
@@ -165,9 +165,6 @@ pub enum LiveClusterError {
     /// A worker is not confined.
     #[error("{0}")]
     Confinement(String),
-    /// The guard does not take a daemon.
-    #[error(transparent)]
-    Guard(#[from] GuardError),
 }
 
 /// The slots cannot be shared out.

@@ -9,9 +9,10 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use clap::Args;
 use datagen::output::OutputSettings;
 use datagen::text::{self, TextSettings};
-use napreduce_core::{AttemptState, JobId};
+use napreduce_core::{AttemptState, JobId, Slots};
 use napreduce_live::{ByteSize, Counter, JobDetail, LiveAttempt, TaskCommand};
 use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;
@@ -21,11 +22,11 @@ use crate::daemons::nap;
 use crate::error::LabError;
 use crate::input::GeneratedInputError;
 use crate::jobs::{Shape, Work};
-use crate::live_cluster::{JobOrder, Layout, LiveCluster, Slots, guarded_folder};
-use crate::machine::Machine;
+use crate::live_cluster::{JobOrder, Layout, LiveCluster, guarded_folder};
+use crate::machine::{Machine, unix_seconds};
 use crate::outputs::OutputDigest;
 use crate::session::Session;
-use crate::workspace::{WorkSettings, remove};
+use crate::workspace::remove;
 
 /// Counters that no preemption may change.
 const COUNTERS: [&str; 6] = [
@@ -47,15 +48,14 @@ const HEARTBEAT: Duration = Duration::from_millis(100);
 const LIMIT: Duration = Duration::from_secs(180);
 const REASON: &str = "identity is searched for a difference";
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Args)]
 pub struct IdentitySettings {
-    /// How many jobs are preempted.
+    /// Jobs that are preempted
+    #[arg(long, value_name = "N", default_value = "100", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub rounds: u32,
-    /// Where the choices start.
-    pub seed: u64,
-    pub binaries: PathBuf,
-    /// Where the cluster goes.
-    pub work: WorkSettings,
+    /// Where the choices start [default: the time]
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
 }
 
 /// Searches.
@@ -64,12 +64,12 @@ pub struct IdentitySettings {
 /// When a binary is missing, a daemon or a job fails, and on an interrupt. A difference is part of the
 /// report.
 pub fn identity(settings: &IdentitySettings, session: &Session) -> Result<IdentityReport, LabError> {
-    let nap = nap(&settings.binaries)?;
-    let (work, mut guard) = guarded_folder(&settings.work, ByteSize::new(256 << 20))?;
-    session.say(format!("seed {}", settings.seed));
+    let (nap, seed) = (nap(&session.binaries)?, settings.seed.unwrap_or_else(unix_seconds));
+    let (work, mut guard) = guarded_folder(&session.work, ByteSize::new(256 << 20))?;
+    session.say(format!("seed {seed}"));
     let folder = work.fresh("identity")?;
     let input = folder.join("in");
-    make_input(&input, settings.seed, session)?;
+    make_input(&input, seed, session)?;
     let layout = Layout {
         workers: vec![Slots { map: 1, reduce: 1 }; 2],
         heartbeat: HEARTBEAT,
@@ -77,9 +77,9 @@ pub fn identity(settings: &IdentitySettings, session: &Session) -> Result<Identi
         confinement: None,
     };
     let cluster = LiveCluster::start(&folder, &nap, &layout, &mut guard, session)?;
-    let random = Pcg64Mcg::seed_from_u64(settings.seed);
+    let random = Pcg64Mcg::seed_from_u64(seed);
     let mut search = Search { cluster, session, folder, input, random, references: Vec::new() };
-    let mut report = IdentityReport::new(Machine::describe(), settings.seed);
+    let mut report = IdentityReport::new(Machine::describe(), seed);
     for shape in Shape::ALL {
         search.refer(shape)?;
     }
@@ -162,8 +162,7 @@ impl Search<'_> {
             refused += self.stroke(job)?;
         }
         let detail = self.let_end(job)?;
-        let digest = OutputDigest::read(&output)?;
-        remove(&output)?;
+        let digest = OutputDigest::take(&output)?;
         let reference = self.references.iter().find(|reference| reference.shape == shape);
         let same_output = reference.is_some_and(|known| known.output == digest);
         let same_counts = reference.is_some_and(|known| known.counts == counts(&detail));
@@ -200,7 +199,7 @@ impl Search<'_> {
         };
         let command = choices[self.random.random_range(0..choices.len())];
         // The attempt may have gone on to another state since it was looked at.
-        Ok(u32::from(self.cluster.client().preempt(chosen.attempt, command, REASON).is_err()))
+        Ok(u32::from(self.cluster.client.preempt(chosen.attempt, command, REASON).is_err()))
     }
 
     /// Resumes what is suspended until the job has ended.
@@ -217,7 +216,7 @@ impl Search<'_> {
                 tasks.iter().flat_map(|task| &task.live).filter(|one| one.state == AttemptState::Suspended)
             {
                 // One that was told already is refused.
-                let _ = self.cluster.client().preempt(attempt.attempt, TaskCommand::Resume, REASON);
+                let _ = self.cluster.client.preempt(attempt.attempt, TaskCommand::Resume, REASON);
             }
             self.pass(Duration::from_millis(50))?;
         }

@@ -2,7 +2,7 @@
 //! run. What a right output looks like belongs to the checks.
 
 use std::fs::{self, File};
-use std::io::{self, Read};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use datagen::centroids::CentroidsError;
@@ -14,6 +14,7 @@ use napreduce_live::ByteSize;
 
 use crate::process::{Interrupt, InterruptError};
 use crate::program::BenchmarkJob;
+use crate::workspace::WorkError;
 
 /// How much is read at once when warming the page cache.
 const WARM_BYTES: usize = 1 << 20;
@@ -42,8 +43,8 @@ pub enum GeneratedInputError {
     /// It was made and is not what was asked for.
     #[error("datagen wrote {count} files to {folder} and one was expected")]
     Files { folder: PathBuf, count: usize },
-    #[error("cannot read {path}: {source}")]
-    Read { path: PathBuf, source: io::Error },
+    #[error(transparent)]
+    Read(#[from] WorkError),
     /// A signal asked the experiment to end.
     #[error(transparent)]
     Interrupted(#[from] InterruptError),
@@ -88,7 +89,7 @@ pub fn generate(
 ///
 /// When it cannot be read, and on an interrupt.
 pub fn warm(path: &Path, interrupt: &Interrupt) -> Result<(), GeneratedInputError> {
-    let failed = |source| GeneratedInputError::Read { path: path.to_owned(), source };
+    let failed = WorkError::using("read", path);
     if path.is_dir() {
         for entry in fs::read_dir(path).map_err(failed)? {
             warm(&entry.map_err(failed)?.path(), interrupt)?;

@@ -10,7 +10,8 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
-use napreduce_core::{AttemptId, AttemptState, JobId, TaskKind};
+use clap::Args;
+use napreduce_core::{AttemptId, AttemptState, JobId, Slots, TaskKind};
 use napreduce_live::{ByteSize, JobDetail, PreemptionEnd, TaskCommand, TaskPhase};
 pub use page::{PagePair, PageReport, latency_with_page};
 use rand::{Rng, SeedableRng};
@@ -20,11 +21,11 @@ pub use report::{Latencies, LatencyReport};
 use crate::daemons::nap;
 use crate::error::{LabError, LiveClusterError};
 use crate::jobs::{Work, rounds_per_second};
-use crate::live_cluster::{JobOrder, Layout, LiveCluster, Slots, guarded_folder, write};
+use crate::live_cluster::{JobOrder, Layout, LiveCluster, guarded_folder};
 use crate::machine::Machine;
 use crate::outputs::OutputDigest;
 use crate::session::Session;
-use crate::workspace::{WorkSettings, remove};
+use crate::workspace::write;
 
 /// How long one group of the reduce takes.
 const GROUPS_PER_SECOND: f64 = 5_000.0;
@@ -41,13 +42,15 @@ const LIMIT: Duration = Duration::from_secs(120);
 const REASON: &str = "its latency is measured";
 const SEED: u64 = 41;
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Args)]
 pub struct LatencySettings {
-    /// Samples of each kind.
+    /// Samples of each kind
+    #[arg(long, value_name = "N", default_value = "200", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub samples: u32,
-    pub binaries: PathBuf,
-    /// Where the cluster goes.
-    pub work: WorkSettings,
+    /// Suspend and resume only, without and with readers of the cluster's page, by turns; status 1 when the
+    /// page costs something
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    pub page_pairs: Option<u32>,
 }
 
 /// What is sampled together, since one needs the other.
@@ -69,9 +72,8 @@ pub fn latency(settings: &LatencySettings, session: &Session) -> Result<LatencyR
                 measuring.one_job(pair, settings.samples as usize, &reference)?;
             }
         }
-        let mut report = measuring.report.clone();
-        report.conclude(settings.samples as usize);
-        Ok(report)
+        measuring.report.conclude(settings.samples as usize);
+        Ok(measuring.report.clone())
     })
 }
 
@@ -92,8 +94,8 @@ impl<'s> Measuring<'s> {
         session: &'s Session,
         measure: impl FnOnce(&mut Measuring<'s>, &Path) -> Result<T, LabError>,
     ) -> Result<T, LabError> {
-        let nap = nap(&settings.binaries)?;
-        let (work, mut guard) = guarded_folder(&settings.work, ByteSize::new(64 << 20))?;
+        let nap = nap(&session.binaries)?;
+        let (work, mut guard) = guarded_folder(&session.work, ByteSize::new(64 << 20))?;
         let folder = work.fresh("latency")?;
         let layout = Layout {
             workers: vec![Slots { map: 1, reduce: 1 }],
@@ -103,7 +105,7 @@ impl<'s> Measuring<'s> {
         };
         let job_seconds = f64::from(settings.samples) * SAMPLE_SECONDS;
         let groups = (job_seconds.clamp(JOB_SECONDS_LEAST, JOB_SECONDS_MOST) * GROUPS_PER_SECOND) as u64;
-        write(&folder.join("groups.txt"), &format!("0 {groups}\n"))?;
+        write(&folder.join("groups.txt"), format!("0 {groups}\n"))?;
         let mut measuring = Measuring {
             cluster: LiveCluster::start(&folder, &nap, &layout, &mut guard, session)?,
             session,
@@ -133,9 +135,7 @@ impl<'s> Measuring<'s> {
         self.session.say("running the job undisturbed");
         let (job, output) = self.submit(self.rounds)?;
         self.cluster.wait(job, LIMIT)?;
-        let digest = OutputDigest::read(&output)?;
-        remove(&output)?;
-        Ok(digest)
+        Ok(OutputDigest::take(&output)?)
     }
 
     /// Preempts one job until it is nearly done or there are enough samples; its times are taken from its
@@ -149,8 +149,7 @@ impl<'s> Measuring<'s> {
             self.preempt(pair, attempt)?;
         }
         let detail = self.cluster.wait(job, LIMIT)?;
-        let identical = OutputDigest::read(&output)? == *reference;
-        remove(&output)?;
+        let identical = OutputDigest::take(&output)? == *reference;
         self.report.take(pair, &detail, identical);
         self.session.say(format!(
             "{}: {} of {wanted} samples, {}",
@@ -219,7 +218,7 @@ impl<'s> Measuring<'s> {
     }
 
     fn command(&mut self, attempt: AttemptId, command: TaskCommand) -> Result<(), LabError> {
-        let commanded = self.cluster.client().preempt(attempt, command, REASON);
+        let commanded = self.cluster.client.preempt(attempt, command, REASON);
         Ok(commanded.map_err(LiveClusterError::from)?)
     }
 

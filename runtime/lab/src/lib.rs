@@ -3,19 +3,16 @@
 //!
 //! Owns how experiments are run, judged and reported. Jobs are measured as their users run them, as programs
 //! from start to exit; the runtime is linked for the client of a cluster and for the jobs of the lab itself.
-//! Arguments and the terminal belong to the `nap` binary, which is also the lab's job program and its guard
-//! when it is called so.
+//! The settings of an experiment are its arguments; commands, their help and the terminal belong to the
+//! `nap-lab` binary, which is also the lab's job program and its guard when it is called so.
 //!
 //! ```no_run
 //! use napreduce_lab::{Interrupt, Resources, Session, StartSettings, WorkSettings, start};
 //!
-//! let session = Session::new(Interrupt::listen()?, |line| eprintln!("{line}"));
-//! let settings = StartSettings {
-//!     runs: 50,
-//!     resources: Resources { slots: 2, task_memory: "256MiB".parse()? },
-//!     binaries: "target/release".into(),
-//!     work: WorkSettings::default(),
-//! };
+//! let (work, binaries) = (WorkSettings::default(), "target/release".into());
+//! let session = Session::new(Interrupt::listen()?, work, binaries, |line| eprintln!("{line}"));
+//! let resources = Resources { slots: 2, task_memory: "256MiB".parse()? };
+//! let settings = StartSettings { runs: 50, resources };
 //! println!("{}", start(&settings, &session)?.table());
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -69,10 +66,10 @@ pub use latency::{
     Latencies, LatencyReport, LatencySettings, PagePair, PageReport, latency, latency_with_page,
 };
 pub use load::{Load, LoadReport, LoadSettings, load};
-pub use machine::{Machine, cpus};
+pub use machine::Machine;
 pub use memory::{MemoryReport, MemoryResult, MemorySettings, memory};
 pub use outputs::{OutputDigest, OutputsError};
-pub use peers::{PeerError, PeerSettings, PeerTool, bare_sort_program, bare_sort_requested};
+pub use peers::{PeerError, PeerTool, bare_sort_program, bare_sort_requested};
 pub use preempt::{
     Cell, JobWeight, PreemptReport, PreemptSettings, Strategy, TaskForm, TwoJobsRun, Verdict, Way,
     WayFigures, WayRun, preempt,
@@ -80,8 +77,8 @@ pub use preempt::{
 pub use process::{Interrupt, InterruptError, MemoryPeak, ProcessError, Usage};
 pub use program::{BenchmarkJob, ProgramError, Resources};
 pub use replay::{
-    Agreement, Costs, GivenCosts, MeanRatio, ReplayReport, ReplayRun, ReplaySettings, ReplaySource, Scale,
-    replay,
+    Agreement, Costs, GivenCosts, MeanRatio, ReplayReport, ReplayRun, ReplayRuns, ReplaySettings,
+    ReplaySource, Scale, replay,
 };
 pub use session::Session;
 pub use speed::{Conditions, ContenderReport, Measurement, SpeedReport, SpeedSettings, Timing, speed};

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use std::{fs, thread};
 
-use napreduce_core::JobId;
+use napreduce_core::{JobId, Slots};
 use napreduce_live::{
     ByteSize, ClusterClient, ClusterDirectory, ClusterPlace, JobDetail, JobPhase, JobSummary, Patience,
     TaskSummary,
@@ -24,7 +24,7 @@ use crate::jobs::own_binary;
 use crate::page_load::PagePlace;
 use crate::process::{CommandLine, run_and_read};
 use crate::session::Session;
-use crate::workspace::{WorkError, WorkFolder, WorkSettings};
+use crate::workspace::{WorkError, WorkFolder, WorkSettings, write};
 use rustix::process::Pid;
 
 /// How long workers may take to come up.
@@ -34,17 +34,10 @@ const UP_EACH: Duration = Duration::from_millis(200);
 /// Between two looks at a job or a task.
 const LOOK: Duration = Duration::from_millis(5);
 
-/// Slots of one worker.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Slots {
-    pub map: u32,
-    pub reduce: u32,
-}
-
 /// What a cluster consists of.
 #[derive(Debug)]
 pub struct Layout<'a> {
-    /// One entry for each worker.
+    /// The slots of each worker.
     pub workers: Vec<Slots>,
     /// How often workers report.
     pub heartbeat: Duration,
@@ -59,9 +52,10 @@ pub struct LiveCluster<'s> {
     session: &'s Session,
     folder: PathBuf,
     daemons: Daemons,
-    coordinator: Pid,
-    workers: Vec<Pid>,
-    client: ClusterClient,
+    pub coordinator: Pid,
+    pub workers: Vec<Pid>,
+    /// For what an experiment does to its jobs.
+    pub client: ClusterClient,
 }
 
 impl<'s> LiveCluster<'s> {
@@ -106,16 +100,6 @@ impl<'s> LiveCluster<'s> {
         Ok(LiveCluster { session, folder, daemons, coordinator, workers, client })
     }
 
-    /// The coordinator's process.
-    pub fn coordinator(&self) -> Pid {
-        self.coordinator
-    }
-
-    /// The workers' processes.
-    pub fn workers(&self) -> &[Pid] {
-        &self.workers
-    }
-
     /// Kills the coordinator, starts it again, and waits until it answers; how long that took from its start.
     ///
     /// # Errors
@@ -142,7 +126,7 @@ impl<'s> LiveCluster<'s> {
     /// When it does not succeed, or not in time.
     pub fn wait_for_end(&mut self, job: JobId, limit: Duration) -> Result<(), LabError> {
         self.until(job, "its end", limit, |cluster| {
-            let summaries = cluster.client().jobs(1).map_err(LiveClusterError::from)?;
+            let summaries = cluster.client.jobs(1).map_err(LiveClusterError::from)?;
             let Some(summary) = summaries.into_iter().find(|summary| summary.job == job) else {
                 return Ok(None);
             };
@@ -182,11 +166,6 @@ impl<'s> LiveCluster<'s> {
         let token = about("token").flag("--role", "view").flag("--name", "nap-lab");
         let token = run_and_read(&token, &self.folder, &self.session.interrupt)?.trim().to_owned();
         Ok(PagePlace { address, token })
-    }
-
-    /// The connection, for what an experiment does to its jobs.
-    pub fn client(&mut self) -> &mut ClusterClient {
-        &mut self.client
     }
 
     /// The tasks of a job.
@@ -338,13 +317,4 @@ fn connect(
         }
         thread::sleep(LOOK);
     }
-}
-
-/// Writes a file, and the folder it is in.
-pub fn write(path: &Path, text: &str) -> Result<(), WorkError> {
-    let failed = WorkError::using("write", path);
-    if let Some(parent) = path.parent() {
-        fs::create_dir_all(parent).map_err(failed)?;
-    }
-    fs::write(path, text).map_err(failed)
 }

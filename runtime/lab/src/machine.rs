@@ -23,13 +23,12 @@ pub struct Machine {
 
 impl Machine {
     pub fn describe() -> Machine {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
         Machine {
             cpus: cpus(),
             model: read("/proc/cpuinfo").and_then(|text| field(&text, "model name")),
             memory_bytes: read("/proc/meminfo").and_then(|text| kibibytes(&field(&text, "MemTotal")?)),
             kernel: kernel(),
-            started_unix_seconds: now,
+            started_unix_seconds: unix_seconds(),
         }
     }
 
@@ -44,6 +43,10 @@ impl Machine {
             self.kernel.clone().unwrap_or_else(unknown),
         )
     }
+}
+
+pub fn unix_seconds() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
 
 /// Processors this process may use; 1 when the system does not say.
@@ -67,14 +70,15 @@ fn read(path: &str) -> Option<String> {
 }
 
 /// The value of the first `name : value` line.
-fn field(text: &str, name: &str) -> Option<String> {
+pub fn field(text: &str, name: &str) -> Option<String> {
     text.lines().find_map(|line| {
         let (key, value) = line.split_once(':')?;
         (key.trim() == name).then(|| value.trim().to_owned())
     })
 }
 
-fn kibibytes(text: &str) -> Option<ByteSize> {
+/// `5 kB`, as the kernel writes it.
+pub fn kibibytes(text: &str) -> Option<ByteSize> {
     let number: u64 = text.split_whitespace().next()?.parse().ok()?;
     number.checked_mul(1024).map(ByteSize::new)
 }

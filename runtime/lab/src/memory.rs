@@ -1,8 +1,7 @@
 //! Owns the check that tasks keep to their memory budget however large the input is.
 //! What counts is anonymous memory of each task process; mapped files are page cache and are left out.
 
-use std::path::PathBuf;
-
+use clap::Args;
 use napreduce_live::ByteSize;
 use serde::Serialize;
 
@@ -14,23 +13,30 @@ use crate::machine::Machine;
 use crate::process::{Sampling, Usage, run};
 use crate::program::{BenchmarkJob, Resources};
 use crate::session::Session;
-use crate::table::{seconds, table};
-use crate::workspace::{WorkFolder, WorkSettings, remove};
+use crate::table::{dash, seconds, table};
+use crate::workspace::{WorkFolder, remove};
 
 /// Room per byte of input: the input, intermediate files, the output.
 const ROOM_PER_INPUT_BYTE: u64 = 4;
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Args)]
 pub struct MemorySettings {
-    /// Input size of each program.
+    /// Input size
+    #[arg(long, value_name = "SIZE", default_value = "10GiB")]
     pub size: ByteSize,
+    /// Programs: wordcount, terasort
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',', default_value = "wordcount,terasort")]
     pub programs: Vec<BenchmarkJob>,
-    /// What each may use.
-    pub resources: Resources,
-    /// The bound of a task process as a multiple of its budget.
+    /// The bound of a task process, as a multiple of its budget
+    #[arg(long, value_name = "FACTOR", default_value = "1.3", value_parser = factor)]
     pub factor: f64,
-    pub binaries: PathBuf,
-    pub work: WorkSettings,
+    #[command(flatten)]
+    pub resources: Resources,
+}
+
+fn factor(text: &str) -> Result<f64, String> {
+    let factor: f64 = text.parse().map_err(|_| "write a number such as 1.3".to_owned())?;
+    if (1.0..=100.0).contains(&factor) { Ok(factor) } else { Err("choose 1 to 100".to_owned()) }
 }
 
 /// All of one check.
@@ -78,9 +84,9 @@ pub fn memory(settings: &MemorySettings, session: &Session) -> Result<MemoryRepo
     let binaries = settings
         .programs
         .iter()
-        .map(|program| Ok((*program, program.binary(&settings.binaries)?)))
+        .map(|program| Ok((*program, program.binary(&session.binaries)?)))
         .collect::<Result<Vec<_>, LabError>>()?;
-    let work = WorkFolder::make(&settings.work, wanted)?;
+    let work = WorkFolder::make(&session.work, wanted)?;
     let bound_bytes = ByteSize::new((settings.resources.task_memory.bytes() as f64 * settings.factor) as u64);
     let mut report = MemoryReport {
         experiment: "memory",
@@ -119,7 +125,7 @@ fn check(
     let counted = peak_task_bytes(&output)?;
     let sampled = usage.memory.map(|memory| memory.descendant_bytes).filter(|bytes| *bytes > 0);
     let peak = counted.max(sampled).map(ByteSize::new);
-    if !settings.work.keep {
+    if !session.work.keep {
         remove(&folder)?;
     }
     Ok(MemoryResult {
@@ -141,7 +147,6 @@ impl MemoryReport {
 
     /// The figures as a table.
     pub fn table(&self) -> String {
-        let dash = || "-".to_owned();
         let rows = self.results.iter().map(|result| {
             let tree = result.usage.memory.map(|memory| ByteSize::new(memory.tree_bytes));
             vec![

@@ -7,15 +7,16 @@ use std::{fs, io};
 use serde::Serialize;
 use xxhash_rust::xxh3::xxh3_128;
 
+use crate::workspace::{WorkError, remove};
+
+/// What is done to an output that is compared.
+pub const READ: &str = "read the output";
+
 /// An output that cannot be compared.
 #[derive(Debug, thiserror::Error)]
 pub enum OutputsError {
-    #[error("cannot read the output {path}: {source}")]
-    Read {
-        /// A file or folder.
-        path: PathBuf,
-        source: io::Error,
-    },
+    #[error(transparent)]
+    File(#[from] WorkError),
     #[error("the output {path} has no part files; did its job succeed?")]
     Empty { path: PathBuf },
 }
@@ -30,29 +31,45 @@ impl OutputDigest {
     /// # Errors
     /// When there are none, or they cannot be read.
     pub fn read(folder: &Path) -> Result<OutputDigest, OutputsError> {
-        let failed = |path: &Path| {
-            let path = path.to_owned();
-            move |source| OutputsError::Read { path, source }
-        };
-        let mut parts: Vec<(String, PathBuf)> = Vec::new();
-        for entry in fs::read_dir(folder).map_err(failed(folder))? {
-            let entry = entry.map_err(failed(folder))?;
-            let name = entry.file_name().to_string_lossy().into_owned();
+        let mut text = String::new();
+        for path in output_files(folder).map_err(WorkError::using(READ, folder))? {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
             if name.starts_with("part-") {
-                parts.push((name, entry.path()));
+                let bytes = fs::read(&path).map_err(WorkError::using(READ, &path))?;
+                text.push_str(&format!("{name} {} {:032x}\n", bytes.len(), xxh3_128(&bytes)));
             }
         }
-        if parts.is_empty() {
+        if text.is_empty() {
             return Err(OutputsError::Empty { path: folder.to_owned() });
-        }
-        parts.sort();
-        let mut text = String::new();
-        for (name, path) in parts {
-            let bytes = fs::read(&path).map_err(failed(&path))?;
-            text.push_str(&format!("{name} {} {:032x}\n", bytes.len(), xxh3_128(&bytes)));
         }
         Ok(OutputDigest(format!("{:032x}", xxh3_128(text.as_bytes()))))
     }
+
+    /// The same, of an output that is removed then.
+    ///
+    /// # Errors
+    /// The same, and when it cannot be removed.
+    pub fn take(folder: &Path) -> Result<OutputDigest, OutputsError> {
+        let digest = OutputDigest::read(folder)?;
+        remove(folder)?;
+        Ok(digest)
+    }
+}
+
+/// The files of an output folder that hold records, in name order.
+///
+/// # Errors
+/// When the folder cannot be read.
+pub fn output_files(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        if !entry.file_name().to_string_lossy().starts_with(['_', '.']) {
+            files.push(entry.path());
+        }
+    }
+    files.sort();
+    Ok(files)
 }
 
 #[cfg(test)]

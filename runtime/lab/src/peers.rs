@@ -4,8 +4,8 @@
 
 mod bare_sort;
 
+use std::fs;
 use std::path::{Path, PathBuf};
-use std::{fs, io};
 
 use napreduce_core::listed;
 use serde::Serialize;
@@ -13,6 +13,7 @@ use serde::Serialize;
 use crate::jobs::own_binary;
 use crate::process::{CommandLine, Interrupt, ProcessError, run_and_read};
 use crate::program::{BenchmarkJob, Resources};
+use crate::workspace::WorkError;
 
 pub use bare_sort::{bare_sort_program, bare_sort_requested};
 
@@ -44,15 +45,6 @@ listed! {
 
 read_by_word!(PeerTool: "no peer");
 
-/// Which peers take part.
-#[derive(Clone, Debug)]
-pub struct PeerSettings {
-    /// Exactly these; when absent all that are found, without the coreutils pipeline, which takes minutes.
-    pub chosen: Option<Vec<PeerTool>>,
-    /// A Python that may have DuckDB and Polars.
-    pub python: Option<PathBuf>,
-}
-
 #[derive(Clone, Debug)]
 pub struct InstalledPeer {
     pub peer: PeerTool,
@@ -82,8 +74,8 @@ pub enum PeerError {
         source: ProcessError,
     },
     /// The peer's script cannot be written.
-    #[error("cannot write {path}: {source}")]
-    Script { path: PathBuf, source: io::Error },
+    #[error(transparent)]
+    Script(#[from] WorkError),
     /// A signal asked the experiment to end.
     #[error(transparent)]
     Interrupted(#[from] crate::process::InterruptError),
@@ -123,23 +115,25 @@ impl PeerTool {
         }
     }
 
-    fn wanted(self, settings: &PeerSettings) -> bool {
-        match &settings.chosen {
-            Some(chosen) => chosen.contains(&self),
-            None => self != PeerTool::Coreutils,
-        }
+    fn wanted(self, chosen: Option<&[PeerTool]>) -> bool {
+        chosen.map_or(self != PeerTool::Coreutils, |chosen| chosen.contains(&self))
     }
 }
 
-/// Finds the peers that `settings` ask for. `folder` takes what the programs print.
+/// Finds the peers that were chosen, or without a choice all but the coreutils pipeline, which takes minutes;
+/// the Python may have DuckDB and Polars. `folder` takes what the programs print.
 ///
 /// # Errors
 ///
 /// When a peer that was asked for by name cannot run, when the Python does not run, and on an interrupt.
-pub fn find(settings: &PeerSettings, folder: &Path, interrupt: &Interrupt) -> Result<Found, PeerError> {
+pub fn find(
+    (chosen, python): (Option<&[PeerTool]>, Option<&Path>),
+    folder: &Path,
+    interrupt: &Interrupt,
+) -> Result<Found, PeerError> {
     let mut found = Found::default();
-    let python = settings.python.as_ref().map(|path| python(path, folder, interrupt)).transpose()?;
-    for peer in PeerTool::ALL.into_iter().filter(|peer| peer.wanted(settings)) {
+    let python = python.map(|path| interpreter(path, folder, interrupt)).transpose()?;
+    for peer in PeerTool::ALL.into_iter().filter(|peer| peer.wanted(chosen)) {
         if peer == PeerTool::Bare {
             let version = format!("bare sort {}", env!("CARGO_PKG_VERSION"));
             found.installed.push(InstalledPeer { peer, version, program: own_binary() });
@@ -148,7 +142,7 @@ pub fn find(settings: &PeerSettings, folder: &Path, interrupt: &Interrupt) -> Re
         let program = match (peer.module(), &python) {
             (None, _) => PathBuf::from("sort"),
             (Some(_), Some(python)) => python.clone(),
-            (Some(_), None) if settings.chosen.is_some() => return Err(PeerError::NoPython { peer }),
+            (Some(_), None) if chosen.is_some() => return Err(PeerError::NoPython { peer }),
             (Some(module), None) => {
                 found
                     .remarks
@@ -162,7 +156,7 @@ pub fn find(settings: &PeerSettings, folder: &Path, interrupt: &Interrupt) -> Re
                 found.installed.push(InstalledPeer { peer, version, program });
             }
             Err(ProcessError::Interrupted(interrupted)) => return Err(interrupted.into()),
-            Err(source) if settings.chosen.is_some() => return Err(PeerError::NotInstalled { peer, source }),
+            Err(source) if chosen.is_some() => return Err(PeerError::NotInstalled { peer, source }),
             Err(_) => found.remarks.push(format!("{peer}: left out; {} cannot run it", program.display())),
         }
     }
@@ -170,7 +164,7 @@ pub fn find(settings: &PeerSettings, folder: &Path, interrupt: &Interrupt) -> Re
 }
 
 /// The interpreter behind `path`, absolute, because programs run in another folder.
-fn python(path: &Path, folder: &Path, interrupt: &Interrupt) -> Result<PathBuf, PeerError> {
+fn interpreter(path: &Path, folder: &Path, interrupt: &Interrupt) -> Result<PathBuf, PeerError> {
     // A bare name is looked up by the system; a link is not followed, because a virtual environment is found
     // by it.
     let program = match path.components().count() {
@@ -237,7 +231,7 @@ impl InstalledPeer {
     ) -> Result<CommandLine, PeerError> {
         let threads = resources.slots.to_string();
         let path = places.scratch.join(format!("{name}_{}.py", self.peer));
-        fs::write(&path, text).map_err(|source| PeerError::Script { path: path.clone(), source })?;
+        fs::write(&path, text).map_err(WorkError::using("write", &path))?;
         let command = CommandLine::new(&self.program).arg(path);
         let command = first.into_iter().fold(command, CommandLine::arg).arg(places.input).arg(places.output);
         Ok(match self.peer {

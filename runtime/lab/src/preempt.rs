@@ -10,11 +10,13 @@ mod two_jobs;
 
 use std::fs;
 use std::path::PathBuf;
+use std::time::Duration;
 
 pub use cells::{Cell, TwoJobsRun, Verdict};
+use clap::Args;
 pub use four_ways::{Way, WayRun};
 use napreduce_core::listed;
-use napreduce_live::ByteSize;
+use napreduce_live::{ByteSize, parse_time};
 pub use report::{PreemptReport, WayFigures};
 use serde::Serialize;
 
@@ -23,10 +25,10 @@ use crate::daemons::nap;
 use crate::error::LabError;
 use crate::jobs::rounds_per_second;
 use crate::live_cluster::guarded_folder;
-use crate::machine::Machine;
+use crate::machine::{Machine, unix_seconds};
 use crate::raw::RawFile;
 use crate::session::Session;
-use crate::workspace::{WorkError, WorkFolder, WorkSettings};
+use crate::workspace::{WorkError, WorkFolder};
 
 listed! {
     /// What is done to the low job when the high one comes.
@@ -74,31 +76,61 @@ read_by_word!(
     TaskForm: "there is no kind of task"
 );
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Args)]
 pub struct PreemptSettings {
-    /// How often each cell is measured.
+    /// How often each cell is measured
+    #[arg(long, value_name = "N", default_value = "5", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub repetitions: u32,
-    /// How far the low job is when the high one comes, in per cent.
+    /// Progress of the low job when the high one comes, in per cent
+    #[arg(long = "at", value_name = "PERCENT,...", value_delimiter = ',', default_value = "10,20,30,40,50,60,70,80,90",
+          value_parser = clap::value_parser!(u32).range(1..=99))]
     pub percents: Vec<u32>,
-    /// Which primitives are compared.
+    /// Which primitives: wait, kill, suspend, checkpoint
+    #[arg(
+        long = "primitives",
+        value_name = "NAME,...",
+        value_delimiter = ',',
+        default_value = "wait,kill,suspend,checkpoint"
+    )]
     pub strategies: Vec<Strategy>,
-    /// With which tasks; none leaves the two-job experiment out.
-    pub weights: Vec<JobWeight>,
+    /// With which tasks: light, hungry; empty leaves the two jobs out
+    #[arg(long = "tasks", value_name = "NAME,...", default_value = "light,hungry", value_parser = list::<JobWeight>)]
+    pub weights: List<JobWeight>,
+    /// What the two jobs consist of: one map, or one reduce
+    #[arg(long = "kind", value_name = "KIND", default_value = "map")]
     pub form: TaskForm,
-    /// How long a task takes alone.
-    pub task_seconds: f64,
-    /// Memory of a hungry task.
+    /// How long a task takes alone
+    #[arg(long, value_name = "TIME", default_value = "8s", value_parser = parse_time)]
+    pub task_time: Duration,
+    /// Memory of a hungry task
+    #[arg(long, value_name = "SIZE", default_value = "512MiB")]
     pub fill: ByteSize,
-    /// What a worker with hungry tasks may use.
+    #[command(flatten)]
     pub limit: MemoryLimit,
-    /// Which ways of Natjam's experiment; none leaves it out.
-    pub ways: Vec<Way>,
-    /// Its times as a part of the paper's.
+    /// Ways of Natjam's experiment: ideal, hard-cap, soft-cap, kill, checkpoint, suspend; empty leaves it out
+    #[arg(long, value_name = "NAME,...", default_value = "ideal,hard-cap,soft-cap,kill,checkpoint,suspend",
+          value_parser = list::<Way>)]
+    pub ways: List<Way>,
+    /// Times of Natjam's experiment as a part of the paper's
+    #[arg(long, value_name = "FACTOR", default_value = "0.1", value_parser = scale)]
     pub scale: f64,
-    pub binaries: PathBuf,
-    pub work: WorkSettings,
-    /// The folder of the report, which must not exist.
-    pub report: PathBuf,
+    /// Folder to create for the report, its figures and the raw measurements [default:
+    /// nap-lab-preempt-SECONDS]
+    #[arg(long, value_name = "DIR")]
+    pub report: Option<PathBuf>,
+}
+
+/// One argument that lists some, or none: clap takes what is called `Vec` for several arguments.
+type List<T> = Vec<T>;
+
+fn list<T: std::str::FromStr<Err: std::fmt::Display>>(text: &str) -> Result<List<T>, String> {
+    let words = text.split(',').map(str::trim).filter(|word| !word.is_empty());
+    words.map(|word| word.parse::<T>().map_err(|error| error.to_string())).collect()
+}
+
+fn scale(text: &str) -> Result<f64, String> {
+    let scale: f64 = text.parse().map_err(|_| "write a number such as 0.1".to_owned())?;
+    if (0.001..=10.0).contains(&scale) { Ok(scale) } else { Err("choose 0.001 to 10".to_owned()) }
 }
 
 /// What the parts of the comparison share.
@@ -117,12 +149,12 @@ struct Setting<'a> {
 /// When a binary is missing, a daemon or a job fails, or something cannot be written, and on an interrupt. An
 /// output that differs is part of the report.
 pub fn preempt(settings: &PreemptSettings, session: &Session) -> Result<PreemptReport, LabError> {
-    let nap = nap(&settings.binaries)?;
-    make_report_folder(settings)?;
-    let mut raw = RawFile::create(&settings.report.join("raw.jsonl"))?;
+    let nap = nap(&session.binaries)?;
+    let folder = make_report_folder(settings)?;
+    let mut raw = RawFile::create(&folder.join("raw.jsonl"))?;
     let hungry = settings.weights.contains(&JobWeight::Hungry);
     let wanted = if hungry { settings.limit.swap.bytes() } else { 0 };
-    let (work, mut guard) = guarded_folder(&settings.work, ByteSize::new(wanted + (256 << 20)))?;
+    let (work, mut guard) = guarded_folder(&session.work, ByteSize::new(wanted + (256 << 20)))?;
     session.say("measuring how fast this machine is");
     let setting = Setting { settings, session, work: &work, nap, rounds_per_second: rounds_per_second() };
     let mut report = PreemptReport::new(Machine::describe(), settings);
@@ -131,9 +163,9 @@ pub fn preempt(settings: &PreemptSettings, session: &Session) -> Result<PreemptR
             JobWeight::Light => None,
             JobWeight::Hungry => {
                 let confinement = Confinement::set_up(settings.limit, work.path(), &mut guard);
-                session.say(format!("memory-hungry tasks: {}", confinement.tier().line()));
-                report.tier = Some(confinement.tier().clone());
-                if matches!(confinement.tier(), Tier::LightOnly { .. }) {
+                session.say(format!("memory-hungry tasks: {}", confinement.tier.line()));
+                report.tier = Some(confinement.tier.clone());
+                if matches!(confinement.tier, Tier::LightOnly { .. }) {
                     continue;
                 }
                 Some(confinement)
@@ -146,15 +178,17 @@ pub fn preempt(settings: &PreemptSettings, session: &Session) -> Result<PreemptR
     }
     guard.clean_up()?;
     report.conclude();
-    page::write(&report, &settings.report)?;
-    session.say(format!("report: {}", settings.report.join("report.html").display()));
+    page::write(&report, &folder)?;
+    session.say(format!("report: {}", folder.join("report.html").display()));
     Ok(report)
 }
 
-fn make_report_folder(settings: &PreemptSettings) -> Result<(), LabError> {
-    let path = &settings.report;
-    fs::create_dir(path).map_err(WorkError::using("make the folder of the report", path))?;
-    Ok(())
+fn make_report_folder(settings: &PreemptSettings) -> Result<PathBuf, WorkError> {
+    let named = settings.report.clone();
+    let named = named.unwrap_or_else(|| PathBuf::from(format!("nap-lab-preempt-{}", unix_seconds())));
+    let path = std::path::absolute(&named).map_err(WorkError::using("find", &named))?;
+    fs::create_dir(&path).map_err(WorkError::using("make the folder of the report", &path))?;
+    Ok(path)
 }
 
 #[cfg(test)]

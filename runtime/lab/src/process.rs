@@ -242,31 +242,25 @@ fn watch(
     let failed = |source: io::Error| ProcessError::Watch { name: name.to_owned(), source };
     let id = Pid::from_child(child);
     let mut sampler = TreeSampler::new(id);
-    let every = Timespec { tv_sec: 0, tv_nsec: SAMPLE_EVERY.subsec_nanos().into() };
-    let descriptor = match pidfd_open(id, PidfdFlags::empty()) {
-        Ok(descriptor) => descriptor,
-        Err(error) => {
-            end(child, id, &sampler);
-            return Err(failed(error.into()));
-        }
-    };
-    loop {
-        let mut descriptors = [PollFd::new(&descriptor, PollFlags::IN)];
-        match poll(&mut descriptors, Some(&every)) {
-            Ok(0) | Err(rustix::io::Errno::INTR) => {}
-            Ok(_) => break,
-            Err(error) => {
-                end(child, id, &sampler);
-                return Err(failed(error.into()));
+    let mut until_it_ends = || -> Result<(), ProcessError> {
+        let every = Timespec { tv_sec: 0, tv_nsec: SAMPLE_EVERY.subsec_nanos().into() };
+        let descriptor = pidfd_open(id, PidfdFlags::empty()).map_err(|error| failed(error.into()))?;
+        loop {
+            let mut descriptors = [PollFd::new(&descriptor, PollFlags::IN)];
+            match poll(&mut descriptors, Some(&every)) {
+                Ok(0) | Err(rustix::io::Errno::INTR) => {}
+                Ok(_) => return Ok(()),
+                Err(error) => return Err(failed(error.into())),
+            }
+            interrupt.check()?;
+            if sampling == Sampling::Tree {
+                sampler.sample();
             }
         }
-        if let Err(interrupted) = interrupt.check() {
-            end(child, id, &sampler);
-            return Err(interrupted.into());
-        }
-        if sampling == Sampling::Tree {
-            sampler.sample();
-        }
+    };
+    if let Err(error) = until_it_ends() {
+        end(child, id, &sampler);
+        return Err(error);
     }
     Ok((child.wait().map_err(failed)?, sampler.peak()))
 }

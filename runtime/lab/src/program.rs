@@ -3,10 +3,12 @@
 
 use std::path::{Path, PathBuf};
 
+use clap::Args;
 use napreduce_core::listed;
 use napreduce_live::ByteSize;
 use serde::Serialize;
 
+use crate::machine::cpus;
 use crate::process::CommandLine;
 
 listed! {
@@ -51,11 +53,14 @@ pub fn find_binary(
     if path.is_file() { Ok(path) } else { Err(ProgramError { program, path, package }) }
 }
 
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Copy, Debug, Args, Serialize)]
 pub struct Resources {
-    /// Attempts that run at the same time; for peers, threads.
+    /// Attempts that run at the same time; for other programs, threads [default: one per core]
+    #[arg(long, value_name = "N", default_value_t = cpus().min(4096) as u32, hide_default_value = true,
+          value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub slots: u32,
-    /// Memory budget of one task.
+    /// Memory budget of one task
+    #[arg(long, value_name = "SIZE", default_value = "256MiB")]
     pub task_memory: ByteSize,
 }
 

@@ -1,21 +1,32 @@
-//! Owns what every experiment needs from whoever runs it: the wish to stop, and where progress is told.
-//! Which signals mean stop, and what a terminal looks like, is decided outside.
+//! Owns what every experiment needs from whoever runs it: the wish to stop, where it works and what it
+//! measures, and where progress is told. Which signals mean stop, and what a terminal looks like, is decided
+//! outside.
 
 use std::fmt;
+use std::path::PathBuf;
 
 use crate::process::Interrupt;
+use crate::workspace::WorkSettings;
 
-/// How an experiment is attended to.
+/// How an experiment is attended to, and where.
 pub struct Session {
     /// Ends the experiment early.
     pub interrupt: Interrupt,
+    pub work: WorkSettings,
+    /// The folder of the programs that are measured.
+    pub binaries: PathBuf,
     tell: Box<dyn Fn(&str)>,
 }
 
 impl Session {
     /// `tell` is called with one line, without its newline, whenever a step is done.
-    pub fn new(interrupt: Interrupt, tell: impl Fn(&str) + 'static) -> Session {
-        Session { interrupt, tell: Box::new(tell) }
+    pub fn new(
+        interrupt: Interrupt,
+        work: WorkSettings,
+        binaries: PathBuf,
+        tell: impl Fn(&str) + 'static,
+    ) -> Session {
+        Session { interrupt, work, binaries, tell: Box::new(tell) }
     }
 
     /// Tells of a step.

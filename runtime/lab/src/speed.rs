@@ -7,6 +7,7 @@ mod report;
 
 use std::path::PathBuf;
 
+use clap::Args;
 use contender::Contender;
 pub use contender::Timing;
 use napreduce_live::ByteSize;
@@ -17,26 +18,34 @@ use crate::check::Truth;
 use crate::error::LabError;
 use crate::input::{self, Input};
 use crate::machine::Machine;
-use crate::peers::{self, InstalledPeer, PeerSettings};
+use crate::peers::{self, InstalledPeer, PeerTool};
 use crate::program::{BenchmarkJob, Resources};
 use crate::session::Session;
-use crate::workspace::{WorkFolder, WorkSettings, remove};
+use crate::workspace::{WorkFolder, remove};
 
 /// How much room an experiment wants per byte of input: the input, our intermediate files, the output.
 const ROOM_PER_INPUT_BYTE: u64 = 4;
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Args)]
 pub struct SpeedSettings {
+    /// Input sizes
+    #[arg(long = "size", value_name = "SIZE,...", value_delimiter = ',', default_value = "1GiB")]
     pub sizes: Vec<ByteSize>,
+    /// Programs: wordcount, terasort
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',', default_value = "wordcount,terasort")]
     pub programs: Vec<BenchmarkJob>,
-    /// Measured runs of each contender, after one that warms up.
+    /// Measured runs of each contender, after one that warms up
+    #[arg(long, value_name = "N", default_value = "5", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub runs: u32,
-    /// What each may use.
+    /// Exactly these peers: sort, coreutils, duckdb, polars, bare [default: all that are found but coreutils,
+    /// which is slow]
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
+    pub peers: Option<Vec<PeerTool>>,
+    /// A Python that has DuckDB or Polars installed
+    #[arg(long, value_name = "PATH")]
+    pub python: Option<PathBuf>,
+    #[command(flatten)]
     pub resources: Resources,
-    /// Whom we are compared with.
-    pub peers: PeerSettings,
-    pub binaries: PathBuf,
-    pub work: WorkSettings,
 }
 
 /// What a reader needs to repeat the comparison.
@@ -60,14 +69,15 @@ pub fn speed(settings: &SpeedSettings, session: &Session) -> Result<SpeedReport,
     let ours = settings
         .programs
         .iter()
-        .map(|program| Ok((*program, program.binary(&settings.binaries)?)))
+        .map(|program| Ok((*program, program.binary(&session.binaries)?)))
         .collect::<Result<Vec<_>, LabError>>()?;
-    let work = WorkFolder::make(&settings.work, ByteSize::new(largest.saturating_mul(ROOM_PER_INPUT_BYTE)))?;
-    if settings.work.keep {
+    let work = WorkFolder::make(&session.work, ByteSize::new(largest.saturating_mul(ROOM_PER_INPUT_BYTE)))?;
+    if session.work.keep {
         session.say(format!("keeping everything in {}", work.path().display()));
     }
     let machine = Machine::describe();
-    let found = peers::find(&settings.peers, work.path(), &session.interrupt)?;
+    let wanted = (settings.peers.as_deref(), settings.python.as_deref());
+    let found = peers::find(wanted, work.path(), &session.interrupt)?;
     found.remarks.iter().for_each(|remark| session.say(remark));
     let mut measurements = Vec::new();
     for &size in &settings.sizes {
@@ -104,11 +114,11 @@ impl Bout<'_> {
         let input = input::generate(program, size, &folder, &session.interrupt)?;
         let truth = Truth::of(program, &input.file, &session.interrupt)?;
         for round in 0..=self.settings.runs {
-            for contender in contenders.iter_mut().filter(|contender| contender.failure.is_none()) {
+            for contender in contenders.iter_mut().filter(|contender| contender.report.failure.is_none()) {
                 self.turn(contender, round, &input, &truth)?;
             }
         }
-        if !self.settings.work.keep {
+        if !self.session.work.keep {
             remove(&folder)?;
         }
         Ok(Measurement::new(program, size, input.bytes, contenders))
@@ -138,12 +148,12 @@ impl Bout<'_> {
             }
             Err(error) => {
                 let failure = error.to_string();
-                contender.failure = Some(failure.clone());
+                contender.report.failure = Some(failure.clone());
                 format!("out: {failure}")
             }
         };
-        self.session.say(format!("{} {} {stage} {}: {line}", self.program, self.size, contender.name));
-        if !self.settings.work.keep {
+        self.session.say(format!("{} {} {stage} {}: {line}", self.program, self.size, contender.report.name));
+        if !self.session.work.keep {
             remove(&folder)?;
         }
         Ok(())

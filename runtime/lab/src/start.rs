@@ -1,9 +1,9 @@
 //! Owns the cost of starting: a tiny job from start to exit, and what one more map task adds.
 //! Memory is not sampled here, so that nothing disturbs the short times.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
+use clap::Args;
 use serde::Serialize;
 
 use crate::check::Truth;
@@ -13,8 +13,8 @@ use crate::process::{Sampling, run};
 use crate::program::{BenchmarkJob, Resources};
 use crate::session::Session;
 use crate::statistics::{Interval, Summary, median_interval, percentile};
-use crate::table::{seconds, table};
-use crate::workspace::{WorkError, WorkFolder, WorkSettings};
+use crate::table::{dash, seconds, table};
+use crate::workspace::{WorkFolder, write};
 
 /// Map tasks beyond the first in the large one of the two jobs.
 const MORE_TASKS: u32 = 400;
@@ -23,13 +23,13 @@ const MORE_TASKS_RUNS: u32 = 5;
 /// What each map task reads.
 const TINY_TEXT: &str = "to nap or not to nap\n";
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Args)]
 pub struct StartSettings {
-    /// Measured runs of the tiny job, after one that warms up.
+    /// Measured runs of the tiny job, after one that warms up
+    #[arg(long, value_name = "N", default_value = "50", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub runs: u32,
+    #[command(flatten)]
     pub resources: Resources,
-    pub binaries: PathBuf,
-    pub work: WorkSettings,
 }
 
 /// All of one measurement.
@@ -65,8 +65,8 @@ pub struct StartReport {
 ///
 /// When the job cannot run or its output is wrong, and on an interrupt.
 pub fn start(settings: &StartSettings, session: &Session) -> Result<StartReport, LabError> {
-    let binary = BenchmarkJob::Wordcount.binary(&settings.binaries)?;
-    let work = WorkFolder::make(&settings.work, napreduce_live::ByteSize::new(0))?;
+    let binary = BenchmarkJob::Wordcount.binary(&session.binaries)?;
+    let work = WorkFolder::make(&session.work, napreduce_live::ByteSize::new(0))?;
     let one = Job::prepare(&work, "one", 1, session)?;
     let many = Job::prepare(&work, "many", 1 + MORE_TASKS, session)?;
     let once = |job: &Job| job.run(&work, &binary, settings.resources, session);
@@ -107,7 +107,7 @@ struct Job {
 impl Job {
     fn prepare(work: &WorkFolder, name: &str, tasks: u32, session: &Session) -> Result<Job, LabError> {
         let input = work.path().join(format!("{name}.txt"));
-        fs::write(&input, TINY_TEXT.repeat(tasks as usize)).map_err(WorkError::using("write", &input))?;
+        write(&input, TINY_TEXT.repeat(tasks as usize))?;
         let truth = Truth::of(BenchmarkJob::Wordcount, &input, &session.interrupt)?;
         Ok(Job { input, truth })
     }
@@ -136,7 +136,7 @@ impl Job {
 impl StartReport {
     /// The figures as a table.
     pub fn table(&self) -> String {
-        let shown = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), seconds);
+        let shown = |value: Option<f64>| value.map_or_else(dash, seconds);
         let range = |low: Option<f64>, high: Option<f64>| format!("{} .. {}", shown(low), shown(high));
         let tiny = self.tiny.as_ref();
         let rows = vec![

@@ -18,6 +18,11 @@ pub fn table(left: &[&str], right: &[&str], rows: Vec<Vec<String>>) -> String {
     table.trim_fmt()
 }
 
+/// What stands in a table where there is no figure.
+pub fn dash() -> String {
+    "-".to_owned()
+}
+
 /// Seconds with as many digits as mean something.
 pub fn seconds(value: f64) -> String {
     if value < 1.0 { format!("{:.1} ms", value * 1_000.0) } else { format!("{value:.2} s") }

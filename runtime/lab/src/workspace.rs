@@ -5,16 +5,20 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
+use clap::Args;
 use napreduce_live::ByteSize;
 use rustix::fs::{statvfs, syncfs};
 use tempfile::TempDir;
 
 /// Where an experiment works.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Args)]
 pub struct WorkSettings {
-    /// The folder in which the experiment makes its own; the system's folder for temporary files when absent.
+    /// Where clusters, inputs and outputs go, in a folder of their own that is removed at the end [default:
+    /// the system's folder for temporary files]
+    #[arg(long = "work", value_name = "DIR")]
     pub parent: Option<PathBuf>,
-    /// Leave everything in place at the end.
+    /// Leave them in place
+    #[arg(long)]
     pub keep: bool,
 }
 
@@ -121,6 +125,15 @@ pub fn remove(path: &Path) -> Result<(), WorkError> {
         }
         _ => Ok(()),
     }
+}
+
+/// Writes a file, and the folder it is in.
+pub fn write(path: &Path, contents: impl AsRef<[u8]>) -> Result<(), WorkError> {
+    let failed = WorkError::using("write", path);
+    if let Some(parent) = path.parent() {
+        fs::create_dir_all(parent).map_err(failed)?;
+    }
+    fs::write(path, contents).map_err(failed)
 }
 
 fn free_bytes(path: &Path) -> io::Result<ByteSize> {

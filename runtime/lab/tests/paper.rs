@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use napreduce_core::PrimitiveChoice;
@@ -14,14 +14,14 @@ use napreduce_lab::paper::{
     Executor, Paper, PaperError, PaperReport, PaperSettings, Repetitions, Runs, Selection, SimulateError,
     Verdict, paper, paper_again, papers, plan, select, simulate,
 };
-use napreduce_lab::{Interrupt, Session};
+use napreduce_lab::{Interrupt, Session, WorkSettings};
 use napreduce_schedulers::SchedulerName;
 
 /// Numbers of the papers, typed from them once more: paper, figure, and what stands there.
 const PUBLISHED: &str = include_str!("published.txt");
 
 fn quiet() -> Session {
-    Session::new(Interrupt::never(), |_| {})
+    Session::new(Interrupt::never(), WorkSettings::default(), PathBuf::new(), |_| {})
 }
 
 fn registry() -> Vec<Paper> {
@@ -36,14 +36,15 @@ fn settings(folder: &Path, paper: &str, figures: &str, blocks: u32) -> PaperSett
         folder: folder.to_owned(),
         go_on: false,
         simulate: true,
-        live: None,
+        live: false,
     }
 }
 
 /// The verdicts of some figures of a paper under a registry that was changed.
 fn verdicts(paper: Paper, figures: &[&str], blocks: u32) -> BTreeMap<String, Verdict> {
     let mut runs = Runs::default();
-    let planned = plan(&paper, figures, Repetitions { blocks: Some(blocks), first: 0, seed: 1 });
+    let planned =
+        plan(&paper, figures, Executor::Simulated, Repetitions { blocks: Some(blocks), first: 0, seed: 1 });
     simulate(&planned, &Interrupt::never(), |run| -> Result<(), SimulateError> {
         runs.add(run);
         Ok(())
@@ -161,7 +162,7 @@ fn a_report_is_added_to_and_knows_that_somebody_has_looked() {
     settings.go_on = true;
     let report = paper(&settings, &quiet(), |_, _| {}).expect("more blocks");
     assert_eq!(report.count(Verdict::NotResolved), 0);
-    assert_eq!(report.runs().iter().map(|run| run.run.seed).max(), Some(8), "other seeds");
+    assert_eq!(report.runs.iter().map(|run| run.run.seed).max(), Some(8), "other seeds");
     let page = fs::read_to_string(folder.path().join("report.html")).expect("a page");
     assert!(page.contains("97.5 %"), "{page}");
 }
@@ -175,15 +176,15 @@ fn what_was_cut_short_is_judged_by_what_is_whole() {
     assert!(!raw.exists(), "it is packed");
     fs::remove_file(folder.path().join("runs.jsonl.xz")).expect("removed");
     let mut text = Vec::new();
-    report.runs().iter().for_each(|run| run.write(&mut text).expect("written"));
+    report.runs.iter().for_each(|run| run.write(&mut text).expect("written"));
     let text = String::from_utf8(text).expect("text");
     fs::write(&raw, &text[..text.len() - 20]).expect("cut");
     let report = paper_again(folder.path()).expect("judged");
-    assert_eq!(report.runs().iter().count(), 7 * 3 - 1);
+    assert_eq!(report.runs.iter().count(), 7 * 3 - 1);
     (settings.go_on, settings.blocks) = (true, Some(1));
     paper(&settings, &quiet(), |_, _| {}).expect("one more block");
     let report = paper_again(folder.path()).expect("judged");
-    assert_eq!(report.runs().iter().count(), 8 * 3 - 1, "the row that was cut short is in nobody's way");
+    assert_eq!(report.runs.iter().count(), 8 * 3 - 1, "the row that was cut short is in nobody's way");
     assert!(!raw.exists(), "it is packed again");
     fs::write(&raw, format!("what\n{text}")).expect("spoilt");
     let error = paper_again(folder.path()).expect_err("no rows").to_string();

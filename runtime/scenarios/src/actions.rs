@@ -31,13 +31,7 @@ fn release(words: &[&str]) -> Release {
 
 /// As it is called in a scenario.
 pub fn primitive(name: &str) -> Primitive {
-    match name {
-        "wait" => Primitive::Wait,
-        "kill" => Primitive::Kill,
-        "suspend" => Primitive::Suspend,
-        "checkpoint" => Primitive::Checkpoint,
-        other => panic!("'{other}' is no primitive"),
-    }
+    Primitive::of_word(name).unwrap_or_else(|| panic!("'{name}' is no primitive"))
 }
 
 /// `suspend m0.1 grace 5ms for 2`, and what else stands after `policy`.

@@ -391,8 +391,7 @@ pub fn report(what: &str, rest: &[&str], reason: &str) -> Report {
             let usual = if lost_outputs.is_empty() { "user code" } else { "peer" };
             let said = rest.iter().skip_while(|word| **word != "at").nth(1);
             let said = said.map_or_else(|| usual.to_owned(), |said| said.replace('-', " "));
-            let place = FaultPlace::ALL.into_iter().find(|place| place.in_words() == said);
-            let place = place.unwrap_or_else(|| panic!("'{said}' is no place"));
+            let place = FaultPlace::of_word(&said).unwrap_or_else(|| panic!("'{said}' is no place"));
             Report::Failed { class, place, reason: reason.to_owned(), lost_outputs }
         }
         other => panic!("'{other}' is no report"),

@@ -12,7 +12,7 @@ use napreduce_schedulers::SchedulerTables;
 use serde::Deserialize;
 
 use super::WebAddress;
-use super::options::{CoordinatorOptions, WorkerOptions};
+use super::options::{CoordinatorOptions, WorkerOptions, text};
 
 /// Everything a file may say; what it does not say is left to defaults.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
@@ -50,6 +50,7 @@ pub struct UpTable {
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct WebTable {
+    #[serde(deserialize_with = "text")]
     pub bind: Option<WebAddress>,
     pub hosts: Vec<String>,
 }

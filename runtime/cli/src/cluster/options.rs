@@ -256,7 +256,7 @@ pub fn rack_name(name: &str) -> Result<String, String> {
     Ok(name.to_owned())
 }
 
-fn text<'de, T, D>(deserializer: D) -> Result<Option<T>, D::Error>
+pub fn text<'de, T, D>(deserializer: D) -> Result<Option<T>, D::Error>
 where
     T: FromStr<Err: Display>,
     D: Deserializer<'de>,

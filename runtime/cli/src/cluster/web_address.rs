@@ -5,11 +5,8 @@
 use std::net::SocketAddr;
 use std::str::FromStr;
 
-use serde::Deserialize;
-
 /// Whether there is a page, and where.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(try_from = "String")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WebAddress {
     /// None.
     Off,
@@ -37,14 +34,6 @@ impl FromStr for WebAddress {
         }
         let address = text.parse().map(WebAddress::At);
         address.map_err(|_| format!("{text:?} is neither ADDRESS:PORT, such as 127.0.0.1:8088, nor off"))
-    }
-}
-
-impl TryFrom<String> for WebAddress {
-    type Error = String;
-
-    fn try_from(text: String) -> Result<WebAddress, String> {
-        text.parse()
     }
 }
 

@@ -121,26 +121,47 @@ fn write_tables(jobs: &[JobDetail], output: &Path, format: TableFormat) -> Resul
     let ids: Vec<String> = jobs.iter().map(|job| job.summary.job.to_string()).collect();
     let each = || ids.iter().map(String::as_str).zip(jobs);
     let answers: Vec<JobAnswer> = jobs.iter().map(|job| JobAnswer::from(&job.summary)).collect();
-    let table = |name: &str| Table { path: output.to_owned(), name: name.to_owned(), format };
+    let place = (output, format);
     let rows = [
-        table("jobs")
-            .write(answers.iter().zip(jobs).map(|(answer, job)| (&*answer.job, exported_job(answer, job))))?,
-        table("attempts").write(each().flat_map(|(id, job)| {
-            job.attempts.iter().map(move |attempt| (id, AttemptAnswer::from(attempt)))
-        }))?,
-        table("preemptions").write(each().flat_map(|(id, job)| {
-            ledger_of(job).into_iter().map(move |entry| (id, PreemptionAnswer::from(&entry)))
-        }))?,
-        table("counters").write(each().flat_map(|(id, job)| {
-            job.counters.iter().map(move |(counter, value)| (id, ExportedCounter { counter, value }))
-        }))?,
-        table("parts").write(each().flat_map(|(id, job)| {
-            job.parts.iter().map(move |part| {
-                let PartAnswer { name, records, bytes, digest } = part.into();
-                (id, ExportedPart { part: name, records, bytes, digest })
-            })
-        }))?,
-        table("events").write(
+        write_table(
+            place,
+            "jobs",
+            answers.iter().zip(jobs).map(|(answer, job)| (&*answer.job, exported_job(answer, job))),
+        )?,
+        write_table(
+            place,
+            "attempts",
+            each().flat_map(|(id, job)| {
+                job.attempts.iter().map(move |attempt| (id, AttemptAnswer::from(attempt)))
+            }),
+        )?,
+        write_table(
+            place,
+            "preemptions",
+            each().flat_map(|(id, job)| {
+                ledger_of(job).into_iter().map(move |entry| (id, PreemptionAnswer::from(&entry)))
+            }),
+        )?,
+        write_table(
+            place,
+            "counters",
+            each().flat_map(|(id, job)| {
+                job.counters.iter().map(move |(counter, value)| (id, ExportedCounter { counter, value }))
+            }),
+        )?,
+        write_table(
+            place,
+            "parts",
+            each().flat_map(|(id, job)| {
+                job.parts.iter().map(move |part| {
+                    let PartAnswer { name, records, bytes, digest } = part.into();
+                    (id, ExportedPart { part: name, records, bytes, digest })
+                })
+            }),
+        )?,
+        write_table(
+            place,
+            "events",
             each().flat_map(|(id, job)| job.events.iter().map(move |event| (id, EventAnswer::from(event)))),
         )?,
     ];
@@ -169,26 +190,20 @@ fn exported_job<'a>(answer: &'a JobAnswer, job: &JobDetail) -> ExportedJob<'a> {
     }
 }
 
-/// A file of rows.
-struct Table {
-    path: PathBuf,
-    name: String,
-    format: TableFormat,
-}
-
-impl Table {
-    /// How many there were.
-    fn write<'a, T: Serialize>(&self, rows: impl Iterator<Item = (&'a str, T)>) -> Result<usize> {
-        let rows = rows.map(|(job, row)| (OfJob { job }, row));
-        let end = match self.format {
-            TableFormat::Csv => "csv",
-            TableFormat::Json => "jsonl",
-        };
-        let file = self.path.join(format!("{}.{end}", self.name));
-        write_whole(&file, false, |file| match self.format {
-            TableFormat::Csv => write_csv(file, rows),
-            TableFormat::Json => write_lines(file, rows.map(|(of, row)| ExportedLine { of, row })),
-        })
+/// Writes a file of rows; how many there were.
+fn write_table<'a, T: Serialize>(
+    (output, format): (&Path, TableFormat),
+    name: &str,
+    rows: impl Iterator<Item = (&'a str, T)>,
+) -> Result<usize> {
+    let rows = rows.map(|(job, row)| (OfJob { job }, row));
+    let path = |end: &str| output.join(format!("{name}.{end}"));
+    match format {
+        TableFormat::Csv => write_whole(&path("csv"), false, |file| write_csv(file, rows)),
+        TableFormat::Json => {
+            let lines = rows.map(|(of, row)| ExportedLine { of, row });
+            write_whole(&path("jsonl"), false, |file| write_lines(file, lines))
+        }
     }
 }
 

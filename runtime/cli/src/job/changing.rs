@@ -18,7 +18,7 @@ use crate::ids::{JobSelector, select};
 pub struct HoldArguments {
     /// job_0007, 7, 3-7, last; all means those that have not ended
     #[arg(value_name = "JOB", required = true)]
-    jobs: Vec<JobSelector>,
+    pub jobs: Vec<JobSelector>,
 
     /// Shown in their history and to whoever asks why they do not get on [default: "asked for by nap
     /// job ..."]
@@ -67,6 +67,12 @@ pub struct RerunArguments {
     reason: String,
 }
 
+impl HoldArguments {
+    pub fn reason(&self, command: JobCommand) -> String {
+        self.reason.clone().unwrap_or_else(|| format!("asked for by nap job {}", command.in_words()))
+    }
+}
+
 /// Submits a job once more; its number is printed.
 pub fn rerun(arguments: &RerunArguments, client: &mut ClusterClient) -> Result<()> {
     let jobs = select(&[arguments.job], client)?;
@@ -83,10 +89,9 @@ pub fn rerun(arguments: &RerunArguments, client: &mut ClusterClient) -> Result<(
 }
 
 pub fn hold(arguments: &HoldArguments, command: JobCommand, client: &mut ClusterClient) -> Result<()> {
-    let default = format!("asked for by nap job {}", command.in_words());
-    let reason = arguments.reason.as_deref().unwrap_or(&default);
+    let reason = arguments.reason(command);
     for_each_live(&arguments.jobs, client, |client, job| {
-        client.command_job(job, command, reason)?;
+        client.command_job(job, command, &reason)?;
         match command {
             JobCommand::Hold => eprintln!("{job} is held; what runs of it is let finish"),
             _ => eprintln!("{job} goes on"),

@@ -10,7 +10,6 @@ use anyhow::{Result, ensure};
 use clap::Args;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use napreduce_core::listed;
 use napreduce_live::{ClusterClient, JobSummary};
 use napreduce_web::answers::{JobAnswer, JobFilter, PhaseAnswer};
 
@@ -68,55 +67,45 @@ pub struct JobListArguments {
 /// Several values that clap reads as one.
 type States = Vec<String>;
 
-/// A column, and whether it is sorted downwards.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// How a column is sorted, and whether downwards.
+#[derive(Debug, Clone, Copy)]
 struct SortKey {
-    column: SortColumn,
+    compare: Compare,
     is_downwards: bool,
 }
 
-listed! {
-    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-    enum SortColumn {
-        Job = "job",
-        Name = "name",
-        User = "user",
-        Queue = "queue",
-        Priority = "priority",
-        State = "state",
-        Submitted = "submitted",
-        Ended = "ended",
-        Took = "took",
-    }
-}
+type Compare = fn(&JobSummary, &JobSummary) -> Ordering;
+
+/// The columns by which jobs are sorted.
+const SORTED: [(&str, Compare); 9] = [
+    ("job", |one, other| one.job.cmp(&other.job)),
+    ("name", |one, other| one.name.cmp(&other.name)),
+    ("user", |one, other| one.user.cmp(&other.user)),
+    ("queue", |one, other| one.queue.cmp(&other.queue)),
+    ("priority", |one, other| one.priority.cmp(&other.priority)),
+    ("state", |one, other| one.phase.in_words().cmp(other.phase.in_words())),
+    ("submitted", |one, other| one.submitted_millis.cmp(&other.submitted_millis)),
+    ("ended", |one, other| one.ended_millis.cmp(&other.ended_millis)),
+    ("took", |one, other| took_millis(one).cmp(&took_millis(other))),
+];
 
 impl FromStr for SortKey {
     type Err = String;
 
     fn from_str(text: &str) -> Result<SortKey, String> {
         let (is_downwards, name) = text.strip_prefix('-').map_or((false, text), |name| (true, name));
-        let column = SortColumn::of_word(name).ok_or_else(|| {
+        let (_, compare) = SORTED.iter().find(|(column, _)| *column == name).ok_or_else(|| {
             format!(
                 "{name:?} is no column; sort by job, name, user, queue, priority, state, submitted, ended or took"
             )
         })?;
-        Ok(SortKey { column, is_downwards })
+        Ok(SortKey { compare: *compare, is_downwards })
     }
 }
 
 impl SortKey {
     fn compare(self, one: &JobSummary, other: &JobSummary) -> Ordering {
-        let order = match self.column {
-            SortColumn::Job => one.job.cmp(&other.job),
-            SortColumn::Name => one.name.cmp(&other.name),
-            SortColumn::User => one.user.cmp(&other.user),
-            SortColumn::Queue => one.queue.cmp(&other.queue),
-            SortColumn::Priority => one.priority.cmp(&other.priority),
-            SortColumn::State => one.phase.in_words().cmp(other.phase.in_words()),
-            SortColumn::Submitted => one.submitted_millis.cmp(&other.submitted_millis),
-            SortColumn::Ended => one.ended_millis.cmp(&other.ended_millis),
-            SortColumn::Took => took_millis(one).cmp(&took_millis(other)),
-        };
+        let order = (self.compare)(one, other);
         if self.is_downwards { order.reverse() } else { order }
     }
 }

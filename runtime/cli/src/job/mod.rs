@@ -70,15 +70,8 @@ struct Selected {
 
 #[derive(Debug, Clone, Args)]
 struct Commanded {
-    /// job_0007, 7, 3-7, last; all means those that have not ended
-    #[arg(value_name = "JOB", required = true)]
-    jobs: Vec<JobSelector>,
-
-    /// Shown in their history and to whoever asks why they do not get on [default: "asked for by nap job
-    /// ..."]
-    #[arg(long, value_name = "TEXT")]
-    reason: Option<String>,
-
+    #[command(flatten)]
+    which: changing::HoldArguments,
     #[command(flatten)]
     wait: WaitArguments,
 }
@@ -210,11 +203,10 @@ fn wait(selectors: &[JobSelector], quiet: bool, client: &mut ClusterClient) -> R
 }
 
 fn command(commanded: &Commanded, command: JobCommand, client: &mut ClusterClient) -> Result<()> {
-    let default = format!("asked for by nap job {}", command.in_words());
-    let reason = commanded.reason.as_deref().unwrap_or(&default);
+    let reason = commanded.which.reason(command);
     let mut ordered = Vec::new();
-    for_each_live(&commanded.jobs, client, |client, job| {
-        client.command_job(job, command, reason)?;
+    for_each_live(&commanded.which.jobs, client, |client, job| {
+        client.command_job(job, command, &reason)?;
         let said = match command {
             JobCommand::Suspend => "is being suspended",
             JobCommand::Resume | JobCommand::Release => "goes on",

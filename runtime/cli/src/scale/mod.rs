@@ -42,17 +42,8 @@ Examples:
   nap scale slurm --coordinator HEAD:7000 --secret-file ~/nap/secret --max 20 -- -p batch -c 8 -t 4:00:00
   nap scale slurm --dir /shared/nap --min 1 --max 5 --idle 10m -- -p preemptible --signal=B:TERM@90")]
 struct SlurmArguments {
-    /// Workers that are there in any case
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    min: u32,
-
-    /// Workers at most, pending ones included
-    #[arg(long, value_name = "N", default_value_t = 20)]
-    max: u32,
-
-    /// A worker that has run nothing for so long is drained
-    #[arg(long, value_name = "TIME", value_parser = parse_time, default_value = "5m")]
-    idle: Duration,
+    #[command(flatten)]
+    bounds: Bounds,
 
     /// How often to look; work that has waited so long is worth another worker
     #[arg(long, value_name = "TIME", value_parser = parse_time, default_value = "10s")]
@@ -77,7 +68,7 @@ struct SlurmArguments {
 /// Scales until it is interrupted.
 pub fn run(arguments: &Arguments, cluster: &ClusterArguments) -> Result<()> {
     let Command::Slurm(arguments) = &arguments.command;
-    let bounds = Bounds { min: arguments.min, max: arguments.max, idle: arguments.idle };
+    let bounds = arguments.bounds;
     if bounds.min > bounds.max || bounds.max == 0 {
         bail!("--min {} --max {} leaves no number of workers; give a larger --max", bounds.min, bounds.max);
     }
@@ -176,7 +167,7 @@ impl Scale {
     fn slots_each(&self, workers: &[WorkerSummary]) -> u64 {
         let ours = workers.iter().filter(|worker| is_up(worker) && self.slurm.is_ours(&worker.name));
         let most = ours.map(|worker| worker.map_slots.0.max(worker.reduce_slots.0)).max();
-        u64::from(most.unwrap_or_else(|| self.slurm.processors_each()).max(1))
+        u64::from(most.unwrap_or_else(|| slurm::processors(&self.slurm.arguments)).max(1))
     }
 
     fn say(&mut self, line: &str) {

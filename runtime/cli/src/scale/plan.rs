@@ -4,11 +4,20 @@
 
 use std::time::Duration;
 
+use clap::Args;
+use napreduce_live::parse_time;
+
 /// What is never gone below or beyond.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Args)]
 pub struct Bounds {
+    /// Workers that are there in any case
+    #[arg(long, value_name = "N", default_value_t = 0)]
     pub min: u32,
+    /// Workers at most, pending ones included
+    #[arg(long, value_name = "N", default_value_t = 20)]
     pub max: u32,
+    /// A worker that has run nothing for so long is drained
+    #[arg(long, value_name = "TIME", value_parser = parse_time, default_value = "5m")]
     pub idle: Duration,
 }
 

@@ -27,7 +27,7 @@ pub struct WorkerScript {
 
 pub struct Slurm {
     script: WorkerScript,
-    arguments: Vec<String>,
+    pub arguments: Vec<String>,
 }
 
 /// By which flags a worker on another node finds the cluster.
@@ -82,11 +82,6 @@ impl Slurm {
     pub fn is_ours(&self, worker: &str) -> bool {
         let number = worker.strip_prefix(&self.script.name).and_then(|rest| rest.strip_prefix('-'));
         number.is_some_and(|number| number.bytes().all(|letter| letter.is_ascii_digit()))
-    }
-
-    /// How many processors a worker gets, as far as the arguments say.
-    pub fn processors_each(&self) -> u32 {
-        processors(&self.arguments)
     }
 
     /// Our jobs that have not ended, oldest first.
@@ -162,8 +157,9 @@ fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }
 
-/// What `-c` says, in any of its forms; the last one counts, as for sbatch.
-fn processors(arguments: &[String]) -> u32 {
+/// How many processors a worker gets: what `-c` says, in any of its forms; the last one counts, as for
+/// sbatch.
+pub fn processors(arguments: &[String]) -> u32 {
     let mut found = 1;
     for (at, argument) in arguments.iter().enumerate() {
         let next = || arguments.get(at + 1).map(String::as_str);

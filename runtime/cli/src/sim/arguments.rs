@@ -258,7 +258,7 @@ fn span(time: Duration) -> Span {
 impl Arguments {
     /// The settings of every run but their seed.
     pub fn settings(&self, source: &Source) -> Result<SimulationSettings> {
-        let shape = source.shape();
+        let shape = source.shape;
         let nodes = self.nodes.unwrap_or(shape.map_or(10, |shape| shape.machines));
         let map = self.map_slots.unwrap_or(shape.map_or(4, |shape| shape.map_slots));
         let reduce = self.reduce_slots.unwrap_or(shape.map_or(2, |shape| shape.reduce_slots));
@@ -282,14 +282,14 @@ impl Arguments {
             settings.unlike_slots = source.unlike_slots();
         }
         settings.racks = racks;
-        settings.overheads = self.overheads.overheads.map_or(source.overheads(), OverheadPreset::overheads);
-        settings.progress = source.told();
+        settings.overheads = self.overheads.overheads.map_or(source.overheads, OverheadPreset::overheads);
+        settings.progress = source.told;
         // Of other machines than the workload's own all are alike.
         settings.map_machines = shape.filter(|_| self.nodes.is_none()).and_then(|shape| shape.map_machines);
         self.overheads.apply(&mut settings)?;
         settings.progress_period = match self.overheads.progress {
             Some(period) => Some(span(period)).filter(|period| period.0 > 0),
-            None => source.progress(),
+            None => source.progress,
         };
         settings.record_allocation = self.plot.is_some();
         settings.until = self.until.map(|until| Time(0) + span(until));

@@ -57,9 +57,9 @@ impl<'a> Fidelity<'a> {
     /// For people; it stands before everything else.
     pub fn text(&self) -> String {
         let (first, last) = self.recorded.submitted();
-        let jobs = self.recorded.jobs().len();
-        let mut text = format!("{}: {jobs} jobs, submitted from {first} to {last}\n", self.recorded.name());
-        for remark in self.recorded.remarks() {
+        let jobs = self.recorded.jobs.len();
+        let mut text = format!("{}: {jobs} jobs, submitted from {first} to {last}\n", self.recorded.name);
+        for remark in &self.recorded.remarks {
             let _ = writeln!(text, "- {remark}");
         }
         text.push('\n');
@@ -78,10 +78,10 @@ impl<'a> Fidelity<'a> {
     pub fn value(&self) -> Value {
         let (first, last) = self.recorded.submitted();
         json!({
-            "jobs": self.recorded.jobs().len(),
+            "jobs": self.recorded.jobs.len(),
             "first_submitted": first,
             "last_submitted": last,
-            "remarks": self.recorded.remarks(),
+            "remarks": self.recorded.remarks,
             "fidelity": self.compared.as_ref().map(Compared::value),
         })
     }
@@ -90,7 +90,7 @@ impl<'a> Fidelity<'a> {
 impl<'a> Compared<'a> {
     fn of(recorded: &'a Recorded, outcome: &Outcome) -> Compared<'a> {
         // Jobs of a simulation are numbered in the order in which they come.
-        let numbered = (1..).map(JobId).zip(recorded.happened());
+        let numbered = (1..).map(JobId).zip(&recorded.happened);
         let by_number: BTreeMap<JobId, &Happened> = numbered.collect();
         let ended = outcome.first.jobs.iter();
         let pair = |job: &napreduce_sim::JobResult| {
@@ -106,7 +106,7 @@ impl<'a> Compared<'a> {
         let real_end = jobs.iter().map(|job| job.happened.ended).max().unwrap_or_default();
         let end = ends.into_iter().max().unwrap_or_default();
         let makespan = [seconds(real_end.since(first)), seconds(end.since(first))];
-        let unfinished = recorded.happened().len() - jobs.len();
+        let unfinished = recorded.happened.len() - jobs.len();
         Compared { label: outcome.label.clone(), sojourn, makespan, jobs, unfinished }
     }
 

@@ -53,20 +53,20 @@ pub fn run(arguments: &Arguments, cluster: &ClusterArguments) -> Result<()> {
     ensure!(
         !variants.is_empty(),
         "{} does not say which policy the cluster had; name one with --scheduler",
-        source.name()
+        source.name
     );
     let is_blind = |one: &&Variant| one.subject.policy().is_some_and(|policy| policy.goes_by_output_bytes());
     let blind = variants.iter().find(is_blind);
-    if let Some(blind) = blind.filter(|_| !source.tells_output_bytes()) {
+    if let Some(blind) = blind.filter(|_| !source.tells_output_bytes) {
         anyhow::bail!(
             "{} serves reduces by the bytes that maps write for them, and no job of {} says how many those are: it would \
              treat all alike and take no slot{}",
             blind.label,
-            source.name(),
+            source.name,
             source.remedy_without_output_bytes(),
         );
     }
-    let (seed, runs) = (arguments.seed.unwrap_or(source.seed()), arguments.runs);
+    let (seed, runs) = (arguments.seed.unwrap_or(source.seed), arguments.runs);
     ensure!(runs > 0, "--runs 0 runs nothing; give 1 or more");
     let experiment = Experiment { source, settings, variants, seed, runs };
     let record = arguments.record.as_deref().map(recording::begin).transpose()?;

@@ -106,7 +106,7 @@ pub fn text(experiment: &Experiment, outcomes: &[Outcome]) -> String {
     }
     for outcome in outcomes {
         let run = &outcome.first;
-        text += &not_ended(outcome, experiment.source.jobs());
+        text += &not_ended(outcome, experiment.source.jobs);
         if !run.never_submitted.is_empty() {
             let never = run.never_submitted.join(", ");
             let _ = writeln!(text, "\n{}: never submitted: {never}", outcome.label);
@@ -155,7 +155,7 @@ fn heading(experiment: &Experiment) -> String {
         }
         None => format!("{} map and {} reduce slots", settings.slots.map, settings.slots.reduce),
     };
-    let (name, jobs) = (experiment.source.name(), experiment.source.jobs());
+    let (name, jobs) = (&experiment.source.name, experiment.source.jobs);
     format!("{name}: {jobs} jobs on {} nodes with {slots}, {seeds}\n", settings.machines)
 }
 
@@ -218,8 +218,8 @@ pub fn json(experiment: &Experiment, outcomes: &[Outcome]) -> Value {
         })
     };
     json!({
-        "workload": experiment.source.name(),
-        "jobs": experiment.source.jobs(),
+        "workload": experiment.source.name,
+        "jobs": experiment.source.jobs,
         "seed": experiment.seed,
         "settings": experiment.settings,
         "schedulers": experiment.variants.iter().zip(outcomes).map(of).collect::<Vec<_>>(),

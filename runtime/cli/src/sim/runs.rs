@@ -3,7 +3,7 @@
 //! Owns the order, the progress bar and the event logs. Does not own a run (the simulator).
 
 use std::fs::File;
-use std::io::{BufWriter, IsTerminal};
+use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,7 +11,7 @@ use std::thread;
 use std::time::Instant;
 
 use anyhow::{Context, Result, anyhow};
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{ProgressBar, ProgressStyle};
 use napreduce_schedulers::SchedulerConfiguration;
 use napreduce_sim::metrics::RunSummary;
 use napreduce_sim::{Recording, Run, Simulation, SimulationSettings, run_baseline};
@@ -63,7 +63,7 @@ pub fn all(
 ) -> Result<Vec<Outcome>> {
     let runs = experiment.runs as usize;
     let count = experiment.variants.len() * runs;
-    let bar = bar(count * experiment.source.jobs());
+    let bar = bar(count * experiment.source.jobs);
     let next = AtomicUsize::new(0);
     let done: Vec<Mutex<Option<Result<Done>>>> = (0..count).map(|_| Mutex::new(None)).collect();
     let work = || {
@@ -180,12 +180,8 @@ fn numbered(path: &Path, label: &str, seed: u64) -> PathBuf {
 }
 
 fn bar(jobs: usize) -> ProgressBar {
-    let target = if std::io::stderr().is_terminal() {
-        ProgressDrawTarget::stderr()
-    } else {
-        ProgressDrawTarget::hidden()
-    };
-    let bar = ProgressBar::with_draw_target(Some(jobs as u64), target);
+    // It is hidden where standard error is no terminal.
+    let bar = ProgressBar::new(jobs as u64);
     let style = ProgressStyle::with_template("simulating {bar:30} {pos}/{len} jobs, {eta} left");
     style.map_or(bar.clone(), |style| bar.with_style(style))
 }

@@ -16,12 +16,33 @@ use napreduce_sim::{
 use super::arguments::Arguments;
 use super::recorded::Recorded;
 
-/// The jobs of a simulation.
-pub enum Source {
+/// The jobs of a simulation, and what they are meant with.
+pub struct Source {
+    /// What people call it.
+    pub name: String,
+    origin: Origin,
+    /// How many jobs there are.
+    pub jobs: usize,
+    /// The seed of its first run unless another is asked for.
+    pub seed: u64,
+    /// The cluster it is meant for.
+    pub shape: Option<ClusterShape>,
+    /// The overheads it is meant with.
+    pub overheads: Overheads,
+    /// What attempts tell of their progress.
+    pub told: ToldProgress,
+    /// How often progress is reported.
+    pub progress: Option<Span>,
+    /// Whether any job says how many bytes its maps write for its reduces, or has none of both.
+    pub tells_output_bytes: bool,
+}
+
+/// Where jobs come from.
+enum Origin {
     /// From a workload file: drawn anew for each seed.
-    Workload { name: String, file: Box<WorkloadFile> },
+    Workload(Box<WorkloadFile>),
     /// From a trace: the same for each seed.
-    Trace { name: String, trace: SwimTrace, model: SizeModel },
+    Trace(SwimTrace, SizeModel),
     /// What a cluster did: the same for each seed.
     Recorded(Box<Recorded>),
 }
@@ -30,7 +51,7 @@ impl Source {
     /// Reads what the flags name.
     pub fn read(arguments: &Arguments) -> Result<Source> {
         match (&arguments.recorded, &arguments.trace, &arguments.workload) {
-            (Some(what), ..) => Ok(Source::Recorded(Box::new(Recorded::read(what)?))),
+            (Some(what), ..) => Ok(Source::of_recorded(Recorded::read(what)?)),
             (None, Some(path), _) => Source::read_trace(path, arguments),
             (None, None, Some(name)) => Source::read_workload(name, arguments),
             (None, None, None) => {
@@ -57,7 +78,15 @@ impl Source {
         if let (Some(racks), Some(cluster)) = (arguments.racks, &mut file.cluster) {
             cluster.racks = racks;
         }
-        Ok(Source::Workload { name: name.to_owned(), file: Box::new(file) })
+        let jobs = file.jobs.iter().map(|job| job.repeat as usize).sum();
+        Ok(Source {
+            seed: file.seed,
+            shape: file.cluster,
+            overheads: file.overheads,
+            told: file.progress,
+            tells_output_bytes: file.tells_output_bytes(),
+            ..Source::of(name, jobs, Origin::Workload(Box::new(file)))
+        })
     }
 
     fn read_trace(path: &Path, arguments: &Arguments) -> Result<Source> {
@@ -80,22 +109,44 @@ impl Source {
             "--bytes-per-reduce 0 makes reduces without end; give a size such as 1GiB"
         );
         let model = SizeModel { block, bytes_per_reduce, reduces_max: Some(nodes), ..SizeModel::default() };
-        Ok(Source::Trace { name, trace, model })
+        // A report each second of each task of a day would be most of what happens.
+        let jobs = trace.jobs.len();
+        Ok(Source { progress: None, ..Source::of(&name, jobs, Origin::Trace(trace, model)) })
     }
 
-    /// What people call it.
-    pub fn name(&self) -> &str {
-        match self {
-            Source::Workload { name, .. } | Source::Trace { name, .. } => name,
-            Source::Recorded(recorded) => recorded.name(),
+    fn of_recorded(recorded: Recorded) -> Source {
+        let mut with_reduces = recorded.jobs.iter().filter(|job| !job.reduces.is_empty()).peekable();
+        let tells_output_bytes = with_reduces.peek().is_none()
+            || with_reduces.any(|job| job.maps.iter().any(|map| map.output_bytes > 0));
+        let (name, jobs) = (recorded.name.clone(), recorded.jobs.len());
+        Source {
+            shape: Some(recorded.shape()),
+            overheads: recorded.overheads,
+            tells_output_bytes,
+            ..Source::of(&name, jobs, Origin::Recorded(Box::new(recorded)))
+        }
+    }
+
+    /// With what holds where nothing else is said.
+    fn of(name: &str, jobs: usize, origin: Origin) -> Source {
+        Source {
+            name: name.to_owned(),
+            origin,
+            jobs,
+            seed: 0,
+            shape: None,
+            overheads: Overheads::default(),
+            told: ToldProgress::default(),
+            progress: Some(Span::from_secs(1)),
+            tells_output_bytes: true,
         }
     }
 
     /// What a cluster did, if it is that.
     pub fn recorded(&self) -> Option<&Recorded> {
-        match self {
-            Source::Recorded(recorded) => Some(recorded),
-            Source::Workload { .. } | Source::Trace { .. } => None,
+        match &self.origin {
+            Origin::Recorded(recorded) => Some(recorded),
+            Origin::Workload(_) | Origin::Trace(..) => None,
         }
     }
 
@@ -106,86 +157,21 @@ impl Source {
 
     /// What to do when no job says how many bytes its maps write.
     pub fn remedy_without_output_bytes(&self) -> &'static str {
-        match self {
-            Source::Recorded(_) => "; have jobs run on a cluster of this version, which records them",
-            Source::Workload { .. } | Source::Trace { .. } => {
+        match &self.origin {
+            Origin::Recorded(_) => "; have jobs run on a cluster of this version, which records them",
+            Origin::Workload(_) | Origin::Trace(..) => {
                 "; give output-bytes in the maps of its jobs, for example \
                  maps = { count = 8, seconds = 15, output-bytes = 64000000 }"
             }
         }
     }
 
-    /// The seed of its first run unless another is asked for.
-    pub fn seed(&self) -> u64 {
-        match self {
-            Source::Workload { file, .. } => file.seed,
-            Source::Trace { .. } | Source::Recorded(_) => 0,
-        }
-    }
-
-    /// The cluster it is meant for.
-    pub fn shape(&self) -> Option<ClusterShape> {
-        match self {
-            Source::Workload { file, .. } => file.cluster,
-            Source::Trace { .. } => None,
-            Source::Recorded(recorded) => Some(recorded.shape()),
-        }
-    }
-
-    /// The overheads it is meant with.
-    pub fn overheads(&self) -> Overheads {
-        match self {
-            Source::Workload { file, .. } => file.overheads,
-            Source::Trace { .. } => Overheads::default(),
-            Source::Recorded(recorded) => recorded.overheads(),
-        }
-    }
-
-    /// What attempts tell of their progress.
-    pub fn told(&self) -> ToldProgress {
-        match self {
-            Source::Workload { file, .. } => file.progress,
-            Source::Trace { .. } | Source::Recorded(_) => ToldProgress::default(),
-        }
-    }
-
-    /// How often progress is reported. Of a trace it is not: a report each second of each task of a day would
-    /// be most of what happens.
-    pub fn progress(&self) -> Option<Span> {
-        match self {
-            Source::Workload { .. } | Source::Recorded(_) => Some(Span::from_secs(1)),
-            Source::Trace { .. } => None,
-        }
-    }
-
-    pub fn jobs(&self) -> usize {
-        match self {
-            Source::Workload { file, .. } => file.jobs.iter().map(|job| job.repeat as usize).sum(),
-            Source::Trace { trace, .. } => trace.jobs.len(),
-            Source::Recorded(recorded) => recorded.jobs().len(),
-        }
-    }
-
-    /// Whether any job says how many bytes its maps write for its reduces, or has none of both.
-    pub fn tells_output_bytes(&self) -> bool {
-        match self {
-            Source::Workload { file, .. } => file.tells_output_bytes(),
-            Source::Trace { .. } => true,
-            Source::Recorded(recorded) => {
-                let mut with_reduces =
-                    recorded.jobs().iter().filter(|job| !job.reduces.is_empty()).peekable();
-                with_reduces.peek().is_none()
-                    || with_reduces.any(|job| job.maps.iter().any(|map| map.output_bytes > 0))
-            }
-        }
-    }
-
     /// The jobs, for one run.
     pub fn workload(&self, seed: u64) -> Workload {
-        match self {
-            Source::Workload { file, .. } => file.workload(seed),
-            Source::Trace { trace, model, .. } => trace.clone().workload(*model),
-            Source::Recorded(recorded) => Workload::of(recorded.jobs().to_vec()),
+        match &self.origin {
+            Origin::Workload(file) => file.workload(seed),
+            Origin::Trace(trace, model) => trace.clone().workload(*model),
+            Origin::Recorded(recorded) => Workload::of(recorded.jobs.to_vec()),
         }
     }
 }

@@ -14,7 +14,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use crate::parent::PARENT_VARIABLE;
 
 pub struct Daemon {
-    name: String,
+    pub name: String,
     line: Vec<String>,
     running: Option<Running>,
 }
@@ -39,10 +39,6 @@ impl Daemon {
     /// One that this program runs as with these arguments.
     pub fn new(name: &str, line: Vec<String>) -> Daemon {
         Daemon { name: name.to_owned(), line, running: None }
-    }
-
-    pub fn name(&self) -> &str {
-        &self.name
     }
 
     /// Starts it; `silent` is called when its output has ended.

@@ -107,8 +107,10 @@ pub fn run(arguments: &Arguments, cluster: &ClusterArguments) -> Result<()> {
     let reduce_slots = chosen("reduce-slots", arguments.reduce_slots, file.reduce_slots, 1, SLOTS_MAX)?;
     let (events, arriving) = channel();
     listen(events.clone())?;
-    let mut daemons =
-        vec![Daemon::new("coordinator", coordinator_line(arguments, cluster, directory.path()))];
+    // Flags are passed on; a daemon looks at the environment and the file by itself.
+    let mut line = common_line("coordinator", cluster, directory.path());
+    line.extend(arguments.coordinator.to_line());
+    let mut daemons = vec![Daemon::new("coordinator", line)];
     for number in 1..=workers {
         let name = worker_name(number);
         let mut line = common_line("worker", cluster, directory.path());
@@ -162,13 +164,6 @@ fn common_line(command: &str, cluster: &ClusterArguments, directory: &Path) -> V
     if let Some(config) = &cluster.config {
         line.extend(["--config".into(), config.display().to_string()]);
     }
-    line
-}
-
-/// The flags that were given, passed on; the daemon looks at the environment and the file by itself.
-fn coordinator_line(arguments: &Arguments, cluster: &ClusterArguments, directory: &Path) -> Vec<String> {
-    let mut line = common_line("coordinator", cluster, directory);
-    line.extend(arguments.coordinator.to_line());
     line
 }
 
@@ -234,7 +229,7 @@ impl Up {
     fn look_after(&mut self, index: usize, silent: bool) -> Result<()> {
         let is_coordinator = index == 0;
         let daemon = &mut self.daemons[index];
-        let name = daemon.name().to_owned();
+        let name = daemon.name.clone();
         let Some(Ended { how, well, wrongly, lived }) = daemon.ended(silent)? else { return Ok(()) };
         if is_coordinator && !self.ready {
             bail!("the coordinator ended before the cluster was up ({how}); see its lines above");

@@ -3,10 +3,9 @@
 //! Owns `web.json` in the directory of a cluster, for its owner's eyes only, by which `nap web link` finds
 //! the server. Does not own the server (`napreduce-web`).
 
-use std::fs::{self, OpenOptions};
-use std::io::{self, Write};
+use std::fs;
+use std::io;
 use std::net::SocketAddr;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -17,6 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use super::what_if::what_if_settings;
 use crate::cluster::{ClusterArguments, WebAddress};
+use crate::whole_file::write_private;
 
 /// Says to others of the same user where the page of a cluster is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -56,8 +56,7 @@ impl Running {
         if let Some(directory) = directory {
             let record = WebRecord { address: running.server.address(), process: std::process::id() };
             let file = record_file(&directory);
-            write_private(&file, &serde_json::to_vec(&record)?)
-                .with_context(|| format!("cannot write {}", file.display()))?;
+            write_private(&file, &serde_json::to_vec(&record)?)?;
             running.record = Some((file, record));
         }
         Ok(running)
@@ -136,23 +135,6 @@ pub fn revocations_file(directory: &ClusterDirectory) -> PathBuf {
 
 fn record_file(directory: &ClusterDirectory) -> PathBuf {
     directory.path().join("web.json")
-}
-
-fn write_private(file: &PathBuf, bytes: &[u8]) -> io::Result<()> {
-    let partial = file.with_extension(format!("json.{}.new", std::process::id()));
-    let written = OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .mode(0o600)
-        .open(&partial)
-        .and_then(|mut opened| opened.write_all(bytes))
-        .and_then(|()| fs::rename(&partial, file));
-    if written.is_err() {
-        // The first error is the one to tell of.
-        let _ = fs::remove_file(&partial);
-    }
-    written
 }
 
 #[cfg(test)]

@@ -3,14 +3,15 @@
 
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
-use std::io::{self, BufRead, BufReader};
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
 use super::CheckError;
 use crate::process::Interrupt;
+use crate::workspace::WorkError;
 
 const BUFFER_BYTES: usize = 1 << 20;
-/// How many lines are compared between two looks at the interrupt.
+/// How many lines are read between two looks at the interrupt.
 const LINES_PER_CHECK: usize = 1 << 16;
 
 /// How often each word occurs.
@@ -21,33 +22,12 @@ pub struct WordCounts {
 
 impl WordCounts {
     pub fn of(path: &Path, interrupt: &Interrupt) -> Result<WordCounts, CheckError> {
-        let failed = |source| CheckError::Read { path: path.to_owned(), source };
-        let mut reader = BufReader::with_capacity(BUFFER_BYTES, File::open(path).map_err(failed)?);
         let mut counts = WordCounts::default();
-        // The word that the last buffer-full ended in.
-        let mut open = Vec::new();
-        loop {
-            interrupt.check()?;
-            let buffer = reader.fill_buf().map_err(failed)?;
-            if buffer.is_empty() {
-                counts.add(&open);
-                return Ok(counts);
-            }
-            let mut pieces = buffer.split(u8::is_ascii_whitespace).peekable();
-            while let Some(piece) = pieces.next() {
-                if pieces.peek().is_none() {
-                    open.extend_from_slice(piece);
-                } else if open.is_empty() {
-                    counts.add(piece);
-                } else {
-                    open.extend_from_slice(piece);
-                    counts.add(&open);
-                    open.clear();
-                }
-            }
-            let length = buffer.len();
-            reader.consume(length);
-        }
+        each_line(path, interrupt, |_, line| {
+            line.split(u8::is_ascii_whitespace).for_each(|word| counts.add(word));
+            Ok(())
+        })?;
+        Ok(counts)
     }
 
     fn add(&mut self, word: &[u8]) {
@@ -65,23 +45,13 @@ impl WordCounts {
     /// Holds lines of `word TAB count` against the counts: each word once, with its number, and none missing.
     pub fn verify(&self, files: &[PathBuf], interrupt: &Interrupt) -> Result<(), CheckError> {
         let mut seen: HashSet<&[u8]> = HashSet::with_capacity(self.counts.len());
-        let mut line = Vec::new();
         for path in files {
-            let failed = |source: io::Error| CheckError::Read { path: path.clone(), source };
-            let mut reader = BufReader::with_capacity(BUFFER_BYTES, File::open(path).map_err(failed)?);
-            for number in 1.. {
-                if number % LINES_PER_CHECK == 0 {
-                    interrupt.check()?;
-                }
-                line.clear();
-                if reader.read_until(b'\n', &mut line).map_err(failed)? == 0 {
-                    break;
-                }
-                self.verify_line(&line, &mut seen).map_err(|what| {
+            each_line(path, interrupt, |number, line| {
+                self.verify_line(line, &mut seen).map_err(|what| {
                     let file = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy();
                     CheckError::Wrong(format!("{file} line {number}: {what}"))
-                })?;
-            }
+                })
+            })?;
         }
         if let Some(word) = self.counts.keys().find(|word| !seen.contains(word.as_ref())) {
             let missing = self.counts.len() - seen.len();
@@ -112,6 +82,28 @@ impl WordCounts {
         }
         Ok(())
     }
+}
+
+/// Hands every line of a file to `take`, with its number and its newline.
+fn each_line(
+    path: &Path,
+    interrupt: &Interrupt,
+    mut take: impl FnMut(usize, &[u8]) -> Result<(), CheckError>,
+) -> Result<(), CheckError> {
+    let failed = WorkError::using("read", path);
+    let mut reader = BufReader::with_capacity(BUFFER_BYTES, File::open(path).map_err(failed)?);
+    let mut line = Vec::new();
+    for number in 1.. {
+        if number % LINES_PER_CHECK == 0 {
+            interrupt.check()?;
+        }
+        line.clear();
+        if reader.read_until(b'\n', &mut line).map_err(failed)? == 0 {
+            break;
+        }
+        take(number, &line)?;
+    }
+    Ok(())
 }
 
 #[cfg(test)]

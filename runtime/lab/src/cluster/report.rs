@@ -7,8 +7,8 @@ use serde::Serialize;
 use super::{ClusterRun, ClusterSettings, ShufflePath};
 use crate::machine::Machine;
 use crate::program::Resources;
-use crate::statistics::{Interval, Summary, ratio_interval};
-use crate::table::{seconds, table};
+use crate::statistics::{Interval, Summary, median, ratio_interval};
+use crate::table::{dash, seconds, table};
 
 /// All of one comparison.
 #[derive(Clone, Debug, Serialize)]
@@ -82,14 +82,12 @@ impl PathReport {
     fn judge(&mut self, embedded: &[f64]) {
         let times = self.times();
         self.wall_seconds = Summary::of(&times);
-        let base = Summary::of(embedded).map(|summary| summary.median);
-        self.ratio = self.wall_seconds.as_ref().zip(base).map(|(summary, base)| summary.median / base);
+        self.ratio = self.wall_seconds.as_ref().zip(median(embedded)).map(|(own, base)| own.median / base);
         self.ratio_interval = ratio_interval(&times, embedded);
         self.within_bound = self.ratio.zip(self.bound).map(|(ratio, bound)| ratio <= bound);
     }
 
     fn row(&self, input: ByteSize) -> Vec<String> {
-        let dash = || "-".to_owned();
         let wall = self.wall_seconds.as_ref();
         let ratio = self.ratio.zip(self.ratio_interval);
         vec![

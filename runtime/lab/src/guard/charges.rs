@@ -57,7 +57,7 @@ impl Charge {
     pub fn end(&self) -> Result<(), String> {
         match self {
             Charge::Process { id, started } => end_process(*id, *started),
-            Charge::Folder(path) => remove_folder(path),
+            Charge::Folder(path) => removed(path, fs::remove_dir_all(path)),
             Charge::Swap { path, .. } => end_swap(path),
             Charge::ControlGroup(path) => end_group(path),
         }
@@ -103,8 +103,9 @@ fn until(patience: Duration, done: impl Fn() -> bool) -> bool {
     true
 }
 
-fn remove_folder(path: &Path) -> Result<(), String> {
-    match fs::remove_dir_all(path) {
+/// What a removal came to; what is not there any more is fine.
+fn removed(path: &Path, removed: io::Result<()>) -> Result<(), String> {
+    match removed {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
             Err(format!("cannot remove {}: {error}", path.display()))
         }
@@ -134,12 +135,7 @@ fn end_swap(path: &Path) -> Result<(), String> {
             format!("still swapping to {}: {error}; use: swapoff {}", path.display(), path.display())
         })?;
     }
-    match fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            Err(format!("cannot remove {}: {error}", path.display()))
-        }
-        _ => Ok(()),
-    }
+    removed(path, fs::remove_file(path))
 }
 
 /// Runs one of the system's programs for swapping; where they are is not on every user's path.
@@ -176,12 +172,10 @@ fn end_group(path: &Path) -> Result<(), String> {
         return Err(format!("processes in {} do not end", path.display()));
     }
     // The kernel may hold on to it for a moment after the last process.
-    let mut last = None;
-    let removed = until(GONE, || fs::remove_dir(path).is_ok() || !path.exists());
-    if !removed {
-        last = fs::remove_dir(path).err();
+    if until(GONE, || fs::remove_dir(path).is_ok() || !path.exists()) {
+        return Ok(());
     }
-    last.map_or(Ok(()), |error| Err(format!("cannot remove {}: {error}", path.display())))
+    fs::remove_dir(path).map_err(|error| format!("cannot remove {}: {error}", path.display()))
 }
 
 #[cfg(test)]

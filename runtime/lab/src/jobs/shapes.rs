@@ -42,11 +42,7 @@ pub fn add_to(program: Program) -> Program {
 /// A pause for each record or group, so that there is time to interrupt it.
 fn pause(work: &Work) -> impl Fn() + Clone + Send + Sync + 'static {
     let pause = Duration::from_micros(work.pause);
-    move || {
-        if !pause.is_zero() {
-            std::thread::sleep(pause);
-        }
-    }
+    move || std::thread::sleep(pause)
 }
 
 fn words(work: &Work) -> Job {
@@ -149,9 +145,7 @@ impl Reducer for Tally {
         out: &mut Output<Text>,
     ) -> Result<(), TaskError> {
         while let Some(line) = lines.next() {
-            if !self.pause.is_zero() {
-                std::thread::sleep(self.pause);
-            }
+            std::thread::sleep(self.pause);
             self.values += 1;
             self.bytes += line.len() as u64;
             out.emit(self.values, line);

@@ -12,7 +12,7 @@ use crate::machine::Machine;
 use crate::page_load::{PageFigures, PageLoad, REQUESTS_PER_SECOND, STREAMS};
 use crate::session::Session;
 use crate::statistics::{Interval, median, median_interval};
-use crate::table::table;
+use crate::table::{dash, table};
 
 /// What p50 may grow by.
 const GROWTH_MAX_MS: f64 = 0.1;
@@ -59,14 +59,14 @@ pub fn latency_with_page(
     Measuring::with_cluster(settings, session, |measuring, nap| {
         let reference = measuring.reference()?;
         let place = measuring.cluster.serve_page(nap)?;
-        let mut report = PageReport::new(settings.samples);
+        let mut identical = true;
         let mut sample = |measuring: &mut Measuring<'_>| {
             measuring.report = LatencyReport::new(Machine::describe());
             while measuring.report.count(Pair::SuspendAndResume) < settings.samples as usize {
                 measuring.one_job(Pair::SuspendAndResume, settings.samples as usize, &reference)?;
             }
             measuring.report.conclude(settings.samples as usize);
-            report.identical &= measuring.report.identical;
+            identical &= measuring.report.identical;
             Ok::<_, LabError>(measuring.report.suspend.p50_ms.unwrap_or(f64::NAN))
         };
         let (mut taken, mut page) = (Vec::new(), PageFigures::default());
@@ -80,8 +80,7 @@ pub fn latency_with_page(
             }
             taken.push(PagePair { without_p50_ms: p50[0], with_p50_ms: p50[1] });
         }
-        report.conclude(taken, page);
-        Ok(report)
+        Ok(PageReport::new(settings.samples, taken, page, identical))
     })
 }
 
@@ -90,29 +89,22 @@ fn unread(source: io::Error) -> LabError {
 }
 
 impl PageReport {
-    fn new(samples: u32) -> PageReport {
+    fn new(samples: u32, pairs: Vec<PagePair>, page: PageFigures, identical: bool) -> PageReport {
+        let of = |figure: fn(&PagePair) -> f64| pairs.iter().map(figure).collect::<Vec<_>>();
+        let ratios = of(|pair| pair.with_p50_ms / pair.without_p50_ms);
         PageReport {
             experiment: "latency-page",
             machine: Machine::describe(),
             streams: STREAMS,
             requests_per_second: REQUESTS_PER_SECOND,
             samples,
-            pairs: Vec::new(),
-            growth_ms: None,
-            ratio: None,
-            ratio_interval: None,
-            page: PageFigures::default(),
-            identical: true,
+            growth_ms: median(&of(|pair| pair.with_p50_ms - pair.without_p50_ms)),
+            ratio: median(&ratios),
+            ratio_interval: median_interval(&ratios),
+            pairs,
+            page,
+            identical,
         }
-    }
-
-    fn conclude(&mut self, pairs: Vec<PagePair>, page: PageFigures) {
-        let of = |figure: fn(&PagePair) -> f64| pairs.iter().map(figure).collect::<Vec<_>>();
-        let ratios = of(|pair| pair.with_p50_ms / pair.without_p50_ms);
-        self.growth_ms = median(&of(|pair| pair.with_p50_ms - pair.without_p50_ms));
-        self.ratio = median(&ratios);
-        self.ratio_interval = median_interval(&ratios);
-        (self.pairs, self.page) = (pairs, page);
     }
 
     /// Whether the page costs next to nothing, was read, and every output is right.
@@ -133,7 +125,7 @@ impl PageReport {
         };
         let rows = self.pairs.iter().enumerate().map(row).collect();
         let columns = ["p50 without readers, ms", "with readers, ms", "ratio"];
-        let shown = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |value| format!("{value:.3}"));
+        let shown = |value: Option<f64>| value.map_or_else(dash, |value| format!("{value:.3}"));
         let interval = self
             .ratio_interval
             .map_or_else(String::new, |interval| format!(" ({:.3} to {:.3})", interval.low, interval.high));
@@ -156,14 +148,12 @@ mod tests {
     use super::*;
 
     fn report(pairs: &[(f64, f64)], not_answered: u64) -> PageReport {
-        let mut report = PageReport::new(9);
         let pair = |(without_p50_ms, with_p50_ms): &(f64, f64)| PagePair {
             without_p50_ms: *without_p50_ms,
             with_p50_ms: *with_p50_ms,
         };
         let page = PageFigures { requests: 10, not_answered, events: 5 };
-        report.conclude(pairs.iter().map(pair).collect(), page);
-        report
+        PageReport::new(9, pairs.iter().map(pair).collect(), page, true)
     }
 
     #[test]
@@ -177,6 +167,6 @@ mod tests {
     #[test]
     fn a_page_that_did_not_answer_proves_nothing() {
         assert!(!report(&[(1.0, 1.0)], 1).succeeded());
-        assert!(!PageReport::new(9).succeeded());
+        assert!(!PageReport::new(9, Vec::new(), PageFigures::default(), true).succeeded());
     }
 }

@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::Pair;
 use crate::machine::Machine;
 use crate::statistics::percentile;
-use crate::table::table;
+use crate::table::{dash, table};
 
 /// All of one measurement.
 #[derive(Clone, Debug, Serialize)]
@@ -79,7 +79,7 @@ impl Latencies {
     }
 
     fn row(&self, name: &str) -> Vec<String> {
-        let shown = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |value| format!("{value:.3}"));
+        let shown = |value: Option<f64>| value.map_or_else(dash, |value| format!("{value:.3}"));
         let bounds = match (self.p50_bound_ms, self.p99_bound_ms) {
             (Some(p50), Some(p99)) => format!("p50 {p50:.0}, p99 {p99:.0}"),
             (Some(p50), None) => format!("p50 {p50:.0}"),

@@ -12,7 +12,9 @@ use std::process::Child;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use napreduce_live::ByteSize;
+use clap::Args;
+use napreduce_core::Slots;
+use napreduce_live::{ByteSize, parse_time};
 pub use report::{Load, LoadReport};
 use rustix::process::Pid;
 use usage::{DaemonUsage, Reading, Used};
@@ -21,10 +23,10 @@ use crate::daemons::nap;
 use crate::error::{LabError, LiveClusterError};
 use crate::guard::Guard;
 use crate::jobs::{Work, own_binary};
-use crate::live_cluster::{JobOrder, Layout, LiveCluster, Slots, guarded_folder, write};
+use crate::live_cluster::{JobOrder, Layout, LiveCluster, guarded_folder};
 use crate::process::{ProcessError, last_words, spawn};
 use crate::session::Session;
-use crate::workspace::{WorkError, WorkSettings};
+use crate::workspace::{WorkError, write};
 
 const HEARTBEAT: Duration = Duration::from_millis(200);
 const LOOK: Duration = Duration::from_millis(20);
@@ -34,23 +36,44 @@ const LIMIT: Duration = Duration::from_secs(3600);
 const LINE_BYTES: u64 = 8;
 
 /// What a cluster is asked for; what is absent is left out.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Args)]
 pub struct LoadSettings {
-    /// So many tiny jobs, shared out among so many clients that run at once.
-    pub jobs: Option<(u64, u32)>,
-    /// One job of so many maps and reduces each.
+    /// So many jobs of one map each
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
+    pub jobs: Option<u64>,
+    /// From so many clients at once, each of which waits for its job before it hands in the next
+    #[arg(long, value_name = "N", default_value = "50", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub clients: u32,
+    /// One job of so many maps, or of so many maps and reduces; may be given several times
+    #[arg(long = "shape", value_name = "MAPS[xREDUCES]", value_parser = shape)]
     pub shapes: Vec<(u32, u32)>,
-    /// So many workers that do nothing, for so long.
-    pub idle: Option<(u32, Duration)>,
-    /// The coordinator is killed and started again after the other loads.
+    /// So many workers that do nothing
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub idle_workers: Option<u32>,
+    /// How long they are looked at
+    #[arg(long = "for", value_name = "TIME", default_value = "20s", value_parser = parse_time)]
+    pub time: Duration,
+    /// Afterwards kill the coordinator and start it again
+    #[arg(long)]
     pub restart: bool,
+    /// Workers
+    #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub workers: u32,
-    /// Slots of each kind of each worker.
+    /// Slots of each kind of each worker
+    #[arg(long, value_name = "N", default_value = "2", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub slots: u32,
+    /// Memory budget of one task
+    #[arg(long, value_name = "SIZE", default_value = "64MiB")]
     pub task_memory: ByteSize,
-    pub binaries: PathBuf,
-    /// Where the cluster goes.
-    pub work: WorkSettings,
+}
+
+fn shape(text: &str) -> Result<(u32, u32), String> {
+    let (maps, reduces) = text.split_once('x').unwrap_or((text, "0"));
+    let number = |text: &str, most: u32| text.parse().ok().filter(|number| (0..=most).contains(number));
+    match (number(maps, 9_999_999), number(reduces, 99_999)) {
+        (Some(maps), Some(reduces)) if maps > 0 => Ok((maps, reduces)),
+        _ => Err("write MAPS or MAPSxREDUCES, such as 100000 or 200x4000".to_owned()),
+    }
 }
 
 /// Measures.
@@ -58,8 +81,8 @@ pub struct LoadSettings {
 /// # Errors
 /// When a binary is missing, a daemon or a job fails, and on an interrupt.
 pub fn load(settings: &LoadSettings, session: &Session) -> Result<LoadReport, LabError> {
-    let nap = nap(&settings.binaries)?;
-    let (work, mut guard) = guarded_folder(&settings.work, ByteSize::new(64 << 20))?;
+    let nap = nap(&session.binaries)?;
+    let (work, mut guard) = guarded_folder(&session.work, ByteSize::new(64 << 20))?;
     let mut loads = Vec::new();
     if settings.jobs.is_some() || !settings.shapes.is_empty() || settings.restart {
         let slots = Slots { map: settings.slots, reduce: settings.slots };
@@ -70,12 +93,12 @@ pub fn load(settings: &LoadSettings, session: &Session) -> Result<LoadReport, La
         measuring.all(&nap, &layout, &mut loads)?;
         measuring.cluster.stop()?;
     }
-    if let Some((workers, time)) = settings.idle {
+    if let Some(workers) = settings.idle_workers {
         let layout = layout(vec![Slots { map: 1, reduce: 1 }; workers as usize]);
         let folder = work.fresh("idle")?;
         session.say(format!("starting {workers} workers"));
         let cluster = LiveCluster::start(&folder, &nap, &layout, &mut guard, session)?;
-        loads.push(idle(&cluster, workers, time, session)?);
+        loads.push(idle(&cluster, workers, settings.time, session)?);
         cluster.stop()?;
     }
     guard.clean_up()?;
@@ -113,8 +136,8 @@ struct Measuring<'s, 'g> {
 
 impl Measuring<'_, '_> {
     fn all(&mut self, nap: &Path, layout: &Layout<'_>, loads: &mut Vec<Load>) -> Result<(), LabError> {
-        if let Some((jobs, clients)) = self.settings.jobs {
-            loads.push(self.many_jobs(jobs, clients)?);
+        if let Some(jobs) = self.settings.jobs {
+            loads.push(self.many_jobs(jobs, self.settings.clients)?);
         }
         for &(maps, reduces) in &self.settings.shapes {
             loads.push(self.one_job(maps, reduces)?);
@@ -122,7 +145,7 @@ impl Measuring<'_, '_> {
         if self.settings.restart {
             self.session.say("killing the coordinator and starting it again");
             let seconds = self.cluster.restart_coordinator(nap, layout, self.guard)?.as_secs_f64();
-            let usage = DaemonUsage::of(self.cluster.coordinator());
+            let usage = DaemonUsage::of(self.cluster.coordinator);
             let (all, peak_bytes) = (usage.processor_seconds, usage.peak_bytes);
             let used = Used { all, coordinator: all, peak_bytes };
             loads.push(Load::new("restart until it answers".to_owned(), (0, 0), seconds, &[], used));

@@ -6,7 +6,7 @@ use serde::Serialize;
 use super::usage::Used;
 use crate::machine::Machine;
 use crate::statistics::percentile;
-use crate::table::table;
+use crate::table::{dash, table};
 
 const MIB: f64 = 1024.0 * 1024.0;
 
@@ -67,8 +67,7 @@ impl Load {
             0 => "-".to_owned(),
             _ => format!("{:.1} {unit}/s", count as f64 / self.wall_seconds.max(1e-9)),
         };
-        let millis =
-            |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |value| format!("{value:.0} ms"));
+        let millis = |value: Option<f64>| value.map_or_else(dash, |value| format!("{value:.0} ms"));
         let each = match self.tasks {
             0 => format!("{:.1} ms/s", 1e3 * self.coordinator_seconds / self.wall_seconds.max(1e-9)),
             tasks => format!("{:.0} us/task", 1e6 * self.coordinator_seconds / tasks as f64),

@@ -7,6 +7,7 @@ use rustix::param::clock_ticks_per_second;
 use rustix::process::Pid;
 
 use crate::live_cluster::LiveCluster;
+use crate::machine::{field, kibibytes};
 
 /// Of one process.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -62,9 +63,9 @@ pub(super) struct Reading {
 
 impl Reading {
     pub(super) fn of(cluster: &LiveCluster<'_>) -> Reading {
-        let daemons = cluster.workers().iter().chain([&cluster.coordinator()]).copied().collect::<Vec<_>>();
-        let all = daemons.into_iter().map(|process| DaemonUsage::of(process).family_seconds).sum();
-        Reading { coordinator: DaemonUsage::of(cluster.coordinator()), all }
+        let daemons = cluster.workers.iter().chain([&cluster.coordinator]);
+        let all = daemons.map(|process| DaemonUsage::of(*process).family_seconds).sum();
+        Reading { coordinator: DaemonUsage::of(cluster.coordinator), all }
     }
 
     /// What was used since then.
@@ -79,8 +80,7 @@ impl Reading {
 }
 
 fn peak_of(status: &str) -> Option<u64> {
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
-    line.trim().trim_end_matches("kB").trim().parse::<u64>().ok()?.checked_mul(1024)
+    Some(kibibytes(&field(status, "VmHWM")?)?.bytes())
 }
 
 #[cfg(test)]

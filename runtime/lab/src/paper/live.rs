@@ -3,8 +3,7 @@
 //! Owns which runs there are, one after another, and the rows of each: times are told at the paper's scale.
 //! Does not own how a plan runs (`replay`), nor what becomes of rows.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use napreduce_core::{PreemptionSettings, Span};
@@ -12,8 +11,8 @@ use napreduce_sim::{ClusterShape, Run};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::registry::{Alone, Figure, LiveRecipe, Paper};
-use super::rows::{Executor, JobRow, LiveRow, MeasuredRun, RunKey, RunRow};
-use super::simulate::{PlannedRun, Repetitions, alone};
+use super::rows::{JobRow, LiveRow, MeasuredRun, RunRow};
+use super::simulate::{PlannedRun, alone};
 use crate::error::{LabError, WorkloadReplayError};
 use crate::jobs::TaskBody;
 use crate::machine::load_average;
@@ -21,49 +20,9 @@ use crate::replay::{
     Bench, Costs, FullPlan, GivenCosts, LiveJob, LivePlan, LiveRun, References, measure_costs,
 };
 use crate::session::Session;
-use crate::workspace::WorkSettings;
 
 /// What starting and ending a cluster takes, about, and the undisturbed jobs of a block.
 const AROUND: Duration = Duration::from_secs(3);
-
-/// Where live runs are made.
-#[derive(Debug, Clone)]
-pub struct LiveSettings {
-    pub binaries: PathBuf,
-    pub work: WorkSettings,
-}
-
-/// The runs that some figures of a paper need and that have a recipe, block by block; each block begins with
-/// another variant.
-pub fn plan_live<'a>(paper: &'a Paper, figures: &[&str], repetitions: Repetitions) -> Vec<PlannedRun<'a>> {
-    let wanted = figures.iter().filter_map(|id| paper.figures.get(*id));
-    let needed: BTreeSet<(String, String)> = wanted.flat_map(|figure| paper.needed(figure)).collect();
-    let mut runs = Vec::new();
-    for (campaign_id, campaign) in &paper.campaigns {
-        let Some(recipe) = &campaign.live else { continue };
-        let of_it = campaign
-            .variants
-            .iter()
-            .filter(|(id, _)| recipe.has(id) && needed.contains(&(campaign_id.clone(), (*id).clone())));
-        let variants: Vec<_> = of_it.collect();
-        let blocks = repetitions.blocks.unwrap_or(recipe.blocks);
-        for block in repetitions.first..repetitions.first + blocks {
-            for turn in 0..variants.len() {
-                let (id, variant) = variants[(block as usize + turn) % variants.len()];
-                let key = RunKey {
-                    paper: paper.name.clone(),
-                    campaign: campaign_id.clone(),
-                    variant: id.clone(),
-                    block,
-                    executor: Executor::Live,
-                };
-                let seed = repetitions.seed + u64::from(block);
-                runs.push(PlannedRun { key, seed, campaign, variant });
-            }
-        }
-    }
-    runs
-}
 
 /// Whether anything that a figure expects can be run live.
 pub fn runs_live(paper: &Paper, figure: &Figure) -> bool {
@@ -76,17 +35,15 @@ pub fn runs_live(paper: &Paper, figure: &Figure) -> bool {
 /// The first run that cannot be made, what `take` says, and on an interrupt.
 pub fn run_live<E: From<LabError>>(
     runs: &[PlannedRun<'_>],
-    settings: &LiveSettings,
     session: &Session,
     mut take: impl FnMut(MeasuredRun) -> Result<(), E>,
 ) -> Result<(), E> {
-    let mut bench = Bench::new(&settings.binaries, &settings.work, TaskBody::Sleep, session)?;
+    let mut bench = Bench::new(TaskBody::Sleep, session)?;
     let mut plans = Vec::new();
     for run in runs {
         plans.push(run.live_plan(false).map_err(LabError::from)?);
     }
-    let given = GivenCosts::default();
-    let costs = measure_costs(&given, &plans, &mut bench, &settings.binaries, session)?;
+    let costs = measure_costs(&GivenCosts::default(), &plans, &mut bench, session)?;
     let mut simulated = Vec::new();
     for plan in &plans {
         simulated.push(plan.simulate(&costs).map_err(LabError::from)?);
@@ -247,6 +204,7 @@ impl PlannedRun<'_> {
 mod tests {
     use super::*;
     use crate::paper::registry::papers;
+    use crate::paper::{Executor, Repetitions, plan};
 
     /// Ten minutes, and what a page says in round numbers.
     const BUDGET: Duration = Duration::from_secs(11 * 60);
@@ -261,7 +219,7 @@ mod tests {
                     continue;
                 }
                 let mut block = Duration::ZERO;
-                for run in plan_live(&paper, &[id], once) {
+                for run in plan(&paper, &[id], Executor::Live, once) {
                     let plan = run.live_plan(false).unwrap_or_else(|error| panic!("{:?}: {error}", run.key));
                     let simulated = plan.simulate(&Costs::default()).expect("it ends");
                     block += Duration::from_micros(simulated.ended.0) + AROUND;
@@ -279,7 +237,7 @@ mod tests {
     fn a_block_has_every_variant_once_and_begins_with_another_one_each_time() {
         let all = papers().expect("a registry");
         let paper = all.iter().find(|paper| paper.name == "natjam").expect("a paper");
-        let runs = plan_live(paper, &["10"], Repetitions { blocks: None, first: 2, seed: 1 });
+        let runs = plan(paper, &["10"], Executor::Live, Repetitions { blocks: None, first: 2, seed: 1 });
         let of = |block: u32| -> Vec<&str> {
             let of_it = runs.iter().filter(|run| run.key.block == block);
             of_it.map(|run| run.key.variant.as_str()).collect()

@@ -24,7 +24,7 @@ use std::fs::OpenOptions;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-pub use live::{LiveSettings, plan_live, runs_live};
+pub use live::runs_live;
 pub use registry::{Figure, Paper, RegistryError, papers};
 pub use report::{Environment, PaperReport, ReportError, Selection};
 pub use rows::{Executor, LiveRow, MeasuredRun, RunKey, Runs, RunsError};
@@ -50,8 +50,8 @@ pub struct PaperSettings {
     pub go_on: bool,
     /// Whether figures are simulated.
     pub simulate: bool,
-    /// Where they are run live, if they are; as many blocks as asked for, too.
-    pub live: Option<LiveSettings>,
+    /// Whether they are run live; as many blocks as asked for, too.
+    pub live: bool,
 }
 
 /// An experiment did not come to its report.
@@ -104,7 +104,7 @@ pub fn paper(
                 selection.executors.push(executor);
             }
         }
-        runs = Runs::open_whole(&settings.folder)?;
+        runs = Runs::open(&settings.folder, Runs::read_whole)?;
     } else if raw.exists() || settings.folder.join(rows::PACKED).exists() {
         return Err(PaperError::Exists(settings.folder.clone()));
     }
@@ -124,8 +124,8 @@ pub fn paper(
         advance(ended, planned.len());
         Ok(())
     })?;
-    if let Some(live) = settings.live.as_ref().filter(|_| !planned_live.is_empty()) {
-        let ran = live::run_live(&planned_live, live, session, |run| -> Result<(), PaperError> {
+    if !planned_live.is_empty() {
+        let ran = live::run_live(&planned_live, session, |run| -> Result<(), PaperError> {
             run.write(&mut file).map_err(failed)?;
             runs.add(run);
             Ok(())
@@ -138,7 +138,7 @@ pub fn paper(
     }
     let report = PaperReport::new(papers.clone(), selection, runs)?;
     report.write(&settings.folder)?;
-    report.runs().pack(&settings.folder)?;
+    report.runs.pack(&settings.folder)?;
     Environment::describe(began.elapsed().as_secs_f64()).write(&settings.folder)?;
     Ok(report)
 }
@@ -159,10 +159,12 @@ fn plans<'a>(
             seed: settings.seed,
         };
         if settings.simulate {
-            planned.extend(plan(paper, &figures, repetitions(Executor::Simulated)));
+            let executor = Executor::Simulated;
+            planned.extend(plan(paper, &figures, executor, repetitions(executor)));
         }
-        if settings.live.is_some() {
-            planned_live.extend(plan_live(paper, &figures, repetitions(Executor::Live)));
+        if settings.live {
+            let executor = Executor::Live;
+            planned_live.extend(plan(paper, &figures, executor, repetitions(executor)));
         }
     }
     (planned, planned_live)
@@ -176,7 +178,7 @@ fn first_block(runs: &Runs, paper: &Paper, executor: Executor) -> u32 {
 
 impl PaperSettings {
     fn executors(&self) -> Vec<Executor> {
-        let both = [(self.simulate, Executor::Simulated), (self.live.is_some(), Executor::Live)];
+        let both = [(self.simulate, Executor::Simulated), (self.live, Executor::Live)];
         both.into_iter().filter(|(asked, _)| *asked).map(|(_, executor)| executor).collect()
     }
 }

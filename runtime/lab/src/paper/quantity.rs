@@ -3,13 +3,13 @@
 //! Owns the words and their reading. Does not own the runs (`rows`) nor what comes of asking (`measure`).
 
 use std::fmt;
-use std::str::FromStr;
 
 use napreduce_core::listed;
-use serde::{Deserialize, Deserializer};
+use serde::Deserialize;
 
 /// A number of one block.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(try_from = "String")]
 pub struct Quantity {
     text: String,
     pub(super) runs: Runs,
@@ -93,31 +93,18 @@ pub(super) enum Statistic {
     AtMost(f64),
 }
 
-/// It is not what it should look like.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{text:?}: {what}; write for example \"kill: mean sojourn of research\"")]
-pub struct QuantityError {
-    text: String,
-    what: String,
-}
+impl TryFrom<String> for Quantity {
+    type Error = String;
 
-impl FromStr for Quantity {
-    type Err = QuantityError;
-
-    fn from_str(text: &str) -> Result<Quantity, QuantityError> {
-        read(text).map_err(|what| QuantityError { text: text.to_owned(), what })
+    fn try_from(text: String) -> Result<Quantity, String> {
+        read(&text)
+            .map_err(|what| format!("{text:?}: {what}; write for example \"kill: mean sojourn of research\""))
     }
 }
 
 impl fmt::Display for Quantity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)
-    }
-}
-
-impl<'de> Deserialize<'de> for Quantity {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Quantity, D::Error> {
-        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
     }
 }
 
@@ -216,8 +203,8 @@ mod tests {
 
     #[test]
     fn quantities_are_read_as_they_are_written() {
-        let quantity: Quantity =
-            "l-s/natjam - kill: share(<=-5) sojourn of production".parse().expect("well");
+        let read = |text: &str| Quantity::try_from(text.to_owned()).expect("well");
+        let quantity = read("l-s/natjam - kill: share(<=-5) sojourn of production");
         let name = |campaign: Option<&str>, variant: &str| VariantName {
             campaign: campaign.map(str::to_owned),
             variant: variant.to_owned(),
@@ -226,12 +213,12 @@ mod tests {
         let (statistic, of) = (Statistic::AtMost(-5.0), Some("production".to_owned()));
         assert_eq!(quantity.asked, Asked::Jobs { statistic, measure: JobMeasure::Sojourn, of });
         assert_eq!(quantity.variants().len(), 2);
-        let makespan: Quantity = "mdf: makespan".parse().expect("well");
+        let makespan = read("mdf: makespan");
         assert_eq!(
             (makespan.runs, makespan.asked),
             (Runs::Of(name(None, "mdf")), Asked::Run(RunMeasure::Makespan))
         );
-        let p95: Quantity = "mdf: p95 margin".parse().expect("well");
+        let p95 = read("mdf: p95 margin");
         assert!(matches!(p95.asked, Asked::Jobs { statistic: Statistic::Percentile(95.0), of: None, .. }));
     }
 
@@ -249,7 +236,7 @@ mod tests {
             ("a - b: makespan", "a statistic and a measure"),
             ("a: makespan of b", "a statistic and a measure"),
         ] {
-            let error = text.parse::<Quantity>().expect_err(text).to_string();
+            let error = Quantity::try_from(text.to_owned()).expect_err(text);
             assert!(error.contains(what) && error.contains(text), "{error}");
         }
     }

@@ -178,23 +178,11 @@ impl Runs {
         blocks
     }
 
-    /// All that a report has: what was packed, and what was written after that.
+    /// All that a report has: what was packed, and what was written after that, which `raw` reads.
     ///
     /// # Errors
     /// When it has neither, or one of them cannot be read.
-    pub(super) fn open(folder: &Path) -> Result<Runs, RunsError> {
-        Runs::open_with(folder, Runs::read)
-    }
-
-    /// The same for whoever adds rows.
-    ///
-    /// # Errors
-    /// The same, and when a last line that was cut short cannot be cut off.
-    pub(super) fn open_whole(folder: &Path) -> Result<Runs, RunsError> {
-        Runs::open_with(folder, Runs::read_whole)
-    }
-
-    fn open_with(folder: &Path, raw: fn(&Path) -> Result<Runs, RunsError>) -> Result<Runs, RunsError> {
+    pub(super) fn open(folder: &Path, raw: fn(&Path) -> Result<Runs, RunsError>) -> Result<Runs, RunsError> {
         let (path, packed) = (folder.join(RAW), folder.join(PACKED));
         if !packed.exists() {
             return raw(&path);
@@ -221,7 +209,7 @@ impl Runs {
     ///
     /// # Errors
     /// As `read`, and when the file cannot be cut.
-    fn read_whole(path: &Path) -> Result<Runs, RunsError> {
+    pub(super) fn read_whole(path: &Path) -> Result<Runs, RunsError> {
         let runs = Runs::read(path)?;
         let cut = || -> io::Result<()> {
             let bytes = std::fs::read(path)?;

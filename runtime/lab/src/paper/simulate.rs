@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::channel;
 use std::thread;
 
 use napreduce_core::{Span, Time};
@@ -49,27 +49,38 @@ pub struct SimulateError {
     what: String,
 }
 
-/// The runs that some figures of a paper need, block by block.
-pub fn plan<'a>(paper: &'a Paper, figures: &[&str], repetitions: Repetitions) -> Vec<PlannedRun<'a>> {
-    let wanted =
-        figures.iter().filter_map(|id| paper.figures.get(*id)).filter(|figure| figure.cannot.is_none());
+/// The runs of an executor that some figures of a paper need, block by block.
+pub fn plan<'a>(
+    paper: &'a Paper,
+    figures: &[&str],
+    executor: Executor,
+    repetitions: Repetitions,
+) -> Vec<PlannedRun<'a>> {
+    let simulated = executor == Executor::Simulated;
+    let figures = figures.iter().filter_map(|id| paper.figures.get(*id));
+    let wanted = figures.filter(|figure| !simulated || figure.cannot.is_none());
     let needed: BTreeSet<(String, String)> = wanted.flat_map(|figure| paper.needed(figure)).collect();
     let mut runs = Vec::new();
     for (campaign_id, campaign) in &paper.campaigns {
-        let blocks = repetitions.blocks.unwrap_or(campaign.blocks);
-        for block in repetitions.first..repetitions.first + blocks {
-            for (variant_id, variant) in &campaign.variants {
-                if needed.contains(&(campaign_id.clone(), variant_id.clone())) {
-                    let key = RunKey {
-                        paper: paper.name.clone(),
-                        campaign: campaign_id.clone(),
-                        variant: variant_id.clone(),
-                        block,
-                        executor: Executor::Simulated,
-                    };
-                    let seed = repetitions.seed + u64::from(block);
-                    runs.push(PlannedRun { key, seed, campaign, variant });
-                }
+        let live = campaign.live.as_ref();
+        let has = |id: &str| simulated || live.is_some_and(|recipe| recipe.has(id));
+        let is_needed = |id: &String| has(id) && needed.contains(&(campaign_id.clone(), id.clone()));
+        let variants: Vec<_> = campaign.variants.iter().filter(|(id, _)| is_needed(id)).collect();
+        let usual = if simulated { campaign.blocks } else { live.map_or(0, |recipe| recipe.blocks) };
+        for block in repetitions.first..repetitions.first + repetitions.blocks.unwrap_or(usual) {
+            // Live, none is the first of every block.
+            let first = if simulated { 0 } else { block as usize };
+            for turn in 0..variants.len() {
+                let (id, variant) = variants[(first + turn) % variants.len()];
+                let key = RunKey {
+                    paper: paper.name.clone(),
+                    campaign: campaign_id.clone(),
+                    variant: id.clone(),
+                    block,
+                    executor,
+                };
+                let seed = repetitions.seed + u64::from(block);
+                runs.push(PlannedRun { key, seed, campaign, variant });
             }
         }
     }
@@ -101,18 +112,8 @@ pub fn simulate<E: From<SimulateError>>(
             });
         }
         drop(done);
-        take_all(&arriving, &mut take)
+        arriving.into_iter().try_for_each(|made| take(made?))
     })
-}
-
-fn take_all<E: From<SimulateError>>(
-    arriving: &Receiver<Result<MeasuredRun, SimulateError>>,
-    take: &mut impl FnMut(MeasuredRun) -> Result<(), E>,
-) -> Result<(), E> {
-    for made in arriving {
-        take(made?)?;
-    }
-    Ok(())
 }
 
 impl PlannedRun<'_> {

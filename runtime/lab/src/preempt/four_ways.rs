@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use napreduce_core::listed;
+use napreduce_core::{Slots, listed};
 use napreduce_live::{JobDetail, JobSummary, PreemptionEnd};
 use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;
@@ -18,9 +18,10 @@ use super::report::PreemptReport;
 use crate::error::LabError;
 use crate::guard::Guard;
 use crate::jobs::Work;
-use crate::live_cluster::{JobOrder, Layout, LiveCluster, Slots, write};
+use crate::live_cluster::{JobOrder, Layout, LiveCluster};
 use crate::outputs::OutputDigest;
 use crate::raw::RawFile;
+use crate::workspace::write;
 
 /// Reduce slots of the cluster, on so many workers.
 const SLOTS: u32 = 12;
@@ -163,7 +164,7 @@ pub fn run(
     let settings = setting.settings;
     let folder = setting.work.fresh("four-ways")?;
     for role in Role::ALL {
-        write(&folder.join(format!("{role}.txt")), &role.input(settings.scale))?;
+        write(&folder.join(format!("{role}.txt")), role.input(settings.scale))?;
     }
     let mut experiment = FourWays { setting, folder, references: [None, None] };
     // The first run of each is what the others are compared with, whether or not the ideal is asked for.
@@ -187,7 +188,7 @@ pub fn run(
 }
 
 /// Seconds of a job from its submission to its end.
-fn seconds(detail: &JobDetail) -> f64 {
+pub fn seconds(detail: &JobDetail) -> f64 {
     let JobSummary { submitted_millis, ended_millis, .. } = detail.summary;
     ended_millis.unwrap_or(submitted_millis).saturating_sub(submitted_millis) as f64 / 1e3
 }

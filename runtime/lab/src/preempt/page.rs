@@ -9,9 +9,8 @@ use napreduce_plot::{Curve, Estimate, bars, curves};
 use super::report::{Figure, PreemptReport};
 use super::{JobWeight, Strategy};
 use crate::error::LabError;
-use crate::live_cluster::write as write_file;
 use crate::statistics::Summary;
-use crate::workspace::WorkError;
+use crate::workspace::{WorkError, write as write_file};
 
 const STYLE: &str = "body{font:15px/1.5 sans-serif;max-width:62em;margin:2em auto;padding:0 1em;color:#222}\
 pre{background:#f6f6f6;padding:1em;overflow:auto}svg{max-width:100%;height:auto}.wrong{color:#b00;font-weight:bold}";
@@ -23,10 +22,10 @@ pub fn write(report: &PreemptReport, folder: &Path) -> Result<(), LabError> {
         path: folder.join("report.json"),
         source: error.into(),
     })?;
-    write_file(&folder.join("report.json"), &(json + "\n"))?;
-    write_file(&folder.join("report.txt"), &report.table())?;
+    write_file(&folder.join("report.json"), json + "\n")?;
+    write_file(&folder.join("report.txt"), report.table())?;
     let figures = draw(report, folder)?;
-    write_file(&folder.join("report.html"), &html(report, &figures))?;
+    write_file(&folder.join("report.html"), html(report, &figures))?;
     Ok(())
 }
 

@@ -9,7 +9,7 @@ use super::{JobWeight, PreemptSettings, Strategy, TaskForm};
 use crate::confinement::{MemoryLimit, Tier};
 use crate::machine::Machine;
 use crate::statistics::{Interval, Summary, ratio_interval};
-use crate::table::table;
+use crate::table::{dash, table};
 
 /// All of one comparison.
 #[derive(Clone, Debug, Serialize)]
@@ -70,7 +70,7 @@ impl PreemptReport {
             machine,
             repetitions: settings.repetitions,
             form: settings.form,
-            task_seconds: settings.task_seconds,
+            task_seconds: settings.task_time.as_secs_f64(),
             limit: settings.limit,
             fill_bytes: settings.fill,
             tier: None,
@@ -192,7 +192,7 @@ impl PreemptReport {
         let rows = percents.iter().map(|percent| {
             let of = |strategy: &Strategy| {
                 let found = own.iter().find(|cell| (cell.percent, cell.primitive) == (*percent, *strategy));
-                found.map_or_else(|| "-".to_owned(), |cell| median_text(seconds(cell)))
+                found.map_or_else(dash, |cell| median_text(seconds(cell)))
             };
             [format!("{percent} %")].into_iter().chain(strategies.iter().map(of)).collect()
         });
@@ -207,7 +207,7 @@ impl PreemptReport {
                 verdict.primitive.to_string(),
                 verdict.what.clone(),
                 ratio_text(verdict.ratio, verdict.interval),
-                verdict.bound.map_or_else(|| "-".to_owned(), |bound| format!("{bound:.2}")),
+                verdict.bound.map_or_else(dash, |bound| format!("{bound:.2}")),
                 match verdict.kept {
                     None => "-",
                     Some(true) => "kept",
@@ -221,7 +221,7 @@ impl PreemptReport {
 
     fn ways_table(&self) -> String {
         let over = |ratio: &Option<(f64, Interval)>| {
-            ratio.map_or_else(|| "-".to_owned(), |(ratio, interval)| ratio_text(ratio, interval))
+            ratio.map_or_else(dash, |(ratio, interval)| ratio_text(ratio, interval))
         };
         let rows = self.ways.iter().map(|figures| {
             vec![
@@ -250,6 +250,8 @@ pub mod canned {
     //! Owns a report of canned runs, for tests of tables and pages.
     //! Nothing in it was measured.
 
+    use std::time::Duration;
+
     use napreduce_live::ByteSize;
 
     use super::super::cells::canned;
@@ -262,14 +264,12 @@ pub mod canned {
             strategies: Strategy::ALL.to_vec(),
             weights: JobWeight::ALL.to_vec(),
             form: TaskForm::Map,
-            task_seconds: 8.0,
+            task_time: Duration::from_secs(8),
             fill: ByteSize::new(512 << 20),
             limit: MemoryLimit { memory: ByteSize::new(768 << 20), swap: ByteSize::new(1536 << 20) },
             ways: Way::ALL.to_vec(),
             scale: 0.1,
-            binaries: "/nowhere".into(),
-            work: crate::workspace::WorkSettings::default(),
-            report: "/nowhere".into(),
+            report: None,
         };
         let mut report = PreemptReport::new(Machine::describe(), &settings);
         report.tier = Some(Tier::Own { groups_version: 1 });

@@ -6,20 +6,21 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use napreduce_core::JobId;
+use napreduce_core::{JobId, Slots};
 use napreduce_live::{ByteSize, JobDetail, PreemptionEnd, PreemptionSummary};
 
 use super::cells::TwoJobsRun;
+use super::four_ways::seconds;
 use super::report::PreemptReport;
 use super::{JobWeight, PreemptSettings, Setting, Strategy, TaskForm};
 use crate::confinement::Confinement;
 use crate::error::LabError;
 use crate::guard::Guard;
 use crate::jobs::{Work, lines};
-use crate::live_cluster::{JobOrder, Layout, LiveCluster, Slots, write};
+use crate::live_cluster::{JobOrder, Layout, LiveCluster};
 use crate::outputs::OutputDigest;
 use crate::raw::RawFile;
-use crate::workspace::remove;
+use crate::workspace::write;
 
 /// Steps in a second of work: how fine a task can be preempted, and how fine its progress is. A reduce tells
 /// its progress each time it has done about a thousand groups.
@@ -147,8 +148,8 @@ impl TwoJobs<'_> {
     /// Runs a job alone, twice: the first time the program is sent and everything is warmed up. Returns its
     /// seconds.
     fn alone(&mut self) -> Result<f64, LabError> {
-        write(&self.folder.join("steps.txt"), &self.input())?;
-        let mut seconds = 0.0;
+        write(&self.folder.join("steps.txt"), self.input())?;
+        let mut taken = 0.0;
         for name in ["warm-up", "alone"] {
             let job = self.submit(name)?;
             let detail = self.cluster.wait(job, self.limit())?;
@@ -158,9 +159,9 @@ impl TwoJobs<'_> {
                 return Err(LabError::Undisturbed { job });
             }
             self.reference = Some(digest);
-            seconds = span(&detail, detail.summary.submitted_millis);
+            taken = seconds(&detail);
         }
-        Ok(seconds)
+        Ok(taken)
     }
 
     /// One run of both jobs.
@@ -195,7 +196,7 @@ impl TwoJobs<'_> {
             percent: plan.percent,
             seen_percent: seen * 100.0,
             repetition: plan.repetition,
-            sojourn_seconds: span(&high_end, high_end.summary.submitted_millis),
+            sojourn_seconds: seconds(&high_end),
             makespan_seconds: end.saturating_sub(low_end.summary.submitted_millis) as f64 / 1e3,
             low_attempts: low_end.attempts.len(),
             freed_millis: low_end.preemptions.first().and_then(freed_millis),
@@ -225,15 +226,12 @@ impl TwoJobs<'_> {
 
     /// The fingerprint of an output, which is removed.
     fn digest(&self, name: &str) -> Result<OutputDigest, LabError> {
-        let folder = self.folder.join(name);
-        let digest = OutputDigest::read(&folder)?;
-        remove(&folder)?;
-        Ok(digest)
+        Ok(OutputDigest::take(&self.folder.join(name))?)
     }
 
     fn input(&self) -> String {
-        let PreemptSettings { task_seconds, form, .. } = *self.setting.settings;
-        let steps = (task_seconds * steps_per_second(form)).round().max(1.0) as u64;
+        let PreemptSettings { task_time, form, .. } = *self.setting.settings;
+        let steps = (task_time.as_secs_f64() * steps_per_second(form)).round().max(1.0) as u64;
         match form {
             TaskForm::Map => lines(steps),
             TaskForm::Reduce => format!("0 {steps}\n"),
@@ -242,13 +240,8 @@ impl TwoJobs<'_> {
 
     /// How long anything may take.
     fn limit(&self) -> Duration {
-        PATIENCE_LEAST + Duration::from_secs_f64(self.setting.settings.task_seconds * PATIENCE)
+        PATIENCE_LEAST + self.setting.settings.task_time.mul_f64(PATIENCE)
     }
-}
-
-/// Seconds from a moment to the end of a job.
-fn span(detail: &JobDetail, from_millis: u64) -> f64 {
-    detail.summary.ended_millis.unwrap_or(from_millis).saturating_sub(from_millis) as f64 / 1e3
 }
 
 /// Milliseconds from a decision to the free slot.

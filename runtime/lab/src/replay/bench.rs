@@ -3,7 +3,7 @@
 //! from the runs, belongs to others.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use std::{fs, thread};
 
@@ -22,7 +22,7 @@ use crate::jobs::{RECORD_BYTES, RECORDS, TaskBody, records, rounds_per_second};
 use crate::live_cluster::{Layout, LiveCluster, guarded_folder, has_succeeded};
 use crate::outputs::OutputDigest;
 use crate::session::Session;
-use crate::workspace::{WorkError, WorkFolder, WorkSettings, remove};
+use crate::workspace::{WorkError, WorkFolder, remove, write};
 
 /// From the start of a run to its first submission.
 const LEAD: Duration = Duration::from_millis(50);
@@ -45,7 +45,8 @@ const PROBE: Span = Span::from_millis(100);
 pub struct Bench<'s> {
     session: &'s Session,
     nap: PathBuf,
-    work: WorkFolder,
+    /// Where its folders are, for what else is measured there.
+    pub work: WorkFolder,
     guard: Guard,
     body: TaskBody,
     rounds_per_second: u64,
@@ -90,14 +91,9 @@ impl<'s> Bench<'s> {
     ///
     /// # Errors
     /// When a binary is missing or the folder cannot be made.
-    pub fn new(
-        binaries: &Path,
-        work: &WorkSettings,
-        body: TaskBody,
-        session: &'s Session,
-    ) -> Result<Bench<'s>, LabError> {
-        let nap = nap(binaries)?;
-        let (folder, guard) = guarded_folder(work, ByteSize::new(512 << 20))?;
+    pub fn new(body: TaskBody, session: &'s Session) -> Result<Bench<'s>, LabError> {
+        let nap = nap(&session.binaries)?;
+        let (work, guard) = guarded_folder(&session.work, ByteSize::new(512 << 20))?;
         let rounds_per_second = match body {
             TaskBody::Cpu => {
                 session.say("measuring how fast this machine is");
@@ -105,7 +101,7 @@ impl<'s> Bench<'s> {
             }
             _ => 0,
         };
-        Ok(Bench { session, nap, work: folder, guard, body, rounds_per_second })
+        Ok(Bench { session, nap, work, guard, body, rounds_per_second })
     }
 
     /// Has everything cleaned up.
@@ -162,8 +158,7 @@ impl<'s> Bench<'s> {
         let maps = plan.jobs.iter().map(|job| job.maps.len()).max().unwrap_or(0) as u64;
         let maps = maps.max(u64::from(plan.cluster.machines * plan.cluster.map_slots));
         let records_path = folder.join("records");
-        let failed = WorkError::using("write", &records_path);
-        fs::write(&records_path, records(maps)).map_err(failed)?;
+        write(&records_path, records(maps))?;
         let layout = Layout {
             workers: plan.workers(),
             heartbeat: Duration::from_micros(plan.heartbeat.0),
@@ -172,7 +167,7 @@ impl<'s> Bench<'s> {
         };
         let cluster = LiveCluster::start(&folder, &self.nap, &layout, &mut self.guard, self.session)?;
         let outputs = folder.join("outputs");
-        fs::create_dir(&outputs).map_err(failed)?;
+        fs::create_dir(&outputs).map_err(WorkError::using("write", &records_path))?;
         let handing = Handing {
             records: &records_path,
             records_length: maps * RECORDS * RECORD_BYTES as u64,
@@ -189,11 +184,6 @@ impl<'s> Bench<'s> {
         let digests = outputs.collect::<Result<_, _>>()?;
         remove(&folder)?;
         Ok((run, digests))
-    }
-
-    /// Where its folders are, for what else is measured there.
-    pub fn work(&self) -> &Path {
-        self.work.path()
     }
 }
 
@@ -221,7 +211,7 @@ impl Running<'_> {
             (job.queue, job.user) = (first.queue.clone(), first.user.clone());
         }
         let handing = Handing { body: Some(TaskBody::Sleep), ..self.handing };
-        let warm_up = handing.submit(self.cluster.client(), self.plan.jobs.len(), &job)?;
+        let warm_up = handing.submit(&mut self.cluster.client, self.plan.jobs.len(), &job)?;
         self.cluster.wait_for_end(warm_up, WARM_UP_MAX)
     }
 
@@ -242,7 +232,7 @@ impl Running<'_> {
                 Ok(())
             })?;
             let late = Span(due.elapsed().as_micros() as u64);
-            let job = self.handing.submit(self.cluster.client(), number, job)?;
+            let job = self.handing.submit(&mut self.cluster.client, number, job)?;
             handed.push(HandedIn { job, late });
         }
         self.wait_for_all(&handed, began)?;
@@ -254,7 +244,7 @@ impl Running<'_> {
         let mut told = Instant::now();
         loop {
             let summaries =
-                self.cluster.client().jobs(handed.len() as u32 + 1).map_err(LiveClusterError::from)?;
+                self.cluster.client.jobs(handed.len() as u32 + 1).map_err(LiveClusterError::from)?;
             let mut active: Vec<JobId> = Vec::new();
             for summary in summaries.into_iter().filter(|one| handed.iter().any(|own| own.job == one.job)) {
                 if !has_succeeded(&summary)? {

@@ -1,10 +1,11 @@
 //! Owns what starting, suspending and saving a task cost on this machine, measured for the simulator or
 //! given. How they are used belongs to the plan.
 
-use std::path::Path;
 use std::time::Duration;
 
+use clap::Args;
 use napreduce_core::{Span, Time};
+use napreduce_live::parse_time;
 use napreduce_schedulers::{SchedulerConfiguration, SchedulerName};
 use napreduce_sim::{Run, SimulatedJob};
 
@@ -24,13 +25,29 @@ const PROBE_MAX: Span = Span::from_millis(400);
 const SAMPLES: u32 = 10;
 
 /// Costs that were given; what was not is measured.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Args)]
+#[command(next_help_heading = "Costs in the simulator (default: measured here)")]
 pub struct GivenCosts {
+    /// What a task takes beyond its work
+    #[arg(long, value_name = "TIME", value_parser = span)]
     pub launch: Option<Span>,
+    /// From the order to suspend to the free slot
+    #[arg(long, value_name = "TIME", value_parser = span)]
     pub suspend: Option<Span>,
+    /// From the order to resume to the first work
+    #[arg(long, value_name = "TIME", value_parser = span)]
     pub resume: Option<Span>,
+    /// From the order to checkpoint to the free slot
+    #[arg(long, value_name = "TIME", value_parser = span)]
     pub checkpoint_write: Option<Span>,
+    /// What a restore takes beyond a launch
+    #[arg(long, value_name = "TIME", value_parser = span)]
     pub checkpoint_read: Option<Span>,
+}
+
+pub(super) fn span(text: &str) -> Result<Span, String> {
+    let time: Duration = parse_time(text)?;
+    Ok(Span(u64::try_from(time.as_micros()).unwrap_or(u64::MAX)))
 }
 
 impl GivenCosts {
@@ -48,7 +65,6 @@ pub fn measure(
     given: &GivenCosts,
     plans: &[LivePlan],
     bench: &mut Bench<'_>,
-    binaries: &Path,
     session: &Session,
 ) -> Result<Costs, LabError> {
     let launched = match (given.launch, plans.first()) {
@@ -59,10 +75,9 @@ pub fn measure(
     let mut costs = Costs { launch: launched, ..Costs::default() };
     if !given.has_all_of_preemption() && preempts(plans, &costs)? {
         session.say("measuring what a suspend and a checkpoint cost");
-        let work = WorkSettings { parent: Some(bench.work().to_owned()), keep: false };
-        let settings = LatencySettings { samples: SAMPLES, binaries: binaries.to_owned(), work };
-        let quiet = Session::new(session.interrupt.clone(), |_| {});
-        let found = latency(&settings, &quiet)?;
+        let work = WorkSettings { parent: Some(bench.work.path().to_owned()), keep: false };
+        let quiet = Session::new(session.interrupt.clone(), work, session.binaries.clone(), |_| {});
+        let found = latency(&LatencySettings { samples: SAMPLES, page_pairs: None }, &quiet)?;
         (costs.suspend, costs.resume) = (middle(&found.suspend), middle(&found.resume));
         costs.checkpoint_write = middle(&found.checkpoint);
         costs.checkpoint_read = Span(middle(&found.restore).0.saturating_sub(costs.launch.0));

@@ -20,6 +20,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use clap::Args;
 use napreduce_core::{PreemptionSettings, Span};
 use napreduce_schedulers::SchedulerConfiguration;
 use napreduce_sim::{ClusterShape, Run};
@@ -28,6 +29,7 @@ pub use self::agreement::{Agreement, MeanRatio};
 pub(crate) use self::bench::{Bench, LiveJob, LiveRun, References};
 pub use self::costs::GivenCosts;
 pub(crate) use self::costs::measure as measure_costs;
+use self::costs::span;
 use self::line::{ReplayLine, RunName};
 pub use self::plan::Costs;
 pub(crate) use self::plan::{FullPlan, LivePlan};
@@ -39,7 +41,7 @@ use crate::jobs::TaskBody;
 use crate::machine::Machine;
 use crate::raw::RawFile;
 use crate::session::Session;
-use crate::workspace::{WorkError, WorkSettings};
+use crate::workspace::{WorkError, write};
 
 /// What is replayed, and how.
 #[derive(Debug)]
@@ -48,21 +50,39 @@ pub struct ReplaySettings {
     pub scale: Scale,
     pub policies: Vec<SchedulerConfiguration>,
     pub preemption: PreemptionSettings,
-    /// Workers, and slots of each; as the scale makes them, without.
+    pub runs: ReplayRuns,
+}
+
+/// On what it is replayed, how often, and beside which costs.
+#[derive(Clone, Debug, Args)]
+pub struct ReplayRuns {
+    /// Workers [default: the workload's, by the scale]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub workers: Option<u32>,
+    /// Map slots of each worker [default: the workload's slots by the scale, shared out]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub map_slots: Option<u32>,
+    /// Reduce slots of each worker [default: likewise]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(..=1000))]
     pub reduce_slots: Option<u32>,
-    /// How often workers report, before scaling.
+    /// How often workers report, before it is divided [default: as the workload says, else 1s]
+    #[arg(long, value_name = "TIME", value_parser = span)]
     pub heartbeat: Option<Span>,
+    /// How the time of a task passes: sleep, cpu (arithmetic), io (its bytes written and read back), fill
+    /// (its memory filled)
+    #[arg(long, value_name = "BODY", default_value = "sleep")]
     pub body: TaskBody,
-    /// Of the first repetition; the others follow.
+    /// Where all random choices start [default: as the workload says, else 0]
+    #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
+    /// Runs under each scheduler, with this seed and those after it
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub repetitions: u32,
-    pub costs: GivenCosts,
-    /// The folder of the report, which has none yet.
+    /// Folder for the report and the rows of all jobs, jobs.jsonl and jobs.csv
+    #[arg(long, value_name = "DIR")]
     pub report: Option<PathBuf>,
-    pub binaries: PathBuf,
-    pub work: WorkSettings,
+    #[command(flatten)]
+    pub costs: GivenCosts,
 }
 
 /// Runs everything and writes its report. An interrupt ends it with what was measured until then.
@@ -71,10 +91,10 @@ pub struct ReplaySettings {
 /// When the plan makes no sense at this scale, a binary is missing, or a daemon or a job fails.
 pub fn replay(settings: &ReplaySettings, session: &Session) -> Result<ReplayReport, LabError> {
     let plans = plans(settings)?;
-    let mut files = settings.report.as_deref().map(ReplayFiles::create).transpose()?;
-    let mut bench = Bench::new(&settings.binaries, &settings.work, settings.body, session)?;
+    let mut files = settings.runs.report.as_deref().map(ReplayFiles::create).transpose()?;
+    let mut bench = Bench::new(settings.runs.body, session)?;
     let first: Vec<LivePlan> = plans.iter().filter_map(|of_one| of_one.first().cloned()).collect();
-    let costs = measure_costs(&settings.costs, &first, &mut bench, &settings.binaries, session)?;
+    let costs = measure_costs(&settings.runs.costs, &first, &mut bench, session)?;
     let mut replaying = Replaying { settings, session, costs, runs: Vec::new(), lines: Vec::new() };
     let ended = replaying.all(&plans, &mut bench, files.as_mut());
     let interrupted = ended.as_ref().is_err_and(|error| error.signal().is_some());
@@ -93,21 +113,21 @@ pub fn replay(settings: &ReplaySettings, session: &Session) -> Result<ReplayRepo
 
 /// The plans of each policy, a repetition each.
 fn plans(settings: &ReplaySettings) -> Result<Vec<Vec<LivePlan>>, WorkloadReplayError> {
-    let ReplaySettings { source, scale, .. } = settings;
+    let ReplaySettings { source, scale, runs, .. } = settings;
     let shape = shape(settings)?;
     let blind = settings.policies.iter().find(|policy| policy.goes_by_output_bytes());
     if let Some(blind) = blind.filter(|_| !source.tells_output_bytes()) {
         let (scheduler, workload) = (blind.scheduler.to_string(), source.name().to_owned());
         return Err(WorkloadReplayError::Blind { scheduler, workload });
     }
-    let first = settings.seed.unwrap_or(source.seed());
+    let first = runs.seed.unwrap_or(source.seed());
     let of_policy = |policy: &SchedulerConfiguration| {
-        let repetitions = (0..settings.repetitions).map(|number| {
+        let repetitions = (0..runs.repetitions).map(|number| {
             let seed = first + u64::from(number);
             let full = FullPlan {
                 jobs: &source.jobs(seed),
                 cluster: shape,
-                heartbeat: settings.heartbeat.unwrap_or(source.heartbeat()),
+                heartbeat: runs.heartbeat.unwrap_or(source.heartbeat()),
                 policy,
                 preemption: &settings.preemption,
                 seed,
@@ -120,8 +140,8 @@ fn plans(settings: &ReplaySettings) -> Result<Vec<Vec<LivePlan>>, WorkloadReplay
 }
 
 fn shape(settings: &ReplaySettings) -> Result<ClusterShape, WorkloadReplayError> {
-    let ReplaySettings { scale, workers, map_slots, reduce_slots, .. } = settings;
-    let scaled = settings.source.cluster().map(|shape| scale.cluster(shape, *workers));
+    let ReplayRuns { workers, map_slots, reduce_slots, .. } = &settings.runs;
+    let scaled = settings.source.cluster().map(|shape| settings.scale.cluster(shape, *workers));
     let mut shape = match (scaled, workers, map_slots, reduce_slots) {
         (Some(shape), ..) => shape,
         (None, Some(workers), Some(map), Some(reduce)) => ClusterShape::of_slots(*workers, *map, *reduce),
@@ -153,8 +173,7 @@ impl ReplayFiles {
         line::write_csv(&self.folder.join("jobs.csv"), lines)?;
         let json = serde_json::to_string_pretty(report).unwrap_or_default() + "\n";
         for (name, text) in [("report.txt", report.table()), ("report.json", json)] {
-            let path = self.folder.join(name);
-            fs::write(&path, text).map_err(WorkError::using("write", &path))?;
+            write(&self.folder.join(name), text)?;
         }
         Ok(())
     }
@@ -177,7 +196,7 @@ impl Replaying<'_> {
         bench: &mut Bench<'_>,
         mut files: Option<&mut ReplayFiles>,
     ) -> Result<(), LabError> {
-        for repetition in 0..self.settings.repetitions as usize {
+        for repetition in 0..self.settings.runs.repetitions as usize {
             let mut references: Option<References> = None;
             for turn in 0..plans.len() {
                 let plan = &plans[(repetition + turn) % plans.len()][repetition];
@@ -192,7 +211,7 @@ impl Replaying<'_> {
                 };
                 let expected = Duration::from_micros(simulated.ended.0);
                 let RunName { scheduler, repetition, .. } = name;
-                let (all, seconds) = (self.settings.repetitions, expected.as_secs_f64());
+                let (all, seconds) = (self.settings.runs.repetitions, expected.as_secs_f64());
                 self.session.say(format!("{scheduler} {repetition}/{all}: {seconds:.1} s in simulated time"));
                 let live = bench.run(plan, references.as_ref().unwrap_or(&References::new()), expected)?;
                 self.take(name, live, simulated, files.as_deref_mut())?;
@@ -243,7 +262,7 @@ impl Replaying<'_> {
             workload: self.settings.source.name().to_owned(),
             scale: self.settings.scale,
             cluster: cluster.unwrap_or(ClusterShape::of_slots(0, 0, 0)),
-            body: self.settings.body,
+            body: self.settings.runs.body,
             intervals: plans.iter().map(|plan| (plan.policy.scheduler, plan.intervals.clone())).collect(),
             costs: self.costs,
             runs: self.runs.iter().map(|(name, live, simulated)| figures(*name, live, simulated)).collect(),

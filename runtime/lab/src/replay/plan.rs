@@ -11,7 +11,6 @@ use serde::Serialize;
 use super::scale::{Scale, check};
 use crate::error::WorkloadReplayError;
 use crate::jobs::{ReplayedTask, ReplayedTasks, TaskBody};
-use crate::live_cluster;
 
 /// Bytes that the maps of a run write for reduces, in all: more would be a load of its own.
 const OUTPUT_MAX: u64 = 64 << 20;
@@ -92,13 +91,9 @@ impl LivePlan {
     }
 
     /// The slots of each worker.
-    pub fn workers(&self) -> Vec<live_cluster::Slots> {
+    pub fn workers(&self) -> Vec<Slots> {
         let settings = self.settings(&Costs::default());
-        let of = |machine| settings.slots_of(machine);
-        (0..self.cluster.machines)
-            .map(of)
-            .map(|Slots { map, reduce }| live_cluster::Slots { map, reduce })
-            .collect()
+        (0..self.cluster.machines).map(|machine| settings.slots_of(machine)).collect()
     }
 
     /// The configuration file of the cluster.
@@ -223,7 +218,7 @@ mod tests {
         let plan = plan(&[late, early], 20.0).unwrap();
         assert_eq!((&*plan.jobs[0].name, plan.mean_gap()), ("early", Span::from_secs(2)));
         assert_eq!((plan.heartbeat, plan.work()), (Span::from_millis(150), Span::from_millis(3_500)));
-        assert_eq!(plan.workers(), [live_cluster::Slots { map: 2, reduce: 1 }; 2]);
+        assert_eq!(plan.workers(), [Slots { map: 2, reduce: 1 }; 2]);
         let costs = Costs { launch: Span::from_millis(10), ..Costs::default() };
         let run = plan.simulate(&costs).unwrap();
         assert_eq!(run.job("late").unwrap().sojourn(), Span::from_millis(1_010));

@@ -118,7 +118,7 @@ impl Scale {
                 told.append(&mut changes);
             }
         }
-        let scaled = SchedulerConfiguration { scheduler: policy.scheduler, tables: of_table(tables)? };
+        let scaled = SchedulerConfiguration { scheduler: policy.scheduler, tables: of_table(tables.into())? };
         scaled.build().map_err(|error| WorkloadReplayError::Policy(error.to_string()))?;
         Ok((scaled, told))
     }
@@ -139,10 +139,7 @@ impl Scale {
         if let (Some(expected), Some(table)) = (expected, table.as_table_mut()) {
             table.insert("auto".to_owned(), expected);
         }
-        let scaled = table
-            .try_into()
-            .map_err(|error: toml::de::Error| WorkloadReplayError::Policy(error.to_string()))?;
-        Ok((scaled, told))
+        Ok((of_table(table)?, told))
     }
 
     fn intervals(self, value: &mut toml::Value, place: &str, told: &mut Vec<String>) {
@@ -189,7 +186,7 @@ fn as_table(value: &impl Serialize) -> Result<toml::Table, WorkloadReplayError> 
     toml::Table::try_from(value).map_err(|error| WorkloadReplayError::Policy(error.to_string()))
 }
 
-fn of_table<T: DeserializeOwned>(table: toml::Table) -> Result<T, WorkloadReplayError> {
+fn of_table<T: DeserializeOwned>(table: toml::Value) -> Result<T, WorkloadReplayError> {
     table.try_into().map_err(|error: toml::de::Error| WorkloadReplayError::Policy(error.to_string()))
 }
 

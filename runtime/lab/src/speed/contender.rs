@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
+use super::report::ContenderReport;
 use crate::check::Truth;
 use crate::error::LabError;
 use crate::input::Input;
@@ -33,16 +34,9 @@ enum Kind {
     PeerTool(InstalledPeer),
 }
 
-/// Someone who takes part.
+/// Someone who takes part, with what is known of it so far.
 pub struct Contender {
-    pub name: String,
-    pub version: String,
-    /// The command of the latest run.
-    pub command: String,
-    pub warm_up: Option<Timing>,
-    pub runs: Vec<Timing>,
-    /// Why it is out.
-    pub failure: Option<String>,
+    pub report: ContenderReport,
     kind: Kind,
 }
 
@@ -59,15 +53,8 @@ impl Contender {
     }
 
     fn new(name: &str, version: String, kind: Kind) -> Contender {
-        Contender {
-            name: name.to_owned(),
-            version,
-            command: String::new(),
-            warm_up: None,
-            runs: Vec::new(),
-            failure: None,
-            kind,
-        }
+        let report = ContenderReport { name: name.to_owned(), version, ..ContenderReport::default() };
+        Contender { report, kind }
     }
 
     pub fn is_ours(&self) -> bool {
@@ -76,14 +63,14 @@ impl Contender {
 
     /// The folder of its runs inside the work folder.
     pub fn folder_name(&self, program: BenchmarkJob) -> String {
-        format!("run-{program}-{}", self.name)
+        format!("run-{program}-{}", self.report.name)
     }
 
     /// Keeps a run; round 0 is the warm-up.
     pub fn keep(&mut self, round: u32, run: Timing) {
         match round {
-            0 => self.warm_up = Some(run),
-            _ => self.runs.push(run),
+            0 => self.report.warm_up = Some(run),
+            _ => self.report.runs.push(run),
         }
     }
 
@@ -99,7 +86,7 @@ impl Contender {
     ) -> Result<Timing, LabError> {
         let output = folder.join("out");
         let command = self.command(program, &input.file, folder, &output, resources)?;
-        self.command = command.typed();
+        self.report.command = command.typed();
         let load_before = load_average();
         let usage = run(&command, folder, Sampling::Tree, interrupt)?;
         truth.verify(&output, interrupt)?;

@@ -8,8 +8,8 @@ use super::Conditions;
 use super::contender::{Contender, Timing};
 use crate::machine::Machine;
 use crate::program::BenchmarkJob;
-use crate::statistics::{Interval, Summary, ratio_interval};
-use crate::table::{seconds, table};
+use crate::statistics::{Interval, Summary, median, ratio_interval};
+use crate::table::{dash, seconds, table};
 
 /// All of one comparison.
 #[derive(Clone, Debug, Serialize)]
@@ -35,7 +35,7 @@ pub struct Measurement {
 }
 
 /// One contender of a measurement.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct ContenderReport {
     pub name: String,
     pub version: String,
@@ -68,47 +68,45 @@ impl Measurement {
         input_bytes: ByteSize,
         contenders: Vec<Contender>,
     ) -> Measurement {
-        let ours = contenders.iter().find(|contender| contender.is_ours() && contender.failure.is_none());
-        let ours = ours.map_or_else(Vec::new, |contender| wall_times(&contender.runs));
-        let contenders =
-            contenders.into_iter().map(|contender| ContenderReport::new(contender, &ours)).collect();
+        let ours =
+            contenders.iter().find(|contender| contender.is_ours() && contender.report.failure.is_none());
+        let ours = ours.map_or_else(Vec::new, |contender| wall_times(&contender.report.runs));
+        let concluded = |contender: Contender| {
+            let is_ours = contender.is_ours();
+            contender.report.concluded(is_ours, &ours)
+        };
+        let contenders = contenders.into_iter().map(concluded).collect();
         Measurement { program, size, input_bytes, contenders }
     }
 }
 
 impl ContenderReport {
-    fn new(contender: Contender, ours: &[f64]) -> ContenderReport {
-        let whole = contender.failure.is_none();
-        let times = if whole { wall_times(&contender.runs) } else { Vec::new() };
+    /// With figures of what was measured.
+    fn concluded(self, is_ours: bool, ours: &[f64]) -> ContenderReport {
+        let whole = self.failure.is_none();
+        let times = if whole { wall_times(&self.runs) } else { Vec::new() };
         let wall_seconds = Summary::of(&times);
-        let our_median = Summary::of(ours).map(|summary| summary.median);
-        let ratio = wall_seconds.as_ref().zip(our_median).map(|(summary, ours)| summary.median / ours);
+        let ratio = wall_seconds.as_ref().zip(median(ours)).map(|(summary, ours)| summary.median / ours);
         let processor: Vec<f64> =
-            contender.runs.iter().map(|run| run.usage.user_seconds + run.usage.system_seconds).collect();
-        let all = || contender.warm_up.iter().chain(&contender.runs);
+            self.runs.iter().map(|run| run.usage.user_seconds + run.usage.system_seconds).collect();
+        let all = || self.warm_up.iter().chain(&self.runs);
         let tree = all().filter_map(|run| Some(run.usage.memory?.tree_bytes)).max();
         // The counter is exact; the samples stand in for a job that does not count.
         let counted = all().filter_map(|run| run.task_peak_bytes).max();
         let sampled = all().filter_map(|run| Some(run.usage.memory?.descendant_bytes)).max();
-        let task = if contender.is_ours() { counted.max(sampled) } else { None };
+        let task = if is_ours { counted.max(sampled) } else { None };
         ContenderReport {
-            ratio_interval: ratio_interval(&times, ours).filter(|_| ratio.is_some()),
+            wall_seconds,
             ratio,
-            processor_seconds: Summary::of(&processor).filter(|_| whole).map(|summary| summary.median),
+            ratio_interval: ratio_interval(&times, ours),
+            processor_seconds: median(&processor).filter(|_| whole),
             tree_peak_bytes: tree.map(ByteSize::new),
             task_peak_bytes: task.map(ByteSize::new),
-            wall_seconds,
-            name: contender.name,
-            version: contender.version,
-            command: contender.command,
-            failure: contender.failure,
-            warm_up: contender.warm_up,
-            runs: contender.runs,
+            ..self
         }
     }
 
     fn row(&self, input: ByteSize) -> Vec<String> {
-        let dash = || "-".to_owned();
         let Some(wall) = &self.wall_seconds else {
             let mut row = vec!["failed".to_owned()];
             row.resize_with(COLUMNS.len(), dash);

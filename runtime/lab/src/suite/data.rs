@@ -61,7 +61,7 @@ impl SuiteInputs {
     pub(super) fn make(
         jobs: &[SuiteJob],
         size: ByteSize,
-        (binaries, resources): (&Path, Resources),
+        resources: Resources,
         work: &WorkFolder,
         session: &Session,
     ) -> Result<SuiteInputs, LabError> {
@@ -70,7 +70,7 @@ impl SuiteInputs {
             let data = job.data();
             if data == SuiteData::Sequences {
                 inputs.make_one(SuiteData::Documents, size, work, session)?;
-                inputs.count_sequences((binaries, resources), work, session)?;
+                inputs.count_sequences(resources, work, session)?;
             } else {
                 inputs.make_one(data, size, work, session)?;
             }
@@ -126,7 +126,7 @@ impl SuiteInputs {
 
     fn count_sequences(
         &mut self,
-        (binaries, resources): (&Path, Resources),
+        resources: Resources,
         work: &WorkFolder,
         session: &Session,
     ) -> Result<(), LabError> {
@@ -138,9 +138,10 @@ impl SuiteInputs {
         let folder = work.fresh("run")?;
         let output = work.path().join(SuiteData::Sequences.in_words());
         let places = (documents.folder.as_path(), self.centroids.as_path());
-        let command = job.command(&job.binary(binaries)?, places, &output, resources, resources.slots);
+        let command =
+            job.command(&job.binary(&session.binaries)?, places, &output, resources, resources.slots);
         run(&command, &folder, Sampling::Off, &session.interrupt)?;
-        let bytes = ByteSize::new(super::lines::LineSet::of(&output)?.bytes());
+        let bytes = ByteSize::new(super::lines::LineSet::of(&output)?.bytes);
         self.made.insert(SuiteData::Sequences, SuiteInput { folder: output, bytes });
         Ok(())
     }

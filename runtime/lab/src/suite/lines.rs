@@ -1,19 +1,20 @@
 //! Owns what makes two outputs equal sets of lines, wherever the lines stand and into how many files they go.
 //! Outputs that have to be equal byte for byte are compared by their digests.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{BufRead, BufReader};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use xxhash_rust::xxh3::xxh3_128;
 
-use crate::outputs::OutputsError;
+use crate::outputs::{READ, output_files};
+use crate::workspace::WorkError;
 
 /// A fingerprint of the lines of an output that does not depend on their order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct LineSet {
     lines: u64,
-    bytes: u64,
+    pub(super) bytes: u64,
     /// Of the hashes of all lines, so that a line that comes twice counts twice.
     sum: u128,
 }
@@ -24,22 +25,15 @@ impl LineSet {
     /// # Errors
     ///
     /// When it cannot be read.
-    pub(super) fn of(folder: &Path) -> Result<LineSet, OutputsError> {
-        let failed = |path: &Path| {
-            let path = path.to_owned();
-            move |source| OutputsError::Read { path, source }
-        };
+    pub(super) fn of(folder: &Path) -> Result<LineSet, WorkError> {
         let mut set = LineSet { lines: 0, bytes: 0, sum: 0 };
-        for entry in fs::read_dir(folder).map_err(failed(folder))? {
-            let entry = entry.map_err(failed(folder))?;
-            if !entry.file_name().to_string_lossy().starts_with(['_', '.']) {
-                set.add(&entry.path()).map_err(failed(&entry.path()))?;
-            }
+        for file in output_files(folder).map_err(WorkError::using(READ, folder))? {
+            set.add(&file).map_err(WorkError::using(READ, &file))?;
         }
         Ok(set)
     }
 
-    fn add(&mut self, file: &PathBuf) -> std::io::Result<()> {
+    fn add(&mut self, file: &Path) -> std::io::Result<()> {
         let mut reader = BufReader::with_capacity(1 << 20, File::open(file)?);
         let mut line = Vec::new();
         while reader.read_until(b'\n', &mut line)? > 0 {
@@ -49,10 +43,6 @@ impl LineSet {
             line.clear();
         }
         Ok(())
-    }
-
-    pub(super) fn bytes(&self) -> u64 {
-        self.bytes
     }
 
     /// What is wrong with an output that should have these lines; `None` when nothing is.
@@ -70,6 +60,8 @@ impl LineSet {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     fn set(parts: &[(&str, &str)]) -> LineSet {
@@ -88,6 +80,6 @@ mod tests {
         assert_eq!(fewer.as_deref(), Some("2 lines where ours have 3"));
         let other = one.difference(&set(&[("lines", "b\na\na\n")]));
         assert_eq!(other.as_deref(), Some("some of 3 lines are others than ours"));
-        assert_eq!(one.bytes(), 6);
+        assert_eq!(one.bytes, 6);
     }
 }

@@ -11,6 +11,7 @@ mod report;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use clap::Args;
 use contender::{Reference, Work, formulates};
 use data::{SuiteInput, SuiteInputs};
 pub use jobs::SuiteJob;
@@ -21,26 +22,34 @@ use crate::error::LabError;
 use crate::input;
 use crate::job_result::first_job_counters;
 use crate::machine::Machine;
-use crate::peers::{self, InstalledPeer, PeerError, PeerSettings};
+use crate::peers::{self, InstalledPeer, PeerError, PeerTool};
 use crate::program::Resources;
 use crate::session::Session;
-use crate::workspace::{WorkFolder, WorkSettings, remove};
+use crate::workspace::{WorkFolder, remove};
 
 /// Room for data of each kind, intermediate files and outputs, for each byte of size: sequences alone take
 /// twice their text.
 const ROOM_PER_BYTE: u64 = 12;
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Args)]
 pub struct SuiteSettings {
-    /// About how much of each kind of data there is.
+    /// About how much of each kind of data
+    #[arg(long, value_name = "SIZE", default_value = "64MiB")]
     pub size: ByteSize,
-    pub jobs: Vec<SuiteJob>,
-    /// Measured runs of each contender; one run with one slot says before what is right.
+    /// Jobs [default: all thirteen]
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
+    pub jobs: Option<Vec<SuiteJob>>,
+    /// Measured runs of each contender
+    #[arg(long, value_name = "N", default_value = "3", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub repetitions: u32,
+    /// Exactly these peers: duckdb, polars [default: those that are found]
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
+    pub peers: Option<Vec<PeerTool>>,
+    /// A Python that has DuckDB or Polars installed [default: python3, if there is one]
+    #[arg(long, value_name = "PATH")]
+    pub python: Option<PathBuf>,
+    #[command(flatten)]
     pub resources: Resources,
-    pub peers: PeerSettings,
-    pub binaries: PathBuf,
-    pub work: WorkSettings,
 }
 
 /// Runs the suite.
@@ -50,29 +59,28 @@ pub struct SuiteSettings {
 /// When binaries or peers are missing, when data cannot be made, when a first run fails, and on an interrupt.
 /// A contender that fails later or gives a wrong output is part of the report and no error here.
 pub fn suite(settings: &SuiteSettings, session: &Session) -> Result<SuiteReport, LabError> {
-    let binaries = settings
-        .jobs
+    let mut jobs = settings.jobs.clone().unwrap_or_else(|| SuiteJob::ALL.to_vec());
+    jobs.sort_unstable();
+    jobs.dedup();
+    let binaries = jobs
         .iter()
-        .map(|job| Ok((*job, job.binary(&settings.binaries)?)))
+        .map(|job| Ok((*job, job.binary(&session.binaries)?)))
         .collect::<Result<Vec<_>, LabError>>()?;
-    if let Some(&peer) = settings
-        .peers
-        .chosen
-        .iter()
-        .flatten()
-        .find(|peer| !SuiteJob::ALL.iter().any(|job| formulates(**peer, *job)))
+    if let Some(&peer) =
+        settings.peers.iter().flatten().find(|peer| !SuiteJob::ALL.iter().any(|job| formulates(**peer, *job)))
     {
         return Err(PeerError::NoFormulation { peer }.into());
     }
     let room = ByteSize::new(settings.size.bytes().saturating_mul(ROOM_PER_BYTE));
-    let folder = WorkFolder::make(&settings.work, room)?;
-    if settings.work.keep {
+    let folder = WorkFolder::make(&session.work, room)?;
+    if session.work.keep {
         session.say(format!("keeping everything in {}", folder.path().display()));
     }
-    let found = peers::find(&settings.peers, folder.path(), &session.interrupt)?;
+    let python = settings.python.clone().or_else(python_of_the_path);
+    let wanted = (settings.peers.as_deref(), python.as_deref());
+    let found = peers::find(wanted, folder.path(), &session.interrupt)?;
     found.remarks.iter().filter(|remark| !remark.starts_with("sort")).for_each(|remark| session.say(remark));
-    let make = (settings.binaries.as_path(), settings.resources);
-    let inputs = SuiteInputs::make(&settings.jobs, settings.size, make, &folder, session)?;
+    let inputs = SuiteInputs::make(&jobs, settings.size, settings.resources, &folder, session)?;
     let run = Run { settings, session, folder: &folder };
     let mut bouts = Vec::new();
     for (job, binary) in &binaries {
@@ -95,6 +103,11 @@ pub fn suite(settings: &SuiteSettings, session: &Session) -> Result<SuiteReport,
         },
         jobs: bouts.into_iter().map(Bout::report).collect(),
     })
+}
+
+fn python_of_the_path() -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path).map(|folder| folder.join("python3")).find(|program| program.is_file())
 }
 
 /// One job with those who do it.
@@ -125,7 +138,7 @@ impl Bout<'_> {
             SuiteContender::new(name, version, contender.seconds, contender.failure, &ours)
         });
         let contenders = contenders.collect();
-        let output = ByteSize::new(self.reference.lines.bytes());
+        let output = ByteSize::new(self.reference.lines.bytes);
         SuiteJobReport::new(self.work.job, (self.work.input.bytes, output), &self.counters, contenders)
     }
 }
@@ -194,7 +207,7 @@ impl<'a> Run<'a> {
             let name = contender.peer.map_or("napreduce", |peer: &InstalledPeer| peer.peer.in_words());
             let of = self.settings.repetitions;
             self.session.say(format!("{} {repetition}/{of} {name}: {line}", work.job));
-            if !self.settings.work.keep {
+            if !self.session.work.keep {
                 remove(&folder)?;
             }
         }

@@ -10,7 +10,7 @@ use super::jobs::SuiteJob;
 use crate::machine::Machine;
 use crate::program::Resources;
 use crate::statistics::{Interval, Summary, median, median_interval};
-use crate::table::{seconds, table};
+use crate::table::{dash, seconds, table};
 
 /// All of one run of the suite.
 #[derive(Clone, Debug, Serialize)]
@@ -102,10 +102,6 @@ impl SuiteContender {
             ratio.map_or_else(dash, |(ratio, at)| format!("{ratio:.2} ({:.2} .. {:.2})", at.low, at.high)),
         ]
     }
-}
-
-fn dash() -> String {
-    "-".to_owned()
 }
 
 impl SuiteJobReport {

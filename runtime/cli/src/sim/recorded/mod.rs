@@ -32,18 +32,18 @@ const WORK_MAX: u64 = 1 << 60;
 
 /// What a cluster did in a window.
 pub struct Recorded {
-    name: String,
+    pub name: String,
     /// In the order of their submission; the first submission is time 0.
-    jobs: Vec<SimulatedJob>,
-    /// Of each of them.
-    happened: Vec<Happened>,
+    pub jobs: Vec<SimulatedJob>,
+    /// When each of them came and went.
+    pub happened: Vec<Happened>,
     policy: Option<RecordedPolicy>,
     machines: Vec<Slots>,
-    overheads: Overheads,
+    pub overheads: Overheads,
     /// When the first and the last was submitted, in milliseconds since 1970.
     submitted: (u64, u64),
     /// What there is to say of all that, a line each.
-    remarks: Vec<String>,
+    pub remarks: Vec<String>,
 }
 
 impl Recorded {
@@ -60,28 +60,6 @@ impl Recorded {
         }
         let first = window.first().map_or(0, |(millis, _)| *millis);
         gathered.finish(text, (first, window.last().map_or(first, |(millis, _)| *millis)))
-    }
-
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
-    pub fn jobs(&self) -> &[SimulatedJob] {
-        &self.jobs
-    }
-
-    /// When each of them came and went, in the same order.
-    pub fn happened(&self) -> &[Happened] {
-        &self.happened
-    }
-
-    pub fn overheads(&self) -> Overheads {
-        self.overheads
-    }
-
-    /// What there is to say, a line each.
-    pub fn remarks(&self) -> &[String] {
-        &self.remarks
     }
 
     /// When the first and the last job was submitted, for people.

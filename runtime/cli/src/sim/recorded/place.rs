@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use anyhow::{Result, anyhow, ensure};
 use jiff::Timestamp;
-use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
-use napreduce_live::parse_time;
+
+use crate::moments::WrittenMoment;
 
 /// A bound of the submissions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,15 +62,12 @@ impl RecordedPlace {
 
 impl Bound {
     fn parse(text: &str) -> Result<Bound> {
-        if let Ok(time) = parse_time(text) {
-            return Ok(Bound::SinceFirst(time));
-        }
-        let stamp = text.parse::<Timestamp>().ok().or_else(|| {
-            let civil = text.parse::<DateTime>().ok()?;
-            Some(civil.to_zoned(TimeZone::UTC).ok()?.timestamp())
-        });
-        let millis = stamp.and_then(|stamp| u64::try_from(stamp.as_millisecond()).ok());
-        millis.map(Bound::Moment).ok_or_else(|| {
+        let bound = match text.parse() {
+            Ok(WrittenMoment::Ago(time)) => Some(Bound::SinceFirst(time)),
+            Ok(moment) => moment.millis(Timestamp::UNIX_EPOCH, &TimeZone::UTC).ok().map(Bound::Moment),
+            Err(_) => None,
+        };
+        bound.ok_or_else(|| {
             anyhow!(
                 "--recorded: {text:?} is no time; write a moment such as 2026-09-21T14:13:20Z, or a time since the first \
                  submission such as 90s or 2h"

@@ -257,7 +257,7 @@ proptest! {
         expected.sort_by_key(|plan| plan.submit);
         let first = expected[0].submit;
         expected.iter_mut().for_each(|plan| plan.submit = Time(plan.submit.0 - first.0));
-        prop_assert_eq!(rebuilt.jobs(), &expected[..]);
+        prop_assert_eq!(rebuilt.jobs, &expected[..]);
     }
 }
 
@@ -282,7 +282,7 @@ fn the_policy_and_the_workers_are_those_of_most_jobs() {
     assert_eq!(variant.label, "hfsp as recorded");
     let slots = |map| Slots { map, reduce: 1 };
     assert_eq!(variant.settings.unlike_slots, [slots(3), slots(3), slots(1)]);
-    let remarks = recorded.remarks().join("\n");
+    let remarks = recorded.remarks.join("\n");
     assert!(
         remarks.contains("1 of 3 jobs ended under another policy, or other tables of it, than the hfsp"),
         "{remarks}"
@@ -297,7 +297,7 @@ fn what_an_earlier_version_left_out_is_said_and_guessed() {
     let recorded = read(&history(&[early]));
     assert!(recorded.variant().is_none(), "no policy is known");
     assert_eq!(recorded.shape().slots(), Slots { map: 3, reduce: 1 });
-    let remarks = recorded.remarks().join("\n");
+    let remarks = recorded.remarks.join("\n");
     assert!(
         remarks.contains("1 of 1 jobs were recorded by an earlier version without the policy"),
         "{remarks}"
@@ -314,11 +314,11 @@ fn a_window_says_which_jobs_it_cuts_off() {
         |window: &str| Recorded::read(&format!("{}@{window}", folder.path().display())).expect("readable");
     let remark = "1 job is missing that came before FROM and had not ended then";
     let cut = read("1s..");
-    assert_eq!((cut.jobs().len(), cut.jobs()[0].submit), (1, Time(0)));
-    assert!(cut.remarks().iter().any(|one| one.starts_with(remark)), "{:?}", cut.remarks());
+    assert_eq!((cut.jobs.len(), cut.jobs[0].submit), (1, Time(0)));
+    assert!(cut.remarks.iter().any(|one| one.starts_with(remark)), "{:?}", cut.remarks);
     let first = read("..1s");
-    assert_eq!(first.jobs().len(), 1);
-    assert!(!first.remarks().iter().any(|one| one.starts_with(remark)), "{:?}", first.remarks());
+    assert_eq!(first.jobs.len(), 1);
+    assert!(!first.remarks.iter().any(|one| one.starts_with(remark)), "{:?}", first.remarks);
 }
 
 #[test]
@@ -327,7 +327,7 @@ fn a_policy_of_a_later_version_is_named() {
     later.cluster.as_mut().expect("a cluster").scheduler = "psychic".to_owned();
     let recorded = read(&history(&[later]));
     assert!(recorded.variant().is_none());
-    let remarks = recorded.remarks().join("\n");
+    let remarks = recorded.remarks.join("\n");
     assert!(remarks.contains("psychic, cannot be simulated: there is no scheduler \"psychic\""), "{remarks}");
 }
 
@@ -340,9 +340,9 @@ fn measured_costs_are_medians_and_what_was_never_done_is_named() {
     }
     job.detail.preemptions[0].by = "operator".to_owned();
     let recorded = read(&history(&[job]));
-    assert_eq!(recorded.overheads().suspend.fixed, Span(5_000));
-    assert_eq!(recorded.overheads().resume.fixed, Span(5));
-    let remarks = recorded.remarks().join("\n");
+    assert_eq!(recorded.overheads.suspend.fixed, Span(5_000));
+    assert_eq!(recorded.overheads.resume.fixed, Span(5));
+    let remarks = recorded.remarks.join("\n");
     assert!(remarks.contains("suspend 5.0 ms (4)"), "{remarks}");
     assert!(remarks.contains("--checkpoint-write, --checkpoint-read, --kill-cleanup"), "{remarks}");
     assert!(remarks.contains("1 request of an operator is not repeated"), "{remarks}");

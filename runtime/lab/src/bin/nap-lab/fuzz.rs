@@ -11,8 +11,10 @@ use std::{fs, thread};
 
 use anyhow::{Context, Result};
 use clap::Args;
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 use napreduce_sim::fuzz::Case;
+
+use crate::place;
 
 /// Look for schedulers that never end, in simulated time
 ///
@@ -41,7 +43,7 @@ pub struct FuzzArguments {
 
 /// Whether every run was as it should be.
 pub fn run(arguments: &FuzzArguments) -> Result<bool> {
-    let bar = bar(arguments.runs);
+    let bar = place::bar(arguments.runs, "{bar:30} {pos}/{len} runs, {eta} left");
     let next = AtomicU64::new(0);
     let failed: Mutex<Vec<(Case, String)>> = Mutex::default();
     // A case that panics is told of in its line.
@@ -106,13 +108,6 @@ fn keep(case: &Case, folder: &Path) -> Result<String> {
     }
     let (workload, configuration) = (workload.display(), configuration.display());
     Ok(format!("nap sim --workload {workload} --configuration {configuration} {}", case.flags()))
-}
-
-fn bar(runs: u64) -> ProgressBar {
-    // It is hidden where standard error is no terminal.
-    let bar = ProgressBar::new(runs);
-    let style = ProgressStyle::with_template("{bar:30} {pos}/{len} runs, {eta} left");
-    style.map_or(bar.clone(), |style| bar.with_style(style))
 }
 
 #[cfg(test)]

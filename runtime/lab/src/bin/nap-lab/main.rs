@@ -6,10 +6,8 @@
 mod arguments;
 mod experiments;
 mod fuzz;
-mod load;
 mod paper;
 mod place;
-mod preemption;
 mod replay;
 
 use std::process::ExitCode;

@@ -9,13 +9,12 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use clap::Args;
-use indicatif::{ProgressBar, ProgressStyle};
+use napreduce_lab::WorkSettings;
 use napreduce_lab::paper::{
-    LiveSettings, PaperReport, PaperSettings, Verdict, paper, paper_again, papers, runs_live, select,
+    PaperReport, PaperSettings, Verdict, paper, paper_again, papers, runs_live, select,
 };
-use napreduce_lab::{Interrupt, Session, WorkSettings};
 
-use crate::place::binaries;
+use crate::place::{bar, binaries, session};
 
 /// Something that was asked for does not hold.
 const DOES_NOT_HOLD: u8 = 1;
@@ -124,11 +123,15 @@ pub fn run(arguments: &PaperArguments) -> Result<ExitCode> {
         folder: folder.to_owned(),
         go_on: arguments.go_on.is_some(),
         simulate: arguments.simulate || arguments.both,
-        live: live(arguments)?,
+        live: !arguments.simulate,
     };
-    let interrupt = Interrupt::listen().context("cannot catch signals")?;
-    let session = Session::new(interrupt.clone(), |line| eprintln!("{line}"));
-    let bar = bar();
+    let work = WorkSettings { parent: arguments.work.clone(), keep: false };
+    let binaries = match settings.live {
+        true => binaries(arguments.bin_dir.as_deref())?,
+        false => PathBuf::new(),
+    };
+    let session = session(work, binaries)?;
+    let bar = bar(1, "simulating {bar:30} {pos}/{len} runs, {eta} left");
     let report = paper(&settings, &session, |ended, all| {
         bar.set_length(all as u64);
         bar.set_position(ended as u64);
@@ -137,11 +140,11 @@ pub fn run(arguments: &PaperArguments) -> Result<ExitCode> {
         }
     })?;
     bar.finish_and_clear();
-    if let Err(interrupted) = interrupt.check() {
+    if let Err(interrupted) = session.interrupt.check() {
         eprintln!("nap lab paper: {interrupted}; the report is of what was measured until then");
     }
     if arguments.quick {
-        let ran = report.runs().iter().count();
+        let ran = report.runs.iter().count();
         println!("{ran} runs, one block: everything asked for can be run, and nothing is judged by it");
         return Ok(ExitCode::SUCCESS);
     }
@@ -153,15 +156,6 @@ pub fn run(arguments: &PaperArguments) -> Result<ExitCode> {
         _ => "",
     };
     finish(&report, arguments, format!("nap lab paper {}{how}", what.join(" ").trim_end()).as_str())
-}
-
-/// Where live runs are made, if there are any.
-fn live(arguments: &PaperArguments) -> Result<Option<LiveSettings>> {
-    if arguments.simulate {
-        return Ok(None);
-    }
-    let work = WorkSettings { parent: arguments.work.clone(), keep: false };
-    Ok(Some(LiveSettings { binaries: binaries(arguments.bin_dir.as_deref())?, work }))
 }
 
 fn finish(report: &PaperReport, arguments: &PaperArguments, command: &str) -> Result<ExitCode> {
@@ -205,11 +199,4 @@ fn list(report: Option<&Path>) -> Result<ExitCode> {
         }
     }
     Ok(ExitCode::SUCCESS)
-}
-
-fn bar() -> ProgressBar {
-    // It is hidden where standard error is no terminal.
-    let bar = ProgressBar::new(1);
-    let style = ProgressStyle::with_template("simulating {bar:30} {pos}/{len} runs, {eta} left");
-    style.map_or(bar.clone(), |style| bar.with_style(style))
 }

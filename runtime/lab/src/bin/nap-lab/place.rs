@@ -1,6 +1,7 @@
 //! Where an experiment works, and how its report is printed.
 //!
-//! Owns the arguments that every experiment has. Does not own what is in a report.
+//! Owns the arguments that every experiment has, and the terminal while it runs. Does not own what is in a
+//! report.
 
 use std::fs;
 use std::io::{self, Write};
@@ -8,28 +9,41 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
-use napreduce_lab::WorkSettings;
+use indicatif::{ProgressBar, ProgressStyle};
+use napreduce_lab::{Interrupt, LabError, Session, WorkSettings};
 use serde::Serialize;
+
+/// What an experiment is asked for.
+#[derive(Debug, Args)]
+pub struct Asked<S: Args> {
+    #[command(flatten)]
+    pub settings: S,
+    #[command(flatten)]
+    place: Workplace,
+}
+
+/// The same, of one whose report may go to a file as well.
+#[derive(Debug, Args)]
+pub struct Saved<S: Args> {
+    #[command(flatten)]
+    pub asked: Asked<S>,
+    /// Also write the report with every single time to this file, as JSON
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+}
 
 /// What every experiment is asked for.
 #[derive(Debug, Args)]
 pub struct Workplace {
-    /// Where clusters, inputs and outputs go, in a folder of their own that is removed at the end [default:
-    /// the system's folder for temporary files]
-    #[arg(long, value_name = "DIR")]
-    pub work: Option<PathBuf>,
-
-    /// Leave them in place
-    #[arg(long)]
-    pub keep: bool,
-
+    #[command(flatten)]
+    work: WorkSettings,
     /// The folder of the binaries that are measured: nap, wordcount, terasort [default: this one's]
     #[arg(long, value_name = "DIR")]
-    pub bin_dir: Option<PathBuf>,
+    bin_dir: Option<PathBuf>,
 
     /// How the report is printed
     #[arg(long, value_enum, default_value_t = Format::Table)]
-    pub format: Format,
+    format: Format,
 }
 
 /// How a report is printed.
@@ -39,13 +53,24 @@ pub enum Format {
     Json,
 }
 
-impl Workplace {
-    pub fn work(&self) -> WorkSettings {
-        WorkSettings { parent: self.work.clone(), keep: self.keep }
+impl<S: Args> Asked<S> {
+    /// Makes the experiment and prints its report; whether it found what it should.
+    pub fn run<R: Serialize>(
+        &self,
+        json: &Option<PathBuf>,
+        experiment: impl Fn(&S, &Session) -> Result<R, LabError>,
+        table: fn(&R) -> String,
+        succeeded: fn(&R) -> bool,
+    ) -> Result<bool> {
+        let report = experiment(&self.settings, &self.place.session()?)?;
+        self.place.print(&report, table, json.as_deref())?;
+        Ok(succeeded(&report))
     }
+}
 
-    pub fn binaries(&self) -> Result<PathBuf> {
-        binaries(self.bin_dir.as_deref())
+impl Workplace {
+    pub fn session(&self) -> Result<Session> {
+        session(self.work.clone(), binaries(self.bin_dir.as_deref())?)
     }
 
     /// Prints a report to standard output and, if asked for, writes it to a file as JSON. Neither is left out
@@ -53,7 +78,7 @@ impl Workplace {
     pub fn print<R: Serialize>(
         &self,
         report: &R,
-        table: impl Fn() -> String,
+        table: fn(&R) -> String,
         file: Option<&Path>,
     ) -> Result<()> {
         let json = serde_json::to_string_pretty(report).context("cannot write the report as JSON")? + "\n";
@@ -62,12 +87,24 @@ impl Workplace {
             None => Ok(()),
         };
         let text = match self.format {
-            Format::Table => table(),
+            Format::Table => table(report),
             Format::Json => json,
         };
         io::stdout().write_all(text.as_bytes()).context("cannot print the report")?;
         written
     }
+}
+
+/// What an experiment does is told on standard error, and it ends early on a signal.
+pub fn session(work: WorkSettings, binaries: PathBuf) -> Result<Session> {
+    let interrupt = Interrupt::listen().context("cannot catch signals")?;
+    Ok(Session::new(interrupt, work, binaries, |line| eprintln!("{line}")))
+}
+
+/// A bar of so many runs; it is hidden where standard error is no terminal.
+pub fn bar(runs: u64, template: &str) -> ProgressBar {
+    let bar = ProgressBar::new(runs);
+    ProgressStyle::with_template(template).map_or(bar.clone(), |style| bar.with_style(style))
 }
 
 /// The folder of our binaries, absolute because programs run in another folder.

@@ -4,15 +4,13 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use clap::Args;
-use napreduce_core::{PreemptionSettings, PrimitiveChoice, Span, SuspendedMax};
+use napreduce_core::{PreemptionSettings, PrimitiveChoice, SuspendedMax};
 use napreduce_lab::{
-    GivenCosts, LabError, ReplaySettings, ReplaySource, Scale, Session, TaskBody, WorkloadReplayError,
+    LabError, ReplayReport, ReplayRuns, ReplaySettings, ReplaySource, Scale, WorkloadReplayError,
 };
-use napreduce_live::parse_time;
 use napreduce_schedulers::{SchedulerConfiguration, SchedulerName, SchedulerTables};
 
 use crate::place::Workplace;
@@ -73,82 +71,18 @@ pub struct ReplayArguments {
     #[arg(long, value_name = "N")]
     pub suspended_max: Option<SuspendedMax>,
 
-    /// Workers [default: the workload's, by the scale]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
-    pub workers: Option<u32>,
-
-    /// Map slots of each worker [default: the workload's slots by the scale, shared out]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
-    pub map_slots: Option<u32>,
-
-    /// Reduce slots of each worker [default: likewise]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(..=1000))]
-    pub reduce_slots: Option<u32>,
-
-    /// How often workers report, before it is divided [default: as the workload says, else 1s]
-    #[arg(long, value_name = "TIME", value_parser = span)]
-    pub heartbeat: Option<Span>,
-
-    /// How the time of a task passes: sleep, cpu (arithmetic), io (its bytes written and read back), fill
-    /// (its memory filled)
-    #[arg(long, value_name = "BODY", default_value = "sleep")]
-    pub body: TaskBody,
-
-    /// Where all random choices start [default: as the workload says, else 0]
-    #[arg(long, value_name = "N")]
-    pub seed: Option<u64>,
-
-    /// Runs under each scheduler, with this seed and those after it
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
-    pub repetitions: u32,
-
-    /// Folder for the report and the rows of all jobs, jobs.jsonl and jobs.csv
-    #[arg(long, value_name = "DIR")]
-    pub report: Option<PathBuf>,
-
     #[command(flatten)]
-    pub costs: CostArguments,
-
+    pub runs: ReplayRuns,
     #[command(flatten)]
     pub place: Workplace,
-}
-
-/// What the simulator is told.
-#[derive(Debug, Args)]
-#[command(next_help_heading = "Costs in the simulator (default: measured here)")]
-pub struct CostArguments {
-    /// What a task takes beyond its work
-    #[arg(long, value_name = "TIME", value_parser = span)]
-    pub launch: Option<Span>,
-
-    /// From the order to suspend to the free slot
-    #[arg(long, value_name = "TIME", value_parser = span)]
-    pub suspend: Option<Span>,
-
-    /// From the order to resume to the first work
-    #[arg(long, value_name = "TIME", value_parser = span)]
-    pub resume: Option<Span>,
-
-    /// From the order to checkpoint to the free slot
-    #[arg(long, value_name = "TIME", value_parser = span)]
-    pub checkpoint_write: Option<Span>,
-
-    /// What a restore takes beyond a launch
-    #[arg(long, value_name = "TIME", value_parser = span)]
-    pub checkpoint_read: Option<Span>,
 }
 
 fn primitive(text: &str) -> Result<PrimitiveChoice, String> {
     PrimitiveChoice::of_word(text).ok_or_else(|| format!("choose from {}", PrimitiveChoice::WORDS.join(", ")))
 }
 
-fn span(text: &str) -> Result<Span, String> {
-    let time: Duration = parse_time(text)?;
-    Ok(Span(u64::try_from(time.as_micros()).unwrap_or(u64::MAX)))
-}
-
 /// Replays; whether all of it is as it should be.
-pub fn replay(arguments: &ReplayArguments, session: &Session) -> Result<bool> {
+pub fn replay(arguments: &ReplayArguments) -> Result<bool> {
     let scale = usage(Scale::new(arguments.time_scale, arguments.task_scale))?;
     let source = match (&arguments.workload, &arguments.trace) {
         (Some(name), _) => usage(ReplaySource::workload(name))?,
@@ -166,26 +100,16 @@ pub fn replay(arguments: &ReplayArguments, session: &Session) -> Result<bool> {
         policy.build().with_context(|| format!("{scheduler} cannot be set up"))?;
         Ok(policy)
     };
-    let CostArguments { launch, suspend, resume, checkpoint_write, checkpoint_read } = arguments.costs;
     let settings = ReplaySettings {
         source,
         scale,
         policies: arguments.scheduler.iter().map(policy).collect::<Result<_>>()?,
         preemption,
-        workers: arguments.workers,
-        map_slots: arguments.map_slots,
-        reduce_slots: arguments.reduce_slots,
-        heartbeat: arguments.heartbeat,
-        body: arguments.body,
-        seed: arguments.seed,
-        repetitions: arguments.repetitions,
-        costs: GivenCosts { launch, suspend, resume, checkpoint_write, checkpoint_read },
-        report: arguments.report.clone(),
-        binaries: arguments.place.binaries()?,
-        work: arguments.place.work(),
+        runs: arguments.runs.clone(),
     };
-    let report = napreduce_lab::replay(&settings, session)?;
-    arguments.place.print(&report, || report.table(), None)?;
+    let session = arguments.place.session()?;
+    let report = napreduce_lab::replay(&settings, &session)?;
+    arguments.place.print(&report, ReplayReport::table, None)?;
     if let Err(interrupted) = session.interrupt.check() {
         return Err(LabError::from(interrupted).into());
     }

@@ -118,14 +118,18 @@ fn workload_text(name: &str) -> Result<String, String> {
 }
 
 impl Variant {
-    /// The policy with its table.
-    pub(in crate::paper) fn configuration(&self) -> Result<SchedulerConfiguration, String> {
+    fn all_tables(&self) -> toml::Table {
         let mut tables = self.tables.clone();
         if let Some(settings) = &self.settings {
             tables.insert(self.scheduler.to_string(), settings.clone().into());
         }
+        tables
+    }
+
+    /// The policy with its table.
+    pub(in crate::paper) fn configuration(&self) -> Result<SchedulerConfiguration, String> {
         let tables: SchedulerTables =
-            tables.try_into().map_err(|error: toml::de::Error| error.to_string())?;
+            self.all_tables().try_into().map_err(|error: toml::de::Error| error.to_string())?;
         let configuration = SchedulerConfiguration { scheduler: self.scheduler, tables };
         configuration.build().map_err(|error| error.to_string())?;
         Ok(configuration)
@@ -133,10 +137,6 @@ impl Variant {
 
     /// As a configuration file of `nap sim` has it.
     pub(in crate::paper) fn configuration_text(&self) -> Result<String, String> {
-        let mut tables = self.tables.clone();
-        if let Some(settings) = &self.settings {
-            tables.insert(self.scheduler.to_string(), settings.clone().into());
-        }
         let mut preemption = toml::Table::new();
         if let Some(primitive) = self.primitive {
             preemption.insert("primitive".to_owned(), primitive.to_string().into());
@@ -146,7 +146,8 @@ impl Variant {
         }
         let coordinator =
             toml::Table::from_iter([("scheduler".to_owned(), self.scheduler.to_string().into())]);
-        let all = [("coordinator", coordinator), ("preemption", preemption), ("scheduler", tables)];
+        let all =
+            [("coordinator", coordinator), ("preemption", preemption), ("scheduler", self.all_tables())];
         let all = all.into_iter().filter(|(_, table)| !table.is_empty());
         let file = toml::Table::from_iter(all.map(|(name, table)| (name.to_owned(), table.into())));
         toml::to_string(&file).map_err(|error| error.to_string())

@@ -13,7 +13,7 @@ use crate::paper::registry::{Figure, Paper};
 use crate::paper::rows::{Executor, MeasuredRun};
 use crate::replay::Agreement;
 use crate::statistics;
-use crate::table::table;
+use crate::table::{dash, table};
 
 /// Live runs that were compared with the same in simulated time: paper, campaign, variant.
 type Compared<'a> = BTreeMap<(&'a str, &'a str, &'a str), BTreeMap<String, Vec<(f64, f64)>>>;
@@ -59,7 +59,7 @@ impl PaperReport {
                     continue;
                 }
                 let at = point.place().in_words();
-                let shown = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), number);
+                let shown = |value: Option<f64>| value.map_or_else(dash, number);
                 rows.push(vec![
                     format!("{} at {at}", series.name),
                     shown(point.published()),

@@ -19,6 +19,7 @@ mod markdown;
 mod page;
 mod text;
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -30,7 +31,7 @@ use super::registry::Paper;
 use super::rows::{Executor, Runs, RunsError};
 use super::verdict::{Judgement, Verdict, judge};
 use crate::machine::Machine;
-use crate::workspace::WorkError;
+use crate::workspace::{WorkError, write};
 
 const SELECTION: &str = "report.json";
 
@@ -39,7 +40,8 @@ const SELECTION: &str = "report.json";
 pub struct PaperReport {
     papers: Vec<Paper>,
     selection: Selection,
-    runs: Runs,
+    /// What was measured.
+    pub runs: Runs,
     pub judgements: Vec<Judgement>,
 }
 
@@ -106,7 +108,7 @@ impl Selection {
     }
 
     pub(super) fn write(&self, folder: &Path) -> Result<(), ReportError> {
-        write(&folder.join(SELECTION), &json(self))
+        Ok(write(&folder.join(SELECTION), json(self))?)
     }
 }
 
@@ -139,7 +141,7 @@ impl PaperReport {
     /// When it is no report, or its rows cannot be read.
     pub fn read(papers: Vec<Paper>, folder: &Path) -> Result<PaperReport, ReportError> {
         let selection = Selection::read(folder)?;
-        PaperReport::new(papers, selection, Runs::open(folder)?)
+        PaperReport::new(papers, selection, Runs::open(folder, Runs::read)?)
     }
 
     /// Writes everything but the rows, which were written as the runs ended.
@@ -150,50 +152,34 @@ impl PaperReport {
         let figures = folder.join("figures");
         make(&figures)?;
         self.selection.write(folder)?;
-        write(&folder.join("verdicts.json"), &json(&self.judgements))?;
-        write(&folder.join("report.txt"), &self.text())?;
+        write(&folder.join("verdicts.json"), json(&self.judgements))?;
+        write(&folder.join("report.txt"), self.text())?;
         for judgement in &self.judgements {
             if let Some((paper, figure)) = self.entry(judgement) {
                 let of = (paper, judgement.figure.as_str(), figure);
                 figures::draw(&figures, of, &self.runs, judgement.executor)?;
             }
         }
-        write(&folder.join("report.html"), &self.page(&figures))?;
+        write(&folder.join("report.html"), self.page(&figures))?;
         self.write_variants(&folder.join("variants"))
     }
 
     fn write_variants(&self, folder: &Path) -> Result<(), ReportError> {
         make(folder)?;
-        let mut written: Vec<&super::rows::RunKey> = Vec::new();
-        for run in self.runs.iter() {
-            let key = &run.run.key;
-            if written
-                .last()
-                .is_some_and(|last| (&last.campaign, &last.variant) == (&key.campaign, &key.variant))
-            {
-                continue;
-            }
-            written.push(key);
-            let paper = self.papers.iter().find(|paper| paper.name == key.paper);
-            let campaign = paper.and_then(|paper| paper.campaigns.get(&key.campaign));
-            let Some((campaign, variant)) =
-                campaign.and_then(|campaign| Some((campaign, campaign.variants.get(&key.variant)?)))
-            else {
-                continue;
-            };
-            let name = format!("{}.{}.{}", key.paper, key.campaign, key.variant);
+        let keys = self.runs.iter().map(|run| &run.run.key);
+        let variants: BTreeSet<_> = keys.map(|key| (&key.paper, &key.campaign, &key.variant)).collect();
+        for (paper, campaign, variant) in variants {
+            let name = format!("{paper}.{campaign}.{variant}");
+            let paper = self.papers.iter().find(|known| known.name == *paper);
+            let Some(campaign) = paper.and_then(|paper| paper.campaigns.get(campaign)) else { continue };
+            let Some(variant) = campaign.variants.get(variant) else { continue };
             if let (Ok(workload), Ok(configuration)) = (campaign.text(variant), variant.configuration_text())
             {
-                write(&folder.join(format!("{name}.workload.toml")), &workload)?;
-                write(&folder.join(format!("{name}.configuration.toml")), &configuration)?;
+                write(&folder.join(format!("{name}.workload.toml")), workload)?;
+                write(&folder.join(format!("{name}.configuration.toml")), configuration)?;
             }
         }
         Ok(())
-    }
-
-    /// What was measured.
-    pub fn runs(&self) -> &Runs {
-        &self.runs
     }
 
     fn entry(&self, judgement: &Judgement) -> Option<(&Paper, &super::registry::Figure)> {
@@ -234,16 +220,12 @@ impl Environment {
     /// # Errors
     /// When the file cannot be written.
     pub fn write(&self, folder: &Path) -> Result<(), ReportError> {
-        write(&folder.join("environment.json"), &json(self))
+        Ok(write(&folder.join("environment.json"), json(self))?)
     }
 }
 
 pub(super) fn make(folder: &Path) -> Result<(), ReportError> {
     Ok(fs::create_dir_all(folder).map_err(WorkError::using("make", folder))?)
-}
-
-fn write(path: &Path, text: &str) -> Result<(), ReportError> {
-    Ok(fs::write(path, text).map_err(WorkError::using("write", path))?)
 }
 
 fn json(value: &impl Serialize) -> String {
