@@ -43,6 +43,7 @@ mod worker_directory;
 pub use configuration::{
     IsolationMode, IsolationRules, LeaveRules, OnTerminate, PageOut, SuspendRules, WorkerConfiguration,
 };
+pub(crate) use configuration::cores;
 pub(crate) use daemon::Worker;
 pub use error::WorkerError;
 pub(crate) use settings::WorkerSettings;

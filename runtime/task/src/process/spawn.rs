@@ -14,6 +14,7 @@ use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use napreduce_core::settings;
 use rustix::io::{FdFlags, fcntl_setfd};
 use tokio::sync::oneshot;
 use tokio::time::timeout;
@@ -61,19 +62,23 @@ pub struct TaskOutput {
     pub stderr: File,
 }
 
-/// Starts task processes from one thread, begun with the first of them, that lives as long as this value: the
-/// kernel kills a task process when the thread that forked it ends.
-#[derive(Debug)]
-pub struct Spawner {
-    forking: Mutex<Option<mpsc::Sender<Request>>>,
-    thread: Mutex<Option<JoinHandle<()>>>,
-    /// Whether orphans of tasks become children of this process.
-    adopts: bool,
-    /// One of these for each process that is started ahead.
-    groups: Option<Arc<ControlGroups>>,
-    /// Whether what tasks print to this program's standard error is dropped.
-    is_silent: bool,
-    prestarts: Arc<Prestarts>,
+settings! {
+    /// Starts task processes from one thread, begun with the first of them, that lives as long as this value:
+    /// the kernel kills a task process when the thread that forked it ends.
+    #[derive(Debug)]
+    pub struct Spawner {
+        forking: Mutex<Option<mpsc::Sender<Request>>>,
+        thread: Mutex<Option<JoinHandle<()>>>,
+        /// Whether orphans of tasks become children of this process.
+        adopts: bool = adopts,
+        /// One of these for each process that is started ahead.
+        groups: Option<Arc<ControlGroups>>,
+        /// Whether what tasks print to this program's standard error is dropped.
+        is_silent: bool = is_silent,
+        prestarts: Arc<Prestarts> = Arc::new(prestarts),
+    }
+
+    fn new(adopts: bool, is_silent: bool, prestarts: Prestarts);
 }
 
 impl Spawner {
@@ -94,17 +99,6 @@ impl Spawner {
         // The first are under way while the job is planned; an error meets whoever wants one.
         let _ = spawner.prestart(Model::of(&Launch { is_silent, ..Launch::default() }));
         spawner
-    }
-
-    fn new(adopts: bool, is_silent: bool, prestarts: Prestarts) -> Spawner {
-        Spawner {
-            forking: Mutex::default(),
-            thread: Mutex::default(),
-            adopts,
-            groups: None,
-            is_silent,
-            prestarts: Arc::new(prestarts),
-        }
     }
 
     /// An attempt has ended, and its process is reaped: ends what it has started in other process groups.
