@@ -26,7 +26,7 @@ const BANNED_IN_CORE: [&str; 11] = [
 ];
 
 /// Where unsafe code may be, and why it has to be there.
-const UNSAFE_MODULES: [(&str, &str); 16] = [
+const UNSAFE_MODULES: [(&str, &str); 15] = [
     ("runtime/data/src/lent.rs", "reads past the end of a key, inside the block that it lies in"),
     ("runtime/data/src/masks.rs", "calls the vector instructions that x86-64 always has"),
     ("runtime/data/src/region.rs", "maps anonymous memory"),
@@ -35,11 +35,7 @@ const UNSAFE_MODULES: [(&str, &str); 16] = [
     ("runtime/data/src/segment/reader.rs", "maps segment files"),
     ("runtime/data/src/segment/cursor.rs", "keeps a pointer into a mapping that its own handle keeps alive"),
     ("runtime/task/src/process/signals.rs", "changes signal dispositions, which the C library alone can"),
-    (
-        "runtime/task/src/process/pauses.rs",
-        "handles signals and stops this process, which the C library alone can",
-    ),
-    ("runtime/task/src/process/stop_signals.rs", "handles a signal, which the C library alone can"),
+    ("runtime/task/src/process/pauses.rs", "stops this process, which the C library alone can"),
     ("runtime/task/src/process/heap.rs", "asks the allocator of the C library to give memory back"),
     ("runtime/task/src/process/paging.rs", "advises the kernel about the memory of another process"),
     ("runtime/task/src/process/child.rs", "has a descriptor watched, which tokio cannot check"),
