@@ -109,24 +109,16 @@ impl Pipes {
         let errors = self.errors.as_ref().map(AsFd::as_fd);
         // While there is output its end comes first; a command that ended wakes nobody before that is read.
         let ended = output.is_none().then(|| end.as_fd());
+        let of_interest = |pipe: Option<BorrowedFd<'_>>, flags| match pipe {
+            Some(pipe) => PollFd::from_borrowed_fd(pipe, flags),
+            None => PollFd::from_borrowed_fd(bell, PollFlags::empty()),
+        };
         let mut interest = [
-            PollFd::from_borrowed_fd(bell, PollFlags::IN),
-            PollFd::from_borrowed_fd(
-                input.unwrap_or(bell),
-                if input.is_some() { PollFlags::OUT } else { PollFlags::empty() },
-            ),
-            PollFd::from_borrowed_fd(
-                output.unwrap_or(bell),
-                if output.is_some() { PollFlags::IN } else { PollFlags::empty() },
-            ),
-            PollFd::from_borrowed_fd(
-                ended.unwrap_or(bell),
-                if ended.is_some() { PollFlags::IN } else { PollFlags::empty() },
-            ),
-            PollFd::from_borrowed_fd(
-                errors.unwrap_or(bell),
-                if errors.is_some() { PollFlags::IN } else { PollFlags::empty() },
-            ),
+            of_interest(Some(bell), PollFlags::IN),
+            of_interest(input, PollFlags::OUT),
+            of_interest(output, PollFlags::IN),
+            of_interest(ended, PollFlags::IN),
+            of_interest(errors, PollFlags::IN),
         ];
         match poll(&mut interest, Some(&timeout)) {
             // After a stop, say.

@@ -141,7 +141,7 @@ pub(super) fn own_membership() -> String {
 
 /// The path of the group under a controller of version 1, or of version 2 when that is not named,
 /// without its slash.
-pub(super) fn group_of<'a>(membership: &'a str, controller: &str) -> Option<&'a str> {
+pub(in crate::process) fn group_of<'a>(membership: &'a str, controller: &str) -> Option<&'a str> {
     membership.lines().find_map(|line| {
         let mut fields = line.splitn(3, ':').skip(1);
         let (controllers, path) = (fields.next()?, fields.next()?);
