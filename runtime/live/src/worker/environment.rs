@@ -88,7 +88,7 @@ impl WorkerEnvironment {
             return Some(Place::Local(self.paths.segment(attempt)));
         }
         let (peer, sight) = peers.get(&worker)?;
-        let path = segment_of(peer, attempt);
+        let path = WorkerPaths::new(&peer.directory).segment(attempt);
         let seen = match sight {
             Sight::Nothing => false,
             // One in its memory is a link that leads nowhere from here.
@@ -107,8 +107,4 @@ enum Sight {
     Disk,
     /// Its process, too.
     Everything,
-}
-
-fn segment_of(peer: &Peer, attempt: AttemptId) -> PathBuf {
-    WorkerPaths::new(&peer.directory).segment(attempt)
 }

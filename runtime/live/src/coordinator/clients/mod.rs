@@ -19,8 +19,8 @@ use std::time::Duration;
 
 use napreduce_core::settings;
 use napreduce_protocol::{
-    Connection, Digest, FromCoordinator, MessageReceiver, MessageSender, Secret, Submission, ToCoordinator,
-    TransportError,
+    Connection, Digest, FromCoordinator, MessageReceiver, MessageSender, RerunOf, Secret, Submission,
+    ToCoordinator, TransportError,
 };
 use thiserror::Error;
 use tokio::sync::mpsc::UnboundedSender;
@@ -143,15 +143,8 @@ impl Client {
             }
             ToCoordinator::FetchBlob { digest } => self.hand_out(digest).await,
             ToCoordinator::Submit(submission) => self.submit(submission).await,
-            ToCoordinator::Rerun { of, .. } if of.reason.chars().count() > REASON_CHARS_MAX => {
-                let why = format!("a reason has at most {REASON_CHARS_MAX} characters; give a shorter one");
-                self.refuse(2, why).await
-            }
-            ToCoordinator::Rerun { token, of, output } => self.rerun(token, of, output).await,
-            ToCoordinator::Follow { job } => self.follow(job).await,
-            ToCoordinator::HoldChain { chain, root } => self.hold_chain(chain, root).await,
-            ToCoordinator::Log { attempt, stream, offset } => self.log(attempt, stream, offset).await,
-            ToCoordinator::KillJob { reason, .. }
+            ToCoordinator::Rerun { of: RerunOf { reason, .. }, .. }
+            | ToCoordinator::KillJob { reason, .. }
             | ToCoordinator::CommandTask { reason, .. }
             | ToCoordinator::CommandJob { reason, .. }
             | ToCoordinator::ChangeJob { reason, .. }
@@ -162,6 +155,10 @@ impl Client {
                 let why = format!("a reason has at most {REASON_CHARS_MAX} characters; give a shorter one");
                 self.refuse(2, why).await
             }
+            ToCoordinator::Rerun { token, of, output } => self.rerun(token, of, output).await,
+            ToCoordinator::Follow { job } => self.follow(job).await,
+            ToCoordinator::HoldChain { chain, root } => self.hold_chain(chain, root).await,
+            ToCoordinator::Log { attempt, stream, offset } => self.log(attempt, stream, offset).await,
             asked => {
                 let answer = self.ask(asked).await?;
                 self.send(&answer).await

@@ -239,7 +239,7 @@ impl Kept {
         if from.metadata()?.len() == 0 {
             return Ok(());
         }
-        let heading = format!("==> {attempt} {} <==\n", name_of(stream));
+        let heading = format!("==> {attempt} {stream} <==\n");
         let offset = self.end + heading.len() as u64;
         let copied =
             (&self.log).write_all(heading.as_bytes()).and_then(|()| io::copy(&mut from, &mut &self.log));
@@ -301,12 +301,5 @@ fn index_path(directory: &Path) -> PathBuf {
 }
 
 fn stream_path(running: &Path, number: u32, stream: LogStream) -> PathBuf {
-    running.join(format!("{number}.{}", name_of(stream)))
-}
-
-fn name_of(stream: LogStream) -> &'static str {
-    match stream {
-        LogStream::Stdout => "stdout",
-        LogStream::Stderr => "stderr",
-    }
+    running.join(format!("{number}.{stream}"))
 }
