@@ -19,7 +19,8 @@ use super::secret::Secret;
 /// An authenticated connection whose calls block.
 #[derive(Debug)]
 pub struct BlockingConnection {
-    socket: TcpStream,
+    /// For whoever has to end the connection from another thread.
+    pub socket: TcpStream,
     sealer: Sealer,
     records: Vec<u8>,
     opener: Opener,
@@ -127,11 +128,6 @@ impl BlockingConnection {
         socket.set_write_timeout(Some(silence_max))?;
         let Keys { sealer, opener } = keys;
         Ok(BlockingConnection { socket, sealer, records: Vec::new(), opener, silence_max })
-    }
-
-    /// The socket, for whoever has to end the connection from another thread.
-    pub fn socket(&self) -> &TcpStream {
-        &self.socket
     }
 
     /// Sends one message. After an error the connection is of no more use.

@@ -26,7 +26,7 @@ settings! {
         position: Position,
         interrupted: AtomicBool,
         gate: Arc<Gate> = Arc::new(gate),
-        clock: TaskClock,
+        pub(crate) clock: TaskClock,
         refused: OnceLock<String>,
     }
 
@@ -161,9 +161,5 @@ impl TaskContext {
 
     pub fn gate(&self) -> &Gate {
         &self.gate
-    }
-
-    pub fn clock(&self) -> &TaskClock {
-        &self.clock
     }
 }

@@ -149,12 +149,12 @@ impl Spawner {
 
     /// Nothing where that cannot be done; then no more are started ahead.
     async fn make_use_of(&self, started: Started, model: &Model, launch: &Launch) -> Option<TaskProcess> {
-        let marks = started.marks().to_vec();
+        let marks = started.marks.clone();
         let made = async {
             let mut process = TaskProcess::watch(started)?;
-            timeout(HELLO_MAX, process.control().readable()).await??;
+            timeout(HELLO_MAX, process.control.readable()).await??;
             give_outfit(&process, launch)?;
-            process.add_marks(marks_of(launch));
+            process.marks.extend(marks_of(launch));
             io::Result::Ok(process)
         };
         match made.await {
@@ -162,7 +162,7 @@ impl Spawner {
             // An attempt that is started as usual meets what is wrong, and can say it.
             Err(_) => {
                 let unwanted = self.prestarts.give_up(model);
-                let marks = unwanted.iter().flat_map(Started::marks).cloned().chain(marks).collect();
+                let marks = unwanted.iter().flat_map(|one| &one.marks).cloned().chain(marks).collect();
                 drop(unwanted);
                 self.sweep(marks);
                 None

@@ -24,10 +24,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use control::{ControlChannel, Word};
 use guest::{guest_main, guest_requested};
 use memory::sample_memory;
-use napreduce_protocol::{
-    Counter, CounterValues, FromTask, NamedPart, PROTOCOL_VERSION, PartOutput, ReduceWork, StorageScheme,
-    TaskDescription, TaskError, ToTask, WireError, Work, read_message, write_message,
-};
+use napreduce_protocol::{Counter, CounterValues, FromTask, NamedPart, PROTOCOL_VERSION, PartOutput, ReduceWork, StorageScheme, TaskDescription, TaskError, ToTask, WireError, Work, read_message, write_message, IoResult};
 use outfit::put_on_outfit;
 use panics::catch_panics;
 use promotion::{Promotion, WAS_IT_CHANGED, in_output};
@@ -212,13 +209,10 @@ fn work(
 /// Unless the worker had one to pass on. Not with its parents: a job's directory that is missing was removed
 /// by somebody.
 fn create_scratch(scratch: &Path) -> Result<(), TaskError> {
-    match create_dir(scratch) {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
-            let asked = if error.kind() == io::ErrorKind::NotFound { WAS_IT_CHANGED } else { "" };
-            Err(TaskError::local(format!("cannot create {}: {error}{asked}", scratch.display()), &error))
-        }
-        _ => Ok(()),
-    }
+    create_dir(scratch).unless_there().map_err(|error| {
+        let asked = if error.kind() == io::ErrorKind::NotFound { WAS_IT_CHANGED } else { "" };
+        TaskError::local(format!("cannot create {}: {error}{asked}", scratch.display()), &error)
+    })
 }
 
 /// In a cluster the part file is written to shared storage, and everything else to the worker's own
@@ -229,12 +223,10 @@ fn create_part_directory(
     output: &Path,
 ) -> Result<(), TaskError> {
     match output.parent().filter(|directory| description.promote_to.is_some() && *directory != scratch) {
-        Some(directory) => match create_dir(directory) {
-            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
-                Err(in_output(format!("create {}", directory.display()), &error))
-            }
-            _ => Ok(()),
-        },
+        Some(directory) => {
+            let made = create_dir(directory).unless_there();
+            made.map_err(|error| in_output(format!("create {}", directory.display()), &error))
+        }
         None => Ok(()),
     }
 }

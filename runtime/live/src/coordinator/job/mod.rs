@@ -30,7 +30,7 @@ settings! {
         pub(super) accepted: Arc<Accepted> = Arc::new(accepted),
         /// What an operator wants different from how it was submitted.
         #[serde(default)]
-        change: JobChange,
+        pub(super) change: JobChange,
         /// In microseconds since 1970.
         pub(super) submitted_micros: u64 = submitted_micros,
         /// How it ended, when the engine has forgotten it: its output is then committed or removed.
@@ -75,10 +75,6 @@ impl LiveJob {
     /// As it would be submitted now.
     pub(super) fn definition(&self) -> Accepted {
         self.accepted.with(&self.change)
-    }
-
-    pub(super) fn change(&self) -> &JobChange {
-        &self.change
     }
 
     pub(super) fn id(&self) -> JobId {

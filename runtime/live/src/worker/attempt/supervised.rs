@@ -75,7 +75,7 @@ impl Supervised {
         let mut look = ticks(self.watch.interval().min(LOOK_INTERVAL_MAX));
         loop {
             let interest = self.line.interest();
-            let control = self.process.control();
+            let control = &self.process.control;
             tokio::select! {
                 biased;
                 order = supervision.orders.recv() => match order {
@@ -87,7 +87,7 @@ impl Supervised {
                 },
                 occurrence = self.suspension.next() => self.on_occurrence(occurrence, supervision),
                 ready = control.ready(interest.unwrap_or(Interest::READABLE)), if interest.is_some() => {
-                    let exchanged = ready.and_then(|_| self.line.send_waiting(self.process.control()));
+                    let exchanged = ready.and_then(|_| self.line.send_waiting(&self.process.control));
                     if let Err(error) = exchanged {
                         self.give_up(&format!("control channel: {error}"));
                     }
@@ -212,8 +212,7 @@ impl Supervised {
                 // Before the word that the slot is free, so that the account has the reason if
                 // nothing is moved.
                 self.suspension.begin_paging_out(process);
-                let account = self.suspension.take_account(Preempted::Suspended, Some(process));
-                supervision.tell(AttemptEvent::Accounted(account));
+                self.account(Preempted::Suspended, supervision);
                 supervision.report(Report::Suspended);
             }
             Step::Continue { .. } => {
@@ -222,8 +221,7 @@ impl Supervised {
                 }
             }
             Step::TellResumed => {
-                let account = self.suspension.take_account(Preempted::Resumed, Some(process));
-                supervision.tell(AttemptEvent::Accounted(account));
+                self.account(Preempted::Resumed, supervision);
                 supervision.report(Report::Resumed);
             }
         }
@@ -233,7 +231,7 @@ impl Supervised {
     fn go_on(&mut self) {
         let stopped = self.suspension.on_continue(self.process.id());
         let suspended_nanos = u64::try_from(stopped.as_nanos()).unwrap_or(u64::MAX);
-        let epoch = self.preemption.epoch();
+        let epoch = self.preemption.epoch;
         self.send(&ToTask::Resume { epoch, suspended_nanos });
         if !self.deferred.is_empty() {
             let inputs = std::mem::take(&mut self.deferred);
@@ -257,14 +255,14 @@ impl Supervised {
     }
 
     fn flush(&mut self) {
-        if let Err(error) = self.line.send_waiting(self.process.control()) {
+        if let Err(error) = self.line.send_waiting(&self.process.control) {
             self.give_up(&format!("control channel: {error}"));
         }
     }
 
     /// Takes in what has arrived; false when nothing has.
     fn receive(&mut self, supervision: &Supervision) -> bool {
-        let heard = match self.line.receive(self.process.control()) {
+        let heard = match self.line.receive(&self.process.control) {
             Ok(heard) => heard,
             Err(error) => {
                 self.give_up(&format!("control channel: {error}"));
@@ -277,7 +275,7 @@ impl Supervised {
         if let Some(broken) = heard.broken {
             self.give_up(&broken);
         }
-        heard.more && self.line.hears()
+        heard.more && self.line.hears
     }
 
     fn hear(&mut self, message: FromTask, supervision: &Supervision) {

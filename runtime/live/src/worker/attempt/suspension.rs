@@ -111,7 +111,7 @@ impl Suspension {
 
     /// The task was asked to come to its gate.
     pub(super) fn begin_grace(&mut self) {
-        self.timer = Some(Box::pin(sleep(self.admission.rules().grace)));
+        self.timer = Some(Box::pin(sleep(self.admission.rules.grace)));
     }
 
     /// A stop was sent: waits for the kernel's word, and for the case that it does not come.
@@ -170,7 +170,7 @@ impl Suspension {
     /// Whether its memory should be moved out; or why it cannot be.
     fn wants_paging(&self) -> Result<bool, String> {
         let spare = SpareMemory::read().map_err(|error| format!("free memory is not known: {error}"))?;
-        let wanted = match self.admission.rules().page_out {
+        let wanted = match self.admission.rules.page_out {
             PageOut::Never => false,
             PageOut::Always => true,
             PageOut::WhenShort => spare.available < self.task_memory,

@@ -209,7 +209,7 @@ impl AttemptLogs {
         }
         let mut state = job.state();
         state.running.remove(&attempt);
-        let [stdout, stderr] = [stdout, stderr].map(BoundedLog::into_file);
+        let [stdout, stderr] = [stdout, stderr].map(|log| log.file);
         state.idle.push(Slot { number, name, stdout, stderr });
         job.tidy_up(&mut state);
     }

@@ -105,7 +105,7 @@ settings! {
     pub(super) struct Preemption {
         stage: Stage = Stage::Starting,
         /// The last epoch that was begun.
-        epoch: u32,
+        pub(super) epoch: u32,
         granted: bool,
         /// Orders that wait for the present one.
         waiting: VecDeque<Order>,
@@ -115,11 +115,6 @@ settings! {
 impl Preemption {
     pub(super) fn stage(&self) -> Stage {
         self.stage
-    }
-
-    /// Its last epoch.
-    pub(super) fn epoch(&self) -> u32 {
-        self.epoch
     }
 
     /// Whether it is stopped or about to be: nothing that is sent to it now is read before it goes on.
