@@ -139,7 +139,7 @@ impl BlockingConnection {
                 return Ok(());
             }
             let written = self.socket.write_all(&self.records);
-            written.map_err(|error| self.silent_or_broken(error, "room for our message"))?;
+            written.map_err(|error| silent_or_broken(error, "room for our message", self.silence_max))?;
         }
     }
 
@@ -154,7 +154,7 @@ impl BlockingConnection {
                 Ok(0) => return Err(TransportError::CutShort),
                 Ok(count) => self.opener.filled(count)?,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(self.silent_or_broken(error, "its next message")),
+                Err(error) => return Err(silent_or_broken(error, "its next message", self.silence_max)),
             }
         }
     }
@@ -164,13 +164,11 @@ impl BlockingConnection {
     pub fn into_plain(self) -> Result<TcpStream, TransportError> {
         if self.opener.is_between_messages() { Ok(self.socket) } else { Err(TransportError::InsideMessage) }
     }
+}
 
-    fn silent_or_broken(&self, error: io::Error, awaited: &'static str) -> TransportError {
-        if is_timeout(&error) {
-            return TransportError::Silent { awaited, deadline: self.silence_max };
-        }
-        error.into()
-    }
+/// What it means that a socket, which waits for its peer so long at most, could not be read or written.
+pub(crate) fn silent_or_broken(error: io::Error, awaited: &'static str, deadline: Duration) -> TransportError {
+    if is_timeout(&error) { TransportError::Silent { awaited, deadline } } else { error.into() }
 }
 
 /// A timeout of a socket shows as either.

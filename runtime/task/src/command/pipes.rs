@@ -6,6 +6,7 @@ use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::process::{ChildStderr, ChildStdin, ChildStdout};
 
+use napreduce_core::settings;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{Errno, ioctl_fionbio};
 
@@ -21,17 +22,21 @@ pub(super) struct Ready {
     pub(super) ended: bool,
 }
 
-#[derive(Debug)]
-pub(super) struct Pipes {
-    /// Closed when the command has all of its input, or wants no more.
-    input: Option<ChildStdin>,
-    /// Closed when the command, and whatever else has it, has closed it.
-    output: Option<ChildStdout>,
-    /// Closed when all who have it have closed it; nobody waits for that.
-    errors: Option<ChildStderr>,
-    unwritten: Vec<u8>,
-    written: usize,
-    read: Box<[u8]>,
+settings! {
+    #[derive(Debug)]
+    pub(super) struct Pipes {
+        /// Closed when the command has all of its input, or wants no more.
+        input: Option<ChildStdin> = Some(input),
+        /// Closed when the command, and whatever else has it, has closed it.
+        output: Option<ChildStdout> = Some(output),
+        /// Closed when all who have it have closed it; nobody waits for that.
+        errors: Option<ChildStderr> = Some(errors),
+        unwritten: Vec<u8>,
+        written: usize,
+        read: Box<[u8]> = vec![0; READ_BYTES].into_boxed_slice(),
+    }
+
+    fn of(input: ChildStdin, output: ChildStdout, errors: ChildStderr);
 }
 
 impl Pipes {
@@ -39,15 +44,7 @@ impl Pipes {
         ioctl_fionbio(&input, true)?;
         ioctl_fionbio(&output, true)?;
         ioctl_fionbio(&errors, true)?;
-        let read = vec![0; READ_BYTES].into_boxed_slice();
-        Ok(Pipes {
-            input: Some(input),
-            output: Some(output),
-            errors: Some(errors),
-            unwritten: Vec::new(),
-            written: 0,
-            read,
-        })
+        Ok(Pipes::of(input, output, errors))
     }
 
     /// Appends to what is to be written; a command that wants nothing is given nothing.

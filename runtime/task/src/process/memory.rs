@@ -55,9 +55,7 @@ impl SpareMemory {
 
 /// How often the kernel has ended a process for want of memory since it was started; 0 when it does not say.
 pub fn oom_kills() -> u64 {
-    let counts = fs::read_to_string("/proc/vmstat").unwrap_or_default();
-    let count = counts.lines().find_map(|line| line.strip_prefix("oom_kill "));
-    count.and_then(|count| count.trim().parse().ok()).unwrap_or(0)
+    virtual_memory_count("oom_kill ")
 }
 
 fn of_machine(meminfo: &str) -> SpareMemory {
@@ -120,9 +118,14 @@ fn full_micros(pressure: &str) -> Option<u64> {
 
 /// Bytes that were read from swap since the machine was started; none where the kernel does not say.
 fn read_from_swap() -> u64 {
-    let counters = fs::read_to_string("/proc/vmstat").unwrap_or_default();
-    let pages = counters.lines().find_map(|line| line.strip_prefix("pswpin ")?.trim().parse::<u64>().ok());
-    pages.unwrap_or(0).saturating_mul(4096)
+    virtual_memory_count("pswpin ").saturating_mul(4096)
+}
+
+/// A count of `/proc/vmstat`; 0 when the kernel does not say.
+fn virtual_memory_count(name: &str) -> u64 {
+    let counts = fs::read_to_string("/proc/vmstat").unwrap_or_default();
+    let count = counts.lines().find_map(|line| line.strip_prefix(name));
+    count.and_then(|count| count.trim().parse().ok()).unwrap_or(0)
 }
 
 /// The sum of the tenth and the twelfth field of `/proc/PID/stat`: without and with reading. The second field

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use napreduce_core::{AttemptId, settings};
-use napreduce_protocol::{Preempted, PreemptionAccount};
+use napreduce_protocol::{Preempted, PreemptionAccount, TaskDescription};
 use napreduce_task::{
     Awaited, ChildEvent, PagedProcess, Paging, ProcessMemory, SpareMemory, await_stopped_members, await_turn,
     oom_score_adjustment, set_oom_score_adjustment,
@@ -70,10 +70,10 @@ struct Moving {
 settings! {
     #[derive(Debug)]
     pub(super) struct Suspension {
-        attempt: AttemptId = attempt,
-        admission: Arc<Admission> = admission,
+        attempt: AttemptId = description.attempt,
+        admission: Arc<Admission> = Arc::clone(admission),
         /// What a task of the job may use.
-        task_memory: u64 = task_memory,
+        task_memory: u64 = description.memory,
         launched: Instant = Instant::now(),
         /// When each order came that was not carried out yet.
         ordered: VecDeque<Instant>,
@@ -90,7 +90,7 @@ settings! {
         notes: Vec<String>,
     }
 
-    pub(super) fn new(attempt: AttemptId, admission: Arc<Admission>, task_memory: u64);
+    pub(super) fn new(description: &TaskDescription, admission: &Arc<Admission>);
 }
 
 impl Suspension {

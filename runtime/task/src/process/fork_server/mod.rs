@@ -13,7 +13,6 @@ mod before_main;
 
 use std::io::{self, Read};
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use rustix::io::Errno;
