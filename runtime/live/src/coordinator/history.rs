@@ -110,9 +110,7 @@ impl Coordinator {
 fn read(history: Arc<History>, job: JobId) -> Result<EndedJob, Refusal> {
     match history.read(job) {
         Some(Ok(ended)) => Ok(ended),
-        Some(Err(why)) => {
-            Err(Refusal { status: 1, reason: format!("cannot read the history of {job}: {why}") })
-        }
+        Some(Err(why)) => Err(Refusal::failed(format_args!("cannot read the history of {job}: {why}"))),
         None => Err(unknown_job(job)),
     }
 }
