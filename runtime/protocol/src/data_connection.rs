@@ -152,7 +152,9 @@ impl PlainConnection {
         loop {
             match self.socket.read(&mut self.buffer[..most]) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                read => return read.map_err(|error| silent_or_broken(error, "its next bytes", self.silence_max)),
+                read => {
+                    return read.map_err(|error| silent_or_broken(error, "its next bytes", self.silence_max));
+                }
             }
         }
     }

@@ -32,8 +32,8 @@ pub(crate) fn start<T: Send + 'static>(
     Ok(runtime().map_err(|kind| no_threads(uri, kind))?.spawn(work))
 }
 
-/// Waits for `work` on an object, from any thread: also from one of another runtime, where blocking calls of this crate
-/// are as bad a habit as those of files.
+/// Waits for `work` on an object, from any thread: also from one of another runtime, where blocking calls of
+/// this crate are as bad a habit as those of files.
 pub(crate) fn wait<T: Send + 'static>(
     uri: &ObjectUri,
     work: impl Future<Output = T> + Send + 'static,

@@ -99,7 +99,8 @@ impl UploadWriter for Upload {
         Ok(())
     }
 
-    /// An object without bytes has one part, which is empty; in Azure, which takes no empty ones, it has none.
+    /// An object without bytes has one part, which is empty; in Azure, which takes no empty ones, it has
+    /// none.
     fn finish(mut self: Box<Self>) -> Result<PendingUpload, StoreError> {
         if self.sent == 0 && self.uri.scheme() != StorageScheme::Azure {
             self.send(Vec::new())?;

@@ -9,7 +9,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use napreduce_core::{DEFAULT_RACK, Engine, EngineSettings, Event, JobId, Slots, SuspendedMax, WorkerId, settings};
+use napreduce_core::{
+    DEFAULT_RACK, Engine, EngineSettings, Event, JobId, Slots, SuspendedMax, WorkerId, settings,
+};
 use napreduce_history::History;
 use napreduce_protocol::{
     FromWorker, Hello, JobEnd, JobError, JobPlan, JobProgress, ToWorker, WorkerNews, several_lines,

@@ -7,7 +7,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::PoisonError;
 
-use napreduce_core::{AttemptId, ClusterView, Effect, Engine, Event, FailureClass, FaultPlace, JobId, MapOutput, Order, Record, Report, TaskKind, Time, WorkerId, settings};
+use napreduce_core::{
+    AttemptId, ClusterView, Effect, Engine, Event, FailureClass, FaultPlace, JobId, MapOutput, Order, Record,
+    Report, TaskKind, Time, WorkerId, settings,
+};
 use napreduce_protocol::ToWorker;
 
 use super::chains::KnownChain;

@@ -4,10 +4,9 @@
 //! Owns the values and where other workers' segments are found. Does not own any process or connection.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
 use std::sync::Arc;
 
-use napreduce_core::{AttemptId, JobId, MapOutput, WorkerId};
+use napreduce_core::{JobId, MapOutput, WorkerId};
 use napreduce_protocol::{DataNetwork, FetchLimits, MapInput, Peer, Place, Secret};
 use tokio::sync::Mutex;
 

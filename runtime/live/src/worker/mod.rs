@@ -40,10 +40,10 @@ mod tests;
 mod ticks;
 mod worker_directory;
 
+pub(crate) use configuration::cores;
 pub use configuration::{
     IsolationMode, IsolationRules, LeaveRules, OnTerminate, PageOut, SuspendRules, WorkerConfiguration,
 };
-pub(crate) use configuration::cores;
 pub(crate) use daemon::Worker;
 pub use error::WorkerError;
 pub(crate) use settings::WorkerSettings;

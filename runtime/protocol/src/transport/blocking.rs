@@ -167,7 +167,11 @@ impl BlockingConnection {
 }
 
 /// What it means that a socket, which waits for its peer so long at most, could not be read or written.
-pub(crate) fn silent_or_broken(error: io::Error, awaited: &'static str, deadline: Duration) -> TransportError {
+pub(crate) fn silent_or_broken(
+    error: io::Error,
+    awaited: &'static str,
+    deadline: Duration,
+) -> TransportError {
     if is_timeout(&error) { TransportError::Silent { awaited, deadline } } else { error.into() }
 }
 

@@ -5,8 +5,8 @@
 use std::sync::Arc;
 
 use napreduce_protocol::{
-    ObjectEntry, ObjectStores, PendingUpload, PutCondition, StoreError, StoredUpload,
-    UploadWriter, WrittenFigures,
+    ObjectEntry, ObjectStores, PendingUpload, PutCondition, StoreError, StoredUpload, UploadWriter,
+    WrittenFigures,
 };
 
 use super::layout::{Listed, Places, listed};

@@ -106,7 +106,7 @@ impl Pipes {
         let errors = self.errors.as_ref().map(AsFd::as_fd);
         // While there is output its end comes first; a command that ended wakes nobody before that is read.
         let ended = output.is_none().then(|| end.as_fd());
-        let of_interest = |pipe: Option<BorrowedFd<'_>>, flags| match pipe {
+        let of_interest = |pipe, flags| match pipe {
             Some(pipe) => PollFd::from_borrowed_fd(pipe, flags),
             None => PollFd::from_borrowed_fd(bell, PollFlags::empty()),
         };

@@ -24,7 +24,10 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use control::{ControlChannel, Word};
 use guest::{guest_main, guest_requested};
 use memory::sample_memory;
-use napreduce_protocol::{Counter, CounterValues, FromTask, NamedPart, PROTOCOL_VERSION, PartOutput, ReduceWork, StorageScheme, TaskDescription, TaskError, ToTask, WireError, Work, read_message, write_message, IoResult};
+use napreduce_protocol::{
+    Counter, CounterValues, FromTask, IoResult, NamedPart, PROTOCOL_VERSION, PartOutput, ReduceWork,
+    StorageScheme, TaskDescription, TaskError, ToTask, WireError, Work, read_message, write_message,
+};
 use outfit::put_on_outfit;
 use panics::catch_panics;
 use promotion::{Promotion, WAS_IT_CHANGED, in_output};

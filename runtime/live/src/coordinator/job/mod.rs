@@ -10,7 +10,10 @@ use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use napreduce_core::{AttemptId, ClusterView, JobChange, JobId, JobOutcome, JobState, Record, Report, TaskId, TaskKind, settings};
+use napreduce_core::{
+    AttemptId, ClusterView, JobChange, JobId, JobOutcome, JobState, Record, Report, TaskId, TaskKind,
+    settings,
+};
 use napreduce_history::{JobHistory, PreemptionBook};
 use napreduce_protocol::{
     AttemptSummary, Counter, CounterValues, HistoryLine, JobDescription, JobPhase, JobSummary, LaunchWork,
