@@ -8,6 +8,7 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
+use napreduce_core::listed;
 use napreduce_protocol::IoResult;
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
@@ -20,22 +21,15 @@ const UNFINISHED: &str = "napreduce.json.new";
 /// Version of the text of a mark.
 const VERSION: u32 = 1;
 
-/// What a directory of ours is for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum DirectoryKind {
-    /// A cluster directory.
-    Cluster,
-    /// A worker's own directory.
-    Worker,
-}
-
-impl DirectoryKind {
-    fn as_str(self) -> &'static str {
-        match self {
-            DirectoryKind::Cluster => "cluster directory",
-            DirectoryKind::Worker => "worker's directory",
-        }
+listed! {
+    /// What a directory of ours is for.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum DirectoryKind {
+        /// A cluster directory.
+        Cluster = "cluster directory",
+        /// A worker's own directory.
+        Worker = "worker's directory",
     }
 }
 
@@ -46,7 +40,7 @@ pub enum DirectoryMarkError {
     #[error(
         "{} is not empty (it holds {found:?}) and no {}: there is no {MARK} in it; choose one that is empty or \
          missing, since what is in it could be lost",
-        .path.display(), .kind.as_str()
+        .path.display(), .kind
     )]
     NotOurs {
         /// The directory.
@@ -57,7 +51,7 @@ pub enum DirectoryMarkError {
         found: String,
     },
     /// It is ours, but for something else.
-    #[error("{} is a {}, not a {}; choose another directory", .path.display(), .is.as_str(), .kind.as_str())]
+    #[error("{} is a {}, not a {}; choose another directory", .path.display(), .is, .kind)]
     OfAnotherKind {
         /// The directory.
         path: PathBuf,

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use napreduce_core::{JobId, Slots, WorkerId};
+use napreduce_core::{JobId, Slots, WorkerId, settings};
 use napreduce_protocol::{JobError, JobPlan, JobReport};
 use napreduce_task::{
     Interrupts, PauseSignal, Pauses, Spawner, check_kernel, signal_name, stop_this_process,
@@ -24,7 +24,7 @@ use tokio::time::{Instant, timeout_at};
 use crate::coordinator::{Coordinator, Following, Input, Request};
 use crate::journal::JournalError;
 use crate::progress::{ProgressDisplay, ProgressMode};
-use crate::worker::{Worker, WorkerSettings};
+use crate::worker::{Worker, WorkerSettings, cores};
 
 const WORKER: WorkerId = WorkerId(1);
 const HEARTBEAT: Duration = Duration::from_millis(200);
@@ -34,27 +34,18 @@ const REST_MAX: Duration = Duration::from_secs(5);
 /// Jobs of one program are numbered in the order in which they run.
 static JOBS: AtomicU32 = AtomicU32::new(0);
 
-/// How to run a job inside this program's own process tree.
-#[derive(Debug, Clone)]
-pub struct EmbeddedSettings {
-    /// How many map attempts, and how many reduce attempts, run at once; at least 1.
-    pub slots: u32,
-    /// When progress is shown.
-    pub progress: ProgressMode,
-    /// Nothing but errors of the job on standard error, and nothing of what its tasks print; wins
-    /// over `progress`.
-    pub quiet: bool,
-}
-
-impl Default for EmbeddedSettings {
-    /// As many slots as there are cores.
-    fn default() -> EmbeddedSettings {
-        let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
-        EmbeddedSettings {
-            slots: u32::try_from(cores).unwrap_or(u32::MAX),
-            progress: ProgressMode::Auto,
-            quiet: false,
-        }
+settings! {
+    /// How to run a job inside this program's own process tree.
+    #[derive(Debug, Clone)]
+    pub struct EmbeddedSettings {
+        /// How many map attempts, and how many reduce attempts, run at once; at least 1, and as
+        /// many as there are cores unless said otherwise.
+        pub slots: u32 = cores(),
+        /// When progress is shown.
+        pub progress: ProgressMode,
+        /// Nothing but errors of the job on standard error, and nothing of what its tasks print; wins
+        /// over `progress`.
+        pub quiet: bool,
     }
 }
 

@@ -18,7 +18,7 @@ use serde::de::DeserializeOwned;
 
 use crate::messages::{FromDataServer, Payload};
 use crate::transport::TransportError;
-use crate::transport::blocking::BlockingConnection;
+use crate::transport::blocking::{BlockingConnection, silent_or_broken};
 use crate::wire::{FrameBuffer, encode};
 
 /// Bytes read from an unencrypted socket at once.
@@ -129,18 +129,20 @@ impl PlainConnection {
 
     fn send_file(&mut self, file: &File, offset: u64, length: u32) -> Result<bool, TransportError> {
         let announced = encode(&FromDataServer::Blocks { length })?;
+        let silence_max = self.silence_max;
+        let failed = |error| silent_or_broken(error, "room for a piece", silence_max);
         // Together with the first bytes of the file, in one packet.
         let sent = send(&self.socket, &announced, SendFlags::MORE | SendFlags::NOSIGNAL);
-        let sent = sent.map_err(|error| self.failed(error.into(), "room for a piece"))?;
+        let sent = sent.map_err(|error| failed(error.into()))?;
         let written = self.socket.write_all(&announced[sent..]);
-        written.map_err(|error| self.failed(error, "room for a piece"))?;
+        written.map_err(failed)?;
         let (mut at, end) = (offset, offset + u64::from(length));
         while at < end {
             let left = (end - at) as usize;
             match sendfile(&self.socket, file, Some(&mut at), left) {
                 Ok(0) => return Ok(false),
                 Ok(_) | Err(rustix::io::Errno::INTR) => {}
-                Err(error) => return Err(self.failed(error.into(), "room for a piece")),
+                Err(error) => return Err(failed(error.into())),
             }
         }
         Ok(true)
@@ -150,18 +152,10 @@ impl PlainConnection {
         loop {
             match self.socket.read(&mut self.buffer[..most]) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                read => return read.map_err(|error| self.failed(error, "its next bytes")),
+                read => {
+                    return read.map_err(|error| silent_or_broken(error, "its next bytes", self.silence_max));
+                }
             }
-        }
-    }
-
-    /// A timeout of a socket shows as either of two errors.
-    fn failed(&self, error: io::Error, awaited: &'static str) -> TransportError {
-        match error.kind() {
-            io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
-                TransportError::Silent { awaited, deadline: self.silence_max }
-            }
-            _ => error.into(),
         }
     }
 }

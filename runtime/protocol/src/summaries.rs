@@ -4,7 +4,7 @@
 
 use std::path::PathBuf;
 
-use napreduce_core::{AttemptId, AttemptState, JobId, JobOutcome, TaskId, WorkerId, listed};
+use napreduce_core::{AttemptId, AttemptState, JobId, JobOutcome, TaskId, WorkerId, listed, settings};
 use serde::{Deserialize, Serialize};
 
 use super::preemptions::{PreemptionSummary, RestoreSummary, ResumeSummary};
@@ -152,18 +152,23 @@ listed! {
     }
 }
 
-/// A task in a listing.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TaskSummary {
-    /// The task.
-    pub task: TaskId,
-    pub state: TaskPhase,
-    /// Why it is suspended or checkpointed, and who wanted that.
-    pub reason: Option<String>,
-    /// How many attempts were launched.
-    pub attempts: u32,
-    /// Its live attempts: which, where, and in which state.
-    pub live: Vec<LiveAttempt>,
+settings! {
+    /// A task in a listing.
+    #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+    pub struct TaskSummary {
+        /// The task.
+        pub task: TaskId = task,
+        pub state: TaskPhase = state,
+        /// Why it is suspended or checkpointed, and who wanted that.
+        pub reason: Option<String>,
+        /// How many attempts were launched.
+        pub attempts: u32 = attempts,
+        /// Its live attempts: which, where, and in which state.
+        pub live: Vec<LiveAttempt>,
+    }
+
+    /// One of which no live attempt is known yet.
+    pub fn of(task: TaskId, state: TaskPhase, attempts: u32);
 }
 
 /// A live attempt in a listing.

@@ -17,9 +17,7 @@ use object_store::{ClientConfigKey, ClientOptions, CredentialProvider, ObjectSto
 #[cfg(any(feature = "s3", feature = "gcs", feature = "azure"))]
 use crate::crypto::PlainCrypto;
 use crate::requests::{RetryBudget, TracingConnector, innermost, retried};
-use crate::threads;
-pub(crate) use crate::threads::no_threads;
-use crate::{ObjectUri, StorageError};
+use crate::{ObjectUri, StorageError, threads};
 
 /// How long credentials are looked for: where there are none, the address that hands them out answers nobody.
 const CREDENTIALS_PATIENCE: Duration = Duration::from_secs(10);
@@ -122,6 +120,25 @@ fn connect(uri: &ObjectUri) -> Result<Bucket, StorageError> {
     }
 }
 
+/// What a builder makes, after what is said to all of them, which have no trait in common; and whether its
+/// requests are not signed.
+#[cfg(any(feature = "s3", feature = "gcs", feature = "azure"))]
+macro_rules! built {
+    ($builder:ident, $key:ident, $uri:expr) => {{
+        let mut builder = $builder;
+        for (key, value) in TIMES {
+            builder = builder.with_config($key::Client(key), value);
+        }
+        let is_public = builder.get_config_value(&$key::SkipSignature).as_deref() == Some("true");
+        let built = builder
+            .with_http_connector(TracingConnector)
+            .with_crypto_provider(Arc::new(PlainCrypto))
+            .with_retry(once())
+            .build();
+        (built.map_err(|error| settings($uri, &error))?, is_public)
+    }};
+}
+
 #[cfg(feature = "s3")]
 fn s3(uri: &ObjectUri) -> Result<Bucket, StorageError> {
     use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey as Key};
@@ -132,16 +149,7 @@ fn s3(uri: &ObjectUri) -> Result<Bucket, StorageError> {
     if endpoints.iter().flatten().any(|endpoint| endpoint.starts_with("http://")) {
         builder = builder.with_allow_http(true);
     }
-    for (key, value) in TIMES {
-        builder = builder.with_config(Key::Client(key), value);
-    }
-    let is_public = builder.get_config_value(&Key::SkipSignature).as_deref() == Some("true");
-    let built = builder
-        .with_http_connector(TracingConnector)
-        .with_crypto_provider(Arc::new(PlainCrypto))
-        .with_retry(once())
-        .build();
-    let bucket = built.map_err(|error| settings(uri, &error))?;
+    let (bucket, is_public) = built!(builder, Key, uri);
     if !is_public {
         let provider = Arc::clone(bucket.credentials());
         let remedy = "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, run where a role is given, or set \
@@ -162,16 +170,7 @@ fn gcs(uri: &ObjectUri) -> Result<Bucket, StorageError> {
     if base.starts_with("http://") {
         builder = builder.with_config(Key::Client(ClientConfigKey::AllowHttp), "true");
     }
-    for (key, value) in TIMES {
-        builder = builder.with_config(Key::Client(key), value);
-    }
-    let is_public = builder.get_config_value(&Key::SkipSignature).as_deref() == Some("true");
-    let built = builder
-        .with_http_connector(TracingConnector)
-        .with_crypto_provider(Arc::new(PlainCrypto))
-        .with_retry(once())
-        .build();
-    let bucket = built.map_err(|error| settings(uri, &error))?;
+    let (bucket, is_public) = built!(builder, Key, uri);
     let provider = (!is_public).then(|| Arc::clone(bucket.credentials()));
     if let Some(provider) = &provider {
         let remedy = "set GOOGLE_APPLICATION_CREDENTIALS to the file of a service account, run where one is given, or set \
@@ -198,16 +197,7 @@ fn azure(uri: &ObjectUri) -> Result<Bucket, StorageError> {
         // The library writes a slash behind it.
         builder = builder.with_endpoint(endpoint.trim_end_matches('/').to_owned());
     }
-    for (key, value) in TIMES {
-        builder = builder.with_config(Key::Client(key), value);
-    }
-    let is_public = builder.get_config_value(&Key::SkipSignature).as_deref() == Some("true");
-    let built = builder
-        .with_http_connector(TracingConnector)
-        .with_crypto_provider(Arc::new(PlainCrypto))
-        .with_retry(once())
-        .build();
-    let bucket = built.map_err(|error| settings(uri, &error))?;
+    let (bucket, is_public) = built!(builder, Key, uri);
     if !is_public {
         let provider = Arc::clone(bucket.credentials());
         let remedy = "set AZURE_STORAGE_ACCOUNT_KEY or AZURE_STORAGE_SAS_KEY, run where an identity is given, or set \
@@ -233,13 +223,13 @@ fn credentials<C: std::fmt::Debug + Send + Sync + 'static>(
     provider: Arc<dyn CredentialProvider<Credential = C>>,
 ) -> Result<(), StorageError> {
     let object = uri.clone();
-    let found = threads::wait(async move {
+    let found = threads::wait(uri, async move {
         let budget = RetryBudget::of(CREDENTIALS_PATIENCE);
         let request = || async { provider.get_credential().await.map(drop) };
         retried(&object, budget, request).await
     });
     let none = |reason: String| StorageError::NoCredentials { uri: uri.to_string(), reason, remedy };
-    match found.map_err(|kind| no_threads(uri, kind))? {
+    match found? {
         Ok(()) => Ok(()),
         Err(StorageError::Unreachable { reason, .. }) => {
             Err(none(format!("the environment has none, and the address that hands them out says: {reason}")))

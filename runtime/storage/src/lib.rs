@@ -36,6 +36,6 @@ pub use error::StorageError;
 pub use figures::{StorageFigures, take_figures};
 pub use listing::{FoundObject, list, stat};
 pub use object::StoredObject;
-pub use stores::Stores;
+pub use stores::stores_of;
 pub use stream::{ObjectStream, REQUEST_BYTES};
 pub use uri::ObjectUri;

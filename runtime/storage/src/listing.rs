@@ -8,9 +8,10 @@ use object_store::list::{PaginatedListOptions, PaginatedListStore};
 use object_store::path::Path;
 use object_store::{ObjectMeta, ObjectStoreExt as _};
 
-use crate::connection::{bucket, no_threads};
+use crate::connection::bucket;
 use crate::object::{path_of, quoted};
 use crate::requests::{RetryBudget, retried};
+use crate::upload::no_version;
 use crate::{ObjectUri, StorageError, threads};
 
 /// An object that is there.
@@ -28,10 +29,7 @@ pub struct FoundObject {
 
 impl FoundObject {
     pub(crate) fn of(uri: ObjectUri, found: ObjectMeta) -> Result<FoundObject, StorageError> {
-        let Some(version) = found.e_tag else {
-            let answer = "without an ETag, by which versions are told apart".to_owned();
-            return Err(StorageError::Refused { uri: uri.to_string(), answer, hint: "" });
-        };
+        let version = found.e_tag.ok_or_else(|| no_version(&uri))?;
         let modified = found.last_modified.timestamp();
         Ok(FoundObject { uri, length: found.size, version: quoted(version), modified })
     }
@@ -50,12 +48,8 @@ impl FoundObject {
 /// [`StorageError::Missing`] when there is none; what cannot be read, after it was tried for three minutes.
 pub fn stat(uri: &ObjectUri) -> Result<FoundObject, StorageError> {
     let (bucket, path, object) = (bucket(uri)?, path_of(uri)?, uri.clone());
-    let found =
-        threads::wait(
-            async move { retried(&object, RetryBudget::new(), || bucket.objects.head(&path)).await },
-        );
-    let found = found.map_err(|kind| no_threads(uri, kind))??;
-    FoundObject::of(uri.clone(), found)
+    let head = async move { retried(&object, RetryBudget::new(), || bucket.objects.head(&path)).await };
+    FoundObject::of(uri.clone(), threads::wait(uri, head)??)
 }
 
 /// Lists the objects whose keys begin with that of `uri` and a slash, however deep; without a key, all of the
@@ -66,7 +60,7 @@ pub fn stat(uri: &ObjectUri) -> Result<FoundObject, StorageError> {
 /// That there is no such bucket, or that it cannot be listed, after it was tried for three minutes.
 pub fn list(uri: &ObjectUri) -> Result<Vec<FoundObject>, StorageError> {
     let (bucket, prefix, asked) = (bucket(uri)?, path_of(uri)?, uri.clone());
-    let listed = threads::wait(async move {
+    let listed = threads::wait(uri, async move {
         let prefix: Option<&Path> = (!prefix.is_root()).then_some(&prefix);
         if let Some(pages) = &bucket.pages {
             return by_pages(&**pages, prefix, &asked).await;
@@ -74,8 +68,7 @@ pub fn list(uri: &ObjectUri) -> Result<Vec<FoundObject>, StorageError> {
         let whole = || bucket.objects.list(prefix).try_collect::<Vec<ObjectMeta>>();
         retried(&asked, RetryBudget::new(), whole).await
     });
-    let listed = listed.map_err(|kind| no_threads(uri, kind))?;
-    let listed = match listed {
+    let listed = match listed? {
         Ok(listed) => listed,
         Err(StorageError::Missing { .. }) => return Err(uri.no_bucket()),
         Err(error) => return Err(error),
@@ -163,7 +156,9 @@ mod tests {
         let uri = ObjectUri::parse("s3://b/out".as_ref()).expect("a name");
         let pages = std::sync::Arc::new(Pages::default());
         let asked = std::sync::Arc::clone(&pages);
-        let listed = threads::wait(async move { by_pages(&*asked, Some(&Path::from("out")), &uri).await });
+        let object = uri.clone();
+        let listing = async move { by_pages(&*asked, Some(&Path::from("out")), &object).await };
+        let listed = threads::wait(&uri, listing);
         let listed = listed.expect("threads").expect("all pages came");
         let keys: Vec<String> = listed.into_iter().map(|object| object.location.to_string()).collect();
         assert_eq!(keys, ["out/0", "out/1", "out/2"]);

@@ -8,7 +8,7 @@ use futures_util::TryStreamExt;
 use object_store::path::Path;
 use object_store::{GetOptions, GetRange};
 
-use crate::connection::{Bucket, bucket, no_threads};
+use crate::connection::{Bucket, bucket};
 use crate::figures::READ;
 use crate::requests::{Failure, RetryBudget, innermost, traced};
 use crate::{ObjectUri, StorageError, threads};
@@ -72,8 +72,7 @@ impl StoredObject {
         }
         let object = self.clone();
         let range = offset..offset + wanted as u64;
-        let read = threads::wait(async move { object.fetch(range).await });
-        let bytes = read.map_err(|kind| no_threads(&self.uri, kind))??;
+        let bytes = threads::wait(&self.uri, async move { object.fetch(range).await })??;
         into[..wanted].copy_from_slice(&bytes);
         Ok(wanted)
     }
@@ -153,7 +152,8 @@ impl StoredObject {
         use object_store::ObjectStoreExt as _;
 
         let (bucket, path, bytes) = (self.bucket.clone(), self.path.clone(), Bytes::copy_from_slice(bytes));
-        let put = threads::wait(async move { bucket.objects.put(&path, bytes.into()).await });
+        let put = async move { bucket.objects.put(&path, bytes.into()).await };
+        let put = threads::wait(&self.uri, put);
         put.expect("threads").expect("memory").e_tag.expect("a version")
     }
 }

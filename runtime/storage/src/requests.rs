@@ -216,7 +216,7 @@ mod tests {
 
     #[test]
     fn trying_ends_when_no_time_is_left() {
-        let tried = crate::threads::wait(async {
+        let tried = crate::threads::wait(&uri(), async {
             let mut budget = RetryBudget::of(Duration::from_millis(400));
             let failure = answer(503, Some("SlowDown"));
             loop {

@@ -4,12 +4,12 @@
 //! nor objects of any size (`object`, `upload`).
 
 use bytes::Bytes;
-use napreduce_protocol::{PutCondition, StorageScheme};
+use napreduce_protocol::{ObjectEntry, PutCondition, StorageScheme};
 use object_store::{ObjectStoreExt as _, PutMode, PutOptions, UpdateVersion};
 
-use crate::connection::{Bucket, bucket, no_threads};
+use crate::connection::{Bucket, bucket};
 use crate::figures::WRITTEN;
-use crate::listing::FoundObject;
+use crate::listing::{FoundObject, stat};
 use crate::object::{path_of, quoted};
 use crate::requests::{RetryBudget, retried};
 use crate::{ObjectUri, StorageError, threads};
@@ -24,7 +24,7 @@ pub(crate) fn get(uri: &ObjectUri) -> Result<Option<(Vec<u8>, FoundObject)>, Sto
 
 fn get_in(bucket: &Bucket, uri: &ObjectUri) -> Result<Option<(Vec<u8>, FoundObject)>, StorageError> {
     let (bucket, path, object) = (bucket.clone(), path_of(uri)?, uri.clone());
-    let got = threads::wait(async move {
+    let got = threads::wait(uri, async move {
         let whole = || async {
             let answer = bucket.objects.get(&path).await?;
             let meta = answer.meta.clone();
@@ -35,13 +35,22 @@ fn get_in(bucket: &Bucket, uri: &ObjectUri) -> Result<Option<(Vec<u8>, FoundObje
         };
         retried(&object, RetryBudget::new(), whole).await
     });
-    match got.map_err(|kind| no_threads(uri, kind))? {
+    match got? {
         Ok((bytes, meta)) => {
             let generation = meta.version.clone();
             let found = FoundObject::of(uri.clone(), meta)?;
             let version = version_in(uri, generation).unwrap_or(found.version);
             Ok(Some((bytes.to_vec(), FoundObject { version, ..found })))
         }
+        Err(StorageError::Missing { .. }) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// What there is of an object, if it is there.
+pub(crate) fn find(uri: &ObjectUri) -> Result<Option<ObjectEntry>, StorageError> {
+    match stat(uri) {
+        Ok(found) => Ok(Some(found.entry())),
         Err(StorageError::Missing { .. }) => Ok(None),
         Err(error) => Err(error),
     }
@@ -72,7 +81,7 @@ fn put_in(
     };
     let (sent, path, object) = (Bytes::copy_from_slice(bytes), path_of(uri)?, uri.clone());
     let asked = bucket.clone();
-    let put = threads::wait(async move {
+    let put = threads::wait(uri, async move {
         let request = || {
             WRITTEN.count_request();
             let options = PutOptions::from(mode.clone());
@@ -80,7 +89,7 @@ fn put_in(
         };
         retried(&object, RetryBudget::writing(), request).await
     });
-    match put.map_err(|kind| no_threads(uri, kind))? {
+    match put? {
         Ok(result) => {
             WRITTEN.count_bytes(bytes.len());
             match version_in(uri, result.version).or(result.e_tag.map(quoted)) {
@@ -107,14 +116,14 @@ fn version_in(uri: &ObjectUri, generation: Option<String>) -> Option<String> {
 /// Removes an object; fine if there is none.
 pub(crate) fn remove(uri: &ObjectUri) -> Result<(), StorageError> {
     let (bucket, path, object) = (bucket(uri)?, path_of(uri)?, uri.clone());
-    let removed = threads::wait(async move {
+    let removed = threads::wait(uri, async move {
         let request = || {
             WRITTEN.count_request();
             bucket.objects.delete(&path)
         };
         retried(&object, RetryBudget::writing(), request).await
     });
-    match removed.map_err(|kind| no_threads(uri, kind))? {
+    match removed? {
         Ok(()) | Err(StorageError::Missing { .. }) => Ok(()),
         Err(error) => Err(error),
     }

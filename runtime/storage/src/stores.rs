@@ -5,26 +5,33 @@
 use std::path::Path;
 
 use napreduce_protocol::{
-    ObjectEntry, ObjectStores, PendingUpload, PutCondition, StoreError, StoredUpload, UploadWriter,
-    WrittenFigures,
+    ObjectEntry, ObjectStores, PendingUpload, PutCondition, StorageScheme, StoreError, StoredUpload,
+    UploadWriter, WrittenFigures,
 };
 
 #[cfg(feature = "hdfs")]
-use crate::hdfs_files::stores_of as hdfs;
-use crate::listing::{FoundObject, list, stat};
+use crate::hdfs_files::HdfsStores;
+use crate::listing::{FoundObject, list};
 use crate::upload::Upload;
 use crate::{ObjectUri, StorageError, figures, small, upload, upload_listing};
 
-/// All that were built in; the others say which feature they want.
+/// Those that an object is in; what was not built in says which feature it wants. HDFS has its own: its files
+/// are renamed, which no object can be.
 ///
 /// ```
-/// use napreduce_protocol::ObjectStores;
-/// use napreduce_storage::Stores;
-///
-/// assert_eq!(Stores.take_written().requests, 0);
+/// let stores = napreduce_storage::stores_of("s3://bucket/key".as_ref());
+/// assert_eq!(stores.take_written().requests, 0);
 /// ```
+pub fn stores_of(object: &Path) -> &'static dyn ObjectStores {
+    match StorageScheme::of(object) {
+        #[cfg(feature = "hdfs")]
+        Some(StorageScheme::Hdfs) => &HdfsStores,
+        _ => &Stores,
+    }
+}
+
 #[derive(Debug, Clone, Copy)]
-pub struct Stores;
+struct Stores;
 
 impl From<StorageError> for StoreError {
     fn from(error: StorageError) -> StoreError {
@@ -39,58 +46,30 @@ impl From<StorageError> for StoreError {
     }
 }
 
-fn uri(object: &str) -> Result<ObjectUri, StorageError> {
-    ObjectUri::parse(Path::new(object))
-}
-
-/// Those of HDFS, where an object is in it: its files are renamed, which no object can be.
-#[cfg(not(feature = "hdfs"))]
-fn hdfs(_: &str) -> Option<Stores> {
-    None
-}
-
 impl ObjectStores for Stores {
     fn begin_upload(&self, object: &str) -> Result<Box<dyn UploadWriter>, StoreError> {
-        if let Some(hdfs) = hdfs(object) {
-            return hdfs.begin_upload(object);
-        }
-        Ok(Box::new(Upload::begin(uri(object)?)?))
+        Ok(Box::new(Upload::begin(ObjectUri::of(object)?)?))
     }
 
     fn complete_upload(&self, object: &str, upload: &PendingUpload) -> Result<Option<String>, StoreError> {
-        if let Some(hdfs) = hdfs(object) {
-            return hdfs.complete_upload(object, upload);
-        }
-        Ok(upload::complete(&uri(object)?, upload)?)
+        Ok(upload::complete(&ObjectUri::of(object)?, upload)?)
     }
 
     fn version_of(&self, object: &str, upload: &PendingUpload) -> Option<String> {
-        if let Some(hdfs) = hdfs(object) {
-            return hdfs.version_of(object, upload);
-        }
-        upload::version_of(&uri(object).ok()?, upload)
+        upload::version_of(&ObjectUri::of(object).ok()?, upload)
     }
 
     fn abort_upload(&self, upload: &StoredUpload) -> Result<(), StoreError> {
-        if let Some(hdfs) = hdfs(&upload.object) {
-            return hdfs.abort_upload(upload);
-        }
-        Ok(upload::abort(&uri(&upload.object)?, &upload.id)?)
+        Ok(upload::abort(&ObjectUri::of(&upload.object)?, &upload.id)?)
     }
 
     fn uploads(&self, under: &str) -> Result<Vec<StoredUpload>, StoreError> {
-        if let Some(hdfs) = hdfs(under) {
-            return hdfs.uploads(under);
-        }
-        let found = upload_listing::uploads(&uri(under)?)?;
+        let found = upload_listing::uploads(&ObjectUri::of(under)?)?;
         Ok(found.into_iter().map(|(uri, id)| StoredUpload { object: uri.to_string(), id }).collect())
     }
 
     fn get(&self, object: &str) -> Result<Option<(Vec<u8>, ObjectEntry)>, StoreError> {
-        if let Some(hdfs) = hdfs(object) {
-            return hdfs.get(object);
-        }
-        Ok(small::get(&uri(object)?)?.map(|(bytes, found)| (bytes, found.entry())))
+        Ok(small::get(&ObjectUri::of(object)?)?.map(|(bytes, found)| (bytes, found.entry())))
     }
 
     fn put(
@@ -99,52 +78,22 @@ impl ObjectStores for Stores {
         bytes: &[u8],
         condition: PutCondition<'_>,
     ) -> Result<Option<String>, StoreError> {
-        if let Some(hdfs) = hdfs(object) {
-            return hdfs.put(object, bytes, condition);
-        }
-        Ok(small::put(&uri(object)?, bytes, condition)?)
+        Ok(small::put(&ObjectUri::of(object)?, bytes, condition)?)
     }
 
     fn find(&self, object: &str) -> Result<Option<ObjectEntry>, StoreError> {
-        if let Some(hdfs) = hdfs(object) {
-            return hdfs.find(object);
-        }
-        match stat(&uri(object)?) {
-            Ok(found) => Ok(Some(found.entry())),
-            Err(StorageError::Missing { .. }) => Ok(None),
-            Err(error) => Err(error.into()),
-        }
+        Ok(small::find(&ObjectUri::of(object)?)?)
     }
 
     fn remove(&self, object: &str) -> Result<(), StoreError> {
-        if let Some(hdfs) = hdfs(object) {
-            return hdfs.remove(object);
-        }
-        Ok(small::remove(&uri(object)?)?)
+        Ok(small::remove(&ObjectUri::of(object)?)?)
     }
 
     fn list(&self, under: &str) -> Result<Vec<ObjectEntry>, StoreError> {
-        if let Some(hdfs) = hdfs(under) {
-            return hdfs.list(under);
-        }
-        Ok(list(&uri(under)?)?.into_iter().map(FoundObject::entry).collect())
+        Ok(list(&ObjectUri::of(under)?)?.into_iter().map(FoundObject::entry).collect())
     }
 
     fn take_written(&self) -> WrittenFigures {
         figures::take_written()
-    }
-}
-
-impl UploadWriter for Upload {
-    fn id(&self) -> &str {
-        Upload::id(self)
-    }
-
-    fn send(&mut self, part: Vec<u8>) -> Result<(), StoreError> {
-        Ok(Upload::send(self, part)?)
-    }
-
-    fn finish(self: Box<Self>) -> Result<PendingUpload, StoreError> {
-        Ok(Upload::finish(*self)?)
     }
 }

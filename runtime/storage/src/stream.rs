@@ -8,8 +8,8 @@ use std::collections::VecDeque;
 use bytes::{Buf, Bytes};
 use tokio::task::JoinHandle;
 
-use crate::connection::no_threads;
-use crate::{StorageError, StoredObject, threads};
+use crate::threads::{self, no_threads};
+use crate::{StorageError, StoredObject};
 
 /// Bytes that one request asks for, at most.
 pub const REQUEST_BYTES: u64 = 8 << 20;
@@ -136,15 +136,15 @@ impl ObjectStream {
             self.next = range.end;
             self.request_bytes = (self.request_bytes * 2).min(self.most);
             let object = self.object.clone();
-            let request = threads::start(async move { object.fetch(range).await });
-            self.under_way.push_back(request.map_err(|kind| no_threads(self.object.uri(), kind))?);
+            let request = threads::start(self.object.uri(), async move { object.fetch(range).await });
+            self.under_way.push_back(request?);
         }
         Ok(())
     }
 
     fn first_answer(&mut self) -> Answer {
         let Some(request) = self.under_way.pop_front() else { return Ok(Bytes::new()) };
-        let ended = threads::wait(request).map_err(|kind| no_threads(self.object.uri(), kind))?;
+        let ended = threads::wait(self.object.uri(), request)?;
         let answer =
             ended.unwrap_or_else(|_| Err(no_threads(self.object.uri(), std::io::ErrorKind::Interrupted)));
         if answer.is_err() {

@@ -24,24 +24,26 @@ fn runtime() -> Result<&'static Runtime, io::ErrorKind> {
     RUNTIME.get_or_init(start).as_ref().map_err(|kind| *kind)
 }
 
-/// Runs `work` beside the caller.
+/// Runs `work` on an object beside the caller.
 pub(crate) fn start<T: Send + 'static>(
+    uri: &ObjectUri,
     work: impl Future<Output = T> + Send + 'static,
-) -> Result<JoinHandle<T>, io::ErrorKind> {
-    Ok(runtime()?.spawn(work))
+) -> Result<JoinHandle<T>, StorageError> {
+    Ok(runtime().map_err(|kind| no_threads(uri, kind))?.spawn(work))
 }
 
-/// Waits for `work`, from any thread: also from one of another runtime, where blocking calls of this crate
-/// are as bad a habit as those of files.
+/// Waits for `work` on an object, from any thread: also from one of another runtime, where blocking calls of
+/// this crate are as bad a habit as those of files.
 pub(crate) fn wait<T: Send + 'static>(
+    uri: &ObjectUri,
     work: impl Future<Output = T> + Send + 'static,
-) -> Result<T, io::ErrorKind> {
+) -> Result<T, StorageError> {
     let (done, outcome) = mpsc::sync_channel(1);
-    start(async move {
+    start(uri, async move {
         // Whoever waits has not gone away.
         let _ = done.send(work.await);
     })?;
-    outcome.recv().map_err(|_| io::ErrorKind::BrokenPipe)
+    outcome.recv().map_err(|_| no_threads(uri, io::ErrorKind::BrokenPipe))
 }
 
 /// There are no threads for requests.

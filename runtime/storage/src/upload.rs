@@ -7,15 +7,16 @@ use std::collections::VecDeque;
 
 use bytes::Bytes;
 use md5::{Digest as _, Md5};
-use napreduce_protocol::{PendingUpload, StorageScheme};
+use napreduce_protocol::{PendingUpload, StorageScheme, StoreError, UploadWriter};
 use object_store::multipart::PartId;
 use tokio::task::JoinHandle;
 
-use crate::connection::{Bucket, bucket, no_threads};
+use crate::connection::{Bucket, bucket};
 use crate::figures::WRITTEN;
 use crate::object::{path_of, quoted};
 use crate::requests::{Failure, RetryBudget, retried, traced};
-use crate::{ObjectUri, StorageError, threads};
+use crate::threads::{self, no_threads};
+use crate::{ObjectUri, StorageError};
 
 /// Requests at once.
 const UNDER_WAY: usize = 2;
@@ -48,7 +49,7 @@ impl Upload {
     fn begin_in(bucket: Bucket, uri: ObjectUri) -> Result<Upload, StorageError> {
         let path = path_of(&uri)?;
         let (asked, at, object) = (bucket.clone(), path.clone(), uri.clone());
-        let begun = threads::wait(async move {
+        let begun = threads::wait(&uri, async move {
             let request = || {
                 if object.scheme() != StorageScheme::Azure {
                     WRITTEN.count_request();
@@ -57,28 +58,34 @@ impl Upload {
             };
             retried(&object, RetryBudget::writing(), request).await
         });
-        let id = begun.map_err(|kind| no_threads(&uri, kind))??;
+        let id = begun??;
         let (under_way, sent, done) = (VecDeque::with_capacity(UNDER_WAY), 0, Vec::new());
         Ok(Upload { uri, bucket, path, id, under_way, sent, done })
     }
 
-    /// What the store calls it.
-    pub(crate) fn id(&self) -> &str {
+    fn take_answer(&mut self) -> Result<(), StorageError> {
+        let Some(request) = self.under_way.pop_front() else { return Ok(()) };
+        let ended = threads::wait(&self.uri, request)?;
+        let answer = ended.unwrap_or_else(|_| Err(no_threads(&self.uri, std::io::ErrorKind::Interrupted)));
+        self.done.push(answer?.content_id);
+        Ok(())
+    }
+}
+
+/// What the store does not take in three minutes, of a part or one before, is an error.
+impl UploadWriter for Upload {
+    fn id(&self) -> &str {
         &self.id
     }
 
-    /// Sends the next part; waits while two are under way.
-    ///
-    /// # Errors
-    ///
-    /// What the store does not take, after it was tried for three minutes: of this part or one before.
-    pub(crate) fn send(&mut self, part: Vec<u8>) -> Result<(), StorageError> {
+    /// Waits while two are under way.
+    fn send(&mut self, part: Vec<u8>) -> Result<(), StoreError> {
         while self.under_way.len() >= UNDER_WAY {
             self.take_answer()?;
         }
         let (bucket, path, object) = (self.bucket.clone(), self.path.clone(), self.uri.clone());
         let (id, number, part) = (self.id.clone(), self.sent, Bytes::from(part));
-        let request = threads::start(async move {
+        let request = threads::start(&self.uri, async move {
             let request = || {
                 WRITTEN.count_request();
                 bucket.uploads.put_part(&path, &id, number, part.clone().into())
@@ -87,26 +94,14 @@ impl Upload {
             WRITTEN.count_bytes(part.len());
             Ok(sent)
         });
-        self.under_way.push_back(request.map_err(|kind| no_threads(&self.uri, kind))?);
+        self.under_way.push_back(request?);
         self.sent += 1;
         Ok(())
     }
 
-    fn take_answer(&mut self) -> Result<(), StorageError> {
-        let Some(request) = self.under_way.pop_front() else { return Ok(()) };
-        let ended = threads::wait(request).map_err(|kind| no_threads(&self.uri, kind))?;
-        let answer = ended.unwrap_or_else(|_| Err(no_threads(&self.uri, std::io::ErrorKind::Interrupted)));
-        self.done.push(answer?.content_id);
-        Ok(())
-    }
-
-    /// Waits until the store has all parts. An object without bytes has one part, which is empty; in Azure,
-    /// which takes no empty ones, it has none.
-    ///
-    /// # Errors
-    ///
-    /// As [`send`](Upload::send).
-    pub(crate) fn finish(mut self) -> Result<PendingUpload, StorageError> {
+    /// An object without bytes has one part, which is empty; in Azure, which takes no empty ones, it has
+    /// none.
+    fn finish(mut self: Box<Self>) -> Result<PendingUpload, StoreError> {
         if self.sent == 0 && self.uri.scheme() != StorageScheme::Azure {
             self.send(Vec::new())?;
         }
@@ -134,7 +129,7 @@ fn complete_in(
     upload: &PendingUpload,
 ) -> Result<Option<String>, StorageError> {
     let (bucket, path, object, upload) = (bucket.clone(), path_of(uri)?, uri.clone(), upload.clone());
-    let completed = threads::wait(async move {
+    let completed = threads::wait(uri, async move {
         let mut budget = RetryBudget::writing();
         loop {
             WRITTEN.count_request();
@@ -149,8 +144,7 @@ fn complete_in(
             budget.wait(&object, &failure).await?;
         }
     });
-    let completed = completed.map_err(|kind| no_threads(uri, kind))??;
-    completed.map(|version| version.map(quoted).ok_or_else(|| no_version(uri))).transpose()
+    completed??.map(|version| version.map(quoted).ok_or_else(|| no_version(uri))).transpose()
 }
 
 /// Whether an answer says that there is no such upload. Azure has no ids of uploads: a block that is not
@@ -163,7 +157,8 @@ fn is_gone(status: u16, code: Option<&str>) -> bool {
     }
 }
 
-fn no_version(uri: &ObjectUri) -> StorageError {
+/// What is told of an object without a version.
+pub(crate) fn no_version(uri: &ObjectUri) -> StorageError {
     let answer = "without an ETag, by which versions are told apart".to_owned();
     StorageError::Refused { uri: uri.to_string(), answer, hint: "" }
 }
@@ -175,14 +170,14 @@ pub(crate) fn abort(uri: &ObjectUri, id: &str) -> Result<(), StorageError> {
         return Ok(());
     }
     let (bucket, path, object, id) = (bucket(uri)?, path_of(uri)?, uri.clone(), id.to_owned());
-    let aborted = threads::wait(async move {
+    let aborted = threads::wait(uri, async move {
         let request = || {
             WRITTEN.count_request();
             bucket.uploads.abort_multipart(&path, &id)
         };
         retried(&object, RetryBudget::writing(), request).await
     });
-    match aborted.map_err(|kind| no_threads(uri, kind))? {
+    match aborted? {
         Ok(()) | Err(StorageError::Missing { .. }) => Ok(()),
         Err(error) => Err(error),
     }
@@ -220,7 +215,7 @@ mod tests {
 
     fn bytes_of(bucket: &Bucket) -> Option<Vec<u8>> {
         let (bucket, path) = (bucket.clone(), path_of(&uri()).expect("a key"));
-        let got = threads::wait(async move { bucket.objects.get(&path).await?.bytes().await });
+        let got = threads::wait(&uri(), async move { bucket.objects.get(&path).await?.bytes().await });
         got.expect("threads").ok().map(|bytes| bytes.to_vec())
     }
 
@@ -230,7 +225,7 @@ mod tests {
             let bucket = Bucket::in_memory();
             let mut upload = Upload::begin_in(bucket.clone(), uri()).expect("begun");
             parts.iter().for_each(|part| upload.send(part.as_bytes().to_vec()).expect("taken"));
-            let pending = upload.finish().expect("all of it is there");
+            let pending = Box::new(upload).finish().expect("all of it is there");
             assert_eq!(pending.parts.len(), parts.len().max(1));
             assert_eq!(bytes_of(&bucket), None, "nobody sees it yet");
             let version = complete_in(&bucket, &uri(), &pending).expect("memory answers");
@@ -243,7 +238,7 @@ mod tests {
     fn an_object_without_bytes_has_no_part_in_azure() {
         let uri = ObjectUri::parse("abfss://c@a.dfs.core.windows.net/part".as_ref()).expect("a name");
         let upload = Upload::begin_in(Bucket::in_memory(), uri).expect("begun");
-        assert_eq!(upload.finish().map(|pending| pending.parts), Ok(Vec::new()));
+        assert_eq!(Box::new(upload).finish().map(|pending| pending.parts), Ok(Vec::new()));
     }
 
     #[test]

@@ -10,7 +10,7 @@ use object_store::path::Path;
 use object_store::signer::SignedUrlOptions;
 use serde::Deserialize;
 
-use crate::connection::{UploadListing, bucket, client, no_threads};
+use crate::connection::{UploadListing, bucket, client};
 use crate::object::path_of;
 use crate::requests::{Failure, RetryBudget, innermost, traced};
 use crate::{ObjectUri, StorageError, threads};
@@ -56,7 +56,7 @@ pub(crate) fn uploads(uri: &ObjectUri) -> Result<Vec<(ObjectUri, String)>, Stora
             query.push(("upload-id-marker".to_owned(), upload.clone()));
         }
         let (listing, client, asked) = (listing.clone(), client.clone(), uri.clone());
-        let page = threads::wait(async move {
+        let page = threads::wait(uri, async move {
             let mut budget = RetryBudget::new();
             loop {
                 let request = async {
@@ -73,8 +73,7 @@ pub(crate) fn uploads(uri: &ObjectUri) -> Result<Vec<(ObjectUri, String)>, Stora
                 }
             }
         });
-        let page = page.map_err(|kind| no_threads(uri, kind))??;
-        let page = parse(&page).map_err(|reason| {
+        let page = parse(&page??).map_err(|reason| {
             let answer = Failure::Odd(reason).to_string();
             StorageError::Refused { uri: uri.to_string(), answer, hint: "" }
         })?;

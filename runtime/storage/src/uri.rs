@@ -64,6 +64,11 @@ impl ObjectUri {
         Ok(uri)
     }
 
+    /// The object of a name that is text.
+    pub(crate) fn of(name: &str) -> Result<ObjectUri, StorageError> {
+        ObjectUri::parse(Path::new(name))
+    }
+
     /// The kind of store.
     pub fn scheme(&self) -> StorageScheme {
         self.scheme

@@ -47,18 +47,13 @@ pub fn counter(name: &str) -> UserCounter {
     UserCounter { cell }
 }
 
-/// All user counters of this process that are not zero.
-pub fn user_values() -> CounterValues {
+/// What all user counters of this process stand at, without those at zero.
+pub fn user_counters() -> CounterValues {
     let mut values = CounterValues::default();
     for (name, cell) in registry().iter() {
         values.add(name, cell.load(Ordering::Relaxed));
     }
     values
-}
-
-/// What all user counters of this process stand at: for a checkpoint.
-pub fn user_counters() -> CounterValues {
-    user_values()
 }
 
 /// Makes all user counters of this process stand at what was saved; those that are not in it at zero.

@@ -26,7 +26,7 @@ const BANNED_IN_CORE: [&str; 11] = [
 ];
 
 /// Where unsafe code may be, and why it has to be there.
-const UNSAFE_MODULES: [(&str, &str); 18] = [
+const UNSAFE_MODULES: [(&str, &str); 17] = [
     ("runtime/data/src/lent.rs", "reads past the end of a key, inside the block that it lies in"),
     ("runtime/data/src/masks.rs", "calls the vector instructions that x86-64 always has"),
     ("runtime/data/src/region.rs", "maps anonymous memory"),
@@ -36,11 +36,7 @@ const UNSAFE_MODULES: [(&str, &str); 18] = [
     ("runtime/data/src/segment/cursor.rs", "keeps a pointer into a mapping that its own handle keeps alive"),
     ("runtime/lab/src/peers/bare_sort.rs", "maps the input of the bare sort"),
     ("runtime/task/src/process/signals.rs", "changes signal dispositions, which the C library alone can"),
-    (
-        "runtime/task/src/process/pauses.rs",
-        "handles signals and stops this process, which the C library alone can",
-    ),
-    ("runtime/task/src/process/stop_signals.rs", "handles a signal, which the C library alone can"),
+    ("runtime/task/src/process/pauses.rs", "stops this process, which the C library alone can"),
     (
         "runtime/task/src/process/slice.rs",
         "asks the kernel for short slices, for which the C library has no function",

@@ -6,12 +6,16 @@
 use std::sync::Barrier;
 
 use napreduce_protocol::{ObjectStores, PutCondition};
-use napreduce_storage::Stores;
+use napreduce_storage::stores_of;
 
 use super::server::Files;
 
 const RACERS: usize = 4;
 const ROUNDS: usize = 8;
+
+fn hdfs() -> &'static dyn ObjectStores {
+    stores_of("hdfs://".as_ref())
+}
 
 /// What all of them make of it at once.
 fn race<T: Send>(act: impl Fn(usize) -> T + Sync) -> Vec<T> {
@@ -30,7 +34,7 @@ fn race<T: Send>(act: impl Fn(usize) -> T + Sync) -> Vec<T> {
 }
 
 fn put(claim: &str, racer: usize, condition: PutCondition<'_>) -> Option<String> {
-    Stores.put(claim, racer.to_string().as_bytes(), condition).expect("the NameNode answers")
+    hdfs().put(claim, racer.to_string().as_bytes(), condition).expect("the NameNode answers")
 }
 
 #[test]
@@ -41,18 +45,18 @@ fn of_those_who_write_it_at_once_one_does() {
         let made = race(|racer| put(&claim, racer, PutCondition::Absent));
         let winner = made.iter().position(Option::is_some).expect("somebody");
         assert_eq!(made.iter().flatten().count(), 1, "{made:?}");
-        let (said, entry) = Stores.get(&claim).expect("an answer").expect("a claim");
+        let (said, entry) = hdfs().get(&claim).expect("an answer").expect("a claim");
         assert_eq!(
             (said, Some(entry.version.clone())),
             (format!("{winner}").into_bytes(), made[winner].clone())
         );
         let made = race(|racer| put(&claim, racer, PutCondition::Version(&entry.version)));
         assert_eq!(made.iter().flatten().count(), 1, "{made:?}");
-        let listed = Stores.list(&files.uri_at("out")).expect("an answer");
+        let listed = hdfs().list(&files.uri_at("out")).expect("an answer");
         let names: Vec<&str> = listed.iter().map(|entry| entry.object.as_str()).collect();
         assert_eq!(names, [&claim], "nothing else is told of");
-        Stores.remove(&claim).expect("an answer");
-        assert_eq!(Stores.get(&claim).expect("an answer"), None);
+        hdfs().remove(&claim).expect("an answer");
+        assert_eq!(hdfs().get(&claim).expect("an answer"), None);
         assert_eq!(put(&claim, 0, PutCondition::Version(&entry.version)), None, "it is gone");
         assert_eq!(files.keys(), ["out/"], "nothing is left");
     }
@@ -62,19 +66,19 @@ fn of_those_who_write_it_at_once_one_does() {
 fn every_change_is_made_to_what_the_last_one_made() {
     let Some(files) = Files::create("sums") else { return };
     let claim = files.uri_at("out/_temporary/claim.json");
-    Stores.put(&claim, b"0", PutCondition::Absent).expect("an answer").expect("there is none");
+    hdfs().put(&claim, b"0", PutCondition::Absent).expect("an answer").expect("there is none");
     let added: Vec<u64> = race(|_| {
         let mut added = 0;
         while added < ROUNDS as u64 {
-            let (said, entry) = Stores.get(&claim).expect("an answer").expect("it is there");
+            let (said, entry) = hdfs().get(&claim).expect("an answer").expect("it is there");
             let sum: u64 = String::from_utf8(said).expect("text").parse().expect("a number");
             let condition = PutCondition::Version(&entry.version);
-            let put = Stores.put(&claim, (sum + 1).to_string().as_bytes(), condition);
+            let put = hdfs().put(&claim, (sum + 1).to_string().as_bytes(), condition);
             added += u64::from(put.expect("an answer").is_some());
         }
         added
     });
-    let (said, _) = Stores.get(&claim).expect("an answer").expect("it is there");
+    let (said, _) = hdfs().get(&claim).expect("an answer").expect("it is there");
     assert_eq!(String::from_utf8(said).expect("text"), added.iter().sum::<u64>().to_string());
     let left = files.keys();
     let versions = left.iter().filter(|key| key.starts_with("out/_temporary/napreduce/claim.json/"));
@@ -87,14 +91,14 @@ fn what_the_dead_have_left_is_in_nobodys_way() {
     let claim = files.uri_at("out/_temporary/claim.json");
     // One died on the way to a claim.
     files.put("out/_temporary/napreduce/writing/7/7", "dead");
-    let first = Stores.put(&claim, b"one", PutCondition::Absent).expect("an answer").expect("there is none");
+    let first = hdfs().put(&claim, b"one", PutCondition::Absent).expect("an answer").expect("there is none");
     // One died when it had written a version, and one when it had made it count.
     files.put("out/_temporary/napreduce/claim.json/8", "dead");
-    let second = Stores.put(&claim, b"two", PutCondition::Version(&first)).expect("an answer");
+    let second = hdfs().put(&claim, b"two", PutCondition::Version(&first)).expect("an answer");
     files.put(&format!("out/_temporary/napreduce/claim.json/{first}"), "one");
-    let (said, entry) = Stores.get(&claim).expect("an answer").expect("it is there");
+    let (said, entry) = hdfs().get(&claim).expect("an answer").expect("it is there");
     assert_eq!((said, Some(entry.version)), (b"two".to_vec(), second));
-    assert_eq!(Stores.put(&claim, b"three", PutCondition::Version(&first)).expect("an answer"), None);
-    Stores.remove(&claim).expect("an answer");
+    assert_eq!(hdfs().put(&claim, b"three", PutCondition::Version(&first)).expect("an answer"), None);
+    hdfs().remove(&claim).expect("an answer");
     assert_eq!(files.keys(), ["out/"], "nothing is left");
 }

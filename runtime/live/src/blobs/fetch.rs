@@ -6,16 +6,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use napreduce_protocol::{
-    Blob, CHUNK_BYTES, Connection, Digest, FromCoordinator, HANDSHAKE_DEADLINE, Role, Secret, ToCoordinator,
+    Blob, CHUNK_BYTES, Digest, FromCoordinator, HANDSHAKE_DEADLINE, Role, Secret, ToCoordinator,
     TransportError, transport,
 };
 use thiserror::Error;
-use tokio::time::timeout;
 
 use super::{BlobError, BlobIntake, BlobStore, PinnedBlob};
+use crate::cluster_directory::ClusterDirectoryError;
 
 /// A coordinator that sends nothing for so long is not waited for.
 const SILENCE_MAX: Duration = Duration::from_secs(30);
+const AWAITED: &str = "the next piece of a blob";
 
 /// Why a blob could not be fetched.
 #[derive(Debug, Error)]
@@ -26,13 +27,16 @@ pub(crate) enum FetchError {
     Refused { digest: Digest, address: String, reason: String },
     #[error(transparent)]
     Blob(#[from] BlobError),
+    /// Nothing says where the coordinator is.
+    #[error(transparent)]
+    Nowhere(#[from] ClusterDirectoryError),
 }
 
 impl FetchError {
     /// Whether another try may succeed without anybody doing anything.
     pub(crate) fn is_passing(&self) -> bool {
         match self {
-            FetchError::Transport { .. } => true,
+            FetchError::Transport { .. } | FetchError::Nowhere(_) => true,
             FetchError::Refused { .. } => false,
             FetchError::Blob(error) => error.is_senders(),
         }
@@ -56,7 +60,7 @@ pub(crate) async fn fetch(
     let mut connection =
         transport::connect(address, Role::Client, secret, HANDSHAKE_DEADLINE).await.map_err(broken)?;
     connection.send(&ToCoordinator::FetchBlob { digest }).await.map_err(broken)?;
-    match receive(&mut connection).await.map_err(broken)? {
+    match connection.receive_within(SILENCE_MAX, AWAITED).await.map_err(broken)? {
         FromCoordinator::Blob { bytes } if bytes == blob.bytes => {}
         FromCoordinator::Blob { bytes } => {
             return Err(refused(format!("it has {bytes} bytes there, {} were announced", blob.bytes)));
@@ -66,7 +70,7 @@ pub(crate) async fn fetch(
     }
     let mut intake = BlobIntake::start(Arc::clone(store), blob);
     while intake.left() > 0 {
-        match receive(&mut connection).await.map_err(broken)? {
+        match connection.receive_within(SILENCE_MAX, AWAITED).await.map_err(broken)? {
             FromCoordinator::Chunk { bytes } if (1..=CHUNK_BYTES).contains(&bytes.0.len()) => {
                 if !intake.push(bytes.0).await {
                     break;
@@ -77,12 +81,4 @@ pub(crate) async fn fetch(
         }
     }
     Ok(intake.finish().await?)
-}
-
-async fn receive(connection: &mut Connection) -> Result<FromCoordinator, TransportError> {
-    let awaited = "the next piece of a blob";
-    match timeout(SILENCE_MAX, connection.receive()).await {
-        Ok(received) => received?.ok_or(TransportError::ClosedEarly { awaited }),
-        Err(_) => Err(TransportError::Silent { awaited, deadline: SILENCE_MAX }),
-    }
 }

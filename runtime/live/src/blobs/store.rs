@@ -131,12 +131,6 @@ impl BlobStore {
         self.index.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn unpin(&self, digest: Digest) {
-        if let Some(kept) = self.index().kept.get_mut(&digest) {
-            kept.pins = kept.pins.saturating_sub(1);
-        }
-    }
-
     /// Removes what nobody needs, the longest unused first, until the blob fits.
     fn make_room(&self, index: &mut Index, blob: Blob) -> Result<(), BlobError> {
         let held: u64 = index.kept.values().filter(|kept| kept.pins > 0).map(|kept| kept.bytes).sum();
@@ -150,15 +144,10 @@ impl BlobStore {
             let unused =
                 index.kept.iter().filter(|(_, kept)| kept.pins == 0).min_by_key(|(_, kept)| kept.used);
             let Some(digest) = unused.map(|(digest, _)| *digest) else { break };
-            present -= self.remove(index, digest)?;
+            self.remove_file(digest)?;
+            present -= index.kept.remove(&digest).map_or(0, |kept| kept.bytes);
         }
         Ok(())
-    }
-
-    /// Removes a blob; how many bytes it had.
-    fn remove(&self, index: &mut Index, digest: Digest) -> Result<u64, BlobError> {
-        self.remove_file(digest)?;
-        Ok(index.kept.remove(&digest).map_or(0, |kept| kept.bytes))
     }
 
     fn remove_file(&self, digest: Digest) -> Result<(), BlobError> {
@@ -294,6 +283,8 @@ impl Clone for PinnedBlob {
 
 impl Drop for PinnedBlob {
     fn drop(&mut self) {
-        self.store.unpin(self.digest);
+        if let Some(kept) = self.store.index().kept.get_mut(&self.digest) {
+            kept.pins = kept.pins.saturating_sub(1);
+        }
     }
 }

@@ -46,12 +46,6 @@ pub struct FollowOptions {
     pub on_interrupt: OnInterrupt,
 }
 
-impl FollowOptions {
-    fn display(&self) -> ProgressDisplay {
-        ProgressDisplay::new(self.progress, self.quiet)
-    }
-}
-
 /// Submits a job and follows it to its end.
 pub(super) async fn run(
     session: &mut Session,
@@ -81,7 +75,10 @@ pub(super) async fn run(
         }
     };
     match signal {
-        Some(signal) => interrupted(session, submitted, signal, options, &mut options.display()).await,
+        Some(signal) => {
+            let mut display = ProgressDisplay::new(options.progress, options.quiet);
+            interrupted(session, submitted, signal, options, &mut display).await
+        }
         None => attend(session, submitted, options, &mut interrupts).await,
     }
 }
@@ -129,7 +126,7 @@ async fn attend(
     options: &FollowOptions,
     interrupts: &mut Interrupts,
 ) -> Result<JobReport, JobError> {
-    let mut display = options.display();
+    let mut display = ProgressDisplay::new(options.progress, options.quiet);
     let ended = tokio::select! {
         ended = until_end(session, job, &mut display) => ended?.into_result(),
         signal = interrupts.arrival() => {

@@ -3,14 +3,14 @@
 //! Owns patience: how often and how long to try, and which errors no patience helps against. Does not own
 //! what is asked.
 
-use std::fmt;
 use std::time::Duration;
 
 use napreduce_core::settings;
 use napreduce_protocol::{
     Connection, FromCoordinator, HANDSHAKE_DEADLINE, Role, ToCoordinator, TransportError, transport,
 };
-use tokio::time::{Instant, sleep, timeout};
+use thiserror::Error;
+use tokio::time::{Instant, sleep};
 
 use super::{ClientError, ClusterPlace};
 use crate::cluster_directory::ClusterDirectoryError;
@@ -49,34 +49,21 @@ settings! {
 }
 
 /// Why one try has failed.
-#[derive(Debug)]
+#[derive(Debug, Error)]
 pub(super) enum Trouble {
     /// Another try may succeed.
+    #[error("{0}")]
     Passing(String),
     /// Another try may succeed, but most likely the cluster is not up.
+    #[error(transparent)]
     Absent(ClusterDirectoryError),
-    Final(ClientError),
+    #[error(transparent)]
+    Final(#[from] ClientError),
 }
 
 impl Trouble {
     pub(super) fn new(error: TransportError) -> Trouble {
         Trouble::Passing(error.to_string())
-    }
-}
-
-impl fmt::Display for Trouble {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Trouble::Passing(last) => f.write_str(last),
-            Trouble::Absent(error) => error.fmt(f),
-            Trouble::Final(error) => error.fmt(f),
-        }
-    }
-}
-
-impl From<ClientError> for Trouble {
-    fn from(error: ClientError) -> Trouble {
-        Trouble::Final(error)
     }
 }
 
@@ -258,14 +245,11 @@ pub(super) async fn receive(
     connection: &mut Connection,
     deadline: Duration,
 ) -> Result<FromCoordinator, Trouble> {
-    let awaited = "an answer of the coordinator";
-    let received = timeout(deadline, connection.receive()).await;
-    match received.unwrap_or(Err(TransportError::Silent { awaited, deadline })) {
-        Ok(Some(FromCoordinator::Refused { status, reason })) => {
+    match connection.receive_within(deadline, "an answer of the coordinator").await {
+        Ok(FromCoordinator::Refused { status, reason }) => {
             Err(Trouble::Final(ClientError::Refused { status, reason }))
         }
-        Ok(Some(answer)) => Ok(answer),
-        Ok(None) => Err(Trouble::new(TransportError::ClosedEarly { awaited })),
+        Ok(answer) => Ok(answer),
         Err(error) => Err(Trouble::new(error)),
     }
 }

@@ -185,12 +185,9 @@ impl Coordinator {
             .into_iter()
             .flat_map(|kind| (0..job.tasks_total(kind)).map(move |index| TaskId { job: id, kind, index }));
         let mut tasks: Vec<TaskSummary> = ids
-            .map(|task| TaskSummary {
-                task,
-                state: phase_of(job.task_state(task)),
-                reason: None,
-                attempts: launched.get(&task).copied().unwrap_or(0),
-                live: Vec::new(),
+            .map(|task| {
+                let attempts = launched.get(&task).copied().unwrap_or(0);
+                TaskSummary::of(task, phase_of(job.task_state(task)), attempts)
             })
             .collect();
         let maps = job.tasks_total(TaskKind::Map) as usize;

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use napreduce_core::settings;
 use napreduce_protocol::FromCoordinator;
 use serde::{Deserialize, Serialize};
 
@@ -31,32 +32,20 @@ pub(super) struct KnownChain {
     pub(super) over: bool,
 }
 
-/// What of a chain needs no journal.
-#[derive(Debug)]
-struct Watched {
-    /// Connections of its program.
-    holders: usize,
-    /// When the last of them was closed, or this coordinator was started.
-    heard: Instant,
-    /// Its root is being removed.
-    removing: bool,
-    /// Its program, which waits for that.
-    waiting: Vec<Reply>,
-    retry: Duration,
-    retry_at: Instant,
-}
-
-impl Default for Watched {
-    fn default() -> Watched {
-        let now = Instant::now();
-        Watched {
-            holders: 0,
-            heard: now,
-            removing: false,
-            waiting: Vec::new(),
-            retry: RETRY_FIRST,
-            retry_at: now,
-        }
+settings! {
+    /// What of a chain needs no journal.
+    #[derive(Debug)]
+    struct Watched {
+        /// Connections of its program.
+        holders: usize,
+        /// When the last of them was closed, or this coordinator was started.
+        heard: Instant = Instant::now(),
+        /// Its root is being removed.
+        removing: bool,
+        /// Its program, which waits for that.
+        waiting: Vec<Reply>,
+        retry: Duration = RETRY_FIRST,
+        retry_at: Instant = Instant::now(),
     }
 }
 

@@ -9,7 +9,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use napreduce_core::{DEFAULT_RACK, Engine, EngineSettings, Event, JobId, Slots, SuspendedMax, WorkerId};
+use napreduce_core::{
+    DEFAULT_RACK, Engine, EngineSettings, Event, JobId, Slots, SuspendedMax, WorkerId, settings,
+};
 use napreduce_history::History;
 use napreduce_protocol::{
     FromWorker, Hello, JobEnd, JobError, JobPlan, JobProgress, ToWorker, WorkerNews, several_lines,
@@ -126,73 +128,44 @@ pub(super) struct Lasting {
 /// An answer that waits for the journal.
 pub(super) type Answer = Box<dyn FnOnce() + Send>;
 
-pub(crate) struct Coordinator {
-    pub(super) state: CoordinatorState,
-    pub(super) clock: Clock,
-    pub(super) lasting: Option<Lasting>,
-    /// What waits in a batch and is not decided about.
-    pub(super) batch: Option<Entry>,
-    /// Entries taken in since the last write.
-    pub(super) unwritten: Vec<Vec<u8>>,
-    pub(super) answers: Vec<Answer>,
-    pub(super) connections: BTreeMap<u64, WorkerId>,
-    pub(super) claims: BTreeMap<JobId, Claim>,
-    /// Jobs whose tasks are over and whose output is not settled.
-    pub(super) endings: BTreeMap<JobId, Ending>,
-    /// When the leases of claims were renewed last.
-    pub(super) renewed: Instant,
-    pub(super) disk: Disk,
-    /// Submissions whose output directory is being claimed, by token.
-    pub(super) claiming: BTreeMap<u128, (JobId, Vec<Submitter>)>,
-    pub(super) followed: BTreeMap<JobId, Followed>,
-    pub(super) chains: ChainWatch,
-    /// Blobs of jobs that have not ended, which the store must keep.
-    pub(super) pinned: BTreeMap<JobId, Vec<PinnedBlob>>,
-    /// The highest number given to a job, journaled or not.
-    pub(super) last_job: u32,
-    pub(super) own: UnboundedSender<Input>,
-    /// A snapshot that is being written.
-    pub(super) compacting: Option<JoinHandle<()>>,
-    ticked: Instant,
-    stopping: bool,
-    pub(super) interrupted: Option<String>,
-    pub(super) pause: Option<Pause>,
+settings! {
+    pub(crate) struct Coordinator {
+        pub(super) clock: Clock = Clock::resume(state.epoch_micros, state.last),
+        /// The highest number given to a job, journaled or not.
+        pub(super) last_job: u32 = state.last_job,
+        pub(super) state: CoordinatorState = state,
+        pub(super) lasting: Option<Lasting> = lasting,
+        /// What waits in a batch and is not decided about.
+        pub(super) batch: Option<Entry>,
+        /// Entries taken in since the last write.
+        pub(super) unwritten: Vec<Vec<u8>>,
+        pub(super) answers: Vec<Answer>,
+        pub(super) connections: BTreeMap<u64, WorkerId>,
+        pub(super) claims: BTreeMap<JobId, Claim>,
+        /// Jobs whose tasks are over and whose output is not settled.
+        pub(super) endings: BTreeMap<JobId, Ending>,
+        /// When the leases of claims were renewed last.
+        pub(super) renewed: Instant = Instant::now(),
+        pub(super) disk: Disk,
+        /// Submissions whose output directory is being claimed, by token.
+        pub(super) claiming: BTreeMap<u128, (JobId, Vec<Submitter>)>,
+        pub(super) followed: BTreeMap<JobId, Followed>,
+        pub(super) chains: ChainWatch,
+        /// Blobs of jobs that have not ended, which the store must keep.
+        pub(super) pinned: BTreeMap<JobId, Vec<PinnedBlob>>,
+        pub(super) own: UnboundedSender<Input> = own,
+        /// A snapshot that is being written.
+        pub(super) compacting: Option<JoinHandle<()>>,
+        ticked: Instant = Instant::now(),
+        stopping: bool,
+        pub(super) interrupted: Option<String>,
+        pub(super) pause: Option<Pause>,
+    }
+
+    pub(super) fn new(state: CoordinatorState, lasting: Option<Lasting>, own: UnboundedSender<Input>);
 }
 
 impl Coordinator {
-    pub(super) fn new(
-        state: CoordinatorState,
-        lasting: Option<Lasting>,
-        own: UnboundedSender<Input>,
-    ) -> Coordinator {
-        let clock = Clock::resume(state.epoch_micros, state.last);
-        let last_job = state.last_job;
-        Coordinator {
-            state,
-            clock,
-            lasting,
-            batch: None,
-            unwritten: Vec::new(),
-            answers: Vec::new(),
-            connections: BTreeMap::new(),
-            claims: BTreeMap::new(),
-            endings: BTreeMap::new(),
-            renewed: Instant::now(),
-            disk: Disk::default(),
-            claiming: BTreeMap::new(),
-            followed: BTreeMap::new(),
-            chains: ChainWatch::default(),
-            pinned: BTreeMap::new(),
-            last_job,
-            own,
-            ticked: Instant::now(),
-            compacting: None,
-            stopping: false,
-            interrupted: None,
-            pause: None,
-        }
-    }
-
     /// A coordinator of one worker inside this process, whose next job gets the number `job`. Its jobs end
     /// with it.
     pub(crate) fn embedded(

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use napreduce_core::{JobChange, JobId};
+use napreduce_protocol::IoResult;
 
 use super::answers::{send, unknown_job};
 use super::daemon::Coordinator;
@@ -77,10 +78,8 @@ impl Definitions {
         let Some(kept) = kept.as_mut() else { return Ok(()) };
         kept.add(accepted.job, definition.len() as u64);
         while let Some(oldest) = kept.too_much() {
-            match fs::remove_file(file(&self.folder, oldest)) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-                _ => kept.forget(oldest),
-            }
+            fs::remove_file(file(&self.folder, oldest)).if_there()?;
+            kept.forget(oldest);
         }
         Ok(())
     }

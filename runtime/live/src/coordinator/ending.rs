@@ -187,7 +187,7 @@ impl Coordinator {
             };
             let tried = match settled {
                 Ok((end, mut remarks)) => {
-                    let kept = definitions.map(|all| all.keep(&job.accepted, job.change()));
+                    let kept = definitions.map(|all| all.keep(&job.accepted, &job.change));
                     if let Some(Err(error)) = kept {
                         remarks.push(format!("{id} cannot be run again by its number: {error}"));
                     }

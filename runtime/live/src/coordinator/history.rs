@@ -110,9 +110,7 @@ impl Coordinator {
 fn read(history: Arc<History>, job: JobId) -> Result<EndedJob, Refusal> {
     match history.read(job) {
         Some(Ok(ended)) => Ok(ended),
-        Some(Err(why)) => {
-            Err(Refusal { status: 1, reason: format!("cannot read the history of {job}: {why}") })
-        }
+        Some(Err(why)) => Err(Refusal::failed(format_args!("cannot read the history of {job}: {why}"))),
         None => Err(unknown_job(job)),
     }
 }
@@ -144,13 +142,7 @@ pub(super) fn tasks_of_ended(detail: &JobDetail) -> Vec<TaskSummary> {
     let mut tasks = BTreeMap::new();
     for attempt in &detail.attempts {
         let task = attempt.attempt.task;
-        let known = tasks.entry(task).or_insert_with(|| TaskSummary {
-            task,
-            state: TaskPhase::Pending,
-            reason: None,
-            attempts: 0,
-            live: Vec::new(),
-        });
+        let known = tasks.entry(task).or_insert_with(|| TaskSummary::of(task, TaskPhase::Pending, 0));
         known.attempts += 1;
         if attempt.end.as_deref() == Some("done") {
             known.state = TaskPhase::Done;

@@ -5,12 +5,14 @@
 
 use napreduce_core::{AttemptId, JobId};
 use napreduce_protocol::{FromCoordinator, JobEnd, JobError, JobProgress, ToCoordinator};
+use thiserror::Error;
 use tokio::sync::{oneshot, watch};
 
 use super::entry::Accepted;
 
 /// Why a request is not carried out.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("{reason}")]
 pub(crate) struct Refusal {
     /// The exit status of whoever asked: 1 it failed, 2 it was asked wrongly.
     pub(crate) status: u8,
@@ -21,6 +23,11 @@ impl Refusal {
     /// It was asked wrongly: there is no such thing, or it cannot be done with it.
     pub(crate) fn wrong(reason: impl Into<String>) -> Refusal {
         Refusal { status: 2, reason: reason.into() }
+    }
+
+    /// It was asked rightly, and failed.
+    pub(crate) fn failed(error: impl ToString) -> Refusal {
+        Refusal { status: 1, reason: error.to_string() }
     }
 
     pub(crate) fn of(error: &JobError) -> Refusal {

@@ -2,12 +2,13 @@
 //!
 //! Owns the setting up, who may connect as what, and the graceful end. Does not own what connections say.
 
+use std::fmt::Display;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use napreduce_protocol::{Incoming, Listener, Role, TransportError};
+use napreduce_protocol::{Incoming, Listener, Role};
 use napreduce_task::{Interrupts, raise_descriptors, run_soon_when_woken, signal_name};
 use thiserror::Error;
 use tokio::runtime::Builder;
@@ -16,9 +17,8 @@ use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use super::clients::{ClientDesk, ClientLimits};
 use super::configuration::CoordinatorConfiguration;
 use super::daemon::{Coordinator, Input};
-use super::recovery::RecoveryError;
 use super::worker_connection::serve_worker;
-use crate::blobs::{BlobError, BlobStore};
+use crate::blobs::BlobStore;
 use crate::cluster_directory::ClusterDirectoryError;
 use crate::journal::JournalError;
 
@@ -63,24 +63,6 @@ impl CoordinatorError {
     }
 }
 
-impl From<RecoveryError> for CoordinatorError {
-    fn from(error: RecoveryError) -> CoordinatorError {
-        CoordinatorError::Start(error.to_string())
-    }
-}
-
-impl From<TransportError> for CoordinatorError {
-    fn from(error: TransportError) -> CoordinatorError {
-        CoordinatorError::Start(error.to_string())
-    }
-}
-
-impl From<BlobError> for CoordinatorError {
-    fn from(error: BlobError) -> CoordinatorError {
-        CoordinatorError::Start(error.to_string())
-    }
-}
-
 /// Runs the coordinator of a cluster directory, blocking, until SIGINT, SIGTERM or SIGHUP asks it to end.
 /// Jobs and workers go on without it, and with the next coordinator of the directory.
 ///
@@ -102,19 +84,22 @@ pub fn run_coordinator(configuration: CoordinatorConfiguration) -> Result<(), Co
 
 async fn serve(configuration: CoordinatorConfiguration) -> Result<(), CoordinatorError> {
     let io = |doing| move |source| CoordinatorError::Io { doing, source };
+    let start = |error: &dyn Display| CoordinatorError::Start(error.to_string());
     let mut interrupts = Interrupts::install().map_err(io("handle signals"))?;
     raise_descriptors();
     let directory = configuration.directory.clone();
     let secret = directory.create()?;
     let _lock = directory.lock_coordinator()?;
-    let blobs =
-        BlobStore::open(directory.coordinator_directory().join("blobs"), configuration.blob_bytes_max)?;
+    let blobs = directory.coordinator_directory().join("blobs");
+    let blobs = BlobStore::open(blobs, configuration.blob_bytes_max).map_err(|error| start(&error))?;
     let (inputs, arriving) = unbounded_channel();
     let (requests, requested) = unbounded_channel();
-    let coordinator = Coordinator::recover(&configuration, &blobs, inputs.clone())?;
+    let coordinator =
+        Coordinator::recover(&configuration, &blobs, inputs.clone()).map_err(|error| start(&error))?;
     let mut coordinator = tokio::spawn(coordinator.run(requested, arriving));
     let say = |line: &str| tracing::info!(target: "coordinator", "{line}");
-    let mut listener = Listener::bind(&configuration.bind, secret.clone(), say).await?;
+    let listener = Listener::bind(&configuration.bind, secret.clone(), say).await;
+    let mut listener = listener.map_err(|error| start(&error))?;
     directory.publish_coordinator(listener.address())?;
     say(&format!("listening at {} for {}", listener.address(), directory.path().display()));
     let desk = ClientDesk::new(requests, Arc::clone(&blobs), secret, ClientLimits::default(), say);

@@ -9,7 +9,7 @@ use std::sync::PoisonError;
 
 use napreduce_core::{
     AttemptId, ClusterView, Effect, Engine, Event, FailureClass, FaultPlace, JobId, MapOutput, Order, Record,
-    Report, TaskKind, Time, WorkerId,
+    Report, TaskKind, Time, WorkerId, settings,
 };
 use napreduce_protocol::ToWorker;
 
@@ -20,56 +20,40 @@ use super::job::LiveJob;
 use super::link::Link;
 use super::replay::{Recording, ReplayedBatch};
 
-/// All that a coordinator knows.
-pub(super) struct CoordinatorState {
-    pub(super) engine: Engine,
-    pub(super) jobs: BTreeMap<JobId, LiveJob>,
-    pub(super) links: BTreeMap<WorkerId, Link>,
-    /// Chains of jobs that are not settled.
-    pub(super) chains: BTreeMap<u128, KnownChain>,
-    /// Workers that were there.
-    pub(super) gone: GoneWorkers,
-    /// Links with something to send, perhaps.
-    touched: BTreeSet<WorkerId>,
-    /// Jobs that the engine has forgotten, whose output is to be committed or removed.
-    pub(super) ended: Vec<JobId>,
-    pub(super) wake_at: Option<Time>,
-    /// The time of the last entry.
-    pub(super) last: Time,
-    /// The engine's time 0, in microseconds since 1970.
-    pub(super) epoch_micros: u64,
-    /// The highest number given to a job and to a worker.
-    pub(super) last_job: u32,
-    pub(super) last_worker: u32,
-    /// What is worth a line in the log.
-    pub(super) notices: Vec<String>,
-    /// Every event with what followed, if that is wanted.
-    pub(super) recorded: Option<Recording>,
-    /// The policy's name.
-    pub(super) policy: String,
+settings! {
+    /// All that a coordinator knows.
+    pub(super) struct CoordinatorState {
+        pub(super) engine: Engine = engine,
+        pub(super) jobs: BTreeMap<JobId, LiveJob>,
+        pub(super) links: BTreeMap<WorkerId, Link>,
+        /// Chains of jobs that are not settled.
+        pub(super) chains: BTreeMap<u128, KnownChain>,
+        /// Workers that were there.
+        pub(super) gone: GoneWorkers,
+        /// Links with something to send, perhaps.
+        touched: BTreeSet<WorkerId>,
+        /// Jobs that the engine has forgotten, whose output is to be committed or removed.
+        pub(super) ended: Vec<JobId>,
+        pub(super) wake_at: Option<Time>,
+        /// The time of the last entry.
+        pub(super) last: Time = Time(0),
+        /// The engine's time 0, in microseconds since 1970.
+        pub(super) epoch_micros: u64 = epoch_micros,
+        /// The highest number given to a job and to a worker.
+        pub(super) last_job: u32,
+        pub(super) last_worker: u32,
+        /// What is worth a line in the log.
+        pub(super) notices: Vec<String>,
+        /// Every event with what followed, if that is wanted.
+        pub(super) recorded: Option<Recording>,
+        /// The policy's name.
+        pub(super) policy: String = policy,
+    }
+
+    pub(super) fn new(engine: Engine, policy: String, epoch_micros: u64);
 }
 
 impl CoordinatorState {
-    pub(super) fn new(engine: Engine, policy: String, epoch_micros: u64) -> CoordinatorState {
-        CoordinatorState {
-            engine,
-            jobs: BTreeMap::new(),
-            links: BTreeMap::new(),
-            chains: BTreeMap::new(),
-            gone: GoneWorkers::default(),
-            touched: BTreeSet::new(),
-            ended: Vec::new(),
-            wake_at: None,
-            last: Time(0),
-            epoch_micros,
-            last_job: 0,
-            last_worker: 0,
-            notices: Vec::new(),
-            recorded: None,
-            policy,
-        }
-    }
-
     pub(super) fn view(&self) -> ClusterView<'_> {
         self.engine.view()
     }

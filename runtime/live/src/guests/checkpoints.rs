@@ -25,12 +25,9 @@ pub struct GuestCheckpointSettings {
     pub interval: Duration,
 }
 
-/// The directory of one job, which is removed with this value.
+/// What guests are told of the directory of one job, which is removed with this value.
 #[derive(Debug)]
-pub(super) struct SubmissionCheckpoints {
-    path: PathBuf,
-    interval: Duration,
-}
+pub(super) struct SubmissionCheckpoints(pub(super) GuestCheckpoints);
 
 impl SubmissionCheckpoints {
     /// Makes it, if guests of this job are to save their work.
@@ -55,20 +52,16 @@ impl SubmissionCheckpoints {
         let key = random_u128().map_err(|error| JobError::io("draw a random number", error))?;
         let path = directory.join(format!("napreduce-checkpoints-{key:032x}"));
         fs::create_dir(&path).map_err(|error| JobError::io(format!("make {}", path.display()), error))?;
-        Ok(Some(SubmissionCheckpoints { path, interval: *interval }))
-    }
-
-    /// What guests are told of it.
-    pub(super) fn told(&self) -> GuestCheckpoints {
-        let interval_millis = u64::try_from(self.interval.as_millis()).unwrap_or(u64::MAX);
-        GuestCheckpoints { directory: self.path.clone(), interval_millis }
+        let interval_millis = u64::try_from(interval.as_millis()).unwrap_or(u64::MAX);
+        Ok(Some(SubmissionCheckpoints(GuestCheckpoints { directory: path, interval_millis })))
     }
 }
 
 impl Drop for SubmissionCheckpoints {
     fn drop(&mut self) {
-        if let Err(error) = remove(&self.path) {
-            eprintln!("warning: cannot remove the checkpoints in {}: {error}", self.path.display());
+        let path = &self.0.directory;
+        if let Err(error) = remove(path) {
+            eprintln!("warning: cannot remove the checkpoints in {}: {error}", path.display());
         }
     }
 }
@@ -115,13 +108,13 @@ mod tests {
         let settings = settings(folder.path());
         let make = || SubmissionCheckpoints::make(Some(&settings), &plan(true, true)).expect("a directory");
         let (one, other) = (make().expect("it is wanted"), make().expect("it is wanted"));
-        assert_ne!(one.told().directory, other.told().directory);
-        assert_eq!(one.told().interval_millis, 60_000);
-        fs::write(one.path.join("file"), "saved").expect("written");
+        assert_ne!(one.0.directory, other.0.directory);
+        assert_eq!(one.0.interval_millis, 60_000);
+        fs::write(one.0.directory.join("file"), "saved").expect("written");
         drop(one);
         let left: Vec<_> = fs::read_dir(folder.path()).expect("a folder").flatten().collect();
         assert_eq!(left.len(), 1);
-        assert_eq!(left[0].path(), other.told().directory);
+        assert_eq!(left[0].path(), other.0.directory);
     }
 
     #[test]

@@ -86,7 +86,7 @@ impl GuestEngine {
         let claim = take_claim(job, plan)?;
         self.jobs += 1;
         let number = self.jobs;
-        let saves = checkpoints.as_ref().map(SubmissionCheckpoints::told);
+        let saves = checkpoints.as_ref().map(|made| made.0.clone());
         let told = make_guests(&claim)
             .and_then(|parts| self.directory.request((number, job), (plan, saves), files, &parts));
         if let Err(error) = told {

@@ -7,18 +7,25 @@ use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+use napreduce_core::settings;
+
 use super::frame::{self, Frame};
 use super::{FsyncPolicy, Header, JOURNAL_VERSION, JournalError};
 
-/// A journal file that is being appended to.
-#[derive(Debug)]
-pub(super) struct JournalFile {
-    path: PathBuf,
-    file: File,
-    bytes: u64,
-    fsync: FsyncPolicy,
-    synced: Instant,
-    dirty: bool,
+settings! {
+    /// A journal file that is being appended to.
+    #[derive(Debug)]
+    pub(super) struct JournalFile {
+        path: PathBuf = path.to_owned(),
+        file: File = file,
+        bytes: u64 = bytes,
+        fsync: FsyncPolicy = fsync,
+        synced: Instant = Instant::now(),
+        dirty: bool,
+    }
+
+    /// One whose next byte goes behind so many.
+    fn at_end(path: &Path, file: File, bytes: u64, fsync: FsyncPolicy);
 }
 
 /// What a file held.
@@ -30,6 +37,16 @@ pub(super) struct Content {
     pub(super) end: u64,
     /// What was cut off, for people.
     pub(super) cut: Option<String>,
+}
+
+impl Content {
+    /// `None` when not even a header is there.
+    fn parse(path: &Path, bytes: &[u8]) -> Result<Option<Content>, JournalError> {
+        let (payloads, end, cut) = read_frames(path, bytes)?;
+        let mut payloads = payloads.into_iter();
+        let Some(first) = payloads.next() else { return Ok(None) };
+        Ok(Some(Content { header: read_header(path, &first)?, entries: payloads.collect(), end, cut }))
+    }
 }
 
 impl JournalFile {
@@ -46,14 +63,7 @@ impl JournalFile {
             .write(true)
             .open(path)
             .map_err(failed("create"))?;
-        let mut journal = JournalFile {
-            path: path.to_owned(),
-            file,
-            bytes: 0,
-            fsync,
-            synced: Instant::now(),
-            dirty: false,
-        };
+        let mut journal = JournalFile::at_end(path, file, 0, fsync);
         let text =
             serde_json::to_vec(&header).map_err(|error| failed("encode the header of")(error.into()))?;
         journal.append(&[text])?;
@@ -71,33 +81,19 @@ impl JournalFile {
         let mut file = OpenOptions::new().read(true).write(true).open(path).map_err(failed("open"))?;
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes).map_err(failed("read"))?;
-        let (payloads, end, cut) = read_frames(path, &bytes)?;
-        let mut payloads = payloads.into_iter();
-        let Some(first) = payloads.next() else { return Ok(None) };
-        let header = read_header(path, &first)?;
-        if cut.is_some() {
-            file.set_len(end).map_err(failed("cut the torn tail of"))?;
+        let Some(content) = Content::parse(path, &bytes)? else { return Ok(None) };
+        if content.cut.is_some() {
+            file.set_len(content.end).map_err(failed("cut the torn tail of"))?;
             file.sync_data().map_err(failed("sync"))?;
         }
-        std::io::Seek::seek(&mut file, std::io::SeekFrom::Start(end)).map_err(failed("seek in"))?;
-        let journal = JournalFile {
-            path: path.to_owned(),
-            file,
-            bytes: end,
-            fsync,
-            synced: Instant::now(),
-            dirty: false,
-        };
-        Ok(Some((journal, Content { header, entries: payloads.collect(), end, cut })))
+        std::io::Seek::seek(&mut file, std::io::SeekFrom::Start(content.end)).map_err(failed("seek in"))?;
+        Ok(Some((JournalFile::at_end(path, file, content.end, fsync), content)))
     }
 
     /// What a file holds up to its last whole frame, without touching it.
     pub(super) fn read(path: &Path) -> Result<Option<Content>, JournalError> {
         let bytes = std::fs::read(path).map_err(|error| JournalError::io("read", path, error))?;
-        let (payloads, end, cut) = read_frames(path, &bytes)?;
-        let mut payloads = payloads.into_iter();
-        let Some(first) = payloads.next() else { return Ok(None) };
-        Ok(Some(Content { header: read_header(path, &first)?, entries: payloads.collect(), end, cut }))
+        Content::parse(path, &bytes)
     }
 
     /// Appends entries with one write.

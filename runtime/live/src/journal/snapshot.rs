@@ -9,6 +9,7 @@ use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 
+use napreduce_core::settings;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -95,14 +96,7 @@ pub(crate) struct Snapshot {
 impl Snapshot {
     pub(super) fn open(path: &Path) -> Result<Snapshot, JournalError> {
         let file = File::open(path).map_err(|error| JournalError::io("read", path, error))?;
-        let mut segments = SegmentReader {
-            file: BufReader::new(file),
-            offset: 0,
-            segment: Vec::new(),
-            read: 0,
-            was_last: false,
-            damage: None,
-        };
+        let mut segments = SegmentReader::of(file);
         let header = match segments.frame(SEGMENT_BYTES) {
             Ok(header) => read_header(path, &header)?,
             Err(error) => return Err(segments.refusal(path, &error.to_string())),
@@ -128,16 +122,20 @@ impl Snapshot {
     }
 }
 
-#[derive(Debug)]
-struct SegmentReader {
-    file: BufReader<File>,
-    /// Where the next frame begins.
-    offset: u64,
-    segment: Vec<u8>,
-    read: usize,
-    was_last: bool,
-    /// Where a frame is not what was written, and how.
-    damage: Option<(u64, String)>,
+settings! {
+    #[derive(Debug)]
+    struct SegmentReader {
+        file: BufReader<File> = BufReader::new(file),
+        /// Where the next frame begins.
+        offset: u64,
+        segment: Vec<u8>,
+        read: usize,
+        was_last: bool,
+        /// Where a frame is not what was written, and how.
+        damage: Option<(u64, String)>,
+    }
+
+    fn of(file: File);
 }
 
 impl SegmentReader {

@@ -212,7 +212,7 @@ fn place(storage: &Storage, paths: &JobPaths, token: ClaimToken, part: &Intended
     Err(if still.is_some() { moving() } else { missing(storage, &to, part.bytes, there) })
 }
 
-fn missing(storage: &Storage, path: &Path, bytes: u64, found: Option<Found>) -> Trouble {
+pub(super) fn missing(storage: &Storage, path: &Path, bytes: u64, found: Option<Found>) -> Trouble {
     let found = found.map_or_else(|| "nothing".to_owned(), |found| format!("{} bytes", found.bytes));
     Trouble::Final(format!("cannot find a part of {bytes} bytes: {} is {found}", storage.shown(path)))
 }

@@ -10,6 +10,7 @@ use napreduce_core::AttemptId;
 use napreduce_protocol::{GuestPart, JobError, NamedPart, PendingPart};
 
 use super::claim::DirectoryClaim;
+use super::commit::missing;
 use super::trouble::{Trouble, refused};
 
 /// Makes the directory in which guests write their parts; its path, as tasks use it.
@@ -63,11 +64,7 @@ fn promote(claim: &DirectoryClaim, from: &Path, to: &Path, bytes: u64) -> Result
         Some(found) if found.is_file && found.bytes == bytes => {}
         // It was moved before something else had to be tried again.
         None if is_there(to)?.is_some_and(|found| found.is_file && found.bytes == bytes) => return Ok(()),
-        found => {
-            let found = found.map_or_else(|| "nothing".to_owned(), |found| format!("{} bytes", found.bytes));
-            let path = storage.shown(from);
-            return Err(Trouble::Final(format!("cannot find a part of {bytes} bytes: {path} is {found}")));
-        }
+        found => return Err(missing(storage, from, bytes, found)),
     }
     let moved = storage.rename(from, to);
     moved.map_err(|error| {

@@ -25,7 +25,7 @@ const PRESSURE_AGAIN_TENTHS: u64 = 5;
 /// The limits of one worker and what it knows of its suspended attempts.
 #[derive(Debug)]
 pub(super) struct Admission {
-    rules: SuspendRules,
+    pub(super) rules: SuspendRules,
     state: Mutex<AdmissionState>,
 }
 
@@ -55,10 +55,6 @@ impl Limit {
 impl Admission {
     pub(super) fn new(rules: SuspendRules) -> Admission {
         Admission { rules, state: Mutex::default() }
-    }
-
-    pub(super) fn rules(&self) -> &SuspendRules {
-        &self.rules
     }
 
     /// Nothing is left half-changed under this lock.

@@ -160,7 +160,7 @@ pub enum PageOut {
     Never,
 }
 
-fn cores() -> u32 {
+pub(crate) fn cores() -> u32 {
     let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
     u32::try_from(cores).unwrap_or(u32::MAX)
 }

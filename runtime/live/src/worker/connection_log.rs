@@ -20,21 +20,17 @@ enum Said {
 pub(super) struct ConnectionLog {
     who: String,
     said: Said,
-    stranger: bool,
+    /// Whether no coordinator has let this worker in since it was started.
+    pub(super) is_stranger: bool,
 }
 
 impl ConnectionLog {
     pub(super) fn new(name: &str) -> ConnectionLog {
-        ConnectionLog { who: name.to_owned(), said: Said::Nothing, stranger: true }
-    }
-
-    /// Whether no coordinator has let this worker in since it was started.
-    pub(super) fn is_stranger(&self) -> bool {
-        self.stranger
+        ConnectionLog { who: name.to_owned(), said: Said::Nothing, is_stranger: true }
     }
 
     pub(super) fn on_together(&mut self, worker: WorkerId) {
-        self.stranger = false;
+        self.is_stranger = false;
         self.say(Said::Together, &format!("connected to the coordinator as {worker}"));
     }
 

@@ -8,7 +8,7 @@ use std::fs;
 use std::sync::Arc;
 use std::time::Duration;
 
-use napreduce_core::{AttemptId, FaultPlace, JobId, Order, Report, Start};
+use napreduce_core::{AttemptId, FaultPlace, JobId, Order, Report, Start, settings};
 use napreduce_protocol::{
     AttemptProgress, JobDescription, LaunchWork, MapInput, TaskError, ToWorker, WorkerNews, WorkerReport,
 };
@@ -40,22 +40,31 @@ struct RunningAttempt {
     told: (u64, u64),
 }
 
-pub(crate) struct Worker {
-    settings: WorkerSettings,
-    spawner: Arc<Spawner>,
-    admission: Arc<Admission>,
-    /// In a cluster, where there may be another worker that has what this one lacks.
-    disk: Option<Disk>,
-    jobs: BTreeMap<JobId, KnownJob>,
-    attempts: BTreeMap<AttemptId, RunningAttempt>,
-    preparations: JoinSet<(JobId, Result<Prepared, TaskError>)>,
-    /// Small map outputs that are being put together.
-    consolidations: JoinSet<Consolidated>,
-    moves: Moves,
-    /// Removals of what forgotten jobs have left.
-    removals: JoinSet<()>,
-    news: UnboundedSender<WorkerNews>,
-    events: UnboundedSender<(AttemptId, AttemptEvent)>,
+settings! {
+    pub(crate) struct Worker {
+        admission: Arc<Admission> = Arc::new(Admission::new(settings.suspend)),
+        /// In a cluster, where there may be another worker that has what this one lacks.
+        disk: Option<Disk> = settings.environment.as_ref().map(|(environment, _)| environment.disk()),
+        settings: WorkerSettings = settings,
+        spawner: Arc<Spawner> = spawner,
+        jobs: BTreeMap<JobId, KnownJob>,
+        attempts: BTreeMap<AttemptId, RunningAttempt>,
+        preparations: JoinSet<(JobId, Result<Prepared, TaskError>)>,
+        /// Small map outputs that are being put together.
+        consolidations: JoinSet<Consolidated>,
+        moves: Moves,
+        /// Removals of what forgotten jobs have left.
+        removals: JoinSet<()>,
+        news: UnboundedSender<WorkerNews> = news,
+        events: UnboundedSender<(AttemptId, AttemptEvent)> = events,
+    }
+
+    fn new(
+        settings: WorkerSettings,
+        spawner: Arc<Spawner>,
+        news: UnboundedSender<WorkerNews>,
+        events: UnboundedSender<(AttemptId, AttemptEvent)>
+    );
 }
 
 impl Worker {
@@ -68,24 +77,7 @@ impl Worker {
         news: UnboundedSender<WorkerNews>,
     ) {
         let (events, mut arriving) = unbounded_channel();
-        let (jobs, attempts) = (BTreeMap::new(), BTreeMap::new());
-        let (preparations, removals, consolidations) = (JoinSet::new(), JoinSet::new(), JoinSet::new());
-        let admission = Arc::new(Admission::new(settings.suspend));
-        let disk = settings.environment.as_ref().map(|(environment, _)| environment.disk());
-        let mut worker = Worker {
-            settings,
-            spawner,
-            admission,
-            disk,
-            jobs,
-            attempts,
-            preparations,
-            consolidations,
-            moves: Moves::default(),
-            removals,
-            news,
-            events,
-        };
+        let mut worker = Worker::new(settings, spawner, news, events);
         let mut heartbeat = ticks(worker.settings.heartbeat);
         let mut looks = ticks(LOOK_INTERVAL);
         let mut open = true;

@@ -4,10 +4,9 @@
 //! Owns the values and where other workers' segments are found. Does not own any process or connection.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
 use std::sync::Arc;
 
-use napreduce_core::{AttemptId, JobId, MapOutput, WorkerId};
+use napreduce_core::{JobId, MapOutput, WorkerId};
 use napreduce_protocol::{DataNetwork, FetchLimits, MapInput, Peer, Place, Secret};
 use tokio::sync::Mutex;
 
@@ -88,7 +87,7 @@ impl WorkerEnvironment {
             return Some(Place::Local(self.paths.segment(attempt)));
         }
         let (peer, sight) = peers.get(&worker)?;
-        let path = segment_of(peer, attempt);
+        let path = WorkerPaths::new(&peer.directory).segment(attempt);
         let seen = match sight {
             Sight::Nothing => false,
             // One in its memory is a link that leads nowhere from here.
@@ -107,8 +106,4 @@ enum Sight {
     Disk,
     /// Its process, too.
     Everything,
-}
-
-fn segment_of(peer: &Peer, attempt: AttemptId) -> PathBuf {
-    WorkerPaths::new(&peer.directory).segment(attempt)
 }

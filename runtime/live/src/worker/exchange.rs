@@ -20,7 +20,7 @@ pub(super) struct Exchange {
     unsent: u64,
     /// Up to which order the coordinator was told that it was received.
     acknowledged: u64,
-    progress: BTreeMap<AttemptId, (u64, u64)>,
+    progress: BTreeMap<AttemptId, AttemptProgress>,
 }
 
 /// What a welcome means.
@@ -73,8 +73,7 @@ impl Exchange {
                 self.report(report);
             }
             WorkerNews::Progress(progress) => {
-                let entries = progress.into_iter();
-                self.progress.extend(entries.map(|it| (it.attempt, (it.bytes_done, it.bytes_total))));
+                self.progress.extend(progress.into_iter().map(|news| (news.attempt, news)));
             }
         }
     }
@@ -113,10 +112,7 @@ impl Exchange {
 
     /// A sign of life, and how far attempts are.
     pub(super) fn take_heartbeat(&mut self) -> FromWorker {
-        let progress = std::mem::take(&mut self.progress).into_iter();
-        let entry =
-            |(attempt, (bytes_done, bytes_total))| AttemptProgress { attempt, bytes_done, bytes_total };
-        FromWorker::Heartbeat { progress: progress.map(entry).collect() }
+        FromWorker::Heartbeat { progress: std::mem::take(&mut self.progress).into_values().collect() }
     }
 }
 

@@ -6,6 +6,8 @@
 
 use std::time::Duration;
 
+use napreduce_core::settings;
+
 /// How long an attempt may do what.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Limits {
@@ -26,20 +28,24 @@ pub(super) enum Hang {
     },
 }
 
-/// The watch over one attempt.
-#[derive(Debug)]
-pub(super) struct HangWatch {
-    limits: Limits,
-    silent: Duration,
-    standing: Duration,
-    bytes_done: u64,
-    bytes_total: u64,
-    /// Changes while it is well though it consumes nothing.
-    signs: u64,
-    waits: bool,
-    said_hello: bool,
-    /// Until when nothing counts: while it is being stopped and is stopped without end, then for a grace.
-    paused: Option<Pause>,
+settings! {
+    /// The watch over one attempt.
+    #[derive(Debug)]
+    pub(super) struct HangWatch {
+        limits: Limits = limits,
+        silent: Duration,
+        standing: Duration,
+        bytes_done: u64,
+        bytes_total: u64,
+        /// Changes while it is well though it consumes nothing.
+        signs: u64,
+        waits: bool,
+        said_hello: bool,
+        /// Until when nothing counts: while it is being stopped and is stopped without end, then for a grace.
+        paused: Option<Pause>,
+    }
+
+    pub(super) fn new(limits: Limits);
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,22 +55,6 @@ enum Pause {
 }
 
 impl HangWatch {
-    pub(super) fn new(limits: Limits) -> HangWatch {
-        let (silent, standing) = (Duration::ZERO, Duration::ZERO);
-        let (waits, said_hello, paused) = (false, false, None);
-        HangWatch {
-            limits,
-            silent,
-            standing,
-            bytes_done: 0,
-            bytes_total: 0,
-            signs: 0,
-            waits,
-            said_hello,
-            paused,
-        }
-    }
-
     /// How often to look.
     pub(super) fn interval(&self) -> Duration {
         let shortest = self.limits.standstill.map_or(self.limits.silence, |it| it.min(self.limits.silence));

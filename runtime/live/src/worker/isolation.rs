@@ -39,8 +39,10 @@ const PASSED_PREFIXES: [&str; 3] = ["LC_", "RUST_", "PYTHON"];
 #[derive(Debug)]
 pub(super) struct Isolation {
     rules: IsolationRules,
-    groups: Option<Arc<ControlGroups>>,
-    environment: Vec<(OsString, OsString)>,
+    /// Where attempts are put.
+    pub(super) groups: Option<Arc<ControlGroups>>,
+    /// The variables of the daemon that tasks may know.
+    pub(super) environment: Vec<(OsString, OsString)>,
 }
 
 impl Isolation {
@@ -77,11 +79,6 @@ impl Isolation {
         }
     }
 
-    /// The variables of the daemon that tasks may know.
-    pub(super) fn environment(&self) -> &[(OsString, OsString)] {
-        &self.environment
-    }
-
     /// The bounds of an attempt whose task memory is so large.
     pub(super) fn bounds(&self, task_memory: u64) -> Option<Bounds> {
         if self.rules.mode == IsolationMode::None {
@@ -90,11 +87,6 @@ impl Isolation {
         let factor = self.rules.memory_factor;
         let memory_max = task_memory.saturating_mul(u64::from(factor)).saturating_add(PROGRAM_BYTES);
         Some(Bounds { task_memory, factor, memory_max, groups: self.groups.clone(), group: None })
-    }
-
-    /// Where attempts are put.
-    pub(super) fn groups(&self) -> Option<Arc<ControlGroups>> {
-        self.groups.clone()
     }
 }
 
@@ -201,7 +193,7 @@ mod tests {
     #[test]
     fn tasks_know_what_programs_need_and_what_was_asked_for() {
         let isolation = Isolation::begin(&rules(IsolationMode::None), "w").expect("needs nothing");
-        let names: Vec<&str> = isolation.environment().iter().filter_map(|(name, _)| name.to_str()).collect();
+        let names: Vec<&str> = isolation.environment.iter().filter_map(|(name, _)| name.to_str()).collect();
         assert!(names.contains(&"PATH") && names.contains(&"CARGO_MANIFEST_DIR"), "{names:?}");
         assert!(!names.iter().any(|name| name.starts_with("CARGO_PKG")), "{names:?}");
     }

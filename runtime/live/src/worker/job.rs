@@ -10,7 +10,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use napreduce_core::{AttemptId, MapOutput, Start, TaskKind, WorkerId};
+use napreduce_core::{AttemptId, MapOutput, Start, TaskKind, WorkerId, settings};
 use napreduce_protocol::{
     InputSplit, JobDescription, LaunchWork, MapInput, MapTask, MemoryFile, OutputEntry, Peer, Place,
     ReduceTask, ReduceWork, TaskDescription, Work,
@@ -28,26 +28,37 @@ use crate::shuffle::OutputTable;
 /// Of what is expected of a map's output, so much more is taken: a share of one in so many.
 const OUTPUT_SPARE_SHARE: u128 = 8;
 
-/// A job that was defined and not yet forgotten.
-pub(super) struct KnownJob {
-    pub(super) description: Arc<JobDescription>,
-    pub(super) readiness: Readiness,
-    shared: JobPaths,
-    /// In a cluster: the worker's surroundings and its number.
-    environment: Option<(Arc<WorkerEnvironment>, WorkerId)>,
-    /// Empty directories of attempts that have ended. They are given to the next ones by a rename: making and
-    /// removing one each time costs a file system as much as starting a process, and ext4 far more, since it
-    /// searches past every inode that was freed in the last minutes.
-    pub(super) idle_scratch: Vec<PathBuf>,
-    outputs: OutputTable,
-    /// Where the workers serve them.
-    peers: BTreeMap<WorkerId, Peer>,
-    /// Map outputs that are in memory.
-    kept: Vec<MemorySegment>,
-    /// The most that a map of the job has written for what it read, in bytes.
-    written: Option<(u64, u64)>,
-    /// In a cluster, whose workers keep map outputs until the job is forgotten.
-    pub(super) consolidation: Consolidation,
+settings! {
+    /// A job that was defined and not yet forgotten.
+    pub(super) struct KnownJob {
+        shared: JobPaths = {
+            let JobDescription { output, job, claim, part_extension, .. } = &description;
+            JobPaths::new(output, *job, *claim, part_extension)
+        },
+        /// An embedded job finds everything made by its claim.
+        pub(super) readiness: Readiness = match environment {
+            Some(_) => Readiness::Unprepared,
+            None => Readiness::Ready(None),
+        },
+        pub(super) description: Arc<JobDescription> = Arc::new(description),
+        /// In a cluster: the worker's surroundings and its number.
+        environment: Option<(Arc<WorkerEnvironment>, WorkerId)> = environment,
+        /// Empty directories of attempts that have ended. They are given to the next ones by a rename: making
+        /// and removing one each time costs a file system as much as starting a process, and ext4 far more,
+        /// since it searches past every inode that was freed in the last minutes.
+        pub(super) idle_scratch: Vec<PathBuf>,
+        outputs: OutputTable,
+        /// Where the workers serve them.
+        peers: BTreeMap<WorkerId, Peer>,
+        /// Map outputs that are in memory.
+        kept: Vec<MemorySegment>,
+        /// The most that a map of the job has written for what it read, in bytes.
+        written: Option<(u64, u64)>,
+        /// In a cluster, whose workers keep map outputs until the job is forgotten.
+        pub(super) consolidation: Consolidation,
+    }
+
+    pub(super) fn new(description: JobDescription, environment: Option<(Arc<WorkerEnvironment>, WorkerId)>);
 }
 
 /// An attempt that is to be started.
@@ -88,29 +99,6 @@ impl Readiness {
 }
 
 impl KnownJob {
-    pub(super) fn new(
-        description: JobDescription,
-        environment: Option<(Arc<WorkerEnvironment>, WorkerId)>,
-    ) -> KnownJob {
-        let JobDescription { output, job, claim, part_extension, .. } = &description;
-        let shared = JobPaths::new(output, *job, *claim, part_extension);
-        // An embedded job finds everything made by its claim.
-        let readiness = if environment.is_some() { Readiness::Unprepared } else { Readiness::Ready(None) };
-        let description = Arc::new(description);
-        KnownJob {
-            description,
-            readiness,
-            shared,
-            environment,
-            idle_scratch: Vec::new(),
-            outputs: OutputTable::default(),
-            peers: BTreeMap::new(),
-            kept: Vec::new(),
-            written: None,
-            consolidation: Consolidation::default(),
-        }
-    }
-
     /// The log of the job's map outputs goes on.
     pub(super) fn on_outputs(&mut self, entries: Vec<OutputEntry>, peers: Vec<Peer>) {
         entries.into_iter().for_each(|entry| self.outputs.apply(entry));

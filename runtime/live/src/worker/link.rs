@@ -110,7 +110,7 @@ impl<'a> Link<'a> {
                 },
                 Some(Err(apart)) => apart,
             };
-            if let (Apart::NotLetIn { address, reason }, true) = (&apart, self.connection_log.is_stranger()) {
+            if let (Apart::NotLetIn { address, reason }, true) = (&apart, self.connection_log.is_stranger) {
                 break Err(WorkerError::NotLetIn { address: address.clone(), reason: reason.clone() });
             }
             match &apart {

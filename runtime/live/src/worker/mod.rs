@@ -40,6 +40,7 @@ mod tests;
 mod ticks;
 mod worker_directory;
 
+pub(crate) use configuration::cores;
 pub use configuration::{
     IsolationMode, IsolationRules, LeaveRules, OnTerminate, PageOut, SuspendRules, WorkerConfiguration,
 };

@@ -35,6 +35,6 @@ pub(super) fn outfit(
     let (logs, output) = opened.map_err(|error| refuse(format!("the logs of {attempt}"), error))?;
     let (program, directory) = (prepared.program.clone(), Some(scratch));
     let output = Some(output);
-    let environment = Some(environment.isolation.environment().to_vec());
+    let environment = Some(environment.isolation.environment.clone());
     Ok((Launch { variables, environment, program, directory, output, ..Launch::default() }, Some(logs)))
 }

@@ -92,15 +92,15 @@ async fn fetch_patiently(
             Ok(pinned) => return Ok(pinned),
             Err(error) => error,
         };
-        if !error.passing || began.elapsed() + pause > environment.configuration.fetch_patience {
-            let (host, message) = (&environment.host, error.message);
-            let seconds = began.elapsed().as_secs();
-            let failed = TaskError::retryable(if error.passing {
-                format!("host {host} could not get {what} for {seconds} s: {message}")
+        let is_passing = error.is_passing();
+        if !is_passing || began.elapsed() + pause > environment.configuration.fetch_patience {
+            let (host, seconds) = (&environment.host, began.elapsed().as_secs());
+            let failed = TaskError::retryable(if is_passing {
+                format!("host {host} could not get {what} for {seconds} s: {error}")
             } else {
-                format!("host {host} cannot get {what}: {message}")
+                format!("host {host} cannot get {what}: {error}")
             });
-            return Err(failed.at(error.place));
+            return Err(failed.at(place_of(&error)));
         }
         sleep(pause).await;
         pause = (pause * 2).min(RETRY_MAX);
@@ -115,33 +115,18 @@ fn not_made(environment: &WorkerEnvironment, error: &WorkerError) -> TaskError {
     }
 }
 
-/// Why a blob did not come this time.
-struct Miss {
-    passing: bool,
-    place: FaultPlace,
-    message: String,
-}
-
-impl From<FetchError> for Miss {
-    fn from(error: FetchError) -> Miss {
-        let message = error.to_string();
-        let place = match &error {
-            FetchError::Blob(BlobError::Io { source, .. }) => TaskError::local("", source).place,
-            _ => FaultPlace::ProgramFile,
-        };
-        Miss { passing: error.is_passing(), place, message }
+/// Whose fault it is that a blob did not come.
+fn place_of(error: &FetchError) -> FaultPlace {
+    match error {
+        FetchError::Blob(BlobError::Io { source, .. }) => TaskError::local("", source).place,
+        _ => FaultPlace::ProgramFile,
     }
 }
 
-async fn fetch_once(environment: &WorkerEnvironment, blob: Blob) -> Result<PinnedBlob, Miss> {
+async fn fetch_once(environment: &WorkerEnvironment, blob: Blob) -> Result<PinnedBlob, FetchError> {
     let _one_at_a_time = environment.fetching.lock().await;
-    let looked_up = environment.configuration.cluster.look_up();
-    let (address, secret) = looked_up.map_err(|error| Miss {
-        passing: true,
-        place: FaultPlace::ProgramFile,
-        message: error.to_string(),
-    })?;
-    Ok(fetch(&address, &secret, &environment.blobs, blob).await?)
+    let (address, secret) = environment.configuration.cluster.look_up()?;
+    fetch(&address, &secret, &environment.blobs, blob).await
 }
 
 fn check_architecture(environment: &WorkerEnvironment, program: &Path) -> Result<(), TaskError> {

@@ -6,42 +6,35 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use napreduce_core::WorkerId;
+use napreduce_core::{WorkerId, settings};
 
 use super::configuration::{SuspendRules, TASK_SILENCE_MAX};
 use super::environment::WorkerEnvironment;
 use super::segment_memory::SegmentMemory;
 
-/// How a worker works.
-#[derive(Debug, Clone)]
-pub(crate) struct WorkerSettings {
-    /// How often it says how far its attempts are.
-    pub(crate) heartbeat: Duration,
-    /// A task process that says nothing for so long is ended.
-    pub(crate) task_silence_max: Duration,
-    /// In a cluster: the worker's surroundings and its number.
-    pub(super) environment: Option<(Arc<WorkerEnvironment>, WorkerId)>,
-    /// Where segments are kept as long as there is room.
-    pub(super) segment_memory: Arc<SegmentMemory>,
-    /// How attempts are suspended.
-    pub(super) suspend: SuspendRules,
-    /// How many attempts have a process, for whoever decides whether there is work to be saved.
-    pub(super) running: Arc<AtomicUsize>,
+settings! {
+    /// How a worker works.
+    #[derive(Debug, Clone)]
+    pub(crate) struct WorkerSettings {
+        /// How often it says how far its attempts are.
+        pub(crate) heartbeat: Duration = heartbeat,
+        /// A task process that says nothing for so long is ended.
+        pub(crate) task_silence_max: Duration = TASK_SILENCE_MAX,
+        /// In a cluster: the worker's surroundings and its number.
+        pub(super) environment: Option<(Arc<WorkerEnvironment>, WorkerId)>,
+        /// Where segments are kept as long as there is room.
+        pub(super) segment_memory: Arc<SegmentMemory> = SegmentMemory::new(None),
+        /// How attempts are suspended.
+        pub(super) suspend: SuspendRules,
+        /// How many attempts have a process, for whoever decides whether there is work to be saved.
+        pub(super) running: Arc<AtomicUsize>,
+    }
+
+    /// A worker in one process with its coordinator.
+    pub(crate) fn embedded(heartbeat: Duration);
 }
 
 impl WorkerSettings {
-    /// A worker in one process with its coordinator.
-    pub(crate) fn embedded(heartbeat: Duration) -> WorkerSettings {
-        WorkerSettings {
-            heartbeat,
-            task_silence_max: TASK_SILENCE_MAX,
-            environment: None,
-            segment_memory: SegmentMemory::new(None),
-            suspend: SuspendRules::default(),
-            running: Arc::default(),
-        }
-    }
-
     pub(super) fn note_running(&self, attempts: usize) {
         self.running.store(attempts, Ordering::Relaxed);
     }

@@ -26,7 +26,7 @@ use super::logs::{LogBounds, LogShelf};
 use super::registration::Resources;
 use super::segment_memory::SegmentMemory;
 use super::stop::Stop;
-use super::worker_directory::{WorkerDirectory, host_name};
+use super::worker_directory::{WorkerDirectory, clear_jobs, host_name};
 use crate::blobs::BlobStore;
 use crate::client::ClusterPlace;
 use crate::cluster_directory::ClusterDirectory;
@@ -70,7 +70,7 @@ async fn run(configuration: &WorkerConfiguration) -> Result<(), WorkerError> {
         data_address,
     };
     let resources = Resources {
-        spawner: Arc::new(spawner(configuration, environment.isolation.groups())?),
+        spawner: Arc::new(spawner(configuration, environment.isolation.groups.clone())?),
         environment,
         segment_memory: SegmentMemory::new(configuration.segment_memory),
     };
@@ -79,7 +79,7 @@ async fn run(configuration: &WorkerConfiguration) -> Result<(), WorkerError> {
     let ended = Link::new(resources, introduction, &mut stop).run().await;
     drop(server);
     // Nothing of this worker is of any use to anybody now.
-    let cleared = directory.clear_jobs();
+    let cleared = clear_jobs(&directory.paths);
     ended.and(cleared)
 }
 

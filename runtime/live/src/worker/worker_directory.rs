@@ -79,16 +79,11 @@ impl WorkerDirectory {
         let name = settle_name(&paths, asked)?;
         let incarnation = random()?;
         let directory = WorkerDirectory { paths, name, incarnation, _lock: lock };
-        directory.clear_jobs()?;
+        clear_jobs(&directory.paths)?;
         make(&directory.paths.logs())?;
         write(&directory.paths.process(), &this_process()?)?;
         write(&directory.paths.incarnation(), &format!("{incarnation:016x}\n"))?;
         Ok(directory)
-    }
-
-    /// Removes everything jobs need while they run.
-    pub(super) fn clear_jobs(&self) -> Result<(), WorkerError> {
-        clear_jobs(&self.paths)
     }
 }
 

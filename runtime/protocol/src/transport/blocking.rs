@@ -19,7 +19,8 @@ use super::secret::Secret;
 /// An authenticated connection whose calls block.
 #[derive(Debug)]
 pub struct BlockingConnection {
-    socket: TcpStream,
+    /// For whoever has to end the connection from another thread.
+    pub socket: TcpStream,
     sealer: Sealer,
     records: Vec<u8>,
     opener: Opener,
@@ -129,11 +130,6 @@ impl BlockingConnection {
         Ok(BlockingConnection { socket, sealer, records: Vec::new(), opener, silence_max })
     }
 
-    /// The socket, for whoever has to end the connection from another thread.
-    pub fn socket(&self) -> &TcpStream {
-        &self.socket
-    }
-
     /// Sends one message. After an error the connection is of no more use.
     pub fn send<M: Serialize>(&mut self, message: &M) -> Result<(), TransportError> {
         self.sealer.stage([message])?;
@@ -143,7 +139,7 @@ impl BlockingConnection {
                 return Ok(());
             }
             let written = self.socket.write_all(&self.records);
-            written.map_err(|error| self.silent_or_broken(error, "room for our message"))?;
+            written.map_err(|error| silent_or_broken(error, "room for our message", self.silence_max))?;
         }
     }
 
@@ -158,7 +154,7 @@ impl BlockingConnection {
                 Ok(0) => return Err(TransportError::CutShort),
                 Ok(count) => self.opener.filled(count)?,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(self.silent_or_broken(error, "its next message")),
+                Err(error) => return Err(silent_or_broken(error, "its next message", self.silence_max)),
             }
         }
     }
@@ -168,13 +164,15 @@ impl BlockingConnection {
     pub fn into_plain(self) -> Result<TcpStream, TransportError> {
         if self.opener.is_between_messages() { Ok(self.socket) } else { Err(TransportError::InsideMessage) }
     }
+}
 
-    fn silent_or_broken(&self, error: io::Error, awaited: &'static str) -> TransportError {
-        if is_timeout(&error) {
-            return TransportError::Silent { awaited, deadline: self.silence_max };
-        }
-        error.into()
-    }
+/// What it means that a socket, which waits for its peer so long at most, could not be read or written.
+pub(crate) fn silent_or_broken(
+    error: io::Error,
+    awaited: &'static str,
+    deadline: Duration,
+) -> TransportError {
+    if is_timeout(&error) { TransportError::Silent { awaited, deadline } } else { error.into() }
 }
 
 /// A timeout of a socket shows as either.

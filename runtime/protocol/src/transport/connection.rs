@@ -193,6 +193,17 @@ impl Connection {
         self.receiver.receive().await
     }
 
+    /// The next message, which has to come within so long and before the end of the connection.
+    pub async fn receive_within<M: DeserializeOwned>(
+        &mut self,
+        deadline: Duration,
+        awaited: &'static str,
+    ) -> Result<M, TransportError> {
+        let received = timeout(deadline, self.receive()).await;
+        let received = received.unwrap_or(Err(TransportError::Silent { awaited, deadline }))?;
+        received.ok_or(TransportError::ClosedEarly { awaited })
+    }
+
     /// The same connection for a thread that blocks. Later calls fail when the peer neither sends nor takes
     /// anything for `silence_max`.
     pub fn into_blocking(self, silence_max: Duration) -> Result<BlockingConnection, TransportError> {

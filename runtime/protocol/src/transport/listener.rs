@@ -8,6 +8,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use napreduce_core::settings;
 use rustix::net::sockopt;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{AbortHandle, Id, JoinError, JoinSet};
@@ -19,10 +20,6 @@ use super::error::TransportError;
 use super::preamble::Role;
 use super::secret::Secret;
 
-/// Handshakes at a time. A genuine peer's takes milliseconds, a stranger's as long as we let it.
-const PENDING_MAX: usize = 256;
-/// With so many pending, how long one may take before it makes room for the next.
-const CROWDED_DEADLINE: Duration = Duration::from_millis(500);
 /// After an error of the listening socket itself, such as too many open files.
 const RECOVERY: Duration = Duration::from_millis(100);
 /// A host that answers none of so many questions, the first after this silence, is gone.
@@ -49,12 +46,16 @@ struct Handshake {
     result: Result<(Role, Connection), TransportError>,
 }
 
-/// How much patience a listener has; other values than the default are for tests.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Limits {
-    pub(super) pending_max: usize,
-    pub(super) deadline: Duration,
-    pub(super) crowded_deadline: Duration,
+settings! {
+    /// How much patience a listener has; other values than the default are for tests.
+    #[derive(Debug, Clone, Copy)]
+    pub(super) struct Limits {
+        /// Handshakes at a time. A genuine peer's takes milliseconds, a stranger's as long as we let it.
+        pub(super) pending_max: usize = 256,
+        pub(super) deadline: Duration = HANDSHAKE_DEADLINE,
+        /// With so many pending, how long one may take before it makes room for the next.
+        pub(super) crowded_deadline: Duration = Duration::from_millis(500),
+    }
 }
 
 struct Pending {
@@ -89,12 +90,7 @@ impl Listener {
         secret: Secret,
         refused: impl Fn(&str) + Send + 'static,
     ) -> Result<Listener, TransportError> {
-        let limits = Limits {
-            pending_max: PENDING_MAX,
-            deadline: HANDSHAKE_DEADLINE,
-            crowded_deadline: CROWDED_DEADLINE,
-        };
-        Listener::bind_with(address, secret, limits, refused).await
+        Listener::bind_with(address, secret, Limits::default(), refused).await
     }
 
     pub(super) async fn bind_with(

@@ -12,8 +12,7 @@ use hdfs_native::file::FileReader;
 use hdfs_native::{Client, ClientBuilder, HdfsError};
 
 use crate::requests::{Failure, SILENCE_MAX, innermost};
-use crate::threads::{self, no_threads};
-use crate::{ObjectUri, StorageError};
+use crate::{ObjectUri, StorageError, threads};
 
 /// The library's own tries, which wait for minutes: each NameNode of a pair is asked twice, and what else is
 /// to be done about it is up to `requests`.
@@ -52,8 +51,8 @@ pub(crate) fn connected(uri: &ObjectUri) -> Result<Arc<Hdfs>, StorageError> {
     }
     let url = format!("hdfs://{}", uri.bucket());
     // It notes down on which threads it is made: those of requests.
-    let made = threads::wait(async { ClientBuilder::new().with_url(url).with_config([OWN_TRIES]).build() });
-    let client = made.map_err(|kind| no_threads(uri, kind))?.map_err(|error| settings(uri, &error))?;
+    let making = async { ClientBuilder::new().with_url(url).with_config([OWN_TRIES]).build() };
+    let client = threads::wait(uri, making)?.map_err(|error| settings(uri, &error))?;
     let hdfs = Arc::new(Hdfs { client, open: Mutex::default() });
     known.insert(uri.bucket().to_owned(), Arc::clone(&hdfs));
     Ok(hdfs)

@@ -10,4 +10,4 @@ mod swapped;
 mod upload;
 mod waiting;
 
-pub(crate) use stores::stores_of;
+pub(crate) use stores::HdfsStores;

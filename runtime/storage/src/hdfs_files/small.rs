@@ -63,19 +63,18 @@ pub(super) async fn read_small(hdfs: &Hdfs, path: &str) -> Result<(Vec<u8>, File
 
 /// Removes a file, or a directory with all that is in it; fine if there is none.
 pub(super) async fn remove(hdfs: &Hdfs, path: &str) -> Result<(), Failure> {
-    match ask(hdfs.client.delete(path, true)).await {
-        Ok(_) => Ok(()),
-        Err(failure) if failure == MISSING => Ok(()),
-        Err(failure) => Err(failure),
-    }
+    delete(hdfs, path, true).await
 }
 
 /// Removes a file; fine if there is none. A directory that holds something is none.
 pub(super) async fn remove_file(hdfs: &Hdfs, path: &str) -> Result<(), Failure> {
-    match ask(hdfs.client.delete(path, false)).await {
-        Ok(_) => Ok(()),
-        Err(failure) if failure == MISSING => Ok(()),
-        Err(failure) => Err(failure),
+    delete(hdfs, path, false).await
+}
+
+async fn delete(hdfs: &Hdfs, path: &str, with_all_in_it: bool) -> Result<(), Failure> {
+    match ask(hdfs.client.delete(path, with_all_in_it)).await {
+        Err(failure) if failure != MISSING => Err(failure),
+        _ => Ok(()),
     }
 }
 

@@ -2,12 +2,11 @@
 //!
 //! Owns the way from whole names to files and back. Does not own what a claim or a commit is.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use napreduce_protocol::{
-    ObjectEntry, ObjectStores, PendingUpload, PutCondition, StorageScheme, StoreError, StoredUpload,
-    UploadWriter, WrittenFigures,
+    ObjectEntry, ObjectStores, PendingUpload, PutCondition, StoreError, StoredUpload, UploadWriter,
+    WrittenFigures,
 };
 
 use super::layout::{Listed, Places, listed};
@@ -16,21 +15,12 @@ use super::swapped::{Current, Swap, current};
 use super::upload::{HdfsUpload, abort, complete, uploads};
 use super::waiting::{read, written};
 use crate::hdfs::connected;
-use crate::listing::{list, stat};
+use crate::listing::list;
 use crate::{FoundObject, ObjectUri, StorageError, figures, small};
 
 /// All file systems of HDFS.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct HdfsStores;
-
-/// The stores of an object, if it is in HDFS.
-pub(crate) fn stores_of(object: &str) -> Option<HdfsStores> {
-    (StorageScheme::of(Path::new(object)) == Some(StorageScheme::Hdfs)).then_some(HdfsStores)
-}
-
-fn uri(object: &str) -> Result<ObjectUri, StorageError> {
-    ObjectUri::parse(Path::new(object))
-}
 
 /// The version that counts of a file that may be swapped.
 fn swapped(uri: &ObjectUri) -> Result<Option<Current>, StorageError> {
@@ -65,11 +55,11 @@ fn of_listed(found: FoundObject) -> Option<ObjectEntry> {
 
 impl ObjectStores for HdfsStores {
     fn begin_upload(&self, object: &str) -> Result<Box<dyn UploadWriter>, StoreError> {
-        Ok(Box::new(HdfsUpload::begin(uri(object)?)?))
+        Ok(Box::new(HdfsUpload::begin(ObjectUri::of(object)?)?))
     }
 
     fn complete_upload(&self, object: &str, upload: &PendingUpload) -> Result<Option<String>, StoreError> {
-        Ok(complete(&uri(object)?, upload)?)
+        Ok(complete(&ObjectUri::of(object)?, upload)?)
     }
 
     fn version_of(&self, _: &str, upload: &PendingUpload) -> Option<String> {
@@ -77,16 +67,16 @@ impl ObjectStores for HdfsStores {
     }
 
     fn abort_upload(&self, upload: &StoredUpload) -> Result<(), StoreError> {
-        Ok(abort(&uri(&upload.object)?, &upload.id)?)
+        Ok(abort(&ObjectUri::of(&upload.object)?, &upload.id)?)
     }
 
     fn uploads(&self, under: &str) -> Result<Vec<StoredUpload>, StoreError> {
-        let found = uploads(&uri(under)?)?;
+        let found = uploads(&ObjectUri::of(under)?)?;
         Ok(found.into_iter().map(|(uri, id)| StoredUpload { object: uri.to_string(), id }).collect())
     }
 
     fn get(&self, object: &str) -> Result<Option<(Vec<u8>, ObjectEntry)>, StoreError> {
-        let uri = uri(object)?;
+        let uri = ObjectUri::of(object)?;
         if let Some(found) = swapped(&uri)? {
             let entry = of_swapped(&uri, &found);
             return Ok(Some((found.bytes, entry)));
@@ -100,7 +90,7 @@ impl ObjectStores for HdfsStores {
         bytes: &[u8],
         condition: PutCondition<'_>,
     ) -> Result<Option<String>, StoreError> {
-        let uri = uri(object)?;
+        let uri = ObjectUri::of(object)?;
         let (hdfs, places) = (connected(&uri)?, Places::of(&uri)?);
         if let Some(swap) = Swap::new(&places, bytes, condition) {
             let swap = Arc::new(swap);
@@ -123,19 +113,15 @@ impl ObjectStores for HdfsStores {
     }
 
     fn find(&self, object: &str) -> Result<Option<ObjectEntry>, StoreError> {
-        let uri = uri(object)?;
+        let uri = ObjectUri::of(object)?;
         if let Some(found) = swapped(&uri)? {
             return Ok(Some(of_swapped(&uri, &found)));
         }
-        match stat(&uri) {
-            Ok(found) => Ok(Some(found.entry())),
-            Err(StorageError::Missing { .. }) => Ok(None),
-            Err(error) => Err(error.into()),
-        }
+        Ok(small::find(&uri)?)
     }
 
     fn remove(&self, object: &str) -> Result<(), StoreError> {
-        let uri = uri(object)?;
+        let uri = ObjectUri::of(object)?;
         let (hdfs, places) = (connected(&uri)?, Places::of(&uri)?);
         let is_swapped = swapped(&uri)?.is_some();
         Ok(written(&uri, move || {
@@ -155,24 +141,10 @@ impl ObjectStores for HdfsStores {
     }
 
     fn list(&self, under: &str) -> Result<Vec<ObjectEntry>, StoreError> {
-        Ok(list(&uri(under)?)?.into_iter().filter_map(of_listed).collect())
+        Ok(list(&ObjectUri::of(under)?)?.into_iter().filter_map(of_listed).collect())
     }
 
     fn take_written(&self) -> WrittenFigures {
         figures::take_written()
-    }
-}
-
-impl UploadWriter for HdfsUpload {
-    fn id(&self) -> &str {
-        HdfsUpload::id(self)
-    }
-
-    fn send(&mut self, part: Vec<u8>) -> Result<(), StoreError> {
-        Ok(HdfsUpload::send(self, part)?)
-    }
-
-    fn finish(self: Box<Self>) -> Result<PendingUpload, StoreError> {
-        Ok(HdfsUpload::finish(*self)?)
     }
 }

@@ -7,15 +7,15 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use hdfs_native::file::FileWriter;
-use napreduce_protocol::PendingUpload;
+use napreduce_protocol::{PendingUpload, StoreError, UploadWriter};
 
 use super::layout::{Places, upload_of, uploads_of};
 use super::small::{anew, draw, remove_file};
-use super::waiting::{read, wait_for, written};
+use super::waiting::{read, written};
 use crate::figures::WRITTEN;
 use crate::hdfs::{CHANGED, Hdfs, MISSING, ask, connected, version_of};
 use crate::requests::Failure;
-use crate::{ObjectUri, StorageError};
+use crate::{ObjectUri, StorageError, threads};
 
 /// A file while it is written. Dropped, it stays begun until somebody aborts it.
 pub(crate) struct HdfsUpload {
@@ -42,36 +42,6 @@ impl HdfsUpload {
         Ok(HdfsUpload { uri, hdfs, id, path, writer: Some(begun) })
     }
 
-    pub(crate) fn id(&self) -> &str {
-        &self.id
-    }
-
-    /// Hands on the next bytes, which are not all on DataNodes when this returns.
-    pub(crate) fn send(&mut self, part: Vec<u8>) -> Result<(), StorageError> {
-        let Some(mut writer) = self.writer.take() else { return Err(self.broken()) };
-        let bytes = part.len();
-        let sent = wait_for(&self.uri, async move {
-            WRITTEN.count_request();
-            ask(writer.write_bytes(Bytes::from(part))).await.map(|_| writer)
-        })?;
-        self.writer = Some(sent.map_err(|failure| self.failed(failure))?);
-        WRITTEN.count_bytes(bytes);
-        Ok(())
-    }
-
-    /// Waits until all bytes are on DataNodes.
-    pub(crate) fn finish(mut self) -> Result<PendingUpload, StorageError> {
-        let Some(mut writer) = self.writer.take() else { return Err(self.broken()) };
-        let (hdfs, path) = (Arc::clone(&self.hdfs), self.path.clone());
-        let finished = wait_for(&self.uri, async move {
-            ask(writer.close()).await?;
-            hdfs.status(&path).await
-        })?;
-        let status = finished.map_err(|failure| self.failed(failure))?;
-        // A rename leaves time and length as they are.
-        Ok(PendingUpload { id: std::mem::take(&mut self.id), parts: vec![version_of(&status)] })
-    }
-
     /// A file cannot be gone on with by asking again: its attempt fails, and another one writes another file.
     fn failed(&self, failure: Failure) -> StorageError {
         match failure {
@@ -84,6 +54,38 @@ impl HdfsUpload {
 
     fn broken(&self) -> StorageError {
         self.failed(Failure::Broken("its writing broke off before".to_owned()))
+    }
+}
+
+impl UploadWriter for HdfsUpload {
+    fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// The bytes are not all on DataNodes when this returns.
+    fn send(&mut self, part: Vec<u8>) -> Result<(), StoreError> {
+        let Some(mut writer) = self.writer.take() else { return Err(self.broken().into()) };
+        let bytes = part.len();
+        let sent = threads::wait(&self.uri, async move {
+            WRITTEN.count_request();
+            ask(writer.write_bytes(Bytes::from(part))).await.map(|_| writer)
+        })?;
+        self.writer = Some(sent.map_err(|failure| self.failed(failure))?);
+        WRITTEN.count_bytes(bytes);
+        Ok(())
+    }
+
+    /// Waits until all bytes are on DataNodes.
+    fn finish(mut self: Box<Self>) -> Result<PendingUpload, StoreError> {
+        let Some(mut writer) = self.writer.take() else { return Err(self.broken().into()) };
+        let (hdfs, path) = (Arc::clone(&self.hdfs), self.path.clone());
+        let finished = threads::wait(&self.uri, async move {
+            ask(writer.close()).await?;
+            hdfs.status(&path).await
+        })?;
+        let status = finished.map_err(|failure| self.failed(failure))?;
+        // A rename leaves time and length as they are.
+        Ok(PendingUpload { id: std::mem::take(&mut self.id), parts: vec![version_of(&status)] })
     }
 }
 

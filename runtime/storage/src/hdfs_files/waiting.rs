@@ -5,16 +5,7 @@
 
 use crate::figures::WRITTEN;
 use crate::requests::{Failure, RetryBudget, insist};
-use crate::threads::{self, no_threads};
-use crate::{ObjectUri, StorageError};
-
-/// Waits for what is not asked again.
-pub(super) fn wait_for<T: Send + 'static>(
-    uri: &ObjectUri,
-    work: impl Future<Output = T> + Send + 'static,
-) -> Result<T, StorageError> {
-    threads::wait(work).map_err(|kind| no_threads(uri, kind))
-}
+use crate::{ObjectUri, StorageError, threads};
 
 /// Something that changes nothing.
 pub(super) fn read<T, F>(
@@ -26,7 +17,7 @@ where
     F: Future<Output = Result<T, Failure>> + Send + 'static,
 {
     let object = uri.clone();
-    wait_for(uri, async move { insist(&object, RetryBudget::new(), request).await })?
+    threads::wait(uri, async move { insist(&object, RetryBudget::new(), request).await })?
 }
 
 /// Something that may be done again without doing it twice.
@@ -43,5 +34,5 @@ where
         WRITTEN.count_request();
         request()
     };
-    wait_for(uri, async move { insist(&object, RetryBudget::writing(), counted).await })?
+    threads::wait(uri, async move { insist(&object, RetryBudget::writing(), counted).await })?
 }

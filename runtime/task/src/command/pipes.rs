@@ -6,6 +6,7 @@ use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::process::{ChildStderr, ChildStdin, ChildStdout};
 
+use napreduce_core::settings;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{Errno, ioctl_fionbio};
 
@@ -21,17 +22,21 @@ pub(super) struct Ready {
     pub(super) ended: bool,
 }
 
-#[derive(Debug)]
-pub(super) struct Pipes {
-    /// Closed when the command has all of its input, or wants no more.
-    input: Option<ChildStdin>,
-    /// Closed when the command, and whatever else has it, has closed it.
-    output: Option<ChildStdout>,
-    /// Closed when all who have it have closed it; nobody waits for that.
-    errors: Option<ChildStderr>,
-    unwritten: Vec<u8>,
-    written: usize,
-    read: Box<[u8]>,
+settings! {
+    #[derive(Debug)]
+    pub(super) struct Pipes {
+        /// Closed when the command has all of its input, or wants no more.
+        input: Option<ChildStdin> = Some(input),
+        /// Closed when the command, and whatever else has it, has closed it.
+        output: Option<ChildStdout> = Some(output),
+        /// Closed when all who have it have closed it; nobody waits for that.
+        errors: Option<ChildStderr> = Some(errors),
+        unwritten: Vec<u8>,
+        written: usize,
+        read: Box<[u8]> = vec![0; READ_BYTES].into_boxed_slice(),
+    }
+
+    fn of(input: ChildStdin, output: ChildStdout, errors: ChildStderr);
 }
 
 impl Pipes {
@@ -39,15 +44,7 @@ impl Pipes {
         ioctl_fionbio(&input, true)?;
         ioctl_fionbio(&output, true)?;
         ioctl_fionbio(&errors, true)?;
-        let read = vec![0; READ_BYTES].into_boxed_slice();
-        Ok(Pipes {
-            input: Some(input),
-            output: Some(output),
-            errors: Some(errors),
-            unwritten: Vec::new(),
-            written: 0,
-            read,
-        })
+        Ok(Pipes::of(input, output, errors))
     }
 
     /// Appends to what is to be written; a command that wants nothing is given nothing.
@@ -109,24 +106,16 @@ impl Pipes {
         let errors = self.errors.as_ref().map(AsFd::as_fd);
         // While there is output its end comes first; a command that ended wakes nobody before that is read.
         let ended = output.is_none().then(|| end.as_fd());
+        let of_interest = |pipe, flags| match pipe {
+            Some(pipe) => PollFd::from_borrowed_fd(pipe, flags),
+            None => PollFd::from_borrowed_fd(bell, PollFlags::empty()),
+        };
         let mut interest = [
-            PollFd::from_borrowed_fd(bell, PollFlags::IN),
-            PollFd::from_borrowed_fd(
-                input.unwrap_or(bell),
-                if input.is_some() { PollFlags::OUT } else { PollFlags::empty() },
-            ),
-            PollFd::from_borrowed_fd(
-                output.unwrap_or(bell),
-                if output.is_some() { PollFlags::IN } else { PollFlags::empty() },
-            ),
-            PollFd::from_borrowed_fd(
-                ended.unwrap_or(bell),
-                if ended.is_some() { PollFlags::IN } else { PollFlags::empty() },
-            ),
-            PollFd::from_borrowed_fd(
-                errors.unwrap_or(bell),
-                if errors.is_some() { PollFlags::IN } else { PollFlags::empty() },
-            ),
+            of_interest(Some(bell), PollFlags::IN),
+            of_interest(input, PollFlags::OUT),
+            of_interest(output, PollFlags::IN),
+            of_interest(ended, PollFlags::IN),
+            of_interest(errors, PollFlags::IN),
         ];
         match poll(&mut interest, Some(&timeout)) {
             // After a stop, say.

@@ -8,6 +8,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::process::{Child, ExitStatus};
 use std::time::{Duration, Instant};
 
+use napreduce_core::settings;
 use napreduce_protocol::{Counter, TaskError};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
@@ -40,28 +41,39 @@ const LAST_PIECES: u32 = 16;
 /// Takes output of a command, in pieces of any length.
 pub type TakeOutput<'t> = dyn FnMut(&[u8]) -> Result<(), TaskError> + 't;
 
-/// A command that was started. It is killed when this is dropped.
-#[derive(Debug)]
-pub struct RunningCommand {
-    role: &'static str,
-    command: String,
-    child: Child,
-    end: OwnedFd,
-    /// Once it is reaped; its number may be somebody else's then.
-    status: Option<ExitStatus>,
-    pipes: Pipes,
-    reporter: Reporter,
-    /// All there was to read is read, and it has ended.
-    done: bool,
-    /// Pieces of input that came after it had enough.
-    unwanted: u64,
-    presence: Presence,
-    /// When its memory was.
-    looked: Instant,
-    /// It was sent SIGTSTP, which it handles.
-    was_asked_to_stop: bool,
-    /// It handles stop requests and was stopped before it had done so: it may yet stop itself.
-    may_stop_late: bool,
+settings! {
+    /// A command that was started. It is killed when this is dropped.
+    #[derive(Debug)]
+    pub struct RunningCommand {
+        role: &'static str = role,
+        command: String = command.to_owned(),
+        child: Child = child,
+        end: OwnedFd = end,
+        /// Once it is reaped; its number may be somebody else's then.
+        status: Option<ExitStatus>,
+        pipes: Pipes = pipes,
+        reporter: Reporter,
+        /// All there was to read is read, and it has ended.
+        done: bool,
+        /// Pieces of input that came after it had enough.
+        unwanted: u64,
+        presence: Presence = presence,
+        /// When its memory was.
+        looked: Instant = Instant::now(),
+        /// It was sent SIGTSTP, which it handles.
+        was_asked_to_stop: bool,
+        /// It handles stop requests and was stopped before it had done so: it may yet stop itself.
+        may_stop_late: bool,
+    }
+
+    fn of(
+        role: &'static str,
+        command: &str,
+        child: Child,
+        end: OwnedFd,
+        pipes: Pipes,
+        presence: Presence
+    );
 }
 
 impl RunningCommand {
@@ -93,21 +105,7 @@ impl RunningCommand {
             ))
         });
         match opened {
-            Ok((end, pipes)) => Ok(RunningCommand {
-                role,
-                command: command.to_owned(),
-                child,
-                end,
-                status: None,
-                pipes,
-                reporter: Reporter::default(),
-                done: false,
-                unwanted: 0,
-                presence,
-                looked: Instant::now(),
-                was_asked_to_stop: false,
-                may_stop_late: false,
-            }),
+            Ok((end, pipes)) => Ok(RunningCommand::of(role, command, child, end, pipes, presence)),
             Err(error) => {
                 // Errors only say that it is gone already.
                 let _ = child.kill();

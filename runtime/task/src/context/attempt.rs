@@ -6,7 +6,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use napreduce_core::AttemptId;
+use napreduce_core::{AttemptId, settings};
 use napreduce_protocol::{Counters, TaskError};
 
 use super::clock::TaskClock;
@@ -15,18 +15,22 @@ use super::position::Position;
 use super::presence::Presence;
 use super::progress::TaskProgress;
 
-/// The surroundings of one attempt: handed to every call of a [`TaskRunner`](crate::TaskRunner).
-#[derive(Debug)]
-pub struct TaskContext {
-    attempt: AttemptId,
-    memory: u64,
-    counters: Arc<Counters>,
-    progress: Arc<TaskProgress>,
-    position: Position,
-    interrupted: AtomicBool,
-    gate: Arc<Gate>,
-    clock: TaskClock,
-    refused: OnceLock<String>,
+settings! {
+    /// The surroundings of one attempt: handed to every call of a [`TaskRunner`](crate::TaskRunner).
+    #[derive(Debug)]
+    pub struct TaskContext {
+        attempt: AttemptId = attempt,
+        memory: u64 = memory,
+        counters: Arc<Counters>,
+        progress: Arc<TaskProgress>,
+        position: Position,
+        interrupted: AtomicBool,
+        gate: Arc<Gate> = Arc::new(gate),
+        pub(crate) clock: TaskClock,
+        refused: OnceLock<String>,
+    }
+
+    fn with_gate(attempt: AttemptId, memory: u64, gate: Gate);
 }
 
 impl TaskContext {
@@ -39,20 +43,6 @@ impl TaskContext {
     /// of a body uses.
     pub fn scripted(attempt: AttemptId, memory: u64, script: Script) -> TaskContext {
         TaskContext::with_gate(attempt, memory, Gate::scripted(script))
-    }
-
-    fn with_gate(attempt: AttemptId, memory: u64, gate: Gate) -> TaskContext {
-        TaskContext {
-            attempt,
-            memory,
-            counters: Arc::default(),
-            progress: Arc::default(),
-            position: Position::default(),
-            interrupted: AtomicBool::new(false),
-            gate: Arc::new(gate),
-            clock: TaskClock::default(),
-            refused: OnceLock::new(),
-        }
     }
 
     /// The attempt that runs.
@@ -171,9 +161,5 @@ impl TaskContext {
 
     pub fn gate(&self) -> &Gate {
         &self.gate
-    }
-
-    pub fn clock(&self) -> &TaskClock {
-        &self.clock
     }
 }

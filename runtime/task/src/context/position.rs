@@ -5,24 +5,18 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// What the numbers of a position count.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PositionUnit {
-    /// Bytes of an input file, from 0.
-    Byte,
-    /// Records, from 0.
-    Record,
-    /// Groups of keys, from 0.
-    Group,
-}
+use napreduce_core::listed;
 
-impl PositionUnit {
-    fn name(self) -> &'static str {
-        match self {
-            PositionUnit::Byte => "byte",
-            PositionUnit::Record => "record",
-            PositionUnit::Group => "group",
-        }
+listed! {
+    /// What the numbers of a position count.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum PositionUnit {
+        /// Bytes of an input file, from 0.
+        Byte = "byte",
+        /// Records, from 0.
+        Record = "record",
+        /// Groups of keys, from 0.
+        Group = "group",
     }
 }
 
@@ -64,7 +58,6 @@ impl Position {
         let source = self.source.lock().unwrap_or_else(PoisonError::into_inner);
         let (name, unit) = source.as_ref()?;
         let (start, end) = (self.start.load(Ordering::Relaxed), self.end.load(Ordering::Relaxed));
-        let unit = unit.name();
         Some(if end > start.saturating_add(1) {
             format!("{name} {unit}s {start}..{end}")
         } else {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use napreduce_protocol::{Counters, TaskError};
 
 use super::bell::Bell;
-use super::gate::{Boundary, Gate, SuspendHooks};
+use super::gate::{Gate, SuspendHooks};
 use super::progress::TaskProgress;
 
 /// A way to the gate of an attempt for code that waits inside one of its steps: it can stand still
@@ -42,9 +42,7 @@ impl Presence {
         if !self.gate.is_suspending() {
             return Ok(());
         }
-        match self.gate.pass(hooks)? {
-            Boundary::GoOn | Boundary::Checkpoint => Ok(()),
-        }
+        self.gate.pass(hooks).map(drop)
     }
 
     /// What rings when something is asked for, or no more.

@@ -81,12 +81,12 @@ impl Drop for Kept {
 pub(super) struct Started {
     kept: Kept,
     pidfd: OwnedFd,
-    control: StdUnixStream,
-    marks: Vec<String>,
+    pub(super) control: StdUnixStream,
+    pub(super) marks: Vec<String>,
     /// Nobody is in it when it is dropped: the process is reaped before.
     group: Option<ControlGroup>,
     /// Whether it was to be put into one.
-    was_to_enter: bool,
+    pub(super) was_to_enter: bool,
 }
 
 impl Started {
@@ -109,18 +109,6 @@ impl Started {
         self.was_to_enter = true;
         self.group = groups.take_ahead(self.kept.child).ok();
     }
-
-    pub(super) fn was_to_enter(&self) -> bool {
-        self.was_to_enter
-    }
-
-    pub(super) fn marks(&self) -> &[String] {
-        &self.marks
-    }
-
-    pub(super) fn control(&self) -> &StdUnixStream {
-        &self.control
-    }
 }
 
 /// A task process that has not been reaped.
@@ -128,8 +116,10 @@ impl Started {
 pub struct TaskProcess {
     kept: Kept,
     pidfd: AsyncFd<OwnedFd>,
-    control: UnixStream,
-    marks: Vec<String>,
+    /// Where it is told what to do and says how it gets on; see `ToTask` and `FromTask`.
+    pub control: UnixStream,
+    /// What is in the environment of whatever it starts, by which that is known when this process is gone.
+    pub marks: Vec<String>,
     group: Option<ControlGroup>,
 }
 
@@ -147,20 +137,6 @@ impl TaskProcess {
     /// process: whoever drops it ends the process.
     pub fn take_group(&mut self) -> Option<ControlGroup> {
         self.group.take()
-    }
-
-    /// What is in the environment of whatever it starts, by which that is known when this process is gone.
-    pub fn marks(&self) -> &[String] {
-        &self.marks
-    }
-
-    pub(super) fn add_marks(&mut self, marks: Vec<String>) {
-        self.marks.extend(marks);
-    }
-
-    /// Where it is told what to do and says how it gets on; see `ToTask` and `FromTask`.
-    pub fn control(&self) -> &UnixStream {
-        &self.control
     }
 
     /// Waits until the process has ended; it is a zombie then, and its number still its own.

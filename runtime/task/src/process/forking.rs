@@ -135,7 +135,7 @@ impl Forking {
         let marks = vec![format!("{PRESTART_VARIABLE}={}", self.name(self.count))];
         let forked = || {
             let (control, theirs) = channel()?;
-            let (stdout, stderr) = streams(model.output()?, model.is_silent())?;
+            let (stdout, stderr) = streams(model.output()?, model.is_silent)?;
             let child = server.fork(self.count, [theirs, stdout, stderr])?;
             Started::begin(child, control, marks, &self.own)
         };
@@ -148,7 +148,7 @@ impl Forking {
     }
 
     fn end(&self, unwanted: Vec<Started>) {
-        let marks: Vec<String> = unwanted.iter().flat_map(Started::marks).cloned().collect();
+        let marks: Vec<String> = unwanted.iter().flat_map(|one| &one.marks).cloned().collect();
         drop(unwanted);
         if self.adopts && !marks.is_empty() {
             sweep(&self.own.numbers(), &marks);

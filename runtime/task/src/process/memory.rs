@@ -8,6 +8,8 @@ use std::{fs, io};
 
 use rustix::process::Pid;
 
+use super::control_groups::group_of;
+
 /// What one process holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ProcessMemory {
@@ -53,9 +55,7 @@ impl SpareMemory {
 
 /// How often the kernel has ended a process for want of memory since it was started; 0 when it does not say.
 pub fn oom_kills() -> u64 {
-    let counts = fs::read_to_string("/proc/vmstat").unwrap_or_default();
-    let count = counts.lines().find_map(|line| line.strip_prefix("oom_kill "));
-    count.and_then(|count| count.trim().parse().ok()).unwrap_or(0)
+    virtual_memory_count("oom_kill ")
 }
 
 fn of_machine(meminfo: &str) -> SpareMemory {
@@ -75,31 +75,18 @@ enum Cgroup {
 impl Cgroup {
     /// From `/proc/self/cgroup`.
     fn find(own: &str, mounted: &Path) -> Option<Cgroup> {
-        let mut lines = own.lines().filter_map(|line| {
-            let mut fields = line.splitn(3, ':').skip(1);
-            Some((fields.next()?, fields.next()?.trim_start_matches('/')))
-        });
-        let by_name = |(names, path): (&str, &str)| match names {
-            "" => Some(Cgroup::Second(mounted.join(path))),
-            _ if names.split(',').any(|name| name == "memory") => {
-                Some(Cgroup::First(mounted.join("memory").join(path)))
-            }
-            _ => None,
-        };
         // Both may be there; the first version has the memory then.
-        let found: Vec<Cgroup> = lines.by_ref().filter_map(by_name).collect();
-        let first = found.iter().position(|group| matches!(group, Cgroup::First(_))).unwrap_or(0);
-        found.into_iter().nth(first)
+        let first = group_of(own, "memory").map(|path| Cgroup::First(mounted.join("memory").join(path)));
+        first.or_else(|| group_of(own, "").map(|path| Cgroup::Second(mounted.join(path))))
     }
 
     fn narrow(&self, machine: SpareMemory) -> SpareMemory {
         let (available, swap) = match self {
-            Cgroup::First(path) => {
-                let spare = spare(path, "memory.limit_in_bytes", "memory.usage_in_bytes");
-                // Its other limit is of memory and swap together.
-                let both = spare_of_both(path);
-                (spare, both)
-            }
+            // Its other limit is of memory and swap together.
+            Cgroup::First(path) => (
+                spare(path, "memory.limit_in_bytes", "memory.usage_in_bytes"),
+                spare(path, "memory.memsw.limit_in_bytes", "memory.memsw.usage_in_bytes"),
+            ),
             Cgroup::Second(path) => (
                 spare(path, "memory.max", "memory.current"),
                 spare(path, "memory.swap.max", "memory.swap.current"),
@@ -110,10 +97,6 @@ impl Cgroup {
             swap_free: swap.map_or(machine.swap_free, |it| it.min(machine.swap_free)),
         }
     }
-}
-
-fn spare_of_both(path: &Path) -> Option<u64> {
-    spare(path, "memory.memsw.limit_in_bytes", "memory.memsw.usage_in_bytes")
 }
 
 /// Nothing where there is no limit: `max`, or a number beyond any memory.
@@ -135,9 +118,14 @@ fn full_micros(pressure: &str) -> Option<u64> {
 
 /// Bytes that were read from swap since the machine was started; none where the kernel does not say.
 fn read_from_swap() -> u64 {
-    let counters = fs::read_to_string("/proc/vmstat").unwrap_or_default();
-    let pages = counters.lines().find_map(|line| line.strip_prefix("pswpin ")?.trim().parse::<u64>().ok());
-    pages.unwrap_or(0).saturating_mul(4096)
+    virtual_memory_count("pswpin ").saturating_mul(4096)
+}
+
+/// A count of `/proc/vmstat`; 0 when the kernel does not say.
+fn virtual_memory_count(name: &str) -> u64 {
+    let counts = fs::read_to_string("/proc/vmstat").unwrap_or_default();
+    let count = counts.lines().find_map(|line| line.strip_prefix(name));
+    count.and_then(|count| count.trim().parse().ok()).unwrap_or(0)
 }
 
 /// The sum of the tenth and the twelfth field of `/proc/PID/stat`: without and with reading. The second field

@@ -38,17 +38,13 @@ pub(super) fn send_with_descriptors(
 /// A stream that brings descriptors, too.
 pub struct Carrying<'a> {
     stream: &'a UnixStream,
-    descriptors: Vec<OwnedFd>,
+    /// Those that have come with what was read.
+    pub descriptors: Vec<OwnedFd>,
 }
 
 impl Carrying<'_> {
     pub fn new(stream: &UnixStream) -> Carrying<'_> {
         Carrying { stream, descriptors: Vec::new() }
-    }
-
-    /// Those that have come with what was read.
-    pub fn descriptors(self) -> Vec<OwnedFd> {
-        self.descriptors
     }
 }
 

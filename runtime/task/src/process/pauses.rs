@@ -4,17 +4,16 @@
 //! Owns their handlers while a job runs, and the stop itself. The handlers only pass on which signal came:
 //! tasks are in process groups of their own, which a terminal stops nothing of, so that they are suspended
 //! first. Does not own that (`coordinator`). Outside of a job the dispositions are as they were.
-#![allow(unsafe_code)] // Signal dispositions can be changed, and a signal be sent to a thread, through the C library only.
+#![allow(unsafe_code)] // A signal can be sent to a thread through the C library only.
 
 use std::io;
 use std::os::fd::AsRawFd;
-use std::os::unix::net::UnixStream as StdUnixStream;
 use std::sync::atomic::{AtomicI32, Ordering};
 
 use tokio::io::AsyncReadExt;
 use tokio::net::UnixStream;
 
-use super::signals::{current_action, install_handler};
+use super::signals::{Handlers, pass_on, wake_pair};
 
 /// Where the handler writes; -1 while no job runs.
 static WAKE: AtomicI32 = AtomicI32::new(-1);
@@ -30,31 +29,22 @@ pub enum PauseSignal {
 
 /// The handlers, from [`Pauses::install`] until it is dropped. One at a time in a process.
 pub struct Pauses {
+    /// Dropped first: nobody writes where nobody reads.
+    _handlers: Handlers,
     arrivals: UnixStream,
-    /// Kept open for the handler.
-    _wake: StdUnixStream,
-    replaced: Vec<(libc::c_int, libc::sigaction)>,
 }
 
 impl Pauses {
     /// Installs the handlers; where the program was told to ignore stops, it does.
     pub fn install() -> io::Result<Pauses> {
-        let (arrivals, wake) = StdUnixStream::pair()?;
-        arrivals.set_nonblocking(true)?;
-        wake.set_nonblocking(true)?;
+        let (arrivals, wake) = wake_pair()?;
         let arrivals = UnixStream::from_std(arrivals)?;
         WAKE.store(wake.as_raw_fd(), Ordering::SeqCst);
-        // From here on the drop of this value undoes what was done.
-        let mut pauses = Pauses { arrivals, _wake: wake, replaced: Vec::new() };
+        let mut handlers = Handlers::that_write_to(&WAKE, wake);
         for signal in [libc::SIGTSTP, libc::SIGCONT] {
-            let before = current_action(signal)?;
-            if before.sa_sigaction == libc::SIG_IGN {
-                continue;
-            }
-            install_handler(signal, on_signal)?;
-            pauses.replaced.push((signal, before));
+            handlers.install(signal, on_signal, true)?;
         }
-        Ok(pauses)
+        Ok(Pauses { _handlers: handlers, arrivals })
     }
 
     /// Waits for the next signal.
@@ -63,9 +53,7 @@ impl Pauses {
         self.arrivals.read_exact(&mut signal).await?;
         Ok(PauseSignal::of(signal[0]))
     }
-}
 
-impl Pauses {
     /// The last of the signals that have come and were not awaited.
     pub fn arrived(&self) -> Option<PauseSignal> {
         let (mut signals, mut last) = ([0; 64], None);
@@ -82,16 +70,6 @@ impl PauseSignal {
     }
 }
 
-impl Drop for Pauses {
-    fn drop(&mut self) {
-        for (signal, before) in &self.replaced {
-            // SAFETY: `before` is what sigaction itself returned for this signal; no old value is asked for.
-            unsafe { libc::sigaction(*signal, before, std::ptr::null_mut()) };
-        }
-        WAKE.store(-1, Ordering::SeqCst);
-    }
-}
-
 /// Stops this process with all its threads; returns when somebody has it continued.
 pub fn stop_this_process() {
     // SAFETY: raise sends to the calling thread, which takes it before it returns; SIGSTOP runs no handler.
@@ -99,17 +77,7 @@ pub fn stop_this_process() {
     unsafe { libc::raise(libc::SIGSTOP) };
 }
 
-/// Passes it on: an atomic and write only.
 extern "C" fn on_signal(signal: libc::c_int) {
-    let wake = WAKE.load(Ordering::SeqCst);
-    let byte = signal as u8;
-    // SAFETY: errno belongs to the interrupted code and is put back; write is async-signal-safe and takes one
-    // byte that lives on this stack. When the socket is full it fails, and so many signals were not taken in
-    // that one more says nothing.
-    unsafe {
-        let errno = libc::__errno_location();
-        let before = *errno;
-        libc::write(wake, (&raw const byte).cast(), 1);
-        *errno = before;
-    }
+    // When the socket is full, so many were not taken in that one more says nothing.
+    pass_on(&WAKE, signal as u8);
 }

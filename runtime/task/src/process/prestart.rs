@@ -36,7 +36,7 @@ const PROGRAMS_MAX: usize = 4;
 pub(super) struct Model {
     program: Option<Executable>,
     environment: Option<Vec<(OsString, OsString)>>,
-    is_silent: bool,
+    pub(super) is_silent: bool,
     /// Whether it prints to files of its attempt.
     prints_to_files: bool,
 }
@@ -70,10 +70,6 @@ impl Model {
             true => Some(TaskOutput { stdout: file()?, stderr: file()? }),
             false => None,
         })
-    }
-
-    pub(super) fn is_silent(&self) -> bool {
-        self.is_silent
     }
 }
 
@@ -124,7 +120,7 @@ impl Prestarts {
     pub(super) fn take(&self, model: &Model) -> Option<Started> {
         let mut programs = self.lock();
         let program = programs.known.iter_mut().find(|program| program.model == *model)?;
-        let ready = program.waiting.iter().position(|started| has_spoken(started.control()));
+        let ready = program.waiting.iter().position(|started| has_spoken(&started.control));
         (!program.waiting.is_empty()).then(|| program.waiting.remove(ready.unwrap_or(0)))
     }
 
@@ -132,7 +128,7 @@ impl Prestarts {
     pub(super) fn take_to_enter(&self) -> Option<(Model, Started)> {
         let mut programs = self.lock();
         programs.known.iter_mut().find_map(|program| {
-            let place = program.waiting.iter().position(|started| !started.was_to_enter())?;
+            let place = program.waiting.iter().position(|started| !started.was_to_enter)?;
             Some((program.model.clone(), program.waiting.remove(place)))
         })
     }
@@ -204,7 +200,7 @@ fn has_spoken(control: impl AsFd) -> bool {
 
 /// Makes a process that has come to its hello that of an attempt. An error: it has ended, or is of no use.
 pub(super) fn give_outfit(process: &TaskProcess, launch: &Launch) -> io::Result<()> {
-    let control = process.control().as_fd();
+    let control = process.control.as_fd();
     let (_, seen) = recv(control, &mut [0; 1], RecvFlags::PEEK | RecvFlags::DONTWAIT)?;
     if seen == 0 {
         return Err(io::ErrorKind::UnexpectedEof.into());
@@ -297,7 +293,7 @@ mod tests {
         for started in [silent, ready] {
             prestarts.put(model("a"), Some(started));
         }
-        let taken = || prestarts.take(&model("a")).is_some_and(|started| has_spoken(started.control()));
+        let taken = || prestarts.take(&model("a")).is_some_and(|started| has_spoken(&started.control));
         assert_eq!([taken(), taken()], [true, false]);
         assert!(prestarts.take(&model("a")).is_none(), "both are taken");
     }

@@ -24,35 +24,26 @@ static SEEN: AtomicBool = AtomicBool::new(false);
 
 /// The handlers, from [`Interrupts::install`] until it is dropped. One at a time in a process.
 pub struct Interrupts {
+    /// Dropped first: nobody writes where nobody reads.
+    _handlers: Handlers,
     arrivals: UnixStream,
-    /// Kept open for the handler.
-    _wake: StdUnixStream,
-    replaced: Vec<(libc::c_int, libc::sigaction)>,
 }
 
 impl Interrupts {
     /// Installs the handlers; a hang-up that the program was told to ignore stays ignored.
     pub fn install() -> io::Result<Interrupts> {
-        let (arrivals, wake) = StdUnixStream::pair()?;
-        arrivals.set_nonblocking(true)?;
-        wake.set_nonblocking(true)?;
+        let (arrivals, wake) = wake_pair()?;
         let arrivals = UnixStream::from_std(arrivals)?;
         let free = WAKE.compare_exchange(-1, wake.as_raw_fd(), Ordering::SeqCst, Ordering::SeqCst);
         if free.is_err() {
             return Err(io::Error::other("another job of this program is running"));
         }
         SEEN.store(false, Ordering::SeqCst);
-        // From here on the drop of this value undoes what was done.
-        let mut interrupts = Interrupts { arrivals, _wake: wake, replaced: Vec::new() };
+        let mut handlers = Handlers::that_write_to(&WAKE, wake);
         for signal in HANDLED {
-            let before = current_action(signal)?;
-            if signal == libc::SIGHUP && before.sa_sigaction == libc::SIG_IGN {
-                continue;
-            }
-            install_handler(signal, on_signal)?;
-            interrupts.replaced.push((signal, before));
+            handlers.install(signal, on_signal, signal == libc::SIGHUP)?;
         }
-        Ok(interrupts)
+        Ok(Interrupts { _handlers: handlers, arrivals })
     }
 
     /// Waits for the first signal; its number.
@@ -70,14 +61,53 @@ impl Interrupts {
     }
 }
 
-impl Drop for Interrupts {
+/// Handlers in the place of what was there before, until this is dropped.
+pub(super) struct Handlers {
+    /// Where they find their end of the sockets.
+    wake: &'static AtomicI32,
+    /// Kept open for them.
+    _end: StdUnixStream,
+    replaced: Vec<(libc::c_int, libc::sigaction)>,
+}
+
+impl Handlers {
+    /// None yet; those that are installed write to `end`, which is in `wake`.
+    pub(super) fn that_write_to(wake: &'static AtomicI32, end: StdUnixStream) -> Handlers {
+        Handlers { wake, _end: end, replaced: Vec::new() }
+    }
+
+    /// Installs one; what the program was told to ignore stays ignored, if that is to be.
+    pub(super) fn install(
+        &mut self,
+        signal: libc::c_int,
+        handler: extern "C" fn(libc::c_int),
+        unless_ignored: bool,
+    ) -> io::Result<()> {
+        let before = current_action(signal)?;
+        if !unless_ignored || before.sa_sigaction != libc::SIG_IGN {
+            install_handler(signal, handler)?;
+            self.replaced.push((signal, before));
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Handlers {
     fn drop(&mut self) {
         for (signal, before) in &self.replaced {
             // SAFETY: `before` is what sigaction itself returned for this signal; no old value is asked for.
             unsafe { libc::sigaction(*signal, before, std::ptr::null_mut()) };
         }
-        WAKE.store(-1, Ordering::SeqCst);
+        self.wake.store(-1, Ordering::SeqCst);
     }
+}
+
+/// The end that is read when a signal comes, and the one that its handler writes to; neither blocks.
+pub(super) fn wake_pair() -> io::Result<(StdUnixStream, StdUnixStream)> {
+    let (arrivals, wake) = StdUnixStream::pair()?;
+    arrivals.set_nonblocking(true)?;
+    wake.set_nonblocking(true)?;
+    Ok((arrivals, wake))
 }
 
 /// Lets hang-ups end this process and what it starts, also where its program was told to ignore them
@@ -112,7 +142,7 @@ pub fn outlive_terminate() -> io::Result<()> {
 
 extern "C" fn on_terminate(_: libc::c_int) {}
 
-pub(super) fn current_action(signal: libc::c_int) -> io::Result<libc::sigaction> {
+fn current_action(signal: libc::c_int) -> io::Result<libc::sigaction> {
     let mut action = MaybeUninit::<libc::sigaction>::uninit();
     // SAFETY: a null new action only asks; the out pointer is valid for one sigaction.
     if unsafe { libc::sigaction(signal, std::ptr::null(), action.as_mut_ptr()) } != 0 {
@@ -141,11 +171,15 @@ extern "C" fn on_signal(signal: libc::c_int) {
         // SAFETY: _exit is async-signal-safe. The children die with the thread that forked them.
         unsafe { libc::_exit(128 + signal) };
     }
-    let wake: RawFd = WAKE.load(Ordering::SeqCst);
-    let byte = signal as u8;
+    // The socket is empty, since only the first signal comes here.
+    pass_on(&WAKE, signal as u8);
+}
+
+/// Tells whoever reads the other end, from a handler: an atomic and write only.
+pub(super) fn pass_on(wake: &AtomicI32, byte: u8) {
+    let wake: RawFd = wake.load(Ordering::SeqCst);
     // SAFETY: errno belongs to the interrupted code and is put back; write is async-signal-safe and takes one
-    // byte that lives on this stack. It cannot block or fail: the socket is empty, since only the first
-    // signal comes here.
+    // byte that lives on this stack. When the socket is full it fails, and what is in it says enough.
     unsafe {
         let errno = libc::__errno_location();
         let before = *errno;

@@ -14,6 +14,7 @@ use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use napreduce_core::settings;
 use rustix::io::{FdFlags, fcntl_setfd};
 use tokio::sync::oneshot;
 use tokio::time::timeout;
@@ -61,19 +62,23 @@ pub struct TaskOutput {
     pub stderr: File,
 }
 
-/// Starts task processes from one thread, begun with the first of them, that lives as long as this value: the
-/// kernel kills a task process when the thread that forked it ends.
-#[derive(Debug)]
-pub struct Spawner {
-    forking: Mutex<Option<mpsc::Sender<Request>>>,
-    thread: Mutex<Option<JoinHandle<()>>>,
-    /// Whether orphans of tasks become children of this process.
-    adopts: bool,
-    /// One of these for each process that is started ahead.
-    groups: Option<Arc<ControlGroups>>,
-    /// Whether what tasks print to this program's standard error is dropped.
-    is_silent: bool,
-    prestarts: Arc<Prestarts>,
+settings! {
+    /// Starts task processes from one thread, begun with the first of them, that lives as long as this value:
+    /// the kernel kills a task process when the thread that forked it ends.
+    #[derive(Debug)]
+    pub struct Spawner {
+        forking: Mutex<Option<mpsc::Sender<Request>>>,
+        thread: Mutex<Option<JoinHandle<()>>>,
+        /// Whether orphans of tasks become children of this process.
+        adopts: bool = adopts,
+        /// One of these for each process that is started ahead.
+        groups: Option<Arc<ControlGroups>>,
+        /// Whether what tasks print to this program's standard error is dropped.
+        is_silent: bool = is_silent,
+        prestarts: Arc<Prestarts> = Arc::new(prestarts),
+    }
+
+    fn new(adopts: bool, is_silent: bool, prestarts: Prestarts);
 }
 
 impl Spawner {
@@ -94,17 +99,6 @@ impl Spawner {
         // The first are under way while the job is planned; an error meets whoever wants one.
         let _ = spawner.prestart(Model::of(&Launch { is_silent, ..Launch::default() }));
         spawner
-    }
-
-    fn new(adopts: bool, is_silent: bool, prestarts: Prestarts) -> Spawner {
-        Spawner {
-            forking: Mutex::default(),
-            thread: Mutex::default(),
-            adopts,
-            groups: None,
-            is_silent,
-            prestarts: Arc::new(prestarts),
-        }
     }
 
     /// An attempt has ended, and its process is reaped: ends what it has started in other process groups.
@@ -155,12 +149,12 @@ impl Spawner {
 
     /// Nothing where that cannot be done; then no more are started ahead.
     async fn make_use_of(&self, started: Started, model: &Model, launch: &Launch) -> Option<TaskProcess> {
-        let marks = started.marks().to_vec();
+        let marks = started.marks.clone();
         let made = async {
             let mut process = TaskProcess::watch(started)?;
-            timeout(HELLO_MAX, process.control().readable()).await??;
+            timeout(HELLO_MAX, process.control.readable()).await??;
             give_outfit(&process, launch)?;
-            process.add_marks(marks_of(launch));
+            process.marks.extend(marks_of(launch));
             io::Result::Ok(process)
         };
         match made.await {
@@ -168,7 +162,7 @@ impl Spawner {
             // An attempt that is started as usual meets what is wrong, and can say it.
             Err(_) => {
                 let unwanted = self.prestarts.give_up(model);
-                let marks = unwanted.iter().flat_map(Started::marks).cloned().chain(marks).collect();
+                let marks = unwanted.iter().flat_map(|one| &one.marks).cloned().chain(marks).collect();
                 drop(unwanted);
                 self.sweep(marks);
                 None

@@ -3,7 +3,6 @@
 //! Owns the handler, which only passes on that the signal came. A task process does not stop by it: it asks
 //! its worker, which stops it in the same way as any other attempt that is suspended. Nor does a guest end by
 //! it, which saves its work first. Does not own these ways (`worker`, `guest`).
-#![allow(unsafe_code)] // The handler itself; nothing else runs in it.
 
 use std::io::{self, Read};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
@@ -12,7 +11,7 @@ use std::sync::atomic::{AtomicI32, Ordering};
 
 use rustix::process::Signal;
 
-use super::signals::install_handler;
+use super::signals::{install_handler, pass_on, wake_pair};
 
 /// Where the handler writes; -1 until there is one.
 static WAKE: AtomicI32 = AtomicI32::new(-1);
@@ -26,9 +25,7 @@ pub struct StopSignals {
 impl StopSignals {
     /// Installs the handler of the one signal.
     pub fn install(signal: Signal) -> io::Result<StopSignals> {
-        let (arrivals, wake) = UnixStream::pair()?;
-        arrivals.set_nonblocking(true)?;
-        wake.set_nonblocking(true)?;
+        let (arrivals, wake) = wake_pair()?;
         WAKE.store(wake.as_raw_fd(), Ordering::SeqCst);
         // The handler may run as long as the process does.
         std::mem::forget(wake);
@@ -50,16 +47,6 @@ impl AsFd for StopSignals {
     }
 }
 
-/// Passes it on: an atomic and write only.
 extern "C" fn on_signal(_: libc::c_int) {
-    let wake = WAKE.load(Ordering::SeqCst);
-    let byte = 0_u8;
-    // SAFETY: errno belongs to the interrupted code and is put back; write is async-signal-safe and takes one
-    // byte that lives on this stack. When the socket is full it fails, and what is in it says enough.
-    unsafe {
-        let errno = libc::__errno_location();
-        let before = *errno;
-        libc::write(wake, (&raw const byte).cast(), 1);
-        *errno = before;
-    }
+    pass_on(&WAKE, 0);
 }

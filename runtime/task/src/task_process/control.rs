@@ -149,7 +149,7 @@ impl Ear {
                 self.wake();
             }
             ToTask::Resume { epoch, suspended_nanos } => {
-                self.context.clock().set_suspended(suspended_nanos);
+                self.context.clock.set_suspended(suspended_nanos);
                 if self.context.gate().resume(epoch) {
                     answering.send(&FromTask::Resumed { epoch })?;
                 }

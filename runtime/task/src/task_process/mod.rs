@@ -25,8 +25,8 @@ use control::{ControlChannel, Word};
 use guest::{guest_main, guest_requested};
 use memory::sample_memory;
 use napreduce_protocol::{
-    Counter, CounterValues, FromTask, NamedPart, PROTOCOL_VERSION, PartOutput, ReduceWork, StorageScheme,
-    TaskDescription, TaskError, ToTask, WireError, Work, read_message, write_message,
+    Counter, CounterValues, FromTask, IoResult, NamedPart, PROTOCOL_VERSION, PartOutput, ReduceWork,
+    StorageScheme, TaskDescription, TaskError, ToTask, WireError, Work, read_message, write_message,
 };
 use outfit::put_on_outfit;
 use panics::catch_panics;
@@ -45,8 +45,8 @@ use crate::process::{
     become_command, command_requested, has_one_thread, heed_hang_ups, is_idle, outlive_terminate,
     parent_of_task_process,
 };
-use crate::runner::{Definitions, MapResult, ReduceResult, SavedCheckpoint};
-use crate::user_counters::user_values;
+use crate::runner::{Definitions, Ended, MapResult};
+use crate::user_counters::user_counters;
 
 /// Why a task process could not even try its attempt.
 #[derive(Debug, Error)]
@@ -123,8 +123,8 @@ fn serve(definitions: &dyn Definitions) -> Result<(), TaskProcessError> {
         with_stored_checkpoints(&description, || work(definitions, &description, &surroundings))
     });
     let said = match worked {
-        Ok(Worked::Checkpointed(saved)) => FromTask::Checkpointed { bytes: saved.bytes },
-        Ok(Worked::Done(part)) => match commit(&description, part, &surroundings, &granted)? {
+        Ok(Ended::Checkpointed(saved)) => FromTask::Checkpointed { bytes: saved.bytes },
+        Ok(Ended::Done { part }) => match commit(&description, part, &surroundings, &granted)? {
             Ok(()) => FromTask::Done { counters: final_counters(millis_of(&description.work), &context) },
             Err(error) => FromTask::Failed(error),
         },
@@ -180,42 +180,31 @@ impl Surroundings<'_> {
     }
 }
 
-/// How far the body has come.
-enum Worked {
-    /// To its end; the part it wrote, if its kind of task writes one.
-    Done(Option<PartOutput>),
-    /// Its work is saved.
-    Checkpointed(SavedCheckpoint),
-}
-
 /// The call to the body.
 fn work(
     definitions: &dyn Definitions,
     description: &TaskDescription,
     surroundings: &Surroundings<'_>,
-) -> Result<Worked, TaskError> {
+) -> Result<MapResult, TaskError> {
     let context = surroundings.context;
     let body = definitions.build(&description.definition, &description.parameters)?;
     match &description.work {
         Work::Map(task) => {
             create_scratch(&task.scratch)?;
             create_part_directory(description, &task.scratch, &task.output)?;
-            match body.run_map(task, context)? {
-                MapResult::Done { part } => Ok(Worked::Done(part)),
-                MapResult::Checkpointed(saved) => Ok(Worked::Checkpointed(saved)),
-            }
+            body.run_map(task, context)
         }
         Work::Reduce(work) => {
             create_scratch(&work.task.scratch)?;
             create_part_directory(description, &work.task.scratch, &work.task.output)?;
             let task = match surroundings.fetch_inputs(work)? {
                 FetchedInputs::Complete(task) => task,
-                FetchedInputs::Checkpointed(saved) => return Ok(Worked::Checkpointed(saved)),
+                FetchedInputs::Checkpointed(saved) => return Ok(Ended::Checkpointed(saved)),
             };
-            match body.run_reduce(&task, context)? {
-                ReduceResult::Done { part } => Ok(Worked::Done(Some(part))),
-                ReduceResult::Checkpointed(saved) => Ok(Worked::Checkpointed(saved)),
-            }
+            Ok(match body.run_reduce(&task, context)? {
+                Ended::Done { part } => Ended::Done { part: Some(part) },
+                Ended::Checkpointed(saved) => Ended::Checkpointed(saved),
+            })
         }
     }
 }
@@ -223,13 +212,10 @@ fn work(
 /// Unless the worker had one to pass on. Not with its parents: a job's directory that is missing was removed
 /// by somebody.
 fn create_scratch(scratch: &Path) -> Result<(), TaskError> {
-    match create_dir(scratch) {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
-            let asked = if error.kind() == io::ErrorKind::NotFound { WAS_IT_CHANGED } else { "" };
-            Err(TaskError::local(format!("cannot create {}: {error}{asked}", scratch.display()), &error))
-        }
-        _ => Ok(()),
-    }
+    create_dir(scratch).unless_there().map_err(|error| {
+        let asked = if error.kind() == io::ErrorKind::NotFound { WAS_IT_CHANGED } else { "" };
+        TaskError::local(format!("cannot create {}: {error}{asked}", scratch.display()), &error)
+    })
 }
 
 /// In a cluster the part file is written to shared storage, and everything else to the worker's own
@@ -240,12 +226,10 @@ fn create_part_directory(
     output: &Path,
 ) -> Result<(), TaskError> {
     match output.parent().filter(|directory| description.promote_to.is_some() && *directory != scratch) {
-        Some(directory) => match create_dir(directory) {
-            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
-                Err(in_output(format!("create {}", directory.display()), &error))
-            }
-            _ => Ok(()),
-        },
+        Some(directory) => {
+            let made = create_dir(directory).unless_there();
+            made.map_err(|error| in_output(format!("create {}", directory.display()), &error))
+        }
         None => Ok(()),
     }
 }
@@ -330,6 +314,6 @@ fn final_counters(millis: Counter, context: &TaskContext) -> CounterValues {
     let millis = processor.tv_sec.saturating_mul(1_000).saturating_add(processor.tv_nsec / 1_000_000);
     counters.add(Counter::CpuMillis, u64::try_from(millis).unwrap_or(0));
     let mut values = counters.values();
-    values.merge(&user_values());
+    values.merge(&user_counters());
     values
 }

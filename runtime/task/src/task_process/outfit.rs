@@ -28,7 +28,7 @@ pub(super) fn put_on_outfit(stream: &UnixStream) -> Result<bool, TaskProcessErro
         Ok(None) => return Ok(false),
         Err(error) => return Err(error.into()),
     };
-    if let [printed, complained] = &carrying.descriptors()[..] {
+    if let [printed, complained] = &carrying.descriptors[..] {
         print_to(stdout(), printed.as_fd())?;
         dup2_stdout(printed).map_err(io::Error::from)?;
         print_to(stderr(), complained.as_fd())?;

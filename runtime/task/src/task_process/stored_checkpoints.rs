@@ -9,14 +9,14 @@ use std::path::Path;
 use napreduce_core::FaultPlace;
 use napreduce_protocol::{TaskDescription, TaskError, Work};
 
-use super::Worked;
 use crate::checkpoint::{Checkpoint, CheckpointObjects, ObjectsError};
+use crate::runner::{Ended, MapResult};
 
 /// Does the work of an attempt. When it is told that a checkpoint was saved, it is in the store.
 pub(super) fn with_stored_checkpoints(
     description: &TaskDescription,
-    work: impl FnOnce() -> Result<Worked, TaskError>,
-) -> Result<Worked, TaskError> {
+    work: impl FnOnce() -> Result<MapResult, TaskError>,
+) -> Result<MapResult, TaskError> {
     let Some(prefix) = &description.stored_checkpoints else { return work() };
     let objects = CheckpointObjects::of(prefix).map_err(|reason| {
         TaskError::fatal(format!("cannot write output: {reason}")).at(FaultPlace::SharedStorage)
@@ -37,10 +37,10 @@ pub(super) fn with_stored_checkpoints(
     };
     let worked = work();
     match &worked {
-        Ok(Worked::Checkpointed(_)) => objects
+        Ok(Ended::Checkpointed(_)) => objects
             .save(own, attempt, &before)
             .map_err(|error| failed("the task could not be checkpointed", &error))?,
-        Ok(Worked::Done(_)) => {}
+        Ok(Ended::Done { .. }) => {}
         Err(_) => {
             if let Some(damaged) = restore.filter(|directory| Checkpoint::is_set_aside(directory)) {
                 objects

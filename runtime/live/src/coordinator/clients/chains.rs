@@ -4,7 +4,7 @@
 
 use std::path::PathBuf;
 
-use napreduce_protocol::{FromCoordinator, ToCoordinator};
+use napreduce_protocol::ToCoordinator;
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::{Client, Parting};
@@ -27,13 +27,8 @@ impl Client {
     /// Holds a chain until its program says that it is done, or goes.
     pub(super) async fn hold_chain(&mut self, chain: u128, root: PathBuf) -> Result<(), Parting> {
         let answer = self.ask(ToCoordinator::HoldChain { chain, root }).await?;
-        let held = matches!(answer, FromCoordinator::Done);
-        let requests = self.desk.requests.clone();
-        let _held = held.then_some(Held { requests, chain });
+        let _held = Held { requests: self.desk.requests.clone(), chain };
         self.send(&answer).await?;
-        if !held {
-            return Ok(());
-        }
         // A program says nothing for as long as its jobs take; that its host is gone the kernel finds out.
         match self.receiver.receive().await? {
             None => Ok(()),

@@ -17,34 +17,34 @@ const NAME_BYTES_MAX: usize = 255;
 /// Refuses what no worker could run. Reads the header of the program, which is in the page cache by now.
 pub(super) fn check(submission: &Submission, pins: &BTreeMap<Digest, PinnedBlob>) -> Result<(), Refusal> {
     let plan = &submission.plan;
-    plan.check().map_err(refusal)?;
-    napreduce_protocol::check_name("user", &submission.user, "USER").map_err(refusal)?;
+    plan.check().map_err(Refusal::wrong)?;
+    napreduce_protocol::check_name("user", &submission.user, "USER").map_err(Refusal::wrong)?;
     if !plan.output.is_absolute() && StorageScheme::of(&plan.output).is_none() {
-        return Err(refusal(format!("output directory {} is not absolute", plan.output.display())));
+        return Err(Refusal::wrong(format!("output directory {} is not absolute", plan.output.display())));
     }
     if plan.splits.iter().any(|split| split.parts.is_empty()) {
-        return Err(refusal("a split without a file".to_owned()));
+        return Err(Refusal::wrong("a split without a file".to_owned()));
     }
     if let Some(part) = plan.splits.iter().flat_map(|split| &split.parts).find(|part| !is_everywhere(part)) {
-        return Err(refusal(format!("input {} is not absolute", part.path.display())));
+        return Err(Refusal::wrong(format!("input {} is not absolute", part.path.display())));
     }
     if let Some(part) = plan.splits.iter().flat_map(|split| &split.parts).find(|part| !is_pinned(part)) {
-        return Err(refusal(format!(
+        return Err(Refusal::wrong(format!(
             "input {} is without its version; submit the job by a program of this version",
             part.path.display()
         )));
     }
     if submission.files.len() > FILES_MAX {
         let count = submission.files.len();
-        return Err(refusal(format!(
+        return Err(Refusal::wrong(format!(
             "{count} side files are more than the {FILES_MAX} a job may take along"
         )));
     }
     let mut names = BTreeSet::new();
     for file in &submission.files {
-        check_name(&file.name).map_err(refusal)?;
+        check_name(&file.name).map_err(Refusal::wrong)?;
         if !names.insert(file.name.as_str()) {
-            return Err(refusal(format!(
+            return Err(Refusal::wrong(format!(
                 "two side files are called {:?}; rename one with PATH#NAME",
                 file.name
             )));
@@ -52,9 +52,10 @@ pub(super) fn check(submission: &Submission, pins: &BTreeMap<Digest, PinnedBlob>
         pinned(&file.blob, pins)?;
     }
     let program = pinned(&submission.program, pins)?;
-    let architecture = program_architecture(&program.path()).map_err(|error| refusal(error.to_string()))?;
+    let architecture =
+        program_architecture(&program.path()).map_err(|error| Refusal::wrong(error.to_string()))?;
     if architecture != submission.architecture {
-        return Err(refusal(format!(
+        return Err(Refusal::wrong(format!(
             "the program is for {architecture} and was said to be for {}",
             submission.architecture
         )));
@@ -88,9 +89,5 @@ pub(crate) fn check_name(name: &str) -> Result<(), String> {
 fn pinned<'p>(blob: &Blob, pins: &'p BTreeMap<Digest, PinnedBlob>) -> Result<&'p PinnedBlob, Refusal> {
     let digest = blob.digest;
     pins.get(&digest)
-        .ok_or_else(|| refusal(format!("blob {digest} was not offered before the job was submitted")))
-}
-
-fn refusal(reason: String) -> Refusal {
-    Refusal { status: 2, reason }
+        .ok_or_else(|| Refusal::wrong(format!("blob {digest} was not offered before the job was submitted")))
 }

@@ -8,7 +8,7 @@ use napreduce_core::JobId;
 use napreduce_protocol::{FromCoordinator, JobEnd, JobProgress, ToCoordinator};
 use tokio::time::{Instant, sleep_until, timeout};
 
-use super::{Client, Parting, Refusal};
+use super::{Client, Parting};
 use crate::coordinator::requests::{Following, Request};
 
 /// What happens within it is told at once.
@@ -22,10 +22,7 @@ enum Next {
 
 impl Client {
     pub(super) async fn follow(&mut self, job: JobId) -> Result<(), Parting> {
-        let mut following = match self.question(|reply| Request::Follow { job, reply }).await? {
-            Ok(following) => following,
-            Err(Refusal { status, reason }) => return self.refuse(status, reason).await,
-        };
+        let mut following = self.question(|reply| Request::Follow { job, reply }).await?;
         let mut told = *following.progress.borrow_and_update();
         self.send(&FromCoordinator::Progress(told)).await?;
         loop {

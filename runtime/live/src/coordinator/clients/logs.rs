@@ -19,7 +19,6 @@ use crate::coordinator::requests::{LogHolder, Request};
 const PIECE_DEADLINE: Duration = Duration::from_secs(10);
 const PIECE_BYTES: u64 =
     if PIECE_BYTES_MAX < CHUNK_BYTES as u64 { PIECE_BYTES_MAX } else { CHUNK_BYTES as u64 };
-const FAILED: u8 = 1;
 
 /// A log that is being read.
 struct LogReader {
@@ -37,36 +36,26 @@ impl Client {
         offset: u64,
     ) -> Result<(), Parting> {
         let LogHolder { address: holder, has_ended } =
-            match self.question(|reply| Request::LogHolder { attempt, reply }).await? {
-                Ok(holder) => holder,
-                Err(Refusal { status, reason }) => return self.refuse(status, reason).await,
-            };
-        let unreadable = |why: String| format!("the logs of {attempt} at {holder} cannot be read: {why}");
-        let mut reader = match self.open_log(&holder, attempt, stream).await {
-            Ok(reader) => reader,
-            Err(why) => return self.refuse(FAILED, unreadable(why)).await,
+            self.question(|reply| Request::LogHolder { attempt, reply }).await?;
+        let unreadable = |why: String| {
+            Refusal::failed(format_args!("the logs of {attempt} at {holder} cannot be read: {why}"))
         };
-        let (length, mut piece) = match reader.read(offset).await {
-            Ok(read) => read,
-            Err(why) => return self.refuse(FAILED, unreadable(why)).await,
-        };
+        let mut reader = self.open_log(&holder, attempt, stream).await.map_err(unreadable)?;
+        let (length, mut piece) = reader.read(offset).await.map_err(unreadable)?;
         // It may grow meanwhile; what was there when it was asked for is sent.
         let mut left = length.saturating_sub(offset);
         self.send(&FromCoordinator::LogLength { bytes: left, length, has_ended }).await?;
         while left > 0 {
             piece.truncate(usize::try_from(left).unwrap_or(usize::MAX));
             if piece.is_empty() {
-                return self.refuse(FAILED, unreadable("it has become shorter".to_owned())).await;
+                return Err(unreadable("it has become shorter".to_owned()).into());
             }
             left -= piece.len() as u64;
             self.send(&FromCoordinator::Chunk { bytes: Payload(piece) }).await?;
             if left == 0 {
                 break;
             }
-            piece = match reader.read(length - left).await {
-                Ok((_, next)) => next,
-                Err(why) => return self.refuse(FAILED, unreadable(why)).await,
-            };
+            (_, piece) = reader.read(length - left).await.map_err(unreadable)?;
         }
         Ok(())
     }

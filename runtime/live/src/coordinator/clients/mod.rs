@@ -12,15 +12,14 @@ mod rerun;
 mod uploads;
 
 use std::collections::BTreeMap;
-use std::fmt::Display;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use napreduce_core::settings;
 use napreduce_protocol::{
-    Connection, Digest, FromCoordinator, MessageReceiver, MessageSender, Secret, Submission, ToCoordinator,
-    TransportError,
+    Connection, Digest, FromCoordinator, MessageReceiver, MessageSender, RerunOf, Secret, Submission,
+    ToCoordinator, TransportError,
 };
 use thiserror::Error;
 use tokio::sync::mpsc::UnboundedSender;
@@ -108,6 +107,9 @@ enum Parting {
     SendsNothing(Duration),
     #[error("{0}")]
     Source(String),
+    /// It is told so and goes on.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
     #[error("the coordinator ends")]
     CoordinatorEnds,
 }
@@ -128,7 +130,12 @@ impl Client {
             // Nothing to ask for so long: it connects again when it has something.
             let Ok(asked) = asked else { return Ok(()) };
             let Some(asked) = asked? else { return Ok(()) };
-            self.answer(asked).await?;
+            match self.answer(asked).await {
+                Err(Parting::Refused(Refusal { status, reason })) => {
+                    self.send(&FromCoordinator::Refused { status, reason }).await?;
+                }
+                answered => answered?,
+            }
         }
     }
 
@@ -143,15 +150,8 @@ impl Client {
             }
             ToCoordinator::FetchBlob { digest } => self.hand_out(digest).await,
             ToCoordinator::Submit(submission) => self.submit(submission).await,
-            ToCoordinator::Rerun { of, .. } if of.reason.chars().count() > REASON_CHARS_MAX => {
-                let why = format!("a reason has at most {REASON_CHARS_MAX} characters; give a shorter one");
-                self.refuse(2, why).await
-            }
-            ToCoordinator::Rerun { token, of, output } => self.rerun(token, of, output).await,
-            ToCoordinator::Follow { job } => self.follow(job).await,
-            ToCoordinator::HoldChain { chain, root } => self.hold_chain(chain, root).await,
-            ToCoordinator::Log { attempt, stream, offset } => self.log(attempt, stream, offset).await,
-            ToCoordinator::KillJob { reason, .. }
+            ToCoordinator::Rerun { of: RerunOf { reason, .. }, .. }
+            | ToCoordinator::KillJob { reason, .. }
             | ToCoordinator::CommandTask { reason, .. }
             | ToCoordinator::CommandJob { reason, .. }
             | ToCoordinator::ChangeJob { reason, .. }
@@ -160,8 +160,12 @@ impl Client {
                 if reason.chars().count() > REASON_CHARS_MAX =>
             {
                 let why = format!("a reason has at most {REASON_CHARS_MAX} characters; give a shorter one");
-                self.refuse(2, why).await
+                Err(Refusal::wrong(why).into())
             }
+            ToCoordinator::Rerun { token, of, output } => self.rerun(token, of, output).await,
+            ToCoordinator::Follow { job } => self.follow(job).await,
+            ToCoordinator::HoldChain { chain, root } => self.hold_chain(chain, root).await,
+            ToCoordinator::Log { attempt, stream, offset } => self.log(attempt, stream, offset).await,
             asked => {
                 let answer = self.ask(asked).await?;
                 self.send(&answer).await
@@ -171,32 +175,24 @@ impl Client {
 
     /// Takes a message to the loop as it is, and what the loop answers to the client.
     async fn ask(&self, asked: ToCoordinator) -> Result<FromCoordinator, Parting> {
-        let answered = self.question(|reply| Request::Asked(asked, reply)).await?;
-        Ok(answered.unwrap_or_else(|Refusal { status, reason }| FromCoordinator::Refused { status, reason }))
+        self.question(|reply| Request::Asked(asked, reply)).await
     }
 
     /// Puts a question to the loop, which answers as long as it lives.
-    async fn question<T>(
-        &self,
-        request: impl FnOnce(Reply<T>) -> Request,
-    ) -> Result<Result<T, Refusal>, Parting> {
+    async fn question<T>(&self, request: impl FnOnce(Reply<T>) -> Request) -> Result<T, Parting> {
         let (reply, answer) = oneshot::channel();
         self.desk.requests.send(request(reply)).map_err(|_| Parting::CoordinatorEnds)?;
-        answer.await.map_err(|_| Parting::CoordinatorEnds)
+        Ok(answer.await.map_err(|_| Parting::CoordinatorEnds)??)
     }
 
     async fn submit(&mut self, submission: Box<Submission>) -> Result<(), Parting> {
         let answer = match checks::check(&submission, &self.pins) {
-            Err(refusal) => FromCoordinator::Refused { status: refusal.status, reason: refusal.reason },
-            Ok(()) => self.ask(ToCoordinator::Submit(submission)).await?,
+            Err(refusal) => Err(refusal.into()),
+            Ok(()) => self.ask(ToCoordinator::Submit(submission)).await,
         };
         // From here on the loop holds what the job needs.
         self.pins.clear();
-        self.send(&answer).await
-    }
-
-    async fn refuse(&mut self, status: u8, reason: impl Display) -> Result<(), Parting> {
-        self.send(&FromCoordinator::Refused { status, reason: reason.to_string() }).await
+        self.send(&answer?).await
     }
 
     async fn send(&mut self, message: &FromCoordinator) -> Result<(), Parting> {

@@ -8,13 +8,11 @@ use napreduce_protocol::{Blob, CHUNK_BYTES, Digest, FromCoordinator, Payload, To
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
-use super::{Client, Parting};
+use super::{Client, Parting, Refusal};
 use crate::blobs::{BlobError, BlobIntake, PinnedBlob, chunks_of};
 
 /// The blobs of one submission.
 const PINS_MAX: usize = super::checks::FILES_MAX + 1;
-const FAILED: u8 = 1;
-const ASKED_WRONGLY: u8 = 2;
 
 impl Client {
     /// A blob for the client's next submission: nothing to do when it is here, else it is sent.
@@ -26,35 +24,25 @@ impl Client {
                  program, or put the file where every worker can read it",
                 blob.bytes
             );
-            return self.refuse(ASKED_WRONGLY, reason).await;
+            return Err(Refusal::wrong(reason).into());
         }
         if self.pins.len() >= PINS_MAX && !self.pins.contains_key(&blob.digest) {
-            return self.refuse(ASKED_WRONGLY, format!("a job takes at most {PINS_MAX} files along")).await;
+            return Err(Refusal::wrong(format!("a job takes at most {PINS_MAX} files along")).into());
         }
         let _turn = self.desk.uploads.turn(blob.digest).await;
-        let received = match self.pin(blob.digest).await {
-            Ok(Some(pinned)) => {
-                self.pins.insert(blob.digest, pinned);
-                return self.send(&FromCoordinator::Present { present: true }).await;
-            }
-            Ok(None) => {
-                self.send(&FromCoordinator::Present { present: false }).await?;
-                self.receive_blob(blob).await?
-            }
-            Err(error) => Err(error),
-        };
-        match received {
-            Ok(pinned) => {
-                self.pins.insert(blob.digest, pinned);
-                self.send(&FromCoordinator::Done).await
-            }
-            Err(error) => self.refuse(FAILED, error).await,
+        if let Some(pinned) = self.pin(blob.digest).await? {
+            self.pins.insert(blob.digest, pinned);
+            return self.send(&FromCoordinator::Present { present: true }).await;
         }
+        self.send(&FromCoordinator::Present { present: false }).await?;
+        let received = self.receive_blob(blob).await?;
+        self.pins.insert(blob.digest, received);
+        self.send(&FromCoordinator::Done).await
     }
 
     /// The pieces of a blob; they are taken to the end also when it cannot be kept, so that the
     /// client hears why.
-    async fn receive_blob(&mut self, blob: Blob) -> Result<Result<PinnedBlob, BlobError>, Parting> {
+    async fn receive_blob(&mut self, blob: Blob) -> Result<PinnedBlob, Parting> {
         let stalled = self.desk.limits.stalled;
         let mut intake = BlobIntake::start(Arc::clone(&self.desk.blobs), blob);
         while intake.left() > 0 {
@@ -76,23 +64,15 @@ impl Client {
                 None => return Err(napreduce_protocol::TransportError::CutShort.into()),
             }
         }
-        Ok(intake.finish().await)
+        Ok(intake.finish().await.map_err(Refusal::failed)?)
     }
 
     /// A blob for a worker.
     pub(super) async fn hand_out(&mut self, digest: Digest) -> Result<(), Parting> {
-        let opened = match self.pin(digest).await {
-            Ok(Some(pinned)) => pinned.open().map(|opened| (opened, pinned)),
-            Ok(None) => {
-                let reason = format!("blob {digest} is not here; submit its job again");
-                return self.refuse(ASKED_WRONGLY, reason).await;
-            }
-            Err(error) => Err(error),
-        };
-        let ((file, length), _pinned) = match opened {
-            Ok(opened) => opened,
-            Err(error) => return self.refuse(FAILED, error).await,
-        };
+        let pinned = self.pin(digest).await?;
+        let missing = || Refusal::wrong(format!("blob {digest} is not here; submit its job again"));
+        let pinned = pinned.ok_or_else(missing)?;
+        let (file, length) = pinned.open().map_err(Refusal::failed)?;
         self.send(&FromCoordinator::Blob { bytes: length }).await?;
         let mut chunks = chunks_of(file, length);
         while let Some(chunk) = chunks.recv().await {
@@ -103,9 +83,9 @@ impl Client {
         Ok(())
     }
 
-    async fn pin(&self, digest: Digest) -> Result<Option<PinnedBlob>, BlobError> {
+    async fn pin(&self, digest: Digest) -> Result<Option<PinnedBlob>, Refusal> {
         let store = Arc::clone(&self.desk.blobs);
         let pinned = spawn_blocking(move || store.pin(digest)).await;
-        pinned.unwrap_or(Err(BlobError::BrokenOff { digest }))
+        pinned.unwrap_or(Err(BlobError::BrokenOff { digest })).map_err(Refusal::failed)
     }
 }

@@ -22,21 +22,16 @@ impl Client {
         output: Option<PathBuf>,
     ) -> Result<(), Parting> {
         let job = of.job;
-        let definition = match self.question(|reply| Request::Definition { job, reply }).await? {
-            Ok(definition) => *definition,
-            Err(Refusal { status, reason }) => return self.refuse(status, reason).await,
-        };
+        let definition = self.question(|reply| Request::Definition { job, reply }).await?;
         let blobs = Arc::clone(&self.desk.blobs);
         let prepared = tokio::task::spawn_blocking(move || {
             let wanted = definition.program.into_iter().chain(definition.files.iter().map(|file| file.blob));
             let pins = wanted.map(|blob| pin(&blobs, blob)).collect::<Result<Vec<_>, _>>();
-            pins.and_then(|pins| Ok((prepare(definition, &pins, token, of, output)?, pins)))
+            pins.and_then(|pins| Ok((prepare(*definition, &pins, token, of, output)?, pins)))
         });
         let prepared = prepared.await.map_err(|error| Parting::Source(error.to_string()))?;
-        let (submission, pins) = match prepared {
-            Ok(prepared) => prepared,
-            Err(why) => return self.refuse(2, format!("{job} cannot be run again: {why}")).await,
-        };
+        let (submission, pins) =
+            prepared.map_err(|why| Refusal::wrong(format!("{job} cannot be run again: {why}")))?;
         self.pins = pins.into_iter().map(|(blob, pinned)| (blob.digest, pinned)).collect();
         self.submit(Box::new(submission)).await
     }

@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use napreduce_core::{
     AttemptId, ClusterView, JobChange, JobId, JobOutcome, JobState, Record, Report, TaskId, TaskKind,
+    settings,
 };
 use napreduce_history::{JobHistory, PreemptionBook};
 use napreduce_protocol::{
@@ -24,41 +25,45 @@ use self::progress::Sums;
 use super::entry::Accepted;
 use super::output_log::OutputLog;
 
-/// A job from submission until it is in history.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct LiveJob {
-    /// Shared with the snapshots that are being written: it never changes, and names every split.
-    pub(super) accepted: Arc<Accepted>,
-    /// What an operator wants different from how it was submitted.
-    #[serde(default)]
-    change: JobChange,
-    /// In microseconds since 1970.
-    pub(super) submitted_micros: u64,
-    /// How it ended, when the engine has forgotten it: its output is then committed or removed.
-    pub(super) outcome: Option<JobOutcome>,
-    /// Whether its output is being put into place.
-    pub(super) commit_begun: bool,
-    /// Of the attempts as they come and go.
-    counters: CounterValues,
-    /// Of the attempt that did each task, shared with snapshots like all there may be many of; one that does
-    /// a lost task again takes the place of the first.
-    #[serde(with = "pairs")]
-    results: BTreeMap<TaskId, Arc<TaskResult>>,
-    /// What the attempts brought that report their end in this batch.
-    #[serde(skip)]
-    brought: BTreeMap<AttemptId, TaskResult>,
-    /// The attempts that are reported killed in this batch.
-    #[serde(skip)]
-    killed: BTreeSet<AttemptId>,
-    /// Known once somebody has asked how far the job is, and kept up from then on.
-    #[serde(skip)]
-    sums: Cell<Option<Sums>>,
-    pub(super) attempts: Vec<Arc<AttemptSummary>>,
-    pub(super) events: Vec<HistoryLine>,
-    #[serde(default)]
-    pub(super) book: PreemptionBook,
-    #[serde(default)]
-    pub(super) outputs: OutputLog,
+settings! {
+    /// A job from submission until it is in history.
+    #[derive(Debug, Clone, Serialize, Deserialize)]
+    pub(super) struct LiveJob {
+        /// Shared with the snapshots that are being written: it never changes, and names every split.
+        pub(super) accepted: Arc<Accepted> = Arc::new(accepted),
+        /// What an operator wants different from how it was submitted.
+        #[serde(default)]
+        pub(super) change: JobChange,
+        /// In microseconds since 1970.
+        pub(super) submitted_micros: u64 = submitted_micros,
+        /// How it ended, when the engine has forgotten it: its output is then committed or removed.
+        pub(super) outcome: Option<JobOutcome>,
+        /// Whether its output is being put into place.
+        pub(super) commit_begun: bool,
+        /// Of the attempts as they come and go.
+        counters: CounterValues,
+        /// Of the attempt that did each task, shared with snapshots like all there may be many of; one that
+        /// does a lost task again takes the place of the first.
+        #[serde(with = "pairs")]
+        results: BTreeMap<TaskId, Arc<TaskResult>>,
+        /// What the attempts brought that report their end in this batch.
+        #[serde(skip)]
+        brought: BTreeMap<AttemptId, TaskResult>,
+        /// The attempts that are reported killed in this batch.
+        #[serde(skip)]
+        killed: BTreeSet<AttemptId>,
+        /// Known once somebody has asked how far the job is, and kept up from then on.
+        #[serde(skip)]
+        sums: Cell<Option<Sums>>,
+        pub(super) attempts: Vec<Arc<AttemptSummary>>,
+        pub(super) events: Vec<HistoryLine>,
+        #[serde(default)]
+        pub(super) book: PreemptionBook,
+        #[serde(default)]
+        pub(super) outputs: OutputLog,
+    }
+
+    pub(super) fn new(accepted: Accepted, submitted_micros: u64);
 }
 
 /// What the attempt that did a task brought.
@@ -70,32 +75,9 @@ pub(super) struct TaskResult {
 }
 
 impl LiveJob {
-    pub(super) fn new(accepted: Accepted, submitted_micros: u64) -> LiveJob {
-        LiveJob {
-            accepted: Arc::new(accepted),
-            change: JobChange::default(),
-            submitted_micros,
-            outcome: None,
-            commit_begun: false,
-            counters: CounterValues::default(),
-            results: BTreeMap::new(),
-            brought: BTreeMap::new(),
-            killed: BTreeSet::new(),
-            sums: Cell::default(),
-            attempts: Vec::new(),
-            events: Vec::new(),
-            book: PreemptionBook::default(),
-            outputs: OutputLog::default(),
-        }
-    }
-
     /// As it would be submitted now.
     pub(super) fn definition(&self) -> Accepted {
         self.accepted.with(&self.change)
-    }
-
-    pub(super) fn change(&self) -> &JobChange {
-        &self.change
     }
 
     pub(super) fn id(&self) -> JobId {

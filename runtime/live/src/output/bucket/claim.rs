@@ -29,9 +29,9 @@ const TRIES_MAX: usize = 8;
 /// An output that this run alone writes.
 #[derive(Debug)]
 pub(crate) struct BucketClaim {
-    bucket: Bucket,
+    pub(super) bucket: Bucket,
     paths: JobPaths,
-    record: ClaimRecord,
+    pub(super) record: ClaimRecord,
     _holding: Holding,
     _work: LocalWork,
 }
@@ -147,18 +147,6 @@ impl BucketClaim {
         &self.paths
     }
 
-    pub(super) fn bucket(&self) -> &Bucket {
-        &self.bucket
-    }
-
-    pub(super) fn token(&self) -> ClaimToken {
-        self.record.token
-    }
-
-    pub(super) fn step(&self) -> Step {
-        self.record.step
-    }
-
     /// Makes sure that the output is still this claim's.
     pub(crate) fn verify(&self) -> Result<(), Trouble> {
         verify(&self.bucket, self.record.token)
@@ -180,17 +168,13 @@ impl BucketClaim {
             // Somebody has removed it.
             Err(Trouble::Final(_)) => Ok(()),
             Err(trouble) => Err(trouble),
-            Ok(()) => self.end(),
+            Ok(()) => self.clean_up(),
         }
     }
 
-    /// Removes what is left of the work when the output is in place. The output does not depend on it.
+    /// Removes what is left of the work when the output is in place. The output does not depend on it. The
+    /// claim goes last: without it nobody knows whose the rest is.
     pub(crate) fn clean_up(self) -> Result<(), Trouble> {
-        self.end()
-    }
-
-    /// The claim goes last: without it nobody knows whose the rest is.
-    fn end(&self) -> Result<(), Trouble> {
         self.sweep()?;
         self.verify()?;
         self.bucket.remove(CLAIM)

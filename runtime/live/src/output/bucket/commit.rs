@@ -47,14 +47,14 @@ struct Intent {
 /// intent is recorded nothing old was touched; afterwards it is to be called again.
 pub(crate) fn commit(claim: &mut BucketClaim, manifest: &Manifest) -> Result<(), Trouble> {
     claim.verify()?;
-    if claim.step() == Step::Claimed {
+    if claim.record.step == Step::Claimed {
         begin(claim, manifest)?;
     }
-    roll_forward(claim.bucket(), claim.token())
+    roll_forward(&claim.bucket, claim.record.token)
 }
 
 fn begin(claim: &mut BucketClaim, manifest: &Manifest) -> Result<(), Trouble> {
-    let bucket = claim.bucket();
+    let bucket = &claim.bucket;
     for part in &manifest.parts {
         upload_of(bucket, part)?;
     }
@@ -71,7 +71,7 @@ fn begin(claim: &mut BucketClaim, manifest: &Manifest) -> Result<(), Trouble> {
             removed.push(name);
         }
     }
-    let (version, token) = (INTENT_VERSION, claim.token());
+    let (version, token) = (INTENT_VERSION, claim.record.token);
     let intent = Intent { version, claim: token, manifest: manifest.clone(), replaced, removed };
     let intent = serde_json::to_vec(&intent)
         .map_err(|error| Trouble::Final(format!("cannot write the intent of the commit: {error}")))?;

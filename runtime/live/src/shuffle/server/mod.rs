@@ -177,7 +177,7 @@ impl Floor {
         peer: SocketAddr,
     ) -> Result<(), TransportError> {
         let connection = connection.into_blocking(self.settings.idle_max)?;
-        let socket = connection.socket().try_clone()?;
+        let socket = connection.socket.try_clone()?;
         let farewell = socket.try_clone()?;
         let Some(number) = self.guests().welcome(peer.ip(), socket) else { return Ok(()) };
         let floor = Arc::clone(self);

@@ -18,7 +18,7 @@ pub(super) struct ControlLine {
     outbox: Vec<u8>,
     inbox: FrameBuffer,
     /// False once the channel was closed by the task, or the rest of it cannot be understood.
-    hears: bool,
+    pub(super) hears: bool,
 }
 
 /// What was read at once.
@@ -42,10 +42,6 @@ impl ControlLine {
     /// Puts a message behind those that wait to be sent.
     pub(super) fn put(&mut self, message: &ToTask) -> Result<(), WireError> {
         encode_onto(&mut self.outbox, message)
-    }
-
-    pub(super) fn hears(&self) -> bool {
-        self.hears
     }
 
     /// Nothing that follows is of interest.

@@ -145,7 +145,7 @@ impl Supervision {
         if let Some(bounds) = self.bounds.take() {
             self.bounds = Some(bounds.around(&mut process).await);
         }
-        self.marks = process.marks().to_vec();
+        self.marks = process.marks.clone();
         Ok(Supervised::begin(process, line, self))
     }
 

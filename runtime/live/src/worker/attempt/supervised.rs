@@ -11,7 +11,7 @@
 
 use std::time::{Duration, Instant};
 
-use napreduce_core::{Order, Report};
+use napreduce_core::{Order, Report, settings};
 use napreduce_protocol::{
     FromTask, MapInput, PROTOCOL_VERSION, PartOutput, Preempted, PreemptionAccount, TaskError, ToTask,
 };
@@ -31,51 +31,36 @@ use super::{AttemptEnd, AttemptEvent, Supervision};
 /// How often the logs of an attempt are cut to their bound, at least.
 const LOOK_INTERVAL_MAX: Duration = Duration::from_millis(250);
 
-/// A running process and what it has said.
-pub(super) struct Supervised {
-    process: TaskProcess,
-    line: ControlLine,
-    watch: HangWatch,
-    looked: Instant,
-    preemption: Preemption,
-    suspension: Suspension,
-    /// Inputs that were named while it was stopped. Nothing is left in the channel of a stopped process, so
-    /// that there is room for the word that it runs again.
-    deferred: Vec<MapInput>,
-    /// When the worker ordered its end, and what it held then.
-    killed: Option<(Instant, PreemptionAccount)>,
-    saved_bytes: u64,
-    part: Option<PartOutput>,
-    outcome: Option<AttemptEnd>,
-    /// How often the kernel had been short of memory when it began.
-    oom_kills: u64,
+settings! {
+    /// A running process and what it has said.
+    pub(super) struct Supervised {
+        process: TaskProcess = process,
+        line: ControlLine = line,
+        watch: HangWatch = HangWatch::new(supervision.limits),
+        looked: Instant = Instant::now(),
+        preemption: Preemption,
+        suspension: Suspension = Suspension::new(&supervision.description, &supervision.admission),
+        /// Inputs that were named while it was stopped. Nothing is left in the channel of a stopped process,
+        /// so that there is room for the word that it runs again.
+        deferred: Vec<MapInput>,
+        /// When the worker ordered its end, and what it held then.
+        killed: Option<(Instant, PreemptionAccount)>,
+        saved_bytes: u64,
+        part: Option<PartOutput>,
+        outcome: Option<AttemptEnd>,
+        /// How often the kernel had been short of memory when it began.
+        oom_kills: u64 = oom_kills(),
+    }
+
+    pub(super) fn begin(process: TaskProcess, line: ControlLine, supervision: &Supervision);
 }
 
 impl Supervised {
-    pub(super) fn begin(process: TaskProcess, line: ControlLine, supervision: &Supervision) -> Supervised {
-        let description = &supervision.description;
-        let admission = std::sync::Arc::clone(&supervision.admission);
-        Supervised {
-            process,
-            line,
-            watch: HangWatch::new(supervision.limits),
-            looked: Instant::now(),
-            preemption: Preemption::default(),
-            suspension: Suspension::new(description.attempt, admission, description.memory),
-            deferred: Vec::new(),
-            killed: None,
-            saved_bytes: 0,
-            part: None,
-            outcome: None,
-            oom_kills: oom_kills(),
-        }
-    }
-
     pub(super) async fn run(mut self, supervision: &mut Supervision) -> AttemptEnd {
         let mut look = ticks(self.watch.interval().min(LOOK_INTERVAL_MAX));
         loop {
             let interest = self.line.interest();
-            let control = self.process.control();
+            let control = &self.process.control;
             tokio::select! {
                 biased;
                 order = supervision.orders.recv() => match order {
@@ -87,7 +72,7 @@ impl Supervised {
                 },
                 occurrence = self.suspension.next() => self.on_occurrence(occurrence, supervision),
                 ready = control.ready(interest.unwrap_or(Interest::READABLE)), if interest.is_some() => {
-                    let exchanged = ready.and_then(|_| self.line.send_waiting(self.process.control()));
+                    let exchanged = ready.and_then(|_| self.line.send_waiting(&self.process.control));
                     if let Err(error) = exchanged {
                         self.give_up(&format!("control channel: {error}"));
                     }
@@ -212,8 +197,7 @@ impl Supervised {
                 // Before the word that the slot is free, so that the account has the reason if
                 // nothing is moved.
                 self.suspension.begin_paging_out(process);
-                let account = self.suspension.take_account(Preempted::Suspended, Some(process));
-                supervision.tell(AttemptEvent::Accounted(account));
+                self.account(Preempted::Suspended, supervision);
                 supervision.report(Report::Suspended);
             }
             Step::Continue { .. } => {
@@ -222,8 +206,7 @@ impl Supervised {
                 }
             }
             Step::TellResumed => {
-                let account = self.suspension.take_account(Preempted::Resumed, Some(process));
-                supervision.tell(AttemptEvent::Accounted(account));
+                self.account(Preempted::Resumed, supervision);
                 supervision.report(Report::Resumed);
             }
         }
@@ -233,7 +216,7 @@ impl Supervised {
     fn go_on(&mut self) {
         let stopped = self.suspension.on_continue(self.process.id());
         let suspended_nanos = u64::try_from(stopped.as_nanos()).unwrap_or(u64::MAX);
-        let epoch = self.preemption.epoch();
+        let epoch = self.preemption.epoch;
         self.send(&ToTask::Resume { epoch, suspended_nanos });
         if !self.deferred.is_empty() {
             let inputs = std::mem::take(&mut self.deferred);
@@ -257,14 +240,14 @@ impl Supervised {
     }
 
     fn flush(&mut self) {
-        if let Err(error) = self.line.send_waiting(self.process.control()) {
+        if let Err(error) = self.line.send_waiting(&self.process.control) {
             self.give_up(&format!("control channel: {error}"));
         }
     }
 
     /// Takes in what has arrived; false when nothing has.
     fn receive(&mut self, supervision: &Supervision) -> bool {
-        let heard = match self.line.receive(self.process.control()) {
+        let heard = match self.line.receive(&self.process.control) {
             Ok(heard) => heard,
             Err(error) => {
                 self.give_up(&format!("control channel: {error}"));
@@ -277,7 +260,7 @@ impl Supervised {
         if let Some(broken) = heard.broken {
             self.give_up(&broken);
         }
-        heard.more && self.line.hears()
+        heard.more && self.line.hears
     }
 
     fn hear(&mut self, message: FromTask, supervision: &Supervision) {

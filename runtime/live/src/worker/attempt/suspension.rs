@@ -11,8 +11,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use napreduce_core::AttemptId;
-use napreduce_protocol::{Preempted, PreemptionAccount};
+use napreduce_core::{AttemptId, settings};
+use napreduce_protocol::{Preempted, PreemptionAccount, TaskDescription};
 use napreduce_task::{
     Awaited, ChildEvent, PagedProcess, Paging, ProcessMemory, SpareMemory, await_stopped_members, await_turn,
     oom_score_adjustment, set_oom_score_adjustment,
@@ -67,48 +67,33 @@ struct Moving {
     done: JoinHandle<io::Result<u64>>,
 }
 
-#[derive(Debug)]
-pub(super) struct Suspension {
-    attempt: AttemptId,
-    admission: Arc<Admission>,
-    /// What a task of the job may use.
-    task_memory: u64,
-    launched: Instant,
-    /// When each order came that was not carried out yet.
-    ordered: VecDeque<Instant>,
-    stopped_since: Option<Instant>,
-    /// In earlier stops.
-    stopped: Duration,
-    swap: SwapAccount,
-    /// The process whose memory is being brought back.
-    paged_in: Option<Pid>,
-    oom_before: Option<i32>,
-    timer: Option<Pin<Box<Sleep>>>,
-    turn: Option<(Awaited, JoinHandle<io::Result<Seen>>)>,
-    moving: Option<Moving>,
-    notes: Vec<String>,
+settings! {
+    #[derive(Debug)]
+    pub(super) struct Suspension {
+        attempt: AttemptId = description.attempt,
+        admission: Arc<Admission> = Arc::clone(admission),
+        /// What a task of the job may use.
+        task_memory: u64 = description.memory,
+        launched: Instant = Instant::now(),
+        /// When each order came that was not carried out yet.
+        ordered: VecDeque<Instant>,
+        stopped_since: Option<Instant>,
+        /// In earlier stops.
+        stopped: Duration,
+        swap: SwapAccount,
+        /// The process whose memory is being brought back.
+        paged_in: Option<Pid>,
+        oom_before: Option<i32>,
+        timer: Option<Pin<Box<Sleep>>>,
+        turn: Option<(Awaited, JoinHandle<io::Result<Seen>>)>,
+        moving: Option<Moving>,
+        notes: Vec<String>,
+    }
+
+    pub(super) fn new(description: &TaskDescription, admission: &Arc<Admission>);
 }
 
 impl Suspension {
-    pub(super) fn new(attempt: AttemptId, admission: Arc<Admission>, task_memory: u64) -> Suspension {
-        Suspension {
-            attempt,
-            admission,
-            task_memory,
-            launched: Instant::now(),
-            ordered: VecDeque::new(),
-            stopped_since: None,
-            stopped: Duration::ZERO,
-            swap: SwapAccount::default(),
-            paged_in: None,
-            oom_before: None,
-            timer: None,
-            turn: None,
-            moving: None,
-            notes: Vec::new(),
-        }
-    }
-
     /// Whether this machine can keep it suspended; if not, why.
     pub(super) fn admit(&self, process: Pid) -> Result<(), String> {
         self.admission.admit(self.attempt, process)
@@ -126,7 +111,7 @@ impl Suspension {
 
     /// The task was asked to come to its gate.
     pub(super) fn begin_grace(&mut self) {
-        self.timer = Some(Box::pin(sleep(self.admission.rules().grace)));
+        self.timer = Some(Box::pin(sleep(self.admission.rules.grace)));
     }
 
     /// A stop was sent: waits for the kernel's word, and for the case that it does not come.
@@ -185,7 +170,7 @@ impl Suspension {
     /// Whether its memory should be moved out; or why it cannot be.
     fn wants_paging(&self) -> Result<bool, String> {
         let spare = SpareMemory::read().map_err(|error| format!("free memory is not known: {error}"))?;
-        let wanted = match self.admission.rules().page_out {
+        let wanted = match self.admission.rules.page_out {
             PageOut::Never => false,
             PageOut::Always => true,
             PageOut::WhenShort => spare.available < self.task_memory,

@@ -8,7 +8,7 @@ use std::io::{self, Write};
 /// One stream of one attempt.
 #[derive(Debug)]
 pub(super) struct BoundedLog {
-    file: File,
+    pub(super) file: File,
     bytes_max: u64,
     was_cut: bool,
 }
@@ -17,10 +17,6 @@ impl BoundedLog {
     /// `file` is empty, and was opened to be appended to.
     pub(super) fn new(file: File, bytes_max: u64) -> BoundedLog {
         BoundedLog { file, bytes_max, was_cut: false }
-    }
-
-    pub(super) fn into_file(self) -> File {
-        self.file
     }
 
     pub(super) fn set_empty(&self) -> io::Result<()> {

@@ -209,7 +209,7 @@ impl AttemptLogs {
         }
         let mut state = job.state();
         state.running.remove(&attempt);
-        let [stdout, stderr] = [stdout, stderr].map(BoundedLog::into_file);
+        let [stdout, stderr] = [stdout, stderr].map(|log| log.file);
         state.idle.push(Slot { number, name, stdout, stderr });
         job.tidy_up(&mut state);
     }
@@ -239,7 +239,7 @@ impl Kept {
         if from.metadata()?.len() == 0 {
             return Ok(());
         }
-        let heading = format!("==> {attempt} {} <==\n", name_of(stream));
+        let heading = format!("==> {attempt} {stream} <==\n");
         let offset = self.end + heading.len() as u64;
         let copied =
             (&self.log).write_all(heading.as_bytes()).and_then(|()| io::copy(&mut from, &mut &self.log));
@@ -301,12 +301,5 @@ fn index_path(directory: &Path) -> PathBuf {
 }
 
 fn stream_path(running: &Path, number: u32, stream: LogStream) -> PathBuf {
-    running.join(format!("{number}.{}", name_of(stream)))
-}
-
-fn name_of(stream: LogStream) -> &'static str {
-    match stream {
-        LogStream::Stdout => "stdout",
-        LogStream::Stderr => "stderr",
-    }
+    running.join(format!("{number}.{stream}"))
 }

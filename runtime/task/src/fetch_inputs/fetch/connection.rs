@@ -83,7 +83,7 @@ impl<'a> FetchConnection<'a> {
         let connected = blocking::connect(address, role, &network.token, deadline, TICK);
         *spent += began.elapsed().min(deadline);
         let mut connection = connected?;
-        let attached = shared.pause.attach(connection.socket());
+        let attached = shared.pause.attach(&connection.socket);
         let attached = attached.map_err(|error| FetchError::Broken(error.to_string()))?;
         connection.send(&ToDataServer::Open { encrypt: network.encrypt })?;
         let mut silent = Duration::ZERO;

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::{fs, io};
 
+use napreduce_protocol::IoResult;
 use rustix::io::Errno;
 use rustix::process::{Pid, getpid, test_kill_process};
 
@@ -42,7 +43,7 @@ impl Hierarchy {
             let (memory, pids) = (parent("memory"), parent("pids"));
             for parent in [&memory, &pids] {
                 remove_stale(parent);
-                make(&parent.join(&name))?;
+                make(&parent.join(&name)).map_err(|error| error.to_string())?;
             }
             return Ok(Hierarchy::First { memory: memory.join(&name), pids: pids.join(&name) });
         }
@@ -55,7 +56,7 @@ impl Hierarchy {
             .or_else(|why| switched_on(mounted).map(|()| mounted.to_owned()).map_err(|_| why))?;
         remove_stale(&parent);
         let folder = parent.join(&name);
-        make(&folder)?;
+        make(&folder).map_err(|error| error.to_string())?;
         switched_on(&folder)?;
         Ok(Hierarchy::Second(folder))
     }
@@ -69,10 +70,7 @@ impl Hierarchy {
     }
 
     pub(super) fn make(&self, number: u32) -> io::Result<()> {
-        self.folders(number).iter().try_for_each(|folder| match fs::create_dir(folder) {
-            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(named(folder, &error)),
-            _ => Ok(()),
-        })
+        self.folders(number).iter().try_for_each(|folder| make(folder))
     }
 
     /// What somebody is still in stays, and is removed by a later worker of this host.
@@ -99,7 +97,7 @@ fn delegated(own: &Path) -> Result<PathBuf, String> {
         return Err(format!("{} has other processes, too; it was not delegated", own.display()));
     }
     let leaf = own.join("napreduce-worker");
-    make(&leaf)?;
+    make(&leaf).map_err(|error| error.to_string())?;
     write(&leaf, "cgroup.procs", &itself).map_err(|error| error.to_string())?;
     switched_on(own)?;
     Ok(own.to_owned())
@@ -141,7 +139,7 @@ pub(super) fn own_membership() -> String {
 
 /// The path of the group under a controller of version 1, or of version 2 when that is not named,
 /// without its slash.
-pub(super) fn group_of<'a>(membership: &'a str, controller: &str) -> Option<&'a str> {
+pub(in crate::process) fn group_of<'a>(membership: &'a str, controller: &str) -> Option<&'a str> {
     membership.lines().find_map(|line| {
         let mut fields = line.splitn(3, ':').skip(1);
         let (controllers, path) = (fields.next()?, fields.next()?);
@@ -149,11 +147,8 @@ pub(super) fn group_of<'a>(membership: &'a str, controller: &str) -> Option<&'a 
     })
 }
 
-fn make(folder: &Path) -> Result<(), String> {
-    match fs::create_dir(folder) {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(named(folder, &error).to_string()),
-        _ => Ok(()),
-    }
+fn make(folder: &Path) -> io::Result<()> {
+    fs::create_dir(folder).unless_there().map_err(|error| named(folder, &error))
 }
 
 pub(super) fn write(folder: &Path, name: &str, value: &str) -> io::Result<()> {

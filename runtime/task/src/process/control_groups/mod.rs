@@ -15,6 +15,7 @@ use std::{fs, io};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
+pub(super) use self::hierarchy::group_of;
 use self::hierarchy::{Hierarchy, own_membership, write};
 
 const MOUNTED: &str = "/sys/fs/cgroup";
@@ -160,11 +161,6 @@ impl ControlGroup {
     pub fn is_current(&self) -> bool {
         let inside = self.groups.inside();
         inside.hierarchy == self.hierarchy && inside.membership == own_membership()
-    }
-
-    /// What its processes may hold together, in bytes.
-    pub fn memory_max(&self) -> u64 {
-        self.memory_max
     }
 
     /// Whether the kernel has ended a process in it, since it held more than it may.

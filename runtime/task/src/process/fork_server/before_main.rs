@@ -65,7 +65,7 @@ fn serve(parent: Option<i32>) -> io::Result<Option<u64>> {
     loop {
         let (mut number, mut carrying) = ([0; 8], Carrying::new(&control));
         carrying.read_exact(&mut number)?;
-        let descriptors = carrying.descriptors();
+        let descriptors = carrying.descriptors;
         let forked = fork(tid);
         if let Ok(None) = forked {
             become_child(&descriptors)?;

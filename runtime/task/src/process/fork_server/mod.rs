@@ -13,7 +13,6 @@ mod before_main;
 
 use std::io::{self, Read};
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use rustix::io::Errno;
@@ -41,11 +40,10 @@ pub(super) struct ForkServer {
 impl ForkServer {
     /// Waits until it has come so far. An error: this program cannot fork so.
     pub(super) fn await_ready(process: Started) -> io::Result<ForkServer> {
-        let control = process.control();
+        let mut control = &process.control;
         control.set_nonblocking(false)?;
         control.set_read_timeout(Some(PATIENCE))?;
         let mut said = [0; READY.len()];
-        let mut control: &UnixStream = control;
         control.read_exact(&mut said)?;
         match &said == READY {
             true => Ok(ForkServer { process }),
@@ -56,7 +54,7 @@ impl ForkServer {
     /// A child of this process, in a process group of its own, with these as standard input, output
     /// and error.
     pub(super) fn fork(&self, number: u64, streams: [OwnedFd; 3]) -> io::Result<Pid> {
-        let mut control = self.process.control();
+        let mut control = &self.process.control;
         let descriptors = streams.each_ref().map(OwnedFd::as_fd);
         send_with_descriptors(control, &number.to_le_bytes(), &descriptors)?;
         let mut answer = [0; 4];

@@ -20,7 +20,7 @@
 
 use std::collections::VecDeque;
 
-use napreduce_core::Order;
+use napreduce_core::{Order, settings};
 use napreduce_protocol::ToTask;
 use thiserror::Error;
 
@@ -99,31 +99,22 @@ pub(super) struct Illegal {
     order: Order,
 }
 
-/// The state of one attempt.
-#[derive(Debug)]
-pub(super) struct Preemption {
-    stage: Stage,
-    /// The last epoch that was begun.
-    epoch: u32,
-    granted: bool,
-    /// Orders that wait for the present one.
-    waiting: VecDeque<Order>,
-}
-
-impl Default for Preemption {
-    fn default() -> Preemption {
-        Preemption { stage: Stage::Starting, epoch: 0, granted: false, waiting: VecDeque::new() }
+settings! {
+    /// The state of one attempt.
+    #[derive(Debug)]
+    pub(super) struct Preemption {
+        stage: Stage = Stage::Starting,
+        /// The last epoch that was begun.
+        pub(super) epoch: u32,
+        granted: bool,
+        /// Orders that wait for the present one.
+        waiting: VecDeque<Order>,
     }
 }
 
 impl Preemption {
     pub(super) fn stage(&self) -> Stage {
         self.stage
-    }
-
-    /// Its last epoch.
-    pub(super) fn epoch(&self) -> u32 {
-        self.epoch
     }
 
     /// Whether it is stopped or about to be: nothing that is sent to it now is read before it goes on.
