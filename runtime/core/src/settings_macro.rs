@@ -1,7 +1,8 @@
-//! Structs whose values can be chosen: a field each, with the value that it has when nothing is said.
+//! Structs that say what each of their fields begins with: settings first of all, whose values can be chosen,
+//! and what is kept of something from when it comes.
 //!
-//! Owns the way from such a struct to its `Default`. Does not own what the values mean, nor how they
-//! are read.
+//! Owns the way from such a struct to its `Default`, or to a function in its place. Does not own what the
+//! values mean, nor how they are read.
 
 /// Makes a struct and its `Default`: each field has the value that stands behind it, and one without
 /// such a value has the default of its type. This is the syntax of Rust's RFC 3681, which the

@@ -11,7 +11,6 @@ use serde::{Deserialize, Serialize};
 use crate::by_kind::ByKind;
 use crate::cluster::job::JobImage;
 use crate::cluster::lengths::KnownLengths;
-use crate::cluster::worker::WorkerImage;
 use crate::cluster::{Attempt, Cluster, Deadline, Job, MeasuredCosts, Tally, Worker};
 use crate::ids::{AttemptId, TaskId, TaskKind, WorkerId};
 use crate::numbers::Numbers;
@@ -33,7 +32,7 @@ pub(crate) struct ClusterImage {
     /// Of these, those that left.
     #[serde(default)]
     left: Numbers,
-    workers: Vec<WorkerImage>,
+    workers: Vec<Worker>,
     attempts: Vec<Attempt>,
     requests: Vec<PreemptRequest>,
     /// The deadlines of requests that have not passed yet; when they do depends on the settings.
@@ -58,7 +57,7 @@ impl Cluster {
             ended: self.ended.clone(),
             gone: self.gone.clone(),
             left: self.left.clone(),
-            workers: self.workers.iter().map(|(id, worker)| worker.image(id)).collect(),
+            workers: self.workers.values().map(Worker::image).collect(),
             attempts: self.attempts.values().cloned().collect(),
             requests: self.requests.values().cloned().collect(),
             graces: self.graces().collect(),
@@ -99,15 +98,15 @@ impl Cluster {
             ..Cluster::default()
         };
         let mut reserved = Vec::new();
-        for image in image.workers {
-            let (id, reservations) = (image.id, image.reservations.clone());
+        for mut worker in image.workers {
+            let (id, reservations) = (worker.id, std::mem::take(&mut worker.reservations));
             reserved.extend(reservations.into_iter().map(|one| (id, one)));
-            if cluster.workers.insert(id, Worker::from_image(image)).is_some() {
+            if cluster.workers.insert(id, worker).is_some() {
                 return Err(format!("{id} is there twice"));
             }
         }
         image.attempts.into_iter().try_for_each(|attempt| cluster.enter(attempt))?;
-        cluster.workers.iter().try_for_each(|(id, worker)| worker.has_room(id))?;
+        cluster.workers.values().try_for_each(Worker::has_room)?;
         for (worker, reservation) in reserved {
             if !cluster.jobs.contains_key(&reservation.job) {
                 return Err(format!("{worker}: a slot is kept for {}, which is unknown", reservation.job));
