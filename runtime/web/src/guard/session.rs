@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use axum::http::HeaderMap;
@@ -16,6 +16,7 @@ use thiserror::Error;
 use super::pace::Pace;
 use super::revocations::{RevocationError, Revocations};
 use super::token::{Claims, Purpose, Signer, TokenError, WebRole};
+use crate::lock::lock;
 
 const MINUTE_MILLIS: u64 = 60_000;
 /// A link is good for so long.
@@ -139,7 +140,7 @@ impl Sessions {
 
     /// Whether it was not spent before; now it is.
     fn spend(&self, claims: &Claims, now_millis: u64) -> bool {
-        let mut spent = self.spent.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut spent = lock(&self.spent);
         spent.retain(|_, until| *until > now_millis);
         spent.insert(claims.nonce, claims.until_millis).is_none()
     }
@@ -203,7 +204,7 @@ impl Sessions {
 
     fn revoked(&self) -> Result<Revocations, RevocationError> {
         let Some(file) = &self.revocations_file else { return Ok(Revocations::default()) };
-        let mut known = self.revoked.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = lock(&self.revoked);
         match known.as_ref().filter(|(read, _)| read.elapsed() < REVOCATIONS_AGE) {
             Some((_, revoked)) => Ok(revoked.clone()),
             None => {
