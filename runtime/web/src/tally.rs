@@ -4,8 +4,8 @@
 //! their form in text (`routes`) nor what is so at present.
 
 use std::collections::HashSet;
-use std::sync::atomic::AtomicU64;
 use std::sync::Mutex;
+use std::sync::atomic::AtomicU64;
 
 use napreduce_core::{JobId, settings};
 use napreduce_protocol::{JobDetail, JobSummary};

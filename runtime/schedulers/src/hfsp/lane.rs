@@ -101,7 +101,7 @@ impl Lane {
         configuration: &HfspConfiguration,
     ) {
         let Some(job) = job else {
-            self.unlist(id);
+            self.list(id, false);
             return self.job_over(now, id);
         };
         let kind = self.kind;
@@ -109,7 +109,7 @@ impl Lane {
         if left > 0 && self.is_as_before(id, job, configuration) {
             return self.count_done(id, job, configuration);
         }
-        self.unlist(id);
+        self.list(id, false);
         if left == 0 || (!self.members.contains_key(&id) && job.demand(kind) == 0) {
             self.count_done(id, job, configuration);
             self.members.remove(&id);
@@ -121,7 +121,7 @@ impl Lane {
         self.count_done(id, job, configuration);
         self.finish_training(now, id, configuration);
         self.take_wish(id, job, configuration);
-        self.list(id);
+        self.list(id, true);
     }
 
     /// A job ended: as it should if all that was left of it was at work.
