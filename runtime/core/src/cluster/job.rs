@@ -238,8 +238,12 @@ impl Job {
     /// The task to launch next on a worker: one whose input is there if there is one, else one whose input is
     /// on its rack, else the first; none that failed there and can run elsewhere.
     pub fn next_task(&self, kind: TaskKind, worker: WorkerId) -> Option<TaskId> {
-        let index =
-            if self.is_open(kind) { self.phases[kind].next(worker, &self.racks)? } else { return None };
+        self.next_of(kind, |phase| phase.next(worker, &self.racks))
+    }
+
+    /// What a phase says is next, while tasks of that kind may be launched.
+    pub(crate) fn next_of(&self, kind: TaskKind, next: impl FnOnce(&Phase) -> Option<u32>) -> Option<TaskId> {
+        let index = self.is_open(kind).then(|| next(&self.phases[kind]))??;
         Some(TaskId { job: self.id, kind, index })
     }
 
