@@ -19,56 +19,40 @@ use crate::primitive_choice::Judged;
 use crate::states::WorkerState;
 use crate::time::Time;
 
-/// The cluster without its indices.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct ClusterImage {
-    now: Time,
-    events: u64,
-    jobs: Vec<JobImage>,
-    ended: Numbers,
-    /// Workers that are no more.
-    #[serde(default)]
-    gone: Numbers,
-    /// Of these, those that left.
-    #[serde(default)]
-    left: Numbers,
-    workers: Vec<Worker>,
-    attempts: Vec<Attempt>,
-    requests: Vec<PreemptRequest>,
-    /// The deadlines of requests that have not passed yet; when they do depends on the settings.
-    graces: Vec<(Time, AttemptId)>,
-    tally: Tally,
-    #[serde(default)]
-    costs: ByKind<MeasuredCosts>,
-    #[serde(default)]
-    judged: BTreeMap<Primitive, Judged>,
-    lengths: KnownLengths,
-    #[serde(default)]
-    unread: BTreeSet<(WorkerId, String)>,
+settings! {
+    /// The cluster without its indices.
+    #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+    pub(crate) struct ClusterImage {
+        now: Time = cluster.now,
+        events: u64 = cluster.events,
+        jobs: Vec<JobImage> = cluster.jobs.values().map(JobImage::of).collect(),
+        ended: Numbers = cluster.ended.clone(),
+        /// Workers that are no more.
+        #[serde(default)]
+        gone: Numbers = cluster.gone.clone(),
+        /// Of these, those that left.
+        #[serde(default)]
+        left: Numbers = cluster.left.clone(),
+        workers: Vec<Worker> = cluster.workers.values().map(Worker::image).collect(),
+        attempts: Vec<Attempt> = cluster.attempts.values().cloned().collect(),
+        requests: Vec<PreemptRequest> = cluster.requests.values().cloned().collect(),
+        /// The deadlines of requests that have not passed yet; when they do depends on the settings.
+        graces: Vec<(Time, AttemptId)> = cluster.graces().collect(),
+        tally: Tally = cluster.tally,
+        #[serde(default)]
+        costs: ByKind<MeasuredCosts> = cluster.costs,
+        #[serde(default)]
+        judged: BTreeMap<Primitive, Judged> = cluster.judged.clone(),
+        lengths: KnownLengths = cluster.lengths.clone(),
+        #[serde(default)]
+        unread: BTreeSet<(WorkerId, String)> = cluster.unread.clone(),
+    }
+
+    /// Everything that an index does not repeat.
+    pub(crate) fn of(cluster: &Cluster);
 }
 
 impl Cluster {
-    /// Everything that an index does not repeat.
-    pub fn image(&self) -> ClusterImage {
-        ClusterImage {
-            now: self.now,
-            events: self.events,
-            jobs: self.jobs.values().map(Job::image).collect(),
-            ended: self.ended.clone(),
-            gone: self.gone.clone(),
-            left: self.left.clone(),
-            workers: self.workers.values().map(Worker::image).collect(),
-            attempts: self.attempts.values().cloned().collect(),
-            requests: self.requests.values().cloned().collect(),
-            graces: self.graces().collect(),
-            tally: self.tally,
-            costs: self.costs,
-            judged: self.judged.clone(),
-            lengths: self.lengths.clone(),
-            unread: self.unread.clone(),
-        }
-    }
-
     fn graces(&self) -> impl Iterator<Item = (Time, AttemptId)> + '_ {
         self.deadlines.iter().filter_map(|&(due, deadline)| match deadline {
             Deadline::Grace(attempt) => Some((due, attempt)),

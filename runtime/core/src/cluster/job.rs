@@ -65,40 +65,30 @@ settings! {
     pub(crate) fn new(id: JobId, spec: JobSpec, submitted: Time);
 }
 
-/// A job without what follows from its tasks and the attempts at them.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct JobImage {
-    id: JobId,
-    spec: JobSpec,
-    submitted: Time,
-    state: JobState,
-    outcome: Option<JobOutcome>,
-    #[serde(default)]
-    held: Option<String>,
-    #[serde(default)]
-    lets_finish: bool,
-    tasks: ByKind<Vec<Task>>,
-    awaiting_inputs: BTreeSet<AttemptId>,
+settings! {
+    /// A job without what follows from its tasks and the attempts at them.
+    #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+    pub(crate) struct JobImage {
+        id: JobId = job.id,
+        spec: JobSpec = job.spec.clone(),
+        submitted: Time = job.submitted,
+        state: JobState = job.state,
+        outcome: Option<JobOutcome> = job.outcome.clone(),
+        #[serde(default)]
+        held: Option<String> = job.held.clone(),
+        #[serde(default)]
+        lets_finish: bool = job.lets_finish,
+        tasks: ByKind<Vec<Task>> = ByKind::of(|kind| job.phases[kind].tasks.clone()),
+        awaiting_inputs: BTreeSet<AttemptId> = job.awaiting_inputs.clone(),
+    }
+
+    pub(crate) fn of(job: &Job);
 }
 
 impl Job {
     /// Its place in the order in which jobs are given to.
     pub fn giving_order(&self) -> GivingOrder {
         (Reverse(self.spec.priority), self.submitted, self.id)
-    }
-
-    pub(crate) fn image(&self) -> JobImage {
-        JobImage {
-            id: self.id,
-            spec: self.spec.clone(),
-            submitted: self.submitted,
-            state: self.state,
-            outcome: self.outcome.clone(),
-            held: self.held.clone(),
-            lets_finish: self.lets_finish,
-            tasks: ByKind::of(|kind| self.phases[kind].tasks.clone()),
-            awaiting_inputs: self.awaiting_inputs.clone(),
-        }
     }
 
     /// The job without its attempts and reservations, which are entered where others hear of them, too; or

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use axum::http::HeaderMap;
 use axum::http::header::{AUTHORIZATION, COOKIE};
+use napreduce_core::settings;
 use thiserror::Error;
 
 use super::pace::Pace;
@@ -71,31 +72,24 @@ impl Credentials {
     }
 }
 
-/// Everybody's sessions. They are signed, so nothing is kept of them but what may not be used again.
-#[derive(Debug)]
-pub struct Sessions {
-    signer: Signer,
-    started_millis: u64,
-    /// Codes by their nonces, until their time is over anyway.
-    spent: Mutex<HashMap<u64, u64>>,
-    wrong: Pace,
-    revocations_file: Option<PathBuf>,
-    revoked: Mutex<Option<(Instant, Revocations)>>,
+settings! {
+    /// Everybody's sessions. They are signed, so nothing is kept of them but what may not be used again.
+    #[derive(Debug)]
+    pub struct Sessions {
+        signer: Signer = signer,
+        started_millis: u64 = now_millis,
+        /// Codes by their nonces, until their time is over anyway.
+        spent: Mutex<HashMap<u64, u64>>,
+        wrong: Pace = Pace::new(WRONG_MAX, WRONG_TIME, Instant::now()),
+        revocations_file: Option<PathBuf> = revocations_file,
+        revoked: Mutex<Option<(Instant, Revocations)>>,
+    }
+
+    /// From now on. Codes of before count no more: whether they were spent nobody knows.
+    pub fn new(signer: Signer, revocations_file: Option<PathBuf>, now_millis: u64);
 }
 
 impl Sessions {
-    /// From now on. Codes of before count no more: whether they were spent nobody knows.
-    pub fn new(signer: Signer, revocations_file: Option<PathBuf>, now_millis: u64) -> Sessions {
-        Sessions {
-            signer,
-            started_millis: now_millis,
-            spent: Mutex::default(),
-            wrong: Pace::new(WRONG_MAX, WRONG_TIME, Instant::now()),
-            revocations_file,
-            revoked: Mutex::default(),
-        }
-    }
-
     /// What follows `#code=` in a link for somebody.
     ///
     /// # Errors
