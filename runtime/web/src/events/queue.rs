@@ -76,7 +76,7 @@ mod tests {
 
     async fn all(queue: &Queue) -> Vec<(u64, &'static str)> {
         let mut all = Vec::new();
-        while !queue.lock().events.is_empty() {
+        while !lock(&queue.waiting).events.is_empty() {
             let event = queue.next().await.expect("it is not closed");
             all.push((event.sequence, event.change.name));
         }
