@@ -20,7 +20,7 @@ pub struct ByKind<T> {
 
 impl<T> ByKind<T> {
     /// What a function says of each kind.
-    pub(crate) fn of(value: impl Fn(TaskKind) -> T) -> ByKind<T> {
+    pub fn of(value: impl Fn(TaskKind) -> T) -> ByKind<T> {
         ByKind { map: value(TaskKind::Map), reduce: value(TaskKind::Reduce) }
     }
 }

@@ -1,7 +1,8 @@
-//! Structs whose values can be chosen: a field each, with the value that it has when nothing is said.
+//! Structs that say what each of their fields begins with: settings first of all, whose values can be chosen,
+//! and what is kept of something from when it comes.
 //!
-//! Owns the way from such a struct to its `Default`. Does not own what the values mean, nor how they
-//! are read.
+//! Owns the way from such a struct to its `Default`, or to a function in its place. Does not own what the
+//! values mean, nor how they are read.
 
 /// Makes a struct and its `Default`: each field has the value that stands behind it, and one without
 /// such a value has the default of its type. This is the syntax of Rust's RFC 3681, which the
@@ -35,6 +36,23 @@
 /// }
 /// assert_eq!(Visit::to("left".to_owned()).times_max, 3);
 /// ```
+///
+/// What several fields follow from is found out first, within braces behind the function:
+///
+/// ```
+/// napreduce_core::settings! {
+///     struct Wait {
+///         from: u64 = begin,
+///         until: u64 = begin + 60,
+///     }
+///
+///     /// The wait of a minute.
+///     fn of(minute: u64) {
+///         let begin = minute * 60;
+///     }
+/// }
+/// assert_eq!((Wait::of(2).from, Wait::of(2).until), (120, 180));
+/// ```
 #[macro_export]
 macro_rules! settings {
     ($(#[$of:meta])* $seen:vis struct $name:ident {
@@ -54,7 +72,7 @@ macro_rules! settings {
     ($(#[$of:meta])* $seen:vis struct $name:ident {
         $($(#[$about:meta])* $field_seen:vis $field:ident: $type:ty $(= $value:expr)?),+ $(,)?
     }
-    $(#[$of_new:meta])* $new_seen:vis fn $new:ident($($given:ident: $given_type:ty),+);) => {
+    $(#[$of_new:meta])* $new_seen:vis fn $new:ident($($given:ident: $given_type:ty),+) $({ $($first:tt)* })? $(;)?) => {
         $(#[$of])*
         $seen struct $name {
             $($(#[$about])* $field_seen $field: $type),+
@@ -63,6 +81,7 @@ macro_rules! settings {
         impl $name {
             $(#[$of_new])*
             $new_seen fn $new($($given: $given_type),+) -> $name {
+                $($($first)*)?
                 $name { $($field: $crate::settings!(@default $($value)?)),+ }
             }
         }

@@ -10,6 +10,7 @@ pub mod fair;
 pub mod fcs;
 mod fifo;
 pub mod hfsp;
+pub mod larger;
 pub mod natjam;
 mod preference;
 mod running;

@@ -107,8 +107,17 @@ impl RunningJobs {
         self.waiting.contains_key(&job)
     }
 
+    /// Why a job waits, if it does; `called` is what a queue is called.
+    pub(crate) fn why_waiting(&self, job: JobId, called: impl Fn(usize) -> String) -> Option<String> {
+        let (group, most) = self.waits_for(job)?;
+        Some(match group {
+            Group::Queue(queue) => format!("{} runs {most} jobs, the most it may at once", called(*queue)),
+            Group::User(user) => format!("user {user} has {most} jobs running, the most one may at once"),
+        })
+    }
+
     /// The limit for which a job waits.
-    pub(crate) fn waits_for(&self, job: JobId) -> Option<&Limit> {
+    fn waits_for(&self, job: JobId) -> Option<&Limit> {
         let waiting = self.waiting.get(&job)?;
         waiting.limits.iter().find(|(group, _)| *group == waiting.line)
     }

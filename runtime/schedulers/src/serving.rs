@@ -25,7 +25,13 @@ pub fn serve(job: &Job, offer: Offer, actions: &mut Actions) -> bool {
 /// Where slots are of one kind: whether the first job in giving order wants the other kind of task. Of one
 /// job maps go first.
 pub fn other_kind_first(view: &ClusterView<'_>, kind: TaskKind) -> bool {
-    let [map, reduce] = TaskKind::ALL.map(|kind| view.wanting(kind).next().map(Job::giving_order));
+    is_other_first(kind, |kind| view.wanting(kind).next().map(Job::giving_order))
+}
+
+/// Whether, of the first in order that want each kind of task, the one for the other kind comes first. Of one
+/// job maps go first.
+pub(crate) fn is_other_first<K: Ord>(kind: TaskKind, first: impl Fn(TaskKind) -> Option<K>) -> bool {
+    let [map, reduce] = TaskKind::ALL.map(first);
     match kind {
         TaskKind::Map => reduce.is_some_and(|reduce| map.is_none_or(|map| reduce < map)),
         TaskKind::Reduce => map.is_some_and(|map| reduce.is_none_or(|reduce| map <= reduce)),

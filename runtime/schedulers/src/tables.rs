@@ -25,8 +25,7 @@ pub trait PolicyTable {
     ///
     /// # Errors
     /// The same, and when it cannot do that.
-    fn build_part(&self, kind: TaskKind, all: &PolicyTables<'_>) -> Built {
-        let _ = kind;
+    fn build_part(&self, _kind: TaskKind, all: &PolicyTables<'_>) -> Built {
         self.build(all)
     }
 
@@ -36,8 +35,7 @@ pub trait PolicyTable {
     }
 
     /// How it takes slots of a kind back from a job of this name. Nothing, when it never does.
-    fn wishes(&self, kind: TaskKind, job: &str, all: &PolicyTables<'_>) -> Vec<Wish> {
-        let _ = (kind, job, all);
+    fn wishes(&self, _kind: TaskKind, _job: &str, _all: &PolicyTables<'_>) -> Vec<Wish> {
         Vec::new()
     }
 
@@ -53,8 +51,7 @@ pub trait PolicyTable {
 
     /// Whether it serves reduces by the bytes that maps wrote for them: without these it cannot tell jobs
     /// apart.
-    fn goes_by_output_bytes(&self, all: &PolicyTables<'_>) -> bool {
-        let _ = all;
+    fn goes_by_output_bytes(&self, _all: &PolicyTables<'_>) -> bool {
         false
     }
 }

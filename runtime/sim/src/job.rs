@@ -6,42 +6,48 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use napreduce_core::{Span, TaskKind, Time};
+use napreduce_core::{Span, TaskKind, Time, settings};
 use serde::{Deserialize, Serialize};
 
-/// A job to be simulated.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SimulatedJob {
-    /// Its name, by which triggers and reports refer to it.
-    pub name: Arc<str>,
-    pub user: Arc<str>,
-    /// The queue it goes to.
-    pub queue: Arc<str>,
-    /// A label under which results are grouped.
-    pub class: Arc<str>,
-    /// Higher is more important.
-    pub priority: i32,
-    /// When it is submitted; of no meaning for a job that is submitted by a trigger.
-    pub submit: Time,
-    /// How long after its submission it should be done, if that matters.
-    pub deadline: Option<Span>,
-    /// The jobs that are submitted one after another when it has ended well, and when the last
-    /// should be done.
-    pub followed_by: Option<Box<Followers>>,
-    /// It is one of a chain.
-    pub is_chained: bool,
-    /// Its map tasks in order.
-    pub maps: Vec<SimulatedMap>,
-    /// Its reduce tasks in order; none makes it map-only.
-    pub reduces: Vec<SimulatedReduce>,
-    /// Reduces become eligible when this many thousandths of the maps are done.
-    pub slowstart_permille: u32,
-    /// How often a task may fail before the job does.
-    pub attempts_max: u32,
-    /// Memory of one of its tasks in bytes: what a suspend may swap and a checkpoint writes.
-    pub memory: u64,
-    /// The kinds of its tasks that cannot be checkpointed.
-    pub unsaved: Vec<TaskKind>,
+settings! {
+    /// A job to be simulated.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct SimulatedJob {
+        /// Its name, by which triggers and reports refer to it.
+        pub name: Arc<str> = name.into(),
+        pub user: Arc<str> = "user".into(),
+        /// The queue it goes to.
+        pub queue: Arc<str> = "default".into(),
+        /// A label under which results are grouped.
+        pub class: Arc<str> = "".into(),
+        /// Higher is more important.
+        pub priority: i32,
+        /// When it is submitted; of no meaning for a job that is submitted by a trigger.
+        pub submit: Time = submit,
+        /// How long after its submission it should be done, if that matters.
+        pub deadline: Option<Span>,
+        /// The jobs that are submitted one after another when it has ended well, and when the last
+        /// should be done.
+        pub followed_by: Option<Box<Followers>>,
+        /// It is one of a chain.
+        pub is_chained: bool,
+        /// Its map tasks in order.
+        pub maps: Vec<SimulatedMap>,
+        /// Its reduce tasks in order; none makes it map-only.
+        pub reduces: Vec<SimulatedReduce>,
+        /// Reduces become eligible when this many thousandths of the maps are done.
+        pub slowstart_permille: u32 = 1000,
+        /// How often a task may fail before the job does.
+        pub attempts_max: u32 = 4,
+        /// Memory of one of its tasks in bytes: what a suspend may swap and a checkpoint writes.
+        pub memory: u64,
+        /// The kinds of its tasks that cannot be checkpointed.
+        pub unsaved: Vec<TaskKind>,
+    }
+
+    /// A job without tasks that is submitted at a time, with the defaults of everything else: no deadline,
+    /// priority 0, reduces after the last map, four attempts for each task.
+    pub fn new(name: impl Into<Arc<str>>, submit: Time);
 }
 
 /// The rest of a chain of jobs.
@@ -76,28 +82,6 @@ pub struct SimulatedReduce {
 }
 
 impl SimulatedJob {
-    /// A job without tasks that is submitted at a time, with the defaults of everything else: no deadline,
-    /// priority 0, reduces after the last map, four attempts for each task.
-    pub fn new(name: impl Into<Arc<str>>, submit: Time) -> SimulatedJob {
-        SimulatedJob {
-            name: name.into(),
-            user: "user".into(),
-            queue: "default".into(),
-            class: "".into(),
-            priority: 0,
-            submit,
-            deadline: None,
-            followed_by: None,
-            is_chained: false,
-            maps: Vec::new(),
-            reduces: Vec::new(),
-            slowstart_permille: 1000,
-            attempts_max: 4,
-            memory: 0,
-            unsaved: Vec::new(),
-        }
-    }
-
     /// The same with this many more maps of so much work each.
     #[must_use]
     pub fn with_maps(mut self, count: u32, work: Span) -> SimulatedJob {

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 
-use napreduce_core::{JobId, Judged, Primitive, Span, Tally, TaskKind, Time};
+use napreduce_core::{JobId, Judged, Primitive, Span, Tally, TaskKind, Time, settings};
 use serde::{Deserialize, Serialize};
 
 use crate::alone::alone;
@@ -72,68 +72,45 @@ pub struct Preemptions {
     pub kill: u64,
 }
 
-/// What came of a job.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct JobResult {
-    pub job: JobId,
-    pub name: Arc<str>,
-    pub class: Arc<str>,
-    pub submitted: Time,
-    pub ended: Time,
-    pub ending: Ending,
-    /// When it should have been done.
-    pub deadline: Option<Time>,
-    /// When an attempt of it first worked, and when one last did.
-    pub worked: Option<(Time, Time)>,
-    /// How long it would have taken alone on the same machines.
-    pub alone: Span,
-    /// The work of its tasks.
-    pub work: Span,
-    /// How many maps and reduces it has.
-    pub tasks: [u32; 2],
-    /// From its last map to the first slot of a reduce; zero if that came before.
-    pub reduce_wait: Span,
-    /// What its reduces were without a slot after its last map, all of them together: before they had one,
-    /// and while they were preempted.
-    pub reduces_waited: Span,
-    /// The slot time of its reduces, and what of it they waited for maps.
-    pub reduces_held: Span,
-    pub reduces_idle: Span,
-    /// How often its attempts were preempted.
-    pub preemptions: Preemptions,
-    /// Its work that was lost.
-    pub wasted: Span,
+settings! {
+    /// What came of a job.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct JobResult {
+        pub job: JobId = job,
+        pub name: Arc<str> = plan.name.clone(),
+        pub class: Arc<str> = plan.class.clone(),
+        pub submitted: Time = now,
+        pub ended: Time = now,
+        pub ending: Ending = Ending::Succeeded,
+        /// When it should have been done; of a chain only the last has to be by a time.
+        pub deadline: Option<Time> =
+            plan.deadline.filter(|_| plan.followed_by.is_none()).map(|span| now + span),
+        /// When an attempt of it first worked, and when one last did.
+        pub worked: Option<(Time, Time)>,
+        /// How long it would have taken alone on the same machines.
+        pub alone: Span = alone(plan, settings),
+        /// The work of its tasks.
+        pub work: Span = plan.work(TaskKind::Map) + plan.work(TaskKind::Reduce),
+        /// How many maps and reduces it has.
+        pub tasks: [u32; 2] = [plan.maps.len() as u32, plan.reduces.len() as u32],
+        /// From its last map to the first slot of a reduce; zero if that came before.
+        pub reduce_wait: Span,
+        /// What its reduces were without a slot after its last map, all of them together: before they had
+        /// one, and while they were preempted.
+        pub reduces_waited: Span,
+        /// The slot time of its reduces, and what of it they waited for maps.
+        pub reduces_held: Span,
+        pub reduces_idle: Span,
+        /// How often its attempts were preempted.
+        pub preemptions: Preemptions,
+        /// Its work that was lost.
+        pub wasted: Span,
+    }
+
+    pub(crate) fn begin(job: JobId, plan: &SimulatedJob, now: Time, settings: &SimulationSettings);
 }
 
 impl JobResult {
-    pub(crate) fn begin(
-        job: JobId,
-        plan: &SimulatedJob,
-        now: Time,
-        settings: &SimulationSettings,
-    ) -> JobResult {
-        JobResult {
-            job,
-            name: plan.name.clone(),
-            class: plan.class.clone(),
-            submitted: now,
-            ended: now,
-            ending: Ending::Succeeded,
-            // Of a chain only the last has to be done by a time.
-            deadline: plan.deadline.filter(|_| plan.followed_by.is_none()).map(|span| now + span),
-            worked: None,
-            alone: alone(plan, settings),
-            work: plan.work(TaskKind::Map) + plan.work(TaskKind::Reduce),
-            tasks: [plan.maps.len() as u32, plan.reduces.len() as u32],
-            reduce_wait: Span(0),
-            reduces_waited: Span(0),
-            reduces_held: Span(0),
-            reduces_idle: Span(0),
-            preemptions: Preemptions::default(),
-            wasted: Span(0),
-        }
-    }
-
     /// From its submission to its end.
     pub fn sojourn(&self) -> Span {
         self.ended.since(self.submitted)

@@ -2,11 +2,13 @@
 //!
 //! Owns how such a table becomes a type and its conversion. Does not own the objects (`answers`, `hadoop`).
 
-/// Makes a struct, and how it is made of what is known: a line for each field.
+/// Makes structs that are answered as JSON, and how each is made of what is known: a line for each field. One
+/// is made `from` a single thing; or else a function behind it says of what, as in `settings!`.
 macro_rules! answer {
-    ($(#[$of:meta])* $seen:vis struct $name:ident from |$known:ident: $source:ty| {
+    ($($(#[$of:meta])* $seen:vis struct $name:ident from |$known:ident: $source:ty| {
         $($(#[$about:meta])* $field_seen:vis $field:ident: $type:ty = $made:expr,)+
-    }) => {
+    })+) => {$(
+        #[derive(Debug, Clone, PartialEq, serde::Serialize, schemars::JsonSchema)]
         $(#[$of])*
         $seen struct $name {
             $($(#[$about])* $field_seen $field: $type,)+
@@ -16,6 +18,13 @@ macro_rules! answer {
             fn from($known: $source) -> $name {
                 $name { $($field: $made),+ }
             }
+        }
+    )+};
+    ($(#[$of:meta])* $seen:vis struct $($rest:tt)+) => {
+        napreduce_core::settings! {
+            #[derive(Debug, Clone, PartialEq, serde::Serialize, schemars::JsonSchema)]
+            $(#[$of])*
+            $seen struct $($rest)+
         }
     };
 }

@@ -39,7 +39,7 @@ pub struct Web {
 impl Web {
     /// All that a query can name: what the server was given, then what what-ifs have made, the newest first.
     pub fn recordings(&self) -> Vec<Arc<Shown>> {
-        let made = self.what_ifs.as_ref().map_or_else(|_| Vec::new(), WhatIfs::recordings);
+        let made = self.what_ifs.as_ref().map_or_else(|_| Vec::new(), |known| known.queue.recordings());
         self.recordings.iter().cloned().chain(made).collect()
     }
 }

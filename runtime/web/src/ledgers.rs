@@ -4,13 +4,14 @@
 //! says (`answers`) nor where jobs come from (`source`).
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use napreduce_core::JobId;
 use napreduce_protocol::JobSummary;
 
 use crate::answers::LedgerRow;
 use crate::clock::now_micros;
+use crate::lock::lock;
 use crate::source::{PageSource, SourceError};
 
 /// Jobs in a window at most, the newest ones: each is a question to the coordinator.
@@ -90,7 +91,7 @@ impl Ledgers {
     }
 
     fn of_job(&self, source: &dyn PageSource, job: &JobSummary) -> Result<Arc<Vec<LedgerRow>>, SourceError> {
-        let kept = || self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept = || lock(&self.kept);
         if let Some(rows) = kept().rows.get(&job.job) {
             return Ok(rows.clone());
         }

@@ -27,6 +27,7 @@ mod events;
 mod guard;
 mod hadoop;
 mod ledgers;
+mod lock;
 mod once;
 mod problem;
 mod report;

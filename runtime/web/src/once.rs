@@ -4,7 +4,9 @@
 //! orders (`routes`).
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
+
+use crate::lock::lock;
 
 /// How long an answer is remembered.
 const KEPT_MILLIS: u64 = 24 * 60 * 60 * 1_000;
@@ -57,11 +59,11 @@ impl<T: Clone> Once<T> {
         now_millis: u64,
         order: impl FnOnce() -> Result<T, E>,
     ) -> Result<Result<T, E>, OtherOrder> {
-        let given = self.lock().place(key, what, now_millis);
+        let given = lock(&self.known).place(key, what, now_millis);
         if given.what != what {
             return Err(OtherOrder);
         }
-        let mut answer = given.answer.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut answer = lock(&given.answer);
         if let Some(answer) = &*answer {
             return Ok(Ok(answer.clone()));
         }
@@ -70,10 +72,6 @@ impl<T: Clone> Once<T> {
             *answer = Some(told.clone());
         }
         Ok(told)
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, Known<T>> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -154,7 +152,7 @@ mod tests {
         for number in 0..=KEYS_MAX {
             assert_eq!(once.give(key(number), 7, 0, || Ok::<_, Infallible>(number)), Ok(Ok(number)));
         }
-        assert_eq!(once.lock().orders.len(), KEYS_MAX);
+        assert_eq!(lock(&once.known).orders.len(), KEYS_MAX);
         assert_eq!(once.give(key(0), 8, 0, || Ok::<_, Infallible>(99)), Ok(Ok(99)));
         assert_eq!(once.give(key(KEYS_MAX), 7, 0, || Ok::<_, Infallible>(99)), Ok(Ok(KEYS_MAX)));
     }

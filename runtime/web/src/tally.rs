@@ -4,10 +4,10 @@
 //! their form in text (`routes`) nor what is so at present.
 
 use std::collections::HashSet;
+use std::sync::Mutex;
 use std::sync::atomic::AtomicU64;
-use std::sync::{Mutex, PoisonError};
 
-use napreduce_core::JobId;
+use napreduce_core::{JobId, settings};
 use napreduce_protocol::{JobDetail, JobSummary};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -16,6 +16,7 @@ use prometheus_client::registry::Registry;
 
 use crate::answers::LedgerRow;
 use crate::clock::now_micros;
+use crate::lock::lock;
 use crate::source::{PageSource, SourceError};
 
 /// Jobs that are asked for at once, at most; the others are counted when somebody asks next.
@@ -30,21 +31,26 @@ type Counts = Family<Labels, Counter>;
 type Seconds = Family<Labels, Counter<f64, AtomicU64>>;
 type Durations = Family<Labels, Histogram, fn() -> Histogram>;
 
-/// Counters and histograms.
-#[derive(Debug)]
-pub struct Tally {
-    started_millis: u64,
-    counted: Mutex<Counted>,
-    jobs: Counts,
-    unread: Counter,
-    preemptions: Counts,
-    work_saved: Seconds,
-    work_lost: Seconds,
-    freeing: Durations,
-    resuming: Histogram,
-    restoring: Histogram,
-    sojourns: Histogram,
-    requests: Durations,
+settings! {
+    /// Counters and histograms.
+    #[derive(Debug)]
+    pub struct Tally {
+        started_millis: u64 = started_millis,
+        counted: Mutex<Counted>,
+        jobs: Counts,
+        unread: Counter,
+        preemptions: Counts,
+        work_saved: Seconds,
+        work_lost: Seconds,
+        freeing: Durations = Durations::new_with_constructor(short),
+        resuming: Histogram = short(),
+        restoring: Histogram = short(),
+        sojourns: Histogram = long(),
+        requests: Durations = Durations::new_with_constructor(of_requests),
+    }
+
+    /// Counts jobs that end from now on.
+    pub fn new(started_millis: u64);
 }
 
 #[derive(Debug, Default)]
@@ -79,26 +85,6 @@ fn seconds(micros: u64) -> f64 {
 }
 
 impl Tally {
-    /// Counts jobs that end from now on.
-    pub fn new(started_millis: u64) -> Tally {
-        let short_each: fn() -> Histogram = short;
-        let of_request: fn() -> Histogram = of_requests;
-        Tally {
-            started_millis,
-            counted: Mutex::default(),
-            jobs: Counts::default(),
-            unread: Counter::default(),
-            preemptions: Counts::default(),
-            work_saved: Seconds::default(),
-            work_lost: Seconds::default(),
-            freeing: Durations::new_with_constructor(short_each),
-            resuming: short(),
-            restoring: short(),
-            sojourns: long(),
-            requests: Durations::new_with_constructor(of_request),
-        }
-    }
-
     /// A request to the server was answered.
     pub fn answered(&self, route: &str, seconds: f64) {
         self.requests.get_or_create(&label("route", route)).observe(seconds);
@@ -109,7 +95,7 @@ impl Tally {
     /// # Errors
     /// When nobody answers; what is not counted then is later.
     pub fn count(&self, source: &dyn PageSource) -> Result<(), SourceError> {
-        let mut counted = self.counted.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut counted = lock(&self.counted);
         let jobs = source.jobs()?;
         let ended: Vec<&JobSummary> = jobs.iter().filter(|job| job.ended_millis.is_some()).collect();
         if !counted.has_begun {

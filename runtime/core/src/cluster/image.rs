@@ -11,7 +11,6 @@ use serde::{Deserialize, Serialize};
 use crate::by_kind::ByKind;
 use crate::cluster::job::JobImage;
 use crate::cluster::lengths::KnownLengths;
-use crate::cluster::worker::WorkerImage;
 use crate::cluster::{Attempt, Cluster, Deadline, Job, MeasuredCosts, Tally, Worker};
 use crate::ids::{AttemptId, TaskId, TaskKind, WorkerId};
 use crate::numbers::Numbers;
@@ -20,56 +19,40 @@ use crate::primitive_choice::Judged;
 use crate::states::WorkerState;
 use crate::time::Time;
 
-/// The cluster without its indices.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct ClusterImage {
-    now: Time,
-    events: u64,
-    jobs: Vec<JobImage>,
-    ended: Numbers,
-    /// Workers that are no more.
-    #[serde(default)]
-    gone: Numbers,
-    /// Of these, those that left.
-    #[serde(default)]
-    left: Numbers,
-    workers: Vec<WorkerImage>,
-    attempts: Vec<Attempt>,
-    requests: Vec<PreemptRequest>,
-    /// The deadlines of requests that have not passed yet; when they do depends on the settings.
-    graces: Vec<(Time, AttemptId)>,
-    tally: Tally,
-    #[serde(default)]
-    costs: ByKind<MeasuredCosts>,
-    #[serde(default)]
-    judged: BTreeMap<Primitive, Judged>,
-    lengths: KnownLengths,
-    #[serde(default)]
-    unread: BTreeSet<(WorkerId, String)>,
+settings! {
+    /// The cluster without its indices.
+    #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+    pub(crate) struct ClusterImage {
+        now: Time = cluster.now,
+        events: u64 = cluster.events,
+        jobs: Vec<JobImage> = cluster.jobs.values().map(JobImage::of).collect(),
+        ended: Numbers = cluster.ended.clone(),
+        /// Workers that are no more.
+        #[serde(default)]
+        gone: Numbers = cluster.gone.clone(),
+        /// Of these, those that left.
+        #[serde(default)]
+        left: Numbers = cluster.left.clone(),
+        workers: Vec<Worker> = cluster.workers.values().map(Worker::image).collect(),
+        attempts: Vec<Attempt> = cluster.attempts.values().cloned().collect(),
+        requests: Vec<PreemptRequest> = cluster.requests.values().cloned().collect(),
+        /// The deadlines of requests that have not passed yet; when they do depends on the settings.
+        graces: Vec<(Time, AttemptId)> = cluster.graces().collect(),
+        tally: Tally = cluster.tally,
+        #[serde(default)]
+        costs: ByKind<MeasuredCosts> = cluster.costs,
+        #[serde(default)]
+        judged: BTreeMap<Primitive, Judged> = cluster.judged.clone(),
+        lengths: KnownLengths = cluster.lengths.clone(),
+        #[serde(default)]
+        unread: BTreeSet<(WorkerId, String)> = cluster.unread.clone(),
+    }
+
+    /// Everything that an index does not repeat.
+    pub(crate) fn of(cluster: &Cluster);
 }
 
 impl Cluster {
-    /// Everything that an index does not repeat.
-    pub fn image(&self) -> ClusterImage {
-        ClusterImage {
-            now: self.now,
-            events: self.events,
-            jobs: self.jobs.values().map(Job::image).collect(),
-            ended: self.ended.clone(),
-            gone: self.gone.clone(),
-            left: self.left.clone(),
-            workers: self.workers.iter().map(|(id, worker)| worker.image(id)).collect(),
-            attempts: self.attempts.values().cloned().collect(),
-            requests: self.requests.values().cloned().collect(),
-            graces: self.graces().collect(),
-            tally: self.tally,
-            costs: self.costs,
-            judged: self.judged.clone(),
-            lengths: self.lengths.clone(),
-            unread: self.unread.clone(),
-        }
-    }
-
     fn graces(&self) -> impl Iterator<Item = (Time, AttemptId)> + '_ {
         self.deadlines.iter().filter_map(|&(due, deadline)| match deadline {
             Deadline::Grace(attempt) => Some((due, attempt)),
@@ -99,15 +82,15 @@ impl Cluster {
             ..Cluster::default()
         };
         let mut reserved = Vec::new();
-        for image in image.workers {
-            let (id, reservations) = (image.id, image.reservations.clone());
+        for mut worker in image.workers {
+            let (id, reservations) = (worker.id, std::mem::take(&mut worker.reservations));
             reserved.extend(reservations.into_iter().map(|one| (id, one)));
-            if cluster.workers.insert(id, Worker::from_image(image)).is_some() {
+            if cluster.workers.insert(id, worker).is_some() {
                 return Err(format!("{id} is there twice"));
             }
         }
         image.attempts.into_iter().try_for_each(|attempt| cluster.enter(attempt))?;
-        cluster.workers.iter().try_for_each(|(id, worker)| worker.has_room(id))?;
+        cluster.workers.values().try_for_each(Worker::has_room)?;
         for (worker, reservation) in reserved {
             if !cluster.jobs.contains_key(&reservation.job) {
                 return Err(format!("{worker}: a slot is kept for {}, which is unknown", reservation.job));

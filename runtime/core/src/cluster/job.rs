@@ -21,106 +21,74 @@ use crate::job::{JobOutcome, JobSpec};
 use crate::states::{JobState, TaskState};
 use crate::time::{Span, Time};
 
-/// A job that has not ended.
-#[derive(Debug)]
-pub struct Job {
-    pub(crate) id: JobId,
-    pub(crate) spec: JobSpec,
-    pub(crate) submitted: Time,
-    pub(crate) state: JobState,
-    /// Decided with the step to `Stopping`.
-    pub(crate) outcome: Option<JobOutcome>,
-    /// An operator wants it to pause, and why.
-    pub(crate) held: Option<String>,
-    /// What runs of it while it is held is let finish.
-    pub(crate) lets_finish: bool,
-    pub(crate) phases: ByKind<Phase>,
-    /// As the cluster knows them.
-    pub(crate) racks: Arc<Racks>,
-    pub(crate) live: BTreeSet<AttemptId>,
-    pub(crate) suspended: ByKind<BTreeSet<(WorkerId, AttemptId)>>,
-    pub(crate) holding: ByKind<u32>,
-    /// Live reduces that were launched before every map output was ready, or that cannot read some of them.
-    pub(crate) awaiting_inputs: BTreeSet<AttemptId>,
-    /// Map tasks with the worker that holds their output.
-    pub(crate) outputs: BTreeSet<(WorkerId, u32)>,
-    /// How many maps were done once and are not now.
-    pub(crate) maps_lost: u32,
-    /// Workers that keep a free slot for this job.
-    pub(crate) reserved_on: BTreeSet<WorkerId>,
-    /// Open requests to free a slot for it, and free slots that are kept for it.
-    pub(crate) promised: ByKind<u32>,
-    /// Open requests for slots that it holds.
-    pub(crate) requested: ByKind<u32>,
-    /// Bytes its finished maps wrote for reduces.
-    pub(crate) map_output_bytes: u64,
-    /// In which indices it is.
-    pub(crate) listed: ByKind<Listed>,
-    /// The policy is yet to be told of it.
-    pub(crate) changed: bool,
+settings! {
+    /// A job that has not ended.
+    #[derive(Debug)]
+    pub struct Job {
+        pub(crate) id: JobId = id,
+        pub(crate) phases: ByKind<Phase> =
+            ByKind { map: Phase::of_maps(&spec.maps), reduce: Phase::of_reduces(spec.reduces) },
+        pub(crate) spec: JobSpec = spec,
+        pub(crate) submitted: Time = submitted,
+        pub(crate) state: JobState = JobState::Active,
+        /// Decided with the step to `Stopping`.
+        pub(crate) outcome: Option<JobOutcome>,
+        /// An operator wants it to pause, and why.
+        pub(crate) held: Option<String>,
+        /// What runs of it while it is held is let finish.
+        pub(crate) lets_finish: bool,
+        /// As the cluster knows them.
+        pub(crate) racks: Arc<Racks>,
+        pub(crate) live: BTreeSet<AttemptId>,
+        pub(crate) suspended: ByKind<BTreeSet<(WorkerId, AttemptId)>>,
+        pub(crate) holding: ByKind<u32>,
+        /// Live reduces that were launched before every map output was ready, or that cannot read some.
+        pub(crate) awaiting_inputs: BTreeSet<AttemptId>,
+        /// Map tasks with the worker that holds their output.
+        pub(crate) outputs: BTreeSet<(WorkerId, u32)>,
+        /// How many maps were done once and are not now.
+        pub(crate) maps_lost: u32,
+        /// Workers that keep a free slot for this job.
+        pub(crate) reserved_on: BTreeSet<WorkerId>,
+        /// Open requests to free a slot for it, and free slots that are kept for it.
+        pub(crate) promised: ByKind<u32>,
+        /// Open requests for slots that it holds.
+        pub(crate) requested: ByKind<u32>,
+        /// Bytes its finished maps wrote for reduces.
+        pub(crate) map_output_bytes: u64,
+        /// In which indices it is.
+        pub(crate) listed: ByKind<Listed>,
+        /// The policy is yet to be told of it.
+        pub(crate) changed: bool,
+    }
+
+    pub(crate) fn new(id: JobId, spec: JobSpec, submitted: Time);
 }
 
-/// A job without what follows from its tasks and the attempts at them.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct JobImage {
-    id: JobId,
-    spec: JobSpec,
-    submitted: Time,
-    state: JobState,
-    outcome: Option<JobOutcome>,
-    #[serde(default)]
-    held: Option<String>,
-    #[serde(default)]
-    lets_finish: bool,
-    tasks: ByKind<Vec<Task>>,
-    awaiting_inputs: BTreeSet<AttemptId>,
+settings! {
+    /// A job without what follows from its tasks and the attempts at them.
+    #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+    pub(crate) struct JobImage {
+        id: JobId = job.id,
+        spec: JobSpec = job.spec.clone(),
+        submitted: Time = job.submitted,
+        state: JobState = job.state,
+        outcome: Option<JobOutcome> = job.outcome.clone(),
+        #[serde(default)]
+        held: Option<String> = job.held.clone(),
+        #[serde(default)]
+        lets_finish: bool = job.lets_finish,
+        tasks: ByKind<Vec<Task>> = ByKind::of(|kind| job.phases[kind].tasks.clone()),
+        awaiting_inputs: BTreeSet<AttemptId> = job.awaiting_inputs.clone(),
+    }
+
+    pub(crate) fn of(job: &Job);
 }
 
 impl Job {
-    pub(crate) fn new(id: JobId, spec: JobSpec, submitted: Time) -> Job {
-        let phases = ByKind { map: Phase::of_maps(&spec.maps), reduce: Phase::of_reduces(spec.reduces) };
-        Job {
-            id,
-            spec,
-            submitted,
-            state: JobState::Active,
-            outcome: None,
-            held: None,
-            lets_finish: false,
-            phases,
-            racks: Arc::default(),
-            live: BTreeSet::new(),
-            suspended: ByKind::default(),
-            holding: ByKind::default(),
-            awaiting_inputs: BTreeSet::new(),
-            outputs: BTreeSet::new(),
-            maps_lost: 0,
-            reserved_on: BTreeSet::new(),
-            promised: ByKind::default(),
-            requested: ByKind::default(),
-            map_output_bytes: 0,
-            listed: ByKind::default(),
-            changed: false,
-        }
-    }
-
     /// Its place in the order in which jobs are given to.
     pub fn giving_order(&self) -> GivingOrder {
         (Reverse(self.spec.priority), self.submitted, self.id)
-    }
-
-    pub(crate) fn image(&self) -> JobImage {
-        JobImage {
-            id: self.id,
-            spec: self.spec.clone(),
-            submitted: self.submitted,
-            state: self.state,
-            outcome: self.outcome.clone(),
-            held: self.held.clone(),
-            lets_finish: self.lets_finish,
-            tasks: ByKind::of(|kind| self.phases[kind].tasks.clone()),
-            awaiting_inputs: self.awaiting_inputs.clone(),
-        }
     }
 
     /// The job without its attempts and reservations, which are entered where others hear of them, too; or
@@ -260,8 +228,12 @@ impl Job {
     /// The task to launch next on a worker: one whose input is there if there is one, else one whose input is
     /// on its rack, else the first; none that failed there and can run elsewhere.
     pub fn next_task(&self, kind: TaskKind, worker: WorkerId) -> Option<TaskId> {
-        let index =
-            if self.is_open(kind) { self.phases[kind].next(worker, &self.racks)? } else { return None };
+        self.next_of(kind, |phase| phase.next(worker, &self.racks))
+    }
+
+    /// What a phase says is next, while tasks of that kind may be launched.
+    pub(crate) fn next_of(&self, kind: TaskKind, next: impl FnOnce(&Phase) -> Option<u32>) -> Option<TaskId> {
+        let index = self.is_open(kind).then(|| next(&self.phases[kind]))??;
         Some(TaskId { job: self.id, kind, index })
     }
 

@@ -74,14 +74,12 @@ impl Job {
 
     /// A task to launch on a worker whose input, or checkpoint, is there.
     pub fn next_local(&self, kind: TaskKind, worker: WorkerId) -> Option<TaskId> {
-        let index = if self.is_open(kind) { self.phases[kind].next_local(worker)? } else { return None };
-        Some(TaskId { job: self.id, kind, index })
+        self.next_of(kind, |phase| phase.next_local(worker))
     }
 
     /// A task to launch on a worker that has no checkpoint.
     pub fn next_fresh(&self, kind: TaskKind, worker: WorkerId) -> Option<TaskId> {
-        let index = if self.is_open(kind) { self.phases[kind].next_fresh(worker)? } else { return None };
-        Some(TaskId { job: self.id, kind, index })
+        self.next_of(kind, |phase| phase.next_fresh(worker))
     }
 
     /// Where the work of a new attempt at this task can start: at its checkpoint, if it has one.

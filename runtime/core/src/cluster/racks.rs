@@ -101,12 +101,7 @@ impl Job {
     /// A task to launch on a worker whose input, or checkpoint, is on the worker's rack or there itself; none
     /// while there is only one rack.
     pub fn next_on_rack(&self, kind: TaskKind, worker: WorkerId) -> Option<TaskId> {
-        let index = if self.is_open(kind) {
-            self.phases[kind].next_on_rack(worker, &self.racks)?
-        } else {
-            return None;
-        };
-        Some(TaskId { job: self.id, kind, index })
+        self.next_of(kind, |phase| phase.next_on_rack(worker, &self.racks))
     }
 
     /// It knows these racks from now on, and nothing of those before.

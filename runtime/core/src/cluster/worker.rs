@@ -34,178 +34,81 @@ pub(crate) struct Shortage {
     pub because: String,
 }
 
-/// A worker.
-#[derive(Debug, Clone)]
-pub struct Worker {
-    pub(crate) state: WorkerState,
-    /// The name of its host; empty for one of its own.
-    pub(crate) host: String,
-    /// Bytes of memory that its attempts have, if it said so.
-    pub(crate) memory: Option<u64>,
-    /// The name of its rack.
-    pub(crate) rack: String,
-    /// What it says it lacks.
-    pub(crate) short: Option<String>,
-    /// An attempt failed there by its disk or its limits, and for how long it gets nothing.
-    pub(crate) shortage: Option<Shortage>,
-    /// How often in a row it was shortage, without an attempt that ended well in between.
-    pub(crate) shortages: u32,
-    /// It is kept free for a task that runs alone, or runs one.
-    pub(crate) cleared: bool,
-    /// It drained and was told that it may leave: that it is gone is no news.
-    pub(crate) left: bool,
-    /// It ends whatever happens, and what runs there may save its work until then.
-    pub(crate) saves_until: Option<Time>,
-    /// Excluded because much failed there: no new attempts before this time.
-    pub(crate) excluded_until: Option<Time>,
-    /// Counted failures there since the last success, and the tasks they are of.
-    pub(crate) failures_in_row: u32,
-    pub(crate) failed_tasks: BTreeSet<TaskId>,
-    pub(crate) slots: ByKind<u32>,
-    /// An attempt of either kind takes one of them: what one kind holds the other one lacks.
-    pub(crate) shared: bool,
-    pub(crate) used: ByKind<u32>,
-    /// Live attempts in order, suspended ones included: a few, so that a list is quicker than a tree.
-    attempts: Vec<AttemptId>,
-    /// How many of them are suspended, or are just being suspended.
-    pub(crate) stopped: u32,
-    /// It had as many of those as it keeps, and still has more than half of them.
-    pub(crate) full: bool,
-    pub(crate) reservations: Vec<Reservation>,
-    pub(crate) declined: ByKind<Option<Cow<'static, str>>>,
-    /// Its slots are counted among those of the cluster.
-    pub(crate) listed: ByKind<bool>,
-}
+settings! {
+    /// A worker. What is written of it leaves out what follows from the attempts on it.
+    #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+    pub struct Worker {
+        pub(crate) id: WorkerId = id,
+        pub(crate) state: WorkerState = WorkerState::Unknown,
+        /// The name of its host; empty for one of its own.
+        #[serde(default)]
+        pub(crate) host: String,
+        /// The name of its rack.
+        #[serde(default = "crate::event::default_rack")]
+        pub(crate) rack: String,
+        /// Bytes of memory that its attempts have, if it said so.
+        #[serde(default)]
+        pub(crate) memory: Option<u64>,
+        /// What it says it lacks.
+        #[serde(default)]
+        pub(crate) short: Option<String>,
+        /// An attempt failed there by its disk or its limits, and for how long it gets nothing.
+        #[serde(default)]
+        pub(crate) shortage: Option<Shortage>,
+        /// How often in a row it was shortage, without an attempt that ended well in between.
+        #[serde(default)]
+        pub(crate) shortages: u32,
+        /// It is kept free for a task that runs alone, or runs one.
+        #[serde(default)]
+        pub(crate) cleared: bool,
+        /// It drained and was told that it may leave: that it is gone is no news.
+        pub(crate) left: bool,
+        /// It ends whatever happens, and what runs there may save its work until then.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub(crate) saves_until: Option<Time>,
+        /// Excluded because much failed there: no new attempts before this time.
+        pub(crate) excluded_until: Option<Time>,
+        /// Counted failures there since the last success, and the tasks they are of.
+        pub(crate) failures_in_row: u32,
+        pub(crate) failed_tasks: BTreeSet<TaskId>,
+        pub(crate) slots: ByKind<u32>,
+        /// An attempt of either kind takes one of them: what one kind holds the other one lacks.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        pub(crate) shared: bool,
+        #[serde(skip)]
+        pub(crate) used: ByKind<u32>,
+        /// Live attempts in order, suspended ones included: a few, so that a list is quicker than a tree.
+        #[serde(skip)]
+        attempts: Vec<AttemptId>,
+        /// How many of them are suspended, or are just being suspended.
+        #[serde(skip)]
+        pub(crate) stopped: u32,
+        pub(crate) reservations: Vec<Reservation>,
+        pub(crate) declined: ByKind<Option<Cow<'static, str>>>,
+        /// It had as many stopped ones as it keeps, and still has more than half of them.
+        #[serde(default)]
+        pub(crate) full: bool,
+        /// Its slots are counted among those of the cluster.
+        #[serde(skip)]
+        pub(crate) listed: ByKind<bool>,
+    }
 
-/// A worker without what follows from the attempts on it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct WorkerImage {
-    pub id: WorkerId,
-    state: WorkerState,
-    #[serde(default)]
-    host: String,
-    #[serde(default = "crate::event::default_rack")]
-    rack: String,
-    #[serde(default)]
-    memory: Option<u64>,
-    #[serde(default)]
-    short: Option<String>,
-    #[serde(default)]
-    pub shortage: Option<Shortage>,
-    #[serde(default)]
-    shortages: u32,
-    #[serde(default)]
-    pub cleared: bool,
-    left: bool,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub saves_until: Option<Time>,
-    pub excluded_until: Option<Time>,
-    failures_in_row: u32,
-    failed_tasks: BTreeSet<TaskId>,
-    slots: ByKind<u32>,
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    shared: bool,
-    pub reservations: Vec<Reservation>,
-    declined: ByKind<Option<Cow<'static, str>>>,
-    #[serde(default)]
-    full: bool,
+    pub(crate) fn new(id: WorkerId);
 }
 
 impl Worker {
-    pub(crate) fn new() -> Worker {
-        Worker {
-            state: WorkerState::Unknown,
-            host: String::new(),
-            memory: None,
-            rack: String::new(),
-            short: None,
-            shortage: None,
-            shortages: 0,
-            cleared: false,
-            left: false,
-            saves_until: None,
-            excluded_until: None,
-            failures_in_row: 0,
-            failed_tasks: BTreeSet::new(),
-            slots: ByKind::default(),
-            shared: false,
-            used: ByKind::default(),
-            attempts: Vec::new(),
-            stopped: 0,
-            full: false,
-            reservations: Vec::new(),
-            declined: ByKind::default(),
-            listed: ByKind::default(),
-        }
-    }
-
-    pub(crate) fn image(&self, id: WorkerId) -> WorkerImage {
-        WorkerImage {
-            id,
-            state: self.state,
-            host: self.host.clone(),
-            memory: self.memory,
-            rack: self.rack.clone(),
-            short: self.short.clone(),
-            shortage: self.shortage.clone(),
-            shortages: self.shortages,
-            cleared: self.cleared,
-            left: self.left,
-            saves_until: self.saves_until,
-            excluded_until: self.excluded_until,
-            failures_in_row: self.failures_in_row,
-            failed_tasks: self.failed_tasks.clone(),
-            slots: self.slots,
-            shared: self.shared,
-            reservations: self.reservations.clone(),
-            declined: self.declined.clone(),
-            full: self.full,
-        }
-    }
-
-    /// A worker without its attempts and reservations: both are entered where others hear of them, too.
-    pub(crate) fn from_image(image: WorkerImage) -> Worker {
-        let WorkerImage {
-            state,
-            host,
-            memory,
-            rack,
-            short,
-            shortage,
-            shortages,
-            cleared,
-            left,
-            saves_until,
-            excluded_until,
-            failures_in_row,
-            failed_tasks,
-            slots,
-            shared,
-            declined,
-            full,
-            ..
-        } = image;
-        let known =
-            Worker { state, host, memory, rack, short, shortage, shortages, cleared, ..Worker::new() };
-        Worker {
-            left,
-            saves_until,
-            excluded_until,
-            failures_in_row,
-            failed_tasks,
-            slots,
-            shared,
-            declined,
-            full,
-            ..known
-        }
+    /// It as it is written: without what follows from its attempts.
+    pub(crate) fn image(&self) -> Worker {
+        let (used, attempts, stopped, listed) = (ByKind::default(), Vec::new(), 0, ByKind::default());
+        Worker { used, attempts, stopped, listed, ..self.clone() }
     }
 
     /// Whether it has the slots that its attempts hold.
-    pub(crate) fn has_room(&self, id: WorkerId) -> Result<(), String> {
+    pub(crate) fn has_room(&self) -> Result<(), String> {
         match TaskKind::ALL.into_iter().find(|kind| self.taken(*kind) > self.slots[*kind]) {
             Some(kind) => {
-                Err(format!("{id}: {} of {} {kind} slots held", self.taken(kind), self.slots[kind]))
+                let (taken, slots) = (self.taken(kind), self.slots[kind]);
+                Err(format!("{}: {taken} of {slots} {kind} slots held", self.id))
             }
             None => Ok(()),
         }

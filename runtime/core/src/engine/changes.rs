@@ -8,6 +8,7 @@ use crate::effect::Record;
 use crate::engine::Engine;
 use crate::ids::JobId;
 use crate::job::JobChange;
+use crate::preemption::Primitive;
 use crate::scheduler::QueueShare;
 use crate::states::{AttemptState, JobState};
 
@@ -39,16 +40,30 @@ impl Engine {
         if let Err(why) = self.can_hold_job(id) {
             return self.refuse(format!("{id} cannot be held: {why}"));
         }
+        self.hold_job(id, reason, true);
+    }
+
+    /// Has a job pause; what runs of it is let finish, or suspended.
+    pub(super) fn hold_job(&mut self, id: JobId, reason: &str, lets_finish: bool) {
         let job = self.cluster.job_mut(id);
-        (job.held, job.lets_finish) = (Some(reason.to_owned()), true);
+        (job.held, job.lets_finish) = (Some(reason.to_owned()), lets_finish);
         let live: Vec<_> = job.live.iter().copied().collect();
-        self.record(Record::JobHeld { job: id, lets_finish: true, reason: reason.to_owned() });
+        self.record(Record::JobHeld { job: id, lets_finish, reason: reason.to_owned() });
         self.withdraw_requests_for(id);
         for attempt in live {
-            // What waits to be resumed waits for the release.
-            if self.cluster.attempts[&attempt].state == AttemptState::Suspended {
-                self.cluster.attempt_mut(attempt).waits_since = None;
-                self.cluster.relist(attempt);
+            match self.cluster.attempts[&attempt].state {
+                // What waits to be resumed waits for the release.
+                AttemptState::Suspended => {
+                    self.cluster.attempt_mut(attempt).waits_since = None;
+                    self.cluster.relist(attempt);
+                }
+                AttemptState::Suspending => {}
+                // What cannot be suspended is let finish.
+                _ if !lets_finish && self.can_preempt(attempt, Primitive::Suspend).is_ok() => {
+                    let reason = format!("{id} is suspended: {reason}");
+                    self.replace_request(attempt, Primitive::Suspend, &reason);
+                }
+                _ => {}
             }
         }
         self.cluster.refresh(id);

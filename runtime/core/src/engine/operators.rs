@@ -212,7 +212,7 @@ impl Engine {
         job.is_some_and(|job| job.phases[task.kind].held.contains(&task.index))
     }
 
-    fn replace_request(&mut self, id: AttemptId, primitive: Primitive, reason: &str) {
+    pub(super) fn replace_request(&mut self, id: AttemptId, primitive: Primitive, reason: &str) {
         self.ask_instead(id, primitive, Requester::Operator, reason.to_owned());
     }
 
@@ -276,31 +276,7 @@ impl Engine {
         if let Err(why) = self.can_suspend_job(id) {
             return self.refuse(format!("{id} cannot be suspended: {why}"));
         }
-        let job = self.cluster.job_mut(id);
-        job.held = Some(reason.to_owned());
-        job.lets_finish = false;
-        let live: Vec<AttemptId> = job.live.iter().copied().collect();
-        self.record(Record::JobHeld { job: id, lets_finish: false, reason: reason.to_owned() });
-        self.withdraw_requests_for(id);
-        for attempt in live {
-            match self.cluster.attempts[&attempt].state {
-                AttemptState::Suspended => {
-                    self.cluster.attempt_mut(attempt).waits_since = None;
-                    self.cluster.relist(attempt);
-                }
-                AttemptState::Suspending => {}
-                // What cannot be suspended is let finish.
-                _ if self.can_preempt(attempt, Primitive::Suspend).is_ok() => {
-                    self.replace_request(
-                        attempt,
-                        Primitive::Suspend,
-                        &format!("{id} is suspended: {reason}"),
-                    );
-                }
-                _ => {}
-            }
-        }
-        self.cluster.refresh(id);
+        self.hold_job(id, reason, false);
     }
 
     pub(super) fn job_resume_requested(&mut self, id: JobId, reason: &str) {

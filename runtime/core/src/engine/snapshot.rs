@@ -18,22 +18,26 @@ use crate::time::Time;
 /// Raised with every change that makes older snapshots mean something else.
 const VERSION: u32 = 4;
 
-/// An engine between two events, as plain data for any self-describing format, JSON among them.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct EngineSnapshot {
-    version: u32,
-    cluster: ClusterImage,
-    wakes: BTreeSet<Time>,
-    armed: Option<Time>,
-    speculate_at: Option<Time>,
-    convert_at: Option<Time>,
-    #[serde(default)]
-    in_vain: u32,
-    scheduler: Option<String>,
-    /// Another policy goes on from here: it remembers nothing and sees everything.
-    #[serde(default)]
-    another_policy: bool,
-    random: Pcg32,
+settings! {
+    /// An engine between two events, as plain data for any self-describing format, JSON among them.
+    #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+    pub struct EngineSnapshot {
+        version: u32 = VERSION,
+        cluster: ClusterImage = ClusterImage::of(&engine.cluster),
+        wakes: BTreeSet<Time> = engine.wakes.clone(),
+        armed: Option<Time> = engine.armed,
+        speculate_at: Option<Time> = engine.speculate_at,
+        convert_at: Option<Time> = engine.convert_at,
+        #[serde(default)]
+        in_vain: u32 = engine.in_vain,
+        scheduler: Option<String> = engine.scheduler.save(),
+        /// Another policy goes on from here: it remembers nothing and sees everything.
+        #[serde(default)]
+        another_policy: bool,
+        random: Pcg32 = engine.random.clone(),
+    }
+
+    fn of(engine: &Engine);
 }
 
 /// Why no engine can go on from a snapshot.
@@ -74,18 +78,7 @@ impl EngineSnapshot {
 impl Engine {
     /// All it knows. To be taken between two events, which is whenever a caller can.
     pub fn snapshot(&self) -> EngineSnapshot {
-        EngineSnapshot {
-            version: VERSION,
-            cluster: self.cluster.image(),
-            wakes: self.wakes.clone(),
-            armed: self.armed,
-            speculate_at: self.speculate_at,
-            convert_at: self.convert_at,
-            in_vain: self.in_vain,
-            scheduler: self.scheduler.save(),
-            another_policy: false,
-            random: self.random.clone(),
-        }
+        EngineSnapshot::of(self)
     }
 
     /// An engine that goes on from a snapshot exactly as the one would have that it was taken of, given a new

@@ -89,7 +89,7 @@ impl Engine {
         match before.on(input) {
             Ok(after) => {
                 if !self.cluster.workers.contains_key(&id) {
-                    self.cluster.workers.insert(id, Worker::new());
+                    self.cluster.workers.insert(id, Worker::new(id));
                 }
                 self.cluster.worker_mut(id).state = after;
                 if after == WorkerState::Lost {

@@ -2,8 +2,8 @@
 //!
 //! Owns how they are computed. Does not own the rows.
 
-use napreduce_core::TaskKind;
-use napreduce_protocol::{AttemptSummary, PreemptionEnd, PreemptionSummary, RestoreSummary, ResumeSummary};
+use napreduce_core::{TaskKind, settings};
+use napreduce_protocol::{AttemptSummary, JobDetail, PreemptionEnd, PreemptionSummary};
 use serde::{Deserialize, Serialize};
 
 /// How long the attempts took that did their tasks; nothing of a phase that has none.
@@ -50,45 +50,28 @@ impl Quantiles {
     }
 }
 
-/// The ledger of preemptions of a job, added up.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(default)]
-pub struct LedgerTotals {
-    pub requests: u64,
-    pub suspended: u64,
-    pub checkpointed: u64,
-    pub killed: u64,
-    pub withdrawn: u64,
-    pub resumes: u64,
-    pub restores: u64,
-    pub suspended_millis: u64,
-    pub swapped_out_bytes: u64,
-    pub checkpoint_bytes: u64,
-    pub work_saved_millis: u64,
-    pub work_lost_millis: u64,
-}
+settings! {
+    /// The ledger of preemptions of a job, added up.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+    #[serde(default)]
+    pub struct LedgerTotals {
+        pub requests: u64 = requests.len() as u64,
+        pub suspended: u64 = ended(PreemptionEnd::Suspended),
+        pub checkpointed: u64 = ended(PreemptionEnd::Checkpointed),
+        pub killed: u64 = ended(PreemptionEnd::Killed),
+        pub withdrawn: u64 = ended(PreemptionEnd::Withdrawn),
+        pub resumes: u64 = resumes.len() as u64,
+        pub restores: u64 = restores.len() as u64,
+        pub suspended_millis: u64 = sum(|one| one.suspended_millis.unwrap_or(0)),
+        pub swapped_out_bytes: u64 = sum(|one| one.swapped_out_bytes),
+        pub checkpoint_bytes: u64 = sum(|one| one.checkpoint_bytes),
+        pub work_saved_millis: u64 = sum(|one| one.work_saved_millis),
+        pub work_lost_millis: u64 = sum(|one| one.work_lost_millis),
+    }
 
-impl LedgerTotals {
-    pub(super) fn of(
-        requests: &[PreemptionSummary],
-        resumes: &[ResumeSummary],
-        restores: &[RestoreSummary],
-    ) -> LedgerTotals {
+    pub(super) fn of(detail: &JobDetail) {
+        let JobDetail { preemptions: requests, resumes, restores, .. } = detail;
         let ended = |end| requests.iter().filter(|one| one.end == Some(end)).count() as u64;
         let sum = |of: fn(&PreemptionSummary) -> u64| requests.iter().map(of).fold(0, u64::saturating_add);
-        LedgerTotals {
-            requests: requests.len() as u64,
-            suspended: ended(PreemptionEnd::Suspended),
-            checkpointed: ended(PreemptionEnd::Checkpointed),
-            killed: ended(PreemptionEnd::Killed),
-            withdrawn: ended(PreemptionEnd::Withdrawn),
-            resumes: resumes.len() as u64,
-            restores: restores.len() as u64,
-            suspended_millis: sum(|one| one.suspended_millis.unwrap_or(0)),
-            swapped_out_bytes: sum(|one| one.swapped_out_bytes),
-            checkpoint_bytes: sum(|one| one.checkpoint_bytes),
-            work_saved_millis: sum(|one| one.work_saved_millis),
-            work_lost_millis: sum(|one| one.work_lost_millis),
-        }
     }
 }

@@ -9,6 +9,7 @@ mod version_1;
 use std::fmt::Display;
 use std::time::Duration;
 
+use napreduce_core::settings;
 use napreduce_protocol::{
     AttemptSummary, CounterValues, HistoryLine, JobDetail, JobEnd, JobPhase, JobReport, JobSummary,
     PartReport, PreemptionSummary, RestoreSummary, ResumeSummary,
@@ -27,24 +28,33 @@ pub(crate) const HEAD_BYTES_MAX: usize = 64 << 10;
 /// A longer reason is cut in the head, and whole in the recording.
 const REASON_BYTES_MAX: usize = 8 << 10;
 
-/// A head of the present version.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Head {
-    version: u32,
-    #[serde(with = "in_hexadecimal")]
-    token: u128,
-    summary: JobSummary,
-    /// From submission to the end of the commit, if it succeeded.
-    wall: Option<Duration>,
-    counters: CounterValues,
-    parts: Vec<PartReport>,
-    /// How many rows the recording has.
-    rows: RowCounts,
-    durations: Durations,
-    preemptions: LedgerTotals,
-    settings: Option<JobSettings>,
-    #[serde(default)]
-    cluster: Option<RecordedCluster>,
+settings! {
+    /// A head of the present version.
+    #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+    pub(crate) struct Head {
+        version: u32 = HISTORY_VERSION,
+        #[serde(with = "in_hexadecimal")]
+        token: u128 = job.token,
+        summary: JobSummary = job.detail.summary.clone(),
+        /// From submission to the end of the commit, if it succeeded.
+        wall: Option<Duration> = wall,
+        counters: CounterValues = job.detail.counters.clone(),
+        parts: Vec<PartReport> = job.detail.parts.clone(),
+        /// How many rows the recording has.
+        rows: RowCounts = RowCounts::of(job),
+        durations: Durations = Durations::of(&job.detail.attempts),
+        preemptions: LedgerTotals = LedgerTotals::of(&job.detail),
+        settings: Option<JobSettings> = job.settings.clone(),
+        #[serde(default)]
+        cluster: Option<RecordedCluster> = job.cluster.clone(),
+    }
+
+    fn of(job: &EndedJob) {
+        let wall = match &job.end {
+            JobEnd::Succeeded(report) => Some(report.wall),
+            JobEnd::Failed { .. } | JobEnd::Killed { .. } => None,
+        };
+    }
 }
 
 /// A job as its head alone tells it.
@@ -57,20 +67,24 @@ pub struct JobOverview {
     pub cluster: Option<RecordedCluster>,
 }
 
-/// How many rows of each kind a recording was written with.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(default)]
-struct RowCounts {
-    attempts: u64,
-    events: u64,
-    preemptions: u64,
-    resumes: u64,
-    restores: u64,
-    tasks: u64,
-    /// Zero when they are in the head; so are the next two.
-    parts: u64,
-    counters: u64,
-    reasons: u64,
+settings! {
+    /// How many rows of each kind a recording was written with.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+    #[serde(default)]
+    struct RowCounts {
+        attempts: u64 = job.detail.attempts.len() as u64,
+        events: u64 = job.detail.events.len() as u64,
+        preemptions: u64 = job.detail.preemptions.len() as u64,
+        resumes: u64 = job.detail.resumes.len() as u64,
+        restores: u64 = job.detail.restores.len() as u64,
+        tasks: u64 = job.tasks.len() as u64,
+        /// Zero when they are in the head; so are the next two.
+        parts: u64,
+        counters: u64,
+        reasons: u64,
+    }
+
+    fn of(job: &EndedJob);
 }
 
 /// A job as its two files hold it.
@@ -175,7 +189,7 @@ impl StoredHead {
         match self {
             StoredHead::Version1(job) => {
                 let EndedJob { detail, cluster, .. } = *job;
-                let ledger = LedgerTotals::of(&detail.preemptions, &detail.resumes, &detail.restores);
+                let ledger = LedgerTotals::of(&detail);
                 JobOverview { summary: detail.summary, ledger, cluster }
             }
             StoredHead::Version2(head) => {
@@ -194,37 +208,6 @@ impl StoredHead {
 }
 
 impl Head {
-    fn of(job: &EndedJob) -> Head {
-        let JobDetail { summary, counters, parts, attempts, events, preemptions, resumes, restores } =
-            &job.detail;
-        let wall = match &job.end {
-            JobEnd::Succeeded(report) => Some(report.wall),
-            JobEnd::Failed { .. } | JobEnd::Killed { .. } => None,
-        };
-        let rows = RowCounts {
-            attempts: attempts.len() as u64,
-            events: events.len() as u64,
-            preemptions: preemptions.len() as u64,
-            resumes: resumes.len() as u64,
-            restores: restores.len() as u64,
-            tasks: job.tasks.len() as u64,
-            ..RowCounts::default()
-        };
-        Head {
-            version: HISTORY_VERSION,
-            token: job.token,
-            summary: summary.clone(),
-            wall,
-            counters: counters.clone(),
-            parts: parts.clone(),
-            rows,
-            durations: Durations::of(attempts),
-            preemptions: LedgerTotals::of(preemptions, resumes, restores),
-            settings: job.settings.clone(),
-            cluster: job.cluster.clone(),
-        }
-    }
-
     /// What a recording does not give that it was written with, for people.
     pub(crate) fn missing(&self, rows: &Rows) -> Option<String> {
         self.rows.missing(rows)

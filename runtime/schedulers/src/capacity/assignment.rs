@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use napreduce_core::{JobId, TaskKind};
 
 use super::books::Books;
+use crate::serving::is_other_first;
 
 /// Why a slot went to nobody.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,11 +56,7 @@ impl Assignment<'_> {
             let Some(first) = self.first_of(&able) else { return false };
             queue = able[first];
         }
-        let [map, reduce] = TaskKind::ALL.map(|kind| self.books.of(kind, queue).wanting.first());
-        match self.kind {
-            TaskKind::Map => reduce.is_some_and(|reduce| map.is_none_or(|map| reduce < map)),
-            TaskKind::Reduce => map.is_some_and(|map| reduce.is_none_or(|reduce| map <= reduce)),
-        }
+        is_other_first(self.kind, |kind| self.books.of(kind, queue).wanting.first())
     }
 
     /// Whether the queue of a job, and all it is a part of, may have another slot.

@@ -99,13 +99,7 @@ impl Books {
 
     /// Why a job has no place among those that run.
     pub fn why_not_running(&self, job: JobId) -> Option<String> {
-        let (group, most) = self.running.waits_for(job)?;
-        Some(match group {
-            Group::Queue(queue) => {
-                format!("queue {} runs {most} jobs, the most it may at once", self.queues.queue(*queue).name)
-            }
-            Group::User(user) => format!("user {user} has {most} jobs running, the most one may at once"),
-        })
+        self.running.why_waiting(job, |queue| format!("queue {}", self.queues.queue(queue).name))
     }
 
     /// What a queue has and wants.
@@ -147,7 +141,7 @@ impl Books {
                 name: queue.name.clone(),
                 // What is below the root is below nothing that a job can name.
                 parent: queue.parent.filter(|parent| *parent > 0).map(named),
-                limits: ByKind { map: limits(TaskKind::Map), reduce: limits(TaskKind::Reduce) },
+                limits: ByKind::of(limits),
                 jobs: jobs.remove(&number).unwrap_or_default(),
                 ..QueueShare::default()
             }

@@ -63,62 +63,48 @@ pub struct CapacityConfiguration {
     pub delay: DelaySettings,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub struct QueueConfiguration {
-    /// Its name, which is unique.
-    pub name: String,
-    /// The queue it is a part of.
-    #[serde(default = "root")]
-    pub parent: String,
-    /// What it is guaranteed, in hundredths of its parent.
-    pub guaranteed_percent: Ratio,
-    /// What it may have at most, in hundredths of its parent's maximum.
-    #[serde(default = "whole")]
-    pub max_percent: Ratio,
-    /// Larger is more important.
-    #[serde(default)]
-    pub priority: i32,
-    /// Nothing is taken from it, nor from the queues below it.
-    #[serde(default)]
-    pub preemption_disabled: bool,
-    /// However many users there are, one may have so much of the queue, in hundredths.
-    #[serde(default = "whole")]
-    pub user_limit_percent: Ratio,
-    /// The order of its jobs.
-    #[serde(default)]
-    pub app_order: ApplicationOrder,
-    /// So many jobs of it and of the queues below it run at once; the others wait.
-    #[serde(default)]
-    pub max_running_jobs: Option<u32>,
-    /// Who may submit to it; refused.
-    #[serde(default, skip_serializing)]
-    #[serde(alias = "acl_submit_applications", alias = "acl-submit-jobs", alias = "acl_submit_jobs")]
-    pub acl_submit_applications: NoAccessList,
-    /// Who may kill its jobs; refused.
-    #[serde(default, skip_serializing)]
-    #[serde(alias = "acl_administer_queue", alias = "acl-administer-jobs", alias = "acl_administer_jobs")]
-    pub acl_administer_queue: NoAccessList,
-}
+settings! {
+    #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(deny_unknown_fields, rename_all = "kebab-case")]
+    pub struct QueueConfiguration {
+        /// Its name, which is unique.
+        pub name: String = name.into(),
+        /// The queue it is a part of.
+        #[serde(default = "root")]
+        pub parent: String = root(),
+        /// What it is guaranteed, in hundredths of its parent.
+        pub guaranteed_percent: Ratio = guaranteed_percent,
+        /// What it may have at most, in hundredths of its parent's maximum.
+        #[serde(default = "whole")]
+        pub max_percent: Ratio = whole(),
+        /// Larger is more important.
+        #[serde(default)]
+        pub priority: i32,
+        /// Nothing is taken from it, nor from the queues below it.
+        #[serde(default)]
+        pub preemption_disabled: bool,
+        /// However many users there are, one may have so much of the queue, in hundredths.
+        #[serde(default = "whole")]
+        pub user_limit_percent: Ratio = whole(),
+        /// The order of its jobs.
+        #[serde(default)]
+        pub app_order: ApplicationOrder,
+        /// So many jobs of it and of the queues below it run at once; the others wait.
+        #[serde(default)]
+        pub max_running_jobs: Option<u32>,
+        /// Who may submit to it; refused.
+        #[serde(default, skip_serializing)]
+        #[serde(alias = "acl_submit_applications", alias = "acl-submit-jobs", alias = "acl_submit_jobs")]
+        pub acl_submit_applications: NoAccessList = NoAccessList,
+        /// Who may kill its jobs; refused.
+        #[serde(default, skip_serializing)]
+        #[serde(alias = "acl_administer_queue", alias = "acl-administer-jobs", alias = "acl_administer_jobs")]
+        pub acl_administer_queue: NoAccessList = NoAccessList,
+    }
 
-impl QueueConfiguration {
     /// A queue below the root with so much of it guaranteed, in hundredths, and everything else as when it is
     /// not said.
-    pub fn new(name: impl Into<String>, guaranteed_percent: Ratio) -> QueueConfiguration {
-        QueueConfiguration {
-            name: name.into(),
-            parent: root(),
-            guaranteed_percent,
-            max_percent: whole(),
-            priority: 0,
-            preemption_disabled: false,
-            user_limit_percent: whole(),
-            app_order: ApplicationOrder::default(),
-            max_running_jobs: None,
-            acl_submit_applications: NoAccessList,
-            acl_administer_queue: NoAccessList,
-        }
-    }
+    pub fn new(name: impl Into<String>, guaranteed_percent: Ratio);
 }
 
 fn root() -> String {

@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use napreduce_core::{ByKind, JobId, Ratio, TaskKind, Time};
+use napreduce_core::{ByKind, JobId, Ratio, TaskKind, Time, settings};
 
 use crate::fair::configuration::{FairConfiguration, PoolConfiguration, PoolOrder};
 use crate::fair::order::{ChildStanding, Weight};
@@ -31,32 +31,54 @@ pub(super) struct Amount {
     pub demand: u64,
 }
 
-#[derive(Debug)]
-pub(super) struct Pool {
-    pub parent: Option<PoolId>,
-    /// The path from the root, which is not named in it.
-    pub name: Arc<str>,
-    pub weight: Ratio,
-    key_weight: Option<Weight>,
-    /// When it was made; one that is configured was always there.
-    made: Time,
-    pub order: PoolOrder,
-    pub min: ByKind<u64>,
-    pub max: ByKind<u64>,
-    pub yields: bool,
-    pub patience: StarvationPatience,
-    /// So many of its jobs, and of those below it, run at once.
-    pub max_running_jobs: Option<u32>,
-    /// It is a pool of pools: jobs go to those.
-    pub holds_pools: bool,
-    /// Every job in it, whatever it wants.
-    pub jobs: BTreeSet<JobId>,
-    pub held: ByKind<Amount>,
-    /// Children that could launch something.
-    pub lines: ByKind<Children>,
-    /// Under which key it stands in the line of its parent.
-    pub placed: ByKind<Option<Key>>,
-    pub last_at_min: ByKind<Time>,
+settings! {
+    #[derive(Debug)]
+    pub(super) struct Pool {
+        pub parent: Option<PoolId> = parent,
+        /// The path from the root, which is not named in it.
+        pub name: Arc<str> = name,
+        pub weight: Ratio = configuration.weight,
+        key_weight: Option<Weight> = Weight::new(configuration.weight),
+        /// When it was made; one that is configured was always there.
+        made: Time = now,
+        pub order: PoolOrder = configuration.order,
+        pub min: ByKind<u64> =
+            ByKind { map: configuration.min_maps.into(), reduce: configuration.min_reduces.into() },
+        pub max: ByKind<u64> =
+            ByKind { map: max(configuration.max_maps), reduce: max(configuration.max_reduces) },
+        pub yields: bool = configuration.allow_preemption_from.unwrap_or(yields),
+        pub patience: StarvationPatience =
+            StarvationPatience { min_share_timeout, fair_share_timeout, fair_share_threshold },
+        /// So many of its jobs, and of those below it, run at once.
+        pub max_running_jobs: Option<u32> = configuration.max_running_jobs,
+        /// It is a pool of pools: jobs go to those.
+        pub holds_pools: bool,
+        /// Every job in it, whatever it wants.
+        pub jobs: BTreeSet<JobId>,
+        pub held: ByKind<Amount>,
+        /// Children that could launch something.
+        pub lines: ByKind<Children>,
+        /// Under which key it stands in the line of its parent.
+        pub placed: ByKind<Option<Key>>,
+        pub last_at_min: ByKind<Time> = ByKind { map: now, reduce: now },
+    }
+
+    fn new(
+        parent: Option<PoolId>,
+        name: Arc<str>,
+        configuration: &PoolConfiguration,
+        yields: bool,
+        patience: StarvationPatience,
+        now: Time
+    ) {
+        let max = |max: Option<u32>| max.map_or(UNBOUNDED, u64::from);
+        let timeout = configuration.min_share_timeout;
+        let min_share_timeout = timeout.map_or(patience.min_share_timeout, |timeout| timeout.0);
+        let timeout = configuration.fair_share_timeout;
+        let fair_share_timeout = timeout.map_or(patience.fair_share_timeout, |timeout| timeout.0);
+        let threshold = configuration.fair_share_threshold;
+        let fair_share_threshold = threshold.unwrap_or(patience.fair_share_threshold);
+    }
 }
 
 /// Amounts of slots fit 32 bits.
@@ -78,43 +100,6 @@ impl Pool {
         now: Time,
     ) -> Pool {
         Pool::new(Some(parent), name, configuration, self.yields, self.patience, now)
-    }
-
-    fn new(
-        parent: Option<PoolId>,
-        name: Arc<str>,
-        configuration: &PoolConfiguration,
-        yields: bool,
-        patience: StarvationPatience,
-        now: Time,
-    ) -> Pool {
-        let min = ByKind { map: configuration.min_maps.into(), reduce: configuration.min_reduces.into() };
-        let max = |max: Option<u32>| max.map_or(UNBOUNDED, u64::from);
-        let timeout = configuration.min_share_timeout;
-        let min_share_timeout = timeout.map_or(patience.min_share_timeout, |timeout| timeout.0);
-        let timeout = configuration.fair_share_timeout;
-        let fair_share_timeout = timeout.map_or(patience.fair_share_timeout, |timeout| timeout.0);
-        let threshold = configuration.fair_share_threshold;
-        let fair_share_threshold = threshold.unwrap_or(patience.fair_share_threshold);
-        Pool {
-            parent,
-            name,
-            weight: configuration.weight,
-            key_weight: Weight::new(configuration.weight),
-            made: now,
-            order: configuration.order,
-            min,
-            max: ByKind { map: max(configuration.max_maps), reduce: max(configuration.max_reduces) },
-            yields: configuration.allow_preemption_from.unwrap_or(yields),
-            patience: StarvationPatience { min_share_timeout, fair_share_timeout, fair_share_threshold },
-            max_running_jobs: configuration.max_running_jobs,
-            holds_pools: false,
-            jobs: BTreeSet::new(),
-            held: ByKind::default(),
-            lines: ByKind::default(),
-            placed: ByKind::default(),
-            last_at_min: ByKind { map: now, reduce: now },
-        }
     }
 
     /// What it may get of its parent's share.

@@ -178,7 +178,7 @@ impl Tree {
                 suspended: demand > usage + eligible,
             }
         };
-        let demands = ByKind { map: part(TaskKind::Map), reduce: part(TaskKind::Reduce) };
+        let demands = ByKind::of(part);
         if !self.set(id, demands) {
             let path = self.path_for(job.spec()).unwrap_or_else(|_| DEFAULT_POOL.to_owned());
             let pool = self.pool_at(&path, now);
@@ -220,7 +220,7 @@ impl Tree {
                     .filter(|parent| *parent != ROOT)
                     .map(|parent| self.pools[parent].name.to_string()),
                 weight: Some(pool.weight),
-                limits: ByKind { map: limits(TaskKind::Map), reduce: limits(TaskKind::Reduce) },
+                limits: ByKind::of(limits),
                 remark: None,
                 jobs: pool.jobs.iter().copied().collect(),
             }
@@ -230,13 +230,7 @@ impl Tree {
 
     /// Why a job has no place among those that run.
     pub(super) fn why_not_running(&self, job: JobId) -> Option<String> {
-        let (group, most) = self.running.waits_for(job)?;
-        Some(match group {
-            Group::Queue(pool) => {
-                format!("pool {} runs {most} jobs, the most it may at once", self.pools[*pool].name)
-            }
-            Group::User(user) => format!("user {user} has {most} jobs running, the most one may at once"),
-        })
+        self.running.why_waiting(job, |pool| format!("pool {}", self.pools[pool].name))
     }
 
     /// A job is over; those that waited for it and may run now.

@@ -12,7 +12,7 @@ use napreduce_core::{
 use crate::fcs::estimates::{RunningReduce, is_preemptable};
 use crate::fcs::jobs::RankKey;
 use crate::fcs::policy::Fcs;
-use crate::fcs::preempt::{self, RunningJob};
+use crate::larger::{LargerJob, select};
 
 /// So many jobs, and so many preempted tasks of one, are looked at in one round: the next one looks again.
 const LOOKS_MAX: usize = 32;
@@ -64,16 +64,16 @@ impl Fcs {
         // A preempted task that is not out of patience can use a slot of its worker only.
         let anywhere = standing.eligible - waiting + u32::from(over);
         let demand = anywhere.saturating_sub(standing.promised);
-        let lacking = preempt::lacking(demand, free);
+        let lacking = demand.saturating_sub(free);
         let mut victims = Vec::new();
         if lacking > 0 {
             let larger = self.state.jobs.running.iter().rev().take_while(|job| job.0 > place.0);
-            let running = larger.map(|job| RunningJob {
+            let running = larger.map(|job| LargerJob {
                 id: job.2,
                 remaining: job.0,
-                preemptable: self.able(job.2, round).len() as u32,
+                tasks: self.able(job.2, round).len() as u32,
             });
-            let chosen = preempt::select(&place.0, lacking, running);
+            let chosen = select(&place.0, lacking, running);
             for (job, count) in chosen {
                 let able = round
                     .able

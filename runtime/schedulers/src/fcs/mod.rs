@@ -10,7 +10,6 @@ mod jobs;
 pub mod launch;
 mod offers;
 mod policy;
-pub mod preempt;
 mod table;
 
 pub use configuration::{FcsConfiguration, FcsError};

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use napreduce_core::{Job, JobId, Ratio, Span, TaskKind, Time, WorkerId};
+use napreduce_core::{Job, JobId, Ratio, Span, TaskKind, Time, WorkerId, settings};
 
 use crate::hfsp::configuration::HfspConfiguration;
 use crate::hfsp::ranking::{Rank, Ranking};
@@ -49,66 +49,49 @@ pub(super) struct JobDemand {
     pub size: Span,
 }
 
-/// The jobs with tasks of one kind.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct Lane {
-    pub kind: TaskKind,
-    pub ranking: Ranking,
-    pub members: BTreeMap<JobId, Member>,
-    recent: Recent,
-    /// How workers with many suspended tasks are treated, and all together.
-    pub hysteresis: BTreeMap<WorkerId, Hysteresis>,
-    pub cluster_hysteresis: Hysteresis,
-    /// Jobs that came, were measured or want more than when slots were last taken for them.
-    pub asking: BTreeSet<JobId>,
-    /// When slots were last taken for everybody.
-    pub last_round: Time,
-    /// Jobs with tasks to launch that the order may give slots to.
-    #[serde(skip)]
-    pub launchable: BTreeSet<Rank>,
-    /// Those, and jobs that have something suspended.
-    #[serde(skip)]
-    pub waiting: BTreeSet<Rank>,
-    /// Jobs whose sample is not started in full: those with fewer tasks left first.
-    #[serde(skip)]
-    pub untried: BTreeSet<(u32, Time, JobId)>,
-    /// Measured jobs that could give a slot, by their turn and by their size.
-    #[serde(skip)]
-    pub holders: BTreeSet<Rank>,
-    #[serde(skip)]
-    pub by_size: BTreeSet<(Span, Time, JobId)>,
-    /// How many slots jobs in training hold for their samples.
-    #[serde(skip)]
-    pub training_slots: u32,
-    /// How many slots are promised to jobs, and how many attempts are suspended.
-    #[serde(skip)]
-    pub promised: u32,
-    #[serde(skip)]
-    pub suspended: u32,
+settings! {
+    /// The jobs with tasks of one kind.
+    #[derive(Debug, Clone, Serialize, Deserialize)]
+    pub(super) struct Lane {
+        pub kind: TaskKind = kind,
+        pub ranking: Ranking = Ranking::new(configuration.order, 0),
+        pub members: BTreeMap<JobId, Member>,
+        recent: Recent,
+        /// How workers with many suspended tasks are treated, and all together.
+        pub hysteresis: BTreeMap<WorkerId, Hysteresis>,
+        pub cluster_hysteresis: Hysteresis,
+        /// Jobs that came, were measured or want more than when slots were last taken for them.
+        pub asking: BTreeSet<JobId>,
+        /// When slots were last taken for everybody.
+        pub last_round: Time,
+        /// Jobs with tasks to launch that the order may give slots to.
+        #[serde(skip)]
+        pub launchable: BTreeSet<Rank>,
+        /// Those, and jobs that have something suspended.
+        #[serde(skip)]
+        pub waiting: BTreeSet<Rank>,
+        /// Jobs whose sample is not started in full: those with fewer tasks left first.
+        #[serde(skip)]
+        pub untried: BTreeSet<(u32, Time, JobId)>,
+        /// Measured jobs that could give a slot, by their turn and by their size.
+        #[serde(skip)]
+        pub holders: BTreeSet<Rank>,
+        #[serde(skip)]
+        pub by_size: BTreeSet<(Span, Time, JobId)>,
+        /// How many slots jobs in training hold for their samples.
+        #[serde(skip)]
+        pub training_slots: u32,
+        /// How many slots are promised to jobs, and how many attempts are suspended.
+        #[serde(skip)]
+        pub promised: u32,
+        #[serde(skip)]
+        pub suspended: u32,
+    }
+
+    pub fn new(kind: TaskKind, configuration: &HfspConfiguration);
 }
 
 impl Lane {
-    pub fn new(kind: TaskKind, configuration: &HfspConfiguration) -> Lane {
-        Lane {
-            kind,
-            ranking: Ranking::new(configuration.order, 0),
-            members: BTreeMap::new(),
-            recent: Recent::default(),
-            hysteresis: BTreeMap::new(),
-            cluster_hysteresis: Hysteresis::default(),
-            asking: BTreeSet::new(),
-            last_round: Time::default(),
-            launchable: BTreeSet::new(),
-            waiting: BTreeSet::new(),
-            untried: BTreeSet::new(),
-            holders: BTreeSet::new(),
-            by_size: BTreeSet::new(),
-            training_slots: 0,
-            promised: 0,
-            suspended: 0,
-        }
-    }
-
     /// Takes note of what a job holds and wants now.
     pub fn job_changed(
         &mut self,
@@ -118,7 +101,7 @@ impl Lane {
         configuration: &HfspConfiguration,
     ) {
         let Some(job) = job else {
-            self.unlist(id);
+            self.list(id, false);
             return self.job_over(now, id);
         };
         let kind = self.kind;
@@ -126,7 +109,7 @@ impl Lane {
         if left > 0 && self.is_as_before(id, job, configuration) {
             return self.count_done(id, job, configuration);
         }
-        self.unlist(id);
+        self.list(id, false);
         if left == 0 || (!self.members.contains_key(&id) && job.demand(kind) == 0) {
             self.count_done(id, job, configuration);
             self.members.remove(&id);
@@ -138,7 +121,7 @@ impl Lane {
         self.count_done(id, job, configuration);
         self.finish_training(now, id, configuration);
         self.take_wish(id, job, configuration);
-        self.list(id);
+        self.list(id, true);
     }
 
     /// A job ended: as it should if all that was left of it was at work.

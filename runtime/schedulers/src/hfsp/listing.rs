@@ -3,6 +3,8 @@
 //! Owns the entries of the lists, so that what is entered is taken out again. Does not own what a job wants
 //! (`lane`).
 
+use std::collections::BTreeSet;
+
 use napreduce_core::{ClusterView, JobId, Time};
 
 use crate::hfsp::configuration::{HfspConfiguration, Late};
@@ -22,13 +24,13 @@ impl Lane {
     pub fn update(&mut self, now: Time, view: &ClusterView<'_>, configuration: &HfspConfiguration) {
         self.ranking.set_slots(now, view.slots(self.kind));
         for id in self.ranking.update(now) {
-            self.unlist(id);
+            self.list(id, false);
             let holding = self.members.get(&id).map_or(0, |member| member.wish.holding);
             let turn = self.turn_of(id, holding, configuration);
             if let Some(member) = self.members.get_mut(&id) {
                 member.wish.turn = turn;
             }
-            self.list(id);
+            self.list(id, true);
         }
     }
 
@@ -41,58 +43,46 @@ impl Lane {
     /// Lists every job, after a restore: the lists are not remembered.
     pub fn list_all(&mut self) {
         let all: Vec<JobId> = self.members.keys().copied().collect();
-        all.into_iter().for_each(|id| self.list(id));
+        all.into_iter().for_each(|id| self.list(id, true));
     }
 
-    pub(super) fn list(&mut self, id: JobId) {
+    /// Enters a job where it belongs, or takes it out there.
+    pub(super) fn list(&mut self, id: JobId, there: bool) {
         let Some(member) = self.members.get(&id) else { return };
         let wish = member.wish;
-        self.promised += wish.promised;
-        self.suspended += wish.suspended;
+        count(&mut self.promised, wish.promised, there);
+        count(&mut self.suspended, wish.suspended, there);
         let places = places(member);
         if places.untried {
-            self.untried.insert((wish.tasks_left, member.submitted, id));
+            enter(&mut self.untried, (wish.tasks_left, member.submitted, id), there);
         }
         if !member.trained {
-            self.training_slots += wish.holding.min(member.training.target);
+            count(&mut self.training_slots, wish.holding.min(member.training.target), there);
         }
         let Some(turn) = wish.turn else { return };
         if places.launchable {
-            self.launchable.insert(turn);
+            enter(&mut self.launchable, turn, there);
         }
         if places.waiting {
-            self.waiting.insert(turn);
+            enter(&mut self.waiting, turn, there);
         }
         if places.holder {
-            self.holders.insert(turn);
-            self.by_size.insert((wish.size, member.submitted, id));
+            enter(&mut self.holders, turn, there);
+            enter(&mut self.by_size, (wish.size, member.submitted, id), there);
         }
     }
+}
 
-    pub(super) fn unlist(&mut self, id: JobId) {
-        let Some(member) = self.members.get(&id) else { return };
-        let wish = member.wish;
-        self.promised -= wish.promised;
-        self.suspended -= wish.suspended;
-        let places = places(member);
-        if places.untried {
-            self.untried.remove(&(wish.tasks_left, member.submitted, id));
-        }
-        if !member.trained {
-            self.training_slots -= wish.holding.min(member.training.target);
-        }
-        let Some(turn) = wish.turn else { return };
-        if places.launchable {
-            self.launchable.remove(&turn);
-        }
-        if places.waiting {
-            self.waiting.remove(&turn);
-        }
-        if places.holder {
-            self.holders.remove(&turn);
-            self.by_size.remove(&(wish.size, member.submitted, id));
-        }
-    }
+fn count(all: &mut u32, slots: u32, there: bool) {
+    *all = if there { *all + slots } else { *all - slots };
+}
+
+fn enter<T: Ord>(list: &mut BTreeSet<T>, place: T, there: bool) {
+    if there {
+        list.insert(place)
+    } else {
+        list.remove(&place)
+    };
 }
 
 /// In which lists a job belongs, once it has a turn.

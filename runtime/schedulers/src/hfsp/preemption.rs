@@ -14,7 +14,8 @@ use napreduce_core::{
 use crate::hfsp::configuration::HfspConfiguration;
 use crate::hfsp::lane::Lane;
 use crate::hfsp::ranking::Rank;
-use crate::hfsp::victims::{self, Holder, Mode};
+use crate::hfsp::victims::Mode;
+use crate::larger::{LargerJob, select};
 
 /// So many jobs are looked at in one round: the next one looks again.
 const LOOKS_MAX: usize = 32;
@@ -139,10 +140,10 @@ impl Lane {
             let wish = self.members[&id].wish;
             let taken = round.taken_of.get(&id).copied().unwrap_or_default();
             let tasks = (wish.holding - wish.requested).saturating_sub(taken);
-            Holder { id, remaining: self.remaining(round, id), tasks }
+            LargerJob { id, remaining: self.remaining(round, id), tasks }
         });
         let holders = holders.filter(|holder| holder.remaining > claimant.remaining);
-        for (job, count) in victims::select(&claimant.remaining, lacking, holders) {
+        for (job, count) in select(&claimant.remaining, lacking, holders) {
             self.stop_youngest(job, count, &claimant, round);
         }
     }

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use napreduce_core::{JobId, Span, Time};
+use napreduce_core::{JobId, Span, Time, settings};
 
 use crate::hfsp::virtual_cluster::VirtualCluster;
 
@@ -41,42 +41,32 @@ const CALLS_PER_CREDIT: u32 = 4;
 /// So much is always done: the order of a few jobs is exact.
 const FREE_WORK: usize = 64;
 
-/// The jobs of one kind that are there, ranked.
-///
-/// When a job comes or is measured every rank may change, and to know them the virtual cluster is run to its
-/// end. While that would cost more than what events have paid for, only that job is ranked, by the share it
-/// has just now.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Ranking {
-    order: RankingOrder,
-    cluster: VirtualCluster,
-    ranks: BTreeMap<JobId, Rank>,
-    /// The ranks are not what a projection would say.
-    stale: bool,
-    /// Jobs that have no rank, or not that of their size.
-    unranked: BTreeSet<JobId>,
-    credit: usize,
-    calls: u32,
-    last_steps: usize,
-    last_event: Time,
+settings! {
+    /// The jobs of one kind that are there, ranked.
+    ///
+    /// When a job comes or is measured every rank may change, and to know them the virtual cluster is run to
+    /// its end. While that would cost more than what events have paid for, only that job is ranked, by the
+    /// share it has just now.
+    #[derive(Debug, Clone, Serialize, Deserialize)]
+    pub struct Ranking {
+        order: RankingOrder = order,
+        cluster: VirtualCluster = VirtualCluster::new(slots),
+        ranks: BTreeMap<JobId, Rank>,
+        /// The ranks are not what a projection would say.
+        stale: bool,
+        /// Jobs that have no rank, or not that of their size.
+        unranked: BTreeSet<JobId>,
+        credit: usize = CREDIT_MAX,
+        calls: u32,
+        last_steps: usize,
+        last_event: Time,
+    }
+
+    /// No jobs in a cluster of so many slots.
+    pub fn new(order: RankingOrder, slots: u32);
 }
 
 impl Ranking {
-    /// No jobs in a cluster of so many slots.
-    pub fn new(order: RankingOrder, slots: u32) -> Ranking {
-        Ranking {
-            order,
-            cluster: VirtualCluster::new(slots),
-            ranks: BTreeMap::new(),
-            stale: false,
-            unranked: BTreeSet::new(),
-            credit: CREDIT_MAX,
-            calls: 0,
-            last_steps: 0,
-            last_event: Time::default(),
-        }
-    }
-
     /// The virtual cluster as of the last call with a time.
     pub fn cluster(&self) -> &VirtualCluster {
         &self.cluster

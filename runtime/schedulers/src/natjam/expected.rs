@@ -24,8 +24,8 @@ pub(super) fn check_new(
 ) -> Result<(), Lateness> {
     let Some(deadline) = spec.deadline else { return Ok(()) };
     let tasks = ByKind { map: spec.maps.len() as u64, reduce: u64::from(spec.reduces) };
-    let lengths = of_kinds(|kind| view.lengths(&spec.name, None, kind).unwrap_or_default());
-    let work = of_kinds(|kind| of_tasks(tasks[kind], lengths[kind]));
+    let lengths = ByKind::of(|kind| view.lengths(&spec.name, None, kind).unwrap_or_default());
+    let work = ByKind::of(|kind| of_tasks(tasks[kind], lengths[kind]));
     // Its number is not known yet; it comes after those that were there.
     let new = DueJob { job: JobId(u32::MAX), deadline, work, held: ByKind::default() };
     let (mut dues, slots) = dues(now, view, configuration);
@@ -60,10 +60,6 @@ pub(super) fn is_known(job: &Job, view: &ClusterView<'_>) -> bool {
         .all(|kind| view.lengths(&job.spec().name, Some(job), *kind).is_some())
 }
 
-fn of_kinds<T>(of: impl Fn(TaskKind) -> T) -> ByKind<T> {
-    ByKind { map: of(TaskKind::Map), reduce: of(TaskKind::Reduce) }
-}
-
 /// So many tasks from their beginning.
 fn of_tasks(tasks: u64, lengths: Lengths) -> DueWork {
     let all = u128::from(lengths.total.0) * u128::from(tasks);
@@ -78,7 +74,7 @@ fn dues(
     view: &ClusterView<'_>,
     configuration: &NatjamRConfiguration,
 ) -> (Vec<DueJob>, ByKind<DueSlots>) {
-    let mut slots = of_kinds(|kind| {
+    let mut slots = ByKind::of(|kind| {
         let count = view.slots(kind);
         let takes = configuration.takes(kind) && configuration.primitive != Primitive::Wait;
         let runs = u64::from(count.div_ceil(configuration.per_run.max(1)));
@@ -88,10 +84,10 @@ fn dues(
     let mut dues = Vec::new();
     // Not those that a policy was told of: of several that come at once it hears later.
     for job in view.jobs().filter(|job| job.state() == JobState::Active) {
-        let held = of_kinds(|kind| held(now, job, kind, view));
+        let held = ByKind::of(|kind| held(now, job, kind, view));
         match job.spec().deadline {
             Some(deadline) => {
-                let work = of_kinds(|kind| left(now, job, kind, view));
+                let work = ByKind::of(|kind| left(now, job, kind, view));
                 dues.push((job.submitted(), DueJob { job: job.id(), deadline, work, held }));
             }
             None => {

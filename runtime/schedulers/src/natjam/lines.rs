@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use napreduce_core::{Actions, ByKind, ClusterView, Job, JobId, Offer, Start, TaskKind};
 
-use crate::serving::{Delay, Takes};
+use crate::serving::{Delay, Takes, is_other_first};
 
 /// How many jobs with saved work are asked whether it is on the worker that offers a slot, before any of it
 /// moves there.
@@ -115,11 +115,7 @@ impl<K: Ord + Copy> Lines<K> {
     /// Where slots are of one kind: whether the first that could launch something would launch the other kind
     /// with it. Of one job maps go first.
     pub(super) fn other_kind_first(&self, kind: TaskKind) -> bool {
-        let [map, reduce] = TaskKind::ALL.map(|kind| self.open[kind].first());
-        match kind {
-            TaskKind::Map => reduce.is_some_and(|reduce| map.is_none_or(|map| reduce < map)),
-            TaskKind::Reduce => map.is_some_and(|map| reduce.is_none_or(|reduce| map <= reduce)),
-        }
+        is_other_first(kind, |kind| self.open[kind].first())
     }
 
     /// Whether a job has saved work of a kind.

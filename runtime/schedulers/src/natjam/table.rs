@@ -14,8 +14,7 @@ impl PolicyTable for NatjamConfiguration {
     }
 
     fn wishes(&self, kind: TaskKind, _job: &str, _all: &PolicyTables<'_>) -> Vec<Wish> {
-        let does = kind == TaskKind::Reduce || self.preempt_maps;
-        Vec::from_iter(does.then_some(("[scheduler.natjam] primitive", self.primitive)))
+        Vec::from_iter(self.takes(kind).then_some(("[scheduler.natjam] primitive", self.primitive)))
     }
 
     /// Research is every queue that is not production.
@@ -30,7 +29,6 @@ impl PolicyTable for NatjamRConfiguration {
     }
 
     fn wishes(&self, kind: TaskKind, _job: &str, _all: &PolicyTables<'_>) -> Vec<Wish> {
-        let does = kind == TaskKind::Reduce || self.preempt_maps;
-        Vec::from_iter(does.then_some(("[scheduler.natjam-deadline] primitive", self.primitive)))
+        Vec::from_iter(self.takes(kind).then_some(("[scheduler.natjam-deadline] primitive", self.primitive)))
     }
 }

@@ -3,10 +3,11 @@
 //! Owns the progress of work in integer microseconds. Does not own what an attempt does next, nor the sums
 //! over all.
 
-use napreduce_core::{AttemptId, TaskKind, Time};
+use napreduce_core::{AttemptId, TaskKind, Time, settings};
 
 use super::bandwidth::Pace;
 use crate::books::Books;
+use crate::job::SimulatedJob;
 
 /// What an attempt is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,51 +37,70 @@ pub(super) enum Phase {
     Gone,
 }
 
-/// An attempt on a virtual worker.
-#[derive(Debug)]
-pub(super) struct VirtualAttempt {
-    pub id: AttemptId,
-    pub worker: u32,
-    /// Counts the attempts that had this place.
-    pub life: u32,
-    /// Changes with the phase: an entry of the queue with another stamp is out of date.
-    pub stamp: u32,
-    pub phase: Phase,
-    /// When that began.
-    pub phase_began: Time,
-    /// Up to when its time is entered in the books.
-    pub since: Time,
-    /// As far as the coordinator knows.
-    pub holds_slot: bool,
-    /// The work of its task that is done, and all of it.
-    pub done: u64,
-    pub total: u64,
-    /// The first part of the work that needs map outputs.
-    pub shuffle: u64,
-    /// Where it fails, if it does.
-    pub fails_at: u64,
-    /// How fast it works, where machines have a bandwidth.
-    pub pace: Pace,
-    /// What of the work done was not done by this attempt.
-    pub done_before: u64,
-    /// Work done when it was last suspended: what a later kill loses again is counted from here.
-    pub preserved: u64,
-    /// Bytes of input, to tell progress in.
-    pub bytes: u64,
-    /// Bytes that were swapped out when it was last suspended.
-    pub swapped: u64,
-    pub pages: Pages,
-    /// For a reduce: how much of the history of its job's maps it has seen, and how many maps were done then.
-    pub seen: usize,
-    pub maps_seen: u32,
-    /// It started from the checkpoint of an attempt of this worker, or of another.
-    pub restores: Option<u32>,
-    /// Its process runs in a slot of the machine.
-    pub occupies: bool,
-    /// It asked to commit.
-    pub asked: bool,
-    /// Its place in the list of its job's live reduces.
-    pub place: u32,
+settings! {
+    /// An attempt on a virtual worker.
+    #[derive(Debug)]
+    pub(super) struct VirtualAttempt {
+        pub id: AttemptId = id,
+        pub worker: u32 = worker,
+        /// Counts the attempts that had this place.
+        pub life: u32,
+        /// Changes with the phase: an entry of the queue with another stamp is out of date.
+        pub stamp: u32,
+        pub phase: Phase = Phase::Ordered,
+        /// When that began.
+        pub phase_began: Time = now,
+        /// Up to when its time is entered in the books.
+        pub since: Time = now,
+        /// As far as the coordinator knows.
+        pub holds_slot: bool = true,
+        /// The work of its task that is done, and all of it.
+        pub done: u64 = done,
+        pub total: u64 = plan.work_of(id.task.kind, id.task.index),
+        /// The first part of the work that needs map outputs.
+        pub shuffle: u64 = shuffle,
+        /// Where it fails, if it does.
+        pub fails_at: u64 = u64::MAX,
+        /// How fast it works, where machines have a bandwidth.
+        pub pace: Pace = Pace::FULL,
+        /// What of the work done was not done by this attempt.
+        pub done_before: u64 = done,
+        /// Work done when it was last suspended: what a later kill loses again is counted from here.
+        pub preserved: u64 = done,
+        /// Bytes of input, to tell progress in.
+        pub bytes: u64 = bytes,
+        /// Bytes that were swapped out when it was last suspended.
+        pub swapped: u64,
+        pub pages: Pages,
+        /// For a reduce: how much of the history of its job's maps it has seen, and how many maps were done
+        /// then.
+        pub seen: usize,
+        pub maps_seen: u32,
+        /// It started from the checkpoint of an attempt of this worker, or of another.
+        pub restores: Option<u32> = restores,
+        /// Its process runs in a slot of the machine.
+        pub occupies: bool = true,
+        /// It asked to commit.
+        pub asked: bool,
+        /// Its place in the list of its job's live reduces.
+        pub place: u32,
+    }
+
+    /// One that is to start, with so much of its work done.
+    pub fn ordered(
+        id: AttemptId,
+        worker: u32,
+        now: Time,
+        plan: &SimulatedJob,
+        done: u64,
+        restores: Option<u32>
+    ) {
+        let index = id.task.index as usize;
+        let (shuffle, bytes) = match id.task.kind {
+            TaskKind::Map => (0, plan.maps[index].bytes),
+            TaskKind::Reduce => (plan.reduces[index].shuffle.0, plan.reduces[index].bytes),
+        };
+    }
 }
 
 /// Where machines have a memory, what an attempt has of it.

@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use napreduce_core::{
-    AttemptId, Event, JobId, JobOutcome, JobSpec, MapSpec, Span, TaskId, TaskKind, Time, WorkerId,
+    AttemptId, Event, JobId, JobOutcome, JobSpec, MapSpec, Span, TaskId, TaskKind, Time, WorkerId, settings,
 };
 
 use super::Simulation;
@@ -25,26 +25,35 @@ pub(super) struct Kept {
     pub done: u64,
 }
 
-/// A job that runs.
-#[derive(Debug)]
-pub(super) struct RunningJob {
-    pub plan: SimulatedJob,
-    pub result: JobResult,
-    pub maps_done: u32,
-    /// How many maps were done at least once.
-    maps_seen: u32,
-    maps_end: Option<Time>,
-    first_reduce: Option<Time>,
-    held: HeldReduceSlots,
-    /// When the number of finished maps changed while reduces fetched, and what it was then.
-    pub history: Vec<(Time, u32)>,
-    /// The places of its live reduces.
-    pub reduces: Vec<u32>,
-    pub checkpoints: BTreeMap<(TaskKind, u32), Kept>,
-    done: [Vec<u64>; 2],
-    seen: Vec<u64>,
-    /// With containers.
-    pub management: Option<Management>,
+settings! {
+    /// A job that runs.
+    #[derive(Debug)]
+    pub(super) struct RunningJob {
+        pub maps_done: u32,
+        /// How many maps were done at least once.
+        maps_seen: u32,
+        maps_end: Option<Time>,
+        first_reduce: Option<Time>,
+        held: HeldReduceSlots,
+        /// When the number of finished maps changed while reduces fetched, and what it was then.
+        pub history: Vec<(Time, u32)>,
+        /// The places of its live reduces.
+        pub reduces: Vec<u32>,
+        pub checkpoints: BTreeMap<(TaskKind, u32), Kept>,
+        done: [Vec<u64>; 2] = [no_bits(plan.maps.len()), no_bits(plan.reduces.len())],
+        seen: Vec<u64> = no_bits(if plan.reduces.is_empty() { 0 } else { plan.maps.len() }),
+        /// With containers.
+        pub management: Option<Management>,
+        pub plan: SimulatedJob = plan,
+        pub result: JobResult = result,
+    }
+
+    fn new(plan: SimulatedJob, result: JobResult);
+}
+
+/// A bit for each of so many tasks, none set.
+fn no_bits(tasks: usize) -> Vec<u64> {
+    vec![0; tasks.div_ceil(64)]
 }
 
 /// Where each job has a master, which of both this is.
@@ -101,27 +110,6 @@ impl Jobs {
 }
 
 impl RunningJob {
-    fn new(plan: SimulatedJob, result: JobResult) -> RunningJob {
-        let bits = |tasks: usize| vec![0; tasks.div_ceil(64)];
-        let done = [bits(plan.maps.len()), bits(plan.reduces.len())];
-        let seen = if plan.reduces.is_empty() { Vec::new() } else { bits(plan.maps.len()) };
-        RunningJob {
-            plan,
-            result,
-            maps_done: 0,
-            maps_seen: 0,
-            maps_end: None,
-            first_reduce: None,
-            held: HeldReduceSlots::default(),
-            history: Vec::new(),
-            reduces: Vec::new(),
-            checkpoints: BTreeMap::new(),
-            done,
-            seen,
-            management: None,
-        }
-    }
-
     pub fn is_master(&self) -> bool {
         matches!(self.management, Some(Management::Master { .. }))
     }

@@ -32,12 +32,6 @@ impl Marks {
     pub fn of(&self, job: &str, task: TaskId, total: u64) -> Vec<u64> {
         let all = self.by_job.get(job).map_or(&[][..], |marks| marks);
         let mine = all.iter().filter(|(kind, index, _)| *kind == task.kind && *index == task.index);
-        mine.map(|(_, _, share)| {
-            let work = i128::from(total) * share.numerator();
-            let least =
-                work.div_euclid(share.denominator()) + i128::from(work.rem_euclid(share.denominator()) != 0);
-            u64::try_from(least.max(0)).unwrap_or(u64::MAX)
-        })
-        .collect()
+        mine.map(|(_, _, share)| share.of_raised(total)).collect()
     }
 }

@@ -37,7 +37,7 @@ use std::io::Write;
 use std::iter::Peekable;
 use std::sync::Arc;
 
-use napreduce_core::{AttemptId, ClusterView, Engine, EngineSettings, Scheduler, TaskKind, Time};
+use napreduce_core::{AttemptId, ClusterView, Engine, EngineSettings, Scheduler, TaskKind, Time, settings};
 
 use self::attempts::Attempts;
 use self::chains::ChainLengths;
@@ -63,91 +63,61 @@ const ROUNDS_MAX: u32 = 50_000;
 /// So many instants without anything but timers mean that nothing will ever happen again.
 const IDLE_INSTANTS_MAX: u32 = 200_000;
 
-/// A run of a workload under a policy, in virtual time.
-///
-/// ```
-/// use napreduce_core::{Slots, Span, Time};
-/// use napreduce_schedulers::Fifo;
-/// use napreduce_sim::{SimulatedJob, Simulation, SimulationSettings, Workload};
-///
-/// let first = SimulatedJob::new("first", Time(0)).with_maps(3, Span::from_secs(10));
-/// let second = SimulatedJob::new("second", Time(5)).with_maps(1, Span::from_secs(1));
-/// let settings = SimulationSettings::new(1, Slots { map: 2, reduce: 1 });
-/// let run = Simulation::new(Box::new(Fifo::default()), settings, Workload::of(vec![first, second])).run()?;
-/// let ends: Vec<Time> = run.jobs.iter().map(|job| job.ended).collect();
-/// assert_eq!(ends, [Time(11_000_000), Time(20_000_000)]);
-/// # Ok::<(), napreduce_sim::SimulationError>(())
-/// ```
-pub struct Simulation {
-    engine: Engine,
-    settings: SimulationSettings,
-    coming: Peekable<Box<dyn Iterator<Item = SimulatedJob>>>,
-    triggered: BTreeMap<Arc<str>, SimulatedJob>,
-    now: Time,
-    last_submit: Time,
-    queue: Queue,
-    /// What is due at this instant; empty in between.
-    due: Vec<Due>,
-    /// Workers that speak at this instant.
-    beats: Vec<u32>,
-    batch: Batch,
-    attempts: Attempts,
-    jobs: Jobs,
-    masters: Masters,
-    job_tasks: JobTasks,
-    workers: Vec<VirtualWorker>,
-    /// The worker on each machine, or the last one there.
-    on_machine: Vec<u32>,
-    marks: Marks,
-    /// Attempts that said in this batch that they are done, and the work they did.
-    finishing: Vec<(AttemptId, u64)>,
-    /// When the engine wants to be woken.
-    armed: Option<Time>,
-    idle_instants: u32,
-    chain_lengths: ChainLengths,
-    guard: Guard,
-    log: Option<Log>,
-    recorder: Option<Recorder>,
-    run: Run,
+settings! {
+    /// A run of a workload under a policy, in virtual time.
+    ///
+    /// ```
+    /// use napreduce_core::{Slots, Span, Time};
+    /// use napreduce_schedulers::Fifo;
+    /// use napreduce_sim::{SimulatedJob, Simulation, SimulationSettings, Workload};
+    ///
+    /// let first = SimulatedJob::new("first", Time(0)).with_maps(3, Span::from_secs(10));
+    /// let second = SimulatedJob::new("second", Time(5)).with_maps(1, Span::from_secs(1));
+    /// let settings = SimulationSettings::new(1, Slots { map: 2, reduce: 1 });
+    /// let run = Simulation::new(Box::new(Fifo::default()), settings, Workload::of(vec![first, second])).run()?;
+    /// let ends: Vec<Time> = run.jobs.iter().map(|job| job.ended).collect();
+    /// assert_eq!(ends, [Time(11_000_000), Time(20_000_000)]);
+    /// # Ok::<(), napreduce_sim::SimulationError>(())
+    /// ```
+    pub struct Simulation {
+        engine: Engine =
+            Engine::new(scheduler, EngineSettings { strict: true, name_outputs: false, ..settings.engine }),
+        coming: Peekable<Box<dyn Iterator<Item = SimulatedJob>>> = workload.timed.peekable(),
+        triggered: BTreeMap<Arc<str>, SimulatedJob> = workload.triggered,
+        now: Time,
+        last_submit: Time,
+        queue: Queue,
+        /// What is due at this instant; empty in between.
+        due: Vec<Due>,
+        /// Workers that speak at this instant.
+        beats: Vec<u32>,
+        batch: Batch,
+        attempts: Attempts,
+        jobs: Jobs,
+        masters: Masters,
+        job_tasks: JobTasks,
+        workers: Vec<VirtualWorker>,
+        /// The worker on each machine, or the last one there.
+        on_machine: Vec<u32> = vec![0; settings.machines as usize],
+        marks: Marks = Marks::new(&settings.marks),
+        /// Attempts that said in this batch that they are done, and the work they did.
+        finishing: Vec<(AttemptId, u64)>,
+        /// When the engine wants to be woken.
+        armed: Option<Time>,
+        idle_instants: u32,
+        chain_lengths: ChainLengths,
+        guard: Guard,
+        log: Option<Log>,
+        recorder: Option<Recorder>,
+        run: Run,
+        settings: SimulationSettings = settings,
+    }
+
+    /// A simulation at time 0, before anything happened.
+    pub fn new(scheduler: Box<dyn Scheduler>, settings: SimulationSettings, workload: Workload);
 }
 
 impl Simulation {
-    /// A simulation at time 0, before anything happened.
-    pub fn new(
-        scheduler: Box<dyn Scheduler>,
-        settings: SimulationSettings,
-        workload: Workload,
-    ) -> Simulation {
-        let engine_settings = EngineSettings { strict: true, name_outputs: false, ..settings.engine };
-        Simulation {
-            engine: Engine::new(scheduler, engine_settings),
-            coming: workload.timed.peekable(),
-            triggered: workload.triggered,
-            now: Time(0),
-            last_submit: Time(0),
-            queue: Queue::default(),
-            due: Vec::new(),
-            beats: Vec::new(),
-            batch: Batch::default(),
-            attempts: Attempts::default(),
-            jobs: Jobs::default(),
-            masters: Masters::default(),
-            job_tasks: JobTasks::default(),
-            workers: Vec::new(),
-            on_machine: vec![0; settings.machines as usize],
-            marks: Marks::new(&settings.marks),
-            finishing: Vec::new(),
-            armed: None,
-            idle_instants: 0,
-            chain_lengths: ChainLengths::default(),
-            guard: Guard::default(),
-            log: None,
-            recorder: None,
-            run: Run::default(),
-            settings,
-        }
-    }
-
     /// The same with a log of every event and what it led to.
     #[must_use]
     pub fn with_log(mut self, to: Box<dyn Write>) -> Simulation {

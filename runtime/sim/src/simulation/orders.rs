@@ -6,7 +6,6 @@ use napreduce_core::{AttemptId, Effect, Order, Record, Report, Start, TaskKind};
 
 use super::Simulation;
 use super::attempts::{Phase, VirtualAttempt};
-use super::bandwidth::Pace;
 use super::queue::{Due, OrderKind};
 use crate::run::SimulationError;
 
@@ -54,14 +53,6 @@ impl Simulation {
     fn launch(&mut self, worker: u32, id: AttemptId, from: Start) {
         let (now, kind, index) = (self.now, id.task.kind, id.task.index);
         let job = self.jobs.at_mut(id.task.job);
-        let total = job.plan.work_of(kind, index);
-        let (shuffle, bytes) = match kind {
-            TaskKind::Map => (0, job.plan.maps[index as usize].bytes),
-            TaskKind::Reduce => {
-                let task = &job.plan.reduces[index as usize];
-                (task.shuffle.0, task.bytes)
-            }
-        };
         let kept = match from {
             Start::Checkpoint(_) => job.checkpoints.get(&(kind, index)).copied(),
             // A duplicate begins anew, and the checkpoint stays for the attempt beside it.
@@ -77,39 +68,14 @@ impl Simulation {
                 None
             }
         };
-        let done = kept.map_or(0, |kept| kept.done);
+        let (done, restores) = kept.map_or((0, None), |kept| (kept.done, Some(kept.worker)));
+        let mut attempt = VirtualAttempt::ordered(id, worker, now, &job.plan, done, restores);
         let loss = if job.is_master() { 0.0 } else { self.settings.failures.attempt };
-        let fails_after = super::failures::fails_after(self.settings.seed, id, loss, total - done);
-        let fails_at = fails_after.map_or(u64::MAX, |work| done + work);
+        let fails_after = super::failures::fails_after(self.settings.seed, id, loss, attempt.total - done);
+        attempt.fails_at = fails_after.map_or(u64::MAX, |work| done + work);
         if kind == TaskKind::Reduce {
             job.reduce_launched(now);
         }
-        let attempt = VirtualAttempt {
-            id,
-            worker,
-            life: 0,
-            stamp: 0,
-            phase: Phase::Ordered,
-            phase_began: now,
-            since: now,
-            holds_slot: true,
-            done,
-            total,
-            shuffle,
-            fails_at,
-            pace: Pace::FULL,
-            done_before: done,
-            preserved: done,
-            bytes,
-            swapped: 0,
-            pages: super::attempts::Pages::default(),
-            seen: 0,
-            maps_seen: 0,
-            restores: kept.map(|kept| kept.worker),
-            occupies: true,
-            asked: false,
-            place: 0,
-        };
         let place = self.attempts.insert(attempt);
         if kind == TaskKind::Reduce {
             self.attempts.at_mut(place).place = self.jobs.at_mut(id.task.job).add_reduce(place);

@@ -2,55 +2,42 @@
 //!
 //! Owns the slots as the machine sees them. Does not own the attempts themselves.
 
-use napreduce_core::{AttemptId, Slots, TaskKind, Time, WorkerId};
+use napreduce_core::{AttemptId, Slots, TaskKind, Time, WorkerId, settings};
 
 use super::attempts::Attempts;
 use super::queue::OrderKind;
 use super::reports::Told;
 use crate::books;
 
-#[derive(Debug)]
-pub(super) struct VirtualWorker {
-    pub id: WorkerId,
-    pub machine: u32,
-    pub up: bool,
-    /// The places of its attempts, suspended ones included.
-    pub attempts: Vec<u32>,
-    /// Processes that run, by kind.
-    running: [u32; 2],
-    slots: Slots,
-    /// Both kinds of slots are the same ones.
-    shared: bool,
-    /// Memory of its suspended attempts.
-    pub suspended_memory: u64,
-    /// When it last spoke with the coordinator.
-    pub answered: Option<Time>,
-    /// Whether its next heartbeat is in the queue, and when that is.
-    pub beat: Option<Time>,
-    /// What it will say then, in order.
-    pub reports: Vec<Told>,
-    /// Orders that leave then, in order: place and life of the attempt.
-    pub orders: Vec<(u32, u32, OrderKind)>,
+settings! {
+    #[derive(Debug)]
+    pub(super) struct VirtualWorker {
+        pub id: WorkerId = id,
+        pub machine: u32 = machine,
+        pub up: bool = true,
+        /// The places of its attempts, suspended ones included.
+        pub attempts: Vec<u32>,
+        /// Processes that run, by kind.
+        running: [u32; 2],
+        slots: Slots = slots,
+        /// Both kinds of slots are the same ones.
+        shared: bool = shared,
+        /// Memory of its suspended attempts.
+        pub suspended_memory: u64,
+        /// When it last spoke with the coordinator.
+        pub answered: Option<Time>,
+        /// Whether its next heartbeat is in the queue, and when that is.
+        pub beat: Option<Time>,
+        /// What it will say then, in order.
+        pub reports: Vec<Told>,
+        /// Orders that leave then, in order: place and life of the attempt.
+        pub orders: Vec<(u32, u32, OrderKind)>,
+    }
+
+    pub fn new(id: WorkerId, machine: u32, slots: Slots, shared: bool);
 }
 
 impl VirtualWorker {
-    pub fn new(id: WorkerId, machine: u32, slots: Slots, shared: bool) -> VirtualWorker {
-        VirtualWorker {
-            id,
-            machine,
-            up: true,
-            attempts: Vec::new(),
-            running: [0; 2],
-            slots,
-            shared,
-            suspended_memory: 0,
-            answered: None,
-            beat: None,
-            reports: Vec::new(),
-            orders: Vec::new(),
-        }
-    }
-
     /// A process takes a slot.
     pub fn take_slot(&mut self, kind: TaskKind) {
         let limit = if kind == TaskKind::Map { self.slots.map } else { self.slots.reduce };

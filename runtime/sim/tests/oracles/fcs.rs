@@ -10,7 +10,7 @@ use napreduce_schedulers::fcs::estimates::{
     self, Bounds, RemainingWork, RunningReduce, ShuffleTime, remaining_shuffle,
 };
 use napreduce_schedulers::fcs::launch::{LaunchChoice, PreemptedTasks};
-use napreduce_schedulers::fcs::preempt::{self, RunningJob};
+use napreduce_schedulers::larger::{LargerJob, select};
 use serde_json::Value;
 
 use crate::cases::{self, exact};
@@ -100,15 +100,14 @@ fn remaining(job: &Value) -> RemainingWork {
 fn select_to_preempt(case: &Value) -> Result<(), String> {
     let claimant = &case["claimant"];
     let running = |(position, job): (usize, &Value)| {
-        let preemptable = whole(&job["preemptable_reduces"]);
-        (position, RunningJob { id: text(&job["id"]).to_owned(), remaining: remaining(job), preemptable })
+        let tasks = whole(&job["preemptable_reduces"]);
+        (position, LargerJob { id: text(&job["id"]).to_owned(), remaining: remaining(job), tasks })
     };
     let mut jobs: Vec<_> = list(&case["running"]).iter().enumerate().map(running).collect();
     jobs.sort_by_key(|(position, job)| Reverse((job.remaining, *position)));
-    let lacking = preempt::lacking(whole(&claimant["demand"]), whole(&case["free"]));
+    let lacking = whole(&claimant["demand"]).saturating_sub(whole(&case["free"]));
     let jobs = jobs.into_iter().map(|(_, job)| job);
-    let found: BTreeMap<String, u32> =
-        preempt::select(&remaining(claimant), lacking, jobs).into_iter().collect();
+    let found: BTreeMap<String, u32> = select(&remaining(claimant), lacking, jobs).into_iter().collect();
     let expected = case["expect"].as_object().unwrap();
     let expected = expected.iter().map(|(name, tasks)| (name.clone(), whole(tasks))).collect();
     equal("what is preempted", found, expected)

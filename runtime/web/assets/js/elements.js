@@ -78,6 +78,11 @@ function sortHead(heading, kind, field, sorting) {
     make("button", { type: "button", class: "plain", click: choose }, heading, make("span", { "aria-hidden": "true" }, sign)));
 }
 
+/** A figure, with what it is above it and what there is to add below. */
+export function card(label, figure, more) {
+  return make("div", { class: "card" }, make("div", { class: "label" }, label), make("div", { class: "figure" }, figure), make("div", { class: "more" }, more));
+}
+
 /** Names and what they are. */
 export function facts(pairs) {
   const shown = pairs.filter(([, value]) => value !== null && value !== undefined && value !== "");

@@ -17,6 +17,12 @@ export function short(micros) {
   return micros < 10_000 ? `${(micros / 1000).toFixed(1)} ms` : span(micros / 1000);
 }
 
+/** How much more one thing is than another, in some form. */
+export function signed(difference, form) {
+  if (difference === 0) return "–";
+  return `${difference > 0 ? "+" : "−"}${form(Math.abs(difference))}`;
+}
+
 /** Bytes by powers of 1024. */
 export function bytes(count) {
   const units = ["bytes", "KiB", "MiB", "GiB", "TiB", "PiB"];

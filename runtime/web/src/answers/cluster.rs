@@ -13,7 +13,7 @@ use super::jobs::JobAnswer;
 const EXPLAINED_MAX: usize = 20;
 
 /// A cluster at a glance.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 pub struct StatusAnswer {
     pub workers: WorkerCounts,
     pub map: SlotsInUse,
@@ -27,14 +27,35 @@ pub struct StatusAnswer {
     pub warnings: Vec<WorkerWarning>,
 }
 
-/// How many workers are in which state.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct WorkerCounts {
-    pub up: usize,
-    pub excluded: usize,
-    pub draining: usize,
-    pub leaving: usize,
-    pub lost: usize,
+answer! {
+    /// How many workers are in which state.
+    #[derive(Copy, Default)]
+    pub struct WorkerCounts from |workers: &[WorkerSummary]| {
+        pub up: usize = in_phase(workers, WorkerPhase::Up),
+        pub excluded: usize = in_phase(workers, WorkerPhase::Excluded),
+        pub draining: usize = in_phase(workers, WorkerPhase::Draining),
+        pub leaving: usize = in_phase(workers, WorkerPhase::Leaving),
+        pub lost: usize = in_phase(workers, WorkerPhase::Lost),
+    }
+
+    /// How many jobs are in which state; of those that have ended, the ones that the history keeps.
+    #[derive(Copy, Default)]
+    pub struct JobCounts from |jobs: &[JobSummary]| {
+        pub active: usize = count(jobs, |job| !has_ended(job)),
+        /// Those among them of which nothing runs.
+        pub waiting: usize = count(jobs, |job| !has_ended(job) && !runs(job)),
+        pub succeeded: usize = count(jobs, |job| job.phase == JobPhase::Succeeded),
+        pub failed: usize = count(jobs, |job| job.phase == JobPhase::Failed),
+        pub killed: usize = count(jobs, |job| job.phase == JobPhase::Killed),
+    }
+
+    /// A worker that is missed.
+    pub struct WorkerWarning from |worker: &WorkerSummary| {
+        pub worker: String = worker.worker.to_string(),
+        pub name: String = worker.name.clone(),
+        pub state: String = worker.state_in_words(),
+        pub reason: Option<String> = worker.reason.clone(),
+    }
 }
 
 /// Slots for one kind of task, of the workers that are there.
@@ -46,19 +67,8 @@ pub struct SlotsInUse {
     pub suspended: u64,
 }
 
-/// How many jobs are in which state; of those that have ended, the ones that the history keeps.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct JobCounts {
-    pub active: usize,
-    /// Those among them of which nothing runs.
-    pub waiting: usize,
-    pub succeeded: usize,
-    pub failed: usize,
-    pub killed: usize,
-}
-
 /// A job that has not ended.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct CurrentJob {
     #[serde(flatten)]
     pub job: JobAnswer,
@@ -68,17 +78,6 @@ pub struct CurrentJob {
     pub why: Option<String>,
     /// Its kind, as explanations have it.
     pub code: Option<&'static str>,
-}
-
-answer! {
-    /// A worker that is missed.
-    #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
-    pub struct WorkerWarning from |worker: &WorkerSummary| {
-        pub worker: String = worker.worker.to_string(),
-        pub name: String = worker.name.clone(),
-        pub state: String = worker.state_in_words(),
-        pub reason: Option<String> = worker.reason.clone(),
-    }
 }
 
 impl StatusAnswer {
@@ -104,35 +103,29 @@ impl StatusAnswer {
             let why = telling.map(|reason| reason.text);
             current.push(CurrentJob { job: job.into(), is_waiting, why, code });
         }
-        let count = |phase| jobs.iter().filter(|job| job.phase == phase).count();
-        let workers_in = |state| workers.iter().filter(|worker| worker.state == state).count();
         let unended: Vec<&JobSummary> = jobs.iter().filter(|job| !has_ended(job)).collect();
         let sum = |of: &dyn Fn(&JobSummary) -> u32| unended.iter().map(|job| u64::from(of(job))).sum();
         let both = |job: &JobSummary, of: fn(&PhaseProgress) -> u32| {
             of(&job.progress.map) + of(&job.progress.reduce)
         };
         Ok(StatusAnswer {
-            workers: WorkerCounts {
-                up: workers_in(WorkerPhase::Up),
-                excluded: workers_in(WorkerPhase::Excluded),
-                draining: workers_in(WorkerPhase::Draining),
-                leaving: workers_in(WorkerPhase::Leaving),
-                lost: workers_in(WorkerPhase::Lost),
-            },
+            workers: workers.into(),
             map: slots(workers, |worker| worker.map_slots, sum(&|job| job.progress.map.suspended)),
             reduce: slots(workers, |worker| worker.reduce_slots, sum(&|job| job.progress.reduce.suspended)),
-            jobs: JobCounts {
-                active: current.len(),
-                waiting: current.iter().filter(|current| current.is_waiting).count(),
-                succeeded: count(JobPhase::Succeeded),
-                failed: count(JobPhase::Failed),
-                killed: count(JobPhase::Killed),
-            },
+            jobs: jobs.into(),
             checkpointed: sum(&|job| both(job, |phase| phase.checkpointed)),
             current,
             warnings: workers.iter().filter(|worker| is_missed(worker)).map(WorkerWarning::from).collect(),
         })
     }
+}
+
+fn in_phase(workers: &[WorkerSummary], phase: WorkerPhase) -> usize {
+    workers.iter().filter(|worker| worker.state == phase).count()
+}
+
+fn count(jobs: &[JobSummary], is_one: fn(&JobSummary) -> bool) -> usize {
+    jobs.iter().filter(|job| is_one(job)).count()
 }
 
 fn has_ended(job: &JobSummary) -> bool {

@@ -3,32 +3,37 @@
 //! Owns the names of the fields. Does not own what is explained (the coordinator).
 
 use napreduce_core::{JobId, Reason, TaskId};
-use schemars::JsonSchema;
-use serde::Serialize;
 
-/// Why a job does not get on.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct JobExplanation {
-    pub job: String,
-    /// Sentences, the most telling one first.
-    pub lines: Vec<String>,
-    /// The same, each with its kind.
-    pub reasons: Vec<ReasonAnswer>,
+answer! {
+    /// Why a job does not get on.
+    pub struct JobExplanation {
+        pub job: String = job.to_string(),
+        /// Sentences, the most telling one first.
+        pub lines: Vec<String> = lines(reasons),
+        /// The same, each with its kind.
+        pub reasons: Vec<ReasonAnswer> = coded(reasons),
+    }
+
+    /// What is said of a job.
+    pub fn of(job: JobId, reasons: &[Reason]);
 }
 
-/// Why a task does not get on.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct TaskExplanation {
-    pub task: String,
-    /// Likewise.
-    pub lines: Vec<String>,
-    /// Likewise.
-    pub reasons: Vec<ReasonAnswer>,
+answer! {
+    /// Why a task does not get on.
+    pub struct TaskExplanation {
+        pub task: String = task.to_string(),
+        /// Likewise.
+        pub lines: Vec<String> = lines(reasons),
+        /// Likewise.
+        pub reasons: Vec<ReasonAnswer> = coded(reasons),
+    }
+
+    /// What is said of a task.
+    pub fn of(task: TaskId, reasons: &[Reason]);
 }
 
 answer! {
     /// One reason.
-    #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
     pub struct ReasonAnswer from |reason: &Reason| {
         /// Its kind, such as `all-slots-taken`, `held-by-operator` or `remedy`.
         pub code: &'static str = reason.code.in_words(),
@@ -36,20 +41,6 @@ answer! {
         pub text: String = reason.text.clone(),
         /// Whether it says why something waits, rather than where it is or what to do.
         pub is_why: bool = reason.code.is_why(),
-    }
-}
-
-impl JobExplanation {
-    /// What is said of a job.
-    pub fn of(job: JobId, reasons: &[Reason]) -> JobExplanation {
-        JobExplanation { job: job.to_string(), lines: lines(reasons), reasons: coded(reasons) }
-    }
-}
-
-impl TaskExplanation {
-    /// What is said of a task.
-    pub fn of(task: TaskId, reasons: &[Reason]) -> TaskExplanation {
-        TaskExplanation { task: task.to_string(), lines: lines(reasons), reasons: coded(reasons) }
     }
 }
 

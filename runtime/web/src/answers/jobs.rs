@@ -6,14 +6,11 @@ use std::collections::BTreeMap;
 
 use napreduce_history::ledger_of;
 use napreduce_protocol::{AttemptSummary, HistoryLine, JobDetail, JobSummary, PartReport, PhaseProgress};
-use schemars::JsonSchema;
-use serde::Serialize;
 
 use super::preemptions::{PreemptionAnswer, RestoreAnswer, ResumeAnswer};
 
 answer! {
     /// A job in a listing.
-    #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
     pub struct JobAnswer from |job: &JobSummary| {
         pub job: String = job.job.to_string(),
         pub name: String = job.name.clone(),
@@ -31,11 +28,8 @@ answer! {
         pub map: PhaseAnswer = (&job.progress.map).into(),
         pub reduce: PhaseAnswer = (&job.progress.reduce).into(),
     }
-}
 
-answer! {
     /// How far the maps or the reduces of a job are.
-    #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
     pub struct PhaseAnswer from |phase: &PhaseProgress| {
         pub tasks: u32 = phase.tasks,
         pub done: u32 = phase.done,
@@ -46,22 +40,16 @@ answer! {
         pub bytes_total: u64 = phase.bytes_total,
         pub percent: u32 = phase.percent(),
     }
-}
 
-answer! {
     /// A job with its output.
-    #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
     pub struct JobStatusAnswer from |detail: &JobDetail| {
         #[serde(flatten)]
         pub job: JobAnswer = (&detail.summary).into(),
         /// Once it has succeeded.
         pub parts: Vec<PartAnswer> = detail.parts.iter().map(PartAnswer::from).collect(),
     }
-}
 
-answer! {
     /// A part file.
-    #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
     pub struct PartAnswer from |part: &PartReport| {
         pub name: String = part.name.clone(),
         pub records: u64 = part.records,
@@ -69,21 +57,15 @@ answer! {
         /// XXH3 of its bytes, in hexadecimal digits.
         pub digest: String = format!("{:016x}", part.digest),
     }
-}
 
-answer! {
     /// What a job has counted.
-    #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
     pub struct CountersAnswer from |detail: &JobDetail| {
         pub job: String = detail.summary.job.to_string(),
         pub counters: BTreeMap<String, u64> =
             detail.counters.iter().map(|(name, value)| (name.to_owned(), value)).collect(),
     }
-}
 
-answer! {
     /// What happened to a job and its attempts.
-    #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
     pub struct HistoryAnswer from |detail: &JobDetail| {
         pub job: String = detail.summary.job.to_string(),
         pub events: Vec<EventAnswer> = detail.events.iter().map(EventAnswer::from).collect(),
@@ -93,20 +75,14 @@ answer! {
         pub resumes: Vec<ResumeAnswer> = detail.resumes.iter().map(ResumeAnswer::from).collect(),
         pub restores: Vec<RestoreAnswer> = detail.restores.iter().map(RestoreAnswer::from).collect(),
     }
-}
 
-answer! {
     /// Something that happened to a job as a whole.
-    #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
     pub struct EventAnswer from |line: &HistoryLine| {
         pub at_millis: u64 = line.at_millis,
         pub text: String = line.text.clone(),
     }
-}
 
-answer! {
     /// An attempt from its launch to its end.
-    #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
     pub struct AttemptAnswer from |attempt: &AttemptSummary| {
         pub attempt: String = attempt.attempt.to_string(),
         pub worker: String = attempt.worker.to_string(),

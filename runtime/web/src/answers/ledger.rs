@@ -6,9 +6,9 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use napreduce_core::{AttemptId, JobId, TaskId};
+use napreduce_core::{AttemptId, JobId, TaskId, settings};
 use napreduce_history::{LedgerEntry, Sequel, Timeline, ledger_of};
-use napreduce_protocol::{JobDetail, PreemptionEnd, PreemptionSummary};
+use napreduce_protocol::{JobDetail, JobSummary, PreemptionEnd, PreemptionSummary};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -17,41 +17,32 @@ use super::preemptions::PreemptionAnswer;
 /// What stands for the end of a request that has none yet.
 pub const OPEN_END: &str = "open";
 
-/// An entry of the ledger, with what follows from the rest of its job.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LedgerRow {
-    pub answer: PreemptionAnswer,
-    pub victim: JobId,
-    pub victim_queue: String,
-    pub beneficiary: Option<JobId>,
-    /// Whether the attempt had to give up its slot.
-    pub is_taken: bool,
-    /// How long the work was without a slot for it, up to now.
-    pub slot_millis: u64,
-    /// From the order to go on until the process ran again.
-    pub resume_micros: Option<u64>,
-    /// From the launch of an attempt that starts from the checkpoint until it did something new.
-    pub restore_micros: Option<u64>,
+settings! {
+    /// An entry of the ledger, with what follows from the rest of its job.
+    #[derive(Debug, Clone, PartialEq)]
+    pub struct LedgerRow {
+        pub answer: PreemptionAnswer = PreemptionAnswer::from(entry),
+        pub victim: JobId = summary.job,
+        pub victim_queue: String = summary.queue.clone(),
+        pub beneficiary: Option<JobId> = entry.preemption.beneficiary,
+        /// Whether the attempt had to give up its slot.
+        pub is_taken: bool = is_taken(entry.preemption),
+        /// How long the work was without a slot for it, up to now.
+        pub slot_millis: u64 = absences.of_request(entry.preemption) / 1_000,
+        /// From the order to go on until the process ran again.
+        pub resume_micros: Option<u64> = resume_micros(entry),
+        /// From the launch of an attempt that starts from the checkpoint until it did something new.
+        pub restore_micros: Option<u64> = restore_micros(entry),
+    }
+
+    fn of(entry: &LedgerEntry<'_>, summary: &JobSummary, absences: &Absences);
 }
 
 impl LedgerRow {
     /// The entries of a job; what waits, waits until `now_micros`.
     pub fn all_of(detail: &JobDetail, now_micros: u64) -> Vec<LedgerRow> {
         let absences = Absences::of(detail, now_micros);
-        let row = |entry: LedgerEntry<'_>| {
-            let known = entry.preemption;
-            LedgerRow {
-                answer: PreemptionAnswer::from(&entry),
-                victim: detail.summary.job,
-                victim_queue: detail.summary.queue.clone(),
-                beneficiary: known.beneficiary,
-                is_taken: is_taken(known),
-                slot_millis: absences.of_request(known) / 1_000,
-                resume_micros: resume_micros(&entry),
-                restore_micros: restore_micros(&entry),
-            }
-        };
-        ledger_of(detail).into_iter().map(row).collect()
+        ledger_of(detail).iter().map(|entry| LedgerRow::of(entry, &detail.summary, &absences)).collect()
     }
 
     /// How it came to its end, in a word.
@@ -146,51 +137,88 @@ impl LedgerFilter {
     }
 }
 
-/// What the requests of a window come to.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct PreemptionTotals {
-    pub from_millis: u64,
-    pub until_millis: u64,
-    /// Requests, whatever became of them.
-    pub count: u64,
-    /// Those of which an attempt had to give up its slot.
-    pub taken: u64,
-    /// How long the work of these was without a slot, up to now.
-    pub slot_millis: u64,
-    pub work_saved_millis: u64,
-    pub work_lost_millis: u64,
-    /// From the request until the slot was free.
-    pub freeing: LatencyAnswer,
-    /// From the order to go on until a suspended process ran again.
-    pub resuming: LatencyAnswer,
-    /// From the launch of an attempt that starts from a checkpoint until it did something new.
-    pub restoring: LatencyAnswer,
-    pub primitives: Vec<PrimitiveTotals>,
-    /// Wishes that became something else.
-    pub converted: Vec<ConvertedWishes>,
-    /// What is left out, and why.
-    pub remarks: Vec<String>,
+answer! {
+    /// What the requests of a window come to.
+    #[derive(Default)]
+    pub struct PreemptionTotals {
+        pub from_millis: u64,
+        pub until_millis: u64,
+        /// Requests, whatever became of them.
+        pub count: u64 = rows.len() as u64,
+        /// Those of which an attempt had to give up its slot.
+        pub taken: u64 = sum(rows, |row| u64::from(row.is_taken)),
+        /// How long the work of these was without a slot, up to now.
+        pub slot_millis: u64 = sum(rows, |row| row.slot_millis),
+        pub work_saved_millis: u64 = sum(rows, |row| row.answer.work_saved_millis),
+        pub work_lost_millis: u64 = sum(rows, |row| row.answer.work_lost_millis),
+        /// From the request until the slot was free.
+        pub freeing: LatencyAnswer = LatencyAnswer::of(rows.iter().filter_map(|row| row.free_micros())),
+        /// From the order to go on until a suspended process ran again.
+        pub resuming: LatencyAnswer = LatencyAnswer::of(rows.iter().filter_map(|row| row.resume_micros)),
+        /// From the launch of an attempt that starts from a checkpoint until it did something new.
+        pub restoring: LatencyAnswer = LatencyAnswer::of(rows.iter().filter_map(|row| row.restore_micros)),
+        pub primitives: Vec<PrimitiveTotals> =
+            by_primitive.into_iter().map(|(primitive, rows)| PrimitiveTotals::of(primitive, &rows)).collect(),
+        /// Wishes that became something else.
+        pub converted: Vec<ConvertedWishes> = converted.into_iter().map(ConvertedWishes::from).collect(),
+        /// What is left out, and why.
+        pub remarks: Vec<String>,
+    }
+
+    /// The sums over entries, the newest of which come first.
+    pub fn of(rows: &[&LedgerRow]) {
+        let mut by_primitive: BTreeMap<&str, Vec<&LedgerRow>> = BTreeMap::new();
+        let mut converted: BTreeMap<(&str, &str), (u64, &str)> = BTreeMap::new();
+        for row in rows {
+            let PreemptionAnswer { primitive, asked, reason, .. } = &row.answer;
+            by_primitive.entry(primitive).or_default().push(row);
+            if asked != primitive {
+                converted.entry((asked, primitive)).or_insert((0, reason)).0 += 1;
+            }
+        }
+    }
 }
 
-/// What the requests of one primitive come to.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct PrimitiveTotals {
-    pub primitive: String,
-    pub count: u64,
-    /// How many came to which end; `open` has come to none.
-    pub ends: BTreeMap<String, u64>,
-    pub work_saved_millis: u64,
-    pub work_lost_millis: u64,
-    pub freeing: LatencyAnswer,
+answer! {
+    /// What the requests of one primitive come to.
+    pub struct PrimitiveTotals {
+        pub primitive: String = primitive.to_owned(),
+        pub count: u64 = rows.len() as u64,
+        /// How many came to which end; `open` has come to none.
+        pub ends: BTreeMap<String, u64> = ends,
+        pub work_saved_millis: u64 = sum(rows, |row| row.answer.work_saved_millis),
+        pub work_lost_millis: u64 = sum(rows, |row| row.answer.work_lost_millis),
+        pub freeing: LatencyAnswer = LatencyAnswer::of(rows.iter().filter_map(|row| row.free_micros())),
+    }
+
+    fn of(primitive: &str, rows: &[&LedgerRow]) {
+        let mut ends = BTreeMap::new();
+        for row in rows {
+            *ends.entry(row.end().to_owned()).or_insert(0) += 1;
+        }
+    }
 }
 
-/// How long something took: of so many, half were as quick as `p50_micros`, and so on.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct LatencyAnswer {
-    pub count: u64,
-    pub p50_micros: Option<u64>,
-    pub p95_micros: Option<u64>,
-    pub p99_micros: Option<u64>,
+answer! {
+    /// How long something took: of so many, half were as quick as `p50_micros`, and so on.
+    #[derive(Copy, Default)]
+    pub struct LatencyAnswer {
+        pub count: u64 = sorted.len() as u64,
+        pub p50_micros: Option<u64> = at(50),
+        pub p95_micros: Option<u64> = at(95),
+        pub p99_micros: Option<u64> = at(99),
+    }
+
+    fn of(micros: impl Iterator<Item = u64>) {
+        let mut sorted: Vec<u64> = micros.collect();
+        sorted.sort_unstable();
+        // The smallest value that so many percent do not exceed.
+        let at = |percent: usize| sorted.get((sorted.len() * percent).div_ceil(100).max(1) - 1).copied();
+    }
+}
+
+fn sum(rows: &[&LedgerRow], of: fn(&LedgerRow) -> u64) -> u64 {
+    rows.iter().map(|row| of(row)).sum()
 }
 
 /// Requests for one primitive that were carried out as another.
@@ -201,67 +229,6 @@ pub struct ConvertedWishes {
     pub count: u64,
     /// That of the newest of them.
     pub reason: String,
-}
-
-impl LatencyAnswer {
-    fn of(micros: impl Iterator<Item = u64>) -> LatencyAnswer {
-        let mut sorted: Vec<u64> = micros.collect();
-        sorted.sort_unstable();
-        // The smallest value that so many percent do not exceed.
-        let at = |percent: usize| sorted.get((sorted.len() * percent).div_ceil(100).max(1) - 1).copied();
-        LatencyAnswer {
-            count: sorted.len() as u64,
-            p50_micros: at(50),
-            p95_micros: at(95),
-            p99_micros: at(99),
-        }
-    }
-}
-
-impl PreemptionTotals {
-    /// The sums over entries, the newest of which come first.
-    pub fn of(rows: &[&LedgerRow]) -> PreemptionTotals {
-        let sum = |of: fn(&LedgerRow) -> u64| rows.iter().map(|row| of(row)).sum();
-        let mut by_primitive: BTreeMap<&str, Vec<&LedgerRow>> = BTreeMap::new();
-        let mut converted: BTreeMap<(&str, &str), (u64, &str)> = BTreeMap::new();
-        for row in rows {
-            let PreemptionAnswer { primitive, asked, reason, .. } = &row.answer;
-            by_primitive.entry(primitive).or_default().push(row);
-            if asked != primitive {
-                converted.entry((asked, primitive)).or_insert((0, reason)).0 += 1;
-            }
-        }
-        PreemptionTotals {
-            count: rows.len() as u64,
-            taken: sum(|row| u64::from(row.is_taken)),
-            slot_millis: sum(|row| row.slot_millis),
-            work_saved_millis: sum(|row| row.answer.work_saved_millis),
-            work_lost_millis: sum(|row| row.answer.work_lost_millis),
-            freeing: LatencyAnswer::of(rows.iter().filter_map(|row| row.free_micros())),
-            resuming: LatencyAnswer::of(rows.iter().filter_map(|row| row.resume_micros)),
-            restoring: LatencyAnswer::of(rows.iter().filter_map(|row| row.restore_micros)),
-            primitives: by_primitive.values().map(|rows| PrimitiveTotals::of(rows)).collect(),
-            converted: converted.into_iter().map(ConvertedWishes::from).collect(),
-            ..PreemptionTotals::default()
-        }
-    }
-}
-
-impl PrimitiveTotals {
-    fn of(rows: &[&LedgerRow]) -> PrimitiveTotals {
-        let mut ends = BTreeMap::new();
-        for row in rows {
-            *ends.entry(row.end().to_owned()).or_insert(0) += 1;
-        }
-        PrimitiveTotals {
-            primitive: rows.first().map(|row| row.answer.primitive.clone()).unwrap_or_default(),
-            count: rows.len() as u64,
-            ends,
-            work_saved_millis: rows.iter().map(|row| row.answer.work_saved_millis).sum(),
-            work_lost_millis: rows.iter().map(|row| row.answer.work_lost_millis).sum(),
-            freeing: LatencyAnswer::of(rows.iter().filter_map(|row| row.free_micros())),
-        }
-    }
 }
 
 impl From<((&str, &str), (u64, &str))> for ConvertedWishes {

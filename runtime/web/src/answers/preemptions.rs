@@ -4,12 +4,9 @@
 
 use napreduce_history::{LedgerEntry, Sequel};
 use napreduce_protocol::{PreemptionSummary, RestoreSummary, ResumeSummary};
-use schemars::JsonSchema;
-use serde::Serialize;
 
 answer! {
     /// A request to take the slot of an attempt.
-    #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
     pub struct PreemptionAnswer from |entry: &LedgerEntry<'_>| {
         /// The victim.
         pub attempt: String = entry.preemption.attempt.to_string(),
@@ -57,15 +54,8 @@ answer! {
         pub work_saved_millis: u64 = entry.preemption.work_saved_millis,
         pub work_lost_millis: u64 = entry.preemption.work_lost_millis,
     }
-}
 
-fn kept_millis(known: &PreemptionSummary) -> Option<u64> {
-    Some(known.used_micros?.saturating_sub(known.freed_micros?) / 1_000)
-}
-
-answer! {
     /// A suspended attempt that goes on.
-    #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
     pub struct ResumeAnswer from |known: &ResumeSummary| {
         pub attempt: String = known.attempt.to_string(),
         pub worker: String = known.worker.to_string(),
@@ -76,11 +66,8 @@ answer! {
         pub swapped_bytes: u64 = known.swapped_bytes,
         pub swapped_in_bytes: u64 = known.swapped_in_bytes,
     }
-}
 
-answer! {
     /// An attempt that starts from a checkpoint.
-    #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
     pub struct RestoreAnswer from |known: &RestoreSummary| {
         pub attempt: String = known.attempt.to_string(),
         /// The attempt whose work it goes on with.
@@ -94,4 +81,8 @@ answer! {
         /// Why it began anew instead.
         pub refused: Option<String> = known.refused.clone(),
     }
+}
+
+fn kept_millis(known: &PreemptionSummary) -> Option<u64> {
+    Some(known.used_micros?.saturating_sub(known.freed_micros?) / 1_000)
 }

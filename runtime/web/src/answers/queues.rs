@@ -3,12 +3,9 @@
 //! Owns the names of the fields. Does not own what is counted (the coordinator).
 
 use napreduce_protocol::{QueueListing, QueueSlots, QueueSummary};
-use schemars::JsonSchema;
-use serde::Serialize;
 
 answer! {
     /// The queues of a scheduler.
-    #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
     pub struct QueuesAnswer from |listing: &QueueListing| {
         /// Its name.
         pub scheduler: String = listing.scheduler.clone(),
@@ -16,11 +13,8 @@ answer! {
         pub queues: Option<Vec<QueueAnswer>> =
             listing.queues.as_ref().map(|queues| queues.iter().map(QueueAnswer::from).collect()),
     }
-}
 
-answer! {
     /// A queue, with what its parts hold and want.
-    #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
     pub struct QueueAnswer from |queue: &QueueSummary| {
         pub queue: String = queue.name.clone(),
         /// The queue that it is part of.
@@ -35,11 +29,9 @@ answer! {
         pub waiting: u32 = queue.waiting,
         pub remark: Option<String> = queue.remark.clone(),
     }
-}
 
-answer! {
     /// The slots of a queue, of one kind.
-    #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
+    #[derive(Copy)]
     pub struct QueueSlotsAnswer from |slots: QueueSlots| {
         /// What it has in any case; fractions count.
         pub guaranteed: Option<f64> = slots.guaranteed_permille.map(whole),

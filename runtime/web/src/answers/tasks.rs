@@ -3,12 +3,9 @@
 //! Owns the names of the fields. Does not own attempts that have ended (`jobs`).
 
 use napreduce_protocol::{LiveAttempt, TaskSummary};
-use schemars::JsonSchema;
-use serde::Serialize;
 
 answer! {
     /// A task in a listing.
-    #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
     pub struct TaskAnswer from |task: &TaskSummary| {
         pub task: String = task.task.to_string(),
         /// `pending`, `active`, `suspended`, `checkpointed` or `done`.
@@ -19,11 +16,8 @@ answer! {
         pub attempts: u32 = task.attempts,
         pub live: Vec<LiveAnswer> = task.live.iter().map(LiveAnswer::from).collect(),
     }
-}
 
-answer! {
     /// A live attempt.
-    #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
     pub struct LiveAnswer from |live: &LiveAttempt| {
         pub attempt: String = live.attempt.to_string(),
         pub worker: String = live.worker.to_string(),

@@ -22,7 +22,7 @@ pub struct TimelineWindow {
 }
 
 /// The stints and naps of jobs. Times count from `base_micros`.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 pub struct TimelineAnswer {
     /// In microseconds since 1970.
     pub base_micros: u64,

@@ -3,12 +3,9 @@
 //! Owns the names of the fields. Does not own what a cluster has of them in all (`cluster`).
 
 use napreduce_protocol::WorkerSummary;
-use schemars::JsonSchema;
-use serde::Serialize;
 
 answer! {
     /// A worker in a listing.
-    #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
     pub struct WorkerAnswer from |worker: &WorkerSummary| {
         pub worker: String = worker.worker.to_string(),
         pub name: String = worker.name.clone(),
@@ -25,18 +22,12 @@ answer! {
         /// Since it was last heard of.
         pub silent_millis: u64 = worker.silent_millis,
     }
-}
 
-/// The slots of a worker for one kind of task.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct SlotsAnswer {
-    pub slots: u32,
-    pub used: u32,
-}
-
-impl From<(u32, u32)> for SlotsAnswer {
-    fn from((slots, used): (u32, u32)) -> SlotsAnswer {
-        SlotsAnswer { slots, used }
+    /// The slots of a worker for one kind of task.
+    #[derive(Copy)]
+    pub struct SlotsAnswer from |there: (u32, u32)| {
+        pub slots: u32 = there.0,
+        pub used: u32 = there.1,
     }
 }
 

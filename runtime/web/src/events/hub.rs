@@ -4,7 +4,7 @@
 //! not own what has changed (`changes`), nor how it is sent (`routes`).
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
 use thiserror::Error;
@@ -12,6 +12,7 @@ use thiserror::Error;
 use super::event::{Change, PageEvent};
 use super::queue::Queue;
 use super::topic::{Topic, Topics};
+use crate::lock::lock;
 
 /// Streams at a time. Half of all connections are left for questions.
 pub const STREAMS_MAX: usize = 32;
@@ -68,7 +69,7 @@ impl Hub {
         topics: Topics,
         last: Option<&str>,
     ) -> Result<Subscription, SubscribeError> {
-        let mut feed = self.lock();
+        let mut feed = lock(&self.feed);
         if feed.is_closed {
             return Err(SubscribeError::Closed);
         }
@@ -100,7 +101,7 @@ impl Hub {
 
     /// Numbers changes, and passes them on.
     pub fn publish(&self, changes: Vec<Change>) {
-        let mut feed = self.lock();
+        let mut feed = lock(&self.feed);
         for change in changes {
             feed.sequence += 1;
             let event = Arc::new(PageEvent { sequence: feed.sequence, change });
@@ -115,7 +116,7 @@ impl Hub {
 
     /// Waits until somebody listens; whether anybody does, or never again will.
     pub fn wait_for_readers(&self) -> bool {
-        let mut feed = self.lock();
+        let mut feed = lock(&self.feed);
         while feed.open.is_empty() && !feed.is_closed {
             feed = self.changed.wait(feed).unwrap_or_else(PoisonError::into_inner);
         }
@@ -124,24 +125,24 @@ impl Hub {
 
     /// Lets time pass, unless this is the end.
     pub fn pause(&self, time: Duration) {
-        let feed = self.lock();
+        let feed = lock(&self.feed);
         let goes_on = |feed: &mut Feed| !feed.is_closed;
         drop(self.changed.wait_timeout_while(feed, time, goes_on).unwrap_or_else(PoisonError::into_inner));
     }
 
     /// What somebody wants to hear of.
     pub fn topics(&self) -> Vec<Topic> {
-        self.lock().open.iter().flat_map(|open| open.topics.iter()).copied().collect()
+        lock(&self.feed).open.iter().flat_map(|open| open.topics.iter()).copied().collect()
     }
 
     /// How many listen.
     pub fn readers(&self) -> usize {
-        self.lock().open.len()
+        lock(&self.feed).open.len()
     }
 
     /// Ends all streams. Nobody listens after that.
     pub fn close(&self) {
-        let mut feed = self.lock();
+        let mut feed = lock(&self.feed);
         feed.is_closed = true;
         feed.open.iter().for_each(|open| open.queue.close());
         drop(feed);
@@ -156,10 +157,6 @@ impl Hub {
     fn sequence(&self, id: &str) -> Option<u64> {
         let (epoch, sequence) = id.split_once('-')?;
         (u64::from_str_radix(epoch, 16) == Ok(self.epoch)).then(|| sequence.parse().ok())?
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Feed> {
-        self.feed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -195,7 +192,7 @@ impl Subscription {
 
 impl Drop for Subscription {
     fn drop(&mut self) {
-        self.hub.lock().open.retain(|open| open.number != self.number);
+        lock(&self.hub.feed).open.retain(|open| open.number != self.number);
     }
 }
 
@@ -269,14 +266,14 @@ mod tests {
 
     /// Of a reset before the event that ended the test.
     fn reset_id(hub: &Hub) -> String {
-        hub.id(hub.lock().sequence - 1)
+        hub.id(lock(&hub.feed).sequence - 1)
     }
 
     #[tokio::test]
     async fn what_is_too_long_ago_is_not_sent_again() {
         let hub = hub();
         hub.publish((1..=BACKLOG + 5).map(|number| change(&[Topic::Workers], number)).collect());
-        assert_eq!(hub.lock().backlog.len(), BACKLOG);
+        assert_eq!(lock(&hub.feed).backlog.len(), BACKLOG);
         let (kept, lost) = (subscribe(&hub, "jobs", Some("abc-5")), subscribe(&hub, "jobs", Some("abc-4")));
         assert_eq!(heard(&hub, &kept).await, []);
         assert_eq!(heard(&hub, &lost).await, pairs(&[("abc-10005", "reset")]));

@@ -26,7 +26,7 @@ use crate::source::PageSource;
 /// The events of a cluster.
 #[derive(Debug)]
 pub struct Events {
-    hub: Arc<Hub>,
+    pub hub: Arc<Hub>,
 }
 
 impl Events {
@@ -42,19 +42,6 @@ impl Events {
             .name("web-events".to_owned())
             .spawn(move || watcher::watch(&watched, &*source))?;
         Ok(Events { hub })
-    }
-
-    /// Lets somebody listen, after the event with the ID `last` if that is still known.
-    ///
-    /// # Errors
-    /// When nobody else may.
-    pub fn subscribe(&self, topics: Topics, last: Option<&str>) -> Result<Subscription, SubscribeError> {
-        self.hub.subscribe(topics, last)
-    }
-
-    /// How many listen.
-    pub fn readers(&self) -> usize {
-        self.hub.readers()
     }
 
     /// Ends all streams, for good.

@@ -4,11 +4,12 @@
 //! gets which event (`hub`).
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use tokio::sync::Notify;
 
 use super::event::{Change, PageEvent};
+use crate::lock::lock;
 
 /// Events that wait for a reader.
 pub const PLACES: usize = 1_024;
@@ -29,7 +30,7 @@ struct Waiting {
 impl Queue {
     /// Adds an event. In a queue that is full, a `reset` stands for it and for all that waited.
     pub fn push(&self, event: &Arc<PageEvent>) {
-        let mut waiting = self.lock();
+        let mut waiting = lock(&self.waiting);
         if waiting.events.len() < PLACES {
             waiting.events.push_back(event.clone());
         } else {
@@ -43,7 +44,7 @@ impl Queue {
 
     /// Ends the stream; what waits in it is asked for again by whoever comes back.
     pub fn close(&self) {
-        self.lock().is_closed = true;
+        lock(&self.waiting).is_closed = true;
         self.come.notify_one();
     }
 
@@ -51,7 +52,7 @@ impl Queue {
     pub async fn next(&self) -> Option<Arc<PageEvent>> {
         loop {
             {
-                let mut waiting = self.lock();
+                let mut waiting = lock(&self.waiting);
                 if waiting.is_closed {
                     return None;
                 }
@@ -61,10 +62,6 @@ impl Queue {
             }
             self.come.notified().await;
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -79,7 +76,7 @@ mod tests {
 
     async fn all(queue: &Queue) -> Vec<(u64, &'static str)> {
         let mut all = Vec::new();
-        while !queue.lock().events.is_empty() {
+        while !lock(&queue.waiting).events.is_empty() {
             let event = queue.next().await.expect("it is not closed");
             all.push((event.sequence, event.change.name));
         }

@@ -101,7 +101,7 @@ impl PageSource for Scripted {
 }
 
 fn subscribe(events: &Events, topics: &str) -> Subscription {
-    events.subscribe(topics.parse().expect("topics"), None).expect("a place")
+    events.hub.subscribe(topics.parse().expect("topics"), None).expect("a place")
 }
 
 async fn next(subscription: &Subscription) -> (String, &'static str) {
@@ -187,7 +187,7 @@ async fn whoever_comes_back_after_a_time_when_nobody_listened_hears_what_happene
     drop(reader);
     while looked.recv_timeout(Duration::from_millis(700)).is_ok() {}
     source.changes.store(true, SeqCst);
-    let back = events.subscribe("jobs".parse().expect("topics"), Some(&id)).expect("a place");
+    let back = events.hub.subscribe("jobs".parse().expect("topics"), Some(&id)).expect("a place");
     assert_eq!(next(&back).await.1, "job");
 }
 
@@ -198,5 +198,5 @@ async fn the_end_of_the_server_ends_every_stream() {
     let reader = subscribe(&events, "jobs");
     events.close();
     assert_eq!(timeout(DEADLINE, reader.next()).await.expect("in time"), None);
-    assert_eq!(events.subscribe(Topics::default(), None).err(), Some(SubscribeError::Closed));
+    assert_eq!(events.hub.subscribe(Topics::default(), None).err(), Some(SubscribeError::Closed));
 }

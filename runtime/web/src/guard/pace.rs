@@ -3,8 +3,10 @@
 //! Owns a bucket of tokens: full at first, filled again at a steady pace. Does not own what is done when it
 //! is empty.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
+
+use crate::lock::lock;
 
 /// So many in so much time, and as many at once.
 #[derive(Debug)]
@@ -23,7 +25,7 @@ impl Pace {
 
     /// Whether one more may happen now; then it counts.
     pub fn allows(&self, now: Instant) -> bool {
-        let mut full_at = self.full_at.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut full_at = lock(&self.full_at);
         let next = (*full_at).max(now) + self.each;
         let is_allowed = next <= now + self.depth;
         if is_allowed {

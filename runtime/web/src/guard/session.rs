@@ -6,16 +6,18 @@
 
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use axum::http::HeaderMap;
 use axum::http::header::{AUTHORIZATION, COOKIE};
+use napreduce_core::settings;
 use thiserror::Error;
 
 use super::pace::Pace;
 use super::revocations::{RevocationError, Revocations};
 use super::token::{Claims, Purpose, Signer, TokenError, WebRole};
+use crate::lock::lock;
 
 const MINUTE_MILLIS: u64 = 60_000;
 /// A link is good for so long.
@@ -70,31 +72,24 @@ impl Credentials {
     }
 }
 
-/// Everybody's sessions. They are signed, so nothing is kept of them but what may not be used again.
-#[derive(Debug)]
-pub struct Sessions {
-    signer: Signer,
-    started_millis: u64,
-    /// Codes by their nonces, until their time is over anyway.
-    spent: Mutex<HashMap<u64, u64>>,
-    wrong: Pace,
-    revocations_file: Option<PathBuf>,
-    revoked: Mutex<Option<(Instant, Revocations)>>,
+settings! {
+    /// Everybody's sessions. They are signed, so nothing is kept of them but what may not be used again.
+    #[derive(Debug)]
+    pub struct Sessions {
+        signer: Signer = signer,
+        started_millis: u64 = now_millis,
+        /// Codes by their nonces, until their time is over anyway.
+        spent: Mutex<HashMap<u64, u64>>,
+        wrong: Pace = Pace::new(WRONG_MAX, WRONG_TIME, Instant::now()),
+        revocations_file: Option<PathBuf> = revocations_file,
+        revoked: Mutex<Option<(Instant, Revocations)>>,
+    }
+
+    /// From now on. Codes of before count no more: whether they were spent nobody knows.
+    pub fn new(signer: Signer, revocations_file: Option<PathBuf>, now_millis: u64);
 }
 
 impl Sessions {
-    /// From now on. Codes of before count no more: whether they were spent nobody knows.
-    pub fn new(signer: Signer, revocations_file: Option<PathBuf>, now_millis: u64) -> Sessions {
-        Sessions {
-            signer,
-            started_millis: now_millis,
-            spent: Mutex::default(),
-            wrong: Pace::new(WRONG_MAX, WRONG_TIME, Instant::now()),
-            revocations_file,
-            revoked: Mutex::default(),
-        }
-    }
-
     /// What follows `#code=` in a link for somebody.
     ///
     /// # Errors
@@ -139,7 +134,7 @@ impl Sessions {
 
     /// Whether it was not spent before; now it is.
     fn spend(&self, claims: &Claims, now_millis: u64) -> bool {
-        let mut spent = self.spent.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut spent = lock(&self.spent);
         spent.retain(|_, until| *until > now_millis);
         spent.insert(claims.nonce, claims.until_millis).is_none()
     }
@@ -203,7 +198,7 @@ impl Sessions {
 
     fn revoked(&self) -> Result<Revocations, RevocationError> {
         let Some(file) = &self.revocations_file else { return Ok(Revocations::default()) };
-        let mut known = self.revoked.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = lock(&self.revoked);
         match known.as_ref().filter(|(read, _)| read.elapsed() < REVOCATIONS_AGE) {
             Some((_, revoked)) => Ok(revoked.clone()),
             None => {

@@ -3,105 +3,86 @@
 //! Owns these objects. Memory is not what slots are counted in here, so megabytes are 0.
 
 use napreduce_protocol::{JobSummary, WorkerPhase, WorkerSummary};
-use schemars::JsonSchema;
-use serde::Serialize;
 
 use super::nodes::NodeState;
 use super::yarn_apps::{AppState, FinalStatus};
 
 const VERSION: &str = concat!("napreduce ", env!("CARGO_PKG_VERSION"));
 
-/// `clusterInfo`
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct ClusterInfo {
-    pub id: u64,
-    pub started_on: u64,
-    /// `STARTED` of a cluster that runs, `STOPPED` of a history.
-    pub state: &'static str,
-    pub ha_state: &'static str,
-    pub rm_state_store_name: &'static str,
-    pub resource_manager_version: &'static str,
-    pub resource_manager_build_version: &'static str,
-    pub resource_manager_version_built_on: &'static str,
-    pub hadoop_version: &'static str,
-    pub hadoop_build_version: &'static str,
-    pub hadoop_version_built_on: &'static str,
-    pub ha_zoo_keeper_connection_state: &'static str,
+answer! {
+    /// `clusterInfo`
+    #[serde(rename_all = "camelCase")]
+    pub struct ClusterInfo {
+        pub id: u64,
+        pub started_on: u64,
+        /// `STARTED` of a cluster that runs, `STOPPED` of a history.
+        pub state: &'static str = if is_live { "STARTED" } else { "STOPPED" },
+        pub ha_state: &'static str = if is_live { "ACTIVE" } else { "STOPPED" },
+        pub rm_state_store_name: &'static str = "journal",
+        pub resource_manager_version: &'static str = VERSION,
+        pub resource_manager_build_version: &'static str = VERSION,
+        pub resource_manager_version_built_on: &'static str,
+        pub hadoop_version: &'static str = VERSION,
+        pub hadoop_build_version: &'static str = VERSION,
+        pub hadoop_version_built_on: &'static str,
+        pub ha_zoo_keeper_connection_state: &'static str =
+            "Could not find leader elector. Verify both HA and automatic failover are enabled.",
+    }
+
+    pub fn new(is_live: bool);
 }
 
-impl ClusterInfo {
-    pub fn new(is_live: bool) -> ClusterInfo {
-        ClusterInfo {
-            state: if is_live { "STARTED" } else { "STOPPED" },
-            ha_state: if is_live { "ACTIVE" } else { "STOPPED" },
-            rm_state_store_name: "journal",
-            resource_manager_version: VERSION,
-            resource_manager_build_version: VERSION,
-            hadoop_version: VERSION,
-            hadoop_build_version: VERSION,
-            ha_zoo_keeper_connection_state: "Could not find leader elector. Verify both HA and automatic failover are enabled.",
-            ..ClusterInfo::default()
-        }
+answer! {
+    /// `historyInfo`
+    #[serde(rename_all = "camelCase")]
+    pub struct HistoryInfo {
+        pub started_on: u64,
+        pub hadoop_version: &'static str = VERSION,
+        pub hadoop_build_version: &'static str = VERSION,
+        pub hadoop_version_built_on: &'static str,
     }
 }
 
-/// `historyInfo`
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct HistoryInfo {
-    pub started_on: u64,
-    pub hadoop_version: &'static str,
-    pub hadoop_build_version: &'static str,
-    pub hadoop_version_built_on: &'static str,
-}
-
-impl HistoryInfo {
-    pub fn new() -> HistoryInfo {
-        HistoryInfo { hadoop_version: VERSION, hadoop_build_version: VERSION, ..HistoryInfo::default() }
+answer! {
+    /// `clusterMetrics`: a slot is a virtual core, and an attempt that holds one a container.
+    #[derive(Default)]
+    #[serde(rename_all = "camelCase")]
+    pub struct ClusterMetrics {
+        pub apps_submitted: usize = jobs.len(),
+        pub apps_completed: usize = ended(FinalStatus::Succeeded),
+        pub apps_pending: usize = apps(AppState::Accepted),
+        pub apps_running: usize = apps(AppState::Running),
+        pub apps_failed: usize = ended(FinalStatus::Failed),
+        pub apps_killed: usize = ended(FinalStatus::Killed),
+        #[serde(rename = "reservedMB")]
+        pub reserved_mb: u64,
+        #[serde(rename = "availableMB")]
+        pub available_mb: u64,
+        #[serde(rename = "allocatedMB")]
+        pub allocated_mb: u64,
+        #[serde(rename = "pendingMB")]
+        pub pending_mb: u64,
+        #[serde(rename = "totalMB")]
+        pub total_mb: u64,
+        pub reserved_virtual_cores: u64,
+        pub available_virtual_cores: u64 = total.saturating_sub(used),
+        pub allocated_virtual_cores: u64 = used,
+        pub pending_virtual_cores: u64 = pending,
+        pub total_virtual_cores: u64 = total,
+        pub containers_allocated: u64 = used,
+        pub containers_reserved: u64,
+        pub containers_pending: u64 = pending,
+        pub total_nodes: usize = workers.len(),
+        pub active_nodes: usize = nodes(NodeState::Running),
+        pub lost_nodes: usize = nodes(NodeState::Lost),
+        pub unhealthy_nodes: usize = nodes(NodeState::Unhealthy),
+        pub decommissioning_nodes: usize = nodes(NodeState::Decommissioning),
+        pub decommissioned_nodes: usize = nodes(NodeState::Decommissioned),
+        pub rebooted_nodes: usize,
+        pub shutdown_nodes: usize,
     }
-}
 
-/// `clusterMetrics`: a slot is a virtual core, and an attempt that holds one a container.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct ClusterMetrics {
-    pub apps_submitted: usize,
-    pub apps_completed: usize,
-    pub apps_pending: usize,
-    pub apps_running: usize,
-    pub apps_failed: usize,
-    pub apps_killed: usize,
-    #[serde(rename = "reservedMB")]
-    pub reserved_mb: u64,
-    #[serde(rename = "availableMB")]
-    pub available_mb: u64,
-    #[serde(rename = "allocatedMB")]
-    pub allocated_mb: u64,
-    #[serde(rename = "pendingMB")]
-    pub pending_mb: u64,
-    #[serde(rename = "totalMB")]
-    pub total_mb: u64,
-    pub reserved_virtual_cores: u64,
-    pub available_virtual_cores: u64,
-    pub allocated_virtual_cores: u64,
-    pub pending_virtual_cores: u64,
-    pub total_virtual_cores: u64,
-    pub containers_allocated: u64,
-    pub containers_reserved: u64,
-    pub containers_pending: u64,
-    pub total_nodes: usize,
-    pub active_nodes: usize,
-    pub lost_nodes: usize,
-    pub unhealthy_nodes: usize,
-    pub decommissioning_nodes: usize,
-    pub decommissioned_nodes: usize,
-    pub rebooted_nodes: usize,
-    pub shutdown_nodes: usize,
-}
-
-impl ClusterMetrics {
-    pub fn of(workers: &[WorkerSummary], jobs: &[JobSummary]) -> ClusterMetrics {
+    pub fn of(workers: &[WorkerSummary], jobs: &[JobSummary]) {
         let apps = |state| jobs.iter().filter(|job| AppState::of(job) == state).count();
         let ended = |status| jobs.iter().filter(|job| FinalStatus::of(job) == status).count();
         let nodes = |state| workers.iter().filter(|worker| NodeState::of(worker) == state).count();
@@ -117,27 +98,6 @@ impl ClusterMetrics {
         let wanted = jobs.iter().filter(|job| job.phase.is_active()).flat_map(|job| job.progress.phases());
         let pending: u64 =
             wanted.map(|(_, phase)| u64::from(phase.tasks.saturating_sub(phase.done + phase.running))).sum();
-        ClusterMetrics {
-            apps_submitted: jobs.len(),
-            apps_completed: ended(FinalStatus::Succeeded),
-            apps_pending: apps(AppState::Accepted),
-            apps_running: apps(AppState::Running),
-            apps_failed: ended(FinalStatus::Failed),
-            apps_killed: ended(FinalStatus::Killed),
-            available_virtual_cores: total.saturating_sub(used),
-            allocated_virtual_cores: used,
-            pending_virtual_cores: pending,
-            total_virtual_cores: total,
-            containers_allocated: used,
-            containers_pending: pending,
-            total_nodes: workers.len(),
-            active_nodes: nodes(NodeState::Running),
-            lost_nodes: nodes(NodeState::Lost),
-            unhealthy_nodes: nodes(NodeState::Unhealthy),
-            decommissioning_nodes: nodes(NodeState::Decommissioning),
-            decommissioned_nodes: nodes(NodeState::Decommissioned),
-            ..ClusterMetrics::default()
-        }
     }
 }
 

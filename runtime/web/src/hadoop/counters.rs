@@ -19,12 +19,29 @@ const OWN_GROUP: &str = "napreduce";
 /// Those of programs that name no group.
 const PROGRAM_GROUP: &str = "program";
 
-/// `jobCounters`
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct JobCounters {
-    pub id: String,
-    pub counter_group: Vec<CounterGroup>,
+answer! {
+    /// `jobCounters`
+    #[serde(rename_all = "camelCase")]
+    pub struct JobCounters {
+        pub id: String = job_id(job.summary.job),
+        pub counter_group: Vec<CounterGroup> = groups.into_iter().map(named).collect(),
+    }
+
+    pub fn of(job: &JobDetail) {
+        let mut groups: BTreeMap<String, Vec<CounterTotal>> = BTreeMap::new();
+        for (full, value) in job.counters.iter() {
+            let (group, name) = group(full);
+            let of_maps = full.starts_with("MAP_");
+            let of_reduces = full.starts_with("REDUCE_") || full.starts_with("SHUFFLE");
+            groups.entry(group).or_default().push(CounterTotal {
+                name,
+                map_counter_value: if of_maps { value } else { 0 },
+                reduce_counter_value: if of_reduces { value } else { 0 },
+                total_counter_value: value,
+            });
+        }
+        let named = |(counter_group_name, counter)| CounterGroup { counter_group_name, counter };
+    }
 }
 
 /// `counterGroup`
@@ -43,30 +60,6 @@ pub struct CounterTotal {
     pub map_counter_value: u64,
     pub reduce_counter_value: u64,
     pub total_counter_value: u64,
-}
-
-impl From<&JobDetail> for JobCounters {
-    fn from(job: &JobDetail) -> JobCounters {
-        let mut groups: BTreeMap<String, Vec<CounterTotal>> = BTreeMap::new();
-        for (full, value) in job.counters.iter() {
-            let (group, name) = group(full);
-            let of_maps = full.starts_with("MAP_");
-            let of_reduces = full.starts_with("REDUCE_") || full.starts_with("SHUFFLE");
-            groups.entry(group).or_default().push(CounterTotal {
-                name,
-                map_counter_value: if of_maps { value } else { 0 },
-                reduce_counter_value: if of_reduces { value } else { 0 },
-                total_counter_value: value,
-            });
-        }
-        let groups = groups.into_iter();
-        JobCounters {
-            id: job_id(job.summary.job),
-            counter_group: groups
-                .map(|(counter_group_name, counter)| CounterGroup { counter_group_name, counter })
-                .collect(),
-        }
-    }
 }
 
 /// The group of a counter, and its name in it.
@@ -104,32 +97,26 @@ fn group(full: &str) -> (String, String) {
     (group.to_owned(), full.to_owned())
 }
 
-/// `jobTaskCounters`
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct TaskCounters {
-    pub id: String,
-    pub task_counter_group: Vec<CounterGroup>,
-}
-
-impl TaskCounters {
-    pub fn of(task: TaskId) -> TaskCounters {
-        TaskCounters { id: task_id(task), task_counter_group: Vec::new() }
+answer! {
+    /// `jobTaskCounters`
+    #[serde(rename_all = "camelCase")]
+    pub struct TaskCounters {
+        pub id: String = task_id(task),
+        pub task_counter_group: Vec<CounterGroup>,
     }
+
+    pub fn of(task: TaskId);
 }
 
-/// `jobTaskAttemptCounters`
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct AttemptCounters {
-    pub id: String,
-    pub task_attempt_counter_group: Vec<CounterGroup>,
-}
-
-impl AttemptCounters {
-    pub fn of(attempt: AttemptId) -> AttemptCounters {
-        AttemptCounters { id: attempt_id(attempt), task_attempt_counter_group: Vec::new() }
+answer! {
+    /// `jobTaskAttemptCounters`
+    #[serde(rename_all = "camelCase")]
+    pub struct AttemptCounters {
+        pub id: String = attempt_id(attempt),
+        pub task_attempt_counter_group: Vec<CounterGroup>,
     }
+
+    pub fn of(attempt: AttemptId);
 }
 
 #[cfg(test)]
@@ -148,7 +135,7 @@ mod tests {
         ] {
             job.counters.add(name, value);
         }
-        let counters = JobCounters::from(&job);
+        let counters = JobCounters::of(&job);
         let mut found = Vec::new();
         for group in counters.counter_group {
             for counter in group.counter {

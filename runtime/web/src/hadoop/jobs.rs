@@ -61,7 +61,6 @@ impl FromStr for JobState {
 
 answer! {
     /// `job` of a list
-    #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
     #[serde(rename_all = "camelCase")]
     pub struct JobOfList from |job: &JobSummary| {
         pub submit_time: u64 = job.submitted_millis,
@@ -80,31 +79,30 @@ answer! {
     }
 }
 
-/// `job`
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct JobOfHistory {
-    #[serde(flatten)]
-    pub job: JobOfList,
-    pub uberized: bool,
-    pub diagnostics: String,
-    /// Milliseconds of attempts that were done, as are the others.
-    pub avg_map_time: u64,
-    pub avg_reduce_time: u64,
-    /// Of the time of reduces, what they waited for map outputs.
-    pub avg_shuffle_time: u64,
-    /// It is not told apart from the reduce.
-    pub avg_merge_time: u64,
-    pub failed_map_attempts: usize,
-    pub killed_map_attempts: usize,
-    pub successful_map_attempts: usize,
-    pub failed_reduce_attempts: usize,
-    pub killed_reduce_attempts: usize,
-    pub successful_reduce_attempts: usize,
-}
+answer! {
+    /// `job`
+    #[serde(rename_all = "camelCase")]
+    pub struct JobOfHistory {
+        #[serde(flatten)]
+        pub job: JobOfList = JobOfList { start_time: first.unwrap_or(listed.start_time), ..listed },
+        pub uberized: bool,
+        pub diagnostics: String = job.summary.reason.clone().unwrap_or_default(),
+        /// Milliseconds of attempts that were done, as are the others.
+        pub avg_map_time: u64 = average(TaskKind::Map),
+        pub avg_reduce_time: u64 = average(TaskKind::Reduce).saturating_sub(shuffle),
+        /// Of the time of reduces, what they waited for map outputs.
+        pub avg_shuffle_time: u64 = shuffle,
+        /// It is not told apart from the reduce.
+        pub avg_merge_time: u64,
+        pub failed_map_attempts: usize = count(TaskKind::Map, TriedState::Failed),
+        pub killed_map_attempts: usize = count(TaskKind::Map, TriedState::Killed),
+        pub successful_map_attempts: usize = count(TaskKind::Map, TriedState::Succeeded),
+        pub failed_reduce_attempts: usize = count(TaskKind::Reduce, TriedState::Failed),
+        pub killed_reduce_attempts: usize = count(TaskKind::Reduce, TriedState::Killed),
+        pub successful_reduce_attempts: usize = count(TaskKind::Reduce, TriedState::Succeeded),
+    }
 
-impl From<&JobDetail> for JobOfHistory {
-    fn from(job: &JobDetail) -> JobOfHistory {
+    pub fn of(job: &JobDetail) {
         let of_kind = |kind: TaskKind, outcome: TriedState| {
             job.attempts.iter().filter(move |attempt| {
                 attempt.attempt.task.kind == kind && TriedState::of(attempt) == outcome
@@ -122,68 +120,36 @@ impl From<&JobDetail> for JobOfHistory {
         let first = job.attempts.iter().map(|attempt| attempt.launched_millis).min();
         let listed = JobOfList::from(&job.summary);
         let shuffle = shuffle_millis(job, count(TaskKind::Reduce, TriedState::Succeeded));
-        JobOfHistory {
-            job: JobOfList { start_time: first.unwrap_or(listed.start_time), ..listed },
-            uberized: false,
-            diagnostics: job.summary.reason.clone().unwrap_or_default(),
-            avg_map_time: average(TaskKind::Map),
-            avg_reduce_time: average(TaskKind::Reduce).saturating_sub(shuffle),
-            avg_shuffle_time: shuffle,
-            avg_merge_time: 0,
-            failed_map_attempts: count(TaskKind::Map, TriedState::Failed),
-            killed_map_attempts: count(TaskKind::Map, TriedState::Killed),
-            successful_map_attempts: count(TaskKind::Map, TriedState::Succeeded),
-            failed_reduce_attempts: count(TaskKind::Reduce, TriedState::Failed),
-            killed_reduce_attempts: count(TaskKind::Reduce, TriedState::Killed),
-            successful_reduce_attempts: count(TaskKind::Reduce, TriedState::Succeeded),
-        }
     }
 }
 
-/// `jobAttempt`: a job is tried once, by the coordinator.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct MapReduceAttempts {
-    /// 1
-    pub id: u32,
-    pub node_id: String,
-    pub node_http_address: &'static str,
-    pub start_time: u64,
-    pub container_id: String,
-    pub logs_link: String,
-}
+answer! {
+    /// `jobAttempt`: a job is tried once, by the coordinator.
+    #[serde(rename_all = "camelCase")]
+    pub struct MapReduceAttempts {
+        /// 1
+        pub id: u32 = 1,
+        pub node_id: String = first.map(|attempt| attempt.worker.to_string()).unwrap_or_default(),
+        pub node_http_address: &'static str,
+        pub start_time: u64 = job.summary.submitted_millis,
+        pub container_id: String = first.map(|attempt| container_id(attempt.attempt)).unwrap_or_default(),
+        pub logs_link: String = format!("/jobs/{}", job.summary.job),
+    }
 
-impl From<&JobDetail> for MapReduceAttempts {
-    fn from(job: &JobDetail) -> MapReduceAttempts {
+    pub fn of(job: &JobDetail) {
         let first = job.attempts.first();
-        MapReduceAttempts {
-            id: 1,
-            node_id: first.map(|attempt| attempt.worker.to_string()).unwrap_or_default(),
-            node_http_address: "",
-            start_time: job.summary.submitted_millis,
-            container_id: first.map(|attempt| container_id(attempt.attempt)).unwrap_or_default(),
-            logs_link: format!("/jobs/{}", job.summary.job),
-        }
     }
 }
 
-/// `conf`: what is known of a job's settings, under Hadoop's names.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct JobConf {
-    pub path: String,
-    pub property: Vec<ConfProperty>,
-}
+answer! {
+    /// `conf`: what is known of a job's settings, under Hadoop's names.
+    pub struct JobConf {
+        pub path: String = format!("/jobs/{}", job.job),
+        pub property: Vec<ConfProperty> =
+            known.map(|(name, value)| ConfProperty { name, value, source: vec!["napreduce"] }).into(),
+    }
 
-/// `property`
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct ConfProperty {
-    pub name: &'static str,
-    pub value: String,
-    pub source: Vec<&'static str>,
-}
-
-impl From<&JobSummary> for JobConf {
-    fn from(job: &JobSummary) -> JobConf {
+    pub fn of(job: &JobSummary) {
         let known = [
             ("mapreduce.job.name", job.name.clone()),
             ("mapreduce.job.user.name", job.user.clone()),
@@ -193,13 +159,15 @@ impl From<&JobSummary> for JobConf {
             ("mapreduce.job.reduces", job.progress.reduce.tasks.to_string()),
             ("mapreduce.output.fileoutputformat.outputdir", job.output.to_string_lossy().into_owned()),
         ];
-        JobConf {
-            path: format!("/jobs/{}", job.job),
-            property: known
-                .map(|(name, value)| ConfProperty { name, value, source: vec!["napreduce"] })
-                .into(),
-        }
     }
+}
+
+/// `property`
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct ConfProperty {
+    pub name: &'static str,
+    pub value: String,
+    pub source: Vec<&'static str>,
 }
 
 /// What a reduce has waited for map outputs, in milliseconds, on average.
@@ -229,7 +197,7 @@ mod tests {
     fn a_job_has_the_fields_of_mapreduces_history() {
         let mut detail = detail();
         detail.attempts[0].end = Some("done".to_owned());
-        let object = serde_json::to_value(JobOfHistory::from(&detail)).expect("JSON");
+        let object = serde_json::to_value(JobOfHistory::of(&detail)).expect("JSON");
         for (field, value) in [
             ("id", "\"job_0_0007\""),
             ("state", "\"FAILED\""),
@@ -254,7 +222,7 @@ mod tests {
         detail.attempts[0].attempt.task.kind = TaskKind::Reduce;
         detail.attempts[0].end = Some("done".to_owned());
         detail.counters.add("SHUFFLE_FETCH_MILLIS", 300);
-        let job = JobOfHistory::from(&detail);
+        let job = JobOfHistory::of(&detail);
         assert_eq!((job.avg_shuffle_time, job.avg_reduce_time, job.avg_map_time), (300, 900, 0));
     }
 }

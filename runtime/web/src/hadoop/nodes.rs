@@ -39,31 +39,31 @@ impl NodeState {
 
 read_yarn_words!(NodeState: "node state");
 
-/// `node`
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct YarnNode {
-    pub id: String,
-    pub rack: String,
-    pub state: NodeState,
-    pub node_host_name: String,
-    #[serde(rename = "nodeHTTPAddress")]
-    pub node_http_address: String,
-    pub last_health_update: u64,
-    pub version: &'static str,
-    pub health_report: String,
-    pub num_containers: u32,
-    #[serde(rename = "usedMemoryMB")]
-    pub used_memory_mb: u64,
-    #[serde(rename = "availMemoryMB")]
-    pub avail_memory_mb: u64,
-    pub used_virtual_cores: u32,
-    pub available_virtual_cores: u32,
-    pub node_labels: Vec<String>,
-}
+answer! {
+    /// `node`
+    #[serde(rename_all = "camelCase")]
+    pub struct YarnNode {
+        pub id: String = worker.worker.to_string(),
+        pub rack: String =
+            if worker.rack.is_empty() { "/default-rack".to_owned() } else { worker.rack.clone() },
+        pub state: NodeState = state,
+        pub node_host_name: String = worker.host.clone(),
+        #[serde(rename = "nodeHTTPAddress")]
+        pub node_http_address: String,
+        pub last_health_update: u64 = worker.gone_millis.unwrap_or(heard),
+        pub version: &'static str = env!("CARGO_PKG_VERSION"),
+        pub health_report: String = worker.reason.clone().unwrap_or_else(|| worker.remarks.join(", ")),
+        pub num_containers: u32 = if is_gone { 0 } else { used },
+        #[serde(rename = "usedMemoryMB")]
+        pub used_memory_mb: u64,
+        #[serde(rename = "availMemoryMB")]
+        pub avail_memory_mb: u64,
+        pub used_virtual_cores: u32 = if is_gone { 0 } else { used },
+        pub available_virtual_cores: u32 = if is_gone { 0 } else { free },
+        pub node_labels: Vec<String>,
+    }
 
-impl From<&WorkerSummary> for YarnNode {
-    fn from(worker: &WorkerSummary) -> YarnNode {
+    pub fn of(worker: &WorkerSummary) {
         let state = NodeState::of(worker);
         let is_gone = matches!(state, NodeState::Lost | NodeState::Decommissioned);
         let used = worker.map_slots.1 + worker.reduce_slots.1;
@@ -71,22 +71,6 @@ impl From<&WorkerSummary> for YarnNode {
         let heard = SystemTime::now().checked_sub(Duration::from_millis(worker.silent_millis));
         let heard = heard.and_then(|heard| heard.duration_since(UNIX_EPOCH).ok()).unwrap_or_default();
         let heard = u64::try_from(heard.as_millis()).unwrap_or(u64::MAX);
-        YarnNode {
-            id: worker.worker.to_string(),
-            rack: if worker.rack.is_empty() { "/default-rack".to_owned() } else { worker.rack.clone() },
-            state,
-            node_host_name: worker.host.clone(),
-            node_http_address: String::new(),
-            last_health_update: worker.gone_millis.unwrap_or(heard),
-            version: env!("CARGO_PKG_VERSION"),
-            health_report: worker.reason.clone().unwrap_or_else(|| worker.remarks.join(", ")),
-            num_containers: if is_gone { 0 } else { used },
-            used_memory_mb: 0,
-            avail_memory_mb: 0,
-            used_virtual_cores: if is_gone { 0 } else { used },
-            available_virtual_cores: if is_gone { 0 } else { free },
-            node_labels: Vec::new(),
-        }
     }
 }
 
@@ -97,7 +81,7 @@ mod tests {
 
     #[test]
     fn a_worker_is_a_node_with_yarns_fields() {
-        let node = serde_json::to_value(YarnNode::from(&worker(1, WorkerPhase::Up, 1))).expect("JSON");
+        let node = serde_json::to_value(YarnNode::of(&worker(1, WorkerPhase::Up, 1))).expect("JSON");
         for (field, value) in [
             ("id", "\"worker_0001\""),
             ("state", "\"RUNNING\""),
@@ -110,7 +94,7 @@ mod tests {
         ] {
             assert_eq!(node[field].to_string(), value, "{field}");
         }
-        let lost = YarnNode::from(&worker(1, WorkerPhase::Lost, 1));
+        let lost = YarnNode::of(&worker(1, WorkerPhase::Lost, 1));
         assert_eq!((lost.state, lost.num_containers, lost.available_virtual_cores), (NodeState::Lost, 0, 0));
     }
 }

@@ -30,20 +30,25 @@ pub enum SchedulerForm {
     Capacity(Box<CapacityQueue>),
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct FifoInfo {
-    /// 1: it has all there is.
-    pub capacity: f64,
-    pub used_capacity: f64,
-    pub qstate: &'static str,
-    pub min_queue_memory_capacity: u64,
-    pub max_queue_memory_capacity: u64,
-    pub num_nodes: usize,
-    pub used_node_capacity: u64,
-    pub avail_node_capacity: u64,
-    pub total_node_capacity: u64,
-    pub num_containers: u64,
+answer! {
+    #[serde(rename_all = "camelCase")]
+    pub struct FifoInfo {
+        /// 1: it has all there is.
+        pub capacity: f64 = 1.0,
+        pub used_capacity: f64 = share(used as f64, total as f64) / 100.0,
+        pub qstate: &'static str = "RUNNING",
+        pub min_queue_memory_capacity: u64,
+        pub max_queue_memory_capacity: u64,
+        pub num_nodes: usize = cluster.active_nodes,
+        pub used_node_capacity: u64 = used,
+        pub avail_node_capacity: u64 = total.saturating_sub(used),
+        pub total_node_capacity: u64 = total,
+        pub num_containers: u64 = used,
+    }
+
+    fn of(cluster: &ClusterMetrics) {
+        let ClusterMetrics { total_virtual_cores: total, allocated_virtual_cores: used, .. } = *cluster;
+    }
 }
 
 /// A queue of the capacity scheduler; shares are per cent.
@@ -119,7 +124,7 @@ impl SchedulerInfo {
     pub fn of(listing: &QueueListing, cluster: &ClusterMetrics) -> SchedulerInfo {
         let tree = Tree { queues: listing.queues.as_deref().unwrap_or_default(), cluster };
         let form = match listing.scheduler.as_str() {
-            "fifo" => SchedulerForm::Fifo(tree.fifo()),
+            "fifo" => SchedulerForm::Fifo(FifoInfo::of(cluster)),
             "fair" => SchedulerForm::Fair(FairInfo { root_queue: tree.fair_root() }),
             _ => SchedulerForm::Capacity(Box::new(tree.capacity_root())),
         };
@@ -139,22 +144,6 @@ impl<'a> Tree<'a> {
 
     fn percent(&self, slots: f64) -> f64 {
         share(slots, self.cluster.total_virtual_cores as f64)
-    }
-
-    fn fifo(&self) -> FifoInfo {
-        let ClusterMetrics { total_virtual_cores: total, allocated_virtual_cores: used, .. } = *self.cluster;
-        FifoInfo {
-            capacity: 1.0,
-            used_capacity: share(used as f64, total as f64) / 100.0,
-            qstate: "RUNNING",
-            min_queue_memory_capacity: 0,
-            max_queue_memory_capacity: 0,
-            num_nodes: self.cluster.active_nodes,
-            used_node_capacity: used,
-            avail_node_capacity: total.saturating_sub(used),
-            total_node_capacity: total,
-            num_containers: used,
-        }
     }
 
     fn capacity_root(&self) -> CapacityQueue {

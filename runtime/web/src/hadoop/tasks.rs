@@ -35,58 +35,86 @@ impl TriedState {
     }
 }
 
-/// `task`
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct TaskOfHistory {
-    pub start_time: u64,
-    pub finish_time: u64,
-    pub elapsed_time: u64,
-    /// Per cent: 0 or 100, as only the whole job tells more.
-    pub progress: f64,
-    pub id: String,
-    pub state: TriedState,
-    #[serde(rename = "type")]
-    pub kind: &'static str,
-    /// Empty while there is none.
-    pub successful_attempt: String,
-    #[serde(skip)]
-    #[schemars(skip)]
-    pub task: TaskId,
+answer! {
+    /// `task`
+    #[serde(rename_all = "camelCase")]
+    pub struct TaskOfHistory {
+        pub start_time: u64 = start_time,
+        pub finish_time: u64 = finish_time,
+        pub elapsed_time: u64 = until.saturating_sub(start_time),
+        /// Per cent: 0 or 100, as only the whole job tells more.
+        pub progress: f64 = if done.is_some() { 100.0 } else { 0.0 },
+        pub id: String = task_id(task),
+        pub state: TriedState = state,
+        #[serde(rename = "type")]
+        pub kind: &'static str = kind_in_words(task.kind),
+        /// Empty while there is none.
+        pub successful_attempt: String = done.map(|attempt| attempt_id(attempt.attempt)).unwrap_or_default(),
+        #[serde(skip)]
+        #[schemars(skip)]
+        pub task: TaskId = task,
+    }
+
+    fn of(task: TaskId, attempts: &[&AttemptSummary], now_millis: u64) {
+        let in_state = |state| attempts.iter().rfind(|attempt| TriedState::of(attempt) == state);
+        let done = in_state(TriedState::Succeeded);
+        let state = match (done, in_state(TriedState::Running), in_state(TriedState::Failed)) {
+            (Some(_), _, _) => TriedState::Succeeded,
+            (None, Some(_), _) => TriedState::Running,
+            (None, None, Some(_)) => TriedState::Failed,
+            (None, None, None) => TriedState::Scheduled,
+        };
+        let start_time = attempts.iter().map(|attempt| attempt.launched_millis).min().unwrap_or(0);
+        let finish_time = done.and_then(|attempt| attempt.ended_millis).unwrap_or(0);
+        let until = if finish_time == 0 { now_millis } else { finish_time };
+    }
 }
 
-/// `taskAttempt`; the last five are of reduces.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct TriedTask {
-    pub assigned_container_id: String,
-    pub progress: f64,
-    pub elapsed_time: u64,
-    pub state: TriedState,
-    /// How it ended, if it was not done.
-    pub diagnostics: String,
-    pub rack: &'static str,
-    pub node_http_address: String,
-    pub start_time: u64,
-    pub finish_time: u64,
-    pub id: String,
-    #[serde(rename = "type")]
-    pub kind: &'static str,
-    /// Milliseconds for which it was suspended.
-    pub naptime: u64,
-    #[serde(flatten)]
-    pub reduce: Option<ReduceTimes>,
+answer! {
+    /// `taskAttempt`; the last five are of reduces.
+    #[serde(rename_all = "camelCase")]
+    pub struct TriedTask {
+        pub assigned_container_id: String = container_id(attempt.attempt),
+        pub progress: f64 = if state == TriedState::Succeeded { 100.0 } else { 0.0 },
+        pub elapsed_time: u64 = elapsed_time,
+        pub state: TriedState = state,
+        /// How it ended, if it was not done.
+        pub diagnostics: String = attempt.end.clone().filter(|end| end != "done").unwrap_or_default(),
+        pub rack: &'static str = "/default-rack",
+        pub node_http_address: String = attempt.worker_name.clone(),
+        pub start_time: u64 = start_time,
+        pub finish_time: u64 = attempt.ended_millis.unwrap_or(0),
+        pub id: String = attempt_id(attempt.attempt),
+        #[serde(rename = "type")]
+        pub kind: &'static str = kind_in_words(task.kind),
+        /// Milliseconds for which it was suspended.
+        pub naptime: u64 = napped / 1_000,
+        #[serde(flatten)]
+        pub reduce: Option<ReduceTimes> =
+            (task.kind == TaskKind::Reduce).then(|| ReduceTimes::of(start_time, elapsed_time)),
+    }
+
+    fn of(attempt: &AttemptSummary, naps: &[Nap<'_>], now_millis: u64) {
+        let (state, task) = (TriedState::of(attempt), attempt.attempt.task);
+        let start_time = attempt.launched_millis;
+        let elapsed_time = attempt.ended_millis.unwrap_or(now_millis).saturating_sub(start_time);
+        let napped = naps.iter().filter(|nap| nap.attempt == attempt.attempt && nap.is_suspended());
+        let napped: u64 = napped.map(|nap| nap.until_micros.saturating_sub(nap.from_micros)).sum();
+    }
 }
 
-/// What a reduce took for its parts, which are not told apart here: all of it is the reduce.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct ReduceTimes {
-    pub shuffle_finish_time: u64,
-    pub merge_finish_time: u64,
-    pub elapsed_shuffle_time: u64,
-    pub elapsed_merge_time: u64,
-    pub elapsed_reduce_time: u64,
+answer! {
+    /// What a reduce took for its parts, which are not told apart here: all of it is the reduce.
+    #[serde(rename_all = "camelCase")]
+    pub struct ReduceTimes {
+        pub shuffle_finish_time: u64 = start_time,
+        pub merge_finish_time: u64 = start_time,
+        pub elapsed_shuffle_time: u64,
+        pub elapsed_merge_time: u64,
+        pub elapsed_reduce_time: u64 = elapsed_time,
+    }
+
+    fn of(start_time: u64, elapsed_time: u64);
 }
 
 fn kind_in_words(kind: TaskKind) -> &'static str {
@@ -105,70 +133,12 @@ pub fn tasks_of(job: &JobDetail, now_millis: u64) -> Vec<TaskOfHistory> {
     attempts.into_iter().map(|(task, attempts)| TaskOfHistory::of(task, &attempts, now_millis)).collect()
 }
 
-impl TaskOfHistory {
-    fn of(task: TaskId, attempts: &[&AttemptSummary], now_millis: u64) -> TaskOfHistory {
-        let in_state = |state| attempts.iter().rfind(|attempt| TriedState::of(attempt) == state);
-        let done = in_state(TriedState::Succeeded);
-        let state = match (done, in_state(TriedState::Running), in_state(TriedState::Failed)) {
-            (Some(_), _, _) => TriedState::Succeeded,
-            (None, Some(_), _) => TriedState::Running,
-            (None, None, Some(_)) => TriedState::Failed,
-            (None, None, None) => TriedState::Scheduled,
-        };
-        let start_time = attempts.iter().map(|attempt| attempt.launched_millis).min().unwrap_or(0);
-        let finish_time = done.and_then(|attempt| attempt.ended_millis).unwrap_or(0);
-        let until = if finish_time == 0 { now_millis } else { finish_time };
-        TaskOfHistory {
-            start_time,
-            finish_time,
-            elapsed_time: until.saturating_sub(start_time),
-            progress: if done.is_some() { 100.0 } else { 0.0 },
-            id: task_id(task),
-            state,
-            kind: kind_in_words(task.kind),
-            successful_attempt: done.map(|attempt| attempt_id(attempt.attempt)).unwrap_or_default(),
-            task,
-        }
-    }
-}
-
 impl TriedTask {
     /// The attempts of a task, in the order in which they were launched.
     pub fn all_of(job: &JobDetail, task: TaskId, now_millis: u64) -> Vec<(AttemptId, TriedTask)> {
         let naps = Timeline::of(job, now_millis * 1_000).naps;
         let of_task = job.attempts.iter().filter(|attempt| attempt.attempt.task == task);
         of_task.map(|attempt| (attempt.attempt, TriedTask::of(attempt, &naps, now_millis))).collect()
-    }
-
-    fn of(attempt: &AttemptSummary, naps: &[Nap<'_>], now_millis: u64) -> TriedTask {
-        let state = TriedState::of(attempt);
-        let task = attempt.attempt.task;
-        let start_time = attempt.launched_millis;
-        let finish_time = attempt.ended_millis.unwrap_or(0);
-        let elapsed_time = attempt.ended_millis.unwrap_or(now_millis).saturating_sub(start_time);
-        let napped = naps.iter().filter(|nap| nap.attempt == attempt.attempt && nap.is_suspended());
-        let napped: u64 = napped.map(|nap| nap.until_micros.saturating_sub(nap.from_micros)).sum();
-        let reduce = (task.kind == TaskKind::Reduce).then(|| ReduceTimes {
-            shuffle_finish_time: start_time,
-            merge_finish_time: start_time,
-            elapsed_reduce_time: elapsed_time,
-            ..ReduceTimes::default()
-        });
-        TriedTask {
-            assigned_container_id: container_id(attempt.attempt),
-            progress: if state == TriedState::Succeeded { 100.0 } else { 0.0 },
-            elapsed_time,
-            state,
-            diagnostics: attempt.end.clone().filter(|end| end != "done").unwrap_or_default(),
-            rack: "/default-rack",
-            node_http_address: attempt.worker_name.clone(),
-            start_time,
-            finish_time,
-            id: attempt_id(attempt.attempt),
-            kind: kind_in_words(task.kind),
-            naptime: napped / 1_000,
-            reduce,
-        }
     }
 }
 

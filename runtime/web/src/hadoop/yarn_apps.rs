@@ -71,50 +71,62 @@ impl FinalStatus {
 
 read_yarn_words!(AppState: "application-state", FinalStatus: "final-application-status");
 
-/// `app`
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct YarnApp {
-    pub id: String,
-    pub user: String,
-    pub name: String,
-    pub queue: String,
-    pub state: AppState,
-    pub final_status: FinalStatus,
-    /// Per cent.
-    pub progress: f64,
-    #[serde(rename = "trackingUI")]
-    pub tracking_ui: &'static str,
-    /// The page of the job, from the address of the server on.
-    pub tracking_url: String,
-    /// Why it waits, or why it ended so.
-    pub diagnostics: String,
-    pub cluster_id: u64,
-    pub application_type: &'static str,
-    pub application_tags: &'static str,
-    pub priority: i32,
-    pub started_time: u64,
-    /// When its first attempt was launched; 0 before that, and in lists.
-    pub launch_time: u64,
-    pub finished_time: u64,
-    pub elapsed_time: u64,
-    pub am_container_logs: &'static str,
-    pub am_host_http_address: &'static str,
-    #[serde(rename = "allocatedMB")]
-    pub allocated_mb: i64,
-    /// Slots held; -1 of what has ended.
-    pub allocated_v_cores: i64,
-    #[serde(rename = "reservedMB")]
-    pub reserved_mb: i64,
-    pub reserved_v_cores: i64,
-    pub running_containers: i64,
-    pub queue_usage_percentage: f64,
-    pub cluster_usage_percentage: f64,
-    pub log_aggregation_status: &'static str,
-    pub unmanaged_application: bool,
-    pub am_node_label_expression: &'static str,
-    #[serde(flatten)]
-    pub used: Option<UsedByApp>,
+answer! {
+    /// `app`
+    #[serde(rename_all = "camelCase")]
+    pub struct YarnApp {
+        pub id: String = application_id(job.job),
+        pub user: String = job.user.clone(),
+        pub name: String = job.name.clone(),
+        pub queue: String = job.queue.clone(),
+        pub state: AppState = AppState::of(job),
+        pub final_status: FinalStatus = FinalStatus::of(job),
+        /// Per cent.
+        pub progress: f64 = if is_over || tasks == 0 { 100.0 } else { done as f64 / tasks as f64 },
+        #[serde(rename = "trackingUI")]
+        pub tracking_ui: &'static str = if is_over { "History" } else { "ApplicationMaster" },
+        /// The page of the job, from the address of the server on.
+        pub tracking_url: String = format!("/jobs/{}", job.job),
+        /// Why it waits, or why it ended so.
+        pub diagnostics: String = job.reason.clone().or(waits_for).unwrap_or_default(),
+        pub cluster_id: u64,
+        pub application_type: &'static str = TYPE,
+        pub application_tags: &'static str,
+        pub priority: i32 = job.priority,
+        pub started_time: u64 = job.submitted_millis,
+        /// When its first attempt was launched; 0 before that, and in lists.
+        pub launch_time: u64,
+        pub finished_time: u64 = job.ended_millis.unwrap_or(0),
+        pub elapsed_time: u64 = until.saturating_sub(job.submitted_millis),
+        pub am_container_logs: &'static str,
+        pub am_host_http_address: &'static str,
+        #[serde(rename = "allocatedMB")]
+        pub allocated_mb: i64 = if is_over { -1 } else { 0 },
+        /// Slots held; -1 of what has ended.
+        pub allocated_v_cores: i64 = slots,
+        #[serde(rename = "reservedMB")]
+        pub reserved_mb: i64 = if is_over { -1 } else { 0 },
+        pub reserved_v_cores: i64 = if is_over { -1 } else { 0 },
+        pub running_containers: i64 = slots,
+        pub queue_usage_percentage: f64,
+        pub cluster_usage_percentage: f64,
+        pub log_aggregation_status: &'static str = "DISABLED",
+        pub unmanaged_application: bool,
+        pub am_node_label_expression: &'static str,
+        #[serde(flatten)]
+        pub used: Option<UsedByApp>,
+    }
+
+    /// An application of a list. What it waits for, if that is known, is `waits_for`.
+    pub fn listed(job: &JobSummary, waits_for: Option<String>, now_millis: u64) {
+        let held: u32 = job.progress.phases().map(|(_, phase)| phase.running).sum();
+        let (done, tasks) = job.progress.phases().fold((0, 0), |(done, tasks), (_, phase)| {
+            (done + u64::from(phase.percent()) * u64::from(phase.tasks), tasks + u64::from(phase.tasks))
+        });
+        let is_over = job.ended_millis.is_some();
+        let slots = if is_over { -1 } else { i64::from(held) };
+        let until = job.ended_millis.unwrap_or(now_millis);
+    }
 }
 
 /// What an application has used; of one alone.
@@ -139,51 +151,6 @@ pub struct UsedByApp {
 }
 
 impl YarnApp {
-    /// An application of a list. What it waits for, if that is known, is `waits_for`.
-    pub fn listed(job: &JobSummary, waits_for: Option<String>, now_millis: u64) -> YarnApp {
-        let state = AppState::of(job);
-        let held: u32 = job.progress.phases().map(|(_, phase)| phase.running).sum();
-        let (done, tasks) = job.progress.phases().fold((0, 0), |(done, tasks), (_, phase)| {
-            (done + u64::from(phase.percent()) * u64::from(phase.tasks), tasks + u64::from(phase.tasks))
-        });
-        let is_over = job.ended_millis.is_some();
-        let slots = if is_over { -1 } else { i64::from(held) };
-        let until = job.ended_millis.unwrap_or(now_millis);
-        YarnApp {
-            id: application_id(job.job),
-            user: job.user.clone(),
-            name: job.name.clone(),
-            queue: job.queue.clone(),
-            state,
-            final_status: FinalStatus::of(job),
-            progress: if is_over || tasks == 0 { 100.0 } else { done as f64 / tasks as f64 },
-            tracking_ui: if is_over { "History" } else { "ApplicationMaster" },
-            tracking_url: format!("/jobs/{}", job.job),
-            diagnostics: job.reason.clone().or(waits_for).unwrap_or_default(),
-            cluster_id: 0,
-            application_type: TYPE,
-            application_tags: "",
-            priority: job.priority,
-            started_time: job.submitted_millis,
-            launch_time: 0,
-            finished_time: job.ended_millis.unwrap_or(0),
-            elapsed_time: until.saturating_sub(job.submitted_millis),
-            am_container_logs: "",
-            am_host_http_address: "",
-            allocated_mb: if is_over { -1 } else { 0 },
-            allocated_v_cores: slots,
-            reserved_mb: if is_over { -1 } else { 0 },
-            reserved_v_cores: if is_over { -1 } else { 0 },
-            running_containers: slots,
-            queue_usage_percentage: 0.0,
-            cluster_usage_percentage: 0.0,
-            log_aggregation_status: "DISABLED",
-            unmanaged_application: false,
-            am_node_label_expression: "",
-            used: None,
-        }
-    }
-
     /// An application with what its attempts have used.
     pub fn whole(job: &JobDetail, waits_for: Option<String>, now_millis: u64) -> YarnApp {
         let stints = Timeline::of(job, now_millis * 1_000).stints;
@@ -206,34 +173,22 @@ impl YarnApp {
     }
 }
 
-/// `appAttempt`: an application is tried once.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct AppAttempts {
-    /// 1
-    pub id: u32,
-    pub app_attempt_id: String,
-    pub node_id: &'static str,
-    pub node_http_address: &'static str,
-    pub logs_link: &'static str,
-    pub container_id: &'static str,
-    pub start_time: u64,
-    pub finished_time: u64,
-}
-
-impl AppAttempts {
-    pub fn of(job: JobId, start_time: u64, ended_millis: Option<u64>) -> AppAttempts {
-        AppAttempts {
-            id: 1,
-            app_attempt_id: app_attempt_id(job),
-            node_id: "",
-            node_http_address: "",
-            logs_link: "",
-            container_id: "",
-            start_time,
-            finished_time: ended_millis.unwrap_or(0),
-        }
+answer! {
+    /// `appAttempt`: an application is tried once.
+    #[serde(rename_all = "camelCase")]
+    pub struct AppAttempts {
+        /// 1
+        pub id: u32 = 1,
+        pub app_attempt_id: String = app_attempt_id(job),
+        pub node_id: &'static str,
+        pub node_http_address: &'static str,
+        pub logs_link: &'static str,
+        pub container_id: &'static str,
+        pub start_time: u64 = start_time,
+        pub finished_time: u64 = ended_millis.unwrap_or(0),
     }
+
+    pub fn of(job: JobId, start_time: u64, ended_millis: Option<u64>);
 }
 
 /// `statItem`

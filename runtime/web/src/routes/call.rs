@@ -8,6 +8,8 @@ use std::sync::Arc;
 use axum::body::{Body, Bytes};
 use axum::http::header::{CONTENT_TYPE, HeaderName, HeaderValue};
 use axum::http::{HeaderMap, Response, StatusCode};
+use napreduce_core::JobId;
+use napreduce_protocol::JobDetail;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -56,6 +58,22 @@ impl Call<'_> {
                 .map(Some)
                 .map_err(|error: T::Err| Problem::wrong(format!("{name}={text}: {}", error.to_string()))),
         }
+    }
+
+    /// The job of the path, with all that is known of it.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub fn job(&self) -> Result<Arc<JobDetail>, Problem> {
+        Ok(self.shown.source.job(self.part::<JobId>("job")?)?)
+    }
+
+    /// What is shown by a name that is said; what is shown first if none is.
+    ///
+    /// # Errors
+    /// When nothing is.
+    pub fn shown_as(&self, name: Option<&str>) -> Result<Arc<Shown>, Problem> {
+        name.map_or(Ok(self.shown.clone()), |name| recording(self.web, name))
     }
 
     /// The body, as JSON.

@@ -36,32 +36,28 @@ pub fn list(call: &Call<'_>) -> Result<Reply, Problem> {
     page(call, jobs.iter().filter(|job| filter.takes(job)))
 }
 
-fn detail(call: &Call<'_>) -> Result<std::sync::Arc<JobDetail>, Problem> {
-    Ok(call.shown.source.job(call.part::<JobId>("job")?)?)
-}
-
 pub fn status(call: &Call<'_>) -> Result<Reply, Problem> {
-    Reply::json(&JobStatusAnswer::from(&*detail(call)?))
+    Reply::json(&JobStatusAnswer::from(&*call.job()?))
 }
 
 pub fn counters(call: &Call<'_>) -> Result<Reply, Problem> {
-    Reply::json(&CountersAnswer::from(&*detail(call)?))
+    Reply::json(&CountersAnswer::from(&*call.job()?))
 }
 
 pub fn history(call: &Call<'_>) -> Result<Reply, Problem> {
-    Reply::json(&HistoryAnswer::from(&*detail(call)?))
+    Reply::json(&HistoryAnswer::from(&*call.job()?))
 }
 
 pub fn events(call: &Call<'_>) -> Result<Reply, Problem> {
-    page(call, detail(call)?.events.iter())
+    page(call, call.job()?.events.iter())
 }
 
 pub fn attempts(call: &Call<'_>) -> Result<Reply, Problem> {
-    page(call, detail(call)?.attempts.iter())
+    page(call, call.job()?.attempts.iter())
 }
 
 pub fn preemptions(call: &Call<'_>) -> Result<Reply, Problem> {
-    let detail = detail(call)?;
+    let detail = call.job()?;
     let entries: Vec<PreemptionAnswer> = ledger_of(&detail).iter().map(PreemptionAnswer::from).collect();
     page(call, entries.iter())
 }
@@ -72,7 +68,7 @@ pub fn tasks(call: &Call<'_>) -> Result<Reply, Problem> {
 }
 
 pub fn timeline(call: &Call<'_>) -> Result<Reply, Problem> {
-    let job = detail(call)?;
+    let job = call.job()?;
     let ended = job.summary.ended_millis.map(|ended| (ended + 1) * 1_000);
     let window = TimelineWindow {
         from_micros: job.summary.submitted_millis * 1_000,
@@ -85,7 +81,7 @@ pub fn timeline(call: &Call<'_>) -> Result<Reply, Problem> {
 }
 
 pub fn trace(call: &Call<'_>) -> Result<Reply, Problem> {
-    let job = detail(call)?;
+    let job = call.job()?;
     let mut trace = Vec::new();
     write_trace(std::slice::from_ref(&*job), now_micros(), &mut trace)
         .map_err(|error| Problem::new(axum::http::StatusCode::INTERNAL_SERVER_ERROR, error.to_string()))?;
@@ -93,7 +89,7 @@ pub fn trace(call: &Call<'_>) -> Result<Reply, Problem> {
 }
 
 pub fn report(call: &Call<'_>) -> Result<Reply, Problem> {
-    let job = detail(call)?;
+    let job = call.job()?;
     let page = report_html(&job, now_micros());
     Ok(Reply::of("text/html; charset=utf-8", page.into_bytes())
         .header(CONTENT_DISPOSITION, saved_as(&job, "html")))

@@ -8,7 +8,7 @@ use napreduce_history::JobOverview;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::call::{Call, Reply, recording};
+use super::call::{Call, Reply};
 use crate::answers::{ComparisonAnswer, RecordingAnswer};
 use crate::problem::Problem;
 use crate::shown::Shown;
@@ -36,17 +36,9 @@ pub fn list(call: &Call<'_>) -> Result<Reply, Problem> {
 }
 
 pub fn compare(call: &Call<'_>) -> Result<Reply, Problem> {
-    let (left, left_jobs) = read(&*named(call, "left")?)?;
-    let (right, right_jobs) = read(&*named(call, "right")?)?;
+    let side = |side| read(&*call.shown_as(call.asked::<String>(side)?.as_deref())?);
+    let ((left, left_jobs), (right, right_jobs)) = (side("left")?, side("right")?);
     Reply::json(&ComparisonAnswer::of((left, &left_jobs), (right, &right_jobs)))
-}
-
-/// What a side of a comparison names; what is shown first if it names nothing.
-fn named(call: &Call<'_>, side: &str) -> Result<Arc<Shown>, Problem> {
-    match call.asked::<String>(side)? {
-        None => Ok(call.shown.clone()),
-        Some(name) => recording(call.web, &name),
-    }
 }
 
 fn read(recording: &Shown) -> Result<(RecordingAnswer, Arc<Vec<JobOverview>>), Problem> {

@@ -40,11 +40,12 @@ pub fn stream(call: &Call<'_>) -> Result<Reply, Problem> {
         let detail = "this is the history of a cluster, not a cluster: nothing in it happens";
         return Err(Problem::new(StatusCode::CONFLICT, detail));
     };
-    let subscription = events.subscribe(topics, last.or(after.as_deref())).map_err(|error| match error {
-        SubscribeError::Full => Problem::new(StatusCode::TOO_MANY_REQUESTS, error.to_string())
-            .remedy("ask for what is wanted each 3 seconds instead"),
-        SubscribeError::Closed => Problem::new(StatusCode::SERVICE_UNAVAILABLE, error.to_string()),
-    })?;
+    let subscription =
+        events.hub.subscribe(topics, last.or(after.as_deref())).map_err(|error| match error {
+            SubscribeError::Full => Problem::new(StatusCode::TOO_MANY_REQUESTS, error.to_string())
+                .remedy("ask for what is wanted each 3 seconds instead"),
+            SubscribeError::Closed => Problem::new(StatusCode::SERVICE_UNAVAILABLE, error.to_string()),
+        })?;
     let listener = Listener::new(subscription, call);
     let alive = KeepAlive::new().interval(ALIVE).text("alive");
     let body = Sse::new(listener.events()).keep_alive(alive).into_response().into_body();
@@ -104,7 +105,7 @@ fn written(id: &str, event: &PageEvent) -> Event {
 
 /// How many listen, in the text form of OpenMetrics, without an end.
 pub fn metrics(web: &Web) -> Result<String, Problem> {
-    let readers = web.events.as_ref().map_or(0, |events| events.readers());
+    let readers = web.events.as_ref().map_or(0, |events| events.hub.readers());
     let gauge = Gauge::<i64>::default();
     gauge.set(i64::try_from(readers).unwrap_or(i64::MAX));
     let mut registry = Registry::with_prefix("napreduce");

@@ -4,9 +4,9 @@
 
 use axum::http::StatusCode;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
-use super::call::{Call, Reply, recording};
+use super::call::{Call, Reply};
 use super::orders::Ordered;
 use crate::problem::Problem;
 use crate::what_if::{RemoveError, RequestError, WhatIf, WhatIfRequest, WhatIfs, Window};
@@ -28,36 +28,32 @@ pub struct WhatIfBody {
     pub recording: Option<String>,
 }
 
-/// The what-ifs of a server, and what can be tried.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct WhatIfsAnswer {
-    /// Newest first. How far one that runs is, the simulation does not say.
-    pub items: Vec<WhatIf>,
-    /// The policies that can be tried.
-    pub schedulers: Vec<String>,
-    /// One that takes longer is ended.
-    pub time_max_millis: u64,
+answer! {
+    /// The what-ifs of a server, and what can be tried.
+    pub struct WhatIfsAnswer from |known: &WhatIfs| {
+        /// Newest first. How far one that runs is, the simulation does not say.
+        pub items: Vec<WhatIf> = known.queue.all(),
+        /// The policies that can be tried.
+        pub schedulers: Vec<String> = known.schedulers.clone(),
+        /// One that takes longer is ended.
+        pub time_max_millis: u64 = u64::try_from(known.time_max.as_millis()).unwrap_or(u64::MAX),
+    }
 }
 
 pub fn list(call: &Call<'_>) -> Result<Reply, Problem> {
-    let what_ifs = there(call)?;
-    let time_max_millis = u64::try_from(what_ifs.time_max().as_millis()).unwrap_or(u64::MAX);
-    let schedulers = what_ifs.schedulers().to_vec();
-    Reply::json(&WhatIfsAnswer { items: what_ifs.all(), schedulers, time_max_millis })
+    Reply::json(&WhatIfsAnswer::from(there(call)?))
 }
 
 pub fn one(call: &Call<'_>) -> Result<Reply, Problem> {
     let name = call.part::<String>("what_if")?;
-    Reply::json(&there(call)?.find(&name).ok_or_else(|| absent(format!("there is no {name:?}")))?)
+    let known = there(call)?.queue.all().into_iter().find(|known| known.what_if == name);
+    Reply::json(&known.ok_or_else(|| absent(format!("there is no {name:?}")))?)
 }
 
 pub fn ask(call: &Call<'_>) -> Result<Reply, Problem> {
     let what_ifs = there(call)?;
     let said: WhatIfBody = call.json()?;
-    let shown = match &said.recording {
-        None => call.shown.clone(),
-        Some(name) => recording(call.web, name)?,
-    };
+    let shown = call.shown_as(said.recording.as_deref())?;
     let history = shown.source.history().ok_or_else(|| conflict("its history is not on this machine"))?;
     let history = history
         .canonicalize()
@@ -69,8 +65,8 @@ pub fn ask(call: &Call<'_>) -> Result<Reply, Problem> {
         schedulers: said.schedulers,
         configuration: said.configuration.filter(|text| !text.trim().is_empty()),
     };
-    let asked = asked.checked(what_ifs.schedulers(), &shown.source.jobs()?)?;
-    let queued = what_ifs.add(asked, said.recording, &call.credentials.name).ok_or_else(|| {
+    let asked = asked.checked(&what_ifs.schedulers, &shown.source.jobs()?)?;
+    let queued = what_ifs.queue.add(asked, said.recording, &call.credentials.name).ok_or_else(|| {
         Problem::new(StatusCode::TOO_MANY_REQUESTS, "too many what-ifs wait for their turn")
             .remedy("try again when one has ended, or remove one")
     })?;
@@ -79,7 +75,7 @@ pub fn ask(call: &Call<'_>) -> Result<Reply, Problem> {
 
 pub fn remove(call: &Call<'_>) -> Result<Reply, Problem> {
     let name = call.part::<String>("what_if")?;
-    there(call)?.remove(&name)?;
+    there(call)?.queue.remove(&name)?;
     Ok(Reply::json(&Ordered { ordered: name, attempts: Vec::new() })?.status(StatusCode::ACCEPTED))
 }
 

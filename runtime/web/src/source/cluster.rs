@@ -6,15 +6,16 @@
 use std::collections::HashMap;
 use std::io::{self, Write};
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use napreduce_core::{AttemptId, JobId, Reason, TaskId};
+use napreduce_core::{AttemptId, JobId, Reason, TaskId, settings};
 use napreduce_live::{ClientError, ClusterClient, ClusterPlace, Patience};
 use napreduce_protocol::{JobDetail, JobSummary, LogStream, QueueListing, TaskSummary, WorkerSummary};
 
 use super::fresh::Fresh;
 use super::{OperatorCommand, PageSource, SourceError};
+use crate::lock::lock;
 
 /// A page says that nobody answers, and asks again by itself.
 const PATIENCE: Patience = Patience {
@@ -32,35 +33,26 @@ const IDLE_MAX: usize = 4;
 const DETAILS_MAX: usize = 32;
 const ENDED_MAX: usize = 8;
 
-/// A cluster, through its coordinator.
-#[derive(Debug)]
-pub struct ClusterSource {
-    place: ClusterPlace,
-    idle: Mutex<Vec<ClusterClient>>,
-    jobs: Fresh<Vec<JobSummary>>,
-    workers: Fresh<Vec<WorkerSummary>>,
-    queues: Fresh<QueueListing>,
-    details: Mutex<HashMap<JobId, Arc<Fresh<JobDetail>>>>,
-    tasks: Mutex<HashMap<JobId, Arc<Fresh<Vec<TaskSummary>>>>>,
-    /// Those looked at last, at the end.
-    ended: Mutex<Vec<Arc<JobDetail>>>,
+settings! {
+    /// A cluster, through its coordinator.
+    #[derive(Debug)]
+    pub struct ClusterSource {
+        place: ClusterPlace = place,
+        idle: Mutex<Vec<ClusterClient>>,
+        jobs: Fresh<Vec<JobSummary>>,
+        workers: Fresh<Vec<WorkerSummary>>,
+        queues: Fresh<QueueListing>,
+        details: Mutex<HashMap<JobId, Arc<Fresh<JobDetail>>>>,
+        tasks: Mutex<HashMap<JobId, Arc<Fresh<Vec<TaskSummary>>>>>,
+        /// Those looked at last, at the end.
+        ended: Mutex<Vec<Arc<JobDetail>>>,
+    }
+
+    /// The cluster at a place; nothing is asked yet.
+    pub fn new(place: ClusterPlace);
 }
 
 impl ClusterSource {
-    /// The cluster at a place; nothing is asked yet.
-    pub fn new(place: ClusterPlace) -> ClusterSource {
-        ClusterSource {
-            place,
-            idle: Mutex::default(),
-            jobs: Fresh::default(),
-            workers: Fresh::default(),
-            queues: Fresh::default(),
-            details: Mutex::default(),
-            tasks: Mutex::default(),
-            ended: Mutex::default(),
-        }
-    }
-
     fn ask<T>(
         &self,
         ask: impl FnOnce(&mut ClusterClient) -> Result<T, ClientError>,
@@ -197,10 +189,6 @@ fn unanswered(error: ClientError) -> SourceError {
         ClientError::Nonsense { .. } => SourceError::Broken(error.to_string()),
         _ => SourceError::Unavailable(error.to_string()),
     }
-}
-
-fn lock<T>(value: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    value.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The beginning of what is written to it; it takes no more when it is full.

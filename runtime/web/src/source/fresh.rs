@@ -3,10 +3,11 @@
 //! Owns how long that is: the more an answer costs, the longer, so that asking takes a small share of the
 //! time however many look. Does not own what is asked.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use super::SourceError;
+use crate::lock::lock;
 
 /// No page shows what changes more often than this.
 const AGE_MIN: Duration = Duration::from_millis(250);
@@ -49,7 +50,7 @@ impl<T> Fresh<T> {
     /// who wants it.
     pub fn get(&self, ask: impl FnOnce() -> Result<T, SourceError>) -> Result<Arc<T>, SourceError> {
         let wanted = Instant::now();
-        let mut known = self.lock();
+        let mut known = lock(&self.known);
         let begun = Instant::now();
         if let Some(kept) = known.kept.as_ref().filter(|kept| begun < kept.until) {
             return Ok(kept.value.clone());
@@ -67,11 +68,7 @@ impl<T> Fresh<T> {
 
     /// Has the next who wants it ask: something was ordered.
     pub fn forget(&self) {
-        self.lock().kept = None;
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Known<T>> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.known).kept = None;
     }
 }
 

@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use napreduce_core::{AttemptId, JobId, Reason, ReasonCode, TaskId};
 use napreduce_history::{FolderError, HistoryFolder, JobOverview};
@@ -15,6 +15,7 @@ use napreduce_protocol::{
 
 use super::fresh::Fresh;
 use super::{OperatorCommand, PageSource, SourceError};
+use crate::lock::lock;
 
 /// Jobs whose details are kept.
 const DETAILS_MAX: usize = 8;
@@ -61,7 +62,7 @@ impl HistorySource {
             Err(FolderError::Empty { .. }) => return Ok(Vec::new()),
             Err(error) => return Err(SourceError::Broken(error.to_string())),
         };
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = lock(&self.kept);
         kept.remarks.clear();
         let mut jobs = Vec::new();
         for job in folder.jobs().iter().rev() {
@@ -118,7 +119,7 @@ impl PageSource for HistorySource {
     }
 
     fn job(&self, job: JobId) -> Result<Arc<JobDetail>, SourceError> {
-        let kept = || self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept = || lock(&self.kept);
         if let Some(known) = kept().details.iter().find(|known| known.summary.job == job) {
             return Ok(known.clone());
         }
@@ -168,6 +169,6 @@ impl PageSource for HistorySource {
     }
 
     fn remarks(&self) -> Vec<String> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner).remarks.clone()
+        lock(&self.kept).remarks.clone()
     }
 }

@@ -15,10 +15,11 @@ use std::io;
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::process::{Command, ExitStatus, Stdio};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use napreduce_core::settings;
 use rustix::process::setpriority_process;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -29,54 +30,45 @@ use folder::{PartialRun, WhatIfFolder};
 use queue::{Next, Queue};
 use said::Said;
 
+use crate::lock::lock;
+
 pub use folder::WhatIfFolderError;
 pub use queue::RemoveError;
 pub use request::{RequestError, WhatIfRequest, Window};
 pub use said::WhatIfFidelity;
-
-use crate::clock::now_millis;
-use crate::shown::Shown;
 
 /// Of a thread: after all others.
 const LOWEST_PRIORITY: i32 = 19;
 /// What a simulation may take.
 const TIME_MAX: Duration = Duration::from_secs(60);
 
-/// How histories are simulated, and where what comes of it is kept.
-#[derive(Debug, Clone)]
-pub struct WhatIfSettings {
-    /// The program: `nap`.
-    pub program: PathBuf,
-    /// What its line begins with: `sim`, and where the tables of the cluster are.
-    pub begin: Vec<OsString>,
-    /// All that its environment says.
-    pub environment: Vec<(String, String)>,
-    /// A folder of the server alone; it is made.
-    pub folder: PathBuf,
-    /// The policies that it knows.
-    pub schedulers: Vec<String>,
-    /// It is killed after that long.
-    pub time_max: Duration,
-}
-
-impl WhatIfSettings {
-    /// A program that takes at most a minute for each.
-    pub fn new(program: PathBuf, folder: PathBuf) -> WhatIfSettings {
-        WhatIfSettings {
-            program,
-            begin: Vec::new(),
-            environment: Vec::new(),
-            folder,
-            schedulers: Vec::new(),
-            time_max: TIME_MAX,
-        }
+settings! {
+    /// How histories are simulated, and where what comes of it is kept.
+    #[derive(Debug, Clone)]
+    pub struct WhatIfSettings {
+        /// The program: `nap`.
+        pub program: PathBuf = program,
+        /// What its line begins with: `sim`, and where the tables of the cluster are.
+        pub begin: Vec<OsString>,
+        /// All that its environment says.
+        pub environment: Vec<(String, String)>,
+        /// A folder of the server alone; it is made.
+        pub folder: PathBuf = folder,
+        /// The policies that it knows.
+        pub schedulers: Vec<String>,
+        /// It is killed after that long.
+        pub time_max: Duration = TIME_MAX,
     }
+
+    /// A program that takes at most a minute for each.
+    pub fn new(program: PathBuf, folder: PathBuf);
 }
 
 /// How far a what-if is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum WhatIfState {
+    #[default]
     Queued,
     Running,
     Done,
@@ -84,7 +76,7 @@ pub enum WhatIfState {
 }
 
 /// What was asked for, and what came of it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct WhatIf {
     /// Its name: what-if-1.
     pub what_if: String,
@@ -116,9 +108,12 @@ pub struct WhatIf {
 /// What-ifs of a server; the one that runs ends with it.
 #[derive(Debug)]
 pub struct WhatIfs {
-    queue: Arc<Queue>,
-    schedulers: Vec<String>,
-    time_max: Duration,
+    /// All that are known.
+    pub queue: Arc<Queue>,
+    /// The policies that can be tried.
+    pub schedulers: Vec<String>,
+    /// What each may take.
+    pub time_max: Duration,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -137,64 +132,10 @@ impl WhatIfs {
         Ok(WhatIfs { queue, schedulers, time_max, thread: Mutex::new(Some(thread)) })
     }
 
-    /// The policies that can be tried.
-    pub fn schedulers(&self) -> &[String] {
-        &self.schedulers
-    }
-
-    /// What each may take.
-    pub fn time_max(&self) -> Duration {
-        self.time_max
-    }
-
-    /// All that are known, newest first.
-    pub fn all(&self) -> Vec<WhatIf> {
-        self.queue.all()
-    }
-
-    /// The one of a name.
-    pub fn find(&self, name: &str) -> Option<WhatIf> {
-        self.queue.all().into_iter().find(|known| known.what_if == name)
-    }
-
-    /// Has one run when its turn comes. None if too many wait.
-    pub fn add(&self, request: WhatIfRequest, recording: Option<String>, by: &str) -> Option<WhatIf> {
-        let told = WhatIf {
-            what_if: String::new(),
-            state: WhatIfState::Queued,
-            by: by.to_owned(),
-            asked_millis: now_millis(),
-            begun_millis: None,
-            ended_millis: None,
-            recording,
-            from_millis: request.window.from_millis,
-            until_millis: request.window.until_millis,
-            schedulers: request.schedulers.clone(),
-            configuration: request.configuration.clone(),
-            recordings: Vec::new(),
-            fidelity: None,
-            remarks: Vec::new(),
-            error: None,
-        };
-        self.queue.add(told, request)
-    }
-
-    /// Removes one and what it made; one that runs is ended.
-    pub fn remove(&self, name: &str) -> Result<(), RemoveError> {
-        self.queue.remove(name)
-    }
-
-    /// What those that are done have made.
-    pub fn recordings(&self) -> Vec<Arc<Shown>> {
-        self.queue.recordings()
-    }
-}
-
-impl WhatIfs {
     /// Ends the one that runs, and runs no other; returns when nothing of it is left.
     pub fn close(&self) {
         self.queue.close();
-        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let thread = lock(&self.thread).take();
         if let Some(thread) = thread {
             // A thread that panicked has said so.
             let _ = thread.join();

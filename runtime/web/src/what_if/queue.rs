@@ -4,7 +4,7 @@
 
 use std::collections::VecDeque;
 use std::io;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 use rustix::process::Pid;
 use thiserror::Error;
@@ -14,6 +14,7 @@ use super::folder::{KeptWhatIf, PartialRun, WhatIfFolder, number_of};
 use super::said::Said;
 use super::{WhatIf, WhatIfRequest, WhatIfState};
 use crate::clock::now_millis;
+use crate::lock::lock;
 use crate::shown::Shown;
 
 /// Those that wait for the one that runs.
@@ -78,13 +79,23 @@ impl Queue {
     }
 
     /// Has one wait for its turn, under a name of its own. None if too many do.
-    pub fn add(&self, mut told: WhatIf, request: WhatIfRequest) -> Option<WhatIf> {
-        let mut known = self.lock();
+    pub fn add(&self, request: WhatIfRequest, recording: Option<String>, by: &str) -> Option<WhatIf> {
+        let mut known = lock(&self.known);
         if known.entries.iter().filter(|entry| entry.request.is_some()).count() >= WAITING_MAX {
             return None;
         }
         known.last_number += 1;
-        told.what_if = format!("what-if-{}", known.last_number);
+        let told = WhatIf {
+            what_if: format!("what-if-{}", known.last_number),
+            by: by.to_owned(),
+            asked_millis: now_millis(),
+            recording,
+            from_millis: request.window.from_millis,
+            until_millis: request.window.until_millis,
+            schedulers: request.schedulers.clone(),
+            configuration: request.configuration.clone(),
+            ..WhatIf::default()
+        };
         known.entries.push_back(Entry { told: told.clone(), request: Some(request), recordings: Vec::new() });
         self.changed.notify_all();
         Some(told)
@@ -92,7 +103,7 @@ impl Queue {
 
     /// The next one, which runs from then on; none when the server ends.
     pub fn next(&self) -> Option<Next> {
-        let mut known = self.lock();
+        let mut known = lock(&self.known);
         loop {
             if known.is_closed {
                 return None;
@@ -109,7 +120,7 @@ impl Queue {
 
     /// Which process that is, while it may be killed. What nobody wants any more is killed at once.
     pub fn running(&self, process: Option<Pid>) {
-        let mut known = self.lock();
+        let mut known = lock(&self.known);
         known.process = process;
         let is_wanted = known.entries.iter().any(|entry| entry.told.state == WhatIfState::Running);
         if known.is_closed || !is_wanted {
@@ -119,7 +130,7 @@ impl Queue {
 
     /// What came of it.
     pub fn ended(&self, name: &str, ran: Result<(PartialRun, Said), String>) {
-        let mut known = self.lock();
+        let mut known = lock(&self.known);
         // Nobody wants what was removed while it ran, and its files go with it.
         let Some(entry) = known.entries.iter_mut().find(|entry| entry.told.what_if == name) else { return };
         entry.told.ended_millis = Some(now_millis());
@@ -139,7 +150,7 @@ impl Queue {
 
     /// Removes one and what it made; one that runs is killed, and removed by whoever waits for its end.
     pub fn remove(&self, name: &str) -> Result<(), RemoveError> {
-        let mut known = self.lock();
+        let mut known = lock(&self.known);
         let place = known.entries.iter().position(|entry| entry.told.what_if == name);
         let at = place.ok_or_else(|| RemoveError::Absent(name.to_owned()))?;
         match known.entries[at].told.state {
@@ -155,24 +166,20 @@ impl Queue {
 
     /// All that are known, newest first.
     pub fn all(&self) -> Vec<WhatIf> {
-        self.lock().entries.iter().rev().map(|entry| entry.told.clone()).collect()
+        lock(&self.known).entries.iter().rev().map(|entry| entry.told.clone()).collect()
     }
 
     /// What those that are done have made, newest first.
     pub fn recordings(&self) -> Vec<Arc<Shown>> {
-        self.lock().entries.iter().rev().flat_map(|entry| entry.recordings.iter().cloned()).collect()
+        lock(&self.known).entries.iter().rev().flat_map(|entry| entry.recordings.iter().cloned()).collect()
     }
 
     /// Ends the one that runs, and runs no other.
     pub fn close(&self) {
-        let mut known = self.lock();
+        let mut known = lock(&self.known);
         known.is_closed = true;
         known.kill();
         self.changed.notify_all();
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Known> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -10,8 +10,9 @@ use std::collections::BTreeMap;
 
 use napreduce_core::{JobId, Ratio, Span, Time};
 use napreduce_schedulers::hfsp::size::{self, Confidence, Sample, Size};
-use napreduce_schedulers::hfsp::victims::{self, Holder, Hysteresis, Mode};
+use napreduce_schedulers::hfsp::victims::{Hysteresis, Mode};
 use napreduce_schedulers::hfsp::{VirtualCluster, shares::Shares};
+use napreduce_schedulers::larger::{LargerJob, select};
 use serde_json::Value;
 
 use self::divisible::{Course, DivisibleJob};
@@ -210,7 +211,7 @@ fn hysteresis(case: &Value) -> Result<(), String> {
 
 fn victims(case: &Value) -> Result<(), String> {
     let names = ids(&case["running"]);
-    let holder = |(position, job): (usize, &Value)| Holder {
+    let holder = |(position, job): (usize, &Value)| LargerJob {
         id: position,
         remaining: exact(&job["remaining"]),
         tasks: whole(&job["tasks"]),
@@ -218,7 +219,7 @@ fn victims(case: &Value) -> Result<(), String> {
     let mut holders: Vec<_> = list(&case["running"]).iter().enumerate().map(holder).collect();
     holders.sort_by_key(|holder| Reverse((holder.remaining, holder.id)));
     for claim in list(&case["claims"]) {
-        let taken = victims::select(&exact(&claim["remaining"]), whole(&claim["tasks"]), holders.clone());
+        let taken = select(&exact(&claim["remaining"]), whole(&claim["tasks"]), holders.clone());
         let found: BTreeMap<&str, u32> =
             taken.into_iter().map(|(id, tasks)| (names[id].as_str(), tasks)).collect();
         let expected = claim["expect"].as_object().unwrap();

@@ -1,7 +1,7 @@
 // The first page: what is in use, what waits and why, who held which slot in the last minutes.
 // Owns what stands there. Does not own the picture (timeline).
 
-import { link, make, progress, renew, sentence, state, table } from "../elements.js";
+import { card, link, make, progress, renew, sentence, state, table } from "../elements.js";
 import { count } from "../format.js";
 import { get } from "../net.js";
 import { Timeline } from "../timeline/timeline.js";
@@ -38,8 +38,7 @@ function figures(status) {
     ["Workers up", count(status.workers.up), others(status.workers)],
     ["Ended jobs", count(status.jobs.succeeded + status.jobs.failed + status.jobs.killed), `${count(status.jobs.failed)} failed, ${count(status.jobs.killed)} killed`],
   ];
-  return make("section", { class: "cards", "aria-label": "At a glance" }, cards.map(([label, figure, more]) =>
-    make("div", { class: "card" }, make("div", { class: "label" }, label), make("div", { class: "figure" }, figure), make("div", { class: "more" }, more))));
+  return make("section", { class: "cards", "aria-label": "At a glance" }, cards.map((words) => card(...words)));
 }
 
 function others(workers) {

@@ -2,7 +2,7 @@
 // Owns what is compared, and the choice of both in the address. Does not own pictures (timeline).
 
 import { link, make, renew, state, table } from "../elements.js";
-import { count, span } from "../format.js";
+import { count, signed, span } from "../format.js";
 import { get, ofRecording } from "../net.js";
 import { Timeline } from "../timeline/timeline.js";
 
@@ -97,14 +97,9 @@ function comparison(left, right) {
     ["", (row) => row.words],
     [head(left), (row) => row.form(row.one), "number"],
     [head(right), (row) => row.form(row.other), "number"],
-    ["Difference", (row) => difference(row), "number"],
+    ["Difference", (row) => signed(row.other - row.one, row.form), "number"],
     ["Ratio", (row) => ratio(row.one, row.other), "number"],
   ], rows, "");
-}
-
-function difference({ one, other, form }) {
-  if (one === other) return "–";
-  return `${other > one ? "+" : "−"}${form(Math.abs(other - one))}`;
 }
 
 function ratio(one, other) {
@@ -119,7 +114,7 @@ function countersOf(left, right) {
     ["Counter", (row) => row.name, "id"],
     [left.job.job, (row) => count(row.one), "number"],
     [right.job.job, (row) => count(row.other), "number"],
-    ["Difference", (row) => difference(row), "number"],
+    ["Difference", (row) => signed(row.other - row.one, row.form), "number"],
     ["Ratio", (row) => ratio(row.one, row.other), "number"],
   ], rows, "All counters are the same.");
 }

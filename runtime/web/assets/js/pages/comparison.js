@@ -2,7 +2,7 @@
 // Owns what is compared. Does not own pictures (timeline).
 
 import { link, make, renew, table } from "../elements.js";
-import { count, span } from "../format.js";
+import { count, signed, span } from "../format.js";
 import { get } from "../net.js";
 import { Timeline } from "../timeline/timeline.js";
 
@@ -79,9 +79,4 @@ function differences({ jobs, jobs_left_out }, left, right) {
     ], jobs, "Neither has a job that has ended."),
     jobs_left_out > 0 && make("p", { class: "under" }, `${count(jobs_left_out)} more differ less`),
   ];
-}
-
-function signed(difference, form) {
-  if (difference === 0) return "–";
-  return `${difference > 0 ? "+" : "−"}${form(Math.abs(difference))}`;
 }

@@ -1,7 +1,7 @@
 // What if another policy had given the slots: a form that asks for simulations of the history, and what came of each.
 // Owns what is asked for, and that how far it can be trusted is said first. Does not own the list of recordings (recordings).
 
-import { link, make, renew, state, table } from "../elements.js";
+import { card, link, make, renew, state, table } from "../elements.js";
 import { count, moment, span } from "../format.js";
 import { Problem, mayOrder, order } from "../net.js";
 import { orderButton } from "../orders.js";
@@ -135,18 +135,14 @@ function fidelity({ fidelity: said, recording }) {
   const isSure = said.doubtful.length === 0;
   return [
     make("div", { class: "cards" },
-      card("Mean sojourn is off by", said.sojourn_mean_error, "the recorded policy, simulated"),
-      card("Makespan", said.makespan_error, "from first submission to last end"),
-      card("Single jobs", said.sojourn_median_error, "median of their sojourns"),
-      card("The job farthest off", said.sojourn_largest_error, worst)),
+      card("Mean sojourn is off by", percent(said.sojourn_mean_error), "the recorded policy, simulated"),
+      card("Makespan", percent(said.makespan_error), "from first submission to last end"),
+      card("Single jobs", percent(said.sojourn_median_error), "median of their sojourns"),
+      card("The job farthest off", percent(said.sojourn_largest_error), worst || "")),
     make("div", { class: `panel ${isSure ? "" : "why"}` },
       make("p", { class: isSure ? "" : "why" }, isSure ? "The simulation is within 10 % of what happened." : `More than 10 % off by ${said.doubtful.join(", ")}: only directions can be compared, not sizes.`),
       make("p", { class: "quiet" }, bound)),
   ];
-}
-
-function card(label, share, more) {
-  return make("div", { class: "card" }, make("div", { class: "label" }, label), make("div", { class: "figure" }, percent(share)), make("div", { class: "more" }, more || ""));
 }
 
 function percent(share) {

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use axum::http::StatusCode;
-use napreduce_core::{AttemptId, JobId, TaskId, TaskKind};
+use napreduce_core::{AttemptId, TaskId, TaskKind};
 use napreduce_protocol::JobDetail;
 
 use super::super::call::{Call, Reply};
@@ -22,7 +22,7 @@ use crate::hadoop::{
 use crate::problem::Problem;
 
 pub fn info(_: &Call<'_>) -> Result<Reply, Problem> {
-    Reply::json(&History { it: HistoryInfo::new() })
+    Reply::json(&History { it: HistoryInfo::default() })
 }
 
 pub fn jobs(call: &Call<'_>) -> Result<Reply, Problem> {
@@ -33,24 +33,20 @@ pub fn jobs(call: &Call<'_>) -> Result<Reply, Problem> {
     Reply::json(&JobList::from(found.into_iter().map(JobOfList::from).collect::<Vec<_>>()))
 }
 
-fn detail(call: &Call<'_>) -> Result<Arc<JobDetail>, Problem> {
-    Ok(call.shown.source.job(call.part::<JobId>("job")?)?)
-}
-
 pub fn job(call: &Call<'_>) -> Result<Reply, Problem> {
-    Reply::json(&Job { it: JobOfHistory::from(&*detail(call)?) })
+    Reply::json(&Job { it: JobOfHistory::of(&*call.job()?) })
 }
 
 pub fn job_attempts(call: &Call<'_>) -> Result<Reply, Problem> {
-    Reply::json(&JobAttemptList::from(vec![MapReduceAttempts::from(&*detail(call)?)]))
+    Reply::json(&JobAttemptList::from(vec![MapReduceAttempts::of(&*call.job()?)]))
 }
 
 pub fn counters(call: &Call<'_>) -> Result<Reply, Problem> {
-    Reply::json(&Counters { it: JobCounters::from(&*detail(call)?) })
+    Reply::json(&Counters { it: JobCounters::of(&*call.job()?) })
 }
 
 pub fn conf(call: &Call<'_>) -> Result<Reply, Problem> {
-    Reply::json(&Conf { it: JobConf::from(&detail(call)?.summary) })
+    Reply::json(&Conf { it: JobConf::of(&call.job()?.summary) })
 }
 
 pub fn tasks(call: &Call<'_>) -> Result<Reply, Problem> {
@@ -60,14 +56,14 @@ pub fn tasks(call: &Call<'_>) -> Result<Reply, Problem> {
         Some("r" | "reduce") => Some(TaskKind::Reduce),
         Some(other) => return Err(Problem::wrong(format!("tasktype must be either m or r, not {other:?}"))),
     };
-    let mut tasks = tasks_of(&*detail(call)?, now_millis());
+    let mut tasks = tasks_of(&*call.job()?, now_millis());
     tasks.retain(|task| kind.is_none_or(|kind| task.task.kind == kind));
     Reply::json(&TaskList::from(tasks))
 }
 
 /// A task of which an attempt was launched; the job that it is of has to be the one that is asked about.
 fn find_task(call: &Call<'_>) -> Result<(Arc<JobDetail>, TaskOfHistory), Problem> {
-    let (job, task) = (detail(call)?, call.part::<TaskId>("task")?);
+    let (job, task) = (call.job()?, call.part::<TaskId>("task")?);
     let found = tasks_of(&job, now_millis()).into_iter().find(|known| known.task == task);
     let name = job.summary.job;
     let found = found.ok_or_else(|| {

@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 
 use axum::http::StatusCode;
-use napreduce_core::{JobId, WorkerId};
+use napreduce_core::WorkerId;
 use napreduce_protocol::JobSummary;
 
 use super::super::call::{Call, Reply};
@@ -77,31 +77,27 @@ pub fn statistics(call: &Call<'_>) -> Result<Reply, Problem> {
 }
 
 pub fn app(call: &Call<'_>) -> Result<Reply, Problem> {
-    let job = call.shown.source.job(call.part::<JobId>("job")?)?;
+    let job = call.job()?;
     let reason = waiting(call, std::slice::from_ref(&job.summary))?.into_values().next();
     Reply::json(&App { it: YarnApp::whole(&job, reason, now_millis()) })
 }
 
 pub fn app_attempts(call: &Call<'_>) -> Result<Reply, Problem> {
-    let summary = summary(call)?;
-    let tried = AppAttempts::of(summary.job, summary.submitted_millis, summary.ended_millis);
+    let JobSummary { job, submitted_millis, ended_millis, .. } = call.job()?.summary;
+    let tried = AppAttempts::of(job, submitted_millis, ended_millis);
     Reply::json(&AppAttemptList::from(vec![tried]))
 }
 
-fn summary(call: &Call<'_>) -> Result<JobSummary, Problem> {
-    Ok(call.shown.source.job(call.part::<JobId>("job")?)?.summary.clone())
-}
-
 pub fn state(call: &Call<'_>) -> Result<Reply, Problem> {
-    Reply::json(&AppStateAnswer { it: AppState::of(&summary(call)?) })
+    Reply::json(&AppStateAnswer { it: AppState::of(&call.job()?.summary) })
 }
 
 pub fn queue(call: &Call<'_>) -> Result<Reply, Problem> {
-    Reply::json(&AppQueue { it: summary(call)?.queue })
+    Reply::json(&AppQueue { it: call.job()?.summary.queue.clone() })
 }
 
 pub fn priority(call: &Call<'_>) -> Result<Reply, Problem> {
-    Reply::json(&AppPriority { it: summary(call)?.priority })
+    Reply::json(&AppPriority { it: call.job()?.summary.priority })
 }
 
 /// As YARN does: 202 while it ends, 200 with its state once it has ended.
@@ -113,20 +109,20 @@ pub fn kill(call: &Call<'_>) -> Result<Reply, Problem> {
             wanted.state
         )));
     }
-    let summary = summary(call)?;
-    let now = AppStateAnswer { it: AppState::of(&summary) };
-    if summary.ended_millis.is_some() {
+    let job = call.job()?;
+    let now = AppStateAnswer { it: AppState::of(&job.summary) };
+    if job.summary.ended_millis.is_some() {
         return Reply::json(&now);
     }
     let reason = format!("asked for by YARN's REST ({})", call.credentials.name);
-    call.shown.source.order(&OperatorCommand::KillJob(summary.job), &reason)?;
+    call.shown.source.order(&OperatorCommand::KillJob(job.summary.job), &reason)?;
     Ok(Reply::json(&now)?.status(StatusCode::ACCEPTED))
 }
 
 pub fn nodes(call: &Call<'_>) -> Result<Reply, Problem> {
     let states = words::<NodeState>(call, "states")?;
     let workers = call.shown.source.workers()?;
-    let nodes = workers.iter().map(YarnNode::from);
+    let nodes = workers.iter().map(YarnNode::of);
     let nodes = nodes.filter(|node| states.as_ref().is_none_or(|states| states.contains(&node.state)));
     Reply::json(&NodeList::from(nodes.collect::<Vec<_>>()))
 }
@@ -138,5 +134,5 @@ pub fn node(call: &Call<'_>) -> Result<Reply, Problem> {
     let found = found.ok_or_else(|| {
         Problem::new(StatusCode::NOT_FOUND, format!("there is no {worker}; see: nap worker list"))
     })?;
-    Reply::json(&Node { it: found.into() })
+    Reply::json(&Node { it: YarnNode::of(found) })
 }

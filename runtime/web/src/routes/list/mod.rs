@@ -56,67 +56,28 @@ pub trait Listed: Sized + 'static {
     fn item(&self) -> Self::Item;
 }
 
-impl Listed for JobSummary {
-    type Item = JobAnswer;
-    const SORTS: &'static [SortField<Self>] = sort::JOBS;
+/// A line for each: what it is answered as, how that is made of it, and what lists of it may be sorted by.
+macro_rules! lists {
+    ($($listed:ty: $item:ty = $made:path, $sorts:path;)+) => {$(
+        impl Listed for $listed {
+            type Item = $item;
+            const SORTS: &'static [SortField<Self>] = $sorts;
 
-    fn item(&self) -> JobAnswer {
-        self.into()
-    }
+            fn item(&self) -> $item {
+                $made(self)
+            }
+        }
+    )+};
 }
 
-impl Listed for TaskSummary {
-    type Item = TaskAnswer;
-    const SORTS: &'static [SortField<Self>] = sort::TASKS;
-
-    fn item(&self) -> TaskAnswer {
-        self.into()
-    }
-}
-
-impl Listed for AttemptSummary {
-    type Item = AttemptAnswer;
-    const SORTS: &'static [SortField<Self>] = sort::ATTEMPTS;
-
-    fn item(&self) -> AttemptAnswer {
-        self.into()
-    }
-}
-
-impl Listed for WorkerSummary {
-    type Item = WorkerAnswer;
-    const SORTS: &'static [SortField<Self>] = sort::WORKERS;
-
-    fn item(&self) -> WorkerAnswer {
-        self.into()
-    }
-}
-
-impl Listed for HistoryLine {
-    type Item = EventAnswer;
-    const SORTS: &'static [SortField<Self>] = sort::EVENTS;
-
-    fn item(&self) -> EventAnswer {
-        self.into()
-    }
-}
-
-impl Listed for PreemptionAnswer {
-    type Item = PreemptionAnswer;
-    const SORTS: &'static [SortField<Self>] = sort::PREEMPTIONS;
-
-    fn item(&self) -> PreemptionAnswer {
-        self.clone()
-    }
-}
-
-impl Listed for FlowAnswer {
-    type Item = FlowAnswer;
-    const SORTS: &'static [SortField<Self>] = sort::FLOWS;
-
-    fn item(&self) -> FlowAnswer {
-        self.clone()
-    }
+lists! {
+    JobSummary: JobAnswer = JobAnswer::from, sort::JOBS;
+    TaskSummary: TaskAnswer = TaskAnswer::from, sort::TASKS;
+    AttemptSummary: AttemptAnswer = AttemptAnswer::from, sort::ATTEMPTS;
+    WorkerSummary: WorkerAnswer = WorkerAnswer::from, sort::WORKERS;
+    HistoryLine: EventAnswer = EventAnswer::from, sort::EVENTS;
+    PreemptionAnswer: PreemptionAnswer = Clone::clone, sort::PREEMPTIONS;
+    FlowAnswer: FlowAnswer = Clone::clone, sort::FLOWS;
 }
 
 /// Answers with the page that was asked for.
