@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use napreduce_core::settings;
+use napreduce_core::fields;
 use napreduce_data::BlockCompression;
 use napreduce_live::{ByteSize, JobPlan, SubmitOptions, parse_time};
 use serde::{Deserialize, Serialize};
@@ -30,7 +30,7 @@ Settings for --conf:
 /// of them cost less than another pass over the data.
 pub(crate) const FAN_IN_DEFAULT: u32 = 256;
 
-settings! {
+fields! {
     /// Parsed settings; they travel to the task processes beside the job's parameters.
     #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
     pub(crate) struct Settings {

@@ -7,7 +7,7 @@
 #[macro_use]
 mod listed;
 #[macro_use]
-mod settings_macro;
+mod fields_macro;
 
 mod by_kind;
 mod chain;

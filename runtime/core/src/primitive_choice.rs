@@ -51,7 +51,7 @@ impl From<Primitive> for PrimitiveChoice {
     }
 }
 
-settings! {
+fields! {
     /// What the choice of a primitive goes by until it was measured, and what is never measured:
     /// what a cluster on one machine takes, some milliseconds for signals, some tens for processes,
     /// and a disk's 100 MB/s.

@@ -11,7 +11,7 @@ use crate::primitive_choice::{AutoSettings, PrimitiveChoice};
 use crate::suspended_max::SuspendedMax;
 use crate::time::Span;
 
-settings! {
+fields! {
     /// What can be chosen about an engine.
     ///
     /// Lenient, with a reservation of 400 ms (twice the usual heartbeat interval), and workers excluded. No
@@ -52,7 +52,7 @@ settings! {
     }
 }
 
-settings! {
+fields! {
     /// What becomes of the primitive that a policy prefers: it is asked in this order whether the kind of
     /// task can be preempted so, whether its worker can keep another suspended attempt, and whether it is
     /// worth its cost.
@@ -132,7 +132,7 @@ pub enum Escalation {
     Never,
 }
 
-settings! {
+fields! {
     /// How tasks of one kind can be preempted.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
     #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
@@ -165,7 +165,7 @@ impl From<Instead> for Primitive {
     }
 }
 
-settings! {
+fields! {
     /// What saving work costs. Below it, the work is lost instead; and what ends sooner than it could be
     /// saved is let finish (OS-Assisted Task Preemption for Hadoop, V-A, recommends both without numbers).
     /// Nothing costs anything when it is not said.
@@ -227,7 +227,7 @@ pub enum Converted {
     Kill,
 }
 
-settings! {
+fields! {
     /// When a worker is excluded, and for how long. Half of the workers with map slots stay in use in
     /// any case, and half of those with reduce slots.
     ///
@@ -244,7 +244,7 @@ settings! {
     }
 }
 
-settings! {
+fields! {
     /// When an attempt gets a duplicate: after 5 s at work (a tenth of what Hadoop waited at first, since
     /// tasks here take seconds; LATE only wanted some progress), three finished tasks, twice the median,
     /// looked for every second.

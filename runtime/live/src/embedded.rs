@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use napreduce_core::{JobId, Slots, WorkerId, settings};
+use napreduce_core::{JobId, Slots, WorkerId, fields};
 use napreduce_protocol::{JobError, JobPlan, JobReport};
 use napreduce_task::{
     Interrupts, PauseSignal, Pauses, Spawner, check_kernel, signal_name, stop_this_process,
@@ -34,7 +34,7 @@ const REST_MAX: Duration = Duration::from_secs(5);
 /// Jobs of one program are numbered in the order in which they run.
 static JOBS: AtomicU32 = AtomicU32::new(0);
 
-settings! {
+fields! {
     /// How to run a job inside this program's own process tree.
     #[derive(Debug, Clone)]
     pub struct EmbeddedSettings {

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use napreduce_core::settings;
+use napreduce_core::fields;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::transport::Secret;
@@ -30,7 +30,7 @@ impl PartialEq for DataNetwork {
 
 impl Eq for DataNetwork {}
 
-settings! {
+fields! {
     /// How long a peer that cannot be reached is tried again before what it holds is reported as lost. Time
     /// in which this process was stopped does not count.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

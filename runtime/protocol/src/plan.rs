@@ -6,13 +6,13 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use napreduce_core::{TaskKind, settings};
+use napreduce_core::{TaskKind, fields};
 use serde::{Deserialize, Serialize};
 
 use crate::splits::InputSplit;
 use crate::text::check_name;
 
-settings! {
+fields! {
     /// A job ready to run: what a submitter hands to `run_embedded` or to a cluster.
     #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
     pub struct JobPlan {

@@ -3,7 +3,7 @@
 //! Owns plain data, one entry for each request, each continuation and each restored attempt. Does not own
 //! where it is known from (`coordinator::preemptions`) nor how it is printed.
 
-use napreduce_core::{AttemptId, JobId, Primitive, WorkerId, listed, settings};
+use napreduce_core::{AttemptId, JobId, Primitive, WorkerId, fields, listed};
 use serde::{Deserialize, Serialize};
 
 listed! {
@@ -25,7 +25,7 @@ listed! {
     }
 }
 
-settings! {
+fields! {
     /// A request to take the slot of an attempt. Times are microseconds since 1970 by the coordinator's
     /// clock.
     #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -4,7 +4,7 @@
 
 use std::path::PathBuf;
 
-use napreduce_core::{AttemptId, AttemptState, JobId, JobOutcome, TaskId, WorkerId, listed, settings};
+use napreduce_core::{AttemptId, AttemptState, JobId, JobOutcome, TaskId, WorkerId, fields, listed};
 use serde::{Deserialize, Serialize};
 
 use super::preemptions::{PreemptionSummary, RestoreSummary, ResumeSummary};
@@ -152,7 +152,7 @@ listed! {
     }
 }
 
-settings! {
+fields! {
     /// A task in a listing.
     #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
     pub struct TaskSummary {

@@ -6,12 +6,12 @@ use serde::{Deserialize, Serialize};
 
 use napreduce_core::{
     Actions, ClusterView, Event, Job, JobChange, JobId, JobSpec, QueueShare, Scheduler, TaskKind, Time,
-    settings,
+    fields,
 };
 
 use crate::tables::{Built, PolicyTable, PolicyTables, SchedulerError, Wish};
 
-settings! {
+fields! {
     /// `[scheduler.composed]`: which policies, by their names; each takes its values from its own table.
     #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
     #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]

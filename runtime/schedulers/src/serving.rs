@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use napreduce_core::{Actions, ClusterView, Job, JobId, Offer, Span, TaskKind, Time, WorkerId, settings};
+use napreduce_core::{Actions, ClusterView, Job, JobId, Offer, Span, TaskKind, Time, WorkerId, fields};
 
 /// Gives the offered slot to a job, if the job has a use for it there; false if not. Suspended work comes
 /// first: it is older, and it can go on nowhere else.
@@ -45,7 +45,7 @@ fn serve_fresh(job: &Job, offer: Offer, actions: &mut Actions) -> bool {
     true
 }
 
-settings! {
+fields! {
     /// How long a job waits for a slot near its data or its saved work; not at all when nothing is said.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
     #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]

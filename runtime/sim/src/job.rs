@@ -6,10 +6,10 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use napreduce_core::{Span, TaskKind, Time, settings};
+use napreduce_core::{Span, TaskKind, Time, fields};
 use serde::{Deserialize, Serialize};
 
-settings! {
+fields! {
     /// A job to be simulated.
     #[derive(Debug, Clone, PartialEq, Eq)]
     pub struct SimulatedJob {

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 
-use napreduce_core::{JobId, Judged, Primitive, Span, Tally, TaskKind, Time, settings};
+use napreduce_core::{JobId, Judged, Primitive, Span, Tally, TaskKind, Time, fields};
 use serde::{Deserialize, Serialize};
 
 use crate::alone::alone;
@@ -72,7 +72,7 @@ pub struct Preemptions {
     pub kill: u64,
 }
 
-settings! {
+fields! {
     /// What came of a job.
     #[derive(Debug, Clone, PartialEq, Eq)]
     pub struct JobResult {

@@ -3,10 +3,10 @@
 //! Owns the settings and their defaults: everything that costs time costs nothing unless it is asked for.
 //! Does not own what any of them does.
 
-use napreduce_core::{EngineSettings, Ratio, Slots, Span, TaskKind, Time, settings};
+use napreduce_core::{EngineSettings, Ratio, Slots, Span, TaskKind, Time, fields};
 use serde::{Deserialize, Serialize};
 
-settings! {
+fields! {
     /// What can be chosen about a simulation.
     #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
     pub struct SimulationSettings {
@@ -100,7 +100,7 @@ impl SimulationSettings {
     }
 }
 
-settings! {
+fields! {
     /// What attempts tell of their progress: the share that is done, to a power, times a factor of the
     /// attempt's own. The truth by default.
     #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]

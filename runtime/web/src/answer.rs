@@ -3,7 +3,7 @@
 //! Owns how such a table becomes a type and its conversion. Does not own the objects (`answers`, `hadoop`).
 
 /// Makes structs that are answered as JSON, and how each is made of what is known: a line for each field. One
-/// is made `from` a single thing; or else a function behind it says of what, as in `settings!`.
+/// is made `from` a single thing; or else a function behind it says of what, as in `fields!`.
 macro_rules! answer {
     ($($(#[$of:meta])* $seen:vis struct $name:ident from |$known:ident: $source:ty| {
         $($(#[$about:meta])* $field_seen:vis $field:ident: $type:ty = $made:expr,)+
@@ -21,7 +21,7 @@ macro_rules! answer {
         }
     )+};
     ($(#[$of:meta])* $seen:vis struct $($rest:tt)+) => {
-        napreduce_core::settings! {
+        napreduce_core::fields! {
             #[derive(Debug, Clone, PartialEq, serde::Serialize, schemars::JsonSchema)]
             $(#[$of])*
             $seen struct $($rest)+

@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use std::sync::Mutex;
 use std::sync::atomic::AtomicU64;
 
-use napreduce_core::{JobId, settings};
+use napreduce_core::{JobId, fields};
 use napreduce_protocol::{JobDetail, JobSummary};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -31,7 +31,7 @@ type Counts = Family<Labels, Counter>;
 type Seconds = Family<Labels, Counter<f64, AtomicU64>>;
 type Durations = Family<Labels, Histogram, fn() -> Histogram>;
 
-settings! {
+fields! {
     /// Counters and histograms.
     #[derive(Debug)]
     pub struct Tally {

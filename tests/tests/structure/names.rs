@@ -206,7 +206,7 @@ mod tests {
             ("runtime/a/src/shelf/upper.rs", "pub struct Upper; listed! { enum Hidden { A = \"a\" } }"),
             ("runtime/b/src/lib.rs", "pub mod shelf; pub type Hidden = u8; pub enum Kind {}"),
             ("runtime/b/src/shelf.rs", "pub mod upper;"),
-            ("runtime/b/src/shelf/upper.rs", "settings! { pub struct Upper { } }"),
+            ("runtime/b/src/shelf/upper.rs", "fields! { pub struct Upper { } }"),
         ];
         let expected = ["Kind", "Upper"].map(|name| {
             format!("runtime/a/src/lib.rs: {name} is shown by runtime/a/src/lib.rs and runtime/b/src/lib.rs")

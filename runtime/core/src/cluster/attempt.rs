@@ -13,7 +13,7 @@ use crate::preemption::Requester;
 use crate::states::AttemptState;
 use crate::time::{Span, Time};
 
-settings! {
+fields! {
     /// One try at a task that has not ended.
     #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
     pub struct Attempt {

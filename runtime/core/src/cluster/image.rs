@@ -19,7 +19,7 @@ use crate::primitive_choice::Judged;
 use crate::states::WorkerState;
 use crate::time::Time;
 
-settings! {
+fields! {
     /// The cluster without its indices.
     #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
     pub(crate) struct ClusterImage {

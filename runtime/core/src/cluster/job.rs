@@ -21,7 +21,7 @@ use crate::job::{JobOutcome, JobSpec};
 use crate::states::{JobState, TaskState};
 use crate::time::{Span, Time};
 
-settings! {
+fields! {
     /// A job that has not ended.
     #[derive(Debug)]
     pub struct Job {
@@ -65,7 +65,7 @@ settings! {
     pub(crate) fn new(id: JobId, spec: JobSpec, submitted: Time);
 }
 
-settings! {
+fields! {
     /// A job without what follows from its tasks and the attempts at them.
     #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
     pub(crate) struct JobImage {

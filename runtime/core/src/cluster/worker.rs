@@ -34,7 +34,7 @@ pub(crate) struct Shortage {
     pub because: String,
 }
 
-settings! {
+fields! {
     /// A worker. What is written of it leaves out what follows from the attempts on it.
     #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
     pub struct Worker {

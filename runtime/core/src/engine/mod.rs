@@ -42,7 +42,7 @@ use crate::settings::EngineSettings;
 use crate::states::{AttemptInput, AttemptState};
 use crate::time::Time;
 
-settings! {
+fields! {
     /// All jobs, workers and attempts, and a scheduling policy.
     ///
     /// ```

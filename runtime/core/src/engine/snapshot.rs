@@ -18,7 +18,7 @@ use crate::time::Time;
 /// Raised with every change that makes older snapshots mean something else.
 const VERSION: u32 = 4;
 
-settings! {
+fields! {
     /// An engine between two events, as plain data for any self-describing format, JSON among them.
     #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
     pub struct EngineSnapshot {

@@ -2,7 +2,7 @@
 //!
 //! Owns how they are computed. Does not own the rows.
 
-use napreduce_core::{TaskKind, settings};
+use napreduce_core::{TaskKind, fields};
 use napreduce_protocol::{AttemptSummary, JobDetail, PreemptionEnd, PreemptionSummary};
 use serde::{Deserialize, Serialize};
 
@@ -50,7 +50,7 @@ impl Quantiles {
     }
 }
 
-settings! {
+fields! {
     /// The ledger of preemptions of a job, added up.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
     #[serde(default)]

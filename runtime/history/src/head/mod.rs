@@ -9,7 +9,7 @@ mod version_1;
 use std::fmt::Display;
 use std::time::Duration;
 
-use napreduce_core::settings;
+use napreduce_core::fields;
 use napreduce_protocol::{
     AttemptSummary, CounterValues, HistoryLine, JobDetail, JobEnd, JobPhase, JobReport, JobSummary,
     PartReport, PreemptionSummary, RestoreSummary, ResumeSummary,
@@ -28,7 +28,7 @@ pub(crate) const HEAD_BYTES_MAX: usize = 64 << 10;
 /// A longer reason is cut in the head, and whole in the recording.
 const REASON_BYTES_MAX: usize = 8 << 10;
 
-settings! {
+fields! {
     /// A head of the present version.
     #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
     pub(crate) struct Head {
@@ -67,7 +67,7 @@ pub struct JobOverview {
     pub cluster: Option<RecordedCluster>,
 }
 
-settings! {
+fields! {
     /// How many rows of each kind a recording was written with.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
     #[serde(default)]

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use napreduce_core::settings;
+use napreduce_core::fields;
 use napreduce_protocol::{
     Connection, FromCoordinator, HANDSHAKE_DEADLINE, Role, ToCoordinator, TransportError, transport,
 };
@@ -30,7 +30,7 @@ const TELL_AGAIN: Duration = Duration::from_secs(10);
 /// not so often.
 const REFUSALS_MAX: u32 = 3;
 
-settings! {
+fields! {
     /// How long to go on trying. By default a minute each; a second for a cluster that is not up.
     #[derive(Debug, Clone, Copy)]
     pub struct Patience {
@@ -212,7 +212,7 @@ impl Session {
     }
 }
 
-settings! {
+fields! {
     /// A time without a coordinator.
     #[derive(Debug)]
     struct Outage {

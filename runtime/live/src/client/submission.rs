@@ -7,7 +7,7 @@ use std::cell::Cell;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
-use napreduce_core::{JobId, settings};
+use napreduce_core::{JobId, fields};
 use napreduce_protocol::{FromCoordinator, JobPlan, SideFile, Submission, ToCoordinator};
 
 use super::ClientError;
@@ -17,7 +17,7 @@ use super::session::{Session, ask};
 use crate::random::random_u128;
 use crate::user::current_user;
 
-settings! {
+fields! {
     /// What is said about a job beside its plan. Unless more is said it is this program without side files,
     /// for the user that runs it.
     #[derive(Debug, Clone)]

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use napreduce_core::settings;
+use napreduce_core::fields;
 use napreduce_protocol::FromCoordinator;
 use serde::{Deserialize, Serialize};
 
@@ -32,7 +32,7 @@ pub(super) struct KnownChain {
     pub(super) over: bool,
 }
 
-settings! {
+fields! {
     /// What of a chain needs no journal.
     #[derive(Debug)]
     struct Watched {

@@ -4,13 +4,13 @@
 
 use std::time::Duration;
 
-use napreduce_core::{EngineSettings, PreemptionSettings, SpeculationSettings, settings};
+use napreduce_core::{EngineSettings, PreemptionSettings, SpeculationSettings, fields};
 use napreduce_schedulers::SchedulerConfiguration;
 
 use crate::cluster_directory::ClusterDirectory;
 use crate::journal::{EngineRules, FsyncPolicy};
 
-settings! {
+fields! {
     /// How a coordinator works.
     #[derive(Debug, Clone)]
     pub struct CoordinatorConfiguration {

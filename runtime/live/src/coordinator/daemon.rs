@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use napreduce_core::{
-    DEFAULT_RACK, Engine, EngineSettings, Event, JobId, Slots, SuspendedMax, WorkerId, settings,
+    DEFAULT_RACK, Engine, EngineSettings, Event, JobId, Slots, SuspendedMax, WorkerId, fields,
 };
 use napreduce_history::History;
 use napreduce_protocol::{
@@ -128,7 +128,7 @@ pub(super) struct Lasting {
 /// An answer that waits for the journal.
 pub(super) type Answer = Box<dyn FnOnce() + Send>;
 
-settings! {
+fields! {
     pub(crate) struct Coordinator {
         pub(super) clock: Clock = Clock::resume(state.epoch_micros, state.last),
         /// The highest number given to a job, journaled or not.

@@ -9,7 +9,7 @@ use std::sync::PoisonError;
 
 use napreduce_core::{
     AttemptId, ClusterView, Effect, Engine, Event, FailureClass, FaultPlace, JobId, MapOutput, Order, Record,
-    Report, TaskKind, Time, WorkerId, settings,
+    Report, TaskKind, Time, WorkerId, fields,
 };
 use napreduce_protocol::ToWorker;
 
@@ -20,7 +20,7 @@ use super::job::LiveJob;
 use super::link::Link;
 use super::replay::{Recording, ReplayedBatch};
 
-settings! {
+fields! {
     /// All that a coordinator knows.
     pub(super) struct CoordinatorState {
         pub(super) engine: Engine = engine,

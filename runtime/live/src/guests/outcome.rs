@@ -4,13 +4,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use napreduce_core::{AttemptId, JobId, TaskId, TaskKind, settings};
+use napreduce_core::{AttemptId, JobId, TaskId, TaskKind, fields};
 use napreduce_protocol::{Counter, CounterValues, GuestPart, GuestReport, JobPlan};
 
 /// The only attempt of a task whose part counts is known by this number.
 const COUNTED: u32 = 1;
 
-settings! {
+fields! {
     /// What was reported of a job.
     #[derive(Debug)]
     pub(super) struct GuestOutcome {

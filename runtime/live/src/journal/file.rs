@@ -7,12 +7,12 @@ use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use napreduce_core::settings;
+use napreduce_core::fields;
 
 use super::frame::{self, Frame};
 use super::{FsyncPolicy, Header, JOURNAL_VERSION, JournalError};
 
-settings! {
+fields! {
     /// A journal file that is being appended to.
     #[derive(Debug)]
     pub(super) struct JournalFile {

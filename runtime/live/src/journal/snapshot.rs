@@ -9,7 +9,7 @@ use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 
-use napreduce_core::settings;
+use napreduce_core::fields;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -122,7 +122,7 @@ impl Snapshot {
     }
 }
 
-settings! {
+fields! {
     #[derive(Debug)]
     struct SegmentReader {
         file: BufReader<File> = BufReader::new(file),

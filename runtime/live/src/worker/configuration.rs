@@ -6,14 +6,14 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use napreduce_core::{DEFAULT_RACK, settings};
+use napreduce_core::{DEFAULT_RACK, fields};
 
 use crate::client::ClusterPlace;
 
 /// A task process that says nothing for so long is ended, unless it is said otherwise.
 pub(super) const TASK_SILENCE_MAX: Duration = Duration::from_secs(30);
 
-settings! {
+fields! {
     /// How a worker's daemon is to be.
     #[derive(Debug, Clone)]
     pub struct WorkerConfiguration {
@@ -70,7 +70,7 @@ settings! {
     pub fn new(cluster: ClusterPlace);
 }
 
-settings! {
+fields! {
     /// How a worker leaves that is not asked by its own cluster: a pod that is evicted, an allocation
     /// that is over.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -104,7 +104,7 @@ impl LeaveRules {
     }
 }
 
-settings! {
+fields! {
     /// What keeps attempts from taking the machine, and what they know of their daemon.
     #[derive(Debug, Clone, PartialEq, Eq)]
     pub struct IsolationRules {
@@ -131,7 +131,7 @@ pub enum IsolationMode {
     None,
 }
 
-settings! {
+fields! {
     /// How a worker suspends attempts, and when it does not.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub struct SuspendRules {

@@ -8,7 +8,7 @@ use std::fs;
 use std::sync::Arc;
 use std::time::Duration;
 
-use napreduce_core::{AttemptId, FaultPlace, JobId, Order, Report, Start, settings};
+use napreduce_core::{AttemptId, FaultPlace, JobId, Order, Report, Start, fields};
 use napreduce_protocol::{
     AttemptProgress, JobDescription, LaunchWork, MapInput, TaskError, ToWorker, WorkerNews, WorkerReport,
 };
@@ -40,7 +40,7 @@ struct RunningAttempt {
     told: (u64, u64),
 }
 
-settings! {
+fields! {
     pub(crate) struct Worker {
         admission: Arc<Admission> = Arc::new(Admission::new(settings.suspend)),
         /// In a cluster, where there may be another worker that has what this one lacks.

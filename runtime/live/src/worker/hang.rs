@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use napreduce_core::settings;
+use napreduce_core::fields;
 
 /// How long an attempt may do what.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,7 +28,7 @@ pub(super) enum Hang {
     },
 }
 
-settings! {
+fields! {
     /// The watch over one attempt.
     #[derive(Debug)]
     pub(super) struct HangWatch {

@@ -10,7 +10,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use napreduce_core::{AttemptId, MapOutput, Start, TaskKind, WorkerId, settings};
+use napreduce_core::{AttemptId, MapOutput, Start, TaskKind, WorkerId, fields};
 use napreduce_protocol::{
     InputSplit, JobDescription, LaunchWork, MapInput, MapTask, MemoryFile, OutputEntry, Peer, Place,
     ReduceTask, ReduceWork, TaskDescription, Work,
@@ -28,7 +28,7 @@ use crate::shuffle::OutputTable;
 /// Of what is expected of a map's output, so much more is taken: a share of one in so many.
 const OUTPUT_SPARE_SHARE: u128 = 8;
 
-settings! {
+fields! {
     /// A job that was defined and not yet forgotten.
     pub(super) struct KnownJob {
         shared: JobPaths = {

@@ -6,13 +6,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use napreduce_core::{WorkerId, settings};
+use napreduce_core::{WorkerId, fields};
 
 use super::configuration::{SuspendRules, TASK_SILENCE_MAX};
 use super::environment::WorkerEnvironment;
 use super::segment_memory::SegmentMemory;
 
-settings! {
+fields! {
     /// How a worker works.
     #[derive(Debug, Clone)]
     pub(crate) struct WorkerSettings {

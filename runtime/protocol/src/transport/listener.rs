@@ -8,7 +8,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use napreduce_core::settings;
+use napreduce_core::fields;
 use rustix::net::sockopt;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{AbortHandle, Id, JoinError, JoinSet};
@@ -46,7 +46,7 @@ struct Handshake {
     result: Result<(Role, Connection), TransportError>,
 }
 
-settings! {
+fields! {
     /// How much patience a listener has; other values than the default are for tests.
     #[derive(Debug, Clone, Copy)]
     pub(super) struct Limits {

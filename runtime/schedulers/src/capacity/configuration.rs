@@ -3,7 +3,7 @@
 //! Owns the values, their published defaults and their bounds. Does not own the tree that follows from the
 //! queues.
 
-use napreduce_core::{Primitive, Ratio, Span, settings};
+use napreduce_core::{Primitive, Ratio, Span, fields};
 use serde::{Deserialize, Serialize};
 
 use super::error::CapacityError;
@@ -63,7 +63,7 @@ pub struct CapacityConfiguration {
     pub delay: DelaySettings,
 }
 
-settings! {
+fields! {
     #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
     #[serde(deny_unknown_fields, rename_all = "kebab-case")]
     pub struct QueueConfiguration {
@@ -115,7 +115,7 @@ fn whole() -> Ratio {
     Ratio::whole(100)
 }
 
-settings! {
+fields! {
     /// The preemption monitor.
     #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
     #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]

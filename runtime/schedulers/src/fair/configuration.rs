@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use napreduce_core::{Primitive, Ratio, Span, settings};
+use napreduce_core::{Primitive, Ratio, Span, fields};
 
 use crate::access::NoAccessList;
 use crate::fair::starvation::StarvationPatience;
@@ -16,7 +16,7 @@ use crate::serving::DelaySettings;
 /// The pool for jobs that name no pool of their own below another.
 pub(super) const DEFAULT_POOL: &str = "default";
 
-settings! {
+fields! {
     /// Fair, with its tree of pools. As published, with heartbeats of 200 ms.
     #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
     #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
@@ -94,7 +94,7 @@ pub enum PoolOrder {
 #[serde(transparent)]
 pub struct Timeout(#[serde(with = "napreduce_core::time::text_or_never")] pub Option<Span>);
 
-settings! {
+fields! {
     /// A pool. The four values about preemption come from the pool above when they are not given.
     #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
     #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]

@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use napreduce_core::{ByKind, JobId, Ratio, TaskKind, Time, settings};
+use napreduce_core::{ByKind, JobId, Ratio, TaskKind, Time, fields};
 
 use crate::fair::configuration::{FairConfiguration, PoolConfiguration, PoolOrder};
 use crate::fair::order::{ChildStanding, Weight};
@@ -31,7 +31,7 @@ pub(super) struct Amount {
     pub demand: u64,
 }
 
-settings! {
+fields! {
     #[derive(Debug)]
     pub(super) struct Pool {
         pub parent: Option<PoolId> = parent,

@@ -4,11 +4,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use napreduce_core::{Primitive, Ratio, Span, settings};
+use napreduce_core::{Primitive, Ratio, Span, fields};
 
 use crate::fcs::estimates::{Bounds, migration_threshold};
 
-settings! {
+fields! {
     /// What can be chosen about FCS.
     #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
     #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]

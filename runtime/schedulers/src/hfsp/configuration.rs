@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use napreduce_core::{Primitive, Ratio, Span, TaskKind, settings};
+use napreduce_core::{Primitive, Ratio, Span, TaskKind, fields};
 
 use crate::hfsp::misjudgement::{Misjudgement, MisjudgementError};
 use crate::hfsp::ranking::RankingOrder;
@@ -39,7 +39,7 @@ pub struct KnownTimes {
 #[serde(transparent)]
 pub struct KnownTime(#[serde(with = "napreduce_core::time::text")] pub Span);
 
-settings! {
+fields! {
     /// What can be chosen about HFSP.
     #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
     #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use napreduce_core::{Job, JobId, Ratio, Span, TaskKind, Time, WorkerId, settings};
+use napreduce_core::{Job, JobId, Ratio, Span, TaskKind, Time, WorkerId, fields};
 
 use crate::hfsp::configuration::HfspConfiguration;
 use crate::hfsp::ranking::{Rank, Ranking};
@@ -49,7 +49,7 @@ pub(super) struct JobDemand {
     pub size: Span,
 }
 
-settings! {
+fields! {
     /// The jobs with tasks of one kind.
     #[derive(Debug, Clone, Serialize, Deserialize)]
     pub(super) struct Lane {

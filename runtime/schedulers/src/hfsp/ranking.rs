@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use napreduce_core::{JobId, Span, Time, settings};
+use napreduce_core::{JobId, Span, Time, fields};
 
 use crate::hfsp::virtual_cluster::VirtualCluster;
 
@@ -41,7 +41,7 @@ const CALLS_PER_CREDIT: u32 = 4;
 /// So much is always done: the order of a few jobs is exact.
 const FREE_WORK: usize = 64;
 
-settings! {
+fields! {
     /// The jobs of one kind that are there, ranked.
     ///
     /// When a job comes or is measured every rank may change, and to know them the virtual cluster is run to

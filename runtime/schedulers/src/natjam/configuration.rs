@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use napreduce_core::{ClusterView, JobSpec, Primitive, QueueShare, Span, TaskEviction, TaskKind, settings};
+use napreduce_core::{ClusterView, JobSpec, Primitive, QueueShare, Span, TaskEviction, TaskKind, fields};
 
 use crate::natjam::admission::DeadlineAdmission;
 use crate::natjam::eviction::JobEviction;
@@ -14,7 +14,7 @@ use crate::natjam::reclaim::ReclaimLimits;
 use crate::natjam::urgency::{DeadlineEviction, DeadlineSelection, MixedPair, UrgencyKey};
 use crate::serving::DelaySettings;
 
-settings! {
+fields! {
     /// Natjam: two classes of jobs. As published: MR, SRT, checkpoints, reduces only, every second, 12 s and
     /// 2 s.
     #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -46,7 +46,7 @@ settings! {
     }
 }
 
-settings! {
+fields! {
     /// Natjam-R: one queue by deadline. As published: MDF with EDF, SRT, checkpoints, reduces only, one slot
     /// every second.
     #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

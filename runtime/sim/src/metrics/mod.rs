@@ -10,12 +10,12 @@ pub use percentile::{Spread, ecdf};
 
 use std::collections::BTreeMap;
 
-use napreduce_core::{TaskKind, settings};
+use napreduce_core::{TaskKind, fields};
 use serde::{Deserialize, Serialize};
 
 use crate::run::{Ending, JobResult, Preemptions, Run};
 
-settings! {
+fields! {
     /// A run in numbers. Times in seconds.
     #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
     pub struct RunSummary {
@@ -82,7 +82,7 @@ settings! {
     }
 }
 
-settings! {
+fields! {
     /// The jobs of one class.
     #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
     pub struct ClassSummary {

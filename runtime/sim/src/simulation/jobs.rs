@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use napreduce_core::{
-    AttemptId, Event, JobId, JobOutcome, JobSpec, MapSpec, Span, TaskId, TaskKind, Time, WorkerId, settings,
+    AttemptId, Event, JobId, JobOutcome, JobSpec, MapSpec, Span, TaskId, TaskKind, Time, WorkerId, fields,
 };
 
 use super::Simulation;
@@ -25,7 +25,7 @@ pub(super) struct Kept {
     pub done: u64,
 }
 
-settings! {
+fields! {
     /// A job that runs.
     #[derive(Debug)]
     pub(super) struct RunningJob {

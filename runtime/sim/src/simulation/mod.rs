@@ -37,7 +37,7 @@ use std::io::Write;
 use std::iter::Peekable;
 use std::sync::Arc;
 
-use napreduce_core::{AttemptId, ClusterView, Engine, EngineSettings, Scheduler, TaskKind, Time, settings};
+use napreduce_core::{AttemptId, ClusterView, Engine, EngineSettings, Scheduler, TaskKind, Time, fields};
 
 use self::attempts::Attempts;
 use self::chains::ChainLengths;
@@ -63,7 +63,7 @@ const ROUNDS_MAX: u32 = 50_000;
 /// So many instants without anything but timers mean that nothing will ever happen again.
 const IDLE_INSTANTS_MAX: u32 = 200_000;
 
-settings! {
+fields! {
     /// A run of a workload under a policy, in virtual time.
     ///
     /// ```

@@ -2,14 +2,14 @@
 //!
 //! Owns the slots as the machine sees them. Does not own the attempts themselves.
 
-use napreduce_core::{AttemptId, Slots, TaskKind, Time, WorkerId, settings};
+use napreduce_core::{AttemptId, Slots, TaskKind, Time, WorkerId, fields};
 
 use super::attempts::Attempts;
 use super::queue::OrderKind;
 use super::reports::Told;
 use crate::books;
 
-settings! {
+fields! {
     #[derive(Debug)]
     pub(super) struct VirtualWorker {
         pub id: WorkerId = id,

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use napreduce_core::{Span, Time, settings};
+use napreduce_core::{Span, Time, fields};
 use rand::Rng;
 use rand::SeedableRng;
 use rand_pcg::Pcg64;
@@ -15,7 +15,7 @@ use super::Workload;
 use super::swim::{SwimJob, SwimTrace};
 use crate::job::{SimulatedJob, SimulatedMap, SimulatedReduce};
 
-settings! {
+fields! {
     /// How tasks and their times follow from bytes. By default 10 MB/s for everything a task does with bytes,
     /// which are slots of the machines of the time of the traces and give them a load of about a fifth on the
     /// original clusters; and reduces after the maps.

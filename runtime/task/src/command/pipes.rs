@@ -6,7 +6,7 @@ use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::process::{ChildStderr, ChildStdin, ChildStdout};
 
-use napreduce_core::settings;
+use napreduce_core::fields;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{Errno, ioctl_fionbio};
 
@@ -22,7 +22,7 @@ pub(super) struct Ready {
     pub(super) ended: bool,
 }
 
-settings! {
+fields! {
     #[derive(Debug)]
     pub(super) struct Pipes {
         /// Closed when the command has all of its input, or wants no more.

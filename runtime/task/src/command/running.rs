@@ -8,7 +8,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::process::{Child, ExitStatus};
 use std::time::{Duration, Instant};
 
-use napreduce_core::settings;
+use napreduce_core::fields;
 use napreduce_protocol::{Counter, TaskError};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
@@ -41,7 +41,7 @@ const LAST_PIECES: u32 = 16;
 /// Takes output of a command, in pieces of any length.
 pub type TakeOutput<'t> = dyn FnMut(&[u8]) -> Result<(), TaskError> + 't;
 
-settings! {
+fields! {
     /// A command that was started. It is killed when this is dropped.
     #[derive(Debug)]
     pub struct RunningCommand {

@@ -6,7 +6,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use napreduce_core::{AttemptId, settings};
+use napreduce_core::{AttemptId, fields};
 use napreduce_protocol::{Counters, TaskError};
 
 use super::clock::TaskClock;
@@ -15,7 +15,7 @@ use super::position::Position;
 use super::presence::Presence;
 use super::progress::TaskProgress;
 
-settings! {
+fields! {
     /// The surroundings of one attempt: handed to every call of a [`TaskRunner`](crate::TaskRunner).
     #[derive(Debug)]
     pub struct TaskContext {

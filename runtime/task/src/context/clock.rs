@@ -11,9 +11,9 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-use napreduce_core::settings;
+use napreduce_core::fields;
 
-settings! {
+fields! {
     /// The clock of an attempt; it begins when it is made.
     #[derive(Debug)]
     pub struct TaskClock {

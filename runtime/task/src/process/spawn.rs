@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use napreduce_core::settings;
+use napreduce_core::fields;
 use rustix::io::{FdFlags, fcntl_setfd};
 use tokio::sync::oneshot;
 use tokio::time::timeout;
@@ -62,7 +62,7 @@ pub struct TaskOutput {
     pub stderr: File,
 }
 
-settings! {
+fields! {
     /// Starts task processes from one thread, begun with the first of them, that lives as long as this value:
     /// the kernel kills a task process when the thread that forked it ends.
     #[derive(Debug)]

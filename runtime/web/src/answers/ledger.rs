@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use napreduce_core::{AttemptId, JobId, TaskId, settings};
+use napreduce_core::{AttemptId, JobId, TaskId, fields};
 use napreduce_history::{LedgerEntry, Sequel, Timeline, ledger_of};
 use napreduce_protocol::{JobDetail, JobSummary, PreemptionEnd, PreemptionSummary};
 use schemars::JsonSchema;
@@ -17,7 +17,7 @@ use super::preemptions::PreemptionAnswer;
 /// What stands for the end of a request that has none yet.
 pub const OPEN_END: &str = "open";
 
-settings! {
+fields! {
     /// An entry of the ledger, with what follows from the rest of its job.
     #[derive(Debug, Clone, PartialEq)]
     pub struct LedgerRow {

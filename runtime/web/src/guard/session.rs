@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use axum::http::HeaderMap;
 use axum::http::header::{AUTHORIZATION, COOKIE};
-use napreduce_core::settings;
+use napreduce_core::fields;
 use thiserror::Error;
 
 use super::pace::Pace;
@@ -72,7 +72,7 @@ impl Credentials {
     }
 }
 
-settings! {
+fields! {
     /// Everybody's sessions. They are signed, so nothing is kept of them but what may not be used again.
     #[derive(Debug)]
     pub struct Sessions {

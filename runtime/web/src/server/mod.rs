@@ -18,7 +18,7 @@ use axum::extract::{Request, State};
 use axum::http::header::SET_COOKIE;
 use axum::http::{HeaderValue, Method, Response, StatusCode};
 use axum::middleware::{Next, from_fn_with_state};
-use napreduce_core::settings;
+use napreduce_core::fields;
 use napreduce_protocol::Secret;
 use thiserror::Error;
 use tokio::sync::oneshot;
@@ -43,7 +43,7 @@ pub const DEFAULT_ADDRESS: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv
 /// Requests within a second.
 const REQUESTS_MAX: u32 = 200;
 
-settings! {
+fields! {
     /// How a server is started.
     #[derive(Debug, Clone)]
     pub struct WebSettings {

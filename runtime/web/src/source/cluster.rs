@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use napreduce_core::{AttemptId, JobId, Reason, TaskId, settings};
+use napreduce_core::{AttemptId, JobId, Reason, TaskId, fields};
 use napreduce_live::{ClientError, ClusterClient, ClusterPlace, Patience};
 use napreduce_protocol::{JobDetail, JobSummary, LogStream, QueueListing, TaskSummary, WorkerSummary};
 
@@ -33,7 +33,7 @@ const IDLE_MAX: usize = 4;
 const DETAILS_MAX: usize = 32;
 const ENDED_MAX: usize = 8;
 
-settings! {
+fields! {
     /// A cluster, through its coordinator.
     #[derive(Debug)]
     pub struct ClusterSource {

@@ -19,7 +19,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use napreduce_core::settings;
+use napreduce_core::fields;
 use rustix::process::setpriority_process;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -42,7 +42,7 @@ const LOWEST_PRIORITY: i32 = 19;
 /// What a simulation may take.
 const TIME_MAX: Duration = Duration::from_secs(60);
 
-settings! {
+fields! {
     /// How histories are simulated, and where what comes of it is kept.
     #[derive(Debug, Clone)]
     pub struct WhatIfSettings {

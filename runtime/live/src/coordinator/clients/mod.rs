@@ -16,7 +16,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use napreduce_core::settings;
+use napreduce_core::fields;
 use napreduce_protocol::{
     Connection, Digest, FromCoordinator, MessageReceiver, MessageSender, RerunOf, Secret, Submission,
     ToCoordinator, TransportError,
@@ -33,7 +33,7 @@ use crate::blobs::{BlobStore, PinnedBlob};
 /// What operators give as a reason is kept with the job, and is no place for more.
 const REASON_CHARS_MAX: usize = 1_000;
 
-settings! {
+fields! {
     /// What a client may take of the coordinator.
     #[derive(Debug, Clone)]
     pub(crate) struct ClientLimits {

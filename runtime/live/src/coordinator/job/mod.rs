@@ -11,8 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use napreduce_core::{
-    AttemptId, ClusterView, JobChange, JobId, JobOutcome, JobState, Record, Report, TaskId, TaskKind,
-    settings,
+    AttemptId, ClusterView, JobChange, JobId, JobOutcome, JobState, Record, Report, TaskId, TaskKind, fields,
 };
 use napreduce_history::{JobHistory, PreemptionBook};
 use napreduce_protocol::{
@@ -25,7 +24,7 @@ use self::progress::Sums;
 use super::entry::Accepted;
 use super::output_log::OutputLog;
 
-settings! {
+fields! {
     /// A job from submission until it is in history.
     #[derive(Debug, Clone, Serialize, Deserialize)]
     pub(super) struct LiveJob {

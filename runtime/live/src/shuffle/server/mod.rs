@@ -15,7 +15,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use napreduce_core::{AttemptId, settings};
+use napreduce_core::{AttemptId, fields};
 use napreduce_protocol::{
     Connection, FromDataServer, Incoming, Listener, LogStream, Role, ToDataServer, TransportError,
 };
@@ -52,7 +52,7 @@ pub(crate) trait ServedFiles: Send + Sync {
     ) -> io::Result<(u64, Vec<u8>)>;
 }
 
-settings! {
+fields! {
     /// The limits of a data server.
     #[derive(Debug, Clone, Copy)]
     pub(crate) struct DataServerSettings {

@@ -11,7 +11,7 @@
 
 use std::time::{Duration, Instant};
 
-use napreduce_core::{Order, Report, settings};
+use napreduce_core::{Order, Report, fields};
 use napreduce_protocol::{
     FromTask, MapInput, PROTOCOL_VERSION, PartOutput, Preempted, PreemptionAccount, TaskError, ToTask,
 };
@@ -31,7 +31,7 @@ use super::{AttemptEnd, AttemptEvent, Supervision};
 /// How often the logs of an attempt are cut to their bound, at least.
 const LOOK_INTERVAL_MAX: Duration = Duration::from_millis(250);
 
-settings! {
+fields! {
     /// A running process and what it has said.
     pub(super) struct Supervised {
         process: TaskProcess = process,

@@ -23,12 +23,12 @@ pub use take::after_natural_termination;
 pub use tree::{QueueState, QueueTree};
 pub use victims::{Application, Container, Pass, Victim};
 
-use napreduce_core::{Ratio, Span, Time, settings};
+use napreduce_core::{Ratio, Span, Time, fields};
 
 use self::ideal::{Distribution, Sharing};
 use crate::capacity::configuration::{ApplicationOrder, IntraQueueOrder};
 
-settings! {
+fields! {
     /// What can be chosen about a round; as published, for an empty cluster, when nothing is said.
     #[derive(Debug, Clone, PartialEq, Eq)]
     pub struct RoundSettings {

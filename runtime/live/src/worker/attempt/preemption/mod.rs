@@ -20,7 +20,7 @@
 
 use std::collections::VecDeque;
 
-use napreduce_core::{Order, settings};
+use napreduce_core::{Order, fields};
 use napreduce_protocol::ToTask;
 use thiserror::Error;
 
@@ -99,7 +99,7 @@ pub(super) struct Illegal {
     order: Order,
 }
 
-settings! {
+fields! {
     /// The state of one attempt.
     #[derive(Debug)]
     pub(super) struct Preemption {

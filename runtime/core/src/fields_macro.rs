@@ -9,7 +9,7 @@
 /// compiler does not know yet.
 ///
 /// ```
-/// napreduce_core::settings! {
+/// napreduce_core::fields! {
 ///     /// How often a door is tried.
 ///     #[derive(Debug, PartialEq)]
 ///     struct Knocks {
@@ -25,7 +25,7 @@
 /// A struct that cannot be without some values has a function of them in the place of `Default`:
 ///
 /// ```
-/// napreduce_core::settings! {
+/// napreduce_core::fields! {
 ///     struct Visit {
 ///         door: String = door,
 ///         times_max: u32 = 3,
@@ -40,7 +40,7 @@
 /// What several fields follow from is found out first, within braces behind the function:
 ///
 /// ```
-/// napreduce_core::settings! {
+/// napreduce_core::fields! {
 ///     struct Wait {
 ///         from: u64 = begin,
 ///         until: u64 = begin + 60,
@@ -54,7 +54,7 @@
 /// assert_eq!((Wait::of(2).from, Wait::of(2).until), (120, 180));
 /// ```
 #[macro_export]
-macro_rules! settings {
+macro_rules! fields {
     ($(#[$of:meta])* $seen:vis struct $name:ident {
         $($(#[$about:meta])* $field_seen:vis $field:ident: $type:ty $(= $value:expr)?),+ $(,)?
     }) => {
@@ -65,7 +65,7 @@ macro_rules! settings {
 
         impl Default for $name {
             fn default() -> $name {
-                $name { $($field: $crate::settings!(@default $($value)?)),+ }
+                $name { $($field: $crate::fields!(@default $($value)?)),+ }
             }
         }
     };
@@ -82,7 +82,7 @@ macro_rules! settings {
             $(#[$of_new])*
             $new_seen fn $new($($given: $given_type),+) -> $name {
                 $($($first)*)?
-                $name { $($field: $crate::settings!(@default $($value)?)),+ }
+                $name { $($field: $crate::fields!(@default $($value)?)),+ }
             }
         }
     };
