@@ -9,10 +9,10 @@ use std::mem;
 /// The shortest slice that the kernel grants.
 const SLICE_NANOS: u64 = 100_000;
 
-/// Asks the kernel to let the calling thread run soon when it is woken while tasks hold all processors. Without
-/// that it waits for the end of the slice that has begun, some milliseconds. Of threads with an equal right to
-/// run, Linux from 6.12 on takes the one with the shorter slice first (EEVDF, `sched_setattr(2)`). What the
-/// thread starts has usual slices.
+/// Asks the kernel to let the calling thread run soon when it is woken while tasks hold all processors.
+/// Without that it waits for the end of the slice that has begun, some milliseconds. Of threads with an equal
+/// right to run, Linux from 6.12 on takes the one with the shorter slice first (EEVDF, `sched_setattr(2)`).
+/// What the thread starts has usual slices.
 ///
 /// An older kernel, or a sandbox that refuses the call, leaves everything as it was.
 pub fn run_soon_when_woken() {
