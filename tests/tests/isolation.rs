@@ -1,9 +1,11 @@
 //! What keeps tasks from each other and from the machine: bounds of memory, a short environment,
-//! inputs that stay.
+//! inputs that stay, and that who tells them what to do comes to a processor beside them.
 //!
 //! Owns real tasks on a real cluster. Does not own the kernel's groups (`napreduce_task`).
 
-use napreduce_tests::{Folder, OwnCluster, joined, program, run, wait_until};
+use std::fs;
+
+use napreduce_tests::{Folder, GatedJob, OwnCluster, Process, joined, program, run, wait_until};
 
 /// What a worker says that keeps its attempts apart.
 fn isolation(cluster: &OwnCluster) -> String {
@@ -53,7 +55,7 @@ fn tasks_find_neither_secrets_nor_descriptors_of_their_daemon() {
     let folder = Folder::new();
     folder.write("in", "x\n");
     let secret = folder.write("secret-of-somebody", "hush");
-    let file = std::fs::File::open(&secret).expect("a file");
+    let file = fs::File::open(&secret).expect("a file");
     // As a shell or a service may leave one open.
     let inherited = rustix::io::dup(&file).expect("a descriptor");
     rustix::io::fcntl_setfd(&inherited, rustix::io::FdFlags::empty()).expect("inherited");
@@ -113,4 +115,44 @@ fn bounds_that_make_no_sense_are_refused_before_anything_starts() {
     let ended = worker(&[]);
     assert!(!ended.status.success());
     assert!(ended.stderr.contains("memory-factor 0 leaves tasks nothing to hold"), "{}", ended.stderr);
+}
+
+/// The threads of a process, and whether each has short slices of time; `None` where the kernel shows none.
+fn short_slices(process: Process) -> Option<Vec<(String, bool)>> {
+    let threads = fs::read_dir(format!("/proc/{}/task", process.number)).expect("a process").flatten();
+    let thread = |path: std::path::PathBuf| {
+        let main = path.ends_with(process.number.to_string());
+        let name = fs::read_to_string(path.join("comm")).ok()?;
+        let text = fs::read_to_string(path.join("sched")).ok()?;
+        let line = text.lines().find(|line| line.starts_with("se.slice"))?;
+        let name = if main { "main" } else { name.trim_end() };
+        Some((name.to_owned(), line.ends_with(" 100000")))
+    };
+    threads.map(|entry| thread(entry.path())).collect()
+}
+
+#[test]
+fn who_waits_for_news_has_short_slices_and_the_work_has_not() {
+    let folder = Folder::new();
+    let cluster = OwnCluster::start(&folder, 1, "fifo", "");
+    let job = GatedJob::submit(&folder, &cluster, "gated", "slices", 1, 1);
+    job.until("m_0000.1", "running");
+    let task = cluster.tasks()[0];
+    let release = fs::read_to_string("/proc/sys/kernel/osrelease").expect("a kernel");
+    let mut numbers = release.split(['.', '-']).map_while(|number| number.parse::<u32>().ok());
+    let grants = (numbers.next(), numbers.next()) >= (Some(6), Some(12));
+    let (true, Some(threads)) = (grants, short_slices(task)) else {
+        return println!("skipped: Linux {release} grants no slices, or shows none");
+    };
+    assert!(threads.contains(&("control".to_owned(), true)), "{threads:?}");
+    assert!(threads.contains(&("main".to_owned(), false)), "{threads:?}");
+    let worker = short_slices(cluster.workers()[0]).expect("as of the task");
+    for (name, is_short) in [("main", true), ("attempts", true), ("spawner", false)] {
+        assert!(worker.contains(&(name.to_owned(), is_short)), "{name}: {worker:?}");
+    }
+    let coordinator = short_slices(cluster.coordinator()).expect("as of the task");
+    for name in ["main", "tokio-rt-worker"] {
+        assert!(coordinator.contains(&(name.to_owned(), true)), "{name}: {coordinator:?}");
+    }
+    job.ends_as_undisturbed();
 }

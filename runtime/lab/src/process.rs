@@ -81,7 +81,10 @@ impl CommandLine {
         let words = std::iter::once(self.program.as_os_str())
             .chain(self.arguments.iter().map(OsString::as_os_str))
             .map(|word| quoted(&word.to_string_lossy()));
-        variables.chain(words).collect::<Vec<_>>().join(" ")
+        let name = self.called.as_ref().map(|name| format!("exec -a {}", quoted(name)));
+        let typed = variables.chain(name).chain(words).collect::<Vec<_>>().join(" ");
+        // In a shell of its own, which becomes the program.
+        if self.called.is_some() { format!("({typed})") } else { typed }
     }
 
     fn name(&self) -> String {
@@ -294,6 +297,8 @@ mod tests {
             .arg("")
             .arg("--parallel=2");
         assert_eq!(command.typed(), r"LC_ALL=C /bin/sort -o 'it'\''s here' '' --parallel=2");
+        let command = CommandLine::new("bin/nap-lab").called("nap-lab-bare-sort").env("A", "1").arg("in");
+        assert_eq!(command.typed(), "(A=1 exec -a nap-lab-bare-sort bin/nap-lab in)");
     }
 
     #[test]

@@ -36,8 +36,9 @@ fn speed_reports_every_contender_and_leaves_nothing_behind() {
     let report = json(&lab, "speed.json");
     assert_eq!(report["measurements"].as_array().unwrap().len(), 4);
     assert!(report["machine"]["cpus"].as_u64().unwrap() > 0);
-    for name in ["napreduce", "sort"] {
+    for name in ["napreduce", "sort", "bare"] {
         let contender = contender(&report, 1, name);
+        assert_eq!(contender["failure"], Value::Null);
         assert_eq!(contender["runs"].as_array().unwrap().len(), 3);
         assert!(contender["wall_seconds"]["median"].as_f64().unwrap() > 0.0);
         assert!(contender["ratio"].as_f64().unwrap() > 0.0);

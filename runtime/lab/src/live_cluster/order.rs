@@ -93,7 +93,7 @@ mod tests {
         let typed = order.command("bin/nap".as_ref(), "dir".as_ref()).typed();
         let expected = "bin/nap in --output out --cluster dir --quiet --name high-1 --reduces 3 \
                         --split-size 1TiB --conf combine-files=false --task-memory 64MiB --job steps --rounds 5 --pause 6 --fill 7 --seed 8 \
-                        --queue production --detach";
+                        --queue production --detach)";
         assert!(typed.ends_with(expected), "{typed}");
     }
 }
