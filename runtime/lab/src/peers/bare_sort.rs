@@ -7,7 +7,7 @@
 
 use std::fs::File;
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 use std::thread;
 
@@ -65,9 +65,10 @@ pub fn bare_sort_program() -> ExitCode {
 }
 
 fn sort(input: &Path, output: &Path, threads: usize) -> io::Result<()> {
-    let file = File::open(input)?;
+    let unreadable = |error: io::Error| io::Error::other(format!("cannot read {}: {error}", input.display()));
+    let file = File::open(input).map_err(unreadable)?;
     // SAFETY: the experiment that made the file changes it no more while this runs.
-    let map = unsafe { Mmap::map(&file) }?;
+    let map = unsafe { Mmap::map(&file) }.map_err(unreadable)?;
     let rows = map.as_chunks::<ROW_BYTES>().0;
     if rows.len() * ROW_BYTES != map.len() || u32::try_from(rows.len()).is_err() {
         return Err(io::Error::other(format!("{} bytes are no rows of {ROW_BYTES}", map.len())));
@@ -86,7 +87,11 @@ fn sort(input: &Path, output: &Path, threads: usize) -> io::Result<()> {
             .map(|part| {
                 let references: Vec<&[Reference]> = parts.iter().map(|read| read[part].as_slice()).collect();
                 let path = output.join(format!("part-r-{part:05}"));
-                scope.spawn(move || write(rows, references.concat(), path))
+                scope.spawn(move || {
+                    let unwritable =
+                        |error| io::Error::other(format!("cannot write {}: {error}", path.display()));
+                    write(rows, references.concat(), &path).map_err(unwritable)
+                })
             })
             .collect();
         written.into_iter().try_for_each(|thread| thread.join().expect("it does not panic"))
@@ -117,7 +122,7 @@ fn refer(rows: &[[u8; ROW_BYTES]], range: std::ops::Range<usize>, cuts: &[u64]) 
     parts
 }
 
-fn write(rows: &[[u8; ROW_BYTES]], mut references: Vec<Reference>, path: PathBuf) -> io::Result<()> {
+fn write(rows: &[[u8; ROW_BYTES]], mut references: Vec<Reference>, path: &Path) -> io::Result<()> {
     references.sort_unstable_by(|a, b| {
         let rest = |reference: &Reference| &rows[reference.row as usize][8..KEY_BYTES];
         a.head().cmp(&b.head()).then_with(|| rest(a).cmp(rest(b)))
@@ -170,11 +175,17 @@ mod tests {
     }
 
     #[test]
-    fn half_a_row_is_refused() {
+    fn what_cannot_be_sorted_is_named() {
         let folder = tempfile::tempdir().unwrap();
         let input = folder.path().join("input");
+        let check = |output: &str, expected: &str| {
+            let error = sort(&input, &folder.path().join(output), 1).unwrap_err().to_string();
+            assert!(error.contains(expected), "{error}");
+        };
+        check("", &format!("cannot read {}: No such file", input.display()));
         fs::write(&input, [7; 150]).unwrap();
-        let error = sort(&input, folder.path(), 1).unwrap_err().to_string();
-        assert_eq!(error, "150 bytes are no rows of 100");
+        check("", "150 bytes are no rows of 100");
+        fs::write(&input, [7; 200]).unwrap();
+        check("missing", "missing/part-r-00000: No such file");
     }
 }
