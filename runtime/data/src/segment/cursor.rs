@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use super::error::SegmentError;
 use super::format::{BlockEntry, Codec};
+use super::read_ahead::ReadAhead;
 use super::reader::Segment;
 use crate::activity::block_moved;
 use crate::record::{Extent, RecordEncoding};
@@ -50,6 +51,7 @@ pub struct Cursor {
     block_end_ordinal: u64,
     /// Stored bytes of the blocks that were entered, to read them or to seek in them.
     pub(crate) bytes_read: u64,
+    read_ahead: ReadAhead,
 }
 
 // SAFETY: `block` points into the bytes that `segment` keeps or into `buffer`, both of which stay where they
@@ -74,6 +76,7 @@ impl Cursor {
             next_ordinal: first,
             block_end_ordinal: first,
             bytes_read: 0,
+            read_ahead: ReadAhead::new(entry.offset..entry.offset + entry.stored_len),
             segment,
         })
     }
@@ -219,6 +222,7 @@ impl Cursor {
         } else {
             self.ordinals.end
         };
+        self.segment.read_ahead(&mut self.read_ahead, entry.offset);
         let stored = self.segment.stored(index, &entry)?;
         self.bytes_read += entry.stored_len;
         block_moved();

@@ -24,6 +24,7 @@ use super::format::{
     BLOCK_ENTRY_BYTES, BlockCompression, BlockEntry, PARTITION_ENTRY_BYTES, PartitionEntry, TRAILER_BYTES,
 };
 use super::index::{read_ends, read_range};
+use super::read_ahead::ReadAhead;
 use crate::record::RecordEncoding;
 
 /// A sealed segment file, validated where it was looked at.
@@ -301,6 +302,13 @@ impl Segment {
             );
         }
         Ok(stored)
+    }
+
+    /// A cursor comes to the block at this offset.
+    pub(super) fn read_ahead(&self, read_ahead: &mut ReadAhead, offset: u64) {
+        if let Bytes::Mapped(map) = &self.bytes {
+            read_ahead.moved(map, offset);
+        }
     }
 
     pub(super) fn damaged(&self, what: String) -> SegmentError {
