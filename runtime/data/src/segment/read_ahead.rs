@@ -5,82 +5,103 @@
 //! long as what comes next.
 #![allow(unsafe_code)] // advises on mapped files
 
+use std::io;
 use std::ops::Range;
 
 use memmap2::Mmap;
 use rustix::mm::{Advice, madvise};
 
 /// How far a cursor goes before the kernel is told again.
-const WINDOW_BYTES: usize = 512 << 10;
+const WINDOW_BYTES: u64 = 512 << 10;
 
 /// Ranges begin at a page, whatever its size.
-const PAGE_BYTES_MAX: usize = 64 << 10;
+const PAGE_BYTES_MAX: u64 = 64 << 10;
 
 /// How far the kernel knows of a walk.
 #[derive(Debug)]
 pub(super) struct ReadAhead {
     /// The partition's bytes in the file: what lies beside them is read by others.
-    partition: Range<usize>,
-    /// Where the cursor was when the kernel was last told.
-    told: Option<usize>,
+    partition: Range<u64>,
+    /// Where the cursor may be without that the kernel has to be told again; at first nowhere.
+    told: Range<u64>,
 }
 
 impl ReadAhead {
     pub(super) fn new(partition: Range<u64>) -> ReadAhead {
-        ReadAhead { partition: partition.start as usize..partition.end as usize, told: None }
+        ReadAhead { partition, told: 0..0 }
     }
 
     /// The cursor comes to this offset in the file: what is behind it may be taken back first, what comes
     /// next had better be read now. Nothing is dropped: a page that is wanted again is there unless memory
-    /// was short.
+    /// was short. A kernel that does not know the advice reads as before.
     pub(super) fn moved(&mut self, map: &Mmap, offset: u64) {
-        let Some((behind, ahead)) = self.ranges(offset as usize) else { return };
-        for (range, advice) in [(behind, Advice::LinuxCold), (ahead, Advice::WillNeed)] {
-            let Some(bytes) = map.get(range).filter(|bytes| !bytes.is_empty()) else { continue };
-            // SAFETY: the range lies inside the mapping, and neither advice changes what it holds.
-            let advised = unsafe { madvise(bytes.as_ptr().cast_mut().cast(), bytes.len(), advice) };
-            // A kernel that does not know the advice reads as before.
-            let _ = advised;
+        if let Some([behind, ahead]) = self.ranges(offset) {
+            let _ = advise(map, behind, Advice::LinuxCold);
+            let _ = advise(map, ahead, Advice::WillNeed);
         }
     }
 
-    fn ranges(&mut self, offset: usize) -> Option<(Range<usize>, Range<usize>)> {
-        let told = self.told.unwrap_or(offset);
-        if self.told.is_some() && (told..told + WINDOW_BYTES).contains(&offset) {
+    fn ranges(&mut self, offset: u64) -> Option<[Range<u64>; 2]> {
+        if self.told.contains(&offset) {
             return None;
         }
-        self.told = Some(offset);
         let page = offset / PAGE_BYTES_MAX * PAGE_BYTES_MAX;
         let first = self.partition.start.next_multiple_of(PAGE_BYTES_MAX);
-        let behind = (told / PAGE_BYTES_MAX * PAGE_BYTES_MAX).max(first).min(page);
-        Some((behind..page, page..(offset + 2 * WINDOW_BYTES).min(self.partition.end)))
+        let behind = self.told.start.max(first).min(page)..page;
+        self.told = page..offset + WINDOW_BYTES;
+        Some([behind, page..(offset + 2 * WINDOW_BYTES).min(self.partition.end)])
     }
+}
+
+fn advise(map: &Mmap, range: Range<u64>, advice: Advice) -> io::Result<()> {
+    let bytes = &map[range.start as usize..range.end as usize];
+    // SAFETY: the range lies inside the mapping, and neither advice changes what it holds.
+    Ok(unsafe { madvise(bytes.as_ptr().cast_mut().cast(), bytes.len(), advice) }?)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{PAGE_BYTES_MAX, ReadAhead, WINDOW_BYTES};
+    use std::io::Write;
 
-    const PAGE: usize = PAGE_BYTES_MAX;
+    use memmap2::Mmap;
+    use rustix::mm::Advice;
+
+    use super::{PAGE_BYTES_MAX, ReadAhead, WINDOW_BYTES, advise};
+
+    const PAGE: u64 = PAGE_BYTES_MAX;
 
     #[test]
     fn the_kernel_is_told_once_a_window_of_the_partition_alone() {
         let (start, end) = (PAGE + 10, PAGE + 10 + 3 * WINDOW_BYTES);
-        let mut ahead = ReadAhead::new(start as u64..end as u64);
+        let mut ahead = ReadAhead::new(start..end);
+        let second = 2 * PAGE + WINDOW_BYTES;
         let table = [
-            (start, Some((PAGE..PAGE, PAGE..start + 2 * WINDOW_BYTES))),
+            (start, Some([PAGE..PAGE, PAGE..start + 2 * WINDOW_BYTES])),
             (start + 1, None),
             (start + WINDOW_BYTES - 1, None),
-            (
-                start + WINDOW_BYTES + PAGE,
-                Some((2 * PAGE..2 * PAGE + WINDOW_BYTES, 2 * PAGE + WINDOW_BYTES..end)),
-            ),
+            (start + WINDOW_BYTES + PAGE, Some([2 * PAGE..second, second..end])),
             (start + 2 * WINDOW_BYTES, None),
             // Back to the start, as after a seek: nothing is behind it.
-            (start, Some((PAGE..PAGE, PAGE..start + 2 * WINDOW_BYTES))),
+            (start, Some([PAGE..PAGE, PAGE..start + 2 * WINDOW_BYTES])),
         ];
         for (offset, told) in table {
             assert_eq!(ahead.ranges(offset), told, "at {offset}");
         }
+    }
+
+    #[test]
+    fn the_kernel_takes_what_it_is_told_and_the_bytes_stay() {
+        let bytes: Vec<u8> = (0..3 * WINDOW_BYTES + 7).map(|at| (at / 4096) as u8).collect();
+        let mut file = tempfile::tempfile().expect("a file");
+        file.write_all(&bytes).expect("written");
+        // SAFETY: nobody else has the file, which is not changed any more.
+        let map = unsafe { Mmap::map(&file) }.expect("mapped");
+        let mut ahead = ReadAhead::new(5..bytes.len() as u64);
+        for offset in [5, WINDOW_BYTES + 5, 2 * WINDOW_BYTES + 5] {
+            let [behind, next] = ahead.ranges(offset).expect("another window");
+            advise(&map, behind, Advice::LinuxCold).expect("what is behind");
+            advise(&map, next, Advice::WillNeed).expect("what comes next");
+        }
+        assert!(map[..] == bytes[..]);
     }
 }
