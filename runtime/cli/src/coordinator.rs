@@ -7,6 +7,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use clap::Args;
 use napreduce_core::SuspendedMax;
+use napreduce_history_files::open_history;
 use napreduce_live::{ByteSize, CoordinatorConfiguration, run_coordinator};
 use napreduce_schedulers::SchedulerConfiguration;
 
@@ -69,7 +70,7 @@ pub fn run(arguments: &Arguments, cluster: &ClusterArguments) -> Result<()> {
     end_with_parent()?;
     let configuration = configuration(arguments, cluster)?;
     arguments.log.start("coordinator")?;
-    Ok(run_coordinator(configuration)?)
+    Ok(run_coordinator(configuration, open_history)?)
 }
 
 fn configuration(arguments: &Arguments, cluster: &ClusterArguments) -> Result<CoordinatorConfiguration> {

@@ -1,33 +1,12 @@
-//! Jobs of a cluster that have ended, in files that outlive it.
+//! The history of jobs: how it grows while a job runs, and what of it is kept when the job has ended.
 //!
-//! Owns the history of a coordinator: for each job a head (JSON, short) and a recording (rows in compressed
-//! columns), and an index of what a listing shows, so that it is opened without reading them. Heads and
-//! recordings are plain files that can be copied and read without the index. Owns what of a job is drawn over
-//! time, too: stints, naps, traces; and how the history of a job grows while it runs. Does not own the jobs.
+//! Owns what is known of a job that has ended, how that follows from the records of the engine, and what a
+//! coordinator wants of whatever keeps it. Does not own the jobs, nor their files.
 
 mod ended;
-mod folder;
-mod head;
-mod index;
 mod job_history;
-mod ledger;
-mod lengths;
-mod recording;
-mod rows;
 mod store;
-mod timeline;
-mod trace;
 
 pub use ended::{DoneTask, EndedJob, JobSettings, RecordedCluster, WorkerGroup};
-pub use folder::{FolderError, HistoryFolder};
-pub use head::{JobOverview, LedgerTotals};
 pub use job_history::{JobHistory, OPERATOR, PreemptionBook};
-pub use ledger::{LedgerEntry, Sequel, ledger_of};
-pub use lengths::{LengthsError, TaskLengths};
-pub use recording::{
-    Columns, ColumnsWriter, FRAME_ROWS_MAX, RecordedFrame, RecordingError, RecordingReader, RecordingWriter,
-    Row,
-};
-pub use store::{History, HistoryError, HistoryLimits, write_simulated};
-pub use timeline::{Lane, Nap, Stint, StintEnd, Timeline, assign_lanes};
-pub use trace::{TraceFigures, write_trace};
+pub use store::{HistoryLimits, HistoryStore, OpenHistory};

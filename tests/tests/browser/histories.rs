@@ -1,11 +1,12 @@
 //! Histories of jobs that never ran.
 //!
-//! Owns what is in them. Does not own their files (`napreduce-history`).
+//! Owns what is in them. Does not own their files (`napreduce-history-files`).
 
 use std::path::Path;
 
 use napreduce_core::{AttemptId, JobId, Primitive, TaskId, TaskKind, WorkerId};
-use napreduce_history::{EndedJob, History, HistoryLimits};
+use napreduce_history::{EndedJob, HistoryLimits, HistoryStore};
+use napreduce_history_files::History;
 use napreduce_protocol::{
     AttemptSummary, CounterValues, HistoryLine, JobDetail, JobEnd, JobPhase, JobProgress, JobSummary,
     PhaseProgress, PreemptionEnd, PreemptionSummary, ResumeSummary,

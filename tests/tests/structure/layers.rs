@@ -6,7 +6,7 @@
 use super::files::{SourceFile, Violation};
 
 /// The folder of each crate, and the crates of this repository that its code may name.
-const LAYERS: [(&str, &[&str]); 21] = [
+const LAYERS: [(&str, &[&str]); 22] = [
     ("datagen", &[]),
     ("runtime/core", &[]),
     ("runtime/data", &[]),
@@ -17,6 +17,7 @@ const LAYERS: [(&str, &[&str]); 21] = [
     ("runtime/storage", &["napreduce-protocol"]),
     ("runtime/task", &["napreduce-core", "napreduce-data", "napreduce-protocol"]),
     ("runtime/history", &["napreduce-core", "napreduce-protocol"]),
+    ("runtime/history-files", &["napreduce-core", "napreduce-protocol", "napreduce-history"]),
     (
         "runtime/live",
         &[
@@ -28,7 +29,7 @@ const LAYERS: [(&str, &[&str]); 21] = [
             "napreduce-history",
         ],
     ),
-    ("runtime/web", &["napreduce-core", "napreduce-protocol", "napreduce-history", "napreduce-live"]),
+    ("runtime/web", &["napreduce-core", "napreduce-protocol", "napreduce-history-files", "napreduce-live"]),
     ("framework/derive", &[]),
     (
         "framework",
@@ -69,6 +70,7 @@ const LAYERS: [(&str, &[&str]); 21] = [
             "napreduce-protocol",
             "napreduce-task",
             "napreduce-history",
+            "napreduce-history-files",
             "napreduce-live",
             "napreduce-plot",
             "napreduce-sim",

@@ -1,7 +1,7 @@
 //! `nap history export`: what is kept of ended jobs as tables, for the tools that people have.
 //!
 //! Owns the tables and their columns, which are added and never renamed or removed. Does not own the history
-//! (`napreduce-history`).
+//! (`napreduce-history-files`).
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
 use napreduce_core::JobId;
-use napreduce_history::HistoryFolder;
-use napreduce_history::ledger_of;
+use napreduce_history_files::HistoryFolder;
+use napreduce_history_files::ledger_of;
 use napreduce_live::JobDetail;
 use napreduce_web::answers::{AttemptAnswer, EventAnswer, JobAnswer, PartAnswer, PreemptionAnswer};
 use serde::Serialize;

@@ -129,7 +129,7 @@ impl Coordinator {
         if let Some(lasting) = &self.lasting {
             // A job whose end is not in the journal has not ended, though its files may be there.
             let running = |job| self.state.jobs.contains_key(&job);
-            jobs.extend(lasting.history.summaries(limit - jobs.len(), running));
+            jobs.extend(lasting.history.summaries(limit - jobs.len(), &running));
         }
         jobs
     }

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use napreduce_core::{
     DEFAULT_RACK, Engine, EngineSettings, Event, JobId, Slots, SuspendedMax, WorkerId, fields,
 };
-use napreduce_history::History;
+use napreduce_history::HistoryStore;
 use napreduce_protocol::{
     FromWorker, Hello, JobEnd, JobError, JobPlan, JobProgress, ToWorker, WorkerNews, several_lines,
 };
@@ -120,7 +120,7 @@ pub(super) struct Lasting {
     pub(super) configuration: CoordinatorConfiguration,
     pub(super) journal: Journal,
     /// Tasks beside the loop read and write it.
-    pub(super) history: Arc<History>,
+    pub(super) history: Arc<dyn HistoryStore>,
     pub(super) definitions: Arc<Definitions>,
     pub(super) blobs: Arc<BlobStore>,
 }

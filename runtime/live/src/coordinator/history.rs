@@ -1,13 +1,13 @@
 //! What is answered about jobs that have ended: from their files, beside the loop.
 //!
-//! Owns which questions those are. Does not own the files (`napreduce_history`) nor answers about jobs that
-//! have not.
+//! Owns which questions those are. Does not own the files (`napreduce_history_files`) nor answers about jobs
+//! that have not.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use napreduce_core::{AttemptId, JobId, Reason, ReasonCode, TaskKind, WorkerState};
-use napreduce_history::{EndedJob, History, RecordedCluster, WorkerGroup};
+use napreduce_history::{EndedJob, HistoryStore, RecordedCluster, WorkerGroup};
 use napreduce_protocol::{FromCoordinator, JobDetail, TaskPhase, TaskSummary, ToCoordinator};
 
 use super::answers::{send, unknown_job};
@@ -107,7 +107,7 @@ impl Coordinator {
 }
 
 /// Whoever is answered may start the next coordinator: by then the history is let go of.
-fn read(history: Arc<History>, job: JobId) -> Result<EndedJob, Refusal> {
+fn read(history: Arc<dyn HistoryStore>, job: JobId) -> Result<EndedJob, Refusal> {
     match history.read(job) {
         Some(Ok(ended)) => Ok(ended),
         Some(Err(why)) => Err(Refusal::failed(format_args!("cannot read the history of {job}: {why}"))),

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use napreduce_core::{Engine, EngineSnapshot, JobId, Scheduler, Time, WorkerId};
-use napreduce_history::{History, HistoryLimits};
+use napreduce_history::{HistoryLimits, OpenHistory};
 use napreduce_schedulers::SchedulerConfiguration;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -167,6 +167,7 @@ impl Coordinator {
     pub(super) fn recover(
         configuration: &CoordinatorConfiguration,
         blobs: &Arc<BlobStore>,
+        open_history: OpenHistory,
         own: UnboundedSender<Input>,
     ) -> Result<Coordinator, RecoveryError> {
         let directory = configuration.directory.coordinator_directory();
@@ -180,7 +181,7 @@ impl Coordinator {
         let history_directory = directory.join("history");
         let limits =
             HistoryLimits { jobs_max: configuration.history_max, bytes_max: configuration.history_bytes_max };
-        let (history, remembered) = History::open(&history_directory, limits)
+        let (history, remembered) = open_history(&history_directory, limits)
             .map_err(|source| RecoveryError::History { path: history_directory, source })?;
         let (begun, mut remarks) = (recovered.begun, std::mem::take(&mut recovered.remarks));
         remarks.extend(remembered);
@@ -202,7 +203,7 @@ impl Coordinator {
         let lasting = Lasting {
             configuration: configuration.clone(),
             journal,
-            history: Arc::new(history),
+            history,
             definitions: Arc::new(Definitions::of(configuration.directory.path())),
             blobs: Arc::clone(blobs),
         };

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use napreduce_history::OpenHistory;
 use napreduce_protocol::{Incoming, Listener, Role};
 use napreduce_task::{Interrupts, raise_descriptors, run_soon_when_woken, signal_name};
 use thiserror::Error;
@@ -64,11 +65,15 @@ impl CoordinatorError {
 }
 
 /// Runs the coordinator of a cluster directory, blocking, until SIGINT, SIGTERM or SIGHUP asks it to end.
-/// Jobs and workers go on without it, and with the next coordinator of the directory.
+/// Jobs and workers go on without it, and with the next coordinator of the directory. What has ended is kept
+/// by what `open_history` opens.
 ///
 /// # Errors
 /// See [`CoordinatorError`]. What was accepted before is in the journal.
-pub fn run_coordinator(configuration: CoordinatorConfiguration) -> Result<(), CoordinatorError> {
+pub fn run_coordinator(
+    configuration: CoordinatorConfiguration,
+    open_history: OpenHistory,
+) -> Result<(), CoordinatorError> {
     let io = |doing| move |source| CoordinatorError::Io { doing, source };
     run_soon_when_woken();
     let runtime = Builder::new_multi_thread()
@@ -77,12 +82,15 @@ pub fn run_coordinator(configuration: CoordinatorConfiguration) -> Result<(), Co
         .enable_all()
         .build()
         .map_err(io("start the runtime"))?;
-    let ended = runtime.block_on(serve(configuration));
+    let ended = runtime.block_on(serve(configuration, open_history));
     runtime.shutdown_timeout(WIND_DOWN);
     ended
 }
 
-async fn serve(configuration: CoordinatorConfiguration) -> Result<(), CoordinatorError> {
+async fn serve(
+    configuration: CoordinatorConfiguration,
+    open_history: OpenHistory,
+) -> Result<(), CoordinatorError> {
     let io = |doing| move |source| CoordinatorError::Io { doing, source };
     let start = |error: &dyn Display| CoordinatorError::Start(error.to_string());
     let mut interrupts = Interrupts::install().map_err(io("handle signals"))?;
@@ -94,8 +102,8 @@ async fn serve(configuration: CoordinatorConfiguration) -> Result<(), Coordinato
     let blobs = BlobStore::open(blobs, configuration.blob_bytes_max).map_err(|error| start(&error))?;
     let (inputs, arriving) = unbounded_channel();
     let (requests, requested) = unbounded_channel();
-    let coordinator =
-        Coordinator::recover(&configuration, &blobs, inputs.clone()).map_err(|error| start(&error))?;
+    let coordinator = Coordinator::recover(&configuration, &blobs, open_history, inputs.clone())
+        .map_err(|error| start(&error))?;
     let mut coordinator = tokio::spawn(coordinator.run(requested, arriving));
     let say = |line: &str| tracing::info!(target: "coordinator", "{line}");
     let listener = Listener::bind(&configuration.bind, secret.clone(), say).await;

@@ -6,7 +6,8 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use napreduce_core::{PrimitiveChoice, TaskKind};
-use napreduce_history::{EndedJob, HistoryFolder, RecordedCluster, Timeline, write_simulated};
+use napreduce_history::{EndedJob, RecordedCluster};
+use napreduce_history_files::{HistoryFolder, Timeline, write_simulated};
 use napreduce_protocol::{JobEnd, PreemptionEnd};
 use napreduce_schedulers::SchedulerConfiguration;
 use napreduce_sim::{Recording, Run, Simulation, SimulationSettings, published};

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use napreduce_history::ledger_of;
+use napreduce_history_files::ledger_of;
 use napreduce_protocol::{AttemptSummary, HistoryLine, JobDetail, JobSummary, PartReport, PhaseProgress};
 
 use super::preemptions::{PreemptionAnswer, RestoreAnswer, ResumeAnswer};

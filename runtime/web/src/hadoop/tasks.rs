@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use napreduce_core::{AttemptId, TaskId, TaskKind};
-use napreduce_history::{Nap, Timeline};
+use napreduce_history_files::{Nap, Timeline};
 use napreduce_protocol::{AttemptSummary, JobDetail};
 use schemars::JsonSchema;
 use serde::Serialize;

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use napreduce_core::{JobId, listed};
-use napreduce_history::{StintEnd, Timeline};
+use napreduce_history_files::{StintEnd, Timeline};
 use napreduce_protocol::{JobDetail, JobPhase, JobSummary};
 use schemars::JsonSchema;
 use serde::Serialize;

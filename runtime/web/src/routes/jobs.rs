@@ -4,7 +4,7 @@
 
 use axum::http::header::{CONTENT_DISPOSITION, CONTENT_SECURITY_POLICY, HeaderName, HeaderValue};
 use napreduce_core::{AttemptId, JobId, TaskId};
-use napreduce_history::{ledger_of, write_trace};
+use napreduce_history_files::{ledger_of, write_trace};
 use napreduce_protocol::{JobDetail, LogStream};
 
 use super::call::{Call, Reply};

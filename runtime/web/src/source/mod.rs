@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use napreduce_core::{AttemptId, JobId, Reason, TaskId, WorkerId};
-use napreduce_history::{JobOverview, LedgerTotals};
+use napreduce_history_files::{JobOverview, LedgerTotals};
 use napreduce_protocol::{
     JobCommand, JobDetail, JobSummary, LogStream, QueueListing, TaskCommand, TaskSummary, WorkerSummary,
 };

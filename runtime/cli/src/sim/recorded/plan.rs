@@ -1,13 +1,14 @@
 //! A job that ended as a job to be simulated.
 //!
 //! Owns what of its history is what in a plan, and what is too large to be true. Does not own how long tasks
-//! are (`napreduce_history`).
+//! are (`napreduce_history_files`).
 
 use std::collections::BTreeMap;
 
 use anyhow::{Result, ensure};
 use napreduce_core::{JobId, Span, TaskId, TaskKind, Time};
-use napreduce_history::{DoneTask, EndedJob, TaskLengths};
+use napreduce_history::{DoneTask, EndedJob};
+use napreduce_history_files::TaskLengths;
 use napreduce_protocol::{JobPhase, JobPlan};
 use napreduce_sim::{SimulatedJob, SimulatedMap, SimulatedReduce};
 

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use napreduce_core::{AttemptId, Primitive, TaskId, WorkerId};
 use napreduce_core::{TaskKind, Time};
-use napreduce_history::{DoneTask, History, HistoryLimits, JobSettings, RecordedCluster, WorkerGroup};
+use napreduce_history::{DoneTask, HistoryLimits, HistoryStore, JobSettings, RecordedCluster, WorkerGroup};
+use napreduce_history_files::History;
 use napreduce_protocol::{
     AttemptSummary, CheckpointSupport, CounterValues, JobDetail, JobEnd, JobPhase, JobPlan, JobProgress,
     JobReport, JobSummary, PreemptionEnd, PreemptionSummary, RestoreSummary, ResumeSummary,

@@ -26,6 +26,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use napreduce_core::{AttemptId, JobId, Report, Slots, TaskId, TaskKind, WorkerId};
+use napreduce_history_files::open_history;
 use napreduce_protocol::{
     Blob, CheckpointSupport, CounterValues, Digest, FromCoordinator, FromWorker, Hello, JobDetail, JobEnd,
     JobPlan, PartOutput, Split, Submission, ToCoordinator, ToWorker, WorkerReport,
@@ -112,7 +113,7 @@ impl Scene {
     /// A coordinator that does not run yet, or why there is none.
     fn recovered(&self) -> Result<Coordinator, RecoveryError> {
         let (inputs, _) = unbounded_channel();
-        Coordinator::recover(&self.configuration, &self.blobs(), inputs)
+        Coordinator::recover(&self.configuration, &self.blobs(), open_history, inputs)
     }
 
     fn blobs(&self) -> Arc<BlobStore> {
@@ -130,8 +131,8 @@ impl Scene {
         let (inputs, arriving) = unbounded_channel();
         let (requests, requested) = unbounded_channel();
         let (own, mut results) = unbounded_channel();
-        let mut coordinator =
-            Coordinator::recover(&self.configuration, &self.blobs(), own).expect("a coordinator");
+        let mut coordinator = Coordinator::recover(&self.configuration, &self.blobs(), open_history, own)
+            .expect("a coordinator");
         change(&mut coordinator);
         let passed_on = inputs.clone();
         let beside = tokio::spawn(async move {

@@ -8,8 +8,9 @@ use std::time::Duration;
 
 use napreduce_core::{AttemptId, JobId, Primitive, TaskId, TaskKind, WorkerId};
 use napreduce_history::{
-    DoneTask, EndedJob, History, HistoryLimits, JobSettings, RecordedCluster, WorkerGroup,
+    DoneTask, EndedJob, HistoryLimits, HistoryStore, JobSettings, RecordedCluster, WorkerGroup,
 };
+use napreduce_history_files::History;
 use napreduce_protocol::{
     AttemptSummary, CounterValues, HistoryLine, JobDetail, JobEnd, JobPhase, JobPlan, JobProgress, JobReport,
     JobSummary, PartReport, PreemptionEnd, PreemptionSummary, RestoreSummary, ResumeSummary,
@@ -65,7 +66,7 @@ impl Scene {
 
 /// The jobs of a history, newest first.
 pub fn listed(history: &History) -> Vec<u32> {
-    history.summaries(usize::MAX, |_| false).iter().map(|summary| summary.job.0).collect()
+    history.summaries(usize::MAX, &|_| false).iter().map(|summary| summary.job.0).collect()
 }
 
 pub fn attempt(job: u32, kind: TaskKind, index: u32, number: u32) -> AttemptId {

@@ -5,7 +5,8 @@
 use std::fs;
 use std::time::Instant;
 
-use napreduce_history::{EndedJob, RecordingReader};
+use napreduce_history::{EndedJob, HistoryStore};
+use napreduce_history_files::RecordingReader;
 use napreduce_protocol::AttemptSummary;
 
 use super::samples::{Scene, job, listed};
@@ -25,7 +26,7 @@ fn a_hundred_thousand_attempts_have_at_most_8_mib() {
     assert_eq!(recording.page::<AttemptSummary>(99_999, 5).len(), 1);
 }
 
-/// `cargo test --release -p napreduce-history --test history -- --ignored --nocapture ten_thousand`
+/// `cargo test --release -p napreduce-history-files --test history -- --ignored --nocapture ten_thousand`
 #[test]
 #[ignore = "measures time and memory"]
 fn ten_thousand_jobs_are_opened() {

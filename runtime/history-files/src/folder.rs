@@ -13,10 +13,10 @@ use napreduce_core::JobId;
 use napreduce_protocol::JobSummary;
 use thiserror::Error;
 
-use crate::ended::EndedJob;
 use crate::head::{JobOverview, StoredHead};
 use crate::recording::RecordingReader;
 use crate::store::{head_name, job_of_head, read_rows, recording_name};
+use napreduce_history::EndedJob;
 
 /// Length of a head at most that is read: those of version 1 hold whole jobs.
 const HEAD_BYTES_READ_MAX: u64 = 256 << 20;

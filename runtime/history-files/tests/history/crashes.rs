@@ -6,7 +6,8 @@
 
 use std::fs;
 
-use napreduce_history::{History, HistoryLimits};
+use napreduce_history::{HistoryLimits, HistoryStore};
+use napreduce_history_files::History;
 
 use super::samples::{NO_LIMITS, Scene, job, listed};
 

@@ -8,7 +8,8 @@ use std::fs;
 use std::path::Path;
 
 use napreduce_core::JobId;
-use napreduce_history::{EndedJob, HistoryFolder};
+use napreduce_history::{EndedJob, HistoryStore};
+use napreduce_history_files::HistoryFolder;
 use serde_json::Value;
 
 use super::samples::{Scene, job};

@@ -2,7 +2,7 @@
 //!
 //! Owns the limits. What becomes of a removal that is cut off is `crashes`' business.
 
-use napreduce_history::HistoryLimits;
+use napreduce_history::{HistoryLimits, HistoryStore};
 
 use super::samples::{NO_LIMITS, Scene, job, listed};
 
@@ -60,5 +60,5 @@ fn a_job_that_is_written_again_is_there_once() {
     let size = history.size();
     history.add(&job(1, 200)).expect("written");
     assert_eq!((listed(&history), history.size()), (vec![1], size));
-    assert_eq!(history.summaries(9, |job| job.0 == 1), []);
+    assert_eq!(history.summaries(9, &|job| job.0 == 1), []);
 }

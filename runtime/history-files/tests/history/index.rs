@@ -4,6 +4,8 @@
 
 use std::fs;
 
+use napreduce_history::HistoryStore;
+
 use super::samples::{NO_LIMITS, Scene, job, listed};
 
 /// A history of three jobs that was closed.
@@ -82,7 +84,7 @@ fn heads_that_come_and_go_by_hand_are_noticed() {
     fs::copy(replaced.path("job_0001.json"), scene.path("job_0001.json")).expect("copied");
     let history = scene.open();
     assert_eq!(listed(&history), [9, 3, 1]);
-    assert_eq!(history.summaries(9, |_| false)[2].name, "another");
+    assert_eq!(history.summaries(9, &|_| false)[2].name, "another");
     assert_eq!(history.of_token(42).map(|job| job.0), Some(1));
     assert!(history.read(job(9, 5).detail.summary.job).expect("there").is_ok());
 }

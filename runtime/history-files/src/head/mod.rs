@@ -18,8 +18,8 @@ use serde::{Deserialize, Serialize};
 
 use self::figures::Durations;
 pub use self::figures::LedgerTotals;
-use crate::ended::{DoneTask, EndedJob, JobSettings, RecordedCluster};
 use crate::rows::{CounterRow, ReasonRow};
+use napreduce_history::{DoneTask, EndedJob, JobSettings, RecordedCluster};
 
 /// Version of the heads that are written. Every earlier one is read for ever.
 const HISTORY_VERSION: u32 = 2;

@@ -5,7 +5,7 @@
 use napreduce_protocol::{JobDetail, JobEnd};
 use serde::Deserialize;
 
-use crate::ended::EndedJob;
+use napreduce_history::EndedJob;
 
 #[derive(Deserialize)]
 struct Whole {

@@ -5,7 +5,8 @@
 use std::io::Cursor;
 use std::ops::RangeInclusive;
 
-use napreduce_history::{FRAME_ROWS_MAX, RecordingReader, RecordingWriter, Row};
+use napreduce_history::HistoryStore;
+use napreduce_history_files::{FRAME_ROWS_MAX, RecordingReader, RecordingWriter, Row};
 use napreduce_protocol::{AttemptSummary, HistoryLine};
 use proptest::prelude::*;
 
@@ -112,11 +113,11 @@ fn unknown_kinds_and_columns_are_left_out_and_missing_ones_are_empty() {
         fn text_bytes(&self) -> usize {
             0
         }
-        fn write(rows: &[Later], columns: &mut napreduce_history::ColumnsWriter) {
+        fn write(rows: &[Later], columns: &mut napreduce_history_files::ColumnsWriter) {
             columns.texts("weather", rows.iter().map(|_| Some("fair")));
             columns.differences("at_millis", rows.iter().map(|row| Some(row.0)));
         }
-        fn read(columns: &napreduce_history::Columns) -> Result<Vec<Later>, String> {
+        fn read(columns: &napreduce_history_files::Columns) -> Result<Vec<Later>, String> {
             Ok(columns.all_numbers("at_millis")?.into_iter().map(Later).collect())
         }
     }
@@ -130,8 +131,8 @@ fn unknown_kinds_and_columns_are_left_out_and_missing_ones_are_empty() {
         fn text_bytes(&self) -> usize {
             0
         }
-        fn write(_: &[Unknown], _: &mut napreduce_history::ColumnsWriter) {}
-        fn read(_: &napreduce_history::Columns) -> Result<Vec<Unknown>, String> {
+        fn write(_: &[Unknown], _: &mut napreduce_history_files::ColumnsWriter) {}
+        fn read(_: &napreduce_history_files::Columns) -> Result<Vec<Unknown>, String> {
             Ok(Vec::new())
         }
     }

@@ -5,7 +5,7 @@
 
 use std::io::Cursor;
 
-use napreduce_history::{RecordingError, RecordingReader, RecordingWriter, Row};
+use napreduce_history_files::{RecordingError, RecordingReader, RecordingWriter, Row};
 use napreduce_protocol::{AttemptSummary, HistoryLine, JobDetail, PreemptionSummary};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -127,10 +127,10 @@ impl Row for Disguised {
     fn text_bytes(&self) -> usize {
         0
     }
-    fn write(rows: &[Disguised], columns: &mut napreduce_history::ColumnsWriter) {
+    fn write(rows: &[Disguised], columns: &mut napreduce_history_files::ColumnsWriter) {
         columns.texts("job", rows.iter().map(|row| Some(row.0.text.as_str())));
     }
-    fn read(_: &napreduce_history::Columns) -> Result<Vec<Disguised>, String> {
+    fn read(_: &napreduce_history_files::Columns) -> Result<Vec<Disguised>, String> {
         Ok(Vec::new())
     }
 }

@@ -3,7 +3,7 @@
 //! Owns the cases of `ledger_of`. Does not own stints and naps (`timeline`).
 
 use napreduce_core::{AttemptId, JobId, Primitive, TaskId, TaskKind, WorkerId};
-use napreduce_history::{Sequel, ledger_of};
+use napreduce_history_files::{Sequel, ledger_of};
 use napreduce_protocol::{
     AttemptSummary, CounterValues, JobDetail, JobPhase, JobProgress, JobSummary, PreemptionEnd,
     PreemptionSummary, RestoreSummary, ResumeSummary,

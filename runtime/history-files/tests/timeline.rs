@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 
 use napreduce_core::{AttemptId, JobId, Primitive, TaskId, TaskKind, WorkerId};
-use napreduce_history::{StintEnd, Timeline, write_trace};
+use napreduce_history_files::{StintEnd, Timeline, write_trace};
 use napreduce_protocol::{
     AttemptSummary, CounterValues, HistoryLine, JobDetail, JobPhase, JobProgress, JobSummary, PreemptionEnd,
     PreemptionSummary, RestoreSummary, ResumeSummary,

@@ -11,27 +11,20 @@
 mod files;
 
 use std::collections::BTreeMap;
+use std::error::Error;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use napreduce_core::JobId;
+use napreduce_history::{EndedJob, HistoryLimits, HistoryStore};
 use napreduce_protocol::JobSummary;
 
 pub use self::files::HistoryError;
 pub(crate) use self::files::{head_name, job_of_head, read_rows, recording_name};
-use crate::ended::EndedJob;
 use crate::head::{StoredHead, share_out};
 use crate::index::{Index, IndexRow, Stamp};
 use crate::recording::{RecordingError, RecordingReader, RecordingWriter};
-
-/// How much is kept; the oldest jobs go first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct HistoryLimits {
-    pub jobs_max: usize,
-    /// Of heads and recordings.
-    pub bytes_max: u64,
-}
 
 /// The jobs in history: a line of each in memory, the rest in its files.
 #[derive(Debug)]
@@ -89,38 +82,10 @@ impl History {
         Ok((history, remarks))
     }
 
-    /// Whether a job is in it.
-    pub fn has(&self, job: JobId) -> bool {
-        self.lock().jobs.contains_key(&job)
-    }
-
-    /// The highest number in it.
-    pub fn last(&self) -> Option<JobId> {
-        self.lock().jobs.keys().next_back().copied()
-    }
-
-    /// The job that was submitted with this token.
-    pub fn of_token(&self, token: u128) -> Option<JobId> {
-        self.lock().tokens.get(&token).copied()
-    }
-
-    /// At most so many lines of a listing, newest first, but for the jobs that are left out.
-    pub fn summaries(&self, count: usize, leave_out: impl Fn(JobId) -> bool) -> Vec<JobSummary> {
-        let kept = self.lock();
-        let wanted = kept.jobs.iter().rev().filter(|(job, _)| !leave_out(**job));
-        wanted.take(count).map(|(_, job)| job.summary.clone()).collect()
-    }
-
     /// How many jobs there are, and how many bytes their files have.
     pub fn size(&self) -> (usize, u64) {
         let kept = self.lock();
         (kept.jobs.len(), kept.bytes)
-    }
-
-    /// Everything about a job, from its files; `None` when it is not there. What a recording does not give is
-    /// said in the events of the job.
-    pub fn read(&self, job: JobId) -> Option<Result<EndedJob, String>> {
-        self.has(job).then(|| self.read_files(job))
     }
 
     fn read_files(&self, job: JobId) -> Result<EndedJob, String> {
@@ -132,24 +97,6 @@ impl History {
                 head.with_rows(rows, &name)
             }
         }
-    }
-
-    /// Writes the files of a job, and removes the oldest that are too many; what could not be tidied up in
-    /// return. It blocks until the files are on the disk.
-    pub fn add(&self, job: &EndedJob) -> Result<Vec<String>, HistoryError> {
-        let id = job.detail.summary.job;
-        let path = self.directory.join(head_name(id));
-        let written =
-            share_out(job).map_err(|what| HistoryError::new(&path, RecordingError::TooLarge(what)))?;
-        let stamp = files::write(&self.directory, id, &written)?;
-        // What was written is what is listed: a reason that was cut is cut in both.
-        let row = row_of(&written.head, id, stamp)
-            .map_err(|what| HistoryError::new(&path, io::Error::other(what).into()))?;
-        let mut remarks: Vec<String> =
-            self.index.change(&[(id, row.clone())], &[]).err().into_iter().collect();
-        self.lock().enter(id, row);
-        remarks.extend(self.remove_oldest());
-        Ok(remarks)
     }
 
     fn remove_oldest(&self) -> Vec<String> {
@@ -166,6 +113,58 @@ impl History {
 
     fn lock(&self) -> MutexGuard<'_, Kept> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Opens the history in a directory for a coordinator, as [`History::open`] does.
+///
+/// # Errors
+/// When the directory cannot be made or listed.
+pub fn open_history(
+    directory: &Path,
+    limits: HistoryLimits,
+) -> io::Result<(Arc<dyn HistoryStore>, Vec<String>)> {
+    let (history, remarks) = History::open(directory, limits)?;
+    Ok((Arc::new(history), remarks))
+}
+
+impl HistoryStore for History {
+    fn has(&self, job: JobId) -> bool {
+        self.lock().jobs.contains_key(&job)
+    }
+
+    fn last(&self) -> Option<JobId> {
+        self.lock().jobs.keys().next_back().copied()
+    }
+
+    fn of_token(&self, token: u128) -> Option<JobId> {
+        self.lock().tokens.get(&token).copied()
+    }
+
+    fn summaries(&self, count: usize, leave_out: &dyn Fn(JobId) -> bool) -> Vec<JobSummary> {
+        let kept = self.lock();
+        let wanted = kept.jobs.iter().rev().filter(|(job, _)| !leave_out(**job));
+        wanted.take(count).map(|(_, job)| job.summary.clone()).collect()
+    }
+
+    fn read(&self, job: JobId) -> Option<Result<EndedJob, String>> {
+        self.has(job).then(|| self.read_files(job))
+    }
+
+    fn add(&self, job: &EndedJob) -> Result<Vec<String>, Box<dyn Error + Send + Sync>> {
+        let id = job.detail.summary.job;
+        let path = self.directory.join(head_name(id));
+        let written =
+            share_out(job).map_err(|what| HistoryError::new(&path, RecordingError::TooLarge(what)))?;
+        let stamp = files::write(&self.directory, id, &written)?;
+        // What was written is what is listed: a reason that was cut is cut in both.
+        let row = row_of(&written.head, id, stamp)
+            .map_err(|what| HistoryError::new(&path, io::Error::other(what).into()))?;
+        let mut remarks: Vec<String> =
+            self.index.change(&[(id, row.clone())], &[]).err().into_iter().collect();
+        self.lock().enter(id, row);
+        remarks.extend(self.remove_oldest());
+        Ok(remarks)
     }
 }
 

@@ -6,7 +6,7 @@ use std::fs;
 use std::time::Duration;
 
 use napreduce_core::JobId;
-use napreduce_history::EndedJob;
+use napreduce_history::{EndedJob, HistoryStore};
 use napreduce_protocol::{CounterValues, JobEnd, PartReport};
 use serde_json::{Value, json};
 
@@ -69,7 +69,7 @@ fn a_long_reason_is_whole_in_what_is_answered_and_cut_in_the_listing() {
     let scene = Scene::new();
     let history = scene.open();
     history.add(&ended).expect("written");
-    let [line] = &history.summaries(1, |_| false)[..] else { panic!("one job") };
+    let [line] = &history.summaries(1, &|_| false)[..] else { panic!("one job") };
     let shown = line.reason.as_deref().expect("a reason");
     assert!(shown.len() < 8 << 10 | 16 && reason.starts_with(shown.trim_end_matches('…')), "{}", shown.len());
 }

@@ -3,8 +3,8 @@
 //! Owns their columns. Does not own how long they took, which attempts say.
 
 use super::{kinds, read_attempts, write_attempts};
-use crate::ended::DoneTask;
 use crate::recording::{Columns, ColumnsWriter, Row};
+use napreduce_history::DoneTask;
 
 impl Row for DoneTask {
     const KIND: u16 = kinds::TASKS;

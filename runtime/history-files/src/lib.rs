@@ -1,0 +1,29 @@
+//! Jobs of a cluster that have ended, in files that outlive it.
+//!
+//! Owns the history of a coordinator: for each job a head (JSON, short) and a recording (rows in compressed
+//! columns), and an index of what a listing shows, so that it is opened without reading them. Heads and
+//! recordings are plain files that can be copied and read without the index. Owns what of a job is drawn over
+//! time, too: stints, naps, traces. Does not own what there is to be kept (`napreduce-history`).
+
+mod folder;
+mod head;
+mod index;
+mod ledger;
+mod lengths;
+mod recording;
+mod rows;
+mod store;
+mod timeline;
+mod trace;
+
+pub use folder::{FolderError, HistoryFolder};
+pub use head::{JobOverview, LedgerTotals};
+pub use ledger::{LedgerEntry, Sequel, ledger_of};
+pub use lengths::{LengthsError, TaskLengths};
+pub use recording::{
+    Columns, ColumnsWriter, FRAME_ROWS_MAX, RecordedFrame, RecordingError, RecordingReader, RecordingWriter,
+    Row,
+};
+pub use store::{History, HistoryError, open_history, write_simulated};
+pub use timeline::{Lane, Nap, Stint, StintEnd, Timeline, assign_lanes};
+pub use trace::{TraceFigures, write_trace};
