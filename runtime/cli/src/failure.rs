@@ -2,7 +2,9 @@
 //!
 //! Owns which error means which status. Does not own the statuses of single errors (live runtime).
 
-use napreduce_live::{ClientError, ClusterDirectoryError, CoordinatorError, JobError, LogError, WorkerError};
+use napreduce_live::{ClientError, ClusterDirectoryError, CoordinatorError, JobError, WorkerError};
+
+use crate::log::LogError;
 
 const FAILED: u8 = 1;
 const WRONG_USAGE: u8 = 2;

@@ -67,8 +67,6 @@ mod directory_mark;
 mod embedded;
 mod guests;
 mod journal;
-#[cfg(feature = "log")]
-mod log;
 mod output;
 mod progress;
 mod random;
@@ -91,8 +89,6 @@ pub use directory_mark::{DirectoryKind, DirectoryMarkError};
 pub use embedded::{EmbeddedSettings, run_embedded};
 pub use guests::{GuestCheckpointSettings, GuestEngine, GuestEngineSettings};
 pub use journal::{FsyncPolicy, JournalError};
-#[cfg(feature = "log")]
-pub use log::{LogError, LogFormat, LogSettings, start_log};
 pub use napreduce_protocol::{
     AttemptSummary, ByteSize, ByteSizeError, CheckpointSupport, CommandOutcome, Counter, CounterValues,
     Counters, Digest, DigestError, FileStamp, HistoryLine, InputSplit, JobCommand, JobDetail, JobEnd,

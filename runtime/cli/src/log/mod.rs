@@ -1,12 +1,15 @@
 //! Where the daemons of nap write their logs.
 //!
-//! Owns the flags. Does not own the log (live runtime).
+//! Owns the flags. Does not own the lines (`lines`) nor what is said: daemons say it by `tracing`.
+
+mod lines;
 
 use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::{Args, ValueEnum};
-use napreduce_live::{LogFormat, LogSettings, start_log};
+
+pub use self::lines::LogError;
 
 /// Where a daemon's log goes. What is worth a line says `NAPREDUCE_LOG`.
 #[derive(Debug, Clone, Default, Args)]
@@ -15,16 +18,17 @@ pub struct LogArguments {
     /// How its lines look; NAPREDUCE_LOG=debug, or by part info,worker=debug, says what is worth one
     /// [default: text]
     #[arg(long, value_name = "FORM", env = "NAPREDUCE_LOG_FORMAT")]
-    pub log_format: Option<LogFormatName>,
+    pub log_format: Option<LogFormat>,
 
     /// Directory of its files, one for each of the last seven days; without it the log goes to standard error
     #[arg(long, value_name = "DIR", env = "NAPREDUCE_LOG_DIRECTORY")]
     pub log_directory: Option<PathBuf>,
 }
 
-/// A form of lines, by its name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum LogFormatName {
+/// How the lines of a log look: for people when (UTC), who and what, for programs one object each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub enum LogFormat {
+    #[default]
     Text,
     Json,
 }
@@ -32,12 +36,8 @@ pub enum LogFormatName {
 impl LogArguments {
     /// Has the log of this daemon go there; its files are called by this name.
     pub fn start(&self, name: &str) -> Result<()> {
-        let format = match self.log_format {
-            None | Some(LogFormatName::Text) => LogFormat::Text,
-            Some(LogFormatName::Json) => LogFormat::Json,
-        };
-        let files = self.log_directory.clone().map(|directory| (directory, name.to_owned()));
-        Ok(start_log(&LogSettings { format, files })?)
+        let files = self.log_directory.as_deref().map(|directory| (directory, name));
+        Ok(lines::start(self.log_format.unwrap_or_default(), files)?)
     }
 
     /// The flags that were given, for another process.

@@ -5,7 +5,7 @@
 
 use std::fmt::{self, Debug, Write as _};
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use napreduce_protocol::one_line;
@@ -21,34 +21,17 @@ use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{Layer, Registry};
 
-use crate::spans;
+use super::LogFormat;
 
 /// The variable that says what is worth a line: a level, or levels by part, such as `info,worker=debug`.
 const FILTER_VARIABLE: &str = "NAPREDUCE_LOG";
 /// Days that are kept of the log of one daemon.
 const DAYS_MAX: usize = 7;
+/// The target of spans, which name the job, the task and the attempt that a line is about: they are there
+/// whatever is worth a line.
+const SPANS: &str = "napreduce";
 /// Columns of a line that are written; what is said may have been made up by others.
 const COLUMNS_MAX: usize = 4_000;
-
-/// How the lines of a log look.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum LogFormat {
-    /// For people: when (UTC), who, what.
-    #[default]
-    Text,
-    /// For programs: one object each.
-    Json,
-}
-
-/// Where a daemon's log goes.
-#[derive(Debug, Clone, Default)]
-pub struct LogSettings {
-    /// How its lines look.
-    pub format: LogFormat,
-    /// The directory of its files, one for each day and `DAYS_MAX` of them, and what their names begin with;
-    /// else it goes to standard error.
-    pub files: Option<(PathBuf, String)>,
-}
 
 /// A log cannot be kept as it should be.
 #[derive(Debug, Error)]
@@ -77,15 +60,15 @@ pub enum LogError {
     Twice,
 }
 
-/// Has what this process says from now on written where the settings say. Once in a process.
+/// Has what this process says from now on written to files, one for each day and `DAYS_MAX` of them, in a
+/// directory and with a name that theirs begin with; else to standard error. Once in a process.
 ///
 /// # Errors
-///
 /// When `NAPREDUCE_LOG` cannot be understood, when files cannot be written, or at the second call.
-pub fn start_log(settings: &LogSettings) -> Result<(), LogError> {
+pub fn start(format: LogFormat, files: Option<(&Path, &str)>) -> Result<(), LogError> {
     let filter = filter(std::env::var(FILTER_VARIABLE).ok())?;
-    let Some((path, prefix)) = &settings.files else {
-        return install(settings.format, filter, io::stderr);
+    let Some((path, prefix)) = files else {
+        return install(format, filter, io::stderr);
     };
     let files = RollingFileAppender::builder()
         .rotation(Rotation::DAILY)
@@ -93,8 +76,8 @@ pub fn start_log(settings: &LogSettings) -> Result<(), LogError> {
         .filename_suffix("log")
         .max_log_files(DAYS_MAX)
         .build(path)
-        .map_err(|source| LogError::Files { path: path.clone(), source })?;
-    install(settings.format, filter, files)
+        .map_err(|source| LogError::Files { path: path.to_owned(), source })?;
+    install(format, filter, files)
 }
 
 fn filter(text: Option<String>) -> Result<Targets, LogError> {
@@ -102,7 +85,7 @@ fn filter(text: Option<String>) -> Result<Targets, LogError> {
         None => Targets::new().with_default(LevelFilter::INFO),
         Some(text) => text.parse().map_err(|source| LogError::Filter { text, source })?,
     };
-    Ok(targets.with_target(spans::TARGET, LevelFilter::INFO))
+    Ok(targets.with_target(SPANS, LevelFilter::INFO))
 }
 
 fn install<W>(format: LogFormat, filter: Targets, writer: W) -> Result<(), LogError>
@@ -178,8 +161,6 @@ mod tests {
     use std::io::Write;
     use std::sync::{Arc, Mutex};
 
-    use napreduce_core::{AttemptId, JobId, TaskId, TaskKind};
-
     use super::*;
 
     /// What was written, kept.
@@ -227,8 +208,7 @@ mod tests {
     #[test]
     fn parts_have_levels_of_their_own_and_lines_name_the_span_they_are_in() {
         let said = lines(Some("warn,worker=debug"), || {
-            let task = TaskId { job: JobId(1), kind: TaskKind::Map, index: 0 };
-            let _in = spans::of_attempt(AttemptId { task, number: 1 }).entered();
+            let _in = tracing::info_span!(target: SPANS, "attempt", id = "job_0001_m_0000.1").entered();
             tracing::debug!(target: "worker", "suspended");
             tracing::info!(target: "coordinator", "not worth a line");
         });
