@@ -208,7 +208,7 @@ mod tests {
     #[test]
     fn parts_have_levels_of_their_own_and_lines_name_the_span_they_are_in() {
         let said = lines(Some("warn,worker=debug"), || {
-            let _in = tracing::info_span!(target: SPANS, "attempt", id = "job_0001_m_0000.1").entered();
+            let _in = tracing::info_span!(target: SPANS, "attempt", id = %"job_0001_m_0000.1").entered();
             tracing::debug!(target: "worker", "suspended");
             tracing::info!(target: "coordinator", "not worth a line");
         });
