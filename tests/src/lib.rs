@@ -12,7 +12,6 @@ mod own_cluster;
 mod processes;
 mod programs;
 mod shared_cluster;
-mod side_by_side;
 
 pub use engine_runs::{
     assert_every_shape_is_as_embedded, assert_nothing_is_left, assert_same, without_cluster, write_input,
@@ -24,4 +23,3 @@ pub use output::{counter, joined, parts, report, sorted_lines};
 pub use own_cluster::{OwnCluster, wait_until};
 pub use processes::Process;
 pub use programs::{Ended, cluster, program, run};
-pub use side_by_side::side_by_side;
