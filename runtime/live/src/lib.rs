@@ -107,6 +107,7 @@ pub use napreduce_task::{
 };
 pub use output::{OutputReservation, check_output};
 pub use progress::ProgressMode;
+pub use spans::SPAN_TARGET;
 pub use worker::{
     IsolationMode, IsolationRules, LeaveRules, OnTerminate, PageOut, SuspendRules, WorkerConfiguration,
     WorkerError, run_worker,

@@ -8,6 +8,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use napreduce_live::SPAN_TARGET;
 use napreduce_protocol::one_line;
 use thiserror::Error;
 use tracing::field::{Field, Visit};
@@ -27,9 +28,6 @@ use super::LogFormat;
 const FILTER_VARIABLE: &str = "NAPREDUCE_LOG";
 /// Days that are kept of the log of one daemon.
 const DAYS_MAX: usize = 7;
-/// The target of spans, which name the job, the task and the attempt that a line is about: they are there
-/// whatever is worth a line.
-const SPANS: &str = "napreduce";
 /// Columns of a line that are written; what is said may have been made up by others.
 const COLUMNS_MAX: usize = 4_000;
 
@@ -85,7 +83,7 @@ fn filter(text: Option<String>) -> Result<Targets, LogError> {
         None => Targets::new().with_default(LevelFilter::INFO),
         Some(text) => text.parse().map_err(|source| LogError::Filter { text, source })?,
     };
-    Ok(targets.with_target(SPANS, LevelFilter::INFO))
+    Ok(targets.with_target(SPAN_TARGET, LevelFilter::INFO))
 }
 
 fn install<W>(format: LogFormat, filter: Targets, writer: W) -> Result<(), LogError>
@@ -208,7 +206,8 @@ mod tests {
     #[test]
     fn parts_have_levels_of_their_own_and_lines_name_the_span_they_are_in() {
         let said = lines(Some("warn,worker=debug"), || {
-            let _in = tracing::info_span!(target: SPANS, "attempt", id = %"job_0001_m_0000.1").entered();
+            let _in =
+                tracing::info_span!(target: SPAN_TARGET, "attempt", id = %"job_0001_m_0000.1").entered();
             tracing::debug!(target: "worker", "suspended");
             tracing::info!(target: "coordinator", "not worth a line");
         });

@@ -3,7 +3,6 @@
 //! Owns the folder, the shape that all files share, exact numbers, and the report. Does not own what a case
 //! means.
 
-use std::collections::BTreeMap;
 use std::env;
 use std::fs;
 use std::num::NonZero;
@@ -46,15 +45,28 @@ fn read(path: &PathBuf) -> CaseFile {
 /// Checks every case of a family on all processors, says how many there were, and fails with all that went
 /// wrong.
 pub fn check(family: &str, case_holds: impl Fn(&Value) -> Result<(), String> + Sync) {
-    let (mut count, mut wrong) = (0, Vec::new());
+    let (mut count, wrong) = (0, Mutex::new(Vec::new()));
+    let processors = thread::available_parallelism().map_or(1, NonZero::get);
     for file in files().into_iter().filter(|file| file.family == family) {
         let cases = file.content["cases"].as_array().unwrap_or_else(|| panic!("{} has no cases", file.path));
         if let Some(said) = file.content["case_count"].as_u64() {
             assert_eq!(said, cases.len() as u64, "{} says how many cases it has", file.path);
         }
         count += cases.len();
-        wrong.extend(those_that_do_not_hold(cases, &case_holds));
+        let left = Mutex::new(cases.iter());
+        let next = || left.lock().unwrap().next();
+        let check_what_is_left = || {
+            while let Some(case) = next() {
+                if let Err(why) = case_holds(case) {
+                    let id = case["id"].as_str().unwrap_or("a case without id");
+                    wrong.lock().unwrap().push(format!("{id}: {why}"));
+                }
+            }
+        };
+        thread::scope(|scope| (0..processors).for_each(|_| drop(scope.spawn(check_what_is_left))));
     }
+    let mut wrong = wrong.into_inner().unwrap();
+    wrong.sort();
     println!("{family}: {count} cases");
     assert!(
         wrong.is_empty(),
@@ -62,28 +74,6 @@ pub fn check(family: &str, case_holds: impl Fn(&Value) -> Result<(), String> + S
         wrong.len(),
         wrong.join("\n")
     );
-}
-
-/// What is wrong with each case, in their order.
-fn those_that_do_not_hold(
-    cases: &[Value],
-    case_holds: &(impl Fn(&Value) -> Result<(), String> + Sync),
-) -> Vec<String> {
-    let (left, wrong) = (Mutex::new(cases.iter().enumerate()), Mutex::new(BTreeMap::new()));
-    let next = || left.lock().unwrap().next();
-    let check_what_is_left = || {
-        while let Some((index, case)) = next() {
-            if let Err(why) = case_holds(case) {
-                let said = format!("{}: {why}", case["id"].as_str().unwrap_or("a case without id"));
-                wrong.lock().unwrap().insert(index, said);
-            }
-        }
-    };
-    thread::scope(|scope| {
-        let processors = thread::available_parallelism().map_or(1, NonZero::get);
-        (0..processors).for_each(|_| drop(scope.spawn(check_what_is_left)));
-    });
-    wrong.into_inner().unwrap().into_values().collect()
 }
 
 /// An exact number: an integer, a decimal at its decimal value, or a text `p` or `p/q`.

@@ -7,7 +7,6 @@ use std::collections::BTreeSet;
 use std::env;
 use std::fs;
 use std::path::PathBuf;
-use std::sync::Mutex;
 
 use napreduce_sim::{SizeModel, SwimJob, SwimTrace};
 use serde_json::{Value, json};
@@ -17,11 +16,12 @@ use crate::cases::check;
 
 #[test]
 fn oracle_swim_trace_facts() {
-    let absent = Mutex::new(BTreeSet::new());
     check("swim-trace-facts", |case| {
         let name = case["file"].as_str().ok_or("no file")?;
         let Some(bytes) = trace(name) else {
-            absent.lock().unwrap().insert(name.to_owned());
+            println!(
+                "swim-trace-facts: {name} is not here and was not checked; set NAPREDUCE_TRACES to its folder"
+            );
             return Ok(());
         };
         let digest: String = Sha256::digest(&bytes).iter().map(|byte| format!("{byte:02x}")).collect();
@@ -37,11 +37,6 @@ fn oracle_swim_trace_facts() {
         }
         Ok(())
     });
-    for name in absent.into_inner().unwrap() {
-        println!(
-            "swim-trace-facts: {name} is not here and was not checked; set NAPREDUCE_TRACES to its folder"
-        );
-    }
 }
 
 /// The bytes of a trace, if it is there.
