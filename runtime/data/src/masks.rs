@@ -95,8 +95,10 @@ mod tests {
 
     #[test]
     fn every_byte_is_told_at_every_place() {
+        // Miri is slow.
+        let step = if cfg!(miri) { 9 } else { 1 };
         for byte in 0..=u8::MAX {
-            for at in 0..GROUP_BYTES {
+            for at in (0..GROUP_BYTES).step_by(step) {
                 let mut group = [b'x'; GROUP_BYTES];
                 group[at] = byte;
                 assert_eq!(newline_mask(&group), u64::from(byte == b'\n') << at, "byte {byte} at {at}");

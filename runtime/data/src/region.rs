@@ -29,7 +29,9 @@ impl Region {
     pub(crate) fn reserve(len: usize) -> Region {
         let align = if len >= CHUNK_BYTES { CHUNK_BYTES } else { 4096 };
         let mapped_len = len.max(1).next_multiple_of(4096) + align - 4096;
-        let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
+        // Miri knows no other flag.
+        let reserve = if cfg!(miri) { MapFlags::empty() } else { MapFlags::NORESERVE };
+        let flags = MapFlags::PRIVATE | reserve;
         // SAFETY: a fresh anonymous mapping at an address of the kernel's choice touches no other memory.
         let mapped =
             unsafe { mmap_anonymous(ptr::null_mut(), mapped_len, ProtFlags::READ | ProtFlags::WRITE, flags) };
@@ -48,7 +50,8 @@ impl Region {
     pub(crate) fn prefer_huge_pages(&self, range: Range<usize>) {
         let start = range.start.next_multiple_of(CHUNK_BYTES);
         let end = range.end.min(self.len) / CHUNK_BYTES * CHUNK_BYTES;
-        if start >= end {
+        // Miri knows no advice.
+        if start >= end || cfg!(miri) {
             return;
         }
         // SAFETY: the range lies inside the mapping, and the advice does not change its contents. A kernel

@@ -26,14 +26,13 @@ const BANNED_IN_CORE: [&str; 11] = [
 ];
 
 /// Where unsafe code may be, and why it has to be there.
-const UNSAFE_MODULES: [(&str, &str); 18] = [
+const UNSAFE_MODULES: [(&str, &str); 17] = [
     ("runtime/data/src/lent.rs", "reads past the end of a key, inside the block that it lies in"),
     ("runtime/data/src/masks.rs", "calls the vector instructions that x86-64 always has"),
     ("runtime/data/src/region.rs", "maps anonymous memory"),
     ("runtime/data/src/sort/arena.rs", "keeps records and entries in mapped memory"),
     ("runtime/data/src/collect/slots.rs", "keeps accumulators in mapped memory"),
-    ("runtime/data/src/segment/reader.rs", "maps segment files"),
-    ("runtime/data/src/segment/read_ahead.rs", "tells the kernel which pages of a mapping come next"),
+    ("runtime/data/src/segment/mapped.rs", "maps segment files, and tells the kernel which pages come next"),
     ("runtime/data/src/segment/cursor.rs", "keeps a pointer into a mapping that its own handle keeps alive"),
     ("runtime/lab/src/peers/bare_sort.rs", "maps the input of the bare sort"),
     ("runtime/task/src/process/signals.rs", "changes signal dispositions, which the C library alone can"),

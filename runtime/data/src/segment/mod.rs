@@ -12,6 +12,7 @@ mod error;
 mod extent;
 mod format;
 mod index;
+mod mapped;
 mod read_ahead;
 mod reader;
 mod seal;

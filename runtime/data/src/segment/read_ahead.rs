@@ -3,13 +3,10 @@
 //! Owns when it is told, and of which bytes. A merge reads a hundred files in turn, in which the kernel by
 //! itself sees no order: it reads too little ahead, and what was read long ago stays in the page cache as
 //! long as what comes next.
-#![allow(unsafe_code)] // advises on mapped files
 
-use std::io;
 use std::ops::Range;
 
-use memmap2::Mmap;
-use rustix::mm::{Advice, madvise};
+use super::mapped::Mapped;
 
 /// How far a cursor goes before the kernel is told again.
 const WINDOW_BYTES: u64 = 512 << 10;
@@ -34,10 +31,10 @@ impl ReadAhead {
     /// The cursor comes to this offset in the file: what is behind it may be taken back first, what comes
     /// next had better be read now. Nothing is dropped: a page that is wanted again is there unless memory
     /// was short. A kernel that does not know the advice reads as before.
-    pub(super) fn moved(&mut self, map: &Mmap, offset: u64) {
+    pub(super) fn moved(&mut self, map: &Mapped, offset: u64) {
         if let Some([behind, ahead]) = self.ranges(offset) {
-            let _ = advise(map, behind, Advice::LinuxCold);
-            let _ = advise(map, ahead, Advice::WillNeed);
+            let _ = map.cold(behind);
+            let _ = map.will_need(ahead);
         }
     }
 
@@ -53,20 +50,11 @@ impl ReadAhead {
     }
 }
 
-fn advise(map: &Mmap, range: Range<u64>, advice: Advice) -> io::Result<()> {
-    let bytes = &map[range.start as usize..range.end as usize];
-    // SAFETY: the range lies inside the mapping, and neither advice changes what it holds.
-    Ok(unsafe { madvise(bytes.as_ptr().cast_mut().cast(), bytes.len(), advice) }?)
-}
-
 #[cfg(test)]
 mod tests {
     use std::io::Write;
 
-    use memmap2::Mmap;
-    use rustix::mm::Advice;
-
-    use super::{PAGE_BYTES_MAX, ReadAhead, WINDOW_BYTES, advise};
+    use super::{Mapped, PAGE_BYTES_MAX, ReadAhead, WINDOW_BYTES};
 
     const PAGE: u64 = PAGE_BYTES_MAX;
 
@@ -94,13 +82,12 @@ mod tests {
         let bytes: Vec<u8> = (0..3 * WINDOW_BYTES + 7).map(|at| (at / 4096) as u8).collect();
         let mut file = tempfile::tempfile().expect("a file");
         file.write_all(&bytes).expect("written");
-        // SAFETY: nobody else has the file, which is not changed any more.
-        let map = unsafe { Mmap::map(&file) }.expect("mapped");
+        let map = Mapped::of(&file).expect("mapped");
         let mut ahead = ReadAhead::new(5..bytes.len() as u64);
         for offset in [5, WINDOW_BYTES + 5, 2 * WINDOW_BYTES + 5] {
             let [behind, next] = ahead.ranges(offset).expect("another window");
-            advise(&map, behind, Advice::LinuxCold).expect("what is behind");
-            advise(&map, next, Advice::WillNeed).expect("what comes next");
+            map.cold(behind).expect("what is behind");
+            map.will_need(next).expect("what comes next");
         }
         assert!(map[..] == bytes[..]);
     }

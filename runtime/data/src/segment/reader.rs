@@ -6,7 +6,6 @@
 //!
 //! A sealed segment is immutable by contract. Should something else cut the file while it is mapped, reading
 //! the lost part is a SIGBUS, which ends the task process; the retry finds the file damaged when it opens it.
-#![allow(unsafe_code)] // maps files
 
 use std::fs::File;
 use std::io;
@@ -15,8 +14,6 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use memmap2::Mmap;
-
 use super::check::Ends;
 use super::cursor::{Cursor, SegmentPosition};
 use super::error::{SegmentError, damaged};
@@ -24,6 +21,7 @@ use super::format::{
     BLOCK_ENTRY_BYTES, BlockCompression, BlockEntry, PARTITION_ENTRY_BYTES, PartitionEntry, TRAILER_BYTES,
 };
 use super::index::{read_ends, read_range};
+use super::mapped::Mapped;
 use super::read_ahead::ReadAhead;
 use crate::record::RecordEncoding;
 
@@ -38,7 +36,7 @@ pub struct Segment {
 #[derive(Debug)]
 enum Bytes {
     /// All of the file.
-    Mapped(Mmap),
+    Mapped(Mapped),
     /// What belongs to one partition: its part of the block index, then its blocks.
     Read { partition: u32, entry: PartitionEntry, bytes: Box<[u8]> },
 }
@@ -87,10 +85,7 @@ impl Segment {
         if usize::try_from(file_len).is_err() {
             return Err(unreadable(io::Error::from(io::ErrorKind::FileTooLarge)));
         }
-        // SAFETY: the mapping is private to reading. Segments are immutable once sealed (see the module's
-        // header for what a violation does), so the bytes behind the shared slice do not change while it
-        // lives.
-        let map = unsafe { Mmap::map(file) }.map_err(unreadable)?;
+        let map = Mapped::of(file).map_err(unreadable)?;
         let ends = Ends::check(&map, &map, map.len() as u64).map_err(|what| damaged(path, &map, what))?;
         Ok(Arc::new(Segment { path: path.to_owned(), ends, bytes: Bytes::Mapped(map) }))
     }
