@@ -13,6 +13,9 @@ use crate::statistics;
 /// sixteen times.
 pub const BLOCKS_MIN: usize = 6;
 
+/// How often chance alone may be taken for a verdict.
+pub const LEVEL: f64 = 0.05;
+
 /// An estimate, with what is sure of it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Estimate {

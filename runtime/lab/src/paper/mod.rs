@@ -21,7 +21,7 @@ mod simulate;
 mod verdict;
 
 use std::fs::OpenOptions;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Instant;
 
 pub use live::runs_live;
@@ -183,12 +183,16 @@ impl PaperSettings {
     }
 }
 
-/// Judges and draws again what was measured.
+/// Judges and draws again what was measured, in each of these folders by itself; the report is of all of them.
 ///
 /// # Errors
-/// When the folder is no report.
-pub fn paper_again(folder: &Path) -> Result<PaperReport, PaperError> {
-    let report = PaperReport::read(papers()?, folder)?;
-    report.write(folder)?;
-    Ok(report)
+/// When one of the folders is no report.
+pub fn paper_again(folders: &[PathBuf]) -> Result<PaperReport, PaperError> {
+    let mut all = PaperReport::nothing(papers()?);
+    for folder in folders {
+        let report = PaperReport::read(papers()?, folder)?;
+        report.write(folder)?;
+        all.add(report);
+    }
+    Ok(all)
 }

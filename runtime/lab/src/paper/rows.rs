@@ -154,6 +154,10 @@ impl Runs {
         self.0.insert(run.run.key.clone(), run);
     }
 
+    pub(super) fn extend(&mut self, other: Runs) {
+        self.0.extend(other.0);
+    }
+
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -189,7 +193,7 @@ impl Runs {
         }
         let mut runs = packed::read(&packed)?;
         if path.exists() {
-            runs.0.extend(raw(&path)?.0);
+            runs.extend(raw(&path)?);
         }
         Ok(runs)
     }

@@ -14,8 +14,9 @@ use napreduce_schedulers::Fifo;
 use napreduce_sim::{Ending, JobResult, Run, SimulatedJob, Simulation, SimulationSettings, Workload};
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::registry::{Alone, Campaign, Paper, Variant};
+use super::registry::{Alone, Campaign, Figure, Paper, Variant};
 use super::rows::{Executor, JobRow, MeasuredRun, RunKey, RunRow};
+use super::verdict::live_blocks;
 use crate::process::Interrupt;
 
 /// A run that is to be made.
@@ -58,16 +59,21 @@ pub fn plan<'a>(
 ) -> Vec<PlannedRun<'a>> {
     let simulated = executor == Executor::Simulated;
     let figures = figures.iter().filter_map(|id| paper.figures.get(*id));
-    let wanted = figures.filter(|figure| !simulated || figure.cannot.is_none());
-    let needed: BTreeSet<(String, String)> = wanted.flat_map(|figure| paper.needed(figure)).collect();
+    let wanted: Vec<_> = figures.filter(|figure| !simulated || figure.cannot.is_none()).collect();
+    let needed: BTreeSet<(String, String)> = wanted.iter().flat_map(|figure| paper.needed(figure)).collect();
+    // Live, as many as the figure that claims most at once needs.
+    let live_blocks = |campaign: &str| {
+        let uses = |figure: &&&Figure| paper.needed(figure).iter().any(|(of, _)| of == campaign);
+        wanted.iter().filter(uses).map(|figure| live_blocks(paper, figure)).max().unwrap_or(0)
+    };
     let mut runs = Vec::new();
     for (campaign_id, campaign) in &paper.campaigns {
         let live = campaign.live.as_ref();
         let has = |id: &str| simulated || live.is_some_and(|recipe| recipe.has(id));
         let is_needed = |id: &String| has(id) && needed.contains(&(campaign_id.clone(), id.clone()));
         let variants: Vec<_> = campaign.variants.iter().filter(|(id, _)| is_needed(id)).collect();
-        let usual = if simulated { campaign.blocks } else { live.map_or(0, |recipe| recipe.blocks) };
-        for block in repetitions.first..repetitions.first + repetitions.blocks.unwrap_or(usual) {
+        let usual = || if simulated { campaign.blocks } else { live_blocks(campaign_id) };
+        for block in repetitions.first..repetitions.first + repetitions.blocks.unwrap_or_else(usual) {
             // Live, none is the first of every block.
             let first = if simulated { 0 } else { block as usize };
             for turn in 0..variants.len() {

@@ -6,7 +6,7 @@
 use napreduce_core::listed;
 use serde::Serialize;
 
-use super::inference::{BLOCKS_MIN, Estimate, blocks_needed, holm, spearman};
+use super::inference::{BLOCKS_MIN, Estimate, LEVEL, blocks_needed, holm, spearman};
 use super::measure::{Block, Measured};
 use super::registry::{Expectation, Figure, Paper};
 use super::rows::{Executor, Runs};
@@ -129,6 +129,13 @@ pub fn judge(
         because,
         findings,
     }
+}
+
+/// How many blocks a figure needs live to be sure of all its directions, each on one side in every block.
+pub(super) fn live_blocks(paper: &Paper, figure: &Figure) -> u32 {
+    let live = figure.expect.iter().filter(|expected| paper.is_live(figure, expected));
+    let claims = live.flat_map(|expected| expected.above.iter().chain(&expected.below)).count();
+    blocks_needed(claims, LEVEL) as u32
 }
 
 /// So many claims at once are never sure with so few blocks, whatever is measured.

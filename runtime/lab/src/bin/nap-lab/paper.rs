@@ -40,7 +40,7 @@ Examples:
   nap lab paper hfsp 7 --both --report hfsp-7
   nap lab paper fcs 8-11,t2 --simulate --report fcs
   nap lab paper all --simulate --report all
-  nap lab paper --from all --markdown docs/directions.md
+  nap lab paper --from all natjam-live --markdown docs/directions.md
   nap lab paper --simulate --continue fcs --repetitions 30")]
 pub struct PaperArguments {
     /// os, natjam, fcs, hfsp, yarn, or all
@@ -72,15 +72,17 @@ pub struct PaperArguments {
     #[arg(long, value_name = "DIR", conflicts_with_all = ["from", "go_on"])]
     pub report: Option<PathBuf>,
 
-    /// Judge and draw again what is in the folder of a report; runs nothing
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["paper", "simulate", "go_on", "quick"])]
-    pub from: Option<PathBuf>,
+    /// Judge and draw again what is in the folder of a report, or of several, which are told as one; runs
+    /// nothing
+    #[arg(long, value_name = "DIR", num_args = 1.., conflicts_with_all = ["paper", "simulate", "go_on", "quick"])]
+    pub from: Vec<PathBuf>,
 
     /// Add blocks to a report; its intervals are of 97.5 % then, since somebody has looked before
     #[arg(long = "continue", value_name = "DIR", conflicts_with_all = ["paper", "quick"])]
     pub go_on: Option<PathBuf>,
 
-    /// Blocks of each campaign [default: as its entry says, mostly 30 simulated and 6 live]
+    /// Blocks of each campaign [default: as its entry says, mostly 30 simulated; 6 live, or more where
+    /// a figure claims several things at once]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub repetitions: Option<u32>,
 
@@ -99,9 +101,10 @@ pub struct PaperArguments {
 
 /// Does what was asked for, and says how it ended.
 pub fn run(arguments: &PaperArguments) -> Result<ExitCode> {
-    if let Some(folder) = &arguments.from {
-        let report = paper_again(folder)?;
-        return finish(&report, arguments, &format!("nap lab paper --from {}", folder.display()));
+    if !arguments.from.is_empty() {
+        let report = paper_again(&arguments.from)?;
+        let folders: Vec<String> = arguments.from.iter().map(|folder| folder.display().to_string()).collect();
+        return finish(&report, arguments, &format!("nap lab paper --from {}", folders.join(" ")));
     }
     if arguments.paper.is_none() && arguments.go_on.is_none() {
         return list(arguments.report.as_deref());

@@ -21,8 +21,6 @@ pub struct LiveRecipe {
     pub task_scale: f64,
     /// For the machines of the campaign; fewer for a variant with fewer.
     pub workers: Option<u32>,
-    #[serde(default = "six")]
-    pub blocks: u32,
     /// Only these variants; all of them without.
     #[serde(default)]
     pub variants: Vec<String>,
@@ -36,9 +34,6 @@ pub struct LiveRecipe {
 
 fn one() -> f64 {
     1.0
-}
-fn six() -> u32 {
-    6
 }
 fn one_of_one() -> u32 {
     1
@@ -80,8 +75,8 @@ impl LiveRecipe {
     /// What is wrong with it.
     pub(in crate::paper) fn check(&self, variants: &BTreeMap<String, super::Variant>) -> Result<(), String> {
         self.scale()?;
-        if self.blocks == 0 || self.one_of == 0 || self.workers == Some(0) {
-            return Err("live: blocks, one-of and workers are at least 1".to_owned());
+        if self.one_of == 0 || self.workers == Some(0) {
+            return Err("live: one-of and workers are at least 1".to_owned());
         }
         match self.variants.iter().find(|name| !variants.contains_key(*name)) {
             Some(name) => Err(format!("live: there is no variant {name:?}")),
@@ -119,7 +114,7 @@ mod tests {
         let shape = ClusterShape::of_slots;
         assert_eq!(recipe.cluster(shape(100, 4, 2), 100), Ok(shape(5, 8, 4)));
         assert_eq!(recipe.cluster(shape(20, 4, 2), 100), Ok(shape(1, 8, 4)));
-        assert_eq!((recipe.blocks, recipe.has("any")), (6, true));
+        assert!(recipe.has("any"));
     }
 
     #[test]
@@ -129,6 +124,6 @@ mod tests {
         assert_eq!(check("time-scale = 2"), Ok(()));
         assert!(check("time-scale = 0").expect_err("no scale").contains("--time-scale"));
         assert!(check("time-scale = 2\nvariants = [\"x\"]").expect_err("no variant").contains("\"x\""));
-        assert!(check("time-scale = 2\nblocks = 0").expect_err("no block").contains("at least 1"));
+        assert!(check("time-scale = 2\none-of = 0").expect_err("no job").contains("at least 1"));
     }
 }

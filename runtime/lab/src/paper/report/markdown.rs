@@ -18,16 +18,24 @@ impl PaperReport {
              results of five papers is a claim that can fail: ratios and differences are taken within blocks of equal jobs, with 95 % \
              intervals over blocks that differ in their seed; several claims of one figure are corrected for their number (Holm). \
              *Holds*: every direction does, and every published number is met within its margin. *Direction holds*: a number is not. \
-             What was calibrated with a published number judges nothing. [figures.md](figures.md) says how the command \
+             What was calibrated with a published number judges nothing. Rows that say *live* are of clusters of one machine, at the \
+             scale of the figure's entry. [figures.md](figures.md) says how the command \
              works, `runtime/lab/papers` has every entry.\n\n{}.\n",
             self.counts()
         );
         for paper in &self.papers {
-            let judged: Vec<&Judgement> =
+            let mut judged: Vec<&Judgement> =
                 self.judgements.iter().filter(|judgement| judgement.paper == paper.name).collect();
+            let ids = paper.ids();
+            judged.sort_by_key(|judgement| ids.iter().position(|id| **id == judgement.figure));
             if !judged.is_empty() {
                 add(&mut text, paper, &judged);
             }
+        }
+        let agreement = self.agreement();
+        if !agreement.is_empty() {
+            text.push_str("\n## Live over simulated, at the live scale\n\n");
+            agreement.iter().for_each(|line| text.push_str(&format!("- {}\n", cell(line))));
         }
         text
     }

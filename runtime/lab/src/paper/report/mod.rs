@@ -26,6 +26,7 @@ use std::path::{Path, PathBuf};
 use napreduce_plot::PlotError;
 use serde::{Deserialize, Serialize};
 
+use super::inference::LEVEL;
 use super::live::runs_live;
 use super::registry::Paper;
 use super::rows::{Executor, Runs, RunsError};
@@ -93,7 +94,7 @@ pub enum ReportError {
 impl Selection {
     /// The level of error of a verdict.
     pub(super) fn level(&self) -> f64 {
-        if self.looks > 1 { 0.025 } else { 0.05 }
+        if self.looks > 1 { LEVEL / 2.0 } else { LEVEL }
     }
 
     pub(super) fn of<'a>(&'a self, paper: &'a str) -> impl Iterator<Item = &'a str> {
@@ -133,6 +134,24 @@ impl PaperReport {
             }
         }
         Ok(PaperReport { papers, selection, runs, judgements })
+    }
+
+    /// Of no figure yet.
+    pub(super) fn nothing(papers: Vec<Paper>) -> PaperReport {
+        let selection = Selection { figures: Vec::new(), looks: 1, executors: Vec::new() };
+        PaperReport { papers, selection, runs: Runs::default(), judgements: Vec::new() }
+    }
+
+    /// Adds what another report has judged, and its runs.
+    pub(super) fn add(&mut self, other: PaperReport) {
+        self.selection.figures.extend(other.selection.figures);
+        for executor in other.selection.executors {
+            if !self.selection.executors.contains(&executor) {
+                self.selection.executors.push(executor);
+            }
+        }
+        self.runs.extend(other.runs);
+        self.judgements.extend(other.judgements);
     }
 
     /// Of a folder, judged again.
