@@ -183,7 +183,7 @@ impl PaperSettings {
     }
 }
 
-/// Judges and draws again what was measured, in each of these folders by itself; the report is of all of them.
+/// Judges and draws again what was measured, in each folder by itself; the report is of all of them.
 ///
 /// # Errors
 /// When one of the folders is no report.
