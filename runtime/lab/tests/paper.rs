@@ -139,7 +139,7 @@ fn a_report_is_made_again_from_its_rows_to_the_byte() {
     for file in files {
         fs::remove_file(place.join(file)).expect("removed");
     }
-    paper_again(std::slice::from_ref(&place)).expect("judged again");
+    paper_again(&[&place]).expect("judged again");
     assert!(before == read(), "not the same bytes");
     let page = String::from_utf8(before[2].clone()).expect("text");
     assert!(
@@ -154,15 +154,17 @@ fn a_report_is_made_again_from_its_rows_to_the_byte() {
 #[test]
 fn several_reports_are_told_as_one() {
     let folder = tempfile::tempdir().expect("a folder");
-    let places = ["first", "second"].map(|name| folder.path().join(name));
-    for (place, paper_name, figures) in [(&places[0], "natjam", "10"), (&places[1], "yarn", "pace")] {
-        paper(&settings(place, paper_name, figures, 6), &quiet(), |_, _| {}).expect("a report");
+    let places = ["first", "second", "third"].map(|name| folder.path().join(name));
+    for (place, (name, figures)) in places.iter().zip([("natjam", "10"), ("yarn", "pace"), ("natjam", "6")]) {
+        paper(&settings(place, name, figures, 6), &quiet(), |_, _| {}).expect("a report");
     }
     let all = paper_again(&places).expect("judged again");
     let told: Vec<_> = all.judgements.iter().map(|one| format!("{} {}", one.paper, one.figure)).collect();
-    assert_eq!(told, ["natjam 10", "yarn pace"]);
+    assert_eq!(told, ["natjam 10", "yarn pace", "natjam 6"]);
+    assert_eq!(all.runs.iter().count(), 6 * (3 + 3 + 5));
     let page = all.markdown("this test");
-    assert!(page.contains("(`natjam`)") && page.contains("(`yarn`)") && page.contains("2 figures"), "{page}");
+    assert!(page.contains("(`yarn`)") && page.contains("3 figures"), "{page}");
+    assert!(page.find("| 6: ").expect("natjam 6") < page.find("| 10: ").expect("natjam 10"), "{page}");
 }
 
 /// Reports that are kept in the repository, with their verdicts.
@@ -177,7 +179,8 @@ fn kept_reports_of_live_runs_are_judged_as_they_were() {
         for file in ["report.json", "runs.jsonl.xz"] {
             fs::copy(report.join(file), folder.path().join(file)).expect("copied");
         }
-        paper_again(&[folder.path().to_owned()]).expect("judged again");
+        let page = paper_again(&[folder.path()]).expect("judged again").markdown("this test");
+        assert!(page.contains("## Live over simulated") && page.contains("they agree"), "{page}");
         let read = |folder: &Path| fs::read_to_string(folder.join("verdicts.json")).expect("verdicts");
         assert!(
             read(&report) == read(folder.path()),
@@ -214,15 +217,15 @@ fn what_was_cut_short_is_judged_by_what_is_whole() {
     report.runs.iter().for_each(|run| run.write(&mut text).expect("written"));
     let text = String::from_utf8(text).expect("text");
     fs::write(&raw, &text[..text.len() - 20]).expect("cut");
-    let report = paper_again(&[folder.path().to_owned()]).expect("judged");
+    let report = paper_again(&[folder.path()]).expect("judged");
     assert_eq!(report.runs.iter().count(), 7 * 3 - 1);
     (settings.go_on, settings.blocks) = (true, Some(1));
     paper(&settings, &quiet(), |_, _| {}).expect("one more block");
-    let report = paper_again(&[folder.path().to_owned()]).expect("judged");
+    let report = paper_again(&[folder.path()]).expect("judged");
     assert_eq!(report.runs.iter().count(), 8 * 3 - 1, "the row that was cut short is in nobody's way");
     assert!(!raw.exists(), "it is packed again");
     fs::write(&raw, format!("what\n{text}")).expect("spoilt");
-    let error = paper_again(&[folder.path().to_owned()]).expect_err("no rows").to_string();
+    let error = paper_again(&[folder.path()]).expect_err("no rows").to_string();
     assert!(error.contains("raw.jsonl, line 1"), "{error}");
     let error = paper_again(&[folder.path().join("nowhere")]).expect_err("no report").to_string();
     assert!(error.contains("nowhere"), "{error}");

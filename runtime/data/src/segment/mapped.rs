@@ -35,22 +35,13 @@ impl Mapped {
         Ok(Mapped(bytes))
     }
 
-    /// These bytes come next, and had better be read now.
-    pub(super) fn will_need(&self, range: Range<u64>) -> io::Result<()> {
-        self.advise(range, Advice::WillNeed)
-    }
-
-    /// These bytes are the first that the kernel may take back.
-    pub(super) fn cold(&self, range: Range<u64>) -> io::Result<()> {
-        self.advise(range, Advice::LinuxCold)
-    }
-
-    fn advise(&self, range: Range<u64>, advice: Advice) -> io::Result<()> {
+    /// Tells the kernel what comes next, or what it may take back first.
+    pub(super) fn advise(&self, range: Range<u64>, advice: Advice) -> io::Result<()> {
         let bytes = &self[range.start as usize..range.end as usize];
         if cfg!(miri) {
             return Ok(());
         }
-        // SAFETY: the range lies inside the mapping, and neither advice changes what it holds.
+        // SAFETY: the range lies inside the mapping, and no advice on a file changes what it holds.
         Ok(unsafe { madvise(bytes.as_ptr().cast_mut().cast(), bytes.len(), advice) }?)
     }
 }

@@ -6,6 +6,8 @@
 
 use std::ops::Range;
 
+use rustix::mm::Advice;
+
 use super::mapped::Mapped;
 
 /// How far a cursor goes before the kernel is told again.
@@ -33,8 +35,8 @@ impl ReadAhead {
     /// was short. A kernel that does not know the advice reads as before.
     pub(super) fn moved(&mut self, map: &Mapped, offset: u64) {
         if let Some([behind, ahead]) = self.ranges(offset) {
-            let _ = map.cold(behind);
-            let _ = map.will_need(ahead);
+            let _ = map.advise(behind, Advice::LinuxCold);
+            let _ = map.advise(ahead, Advice::WillNeed);
         }
     }
 
@@ -54,7 +56,7 @@ impl ReadAhead {
 mod tests {
     use std::io::Write;
 
-    use super::{Mapped, PAGE_BYTES_MAX, ReadAhead, WINDOW_BYTES};
+    use super::{Advice, Mapped, PAGE_BYTES_MAX, ReadAhead, WINDOW_BYTES};
 
     const PAGE: u64 = PAGE_BYTES_MAX;
 
@@ -86,8 +88,8 @@ mod tests {
         let mut ahead = ReadAhead::new(5..bytes.len() as u64);
         for offset in [5, WINDOW_BYTES + 5, 2 * WINDOW_BYTES + 5] {
             let [behind, next] = ahead.ranges(offset).expect("another window");
-            map.cold(behind).expect("what is behind");
-            map.will_need(next).expect("what comes next");
+            map.advise(behind, Advice::LinuxCold).expect("what is behind");
+            map.advise(next, Advice::WillNeed).expect("what comes next");
         }
         assert!(map[..] == bytes[..]);
     }

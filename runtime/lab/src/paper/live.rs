@@ -210,7 +210,7 @@ mod tests {
     const BUDGET: Duration = Duration::from_secs(11 * 60);
 
     #[test]
-    fn every_recipe_makes_a_plan_that_ends_in_ten_minutes_a_figure() {
+    fn every_recipe_makes_a_plan_of_which_six_blocks_end_in_ten_minutes() {
         let once = Repetitions { blocks: Some(1), first: 0, seed: 1 };
         let mut live = Vec::new();
         for paper in papers().expect("a registry") {

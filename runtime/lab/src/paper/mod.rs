@@ -21,7 +21,7 @@ mod simulate;
 mod verdict;
 
 use std::fs::OpenOptions;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 pub use live::runs_live;
@@ -187,11 +187,11 @@ impl PaperSettings {
 ///
 /// # Errors
 /// When one of the folders is no report.
-pub fn paper_again(folders: &[PathBuf]) -> Result<PaperReport, PaperError> {
-    let mut all = PaperReport::nothing(papers()?);
+pub fn paper_again(folders: &[impl AsRef<Path>]) -> Result<PaperReport, PaperError> {
+    let mut all = PaperReport::new(papers()?, Selection::default(), Runs::default())?;
     for folder in folders {
-        let report = PaperReport::read(papers()?, folder)?;
-        report.write(folder)?;
+        let report = PaperReport::read(papers()?, folder.as_ref())?;
+        report.write(folder.as_ref())?;
         all.add(report);
     }
     Ok(all)

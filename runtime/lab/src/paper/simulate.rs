@@ -62,7 +62,7 @@ pub fn plan<'a>(
     let wanted: Vec<_> = figures.filter(|figure| !simulated || figure.cannot.is_none()).collect();
     let needed: BTreeSet<(String, String)> = wanted.iter().flat_map(|figure| paper.needed(figure)).collect();
     // Live, as many as the figure that claims most at once needs.
-    let live_blocks = |campaign: &str| {
+    let blocks_of = |campaign: &str| {
         let uses = |figure: &&&Figure| paper.needed(figure).iter().any(|(of, _)| of == campaign);
         wanted.iter().filter(uses).map(|figure| live_blocks(paper, figure)).max().unwrap_or(0)
     };
@@ -72,7 +72,7 @@ pub fn plan<'a>(
         let has = |id: &str| simulated || live.is_some_and(|recipe| recipe.has(id));
         let is_needed = |id: &String| has(id) && needed.contains(&(campaign_id.clone(), id.clone()));
         let variants: Vec<_> = campaign.variants.iter().filter(|(id, _)| is_needed(id)).collect();
-        let usual = || if simulated { campaign.blocks } else { live_blocks(campaign_id) };
+        let usual = || if simulated { campaign.blocks } else { blocks_of(campaign_id) };
         for block in repetitions.first..repetitions.first + repetitions.blocks.unwrap_or_else(usual) {
             // Live, none is the first of every block.
             let first = if simulated { 0 } else { block as usize };

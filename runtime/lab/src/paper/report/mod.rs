@@ -47,7 +47,7 @@ pub struct PaperReport {
 }
 
 /// Which figures were asked for, and how often.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Selection {
     /// Papers and their figures.
@@ -136,14 +136,9 @@ impl PaperReport {
         Ok(PaperReport { papers, selection, runs, judgements })
     }
 
-    /// Of no figure yet.
-    pub(super) fn nothing(papers: Vec<Paper>) -> PaperReport {
-        let selection = Selection { figures: Vec::new(), looks: 1, executors: Vec::new() };
-        PaperReport { papers, selection, runs: Runs::default(), judgements: Vec::new() }
-    }
-
     /// Adds what another report has judged, and its runs.
     pub(super) fn add(&mut self, other: PaperReport) {
+        self.selection.looks = self.selection.looks.max(other.selection.looks);
         self.selection.figures.extend(other.selection.figures);
         for executor in other.selection.executors {
             if !self.selection.executors.contains(&executor) {
