@@ -18,6 +18,10 @@ use tokio::runtime::Runtime;
 const DRIVER: &str = "chromedriver";
 const DEADLINE: Duration = Duration::from_secs(60);
 
+/// The driver asks for any port on `::1` and ends when the same one is taken on 127.0.0.1, where a connection that was
+/// closed a minute ago is enough, and the tests close thousands. The next start asks for another.
+const STARTS: usize = 20;
+
 /// Chromium without a window. Everything blocks.
 pub struct Browser {
     runtime: Runtime,
@@ -27,6 +31,38 @@ pub struct Browser {
 }
 
 struct Driver(Child);
+
+impl Driver {
+    /// Starts one and gives the port where it listens; `None` says, on standard error, that there is none here.
+    fn start(folder: &Folder) -> Option<(Driver, u16)> {
+        for _ in 0..STARTS {
+            let log = std::fs::File::create(folder.path("driver.log")).expect("a log");
+            let mut command = Command::new(DRIVER);
+            command.arg("--port=0").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log);
+            let mut child = match command.spawn() {
+                Ok(child) => child,
+                Err(error) => {
+                    let required = std::env::var("NAPREDUCE_REQUIRE").unwrap_or_default();
+                    assert!(!required.split(',').any(|name| name == "browser"), "{DRIVER}: {error}");
+                    eprintln!("skipped: no browser; install chromium and chromium-driver (Debian)");
+                    return None;
+                }
+            };
+            let stdout = BufReader::new(child.stdout.take().expect("a pipe"));
+            let driver = Driver(child);
+            let mut said = String::new();
+            for line in stdout.lines() {
+                let line = line.expect("what the driver says");
+                if let Some((_, port)) = line.split_once("successfully on port ") {
+                    return Some((driver, port.trim_end_matches('.').parse().expect("a port")));
+                }
+                said = said + &line + "\n";
+            }
+            assert!(said.contains("port not available"), "{DRIVER} has ended and says no port:\n{said}");
+        }
+        panic!("{DRIVER} found no port in {STARTS} starts");
+    }
+}
 
 impl Drop for Driver {
     fn drop(&mut self) {
@@ -53,23 +89,7 @@ impl WebDriverCompatibleCommand for ConsoleLog {
 impl Browser {
     /// Starts one; `None` says, on standard error, that there is none here.
     pub fn start(folder: &Folder) -> Option<Browser> {
-        let log = std::fs::File::create(folder.path("driver.log")).expect("a log");
-        let mut driver = Command::new(DRIVER);
-        driver.arg("--port=0").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log);
-        let mut driver = match driver.spawn() {
-            Ok(driver) => driver,
-            Err(error) => {
-                let required = std::env::var("NAPREDUCE_REQUIRE").unwrap_or_default();
-                assert!(!required.split(',').any(|name| name == "browser"), "{DRIVER}: {error}");
-                eprintln!("skipped: no browser; install chromium and chromium-driver (Debian)");
-                return None;
-            }
-        };
-        let said = BufReader::new(driver.stdout.take().expect("a pipe")).lines().map_while(Result::ok);
-        let mut ports = said.filter_map(|line| {
-            line.split_once("successfully on port ")?.1.trim_end_matches('.').parse::<u16>().ok()
-        });
-        let port = ports.next().expect("the driver says its port");
+        let (driver, port) = Driver::start(folder)?;
         let arguments = [
             "--headless=new",
             "--no-sandbox",
@@ -82,7 +102,6 @@ impl Browser {
             "goog:chromeOptions": { "args": arguments },
             "goog:loggingPrefs": { "browser": "ALL" },
         });
-        let driver = Driver(driver);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
         let mut builder = ClientBuilder::new(HttpConnector::new());
         builder.capabilities(capabilities.as_object().expect("an object").clone());
