@@ -36,6 +36,7 @@ fn settings(folder: &Path, paper: &str, figures: &str, blocks: u32) -> PaperSett
         folder: folder.to_owned(),
         go_on: false,
         simulate: true,
+        rehearse: false,
         live: false,
     }
 }
@@ -260,6 +261,7 @@ fn verdicts_and_errors_of_figures_have_statuses_of_their_own() {
     for (arguments, status, says) in [
         (&["paper", "natjam", "5", "--simulate"][..], 0, "natjam 5  HOLDS"),
         (&["paper", "natjam", "3", "--simulate"], 1, "natjam 3  DOES NOT HOLD"),
+        (&["paper", "natjam", "5", "--rehearse"], 0, "natjam 5 rehearsed  HOLDS"),
         (&["paper", "natjam", "5", "--simulate", "--repetitions", "2"], 3, "natjam 5  NOT RESOLVED"),
         (&["paper", "natjam", "5", "--simulate", "--quick"], 0, "nothing is judged by it"),
         (&["paper"], 0, "OS-Assisted Task Preemption"),

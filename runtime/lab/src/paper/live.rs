@@ -1,9 +1,10 @@
-//! The runs of campaigns on real clusters of this machine.
+//! The runs of campaigns at the live scale: on real clusters of this machine, or rehearsed in simulated time.
 //!
 //! Owns which runs there are, one after another, and the rows of each: times are told at the paper's scale.
 //! Does not own how a plan runs (`replay`), nor what becomes of rows.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use napreduce_core::{PreemptionSettings, Span};
@@ -125,6 +126,28 @@ impl PlannedRun<'_> {
         LivePlan::new(&full, recipe.scale().map_err(wrong)?)
     }
 
+    /// The live plan in simulated time, where everything but work is free.
+    pub(super) fn rehearse(&self) -> Result<MeasuredRun, String> {
+        let in_words = |error: WorkloadReplayError| error.to_string();
+        let recipe = self.recipe().map_err(in_words)?;
+        let plan = self.live_plan(false).map_err(in_words)?;
+        let costs = Costs::default();
+        let mut run = plan.simulate(&costs).map_err(in_words)?;
+        let alone = self.alone(&plan, &costs)?;
+        for job in &mut run.jobs {
+            job.alone = alone.get(&job.name).copied().unwrap_or(job.alone);
+        }
+        Ok(self.rows(&run, configuration(&plan)).at_full_scale(recipe))
+    }
+
+    /// How long jobs take alone, at the live scale; nothing where the simulator says so by itself.
+    fn alone(&self, plan: &LivePlan, costs: &Costs) -> Result<BTreeMap<Arc<str>, Span>, String> {
+        match self.campaign.alone {
+            Alone::Scheduled => Ok(BTreeMap::new()),
+            Alone::Simulated => alone(&plan.jobs, &plan.settings(costs)),
+        }
+    }
+
     fn live_rows(
         &self,
         plan: &LivePlan,
@@ -133,13 +156,8 @@ impl PlannedRun<'_> {
         costs: &Costs,
     ) -> Result<MeasuredRun, WorkloadReplayError> {
         let recipe = self.recipe()?;
-        let alone = match self.campaign.alone {
-            Alone::Scheduled => BTreeMap::new(),
-            Alone::Simulated => {
-                alone(&plan.jobs, &plan.settings(costs)).map_err(WorkloadReplayError::Simulation)?
-            }
-        };
-        let row = |job: &LiveJob| self.live_row(job, recipe, simulated, alone.get(&job.job.name).copied());
+        let alone = self.alone(plan, costs).map_err(WorkloadReplayError::Simulation)?;
+        let row = |job: &LiveJob| self.live_row(job, simulated, alone.get(&job.job.name).copied());
         let mut jobs: Vec<JobRow> = live.jobs.iter().map(row).collect();
         jobs.sort_by(|a, b| a.job.cmp(&b.job));
         let due = jobs.iter().filter(|job| job.deadline.is_some()).count() as u64;
@@ -149,11 +167,10 @@ impl PlannedRun<'_> {
         };
         let first = fold(f64::INFINITY, f64::min, |job| job.submitted);
         let last = fold(0.0, f64::max, |job| job.ended);
-        let text = format!("{:?}{:?}{:?}", plan.cluster, plan.policy, plan.preemption);
         let run = RunRow {
             key: self.key.clone(),
             seed: self.seed,
-            configuration: format!("{:016x}", xxh3_64(text.as_bytes())),
+            configuration: configuration(plan),
             makespan: last - first,
             missed,
             met: due - missed,
@@ -171,12 +188,11 @@ impl PlannedRun<'_> {
                 load: load_average(),
             }),
         };
-        Ok(MeasuredRun { run, jobs })
+        Ok(MeasuredRun { run, jobs }.at_full_scale(recipe))
     }
 
-    fn live_row(&self, job: &LiveJob, recipe: &LiveRecipe, simulated: &Run, alone: Option<Span>) -> JobRow {
-        let seconds = |micros: u64| micros as f64 / 1e6 * recipe.time_scale;
-        let tasks = |count: u64| (count as f64 * recipe.task_scale).round() as u64;
+    fn live_row(&self, job: &LiveJob, simulated: &Run, alone: Option<Span>) -> JobRow {
+        let seconds = |micros: u64| micros as f64 / 1e6;
         let beside = simulated.job(&job.job.name);
         let scheduled = beside.map(|one| one.alone).unwrap_or_default();
         let reduces = job.job.reduces.len().max(1) as f64;
@@ -193,11 +209,37 @@ impl PlannedRun<'_> {
             reduce_wait: times.reduces_waited.map(|waited| seconds(waited) / reduces),
             idle_share: (times.reduces_held > 0)
                 .then(|| times.reduces_idle as f64 / times.reduces_held as f64),
-            preemptions: tasks(times.suspends + times.checkpoints + times.kills),
-            wasted: seconds(times.wasted) * recipe.task_scale,
+            preemptions: times.suspends + times.checkpoints + times.kills,
+            wasted: seconds(times.wasted),
             simulated: beside.map(|one| seconds(one.sojourn().0)),
         }
     }
+}
+
+impl MeasuredRun {
+    /// Times and counts of tasks as they are at the paper's scale.
+    fn at_full_scale(mut self, recipe: &LiveRecipe) -> MeasuredRun {
+        let (time, tasks) = (recipe.time_scale, recipe.task_scale);
+        self.run.makespan *= time;
+        for job in &mut self.jobs {
+            for seconds in [&mut job.submitted, &mut job.started, &mut job.ended, &mut job.alone] {
+                *seconds *= time;
+            }
+            let optional = [&mut job.deadline, &mut job.reduce_wait, &mut job.simulated];
+            for seconds in optional.into_iter().flatten() {
+                *seconds *= time;
+            }
+            job.preemptions = (job.preemptions as f64 * tasks).round() as u64;
+            job.wasted *= time * tasks;
+        }
+        self
+    }
+}
+
+/// xxh3 of what a plan runs on, in hexadecimal.
+fn configuration(plan: &LivePlan) -> String {
+    let text = format!("{:?}{:?}{:?}", plan.cluster, plan.policy, plan.preemption);
+    format!("{:016x}", xxh3_64(text.as_bytes()))
 }
 
 #[cfg(test)]

@@ -50,6 +50,8 @@ pub struct PaperSettings {
     pub go_on: bool,
     /// Whether figures are simulated.
     pub simulate: bool,
+    /// Whether their live recipes are simulated.
+    pub rehearse: bool,
     /// Whether they are run live; as many blocks as asked for, too.
     pub live: bool,
 }
@@ -78,7 +80,7 @@ pub enum PaperError {
     Exists(PathBuf),
 }
 
-/// Runs what figures need, simulated, live or both, and judges them. `advance` is called as each simulated
+/// Runs what figures need, by every executor that was asked for, and judges them. `advance` is called as each simulated
 /// run ends, with how many there are.
 ///
 /// When the interrupt comes, what was measured until then is judged.
@@ -109,7 +111,7 @@ pub fn paper(
         return Err(PaperError::Exists(settings.folder.clone()));
     }
     let (planned, planned_live) = plans(settings, &selection, &papers, &runs);
-    if planned_live.is_empty() && !settings.simulate {
+    if planned.is_empty() && planned_live.is_empty() && !settings.simulate {
         return Err(PaperError::NothingLive);
     }
     selection.write(&settings.folder)?;
@@ -143,7 +145,7 @@ pub fn paper(
     Ok(report)
 }
 
-/// What is to be simulated, and what is to be run live.
+/// What is to be simulated, at either scale, and what is to be run live.
 fn plans<'a>(
     settings: &PaperSettings,
     selection: &Selection,
@@ -158,13 +160,9 @@ fn plans<'a>(
             first: first_block(runs, paper, executor),
             seed: settings.seed,
         };
-        if settings.simulate {
-            let executor = Executor::Simulated;
-            planned.extend(plan(paper, &figures, executor, repetitions(executor)));
-        }
-        if settings.live {
-            let executor = Executor::Live;
-            planned_live.extend(plan(paper, &figures, executor, repetitions(executor)));
+        for executor in settings.executors() {
+            let to = if executor == Executor::Live { &mut planned_live } else { &mut planned };
+            to.extend(plan(paper, &figures, executor, repetitions(executor)));
         }
     }
     (planned, planned_live)
@@ -178,8 +176,8 @@ fn first_block(runs: &Runs, paper: &Paper, executor: Executor) -> u32 {
 
 impl PaperSettings {
     fn executors(&self) -> Vec<Executor> {
-        let both = [(self.simulate, Executor::Simulated), (self.live, Executor::Live)];
-        both.into_iter().filter(|(asked, _)| *asked).map(|(_, executor)| executor).collect()
+        let asked = [self.simulate, self.rehearse, self.live].into_iter().zip(Executor::ALL);
+        asked.filter(|(asked, _)| *asked).map(|(_, executor)| executor).collect()
     }
 }
 

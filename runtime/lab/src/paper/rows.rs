@@ -38,6 +38,8 @@ listed! {
         /// The simulator, at the paper's scale.
         #[default]
         Simulated = "simulated",
+        /// The simulator, at the scale of the campaign's recipe: what a cluster would show.
+        Rehearsed = "rehearsed",
         /// A cluster of this machine, at the scale of the campaign's recipe.
         Live = "live",
     }
@@ -46,6 +48,11 @@ listed! {
 impl Executor {
     pub(super) fn is_simulated(&self) -> bool {
         *self == Executor::Simulated
+    }
+
+    /// What is said behind the name of a figure, where it is not the paper's scale.
+    pub(super) fn suffix(self, before: &str) -> String {
+        if self.is_simulated() { String::new() } else { format!("{before}{}", self.in_words()) }
     }
 }
 

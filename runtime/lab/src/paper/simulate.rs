@@ -57,7 +57,7 @@ pub fn plan<'a>(
     executor: Executor,
     repetitions: Repetitions,
 ) -> Vec<PlannedRun<'a>> {
-    let simulated = executor == Executor::Simulated;
+    let (simulated, is_live) = (executor.is_simulated(), executor == Executor::Live);
     let figures = figures.iter().filter_map(|id| paper.figures.get(*id));
     let wanted: Vec<_> = figures.filter(|figure| !simulated || figure.cannot.is_none()).collect();
     let needed: BTreeSet<(String, String)> = wanted.iter().flat_map(|figure| paper.needed(figure)).collect();
@@ -72,10 +72,10 @@ pub fn plan<'a>(
         let has = |id: &str| simulated || live.is_some_and(|recipe| recipe.has(id));
         let is_needed = |id: &String| has(id) && needed.contains(&(campaign_id.clone(), id.clone()));
         let variants: Vec<_> = campaign.variants.iter().filter(|(id, _)| is_needed(id)).collect();
-        let usual = || if simulated { campaign.blocks } else { blocks_of(campaign_id) };
+        let usual = || if is_live { blocks_of(campaign_id) } else { campaign.blocks };
         for block in repetitions.first..repetitions.first + repetitions.blocks.unwrap_or_else(usual) {
             // Live, none is the first of every block.
-            let first = if simulated { 0 } else { block as usize };
+            let first = if is_live { block as usize } else { 0 };
             for turn in 0..variants.len() {
                 let (id, variant) = variants[(first + turn) % variants.len()];
                 let key = RunKey {
@@ -128,7 +128,8 @@ impl PlannedRun<'_> {
     /// # Errors
     /// When the policy cannot be set up, or the run has no end.
     pub fn make(&self) -> Result<MeasuredRun, SimulateError> {
-        self.try_make().map_err(|what| SimulateError {
+        let made = if self.key.executor.is_simulated() { self.try_make() } else { self.rehearse() };
+        made.map_err(|what| SimulateError {
             paper: self.key.paper.clone(),
             campaign: self.key.campaign.clone(),
             variant: self.key.variant.clone(),
@@ -176,7 +177,7 @@ impl PlannedRun<'_> {
         jobs
     }
 
-    fn rows(&self, run: &Run, configuration: String) -> MeasuredRun {
+    pub(super) fn rows(&self, run: &Run, configuration: String) -> MeasuredRun {
         let mut jobs: Vec<JobRow> = run.jobs.iter().map(|job| self.row(job)).collect();
         jobs.sort_by(|a, b| a.job.cmp(&b.job));
         let first = run.jobs.iter().map(|job| job.submitted).min().unwrap_or_default();

@@ -82,8 +82,8 @@ pub struct Judgement {
     pub findings: Vec<Finding>,
 }
 
-/// Judges a figure by what an executor measured, at a level of error such as 0.05. Live, by what can be
-/// measured there.
+/// Judges a figure by what an executor measured, at a level of error such as 0.05. At the live scale, by what
+/// can be measured live.
 pub fn judge(
     (paper, id, figure): (&Paper, &str, &Figure),
     runs: &Runs,
@@ -94,7 +94,7 @@ pub fn judge(
     let expect: Vec<&Expectation> = figure
         .expect
         .iter()
-        .filter(|expected| executor == Executor::Simulated || paper.is_live(figure, expected))
+        .filter(|expected| executor.is_simulated() || paper.is_live(figure, expected))
         .collect();
     let estimates: Vec<Option<Estimate>> =
         expect.iter().map(|expected| estimate(of, expected, 1.0 - level)).collect();
@@ -113,12 +113,13 @@ pub fn judge(
             None => direction(expected, found, &mut corrected, level),
         })
         .collect();
-    let because =
-        figure.cannot.clone().or_else(|| figure.stand_in.clone()).or_else(|| figure.because.clone());
-    let because = match executor {
-        Executor::Simulated => because,
-        Executor::Live => too_few(&findings, claims, level).or(because),
+    let few = match executor {
+        Executor::Live => too_few(&findings, claims, level),
+        _ => None,
     };
+    let live = figure.because_live.as_ref().filter(|_| !executor.is_simulated());
+    let known = figure.cannot.as_ref().or(figure.stand_in.as_ref()).or(live).or(figure.because.as_ref());
+    let because = few.or_else(|| known.cloned());
     Judgement {
         paper: paper.name.clone(),
         figure: id.to_owned(),

@@ -26,16 +26,17 @@ const NOT_RESOLVED: u8 = 3;
 /// Every figure is an entry of data: what is claimed, which runs show it, what was published, and what is
 /// expected of ours. Runs are made in blocks, every variant once with the same jobs; ratios and differences
 /// are taken inside a block. Runs are live, on clusters of this machine at the scale that the figure's entry
-/// says (times are told at the paper's), unless --simulate is given. Without a paper, every figure is listed,
-/// with its verdict in a report that is named. The exit status is 0 when everything that was asked for holds,
-/// 1 when something does not, 3 when something is not resolved, and 2 when the command could not be carried
-/// out. Ctrl-C leaves a report of what was measured.
+/// says (times are told at the paper's), unless --simulate or --rehearse is given. Without a paper, every
+/// figure is listed, with its verdict in a report that is named. The exit status is 0 when everything that
+/// was asked for holds, 1 when something does not, 3 when something is not resolved, and 2 when the command
+/// could not be carried out. Ctrl-C leaves a report of what was measured.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   nap lab paper
   nap lab paper --report all
   nap lab paper natjam 5 --simulate
+  nap lab paper natjam 5 --rehearse             what a cluster of this machine would show
   nap lab paper natjam 5                        live, on a cluster of this machine
   nap lab paper hfsp 7 --both --report hfsp-7
   nap lab paper fcs 8-11,t2 --simulate --report fcs
@@ -54,6 +55,10 @@ pub struct PaperArguments {
     /// In simulated time, at the paper's scale
     #[arg(long)]
     pub simulate: bool,
+
+    /// What the live runs would show, in simulated time: whether their scale is large enough
+    #[arg(long, conflicts_with_all = ["simulate", "both", "from"])]
+    pub rehearse: bool,
 
     /// In simulated time, and live as well
     #[arg(long, conflicts_with_all = ["simulate", "from"])]
@@ -126,7 +131,8 @@ pub fn run(arguments: &PaperArguments) -> Result<ExitCode> {
         folder: folder.to_owned(),
         go_on: arguments.go_on.is_some(),
         simulate: arguments.simulate || arguments.both,
-        live: !arguments.simulate,
+        rehearse: arguments.rehearse,
+        live: !arguments.simulate && !arguments.rehearse,
     };
     let work = WorkSettings { parent: arguments.work.clone(), keep: false };
     let binaries = match settings.live {
@@ -153,11 +159,9 @@ pub fn run(arguments: &PaperArguments) -> Result<ExitCode> {
     }
     let what =
         [arguments.paper.as_deref().unwrap_or_default(), arguments.figures.as_deref().unwrap_or_default()];
-    let how = match (arguments.simulate, arguments.both) {
-        (true, _) => " --simulate",
-        (_, true) => " --both",
-        _ => "",
-    };
+    let asked = [arguments.simulate, arguments.rehearse, arguments.both];
+    let flags = asked.into_iter().zip([" --simulate", " --rehearse", " --both"]);
+    let how: String = flags.filter(|(asked, _)| *asked).map(|(_, flag)| flag).collect();
     finish(&report, arguments, format!("nap lab paper {}{how}", what.join(" ").trim_end()).as_str())
 }
 

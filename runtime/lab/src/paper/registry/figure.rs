@@ -18,6 +18,8 @@ pub struct Figure {
     pub stand_in: Option<String>,
     /// Why a magnitude differs.
     pub because: Option<String>,
+    /// The same at the live scale, where it differs for another reason.
+    pub because_live: Option<String>,
     /// The campaign whose variants need not be named with it.
     pub campaign: Option<String>,
     #[serde(default)]

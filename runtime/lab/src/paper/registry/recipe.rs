@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use napreduce_core::Time;
+use napreduce_core::{Slots, Time};
 use napreduce_sim::{ClusterShape, SimulatedJob};
 use serde::Deserialize;
 
@@ -21,15 +21,14 @@ pub struct LiveRecipe {
     pub task_scale: f64,
     /// For the machines of the campaign; fewer for a variant with fewer.
     pub workers: Option<u32>,
+    /// Of each worker; the campaign's divided, without, and of containers a third for maps.
+    pub slots: Option<Slots>,
     /// Only these variants; all of them without.
     #[serde(default)]
     pub variants: Vec<String>,
     /// One of so many jobs of each class, all of them closer by as much, so that the cluster is as busy.
     #[serde(default = "one_of_one")]
     pub one_of: u32,
-    /// Without these classes.
-    #[serde(default)]
-    pub without: Vec<String>,
 }
 
 fn one() -> f64 {
@@ -53,8 +52,7 @@ impl LiveRecipe {
     pub(in crate::paper) fn jobs(&self, jobs: Vec<SimulatedJob>) -> Vec<SimulatedJob> {
         let mut seen: BTreeMap<String, u32> = BTreeMap::new();
         let mut kept = Vec::new();
-        for mut job in jobs.into_iter().filter(|job| !self.without.iter().any(|class| **class == *job.class))
-        {
+        for mut job in jobs {
             let number = seen.entry(job.class.to_string()).or_default();
             if number.is_multiple_of(self.one_of.max(1)) {
                 job.submit = Time(job.submit.0 / u64::from(self.one_of.max(1)));
@@ -69,7 +67,10 @@ impl LiveRecipe {
     pub(in crate::paper) fn cluster(&self, shape: ClusterShape, usual: u32) -> Result<ClusterShape, String> {
         let share = f64::from(shape.machines) / f64::from(usual.max(1));
         let workers = self.workers.map(|workers| ((f64::from(workers) * share).round() as u32).max(1));
-        Ok(self.scale()?.cluster(shape, workers))
+        let scaled = self.scale()?.cluster(shape, workers);
+        Ok(self
+            .slots
+            .map_or(scaled, |slots| ClusterShape::of_slots(scaled.machines, slots.map, slots.reduce)))
     }
 
     /// What is wrong with it.
@@ -102,8 +103,8 @@ mod tests {
             job.class = class.into();
             job
         };
-        let jobs: Vec<_> = (0..4).map(|number| job("a", number)).chain([job("b", 9), job("c", 9)]).collect();
-        let kept = recipe("time-scale = 2\none-of = 3\nwithout = [\"c\"]").jobs(jobs);
+        let jobs: Vec<_> = (0..4).map(|number| job("a", number)).chain([job("b", 9)]).collect();
+        let kept = recipe("time-scale = 2\none-of = 3").jobs(jobs);
         let found: Vec<_> = kept.iter().map(|job| (&*job.name, job.submit.0)).collect();
         assert_eq!(found, [("a-0", 0), ("a-3", 30), ("b-9", 90)]);
     }
@@ -115,6 +116,15 @@ mod tests {
         assert_eq!(recipe.cluster(shape(100, 4, 2), 100), Ok(shape(5, 8, 4)));
         assert_eq!(recipe.cluster(shape(20, 4, 2), 100), Ok(shape(1, 8, 4)));
         assert!(recipe.has("any"));
+    }
+
+    #[test]
+    fn containers_may_become_any_slots_of_two_kinds() {
+        let containers = ClusterShape { containers: Some(8), ..ClusterShape::of_slots(6, 0, 0) };
+        let of = |text: &str| recipe(text).cluster(containers, 6).expect("a cluster");
+        assert_eq!(of("time-scale = 20\nworkers = 2"), ClusterShape::of_slots(2, 6, 18));
+        let slots = "slots = { map = 6, reduce = 24 }";
+        assert_eq!(of(&format!("time-scale = 20\nworkers = 2\n{slots}")), ClusterShape::of_slots(2, 6, 24));
     }
 
     #[test]

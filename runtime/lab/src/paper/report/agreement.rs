@@ -86,7 +86,7 @@ fn middle(of: Measured<'_>, quantity: &Quantity) -> Option<f64> {
     let values = of.values(quantity);
     match of.executor {
         Executor::Live => statistics::median(&values),
-        Executor::Simulated if values.is_empty() => None,
-        Executor::Simulated => Some(values.iter().sum::<f64>() / values.len() as f64),
+        _ if values.is_empty() => None,
+        _ => Some(values.iter().sum::<f64>() / values.len() as f64),
     }
 }

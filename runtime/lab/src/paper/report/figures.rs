@@ -14,13 +14,10 @@ use crate::paper::rows::{Executor, Runs};
 
 /// The file of a figure.
 pub(super) fn name(paper: &str, id: &str, executor: Executor) -> String {
-    match executor {
-        Executor::Simulated => format!("{paper}-{id}.svg"),
-        Executor::Live => format!("{paper}-{id}-live.svg"),
-    }
+    format!("{paper}-{id}{}.svg", executor.suffix("-"))
 }
 
-/// Draws a figure into `PAPER-ID.svg`, or `PAPER-ID-live.svg`, if it has a plot and anything of it
+/// Draws a figure into `PAPER-ID.svg`, or `PAPER-ID-live.svg` and the like, if it has a plot and anything of it
 /// was measured.
 pub(super) fn draw(
     folder: &Path,
@@ -31,8 +28,7 @@ pub(super) fn draw(
     let Some(plot) = &figure.plot else { return Ok(()) };
     let of = Measured { paper, figure, runs, executor };
     let path = folder.join(name(&paper.name, id, executor));
-    let live = if executor == Executor::Live { ", live" } else { "" };
-    let title = format!("{} {id}{live}: {}", paper.name, figure.title);
+    let title = format!("{} {id}{}: {}", paper.name, executor.suffix(", "), figure.title);
     match plot.kind {
         PlotKind::Ecdf => {
             let series: Vec<Steps> =
@@ -64,8 +60,8 @@ pub(super) fn draw(
 fn mark(of: Measured<'_>, point: &Point) -> Option<Mark> {
     let values = of.values(point.quantity());
     let found = match of.executor {
-        Executor::Simulated => Estimate::of(&values, 0.95)?,
         Executor::Live => Estimate::of_median(&values, 0.95)?,
+        _ => Estimate::of(&values, 0.95)?,
     };
     Some(Mark { middle: found.mean, low: found.low, high: found.high, published: point.published() })
 }

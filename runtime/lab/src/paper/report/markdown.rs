@@ -7,7 +7,6 @@ use std::fmt::Write;
 use super::PaperReport;
 use super::text::found;
 use crate::paper::registry::Paper;
-use crate::paper::rows::Executor;
 use crate::paper::verdict::{FindingKind, Judgement, Ruling, Verdict};
 
 impl PaperReport {
@@ -73,7 +72,7 @@ fn add(text: &mut String, paper: &Paper, judged: &[&Judgement]) {
         let _ = writeln!(
             text,
             "| {id}{}: {} | {claim} | {verdict} | {} |",
-            if judgement.executor == Executor::Live { ", live" } else { "" },
+            judgement.executor.suffix(", "),
             cell(&judgement.title),
             lines.join("<br>")
         );

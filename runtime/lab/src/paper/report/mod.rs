@@ -128,7 +128,7 @@ impl PaperReport {
             };
             for &executor in &selection.executors {
                 // One that cannot be tested is said to be so once.
-                if executor == Executor::Simulated || runs_live(paper, figure) {
+                if executor.is_simulated() || runs_live(paper, figure) {
                     judgements.push(judge((paper, id, figure), &runs, executor, selection.level()));
                 }
             }

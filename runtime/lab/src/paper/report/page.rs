@@ -9,7 +9,6 @@ use std::path::Path;
 use super::PaperReport;
 use super::figures::name;
 use super::text::found;
-use crate::paper::rows::Executor;
 use crate::paper::verdict::{Finding, FindingKind, Judgement, Ruling, Verdict};
 
 const STYLE: &str = "body{font:15px/1.5 system-ui,sans-serif;max-width:62rem;margin:2rem auto;padding:0 1rem;color:#1b1f23;background:#fff}\
@@ -68,14 +67,14 @@ impl PaperReport {
 
 fn add(page: &mut String, judgement: &Judgement, figures: &Path) {
     let Judgement { paper, figure, title, claim, executor, verdict, because, findings } = judgement;
-    let live = if *executor == Executor::Live { ", live" } else { "" };
+    let scale = executor.suffix(", ");
     let class = serde_json::to_value(verdict)
         .ok()
         .and_then(|value| value.as_str().map(str::to_owned))
         .unwrap_or_default();
     let _ = writeln!(
         page,
-        "<h3 id=\"{paper}-{figure}-{}\">{paper} {figure}{live}: {} <span class=\"v {class}\">{}</span></h3>\n<p>{}</p>",
+        "<h3 id=\"{paper}-{figure}-{}\">{paper} {figure}{scale}: {} <span class=\"v {class}\">{}</span></h3>\n<p>{}</p>",
         executor.in_words(),
         escape(title),
         verdict.in_words(),

@@ -46,9 +46,13 @@ impl PaperReport {
 
 fn add(text: &mut String, judgement: &Judgement) {
     let Judgement { paper, figure, title, claim, executor, verdict, because, findings } = judgement;
-    let live = if *executor == Executor::Live { " live" } else { "" };
     // Writing to a string cannot fail.
-    let _ = writeln!(text, "{paper} {figure}{live}  {}  {title}", verdict.in_words().to_uppercase());
+    let _ = writeln!(
+        text,
+        "{paper} {figure}{}  {}  {title}",
+        executor.suffix(" "),
+        verdict.in_words().to_uppercase()
+    );
     let _ = writeln!(text, "  claim: {claim}");
     if let Some(because) = because {
         let _ = writeln!(text, "  {because}");
