@@ -18,8 +18,8 @@ use tokio::runtime::Runtime;
 const DRIVER: &str = "chromedriver";
 const DEADLINE: Duration = Duration::from_secs(60);
 
-/// The driver asks for any port on `::1` and ends when the same one is taken on 127.0.0.1, where a connection that was
-/// closed a minute ago is enough, and the tests close thousands. The next start asks for another.
+/// The driver asks for any port on `::1` and ends when the same one is taken on 127.0.0.1, where a connection
+/// that was closed a minute ago is enough, and the tests close thousands. The next start asks for another.
 const STARTS: usize = 20;
 
 /// Chromium without a window. Everything blocks.
@@ -33,7 +33,7 @@ pub struct Browser {
 struct Driver(Child);
 
 impl Driver {
-    /// Starts one and gives the port where it listens; `None` says, on standard error, that there is none here.
+    /// Starts one and gives the port where it listens; `None` says, on standard error, that there is none.
     fn start(folder: &Folder) -> Option<(Driver, u16)> {
         for _ in 0..STARTS {
             let log = std::fs::File::create(folder.path("driver.log")).expect("a log");

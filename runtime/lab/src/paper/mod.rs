@@ -80,8 +80,8 @@ pub enum PaperError {
     Exists(PathBuf),
 }
 
-/// Runs what figures need, by every executor that was asked for, and judges them. `advance` is called as each simulated
-/// run ends, with how many there are.
+/// Runs what figures need, by every executor that was asked for, and judges them. `advance` is called as each
+/// simulated run ends, with how many there are.
 ///
 /// When the interrupt comes, what was measured until then is judged.
 ///

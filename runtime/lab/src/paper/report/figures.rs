@@ -17,8 +17,8 @@ pub(super) fn name(paper: &str, id: &str, executor: Executor) -> String {
     format!("{paper}-{id}{}.svg", executor.suffix("-"))
 }
 
-/// Draws a figure into `PAPER-ID.svg`, or `PAPER-ID-live.svg` and the like, if it has a plot and anything of it
-/// was measured.
+/// Draws a figure into `PAPER-ID.svg`, or `PAPER-ID-live.svg` and the like, if it has a plot and anything of
+/// it was measured.
 pub(super) fn draw(
     folder: &Path,
     (paper, id, figure): (&Paper, &str, &Figure),
