@@ -262,6 +262,9 @@ fn verdicts_and_errors_of_figures_have_statuses_of_their_own() {
         (&["paper", "natjam", "5", "--simulate"][..], 0, "natjam 5  HOLDS"),
         (&["paper", "natjam", "3", "--simulate"], 1, "natjam 3  DOES NOT HOLD"),
         (&["paper", "natjam", "5", "--rehearse"], 0, "natjam 5 rehearsed  HOLDS"),
+        // Told at the paper's scale, and why it differs at its own.
+        (&["paper", "natjam", "3", "--rehearse"], 1, "given Research-XL alone: 182.9"),
+        (&["paper", "natjam", "3", "--rehearse"], 1, "some 10 s less"),
         (&["paper", "natjam", "5", "--simulate", "--repetitions", "2"], 3, "natjam 5  NOT RESOLVED"),
         (&["paper", "natjam", "5", "--simulate", "--quick"], 0, "nothing is judged by it"),
         (&["paper"], 0, "OS-Assisted Task Preemption"),
@@ -275,6 +278,8 @@ fn verdicts_and_errors_of_figures_have_statuses_of_their_own() {
         (&["paper", "natjam", "99", "--simulate"], "natjam has no figure \"99\""),
         (&["paper", "natjam", "13"], "add --simulate"),
         (&["paper", "--from", "nowhere"], "nowhere"),
+        (&["paper", "natjam", "5", "--rehearse", "--both"], "cannot be used with"),
+        (&["paper", "natjam", "13", "--rehearse"], "add --simulate"),
     ] {
         let (found, _, errors) = run(arguments);
         assert_eq!(found, 2, "{arguments:?}: {errors}");

@@ -132,12 +132,9 @@ impl PlannedRun<'_> {
         let recipe = self.recipe().map_err(in_words)?;
         let plan = self.live_plan(false).map_err(in_words)?;
         let costs = Costs::default();
-        let mut run = plan.simulate(&costs).map_err(in_words)?;
+        let run = plan.simulate(&costs).map_err(in_words)?;
         let alone = self.alone(&plan, &costs)?;
-        for job in &mut run.jobs {
-            job.alone = alone.get(&job.name).copied().unwrap_or(job.alone);
-        }
-        Ok(self.rows(&run, configuration(&plan)).at_full_scale(recipe))
+        Ok(self.rows(&run, &alone, configuration(&plan)).at_full_scale(recipe))
     }
 
     /// How long jobs take alone, at the live scale; nothing where the simulator says so by itself.

@@ -101,11 +101,7 @@ pub fn paper(
     if settings.go_on {
         selection = Selection::read(&settings.folder)?;
         selection.looks += 1;
-        for executor in settings.executors() {
-            if !selection.executors.contains(&executor) {
-                selection.executors.push(executor);
-            }
-        }
+        selection.run_by(settings.executors());
         runs = Runs::open(&settings.folder, Runs::read_whole)?;
     } else if raw.exists() || settings.folder.join(rows::PACKED).exists() {
         return Err(PaperError::Exists(settings.folder.clone()));

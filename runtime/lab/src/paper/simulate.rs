@@ -161,11 +161,8 @@ impl PlannedRun<'_> {
             Alone::Simulated => alone(&jobs, &settings)?,
         };
         let run = Simulation::new(policy, settings, Workload::of(jobs)).run();
-        let mut run = run.map_err(|error| error.to_string())?;
-        for job in &mut run.jobs {
-            job.alone = alone.get(&job.name).copied().unwrap_or(job.alone);
-        }
-        Ok(self.rows(&run, format!("{:016x}", xxh3_64(text.as_bytes()))))
+        let run = run.map_err(|error| error.to_string())?;
+        Ok(self.rows(&run, &alone, format!("{:016x}", xxh3_64(text.as_bytes()))))
     }
 
     /// Of all jobs those that the variant has.
@@ -177,8 +174,15 @@ impl PlannedRun<'_> {
         jobs
     }
 
-    pub(super) fn rows(&self, run: &Run, configuration: String) -> MeasuredRun {
-        let mut jobs: Vec<JobRow> = run.jobs.iter().map(|job| self.row(job)).collect();
+    /// With the times alone of the jobs that have one of their own.
+    pub(super) fn rows(
+        &self,
+        run: &Run,
+        alone: &BTreeMap<Arc<str>, Span>,
+        configuration: String,
+    ) -> MeasuredRun {
+        let of = |job: &JobResult| self.row(job, alone.get(&job.name).copied().unwrap_or(job.alone));
+        let mut jobs: Vec<JobRow> = run.jobs.iter().map(of).collect();
         jobs.sort_by(|a, b| a.job.cmp(&b.job));
         let first = run.jobs.iter().map(|job| job.submitted).min().unwrap_or_default();
         let last = run.jobs.iter().map(|job| job.ended).max().unwrap_or_default();
@@ -204,7 +208,7 @@ impl PlannedRun<'_> {
         MeasuredRun { run: row, jobs }
     }
 
-    fn row(&self, job: &JobResult) -> JobRow {
+    fn row(&self, job: &JobResult, alone: Span) -> JobRow {
         let reduces = job.tasks[1];
         JobRow {
             key: self.key.clone(),
@@ -213,7 +217,7 @@ impl PlannedRun<'_> {
             submitted: seconds(Span(job.submitted.0)),
             started: seconds(Span(job.worked.map_or(job.ended, |(first, _)| first).0)),
             ended: seconds(Span(job.ended.0)),
-            alone: seconds(job.alone),
+            alone: seconds(alone),
             deadline: job.deadline.map(|deadline| seconds(Span(deadline.0))),
             reduce_wait: (reduces > 0).then(|| seconds(job.reduces_waited) / f64::from(reduces)),
             idle_share: (job.reduces_held.0 > 0)

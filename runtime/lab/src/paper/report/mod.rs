@@ -97,6 +97,13 @@ impl Selection {
         if self.looks > 1 { LEVEL / 2.0 } else { LEVEL }
     }
 
+    /// Adds those of them that are new.
+    pub(super) fn run_by(&mut self, executors: Vec<Executor>) {
+        let new = executors.into_iter().filter(|executor| !self.executors.contains(executor));
+        let new: Vec<Executor> = new.collect();
+        self.executors.extend(new);
+    }
+
     pub(super) fn of<'a>(&'a self, paper: &'a str) -> impl Iterator<Item = &'a str> {
         self.figures.iter().filter(move |(name, _)| name == paper).map(|(_, figure)| figure.as_str())
     }
@@ -140,11 +147,7 @@ impl PaperReport {
     pub(super) fn add(&mut self, other: PaperReport) {
         self.selection.looks = self.selection.looks.max(other.selection.looks);
         self.selection.figures.extend(other.selection.figures);
-        for executor in other.selection.executors {
-            if !self.selection.executors.contains(&executor) {
-                self.selection.executors.push(executor);
-            }
-        }
+        self.selection.run_by(other.selection.executors);
         self.runs.extend(other.runs);
         self.judgements.extend(other.judgements);
     }
