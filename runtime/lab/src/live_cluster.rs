@@ -100,6 +100,16 @@ impl<'s> LiveCluster<'s> {
         Ok(LiveCluster { session, folder, daemons, coordinator, workers, client })
     }
 
+    /// One more connection.
+    ///
+    /// # Errors
+    /// When the coordinator does not answer.
+    pub fn client(&self) -> Result<ClusterClient, LabError> {
+        let directory = ClusterDirectory::resolve(Some(self.folder.join("cluster")));
+        let place = ClusterPlace::Directory(directory.map_err(LiveClusterError::from)?);
+        Ok(ClusterClient::connect(place, Patience::default()).map_err(LiveClusterError::from)?)
+    }
+
     /// Kills the coordinator, starts it again, and waits until it answers; how long that took from its start.
     ///
     /// # Errors

@@ -8,13 +8,13 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use std::{fs, thread};
 
 use napreduce_core::{JobId, Span, Time};
-use napreduce_live::{ByteSize, JobDetail};
+use napreduce_live::{ByteSize, ClusterClient, JobDetail};
 use napreduce_schedulers::{SchedulerConfiguration, SchedulerName};
 use napreduce_sim::{ClusterShape, SimulatedJob};
 
 use super::held::SlotTimes;
 use super::plan::LivePlan;
-use super::submitter::{HandedIn, Handing, late_max, wait_until};
+use super::submitter::{HANDS, HandedIn, Handing, late_max};
 use crate::daemons::nap;
 use crate::error::{LabError, LiveClusterError};
 use crate::guard::Guard;
@@ -28,8 +28,6 @@ use crate::workspace::{WorkError, WorkFolder, remove, write};
 const LEAD: Duration = Duration::from_millis(50);
 /// Between two looks at all jobs.
 const LOOK: Duration = Duration::from_millis(250);
-/// With less time until the next submission nothing else is asked of the coordinator.
-const ROOM: Duration = Duration::from_millis(100);
 /// Between two words about how far a run is.
 const TELL: Duration = Duration::from_secs(10);
 /// A run may take so many times what it takes in simulated time, and this much more.
@@ -175,7 +173,8 @@ impl<'s> Bench<'s> {
             body,
             rounds_per_second: self.rounds_per_second,
         };
-        let mut running = Running { cluster, session: self.session, plan, handing, expected };
+        let clients = (0..HANDS).map(|_| cluster.client()).collect::<Result<_, _>>()?;
+        let mut running = Running { cluster, clients, session: self.session, plan, handing, expected };
         running.warm_up()?;
         let run = running.all()?;
         running.cluster.stop()?;
@@ -190,6 +189,7 @@ impl<'s> Bench<'s> {
 /// One run, under way.
 struct Running<'a> {
     cluster: LiveCluster<'a>,
+    clients: Vec<ClusterClient>,
     session: &'a Session,
     plan: &'a LivePlan,
     handing: Handing<'a>,
@@ -218,23 +218,14 @@ impl Running<'_> {
     fn all(&mut self) -> Result<LiveRun, LabError> {
         let began = Instant::now() + LEAD;
         let began_unix = unix_micros() + LEAD.as_micros() as u64;
-        let mut handed: Vec<HandedIn> = Vec::new();
+        let (session, jobs, expected) = (self.session, &self.plan.jobs, self.expected);
         let mut told = Instant::now();
-        for (number, job) in self.plan.jobs.iter().enumerate() {
-            let due = began + Duration::from_micros(job.submit.0);
-            let (session, expected) = (self.session, self.expected);
-            let so_far = handed.len();
-            wait_until(due, &session.interrupt, |left| {
-                if left > ROOM && told.elapsed() > TELL {
-                    told = Instant::now();
-                    tell(session, so_far, self.plan.jobs.len(), began.elapsed(), expected);
-                }
-                Ok(())
-            })?;
-            let late = Span(due.elapsed().as_micros() as u64);
-            let job = self.handing.submit(&mut self.cluster.client, number, job)?;
-            handed.push(HandedIn { job, late });
-        }
+        let handed = self.handing.hand_in(&mut self.clients, jobs, began, &session.interrupt, |so_far| {
+            if told.elapsed() > TELL {
+                told = Instant::now();
+                tell(session, so_far, jobs.len(), began.elapsed(), expected);
+            }
+        })?;
         self.wait_for_all(&handed, began)?;
         self.measured(&handed, began_unix)
     }
