@@ -65,7 +65,7 @@ pub fn run_live<E: From<LabError>>(
         let expected = Duration::from_micros(simulated.ended.0);
         let mut live = bench.run(plan, &references[&key], expected)?;
         if !live.counts() {
-            session.say("a job was handed in too late: the run is made once more");
+            session.say("a job was handed in too late, or out of turn: the run is made once more");
             live = bench.run(plan, &references[&key], expected)?;
         }
         left = left.saturating_sub(takes(simulated));
@@ -78,7 +78,7 @@ pub fn run_live<E: From<LabError>>(
             run.key.block + 1,
             began.elapsed().as_secs_f64(),
             if live.jobs.iter().all(|job| job.identical) { "outputs right" } else { "AN OUTPUT DIFFERS" },
-            if live.counts() { "" } else { ", TOO LATE: it does not count" },
+            if live.counts() { "" } else { ", TOO LATE, or out of turn: it does not count" },
             number + 1,
             runs.len(),
             minutes(left),

@@ -71,6 +71,8 @@ pub struct LiveRun {
     pub jobs: Vec<LiveJob>,
     /// By how much a submission may have been late.
     pub late_max: Span,
+    /// Whether the cluster took the jobs one after another as they are in the plan.
+    pub in_order: bool,
 }
 
 impl LiveRun {
@@ -80,7 +82,7 @@ impl LiveRun {
 
     /// Whether every job came when it should.
     pub fn counts(&self) -> bool {
-        self.late() <= self.late_max
+        self.in_order && self.late() <= self.late_max
     }
 }
 
@@ -279,7 +281,9 @@ impl Running<'_> {
                 identical: false,
             });
         }
-        Ok(LiveRun { jobs, late_max: late_max(self.plan) })
+        // One that comes later has the higher id.
+        let in_order = handed.is_sorted_by_key(|handed| handed.job);
+        Ok(LiveRun { jobs, late_max: late_max(self.plan), in_order })
     }
 }
 

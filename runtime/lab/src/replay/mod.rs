@@ -241,7 +241,11 @@ impl Replaying<'_> {
             run.mean_sojourn,
             run.simulated_mean_sojourn,
             if run.identical { "outputs right" } else { "AN OUTPUT DIFFERS" },
-            if run.counts { "" } else { "; a job was handed in TOO LATE, so that it does not count" },
+            if run.counts {
+                ""
+            } else {
+                "; a job was handed in TOO LATE, or out of turn, so that it does not count"
+            },
         ));
         self.runs.push((name, live, simulated));
         Ok(())

@@ -21,23 +21,24 @@ const TASK_MEMORY: u64 = 16 << 20;
 /// Connections that jobs are handed in over, by turns: an answer comes when the job is on the disk, and the next job may be
 /// due before.
 pub const HANDS: usize = 4;
+/// Between two jobs of one time.
+const APART: Duration = Duration::from_micros(500);
 /// The longest sleep without a look at the interrupt.
 const SLICE: Duration = Duration::from_millis(20);
 /// A submission may be late by this, and by a share of the mean gap.
 const LATE_MAX: Span = Span::from_millis(5);
 const LATE_SHARE: u64 = 20;
 
-/// Jobs by the connection that they are handed in over. Those of one time stay in their order by sharing one.
-fn turns(jobs: &[SimulatedJob], hands: usize) -> Vec<Vec<usize>> {
-    let mut turns = vec![Vec::new(); hands];
-    let mut turn = 0;
+/// When each job is handed in, since the first could be. Those of one time come a little apart, so that the cluster takes them
+/// in their order, over whichever connections.
+fn times(jobs: &[SimulatedJob]) -> Vec<Duration> {
+    let mut before = 0;
+    let mut times = Vec::new();
     for (number, job) in jobs.iter().enumerate() {
-        if number > 0 && jobs[number - 1].submit != job.submit {
-            turn = (turn + 1) % hands;
-        }
-        turns[turn].push(number);
+        before = if number > 0 && jobs[number - 1].submit == job.submit { before + 1 } else { 0 };
+        times.push(Duration::from_micros(job.submit.0) + APART * before);
     }
-    turns
+    times
 }
 
 /// A job that was handed in.
@@ -75,23 +76,23 @@ impl Handing<'_> {
         interrupt: &Interrupt,
         mut meanwhile: impl FnMut(usize),
     ) -> Result<Vec<HandedIn>, LabError> {
-        let so_far = AtomicUsize::new(0);
+        let (times, so_far) = (times(jobs), AtomicUsize::new(0));
         let one = |client: &mut ClusterClient, number: usize| {
+            wait_until(began + times[number], interrupt)?;
             let due = began + Duration::from_micros(jobs[number].submit.0);
-            wait_until(due, interrupt)?;
             let late = Span(due.elapsed().as_micros() as u64);
             let job = self.submit(client, number, &jobs[number])?;
             so_far.fetch_add(1, Ordering::Relaxed);
             Ok::<_, LabError>((number, HandedIn { job, late }))
         };
-        let turns = turns(jobs, clients.len());
-        let one = &one;
+        let (one, hands) = (&one, clients.len());
         let mut handed = thread::scope(|scope| {
-            let hand = |(client, own): (&'a mut ClusterClient, Vec<usize>)| {
-                let all = move || own.into_iter().map(|number| one(&mut *client, number)).collect();
+            let hand = |(turn, client): (usize, &'a mut ClusterClient)| {
+                let own = (turn..jobs.len()).step_by(hands);
+                let all = move || own.map(|number| one(&mut *client, number)).collect();
                 scope.spawn::<_, Result<Vec<_>, LabError>>(all)
             };
-            let hands: Vec<ScopedJoinHandle<'_, _>> = clients.iter_mut().zip(turns).map(hand).collect();
+            let hands: Vec<ScopedJoinHandle<'_, _>> = clients.iter_mut().enumerate().map(hand).collect();
             while !hands.iter().all(ScopedJoinHandle::is_finished) {
                 meanwhile(so_far.load(Ordering::Relaxed));
                 thread::sleep(SLICE);
@@ -178,13 +179,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn connections_take_turns_and_jobs_of_one_time_share_one() {
-        let at = |times: &[u64]| {
+    fn jobs_of_one_time_come_a_little_apart() {
+        let at = |jobs: &[u64]| {
             let job = |time: &u64| SimulatedJob::new("job", Time(*time));
-            turns(&times.iter().map(job).collect::<Vec<_>>(), 3)
+            let times = times(&jobs.iter().map(job).collect::<Vec<_>>());
+            times.iter().map(Duration::as_micros).collect::<Vec<_>>()
         };
-        assert_eq!(at(&[0, 0, 5, 6, 6, 9, 9]), [vec![0, 1, 5, 6], vec![2], vec![3, 4]]);
-        assert_eq!(at(&[7]), [vec![0], vec![], vec![]]);
-        assert_eq!(at(&[]), [const { Vec::<usize>::new() }; 3]);
+        assert_eq!(at(&[0, 0, 0, 9_000, 9_001, 9_001]), [0, 500, 1_000, 9_000, 9_001, 9_501]);
+        assert_eq!(at(&[]), [0; 0]);
     }
 }

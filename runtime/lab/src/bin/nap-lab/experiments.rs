@@ -24,7 +24,7 @@ const BY_SIGNAL: u8 = 128;
 pub fn run(experiment: &Experiment) -> ExitCode {
     if let Experiment::Paper(arguments) = experiment {
         return paper::run(arguments).unwrap_or_else(|error| {
-            eprintln!("nap lab: {error:#}");
+            eprintln!("nap lab: {}", in_words(&error));
             // 1 says that something does not hold, and an error says nothing of it.
             ExitCode::from(WRONG_USAGE)
         });
@@ -33,10 +33,21 @@ pub fn run(experiment: &Experiment) -> ExitCode {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::from(FAILED),
         Err(error) => {
-            eprintln!("nap lab: {error:#}");
+            eprintln!("nap lab: {}", in_words(&error));
             ExitCode::from(status(&error))
         }
     }
+}
+
+/// An error with its causes; most of ours say theirs themselves.
+fn in_words(error: &anyhow::Error) -> String {
+    let mut said = error.to_string();
+    for cause in error.chain().skip(1).map(ToString::to_string) {
+        if !said.ends_with(&cause) {
+            said = format!("{said}: {cause}");
+        }
+    }
+    said
 }
 
 fn status(error: &anyhow::Error) -> u8 {
@@ -92,5 +103,24 @@ fn carry_out(experiment: &Experiment) -> Result<bool> {
         // It has nothing to clean up when it is interrupted.
         Experiment::FuzzPolicies(arguments) => fuzz::run(arguments),
         Experiment::Paper(_) => Ok(true),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use super::*;
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("cannot read a: {0}")]
+    struct Unread(#[source] io::Error);
+
+    #[test]
+    fn a_cause_is_said_once() {
+        let gone = || io::Error::other("it is gone");
+        assert_eq!(in_words(&Unread(gone()).into()), "cannot read a: it is gone");
+        let context = anyhow::Error::from(gone()).context("cannot make b");
+        assert_eq!(in_words(&context), "cannot make b: it is gone");
     }
 }
