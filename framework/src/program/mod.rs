@@ -302,6 +302,9 @@ impl Program {
         if task_process_requested() {
             task_process_main(&self);
         }
+        if let Some(status) = engine::hadoop_requested() {
+            return status;
+        }
         let line = arguments::parse::<P>(&self.face);
         let name = self.face.name();
         let settings = match Settings::parse(&line.run.conf) {

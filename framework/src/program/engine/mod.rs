@@ -1,8 +1,9 @@
 //! `--on`: running a program's jobs on an engine of somebody else.
 //!
-//! Owns what the flags mean, and that none of them is without effect. Does not own how Spark is found and
-//! started (`spark`) nor what passes between this program and an engine (live runtime).
+//! Owns what the flags mean, and that none of them is without effect. Does not own how engines are found and
+//! started (`spark`, `hadoop`) nor what passes between this program and an engine (live runtime).
 
+mod hadoop;
 mod spark;
 
 use std::collections::BTreeMap;
@@ -16,6 +17,8 @@ use napreduce_live::{
     ProgressMode, parse_time,
 };
 
+use self::hadoop::Hadoop;
+pub(super) use self::hadoop::requested as hadoop_requested;
 use self::spark::Spark;
 use super::cluster::ClusterArguments;
 use super::error::Error;
@@ -31,7 +34,7 @@ const CHECKPOINT_INTERVAL_MIN: Duration = Duration::from_millis(100);
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct EngineArguments {
     /// Run on another engine: Spark, named by its master, such as local[4], spark://HOST:7077, yarn or
-    /// k8s://URL; or exec:PROGRAM, which runs guests as docs/guests.md says
+    /// k8s://URL; hadoop, by its streaming; or exec:PROGRAM, which runs guests as docs/guests.md says
     #[arg(long, value_name = "ENGINE")]
     on: Option<String>,
 
@@ -39,7 +42,8 @@ pub(crate) struct EngineArguments {
     #[arg(long, value_name = "KEY=VALUE")]
     on_conf: Vec<String>,
 
-    /// The spark-submit to use [default: that of SPARK_HOME, of PATH, or of the module pyspark of python3]
+    /// The spark-submit to use [default: that of SPARK_HOME, of PATH, or of the module pyspark of python3],
+    /// or on Hadoop the command hadoop [default: that of HADOOP_HOME, or of PATH]
     #[arg(long, value_name = "PATH")]
     on_submit: Option<PathBuf>,
 
@@ -64,6 +68,7 @@ pub(super) struct EngineKind {
 #[derive(Debug)]
 enum Runner {
     Spark(Spark),
+    Hadoop(Hadoop),
     Executed(PathBuf),
 }
 
@@ -90,9 +95,10 @@ impl EngineArguments {
                 return Err(Error::Usage("--on exec: names no program; give --on exec:PROGRAM".to_owned()));
             }
             Some(_) if self.on_submit.is_some() => {
-                return Err(Error::Usage("--on-submit is for Spark; leave it out".to_owned()));
+                return Err(Error::Usage("--on-submit is for Spark and Hadoop; leave it out".to_owned()));
             }
             Some(program) => Runner::Executed(program.into()),
+            None if on == hadoop::NAME => Runner::Hadoop(Hadoop::of(self.on_submit.clone(), &settings)),
             None => Runner::Spark(Spark::of(on, self.on_submit.clone(), &settings).map_err(Error::Usage)?),
         };
         Ok(Some(EngineKind { runner, settings, checkpoints: self.checkpoints()? }))
@@ -172,6 +178,10 @@ impl Engine {
                 command.arg(directory);
                 Ok(command)
             })?,
+            Runner::Hadoop(hadoop) => {
+                let installed = hadoop.find().map_err(Error::Usage)?;
+                GuestEngine::start(settings, |directory| installed.jobs(directory))?
+            }
             Runner::Spark(spark) => {
                 let submit = spark.submit().map_err(Error::Usage)?;
                 GuestEngine::start(settings, |directory| {
@@ -225,7 +235,7 @@ mod tests {
         for (arguments, says) in [
             (&["--on-conf", "a=b"][..], "--on-conf is for another engine; name one with --on"),
             (&["--on-submit", "x"], "--on-submit is for another engine; name one with --on"),
-            (&["--on", "exec:x", "--on-submit", "y"], "--on-submit is for Spark; leave it out"),
+            (&["--on", "exec:x", "--on-submit", "y"], "--on-submit is for Spark and Hadoop; leave it out"),
             (&["--checkpoints", "c"], "--checkpoints is for another engine; name one with --on"),
             (
                 &["--checkpoint-interval", "1s"],

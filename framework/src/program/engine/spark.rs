@@ -52,7 +52,7 @@ impl Spark {
         if !MASTERS.iter().any(|known| is_of(master, known)) {
             return Err(format!(
                 "--on {master} is no engine; name a master of Spark (local[4], local-cluster[2,1,1024], spark://HOST:7077, \
-                 yarn, k8s://URL) or exec:PROGRAM"
+                 yarn, k8s://URL), hadoop, or exec:PROGRAM"
             ));
         }
         if settings.get(DEPLOY_MODE).is_some_and(|mode| mode != "client") {
@@ -187,7 +187,7 @@ mod tests {
         ] {
             assert!(of(master).is_ok(), "{master}");
         }
-        for master in ["", "locale", "local[2", "spark://", "yarns", "hadoop", "Spark"] {
+        for master in ["", "locale", "local[2", "spark://", "yarns", "Spark"] {
             let error = of(master).expect_err(master);
             assert!(error.contains("is no engine; name a master of Spark"), "{error}");
         }

@@ -18,8 +18,8 @@ use crate::process::Interrupt;
 
 /// Memory of a task for its records, which are few.
 const TASK_MEMORY: u64 = 16 << 20;
-/// Connections that jobs are handed in over, by turns: an answer comes when the job is on the disk, and the next job may be
-/// due before.
+/// Connections that jobs are handed in over, by turns: an answer comes when the job is on the disk, and the
+/// next job may be due before.
 pub const HANDS: usize = 4;
 /// Between two jobs of one time.
 const APART: Duration = Duration::from_micros(500);
@@ -29,8 +29,8 @@ const SLICE: Duration = Duration::from_millis(20);
 const LATE_MAX: Span = Span::from_millis(5);
 const LATE_SHARE: u64 = 20;
 
-/// When each job is handed in, since the first could be. Those of one time come a little apart, so that the cluster takes them
-/// in their order, over whichever connections.
+/// When each job is handed in, since the first could be. Those of one time come a little apart, so that the
+/// cluster takes them in their order, over whichever connections.
 fn times(jobs: &[SimulatedJob]) -> Vec<Duration> {
     let mut before = 0;
     let mut times = Vec::new();

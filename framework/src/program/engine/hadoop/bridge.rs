@@ -1,0 +1,355 @@
+//! The command that Hadoop runs as a mapper or a reducer: a guest, and what is between its frames and
+//! Hadoop's records.
+//!
+//! Owns what a task of Hadoop means for a guest. Does not own the form of records (`typed_bytes`), nor what
+//! the guest does.
+
+use std::env;
+use std::ffi::OsStr;
+use std::fs;
+use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
+use std::os::unix::fs::symlink;
+use std::os::unix::process::parent_id;
+use std::path::Path;
+use std::process::{self, Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::request::{Failure, Shipment, read};
+use super::typed_bytes::Frame;
+
+/// A task of Hadoop that says nothing for ten minutes is ended by it.
+const ALIVE: Duration = Duration::from_secs(30);
+/// Between two looks at whether Hadoop's task is still there.
+const LOOK: Duration = Duration::from_millis(500);
+/// The status of a task that was told to end.
+const ENDED: i32 = 143;
+/// So much of what a guest printed last is told when it fails.
+const QUOTED_BYTES: usize = 4 << 10;
+const BUFFER_BYTES: usize = 256 << 10;
+
+/// Which of the two commands this is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Side {
+    Map,
+    Reduce,
+}
+
+impl Side {
+    fn word(self) -> &'static str {
+        match self {
+            Side::Map => "map",
+            Side::Reduce => "reduce",
+        }
+    }
+}
+
+/// An attempt, by what Hadoop says of it in the environment.
+struct Attempt {
+    /// Hadoop's own id, which no other attempt has.
+    id: String,
+    /// From 1.
+    number: u32,
+    /// Of a reduce, which partition it has.
+    partition: Option<u32>,
+}
+
+/// Runs what Hadoop has for this task; its exit status is that of the guest.
+pub(super) fn main(side: Side, shipment: &OsStr) -> i32 {
+    let task = parent_id();
+    thread::spawn(move || stay_with(task));
+    let run = || -> Result<i32, String> {
+        let shipment: Shipment = read(Path::new(shipment))?;
+        let attempt = Attempt::of(|name| env::var(name).ok())?;
+        match side {
+            Side::Map => maps(&shipment, &attempt),
+            Side::Reduce => {
+                let task = attempt.partition.ok_or("Hadoop does not say which partition this reduce has")?;
+                Bridge { side, shipment: &shipment, attempt: &attempt, task, input_file: None }.run()
+            }
+        }
+    };
+    run().unwrap_or_else(|why| {
+        eprintln!("{why}");
+        1
+    })
+}
+
+/// Tells Hadoop's task that this one is at work, and ends when that is gone; the guest ends with this
+/// process.
+fn stay_with(task: u32) -> ! {
+    let mut told = Instant::now();
+    loop {
+        thread::sleep(LOOK);
+        if parent_id() != task {
+            process::exit(ENDED);
+        }
+        if told.elapsed() >= ALIVE {
+            told = Instant::now();
+            // Nobody hears it who has ended a moment ago.
+            let _ = writeln!(io::stderr(), "reporter:status:at work");
+        }
+    }
+}
+
+/// A map of Hadoop has one line of input for each of ours.
+fn maps(shipment: &Shipment, attempt: &Attempt) -> Result<i32, String> {
+    for line in io::stdin().lines() {
+        let line = line.map_err(|error| format!("cannot read which map to run: {error}"))?;
+        // What stands in front of a tab is where the line begins in its file.
+        let text = line.rsplit_once('\t').map_or(line.as_str(), |(_, text)| text);
+        let (task, input_file): (Option<u32>, Option<String>) =
+            serde_json::from_str(text).map_err(|error| format!("{line:?} names no map: {error}"))?;
+        if let Some(task) = task {
+            let status = Bridge { side: Side::Map, shipment, attempt, task, input_file }.run()?;
+            if status != 0 {
+                return Ok(status);
+            }
+        }
+        if task.unwrap_or(0) == 0 {
+            wake(shipment.reduces).map_err(|error| format!("cannot write to Hadoop: {error}"))?;
+        }
+    }
+    Ok(0)
+}
+
+/// A record for every reduce: of one without any, Hadoop throws away what it writes.
+fn wake(reduces: u32) -> io::Result<()> {
+    let mut hadoop = BufWriter::new(io::stdout().lock());
+    (0..reduces).try_for_each(|partition| Frame::wake(partition).write_record(&mut hadoop, reduces))?;
+    hadoop.flush()
+}
+
+impl Attempt {
+    fn of(variable: impl Fn(&str) -> Option<String>) -> Result<Attempt, String> {
+        let either = |new: &str, old: &str| variable(new).or_else(|| variable(old));
+        let id = either("mapreduce_task_attempt_id", "mapred_task_id")
+            .ok_or("Hadoop does not say which attempt this is (mapreduce_task_attempt_id)")?;
+        let last = id.rsplit('_').next().and_then(|number| number.parse::<u32>().ok());
+        let number = last.and_then(|number| number.checked_add(1));
+        let number = number.ok_or_else(|| format!("{id} is no id of an attempt"))?;
+        let partition = either("mapreduce_task_partition", "mapred_task_partition");
+        Ok(Attempt { id, number, partition: partition.and_then(|text| text.parse().ok()) })
+    }
+}
+
+/// One guest.
+struct Bridge<'a> {
+    side: Side,
+    shipment: &'a Shipment,
+    attempt: &'a Attempt,
+    task: u32,
+    input_file: Option<String>,
+}
+
+impl Bridge<'_> {
+    /// As our programs call it.
+    fn name(&self) -> String {
+        format!("{}_{}_{:04}", self.shipment.job, &self.side.word()[..1], self.task)
+    }
+
+    /// Runs it to its end; its status, or why it could not be run.
+    fn run(&self) -> Result<i32, String> {
+        let work =
+            env::current_dir().map_err(|error| format!("cannot find the current directory: {error}"))?;
+        let work = work.join(format!("napreduce-work-{}", self.task));
+        let ran = self.run_in(&work);
+        // Hadoop removes what this leaves behind.
+        let _ = fs::remove_dir_all(&work);
+        let (status, reason) = match ran {
+            Ok((0, _)) => return Ok(0),
+            Ok((status, reason)) => (status, reason),
+            // Of the guest it is not known whether another try helps.
+            Err(why) => {
+                eprintln!("{why}");
+                (64, why)
+            }
+        };
+        let failure = Failure { task: self.name(), status, reason };
+        if let Err(error) = failure.write(&self.shipment.parts, &self.attempt.id) {
+            eprintln!("cannot say in {} why it failed: {error}", self.shipment.parts.display());
+        }
+        Ok(status)
+    }
+
+    fn run_in(&self, work: &Path) -> Result<(i32, String), String> {
+        let mut guest = self.start(work)?;
+        let errors = guest.stderr.take().ok_or("the guest has no standard error")?;
+        let said = thread::spawn(move || pass_on(errors, io::stderr()));
+        let moved = self.move_records(&mut guest);
+        if moved.is_err() {
+            // Nobody reads what it writes any more.
+            let _ = guest.kill();
+        }
+        let status = guest.wait().map_err(|error| format!("cannot await the guest: {error}"))?;
+        let said = said.join().unwrap_or_default();
+        match (status.code(), moved) {
+            // A guest that failed says more than what came of it.
+            (Some(0), moved) => moved.map(|()| (0, said)),
+            (Some(status @ (64..=66 | 143)), _) if !said.is_empty() => Ok((status, said)),
+            (_, Err(why)) => Err(why),
+            (_, Ok(())) => Ok((64, format!("ended by {status}; {said}").trim_end_matches("; ").to_owned())),
+        }
+    }
+
+    fn start(&self, work: &Path) -> Result<Child, String> {
+        let Bridge { side, shipment, attempt, task, input_file } = self;
+        let here =
+            env::current_dir().map_err(|error| format!("cannot find the current directory: {error}"))?;
+        let files = work.join("files");
+        let unmade = |error| format!("cannot make {}: {error}", files.display());
+        fs::create_dir_all(&files).map_err(unmade)?;
+        for (name, shipped) in &shipment.files {
+            symlink(here.join(shipped), files.join(name)).map_err(unmade)?;
+        }
+        let mut command = Command::new(here.join(&shipment.program));
+        command.args(["--napreduce-guest", side.word(), "--plan"]).arg(here.join(&shipment.plan));
+        command.args(["--task", &task.to_string(), "--attempt", &attempt.number.to_string()]);
+        command.args(["--die-with", &process::id().to_string()]);
+        command.arg("--scratch").arg(work.join("scratch"));
+        let id = format!("{}.{}", self.name(), attempt.number);
+        if *side == Side::Reduce || shipment.reduces == 0 {
+            command.arg("--part").arg(shipment.parts.join(format!("{}.{}", self.name(), attempt.id)));
+        }
+        command.env("NAPREDUCE_JOB_ID", &shipment.job).env("NAPREDUCE_TASK_ID", self.name());
+        command.env("NAPREDUCE_ATTEMPT_ID", id).env("NAPREDUCE_FILES_DIR", &files);
+        match input_file {
+            Some(file) => command.env("NAPREDUCE_INPUT_FILE", file),
+            None => command.env_remove("NAPREDUCE_INPUT_FILE"),
+        };
+        let input = if *side == Side::Reduce { Stdio::piped() } else { Stdio::null() };
+        command.stdin(input).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.spawn().map_err(|error| format!("cannot start {}: {error}", shipment.program))
+    }
+
+    /// What the guest writes goes to Hadoop; of a reduce, what Hadoop has goes to the guest before that.
+    fn move_records(&self, guest: &mut Child) -> Result<(), String> {
+        let failed = |error: io::Error| format!("between Hadoop and {}: {error}", self.name());
+        let output = guest.stdout.take().ok_or("the guest has no standard output")?;
+        let mut output = BufReader::with_capacity(BUFFER_BYTES, output);
+        let mut hadoop = BufWriter::with_capacity(BUFFER_BYTES, io::stdout().lock());
+        if let Some(input) = guest.stdin.take() {
+            // It says nothing before it has all frames.
+            feed(input).map_err(failed)?;
+            let mut report = Vec::new();
+            output.read_to_end(&mut report).map_err(failed)?;
+            if !report.is_empty() {
+                write_report(&mut hadoop, &report).map_err(failed)?;
+            }
+            return hadoop.flush().map_err(failed);
+        }
+        let mut reported = false;
+        while let Some(frame) = Frame::read(&mut output).map_err(failed)? {
+            if reported {
+                return Err(format!("{} broke a rule: a frame came after the report", self.name()));
+            }
+            reported = frame.is_report();
+            match self.shipment.reduces {
+                0 => write_report(&mut hadoop, &frame.payload),
+                reduces => frame.write_record(&mut hadoop, reduces),
+            }
+            .map_err(failed)?;
+        }
+        if !reported {
+            return Err(format!("{} broke a rule: there was no report", self.name()));
+        }
+        hadoop.flush().map_err(failed)
+    }
+}
+
+/// Hands Hadoop's records to a reduce. One that ends before it has all of them has a status that says why.
+fn feed(guest: impl Write) -> io::Result<()> {
+    let mut guest = BufWriter::with_capacity(BUFFER_BYTES, guest);
+    let mut hadoop = BufReader::with_capacity(BUFFER_BYTES, io::stdin().lock());
+    let fed = (|| {
+        while let Some(frame) = Frame::read_record(&mut hadoop)? {
+            if !frame.is_wake() {
+                frame.write(&mut guest)?;
+            }
+        }
+        guest.flush()
+    })();
+    match fed {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        fed => fed,
+    }
+}
+
+/// A report as one line, which Hadoop keeps as the output of the task.
+fn write_report(hadoop: &mut impl Write, report: &[u8]) -> io::Result<()> {
+    let value: serde_json::Value = serde_json::from_slice(report)?;
+    writeln!(hadoop, "{value}")
+}
+
+/// Passes on what a guest says, into the log of its task; its last words.
+fn pass_on(errors: impl Read, mut log: impl Write) -> String {
+    let mut errors = BufReader::new(errors);
+    let (mut last, mut line) = (Vec::new(), Vec::new());
+    loop {
+        line.clear();
+        match errors.read_until(b'\n', &mut line) {
+            Ok(0) | Err(_) => break,
+            Ok(_) => {}
+        }
+        // A log that cannot be written is Hadoop's trouble.
+        let _ = log.write_all(&line);
+        last.extend_from_slice(&line);
+        last.drain(..last.len().saturating_sub(QUOTED_BYTES));
+    }
+    String::from_utf8_lossy(&last).trim().to_owned()
+}
+
+/// The arguments behind the marker, if they are those of this command.
+pub(super) fn side_of(word: &OsStr) -> Option<Side> {
+    [Side::Map, Side::Reduce].into_iter().find(|side| word == side.word())
+}
+
+/// What Hadoop is told to run: words of a command line that need no quotes.
+pub(super) fn command_line(program: &str, marker: &str, side: Side, shipment: &str) -> String {
+    format!("./{program} {marker} {} {shipment}", side.word())
+}
+
+/// Where a file of the directory of an engine is found by those commands: it is shipped under its own name.
+pub(super) fn shipped_name(path: &Path) -> Result<String, String> {
+    let name = path.file_name().and_then(OsStr::to_str);
+    name.map(str::to_owned).ok_or_else(|| format!("{} has no name that is text", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn attempt(variables: &[(&str, &str)]) -> Result<(String, u32, Option<u32>), String> {
+        let of = |name: &str| {
+            variables.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned())
+        };
+        Attempt::of(of).map(|attempt| (attempt.id, attempt.number, attempt.partition))
+    }
+
+    #[test]
+    fn an_attempt_is_known_by_names_of_either_age() {
+        let new =
+            [("mapreduce_task_attempt_id", "attempt_1_0002_r_000003_1"), ("mapreduce_task_partition", "3")];
+        assert_eq!(attempt(&new), Ok(("attempt_1_0002_r_000003_1".to_owned(), 2, Some(3))));
+        let old = [("mapred_task_id", "attempt_local_0001_m_000000_0")];
+        assert_eq!(attempt(&old), Ok(("attempt_local_0001_m_000000_0".to_owned(), 1, None)));
+        assert!(attempt(&[]).expect_err("nothing").contains("which attempt this is"));
+        assert!(attempt(&[("mapred_task_id", "x")]).expect_err("no id").contains("is no id of an attempt"));
+    }
+
+    #[test]
+    fn the_last_words_of_a_guest_are_kept() {
+        let long = "a line of many\n".repeat(1_000) + "the reason\n";
+        let mut log = Vec::new();
+        let said = pass_on(long.as_bytes(), &mut log);
+        assert_eq!(log, long.as_bytes());
+        assert!(said.ends_with("the reason") && said.len() <= QUOTED_BYTES, "{}", said.len());
+    }
+
+    #[test]
+    fn a_report_is_one_line() {
+        let mut written = Vec::new();
+        write_report(&mut written, b"{\n \"task\": \"a\\tb\\n\"\n}\n").expect("it is JSON");
+        assert_eq!(String::from_utf8(written).expect("text"), "{\"task\":\"a\\tb\\n\"}\n");
+    }
+}

@@ -1,0 +1,399 @@
+//! The process between the program that submits and Hadoop: it runs each job as one of Hadoop's streaming.
+//!
+//! Owns what Hadoop is asked to do, and what of its answer the submitter is told. Does not own the tasks
+//! (`bridge`), nor outputs, which the submitter commits.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::fs;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::bridge::{Side, command_line, shipped_name};
+use super::progress::{Said, done, parse};
+use super::request::{Description, FORMAT, Failure, Request, Shipment, read};
+use super::typed_bytes::PARTITIONS_MAX;
+use super::{Installed, JAR, MARKER};
+
+const TICK: Duration = Duration::from_millis(100);
+/// As much of what Hadoop printed is quoted when a job fails and no task of it said why.
+const QUOTED_LINES: usize = 30;
+/// Names in the directory for parts.
+const TASKS: &str = "napreduce-tasks";
+const REPORTS: &str = "napreduce-reports";
+
+/// Runs jobs until the submitter wants no more, or is gone.
+pub(super) fn main(installed: &Installed, directory: &Path) -> i32 {
+    let ran = read::<Description>(&directory.join("engine.json")).and_then(|engine| {
+        if engine.format != FORMAT {
+            return Err(format!("this program reads {FORMAT}, and was told {}", engine.format));
+        }
+        let mut number = 1;
+        while engine.is_wanted(directory) {
+            let path = directory.join(format!("jobs/{number}.json"));
+            if !path.exists() {
+                thread::sleep(TICK / 4);
+                continue;
+            }
+            let request: Request = read(&path)?;
+            Submission { installed, directory, engine: &engine, request: &request }.run();
+            number += 1;
+        }
+        Ok(())
+    });
+    match ran {
+        Ok(()) => 0,
+        Err(why) => {
+            eprintln!("{why}");
+            1
+        }
+    }
+}
+
+impl Description {
+    fn is_wanted(&self, directory: &Path) -> bool {
+        Path::new(&format!("/proc/{}", self.submitter)).exists()
+            && directory.is_dir()
+            && !directory.join("end").exists()
+    }
+}
+
+/// One job.
+struct Submission<'a> {
+    installed: &'a Installed,
+    directory: &'a Path,
+    engine: &'a Description,
+    request: &'a Request,
+}
+
+/// How Hadoop's client ended, and what it said.
+struct Answer {
+    status: ExitStatus,
+    last_lines: Vec<String>,
+    failed_maps: u64,
+    failed_reduces: u64,
+}
+
+/// Says an event; there is nobody to tell when the submitter has ended.
+fn say(event: &Value) {
+    let mut out = io::stdout().lock();
+    let _ = writeln!(out, "\x1e{event}").and_then(|()| out.flush());
+}
+
+impl Submission<'_> {
+    /// Runs it, and says how it ended.
+    fn run(&self) {
+        let number = self.request.number;
+        let ended = self.prepare().and_then(|command| self.follow(command));
+        match ended.and_then(|answer| Ok((self.reports(&answer)?, answer))) {
+            Ok((reports, answer)) => {
+                for report in reports {
+                    say(&json!({"event": "report", "number": number, "report": report}));
+                }
+                let (failed_maps, failed_reduces) = (answer.failed_maps, answer.failed_reduces);
+                say(
+                    &json!({"event": "done", "number": number, "failed_maps": failed_maps, "failed_reduces": failed_reduces}),
+                );
+            }
+            Err(why) => match Failure::worst(&self.request.parts) {
+                Some(failure) => say(
+                    &json!({"event": "failed", "number": number, "task": failure.task, "reason": failure.reason}),
+                ),
+                None => say(&json!({"event": "failed", "number": number, "reason": why})),
+            },
+        }
+    }
+
+    /// Writes what the tasks need; the command that runs them.
+    fn prepare(&self) -> Result<Command, String> {
+        let Request { format, number, reduces, parts, inputs, program, plan, files, .. } = self.request;
+        if format != FORMAT {
+            return Err(format!("this program reads {FORMAT}, and was told {format}"));
+        }
+        if *reduces > PARTITIONS_MAX {
+            return Err(format!(
+                "a job on Hadoop has at most {PARTITIONS_MAX} reduces, and this one {reduces}"
+            ));
+        }
+        let mut lines = String::new();
+        if inputs.is_empty() {
+            // One that only wakes the reduces.
+            lines.push_str("[null,null]\n");
+        }
+        for (task, input) in inputs.iter().enumerate() {
+            // Writing to a string cannot fail.
+            let _ = writeln!(lines, "{}", json!([task, input]));
+        }
+        let tasks = parts.join(TASKS);
+        let unwritten = |error: io::Error| format!("cannot write {}: {error}", tasks.display());
+        fs::create_dir_all(&tasks).map_err(unwritten)?;
+        fs::write(tasks.join("tasks"), lines).map_err(unwritten)?;
+        let mut shipped = vec![program.clone(), plan.clone()];
+        let mut named = Vec::new();
+        for file in files {
+            named.push((file.name.clone(), shipped_name(&file.path)?));
+            shipped.push(file.path.clone());
+        }
+        let shipment = Shipment {
+            job: self.request.job.clone(),
+            reduces: *reduces,
+            parts: parts.clone(),
+            program: shipped_name(program)?,
+            plan: shipped_name(plan)?,
+            files: named,
+        };
+        let path = self.directory.join(format!("napreduce-shipment-{number}.json"));
+        let text = serde_json::to_vec(&shipment).map_err(|error| format!("no JSON for Hadoop: {error}"))?;
+        fs::write(&path, text).map_err(|error| format!("cannot write {}: {error}", path.display()))?;
+        shipped.push(path.clone());
+        Ok(self.command(&shipment.program, &shipped_name(&path)?, &shipped))
+    }
+
+    fn command(&self, program: &str, shipment: &str, shipped: &[PathBuf]) -> Command {
+        let Request { reduces, parts, .. } = self.request;
+        let mut command = Command::new(&self.installed.command);
+        command.arg("jar").arg(&self.installed.jar);
+        for (key, value) in self.settings() {
+            command.arg("-D").arg(format!("{key}={value}"));
+        }
+        let uris: Vec<String> = shipped.iter().map(|path| uri(path)).collect();
+        command.arg("-files").arg(uris.join(","));
+        command.args(["-numReduceTasks", &reduces.to_string()]);
+        command.arg("-input").arg(uri(&parts.join(TASKS).join("tasks")));
+        command.args(["-inputformat", "org.apache.hadoop.mapred.lib.NLineInputFormat"]);
+        command.arg("-output").arg(uri(&parts.join(REPORTS)));
+        command.arg("-mapper").arg(command_line(program, MARKER, Side::Map, shipment));
+        if *reduces > 0 {
+            command.arg("-reducer").arg(command_line(program, MARKER, Side::Reduce, shipment));
+        }
+        command
+    }
+
+    /// What Hadoop is told besides; what was said for it wins.
+    fn settings(&self) -> BTreeMap<String, String> {
+        let Request { name, attempts_max, reduces, .. } = self.request;
+        // Frames from maps to reduces, text for everything else.
+        let output = if *reduces > 0 { "typedbytes" } else { "text" };
+        let own = [
+            ("mapreduce.job.name", name.clone()),
+            ("mapreduce.map.maxattempts", attempts_max.to_string()),
+            ("mapreduce.reduce.maxattempts", attempts_max.to_string()),
+            ("mapreduce.input.lineinputformat.linespermap", "1".to_owned()),
+            ("mapreduce.output.fileoutputformat.compress", "false".to_owned()),
+            ("stream.map.output", output.to_owned()),
+            ("stream.reduce.input", output.to_owned()),
+            ("stream.reduce.output", "text".to_owned()),
+        ];
+        let mut settings: BTreeMap<String, String> =
+            own.into_iter().map(|(key, value)| (key.to_owned(), value)).collect();
+        let given = self.engine.settings.iter().filter(|(key, _)| key.as_str() != JAR);
+        settings.extend(given.map(|(key, value)| (key.clone(), value.clone())));
+        settings
+    }
+
+    /// Runs the command to its end, or ends the job where it is of no use any more.
+    fn follow(&self, mut command: Command) -> Result<Answer, String> {
+        let shown = self.installed.command.display();
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().map_err(|error| format!("cannot start {shown}: {error}"))?;
+        let (said, lines) = channel();
+        let (output, errors) = (child.stdout.take(), child.stderr.take());
+        let readers =
+            [output.map(|output| listen(output, said.clone())), errors.map(|errors| listen(errors, said))];
+        let mut heard = Heard::default();
+        let status = loop {
+            heard.take(&lines, self.request);
+            match child.try_wait() {
+                Ok(Some(status)) => break status,
+                Ok(None) => thread::sleep(TICK),
+                Err(error) => return Err(format!("cannot await {shown}: {error}")),
+            }
+            if let Some(why) = self.why_end() {
+                self.end(&mut child, heard.job.as_deref());
+                return Err(why);
+            }
+        };
+        for reader in readers.into_iter().flatten() {
+            // It has nothing to say but lines, which are in the channel.
+            let _ = reader.join();
+        }
+        heard.take(&lines, self.request);
+        let Heard { last_lines, failed_maps, failed_reduces, .. } = heard;
+        Ok(Answer { status, last_lines, failed_maps, failed_reduces })
+    }
+
+    /// Why a job is to be ended that runs.
+    fn why_end(&self) -> Option<String> {
+        let cancel = self.directory.join(format!("jobs/{}.cancel", self.request.number));
+        if cancel.exists() || !self.engine.is_wanted(self.directory) {
+            return Some("it is cancelled".to_owned());
+        }
+        Failure::worst(&self.request.parts).filter(Failure::is_fatal).map(|failure| failure.reason)
+    }
+
+    /// Ends the job on the cluster, if it is known by then, and its client.
+    fn end(&self, child: &mut Child, job: Option<&str>) {
+        if let Some(job) = job {
+            let mut kill = Command::new(&self.installed.command);
+            kill.args(["job", "-kill", job]).stdin(Stdio::null()).stdout(Stdio::null());
+            if let Err(error) = kill.status() {
+                eprintln!("cannot end {job}: {error}");
+            }
+        }
+        // It may have ended with its job.
+        let _ = child.kill();
+        let _ = child.wait();
+    }
+
+    /// What the tasks that wrote parts have reported: the output of Hadoop's job, a line each.
+    fn reports(&self, answer: &Answer) -> Result<Vec<Value>, String> {
+        if !answer.status.success() {
+            return Err(format!("Hadoop: {}\n{}", answer.status, answer.last_lines.join("\n")));
+        }
+        let folder = self.request.parts.join(REPORTS);
+        let unread = |error: io::Error| format!("cannot read {}: {error}", folder.display());
+        let mut reports = Vec::new();
+        for entry in fs::read_dir(&folder).map_err(unread)? {
+            let entry = entry.map_err(unread)?;
+            if !entry.file_name().as_bytes().starts_with(b"part-") {
+                continue;
+            }
+            let text = fs::read_to_string(entry.path()).map_err(unread)?;
+            for line in text.lines().filter(|line| !line.trim().is_empty()) {
+                let report = serde_json::from_str(line);
+                reports.push(report.map_err(|error| format!("{line:?} is no report: {error}"))?);
+            }
+        }
+        Ok(reports)
+    }
+}
+
+/// What has been heard of a client so far.
+#[derive(Default)]
+struct Heard {
+    job: Option<String>,
+    last_lines: Vec<String>,
+    failed_maps: u64,
+    failed_reduces: u64,
+}
+
+impl Heard {
+    fn take(&mut self, lines: &Receiver<String>, request: &Request) {
+        for line in lines.try_iter() {
+            match parse(&line) {
+                Some(Said::Job(id)) => self.job = Some(id),
+                Some(Said::FailedMaps(count)) => self.failed_maps = count,
+                Some(Said::FailedReduces(count)) => self.failed_reduces = count,
+                Some(Said::Percent { maps, reduces }) => {
+                    let count = |tasks: u32, percent| json!({"done": done(tasks, percent), "running": 0});
+                    let all = u32::try_from(request.inputs.len()).unwrap_or(u32::MAX);
+                    say(&json!({
+                        "event": "progress",
+                        "number": request.number,
+                        "maps": count(all, maps),
+                        "reduces": count(request.reduces, reduces),
+                    }));
+                }
+                None => {}
+            }
+            self.last_lines.push(line);
+            self.last_lines.drain(..self.last_lines.len().saturating_sub(QUOTED_LINES));
+        }
+    }
+}
+
+/// Reads lines until there are no more; they are in the engine's log, too.
+fn listen(from: impl Read + Send + 'static, said: Sender<String>) -> thread::JoinHandle<()> {
+    thread::spawn(move || {
+        for line in BufReader::new(from).split(b'\n').map_while(Result::ok) {
+            let line = String::from_utf8_lossy(&line).into_owned();
+            eprintln!("{line}");
+            // Whoever listened has ended the job.
+            let _ = said.send(line);
+        }
+    })
+}
+
+/// A path as Hadoop takes one that is on no file system of its own.
+fn uri(path: &Path) -> String {
+    let mut uri = "file://".to_owned();
+    for &byte in path.as_os_str().as_bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'.' | b'_' | b'-' | b'~' => {
+                uri.push(byte as char)
+            }
+            // Writing to a string cannot fail.
+            _ => drop(write!(uri, "%{byte:02X}")),
+        }
+    }
+    uri
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(reduces: u32) -> Request {
+        Request {
+            format: FORMAT.to_owned(),
+            number: 2,
+            job: "job_0002".to_owned(),
+            name: "count".to_owned(),
+            program: "/e/napreduce-program-ab".into(),
+            plan: "/e/napreduce-plan-2.json".into(),
+            files: Vec::new(),
+            inputs: vec![Some("in,put".to_owned()), None],
+            reduces,
+            attempts_max: 4,
+            parts: "/shared/o ut".into(),
+        }
+    }
+
+    fn words(reduces: u32, settings: &[(&str, &str)]) -> Vec<String> {
+        let installed = Installed { command: "hadoop".into(), jar: "s.jar".into() };
+        let settings = settings.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+        let engine = Description { format: FORMAT.to_owned(), submitter: 1, settings };
+        let request = request(reduces);
+        let job = Submission {
+            installed: &installed,
+            directory: Path::new("/e"),
+            engine: &engine,
+            request: &request,
+        };
+        let command = job.command("p", "s.json", &["/e/p".into(), "/e/a,b".into()]);
+        command.get_args().map(|word| word.to_string_lossy().into_owned()).collect()
+    }
+
+    #[test]
+    fn a_job_is_one_of_streaming() {
+        let found = words(3, &[("mapreduce.map.maxattempts", "9"), (JAR, "x")]);
+        assert_eq!(found[..2], ["jar", "s.jar"]);
+        for (first, second) in [
+            ("-D", "mapreduce.map.maxattempts=9"),
+            ("-D", "mapreduce.reduce.maxattempts=4"),
+            ("-D", "stream.map.output=typedbytes"),
+            ("-files", "file:///e/p,file:///e/a%2Cb"),
+            ("-numReduceTasks", "3"),
+            ("-input", "file:///shared/o%20ut/napreduce-tasks/tasks"),
+            ("-mapper", "./p --napreduce-hadoop map s.json"),
+            ("-reducer", "./p --napreduce-hadoop reduce s.json"),
+        ] {
+            assert!(found.windows(2).any(|two| two == [first, second]), "{first} {second}: {found:?}");
+        }
+        assert!(!found.iter().any(|word| word.contains(JAR)), "that is for us: {found:?}");
+    }
+
+    #[test]
+    fn a_job_without_reduces_writes_reports_as_text() {
+        let found = words(0, &[]);
+        assert!(found.contains(&"stream.map.output=text".to_owned()), "{found:?}");
+        assert!(!found.contains(&"-reducer".to_owned()), "{found:?}");
+    }
+}

@@ -1,0 +1,66 @@
+//! What Hadoop's client prints while a job runs.
+//!
+//! Owns reading it. Does not own what is done about it.
+
+/// What a line says.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Said {
+    /// The id that Hadoop gave the job.
+    Job(String),
+    /// How far maps and reduces are, in percent.
+    Percent {
+        maps: u32,
+        reduces: u32,
+    },
+    /// So many attempts of the kind failed.
+    FailedMaps(u64),
+    FailedReduces(u64),
+}
+
+/// Nothing where a line says something else.
+pub(super) fn parse(line: &str) -> Option<Said> {
+    if let Some((_, id)) = line.split_once("Running job: ") {
+        return Some(Said::Job(id.trim().to_owned()));
+    }
+    if let Some((_, id)) = line.split_once("Failed map tasks=") {
+        return id.trim().parse().ok().map(Said::FailedMaps);
+    }
+    if let Some((_, id)) = line.split_once("Failed reduce tasks=") {
+        return id.trim().parse().ok().map(Said::FailedReduces);
+    }
+    let (_, rest) = line.split_once(" map ")?;
+    let (maps, rest) = rest.trim_start().split_once("% reduce ")?;
+    let reduces = rest.trim().strip_suffix('%')?;
+    Some(Said::Percent { maps: maps.parse().ok()?, reduces: reduces.parse().ok()? })
+}
+
+/// Of so many tasks, those that are done when so much of all of them is; as Hadoop tells it, running ones
+/// count by how far they are.
+pub(super) fn done(tasks: u32, percent: u32) -> u32 {
+    u32::try_from(u64::from(tasks) * u64::from(percent.min(100)) / 100).unwrap_or(tasks)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_the_client_are_understood() {
+        for (line, expected) in [
+            (
+                "26/11/26 10:00:00 INFO mapreduce.Job: Running job: job_1_0001",
+                Said::Job("job_1_0001".to_owned()),
+            ),
+            ("INFO mapreduce.Job:  map 50% reduce 0%", Said::Percent { maps: 50, reduces: 0 }),
+            ("mapred.JobClient:  map 100% reduce 33%", Said::Percent { maps: 100, reduces: 33 }),
+            ("\t\tFailed map tasks=2", Said::FailedMaps(2)),
+            ("\t\tFailed reduce tasks=1", Said::FailedReduces(1)),
+        ] {
+            assert_eq!(parse(line), Some(expected), "{line}");
+        }
+        for line in ["", "the map is 50% reduced", " map x% reduce 0%", "Failed map tasks=many"] {
+            assert_eq!(parse(line), None, "{line}");
+        }
+        assert_eq!((done(3, 0), done(3, 50), done(3, 100), done(7, 999)), (0, 1, 3, 7));
+    }
+}

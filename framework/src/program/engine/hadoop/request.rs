@@ -1,0 +1,120 @@
+//! What passes between the program that submits, the process that runs Hadoop's jobs, and the commands of its
+//! tasks.
+//!
+//! Owns these forms. Does not own what is done about them.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+/// The version of `engine.json` and of requests that is read here (docs/guests.md).
+pub(super) const FORMAT: &str = "napreduce-engine/1";
+/// In the directory for parts: what attempts that failed have said.
+const FAILURES: &str = "napreduce-failures";
+
+/// `engine.json`, as far as it is used here.
+#[derive(Debug, Deserialize)]
+pub(super) struct Description {
+    pub(super) format: String,
+    pub(super) submitter: u32,
+    #[serde(default)]
+    pub(super) settings: std::collections::BTreeMap<String, String>,
+}
+
+/// `jobs/N.json`.
+#[derive(Debug, Deserialize)]
+pub(super) struct Request {
+    pub(super) format: String,
+    pub(super) number: u32,
+    pub(super) job: String,
+    pub(super) name: String,
+    pub(super) program: PathBuf,
+    pub(super) plan: PathBuf,
+    pub(super) files: Vec<SideFile>,
+    pub(super) inputs: Vec<Option<String>>,
+    pub(super) reduces: u32,
+    pub(super) attempts_max: u32,
+    pub(super) parts: PathBuf,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct SideFile {
+    pub(super) name: String,
+    pub(super) path: PathBuf,
+}
+
+/// What a command of a task reads, in the directory where Hadoop puts what it ships.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Shipment {
+    pub(super) job: String,
+    pub(super) reduces: u32,
+    pub(super) parts: PathBuf,
+    /// File names there.
+    pub(super) program: String,
+    pub(super) plan: String,
+    /// Side files: what the task calls them, and what they are called there.
+    pub(super) files: Vec<(String, String)>,
+}
+
+/// An attempt that failed.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Failure {
+    pub(super) task: String,
+    pub(super) status: i32,
+    pub(super) reason: String,
+}
+
+impl Failure {
+    /// Writes it where whoever submits finds it; there is one for each attempt.
+    pub(super) fn write(&self, parts: &Path, attempt: &str) -> io::Result<()> {
+        let folder = parts.join(FAILURES);
+        fs::create_dir_all(&folder)?;
+        let unfinished = folder.join(format!(".{attempt}"));
+        fs::write(&unfinished, serde_json::to_vec(self)?)?;
+        fs::rename(&unfinished, folder.join(attempt))
+    }
+
+    /// Of a job: one that no other try can help, else the one that was written last.
+    pub(super) fn worst(parts: &Path) -> Option<Failure> {
+        let entries = fs::read_dir(parts.join(FAILURES)).ok()?.flatten();
+        let finished = entries.filter(|entry| !entry.file_name().to_string_lossy().starts_with('.'));
+        let known = |entry: fs::DirEntry| {
+            let written = entry.metadata().and_then(|about| about.modified()).ok()?;
+            let failure: Failure = read(&entry.path()).ok()?;
+            Some((failure.is_fatal(), written, failure))
+        };
+        let found = finished.filter_map(known).max_by_key(|(fatal, written, _)| (*fatal, *written));
+        found.map(|(_, _, failure)| failure)
+    }
+
+    /// Whether no other try can help.
+    pub(super) fn is_fatal(&self) -> bool {
+        self.status == 65
+    }
+}
+
+/// Reads a file of JSON; an error names it.
+pub(super) fn read<T: DeserializeOwned>(path: &Path) -> Result<T, String> {
+    let text = fs::read(path).map_err(|error| format!("cannot read {}: {error}", path.display()))?;
+    serde_json::from_slice(&text).map_err(|error| format!("cannot use {}: {error}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_failures_the_one_that_no_try_helps_is_told() {
+        let folder = tempfile::tempdir().expect("a folder");
+        assert!(Failure::worst(folder.path()).is_none());
+        for (attempt, status) in [("a_0", 64), ("b_0", 65), ("c_0", 64)] {
+            let failure = Failure { task: attempt.to_owned(), status, reason: "it is bad".to_owned() };
+            failure.write(folder.path(), attempt).expect("it can be written");
+        }
+        let worst = Failure::worst(folder.path()).expect("there are three");
+        assert!(worst.is_fatal() && worst.task == "b_0", "{worst:?}");
+    }
+}

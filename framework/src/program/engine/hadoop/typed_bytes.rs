@@ -1,0 +1,248 @@
+//! Frames as typed bytes, which are Hadoop's binary records between its tasks and commands.
+//!
+//! Owns the form of a record, and keys that Hadoop's own partitioner sends to the reduce of a frame and its
+//! sort brings into order. Does not own who reads and writes them (`bridge`).
+//!
+//! A record is a key and a value, each of them a byte that says "bytes" (0), a length in four bytes,
+//! big-endian, and so many bytes. A key is the first twelve bytes of a frame's header and three of salt: the
+//! hash of such an object is one over all of its bytes, so that there is always a salt for every partition.
+
+use std::io::{self, ErrorKind, Read, Write};
+
+/// Partition, map and number.
+pub(super) const PLACE_BYTES: usize = 12;
+/// Those and the length of the payload.
+pub(super) const HEADER_BYTES: usize = PLACE_BYTES + 4;
+/// In the place of a partition, it says that a frame is a report.
+pub(super) const REPORT: u32 = u32::MAX;
+/// No payload is longer (docs/guests.md).
+const PAYLOAD_MAX: u32 = 64 << 20;
+
+const SALT_BYTES: usize = 3;
+const KEY_BYTES: usize = PLACE_BYTES + SALT_BYTES;
+/// Of an object that is bytes.
+const BYTES_CODE: u8 = 0;
+/// What a hash is multiplied by for each byte.
+const FACTOR: i32 = 31;
+/// What three bytes can add to a hash: all numbers between three times the least and three times the largest.
+const SALT_RANGE: std::ops::RangeInclusive<i32> = -128 * 993..=127 * 993;
+/// For more there might be none.
+pub(super) const PARTITIONS_MAX: u32 = 100_000;
+
+/// A frame: where it belongs, and what is in it.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Frame {
+    pub(super) place: [u8; PLACE_BYTES],
+    pub(super) payload: Vec<u8>,
+}
+
+impl Frame {
+    /// The next one that a guest wrote; nothing at its end.
+    pub(super) fn read(guest: &mut impl Read) -> io::Result<Option<Frame>> {
+        let mut header = [0; HEADER_BYTES];
+        if !fill(guest, &mut header)? {
+            return Ok(None);
+        }
+        let (place, length) = header.split_at(PLACE_BYTES);
+        let payload = payload(guest, u32::from_be_bytes(array(length)))?;
+        Ok(Some(Frame { place: array(place), payload }))
+    }
+
+    /// Hands it to a guest.
+    pub(super) fn write(&self, guest: &mut impl Write) -> io::Result<()> {
+        guest.write_all(&self.place)?;
+        guest.write_all(&length_of(&self.payload)?)?;
+        guest.write_all(&self.payload)
+    }
+
+    fn word(&self, at: usize) -> u32 {
+        u32::from_be_bytes(array(&self.place[at * 4..at * 4 + 4]))
+    }
+
+    pub(super) fn is_report(&self) -> bool {
+        self.word(0) == REPORT
+    }
+
+    /// One that no map writes, and no guest is given.
+    pub(super) fn wake(partition: u32) -> Frame {
+        let words = [partition, u32::MAX, u32::MAX].map(u32::to_be_bytes);
+        Frame { place: array(words.as_flattened()), payload: Vec::new() }
+    }
+
+    pub(super) fn is_wake(&self) -> bool {
+        self.word(1) == u32::MAX && self.word(2) == u32::MAX
+    }
+
+    /// The reduce that is to have it.
+    fn partition(&self, partitions: u32) -> u32 {
+        if self.is_report() { self.word(1) % partitions } else { self.word(0) }
+    }
+
+    /// The next record that Hadoop hands to a reduce, as a frame; nothing at the end.
+    pub(super) fn read_record(hadoop: &mut impl Read) -> io::Result<Option<Frame>> {
+        let mut key = [0; 5 + KEY_BYTES];
+        if !fill(hadoop, &mut key)? {
+            return Ok(None);
+        }
+        let mut length = [0; 5];
+        hadoop.read_exact(&mut length)?;
+        if key[0] != BYTES_CODE || key[1..5] != (KEY_BYTES as u32).to_be_bytes() || length[0] != BYTES_CODE {
+            return Err(io::Error::new(ErrorKind::InvalidData, "what came is no frame in typed bytes"));
+        }
+        let payload = payload(hadoop, u32::from_be_bytes(array(&length[1..])))?;
+        Ok(Some(Frame { place: array(&key[5..5 + PLACE_BYTES]), payload }))
+    }
+
+    /// Hands it to Hadoop, whose partitioner sends it to its reduce, which is one of so many.
+    pub(super) fn write_record(&self, hadoop: &mut impl Write, partitions: u32) -> io::Result<()> {
+        let mut key = [0; 5 + KEY_BYTES];
+        key[0] = BYTES_CODE;
+        key[1..5].copy_from_slice(&(KEY_BYTES as u32).to_be_bytes());
+        let (unsalted, salt) = key.split_at_mut(5 + PLACE_BYTES);
+        unsalted[5..].copy_from_slice(&self.place);
+        let found = salt_for(hash(1, unsalted), self.partition(partitions), partitions);
+        salt.copy_from_slice(&found.ok_or_else(|| {
+            io::Error::new(ErrorKind::InvalidInput, format!("no key leads to one of {partitions} reduces"))
+        })?);
+        hadoop.write_all(&key)?;
+        hadoop.write_all(&[BYTES_CODE])?;
+        hadoop.write_all(&length_of(&self.payload)?)?;
+        hadoop.write_all(&self.payload)
+    }
+}
+
+/// As Hadoop hashes bytes, each of which it takes to have a sign, behind what was hashed before.
+fn hash(before: i32, bytes: &[u8]) -> i32 {
+    bytes
+        .iter()
+        .fold(before, |hash, byte| hash.wrapping_mul(FACTOR).wrapping_add(i32::from(byte.cast_signed())))
+}
+
+/// What its partitioner makes of a hash.
+fn chosen(hash: i32, partitions: u32) -> u32 {
+    (hash.cast_unsigned() & 0x7fff_ffff) % partitions
+}
+
+/// Three bytes that lead to a partition behind those with this hash.
+fn salt_for(before: i32, partition: u32, partitions: u32) -> Option<[u8; SALT_BYTES]> {
+    let base = (0..SALT_BYTES).fold(before, |hash, _| hash.wrapping_mul(FACTOR));
+    let leads = |added: &i32| chosen(base.wrapping_add(*added), partitions) == partition;
+    // From zero up, where it is found after as many steps as there are partitions, unless the sign changes.
+    let upward = (0..=*SALT_RANGE.end()).find(leads);
+    let added = upward.or_else(|| (*SALT_RANGE.start()..0).rev().find(leads))?;
+    let digit = |rest: i32, weight: i32| (rest / weight).clamp(-128, 127);
+    let first = digit(added, FACTOR * FACTOR);
+    let second = digit(added - first * FACTOR * FACTOR, FACTOR);
+    let third = added - first * FACTOR * FACTOR - second * FACTOR;
+    Some([first, second, third].map(|byte| (byte as i8).cast_unsigned()))
+}
+
+/// Fills a buffer; whether there was anything. What ends in the middle is an error.
+fn fill(from: &mut impl Read, buffer: &mut [u8]) -> io::Result<bool> {
+    let mut filled = 0;
+    while filled < buffer.len() {
+        match from.read(&mut buffer[filled..]) {
+            Ok(0) if filled == 0 => return Ok(false),
+            Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
+            Ok(read) => filled += read,
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(true)
+}
+
+fn payload(from: &mut impl Read, length: u32) -> io::Result<Vec<u8>> {
+    if length > PAYLOAD_MAX {
+        return Err(io::Error::new(ErrorKind::InvalidData, format!("a frame has {length} bytes")));
+    }
+    let mut payload = vec![0; length as usize];
+    from.read_exact(&mut payload)?;
+    Ok(payload)
+}
+
+fn length_of(payload: &[u8]) -> io::Result<[u8; 4]> {
+    let length = u32::try_from(payload.len()).ok().filter(|length| *length <= PAYLOAD_MAX);
+    length.map(u32::to_be_bytes).ok_or_else(|| {
+        io::Error::new(ErrorKind::InvalidInput, format!("a frame has {} bytes", payload.len()))
+    })
+}
+
+fn array<const N: usize>(bytes: &[u8]) -> [u8; N] {
+    let mut array = [0; N];
+    array.copy_from_slice(bytes);
+    array
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frame(words: [u32; 3], payload: &[u8]) -> Frame {
+        let place: Vec<u8> = words.iter().flat_map(|word| word.to_be_bytes()).collect();
+        Frame { place: array(&place), payload: payload.to_vec() }
+    }
+
+    #[test]
+    fn bytes_are_hashed_as_hadoop_does() {
+        // 31 * (31 * (31 * 1 + 1) + 2) - 1.
+        assert_eq!(hash(1, &[1, 2, 255]), 30_814 - 1);
+        assert_eq!(hash(1, b"abc"), ((31 + 97) * 31 + 98) * 31 + 99);
+        assert_eq!(hash(i32::MAX, &[1]), i32::MAX.wrapping_mul(31) + 1);
+    }
+
+    #[test]
+    fn every_partition_is_reached_from_every_hash() {
+        let hashes = [0, 1, -1, i32::MAX, i32::MIN, 1 << 30, 123_456_789, -987_654_321];
+        for partitions in [1, 2, 3, 7, 31, 961, 10_000, PARTITIONS_MAX] {
+            for before in hashes {
+                for partition in (0..partitions).step_by((partitions as usize / 50).max(1)) {
+                    let salt = salt_for(before, partition, partitions).expect("there is one");
+                    assert_eq!(chosen(hash(before, &salt), partitions), partition, "{before} {partitions}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn frames_come_back_from_their_records_and_are_sorted_by_them() {
+        let frames = [
+            frame([2, 0, 0], b"extent"),
+            frame([2, 0, 1], &[7; 1_000]),
+            frame([2, 300, 0], b""),
+            Frame::wake(2),
+            frame([REPORT, 2, 0], b"{}"),
+        ];
+        assert_eq!(frames.iter().map(Frame::is_wake).collect::<Vec<_>>(), [false, false, false, true, false]);
+        let records: Vec<Vec<u8>> = frames
+            .iter()
+            .map(|frame| {
+                let mut record = Vec::new();
+                frame.write_record(&mut record, 5).expect("it can be written");
+                record
+            })
+            .collect();
+        assert!(records.is_sorted(), "partition, map and number stand in front");
+        for (frame, record) in frames.iter().zip(&records) {
+            assert_eq!(chosen(hash(1, &record[..5 + KEY_BYTES]), 5), 2, "{frame:?}");
+            assert_eq!(Frame::read_record(&mut &record[..]).expect("a record").as_ref(), Some(frame));
+            let mut written = Vec::new();
+            frame.write(&mut written).expect("it can be written");
+            assert_eq!(Frame::read(&mut &written[..]).expect("a frame").as_ref(), Some(frame));
+        }
+    }
+
+    #[test]
+    fn what_is_cut_short_or_something_else_is_an_error() {
+        let mut record = Vec::new();
+        frame([0, 0, 0], b"abc").write_record(&mut record, 3).expect("it can be written");
+        for length in 1..record.len() {
+            assert!(Frame::read_record(&mut &record[..length]).is_err(), "{length}");
+        }
+        assert!(Frame::read_record(&mut &[][..]).expect("the end").is_none());
+        record[0] = 7;
+        assert!(Frame::read_record(&mut &record[..]).expect_err("text").to_string().contains("typed bytes"));
+        let long = [&[0; 12][..], &[0xff; 4]].concat();
+        assert!(Frame::read(&mut &long[..]).expect_err("too long").to_string().contains("4294967295 bytes"));
+    }
+}

@@ -1,0 +1,189 @@
+//! Jobs through Hadoop's streaming: an emulation of it that needs nothing (`streaming_hadoop`), and Hadoop's
+//! own tasks.
+//!
+//! Owns what a job program can be held to there. A cluster with YARN and the streaming jar cannot be had from
+//! the registries that tests use: who has one names it.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use napreduce_tests::{
+    Ended, Folder, Process, assert_every_shape_is_as_embedded, assert_nothing_is_left, assert_same, counter,
+    run, wait_until, without_cluster, write_input,
+};
+use rustix::process::{Pid, Signal, kill_process};
+
+/// The flags of a job on the emulation.
+fn emulated(folder: &Folder) -> Vec<String> {
+    let hadoop = without_cluster("streaming_hadoop", folder).get_program().to_owned();
+    let jar = folder.write("streaming.jar", "");
+    let jar = format!("napreduce.streaming.jar={}", jar.display());
+    let hadoop = hadoop.into_string().expect("text");
+    ["--on", "hadoop", "--on-submit", &hadoop, "--on-conf", &jar].map(str::to_owned).to_vec()
+}
+
+fn on_hadoop(name: &str, folder: &Folder) -> Command {
+    let mut command = without_cluster(name, folder);
+    command.args(emulated(folder));
+    command
+}
+
+#[test]
+fn every_shape_of_a_job_has_the_output_of_an_embedded_run() {
+    let folder = Folder::new();
+    write_input(&folder, 3, 400);
+    let flags = emulated(&folder);
+    let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
+    assert_every_shape_is_as_embedded(&folder, &flags, |_| {});
+    assert_eq!(counter(&folder.path("other.killed-map"), "NUM_FAILED_MAPS"), 3);
+    assert_eq!(counter(&folder.path("other.killed-reduce"), "NUM_FAILED_REDUCES"), 3);
+}
+
+#[test]
+fn more_reduces_than_there_is_anything_for_have_parts() {
+    let folder = Folder::new();
+    folder.write("in.txt", "a b a\n");
+    folder.write("empty.txt", "");
+    for input in ["in.txt", "empty.txt"] {
+        let arguments = [input, "--reduces", "7", "--overwrite", "--quiet", "--output"];
+        run(without_cluster("wordcount", &folder).args(arguments).arg("own")).succeeded();
+        run(on_hadoop("wordcount", &folder).args(arguments).arg("other")).succeeded();
+        assert_same(&folder.path("own"), &folder.path("other"));
+    }
+}
+
+#[test]
+fn an_error_that_no_try_helps_fails_the_job_after_one_attempt() {
+    let folder = Folder::new();
+    let input = folder.write("in.txt", "good\nbad\n");
+    let mut command = on_hadoop("testjobs", &folder);
+    command.args(["in.txt", "--job", "fatal-in-map", "--output", "out"]);
+    run(&mut command).failed(1, &["job_0001_m_0000: ", "in.txt line 2: it is bad, and stays so"]);
+    let attempts = fs::read_to_string(input.with_extension("txt.attempts")).expect("some were made");
+    assert!(attempts.starts_with("one\n"), "{attempts}");
+    assert_nothing_is_left(&folder, "out");
+}
+
+#[test]
+fn an_interrupted_job_leaves_nothing() {
+    let folder = Folder::new();
+    folder.write("in.txt", "forever\n");
+    let mut command = on_hadoop("testjobs", &folder);
+    command.args(["in.txt", "--job", "endless", "--output", "out", "--quiet"]);
+    let program = command.stderr(Stdio::piped()).spawn().expect("it can be started");
+    wait_until("a guest runs", || folder.has("in.txt.running"));
+    let said = fs::read_to_string(folder.path("in.txt.running")).expect("it said so");
+    let guest =
+        said.rsplit(' ').next().and_then(|number| Process::of(number.parse().ok()?)).expect("it runs");
+    kill_process(Pid::from_raw(program.id().cast_signed()).expect("a process"), Signal::INT)
+        .expect("it runs");
+    let ended = program.wait_with_output().expect("its end");
+    let stderr = String::from_utf8_lossy(&ended.stderr).into_owned();
+    let ended = Ended { status: ended.status, stdout: String::new(), stderr };
+    ended.failed(130, &["interrupted by signal 2; nothing of the job is left in out"]);
+    assert_nothing_is_left(&folder, "out");
+    let runs = || Process::of(guest.number.cast_unsigned()) == Some(guest);
+    wait_until("the guest has ended", || !runs());
+}
+
+#[test]
+fn a_hadoop_that_is_not_there_or_fails_is_named() {
+    let folder = Folder::new();
+    folder.write("in.txt", "a b\n");
+    let mut command = without_cluster("wordcount", &folder);
+    command.env("PATH", "/nowhere").env_remove("HADOOP_HOME");
+    let ended = run(command.args(["in.txt", "--output", "out", "--on", "hadoop"]));
+    ended.failed(2, &["there is no Hadoop: ", "name a command with --on-submit"]);
+    assert!(!folder.path("out").exists());
+    let jar = format!("napreduce.streaming.jar={}", folder.write("streaming.jar", "").display());
+    let mut command = without_cluster("wordcount", &folder);
+    command.args([
+        "in.txt",
+        "--output",
+        "out",
+        "--on",
+        "hadoop",
+        "--on-submit",
+        "/bin/false",
+        "--on-conf",
+        &jar,
+    ]);
+    run(&mut command).failed(1, &["Hadoop: exit status: 1"]);
+    assert_nothing_is_left(&folder, "out");
+}
+
+/// The jars of Hadoop's client in the module pyspark, and a compiler for Java.
+fn jars() -> Option<PathBuf> {
+    let named = std::env::var("NAPREDUCE_PYSPARK_PYTHON").unwrap_or_else(|_| "python3".to_owned());
+    let mut ask = Command::new(named);
+    ask.args(["-c", "import os, pyspark; print(os.path.dirname(pyspark.__file__))"]).stderr(Stdio::null());
+    let told = ask.output().ok().filter(|told| told.status.success());
+    let jars = told.map(|told| Path::new(String::from_utf8_lossy(&told.stdout).trim()).join("jars"));
+    let compiler = Command::new("javac").arg("-version").stdout(Stdio::null()).stderr(Stdio::null()).status();
+    let why = match (jars, compiler) {
+        (Some(jars), Ok(status)) if status.success() => return Some(jars),
+        (None, _) => "python3 has no module pyspark; install it with: pip install pyspark",
+        (Some(_), _) => "there is no javac; install a JDK, such as Debian's openjdk-17-jdk-headless",
+    };
+    let required = std::env::var("NAPREDUCE_REQUIRE").unwrap_or_default();
+    assert!(!required.split(',').any(|one| one == "hadoop"), "Hadoop's tasks cannot be tested: {why}");
+    eprintln!("skipped: jobs through Hadoop's own tasks: {why}");
+    None
+}
+
+#[test]
+fn hadoops_own_tasks_partitioner_and_sort_make_the_same_parts() {
+    let Some(jars) = jars() else { return };
+    let folder = Folder::new();
+    write_input(&folder, 5, 2_000);
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/on_hadoop/StreamingJob.java");
+    let classes = folder.path("classes");
+    fs::create_dir(&classes).expect("made");
+    let path = format!("{}:{}/*", classes.display(), jars.display());
+    let compiled = Command::new("javac")
+        .arg("-cp")
+        .arg(&path)
+        .arg("-d")
+        .arg(&classes)
+        .arg(source)
+        .output()
+        .expect("javac");
+    assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));
+    let work = folder.path("hadoop-work");
+    fs::create_dir(&work).expect("made");
+    let hadoop = folder.write(
+        "hadoop",
+        format!(
+            "#!/bin/sh\n[ \"$1\" = jar ] || exit 0\nshift 2\ncd '{work}' || exit 1\n\
+             exec java -cp '{path}' StreamingJob -D mapreduce.framework.name=local -D hadoop.tmp.dir='{work}/tmp' \"$@\"\n",
+            work = work.display(),
+        ),
+    );
+    fs::set_permissions(&hadoop, fs::Permissions::from_mode(0o755)).expect("it may be run");
+    let jar = format!("napreduce.streaming.jar={}", folder.write("streaming.jar", "").display());
+    let arguments = ["in", "--reduces", "5", "--conf", "combine-files=false", "--quiet", "--output"];
+    run(without_cluster("wordcount", &folder).args(arguments).arg("own")).succeeded();
+    let mut command = without_cluster("wordcount", &folder);
+    command.args(arguments).arg("other").args(["--on", "hadoop", "--on-conf", &jar]);
+    run(command.arg("--on-submit").arg(&hadoop)).succeeded();
+    assert_same(&folder.path("own"), &folder.path("other"));
+}
+
+/// Its one machine, or all of them, see the folders of tests under the same paths.
+#[test]
+fn a_cluster_with_yarn_makes_the_same_parts() {
+    let Some(hadoop) = std::env::var_os("NAPREDUCE_HADOOP") else {
+        eprintln!("skipped: jobs on YARN: set NAPREDUCE_HADOOP to the command hadoop of a cluster with YARN");
+        return;
+    };
+    let folder = Folder::new();
+    write_input(&folder, 5, 2_000);
+    let arguments = ["in", "--reduces", "5", "--conf", "combine-files=false", "--quiet", "--output"];
+    run(without_cluster("wordcount", &folder).args(arguments).arg("own")).succeeded();
+    let mut command = without_cluster("wordcount", &folder);
+    command.args(arguments).args(["other", "--on", "hadoop", "--on-submit"]).arg(hadoop);
+    run(&mut command).succeeded();
+    assert_same(&folder.path("own"), &folder.path("other"));
+}
