@@ -65,7 +65,7 @@ pub fn pure_core(files: &[SourceFile]) -> Vec<Violation> {
         };
         // An import without braces is found both as an import and as tokens.
         let mut found = BTreeSet::new();
-        for named in in_tokens(syntax.to_token_stream()).into_iter().chain(in_imports(&syntax)) {
+        for named in in_tokens(syntax.to_token_stream()).into_iter().chain(in_imports(syntax)) {
             let banned = BANNED_IN_CORE.into_iter().filter(|banned| named.contains(banned));
             found.extend(banned.map(|banned| (named.line, banned)));
         }
@@ -79,7 +79,8 @@ pub fn no_unwrap(files: &[SourceFile]) -> Vec<Violation> {
     let mut violations = Vec::new();
     for file in files.iter().filter(|file| file.is_rust() && !file.is_test()) {
         match file.syntax() {
-            Ok(mut syntax) => {
+            Ok(syntax) => {
+                let mut syntax = syntax.clone();
                 WithoutTests.visit_file_mut(&mut syntax);
                 let unwraps = |named: &Named| named.segments == [".", "unwrap"];
                 let found = in_tokens(syntax.to_token_stream()).into_iter().filter(unwraps);
@@ -134,7 +135,7 @@ fn unsafe_outside(files: &[SourceFile], listed: &[(&str, &str)]) -> Vec<Violatio
     let mut violations = Vec::new();
     for file in files.iter().filter(|file| file.is_rust()) {
         let lines = match file.syntax() {
-            Ok(syntax) => unsafe_lines(&syntax),
+            Ok(syntax) => unsafe_lines(syntax),
             Err(violation) => {
                 violations.push(violation);
                 continue;

@@ -46,7 +46,8 @@ fn crates(files: &[SourceFile]) -> (BTreeMap<String, Crate<'_>>, Vec<Violation>)
     for file in files.iter().filter(|file| file.is_rust() && !file.is_test()) {
         let Some((folder, modules)) = place(&file.path) else { continue };
         match file.syntax() {
-            Ok(mut syntax) => {
+            Ok(syntax) => {
+                let mut syntax = syntax.clone();
                 let one = crates.entry(folder).or_default();
                 WithoutTests.visit_file_mut(&mut syntax);
                 one.files.push((modules, file, syntax));

@@ -1,6 +1,7 @@
 //! The files the rules look at: everything git tracks, read once.
 //! Owns finding and reading them and how a violation is written; knows no rule.
 
+use std::cell::OnceCell;
 use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,12 +12,18 @@ pub struct SourceFile {
     /// From the top of the repository, with `/`.
     pub path: String,
     pub text: String,
+    /// Or in which line it is no Rust, and why.
+    syntax: OnceCell<Result<syn::File, (usize, String)>>,
 }
 
 impl SourceFile {
+    fn new(path: String, text: String) -> SourceFile {
+        SourceFile { path, text, syntax: OnceCell::new() }
+    }
+
     /// A sample for the test of a rule.
     pub fn sample(path: &str, text: &str) -> SourceFile {
-        SourceFile { path: path.to_owned(), text: text.to_owned() }
+        SourceFile::new(path.to_owned(), text.to_owned())
     }
 
     pub fn is_rust(&self) -> bool {
@@ -28,10 +35,12 @@ impl SourceFile {
         self.path.split('/').any(|part| part == "tests" || part == "benches")
     }
 
-    /// The file as a syntax tree, or where it is no Rust.
-    pub fn syntax(&self) -> Result<syn::File, Violation> {
-        syn::parse_file(&self.text)
-            .map_err(|error| self.at(error.span().start().line, format!("cannot be parsed: {error}")))
+    /// The file as a syntax tree, made once for all rules, or where it is no Rust.
+    pub fn syntax(&self) -> Result<&syn::File, Violation> {
+        let parse =
+            || syn::parse_file(&self.text).map_err(|error| (error.span().start().line, error.to_string()));
+        let parsed = self.syntax.get_or_init(parse).as_ref();
+        parsed.map_err(|(line, error)| self.at(*line, format!("cannot be parsed: {error}")))
     }
 
     /// Something wrong in a line of this file, counted from 1.
@@ -68,7 +77,7 @@ pub fn tracked() -> Vec<SourceFile> {
         let bytes = fs::read(top.join(&path)).ok()?;
         // A picture is there, and has no text.
         let text = String::from_utf8(bytes).unwrap_or_default();
-        Some(SourceFile { path: path.to_str().unwrap().to_owned(), text })
+        Some(SourceFile::new(path.to_str().unwrap().to_owned(), text))
     };
     paths.into_iter().filter_map(read).collect()
 }

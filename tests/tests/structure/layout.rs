@@ -40,7 +40,7 @@ pub fn role_names(files: &[SourceFile]) -> Vec<Violation> {
         let empty = parts.filter(|part| EMPTY_NAMES.contains(part));
         violations.extend(empty.map(|name| file.at(0, format!("{name} names no role"))));
         match file.syntax() {
-            Ok(syntax) => InlineModules { file, violations: &mut violations }.visit_file(&syntax),
+            Ok(syntax) => InlineModules { file, violations: &mut violations }.visit_file(syntax),
             Err(violation) => violations.push(violation),
         }
     }

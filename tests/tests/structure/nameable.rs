@@ -49,7 +49,7 @@ fn folder_of(path: &str) -> &str {
 
 /// The names of types in the public parts of an item and of what its crate implements for it.
 fn named_by(item: &Item, parsed: &[Parsed<'_>], crate_folder: &str, module: &Parsed<'_>) -> BTreeSet<String> {
-    let mut named = Named::in_file(&module.syntax);
+    let mut named = Named::in_file(module.syntax);
     named.item(item);
     let mut all = named.found;
     if !is_type(item) {
@@ -60,7 +60,7 @@ fn named_by(item: &Item, parsed: &[Parsed<'_>], crate_folder: &str, module: &Par
         for item in &one.syntax.items {
             let Item::Impl(block) = item else { continue };
             if block.trait_.is_none() && self_name(block) == name {
-                let mut named = Named::in_file(&one.syntax);
+                let mut named = Named::in_file(one.syntax);
                 named.block(block);
                 all.extend(named.found);
             }

@@ -53,8 +53,8 @@ pub fn one_idea_each(files: &[SourceFile]) -> Vec<Violation> {
 }
 
 /// The names of the types that a file defines, in macros such as `listed!` too.
-fn types_in(syntax: syn::File) -> impl Iterator<Item = String> {
-    syntax.items.into_iter().flat_map(|item| match item {
+fn types_in(syntax: &syn::File) -> impl Iterator<Item = String> {
+    syntax.items.iter().flat_map(|item| match item {
         Item::Struct(one) => vec![one.ident.to_string()],
         Item::Enum(one) => vec![one.ident.to_string()],
         Item::Trait(one) => vec![one.ident.to_string()],

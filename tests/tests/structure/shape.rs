@@ -22,7 +22,7 @@ pub fn function_length(files: &[SourceFile]) -> Vec<Violation> {
     let mut violations = Vec::new();
     for file in files.iter().filter(|file| file.is_rust()) {
         match file.syntax() {
-            Ok(syntax) => Functions { file, violations: &mut violations }.visit_file(&syntax),
+            Ok(syntax) => Functions { file, violations: &mut violations }.visit_file(syntax),
             Err(violation) => violations.push(violation),
         }
     }

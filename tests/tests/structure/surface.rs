@@ -11,7 +11,7 @@ const SOURCE: &str = "framework/src/";
 /// A parsed file of a crate that the surface may show.
 pub struct Parsed<'a> {
     pub file: &'a SourceFile,
-    pub syntax: syn::File,
+    pub syntax: &'a syn::File,
 }
 
 /// Something that a user can name.
@@ -49,12 +49,12 @@ pub fn shown<'a>(parsed: &'a [Parsed<'a>]) -> Vec<Shown<'a>> {
     shown.push(root_item.found(root.file, Vec::new()));
     let mut modules = vec![root];
     while let Some(module) = modules.pop() {
-        for exported in exported(&module.syntax) {
+        for exported in exported(module.syntax) {
             let definitions = exported.definitions(parsed);
             let docs = said.get(&exported.name).cloned().unwrap_or_default();
             shown.push(Exported { docs, ..exported }.found(module.file, definitions));
         }
-        for inner in public_modules(&module.syntax) {
+        for inner in public_modules(module.syntax) {
             let name = inner.ident.to_string();
             let paths = [format!("{SOURCE}{name}.rs"), format!("{SOURCE}{name}/mod.rs")];
             let Some(inner) = parsed.iter().find(|one| paths.contains(&one.file.path)) else { continue };
@@ -71,7 +71,7 @@ pub fn shown<'a>(parsed: &'a [Parsed<'a>]) -> Vec<Shown<'a>> {
 fn said_of_imports(parsed: &[Parsed<'_>]) -> BTreeMap<String, String> {
     let mut said: BTreeMap<String, String> = BTreeMap::new();
     let inside = parsed.iter().filter(|one| one.file.path.starts_with(SOURCE));
-    for exported in inside.flat_map(|one| exported(&one.syntax)) {
+    for exported in inside.flat_map(|one| exported(one.syntax)) {
         said.entry(exported.name).or_default().push_str(&exported.docs);
     }
     said
