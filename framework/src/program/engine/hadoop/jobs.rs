@@ -133,7 +133,7 @@ impl Submission<'_> {
         }
         let tasks = parts.join(TASKS);
         let unwritten = |error: io::Error| format!("cannot write {}: {error}", tasks.display());
-        fs::create_dir_all(&tasks).map_err(unwritten)?;
+        fs::create_dir_all(&tasks).and_then(|()| Failure::place(parts)).map_err(unwritten)?;
         fs::write(tasks.join("tasks"), lines).map_err(unwritten)?;
         let mut shipped = vec![program.clone(), plan.clone()];
         let mut named = Vec::new();

@@ -68,10 +68,15 @@ pub(super) struct Failure {
 }
 
 impl Failure {
-    /// Writes it where whoever submits finds it; there is one for each attempt.
+    /// Has a place for them among the parts of a job.
+    pub(super) fn place(parts: &Path) -> io::Result<()> {
+        fs::create_dir_all(parts.join(FAILURES))
+    }
+
+    /// Writes it where whoever submits finds it; there is one for each attempt. The place is gone when the
+    /// job is.
     pub(super) fn write(&self, parts: &Path, attempt: &str) -> io::Result<()> {
         let folder = parts.join(FAILURES);
-        fs::create_dir_all(&folder)?;
         let unfinished = folder.join(format!(".{attempt}"));
         fs::write(&unfinished, serde_json::to_vec(self)?)?;
         fs::rename(&unfinished, folder.join(attempt))
@@ -110,6 +115,9 @@ mod tests {
     fn of_failures_the_one_that_no_try_helps_is_told() {
         let folder = tempfile::tempdir().expect("a folder");
         assert!(Failure::worst(folder.path()).is_none());
+        let failure = || Failure { task: "a".to_owned(), status: 64, reason: "it is late".to_owned() };
+        assert!(failure().write(folder.path(), "a_0").is_err(), "a late attempt makes no place");
+        Failure::place(folder.path()).expect("made");
         for (attempt, status) in [("a_0", 64), ("b_0", 65), ("c_0", 64)] {
             let failure = Failure { task: attempt.to_owned(), status, reason: "it is bad".to_owned() };
             failure.write(folder.path(), attempt).expect("it can be written");
