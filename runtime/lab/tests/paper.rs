@@ -134,7 +134,8 @@ fn a_report_is_made_again_from_its_rows_to_the_byte() {
     let place = folder.path().join("report");
     let report = paper(&settings(&place, "natjam", "5-6,10", 6), &quiet(), |_, _| {}).expect("a report");
     assert_eq!(report.judgements.len(), 3);
-    let files = ["verdicts.json", "report.txt", "report.html", "figures/natjam-5.svg"];
+    let files =
+        ["verdicts.json", "report.txt", "report.html", "figures/natjam-5.svg", "figures/natjam-5.png"];
     let read = || files.map(|file| fs::read(place.join(file)).expect("a file of the report"));
     let before = read();
     for file in files {

@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use napreduce_plot::{Curve, Estimate as Mark, PlotError, Series as Steps, bars, curves, differences};
+use napreduce_plot::{Curve, Estimate as Mark, PlotError, Series as Steps, bars, curves, differences, png};
 use napreduce_sim::metrics::ecdf;
 
 use crate::paper::inference::Estimate;
@@ -17,8 +17,8 @@ pub(super) fn name(paper: &str, id: &str, executor: Executor) -> String {
     format!("{paper}-{id}{}.svg", executor.suffix("-"))
 }
 
-/// Draws a figure into `PAPER-ID.svg`, or `PAPER-ID-live.svg` and the like, if it has a plot and anything of
-/// it was measured.
+/// Draws a figure into `PAPER-ID.svg`, or `PAPER-ID-live.svg` and the like, and a picture of it beside that,
+/// if it has a plot and anything of it was measured.
 pub(super) fn draw(
     folder: &Path,
     (paper, id, figure): (&Paper, &str, &Figure),
@@ -36,7 +36,7 @@ pub(super) fn draw(
             if series.is_empty() {
                 return Ok(());
             }
-            differences(&path, &title, &plot.x, &series)
+            differences(&path, &title, &plot.x, &series)?;
         }
         PlotKind::Curves => {
             let curve = |series: &Series| Curve {
@@ -51,10 +51,15 @@ pub(super) fn draw(
             if all.iter().all(|curve| curve.points.is_empty()) {
                 return Ok(());
             }
-            curves(&path, &title, (&plot.x, &plot.y), &all)
+            curves(&path, &title, (&plot.x, &plot.y), &all)?;
         }
-        PlotKind::Bars | PlotKind::Table => grouped_bars(of, &path, &title, plot),
+        PlotKind::Bars | PlotKind::Table => {
+            if !grouped_bars(of, &path, &title, plot)? {
+                return Ok(());
+            }
+        }
     }
+    png(&path)
 }
 
 fn mark(of: Measured<'_>, point: &Point) -> Option<Mark> {
@@ -72,7 +77,8 @@ fn distribution(of: Measured<'_>, series: &Series) -> Option<Steps> {
     (!values.is_empty()).then(|| Steps { name: series.name.clone(), points: ecdf(values.into_iter()) })
 }
 
-fn grouped_bars(of: Measured<'_>, path: &Path, title: &str, plot: &Plot) -> Result<(), PlotError> {
+/// Whether there was anything to draw.
+fn grouped_bars(of: Measured<'_>, path: &Path, title: &str, plot: &Plot) -> Result<bool, PlotError> {
     let mut groups: Vec<(String, Vec<Option<Mark>>)> = Vec::new();
     for (number, series) in plot.series.iter().enumerate() {
         for point in &series.points {
@@ -86,10 +92,11 @@ fn grouped_bars(of: Measured<'_>, path: &Path, title: &str, plot: &Plot) -> Resu
         }
     }
     if groups.iter().all(|(_, marks)| marks.iter().all(Option::is_none)) {
-        return Ok(());
+        return Ok(false);
     }
     let names: Vec<&str> = plot.series.iter().map(|series| series.name.as_str()).collect();
-    bars(path, title, &plot.y, &names, &groups)
+    bars(path, title, &plot.y, &names, &groups)?;
+    Ok(true)
 }
 
 fn at(place: &Label) -> Option<f64> {
