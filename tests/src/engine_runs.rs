@@ -3,13 +3,16 @@
 //! Owns the jobs, their input and the comparison. Does not own the engine.
 
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 use crate::folder::Folder;
 use crate::output::{parts, report};
-use crate::programs::{program, run};
+use crate::own_cluster::wait_until;
+use crate::processes::Process;
+use crate::programs::{Ended, program, run};
 
 /// With a combiner, in order within groups, map-only with a second output, map-only with a side file, with
 /// attempts that are killed in maps and in reduces, and two that are a chain.
@@ -100,4 +103,29 @@ pub fn assert_nothing_is_left(folder: &Folder, output: &str) {
         .filter(|name| name.starts_with(output))
         .collect();
     assert!(left.is_empty(), "{left:?} is left");
+}
+
+/// Interrupts a job that never ends when its guest runs, which `wait` waits for; panics if the guest goes on
+/// or anything is left.
+pub fn assert_interrupted_leaves_nothing(
+    folder: &Folder,
+    mut command: Command,
+    wait: impl Fn(&dyn Fn() -> bool),
+) {
+    folder.write("in.txt", "forever\n");
+    command.args(["in.txt", "--job", "endless", "--output", "out", "--quiet"]);
+    let program = command.stderr(Stdio::piped()).spawn().expect("it can be started");
+    wait(&|| folder.has("in.txt.running"));
+    let said = std::fs::read_to_string(folder.path("in.txt.running")).expect("it said so");
+    let guest =
+        said.rsplit(' ').next().and_then(|number| Process::of(number.parse().ok()?)).expect("it runs");
+    kill_process(Pid::from_raw(program.id().cast_signed()).expect("a process"), Signal::INT)
+        .expect("it runs");
+    let ended = program.wait_with_output().expect("its end");
+    let stderr = String::from_utf8_lossy(&ended.stderr).into_owned();
+    let ended = Ended { status: ended.status, stdout: String::new(), stderr };
+    ended.failed(130, &["interrupted by signal 2; nothing of the job is left in out"]);
+    assert_nothing_is_left(folder, "out");
+    let runs = || Process::of(guest.number.cast_unsigned()) == Some(guest);
+    wait_until("the guest has ended", || !runs());
 }

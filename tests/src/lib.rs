@@ -14,7 +14,8 @@ mod programs;
 mod shared_cluster;
 
 pub use engine_runs::{
-    assert_every_shape_is_as_embedded, assert_nothing_is_left, assert_same, without_cluster, write_input,
+    assert_every_shape_is_as_embedded, assert_interrupted_leaves_nothing, assert_nothing_is_left,
+    assert_same, without_cluster, write_input,
 };
 pub use folder::Folder;
 pub use gated_job::{COUNTERS_OF_RECORDS, GatedJob};

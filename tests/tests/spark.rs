@@ -9,10 +9,10 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use napreduce_tests::{
-    Ended, Folder, NotedJob, Process, assert_every_shape_is_as_embedded, assert_nothing_is_left, assert_same,
-    counter, run, wait_until, without_cluster, write_input,
+    Folder, NotedJob, assert_every_shape_is_as_embedded, assert_interrupted_leaves_nothing,
+    assert_nothing_is_left, assert_same, counter, run, without_cluster, write_input,
 };
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::Signal;
 
 /// A page of a running Spark is of no use here, and this machine is all that it may talk to.
 const ON: [&str; 4] = ["--on", "local[2]", "--on-conf", "spark.ui.enabled=false"];
@@ -103,23 +103,8 @@ fn an_error_that_no_try_helps_fails_the_job_after_one_attempt() {
 fn an_interrupted_job_leaves_nothing() {
     let Some(python) = python() else { return };
     let folder = Folder::new();
-    folder.write("in.txt", "forever\n");
-    let mut command = on_spark("testjobs", &folder, &python);
-    command.args(["in.txt", "--job", "endless", "--output", "out", "--quiet"]);
-    let program = command.stderr(Stdio::piped()).spawn().expect("it can be started");
-    wait_for_start(|| folder.has("in.txt.running"));
-    let said = fs::read_to_string(folder.path("in.txt.running")).expect("it said so");
-    let guest =
-        said.rsplit(' ').next().and_then(|number| Process::of(number.parse().ok()?)).expect("it runs");
-    kill_process(Pid::from_raw(program.id().cast_signed()).expect("a process"), Signal::INT)
-        .expect("it runs");
-    let ended = program.wait_with_output().expect("its end");
-    let stderr = String::from_utf8_lossy(&ended.stderr).into_owned();
-    let ended = Ended { status: ended.status, stdout: String::new(), stderr };
-    ended.failed(130, &["interrupted by signal 2; nothing of the job is left in out"]);
-    assert_nothing_is_left(&folder, "out");
-    let runs = || Process::of(guest.number.cast_unsigned()) == Some(guest);
-    wait_until("the guest has ended", || !runs());
+    let command = on_spark("testjobs", &folder, &python);
+    assert_interrupted_leaves_nothing(&folder, command, |runs| wait_for_start(runs));
 }
 
 #[test]

@@ -10,10 +10,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use napreduce_tests::{
-    Ended, Folder, Process, assert_every_shape_is_as_embedded, assert_nothing_is_left, assert_same, counter,
-    run, wait_until, without_cluster, write_input,
+    Folder, assert_every_shape_is_as_embedded, assert_interrupted_leaves_nothing, assert_nothing_is_left,
+    assert_same, counter, run, wait_until, without_cluster, write_input,
 };
-use rustix::process::{Pid, Signal, kill_process};
 
 /// The flags of a job on the emulation.
 fn emulated(folder: &Folder) -> Vec<String> {
@@ -69,23 +68,8 @@ fn an_error_that_no_try_helps_fails_the_job_after_one_attempt() {
 #[test]
 fn an_interrupted_job_leaves_nothing() {
     let folder = Folder::new();
-    folder.write("in.txt", "forever\n");
-    let mut command = on_hadoop("testjobs", &folder);
-    command.args(["in.txt", "--job", "endless", "--output", "out", "--quiet"]);
-    let program = command.stderr(Stdio::piped()).spawn().expect("it can be started");
-    wait_until("a guest runs", || folder.has("in.txt.running"));
-    let said = fs::read_to_string(folder.path("in.txt.running")).expect("it said so");
-    let guest =
-        said.rsplit(' ').next().and_then(|number| Process::of(number.parse().ok()?)).expect("it runs");
-    kill_process(Pid::from_raw(program.id().cast_signed()).expect("a process"), Signal::INT)
-        .expect("it runs");
-    let ended = program.wait_with_output().expect("its end");
-    let stderr = String::from_utf8_lossy(&ended.stderr).into_owned();
-    let ended = Ended { status: ended.status, stdout: String::new(), stderr };
-    ended.failed(130, &["interrupted by signal 2; nothing of the job is left in out"]);
-    assert_nothing_is_left(&folder, "out");
-    let runs = || Process::of(guest.number.cast_unsigned()) == Some(guest);
-    wait_until("the guest has ended", || !runs());
+    let command = on_hadoop("testjobs", &folder);
+    assert_interrupted_leaves_nothing(&folder, command, |runs| wait_until("a guest runs", runs));
 }
 
 #[test]

@@ -296,3 +296,14 @@ fn unix_micros() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_micros()).unwrap_or(u64::MAX)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_out_of_turn_does_not_count() {
+        let run = |in_order| LiveRun { jobs: Vec::new(), late_max: Span(0), in_order };
+        assert!(run(true).counts() && !run(false).counts());
+    }
+}
