@@ -101,6 +101,12 @@ fn logs_are_followed_to_the_end_of_the_job_cut_to_their_tail_and_shown_of_what_f
     let listed = cluster.json(&["job", "logs", &bad, "--failed", "--stderr"]);
     assert_eq!(listed.as_array().map(Vec::len), Some(1));
     assert_eq!(listed[0]["stream"], "stderr");
+    // What it complained of is there when its worker is not.
+    let wrong = ["job", "logs", &bad, "m_0000.1"];
+    let complained = nap(&cluster, &[&wrong[..], &["--stderr"]].concat()).succeeded().stdout;
+    nap(&cluster, &["worker", "drain", "local-a", "--wait"]).succeeded();
+    assert_eq!(nap(&cluster, &[&wrong[..], &["--stderr"]].concat()).succeeded().stdout, complained);
+    nap(&cluster, &wrong).failed(1, &["are on local-a, which is not there now"]);
 }
 
 #[test]

@@ -60,8 +60,9 @@ impl Arguments {
             ("--suspended-max", self.suspended_max.map(|max| max.to_string())),
         ];
         let given = flags.into_iter().filter_map(|(flag, value)| Some([flag.to_owned(), value?]));
-        let speculation = said.no_speculation.then(|| "--no-speculation".to_owned());
-        given.flatten().chain(speculation).chain(self.log.to_line()).collect()
+        let switches = [("--no-speculation", said.no_speculation), ("--no-failed-logs", said.no_failed_logs)];
+        let switches = switches.into_iter().filter(|(_, said)| *said).map(|(flag, _)| flag.to_owned());
+        given.flatten().chain(switches).chain(self.log.to_line()).collect()
     }
 }
 
@@ -90,6 +91,7 @@ fn configuration(arguments: &Arguments, cluster: &ClusterArguments) -> Result<Co
     if said.no_speculation || filed.speculation == Some(false) {
         chosen.speculation = None;
     }
+    chosen.failed_logs = !said.no_failed_logs && filed.failed_logs != Some(false);
     set(&mut chosen.crashes_max, said.crashes_max, filed.crashes_max);
     chosen.scheduler = SchedulerConfiguration {
         scheduler: said.scheduler.or(filed.scheduler).unwrap_or_default(),
@@ -165,6 +167,17 @@ mod tests {
     }
 
     #[test]
+    fn logs_of_failed_attempts_are_kept_unless_a_flag_or_the_file_says_otherwise() {
+        let kept = |file: &str, flag: bool| {
+            let (_folder, cluster) = cluster(file);
+            let flags = of(CoordinatorOptions { no_failed_logs: flag, ..CoordinatorOptions::default() });
+            configuration(&flags, &cluster).expect("it makes sense").failed_logs
+        };
+        let file = "[coordinator]\nfailed-logs = false\n";
+        assert_eq!((kept("", false), kept("", true), kept(file, false)), (true, false, false));
+    }
+
+    #[test]
     fn sizes_are_read_as_job_programs_read_them() {
         let (_folder, cluster) = cluster("[coordinator]\njournal-bytes-max = \"2k\"\n");
         let chosen = configuration(&Arguments::default(), &cluster).expect("it makes sense");
@@ -193,7 +206,7 @@ mod tests {
             arguments: Arguments,
         }
         let line = "--bind :1 --heartbeat 1s --liveness 1h --fsync 20ms --journal-bytes-max 1MiB --history-max 3 \
-                    --history-bytes-max 5k --blob-bytes-max 2k --no-speculation --crashes-max 5 --queues a,b --scheduler fifo --suspended-max unlimited";
+                    --history-bytes-max 5k --blob-bytes-max 2k --no-speculation --no-failed-logs --crashes-max 5 --queues a,b --scheduler fifo --suspended-max unlimited";
         let parsed = |line: Vec<String>| {
             let line = [vec!["nap".to_owned()], line].concat();
             Line::try_parse_from(line).unwrap_or_else(|error| panic!("{error}")).arguments

@@ -2,6 +2,7 @@
 //!
 //! Owns what is known of it beside what clients are told. Does not own its form in files (`head`, `rows`).
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use napreduce_core::AttemptId;
@@ -24,6 +25,16 @@ pub struct EndedJob {
     pub cluster: Option<RecordedCluster>,
     /// Its tasks that were done, in any order; none of jobs that an earlier version kept.
     pub tasks: Vec<DoneTask>,
+    /// What attempts that failed have printed, as far as it was kept.
+    pub logs: Vec<KeptLog>,
+}
+
+/// What an attempt that failed has printed on standard error.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KeptLog {
+    pub attempt: AttemptId,
+    /// The end of it, where it was long; then its first line says so.
+    pub stderr: Arc<str>,
 }
 
 /// A cluster as it was when a job of it ended. What describes the policy is kept as its configuration file

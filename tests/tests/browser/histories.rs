@@ -51,7 +51,15 @@ fn keep(directory: &Path, detail: JobDetail) {
     let (history, remarks) = History::open(directory, limits).expect("a history");
     assert!(remarks.is_empty(), "{remarks:?}");
     let end = JobEnd::Killed { job: detail.summary.job, reason: detail.summary.name.clone() };
-    let job = EndedJob { token: 1, end, detail, settings: None, cluster: None, tasks: Vec::new() };
+    let job = EndedJob {
+        token: 1,
+        end,
+        detail,
+        settings: None,
+        cluster: None,
+        tasks: Vec::new(),
+        logs: Vec::new(),
+    };
     history.add(&job).expect("it is written");
 }
 

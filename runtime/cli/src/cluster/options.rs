@@ -68,6 +68,15 @@ pub struct CoordinatorOptions {
     #[arg(skip)]
     pub speculation: Option<bool>,
 
+    /// Keep nothing of what failed attempts have printed; else its end is there when their worker is not
+    #[arg(long, env = "NAPREDUCE_NO_FAILED_LOGS")]
+    #[serde(skip)]
+    pub no_failed_logs: bool,
+
+    /// The file's word for it.
+    #[arg(skip)]
+    pub failed_logs: Option<bool>,
+
     /// A task fails for good when so many workers died while it ran there alone; 0 for never [default: 3]
     #[arg(long, value_name = "N", env = "NAPREDUCE_CRASHES_MAX")]
     pub crashes_max: Option<u32>,

@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use self::figures::Durations;
 pub use self::figures::LedgerTotals;
 use crate::rows::{CounterRow, ReasonRow};
-use napreduce_history::{DoneTask, EndedJob, JobSettings, RecordedCluster};
+use napreduce_history::{DoneTask, EndedJob, JobSettings, KeptLog, RecordedCluster};
 
 /// Version of the heads that are written. Every earlier one is read for ever.
 const HISTORY_VERSION: u32 = 2;
@@ -78,6 +78,7 @@ fields! {
         resumes: u64 = job.detail.resumes.len() as u64,
         restores: u64 = job.detail.restores.len() as u64,
         tasks: u64 = job.tasks.len() as u64,
+        logs: u64 = job.logs.len() as u64,
         /// Zero when they are in the head; so are the next two.
         parts: u64,
         counters: u64,
@@ -93,6 +94,7 @@ pub(crate) struct Written<'a> {
     pub(crate) head: Vec<u8>,
     pub(crate) detail: &'a JobDetail,
     pub(crate) tasks: &'a [DoneTask],
+    pub(crate) logs: &'a [KeptLog],
     pub(crate) parts: &'a [PartReport],
     pub(crate) counters: Vec<CounterRow>,
     pub(crate) reason: Option<ReasonRow>,
@@ -107,6 +109,7 @@ pub(crate) struct Rows {
     pub(crate) resumes: Vec<ResumeSummary>,
     pub(crate) restores: Vec<RestoreSummary>,
     pub(crate) tasks: Vec<DoneTask>,
+    pub(crate) logs: Vec<KeptLog>,
     pub(crate) parts: Vec<PartReport>,
     pub(crate) counters: Vec<CounterRow>,
     pub(crate) reasons: Vec<ReasonRow>,
@@ -127,9 +130,9 @@ pub(crate) enum StoredHead {
 pub(crate) fn share_out(job: &EndedJob) -> Result<Written<'_>, String> {
     let detail = &job.detail;
     let mut head = Head::of(job);
-    let tasks = job.tasks.as_slice();
+    let (tasks, logs) = (job.tasks.as_slice(), job.logs.as_slice());
     let mut written =
-        Written { head: Vec::new(), detail, tasks, parts: &[], counters: Vec::new(), reason: None };
+        Written { head: Vec::new(), detail, tasks, logs, parts: &[], counters: Vec::new(), reason: None };
     if let Some(reason) = head.summary.reason.as_mut().filter(|reason| reason.len() > REASON_BYTES_MAX) {
         written.reason = Some(ReasonRow(reason.clone()));
         reason.truncate(reason.floor_char_boundary(REASON_BYTES_MAX));
@@ -241,7 +244,7 @@ impl Head {
             resumes: rows.resumes,
             restores: rows.restores,
         };
-        Ok(EndedJob { token, end, detail, settings, cluster, tasks: rows.tasks })
+        Ok(EndedJob { token, end, detail, settings, cluster, tasks: rows.tasks, logs: rows.logs })
     }
 }
 
@@ -255,6 +258,7 @@ impl RowCounts {
             ("resumes", self.resumes, rows.resumes.len()),
             ("restores", self.restores, rows.restores.len()),
             ("tasks", self.tasks, rows.tasks.len()),
+            ("logs", self.logs, rows.logs.len()),
             ("parts", self.parts, rows.parts.len()),
             ("counters", self.counters, rows.counters.len()),
             ("reasons", self.reasons, rows.reasons.len()),

@@ -7,6 +7,7 @@
 mod attempts;
 mod ledger;
 mod listed;
+mod logs;
 mod tasks;
 
 pub(crate) use listed::{CounterRow, ReasonRow};
@@ -26,6 +27,7 @@ mod kinds {
     pub(super) const COUNTERS: u16 = 7;
     pub(super) const REASON: u16 = 8;
     pub(super) const TASKS: u16 = 9;
+    pub(super) const LOGS: u16 = 10;
 }
 
 /// The four columns of attempts, each with `prefix` before its name.

@@ -183,6 +183,7 @@ fn write_rows(out: &mut BufWriter<File>, written: &Written<'_>) -> Result<(), Re
     recording.add(&written.detail.resumes)?;
     recording.add(&written.detail.restores)?;
     recording.add(written.tasks)?;
+    recording.add(written.logs)?;
     recording.add(&written.detail.events)?;
     recording.add(written.parts)?;
     recording.add(&written.counters)?;
@@ -204,6 +205,7 @@ pub(crate) fn read_rows<R: Read + Seek>(recording: Result<RecordingReader<R>, Re
         resumes: recording.all(),
         restores: recording.all(),
         tasks: recording.all(),
+        logs: recording.all(),
         parts: recording.all(),
         counters: recording.all(),
         reasons: recording.all(),

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use napreduce_core::{AttemptId, JobId, Primitive, TaskId, TaskKind, WorkerId};
 use napreduce_history::{
-    DoneTask, EndedJob, HistoryLimits, HistoryStore, JobSettings, RecordedCluster, WorkerGroup,
+    DoneTask, EndedJob, HistoryLimits, HistoryStore, JobSettings, KeptLog, RecordedCluster, WorkerGroup,
 };
 use napreduce_history_files::History;
 use napreduce_protocol::{
@@ -149,7 +149,13 @@ pub fn succeeded(detail: JobDetail, wall: Duration) -> EndedJob {
     };
     let done = detail.attempts.iter().filter(|one| one.end.as_deref() == Some("done"));
     let (token, tasks) = (u128::MAX - u128::from(job.0), done.map(moved).collect());
-    EndedJob { token, end, detail, settings, cluster: Some(cluster()), tasks }
+    let failed = |one: &&AttemptSummary| one.end.as_deref().is_some_and(|end| end.starts_with("failed"));
+    let printed = |one: &AttemptSummary| KeptLog {
+        attempt: one.attempt,
+        stderr: format!("thread 'main' panicked\nin {}\n", one.attempt).into(),
+    };
+    let logs = detail.attempts.iter().filter(failed).map(printed).collect();
+    EndedJob { token, end, detail, settings, cluster: Some(cluster()), tasks, logs }
 }
 
 /// 40 workers of two kinds under a policy with values of its own.
@@ -282,16 +288,22 @@ prop_compose! {
 }
 
 prop_compose! {
+    fn any_log()(attempt in any_attempt(), stderr in ".{0,40}") -> KeptLog {
+        KeptLog { attempt, stderr: stderr.into() }
+    }
+}
+
+prop_compose! {
     /// A job whose rows are anything at all.
     pub fn any_job()(
         tasks in vec(any_task(), 0..10), attempts in vec(any_attempt_summary(), 0..40), preemptions in vec(any_preemption(), 0..10),
         resumes in vec(any_resume(), 0..10), restores in vec(any_restore(), 0..10),
-        events in vec(any_event(), 0..10), token: u128, reason in option::of(".{0,20}"),
+        events in vec(any_event(), 0..10), logs in vec(any_log(), 0..5), token: u128, reason in option::of(".{0,20}"),
     ) -> EndedJob {
         let whole = job(3, 20);
         let detail = JobDetail { attempts, events, preemptions, resumes, restores, ..whole.detail };
         let job = EndedJob { token, ..succeeded(detail, Duration::from_nanos(1_234_567_891)) };
-        let job = EndedJob { token, tasks, ..job };
+        let job = EndedJob { token, tasks, logs, ..job };
         match reason {
             Some(reason) => failed(job, &reason),
             None => job,

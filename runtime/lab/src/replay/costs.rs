@@ -113,8 +113,8 @@ fn launch(plan: &LivePlan, bench: &mut Bench<'_>, session: &Session) -> Result<S
     Ok(launch_of(&probe, Span(took.max().unwrap_or(0)))?)
 }
 
-/// Tasks that differ in length as those of a workload do: equal ones would all end at once, and wait for each other
-/// to start on the processors of one machine, as they hardly do when they matter.
+/// Tasks that differ in length as those of a workload do: equal ones would all end at once, and wait for each
+/// other to start on the processors of one machine, as they hardly do when they matter.
 fn probe(plan: &LivePlan) -> LivePlan {
     let tasks = plan.jobs.iter().map(|job| job.maps.len() + job.reduces.len()).sum::<usize>() as u64;
     let length = Span((plan.work().0 / tasks.max(1)).clamp(PROBE_MIN.0, PROBE_MAX.0));

@@ -36,7 +36,10 @@ impl Coordinator {
             },
             Request::LogHolder { attempt, reply } => match self.state.jobs.get(&attempt.task.job) {
                 Some(known) => {
-                    send(reply, log_holder(&self.detail(known), attempt, &self.data_addresses()));
+                    send(
+                        reply,
+                        log_holder(&self.detail(known), &known.logs, attempt, &self.data_addresses()),
+                    );
                 }
                 None => self.log_holder_of_ended(attempt, reply),
             },

@@ -30,6 +30,8 @@ fields! {
         pub history_max: usize = 10_000,
         /// How many bytes their files may have; the oldest go first.
         pub history_bytes_max: u64 = 8 << 30,
+        /// Whether the end of what attempts have printed that failed is kept, of 20 of each job.
+        pub failed_logs: bool = true,
         /// When a straggler gets a second attempt that races it; `None` for never.
         pub speculation: Option<SpeculationSettings> = Some(SpeculationSettings::default()),
         /// A task fails for good when so many workers died while it ran there alone; never, when zero.

@@ -195,7 +195,8 @@ impl Coordinator {
                     let settings = Some(JobSettings::of(&job.accepted.plan));
                     let detail = ended_detail(detail, &end, ended_millis);
                     let (cluster, tasks) = (cluster.map(|put_together| put_together()), job.done_tasks());
-                    let ended = EndedJob { token, end, detail, settings, cluster, tasks };
+                    let logs = job.logs.clone();
+                    let ended = EndedJob { token, end, detail, settings, cluster, tasks, logs };
                     let kept = history.as_ref().map_or(Ok(Vec::new()), |history| history.add(&ended));
                     let kept = kept.map(|untidy| remarks.extend(untidy));
                     let kept = kept.map_err(|error| format!("cannot write {error}"));

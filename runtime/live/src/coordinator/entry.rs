@@ -73,6 +73,11 @@ pub(super) enum Extra {
         attempt: AttemptId,
         account: PreemptionAccount,
     },
+    /// What an attempt has printed that is about to fail.
+    Printed {
+        attempt: AttemptId,
+        stderr: String,
+    },
     ChainBegun {
         chain: u128,
         known: KnownChain,
@@ -225,6 +230,10 @@ pub(super) fn of_report(worker: WorkerId, number: u64, report: WorkerReport) -> 
         WorkerReport::Short { lacks } => Event::WorkerShort { worker, lacks },
         WorkerReport::Preempted { attempt, account } => {
             extra.push(Extra::Preempted { worker, attempt, account });
+            return (None, extra);
+        }
+        WorkerReport::Printed { attempt, stderr } => {
+            extra.push(Extra::Printed { attempt, stderr });
             return (None, extra);
         }
     };

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use napreduce_core::{AttemptId, JobId, Reason, ReasonCode, TaskKind, WorkerState};
-use napreduce_history::{EndedJob, HistoryStore, RecordedCluster, WorkerGroup};
+use napreduce_history::{EndedJob, HistoryStore, KeptLog, RecordedCluster, WorkerGroup};
 use napreduce_protocol::{FromCoordinator, JobDetail, TaskPhase, TaskSummary, ToCoordinator};
 
 use super::answers::{send, unknown_job};
@@ -54,8 +54,8 @@ impl Coordinator {
 
     pub(super) fn log_holder_of_ended(&self, attempt: AttemptId, reply: Reply<LogHolder>) {
         let workers = self.data_addresses();
-        self.read_ended(attempt.task.job, reply, move |EndedJob { detail, .. }| {
-            log_holder(&detail, attempt, &workers)
+        self.read_ended(attempt.task.job, reply, move |EndedJob { detail, logs, .. }| {
+            log_holder(&detail, &logs, attempt, &workers)
         });
     }
 
@@ -118,16 +118,16 @@ fn read(history: Arc<dyn HistoryStore>, job: JobId) -> Result<EndedJob, Refusal>
 /// Where the logs of an attempt are.
 pub(super) fn log_holder(
     detail: &JobDetail,
+    logs: &[KeptLog],
     attempt: AttemptId,
     workers: &BTreeMap<String, String>,
 ) -> Result<LogHolder, Refusal> {
     let ran = detail.attempts.iter().find(|known| known.attempt == attempt);
     let ran = ran.ok_or_else(|| Refusal::wrong(format!("there was no {attempt}")))?;
-    let address = workers.get(&ran.worker_name).cloned().ok_or_else(|| Refusal {
-        status: 1,
-        reason: format!("the logs of {attempt} are on {}, which is not there now", ran.worker_name),
-    })?;
-    Ok(LogHolder { address, has_ended: ran.ended_millis.is_some() })
+    let gone = || format!("the logs of {attempt} are on {}, which is not there now", ran.worker_name);
+    let address = workers.get(&ran.worker_name).cloned().ok_or_else(gone);
+    let stderr = logs.iter().find(|log| log.attempt == attempt).map(|log| Arc::clone(&log.stderr));
+    Ok(LogHolder { address, stderr, has_ended: ran.ended_millis.is_some() })
 }
 
 /// Also of a job whose tasks are over and whose output is not settled.

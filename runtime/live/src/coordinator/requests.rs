@@ -3,6 +3,8 @@
 //! Owns what passes between a connection's task and the loop beside the messages themselves, which are
 //! handled as they came. Does not own blobs, which connections read and write beside the loop.
 
+use std::sync::Arc;
+
 use napreduce_core::{AttemptId, JobId};
 use napreduce_protocol::{FromCoordinator, JobEnd, JobError, JobProgress, ToCoordinator};
 use thiserror::Error;
@@ -49,8 +51,10 @@ pub(crate) struct Following {
 /// Who has the logs of an attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct LogHolder {
-    /// The data address of the worker it ran on.
-    pub(crate) address: String,
+    /// The data address of the worker it ran on, or why there is none.
+    pub(crate) address: Result<String, String>,
+    /// The end of its standard error, where the coordinator has that, too.
+    pub(crate) stderr: Option<Arc<str>>,
     /// Whether the attempt has ended.
     pub(crate) has_ended: bool,
 }

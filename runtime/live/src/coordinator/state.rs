@@ -102,6 +102,11 @@ impl CoordinatorState {
                     self.note_account(attempt, &account);
                 }
             }
+            Extra::Printed { attempt, stderr } => {
+                if let Some(job) = self.jobs.get_mut(&attempt.task.job) {
+                    job.on_printed(attempt, stderr);
+                }
+            }
             Extra::CommitBegun { job } => {
                 if let Some(job) = self.jobs.get_mut(&job) {
                     job.commit_begun = true;

@@ -140,7 +140,10 @@ impl Coordinator {
             FromWorker::Reported { number, report } => match link.look(number) {
                 Receipt::Fresh => {
                     let report = self.look_at_storage(report);
-                    let (event, extra) = of_report(worker, number, report);
+                    let (event, mut extra) = of_report(worker, number, report);
+                    let keeps_logs =
+                        self.lasting.as_ref().is_some_and(|lasting| lasting.configuration.failed_logs);
+                    extra.retain(|extra| keeps_logs || !matches!(extra, Extra::Printed { .. }));
                     self.add_to_batch(event, extra);
                 }
                 Receipt::Duplicate => {}

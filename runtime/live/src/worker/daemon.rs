@@ -362,6 +362,9 @@ impl Worker {
                     // Before the failure, so that nothing new comes in between.
                     self.look_at_disk();
                 }
+                if let Some(stderr) = left.stderr {
+                    self.tell(WorkerNews::Report(WorkerReport::Printed { attempt, stderr }));
+                }
                 self.report(attempt, error.into());
             }
             AttemptEnd::Killed => self.report(attempt, Report::Killed),

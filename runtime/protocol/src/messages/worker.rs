@@ -240,6 +240,9 @@ pub enum WorkerReport {
     /// Somebody outside the cluster asked a task process to stop (SIGTSTP), and it wants to be suspended in
     /// good order.
     SuspendWanted { attempt: AttemptId },
+    /// What an attempt has printed on standard error, or the end of it. Comes just before the report that it
+    /// has failed.
+    Printed { attempt: AttemptId, stderr: String },
 }
 
 /// What happened to an attempt that was preempted or came back.

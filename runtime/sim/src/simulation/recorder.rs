@@ -255,6 +255,7 @@ fn ended_job(
         settings: Some(settings),
         cluster: Some(cluster),
         tasks,
+        logs: Vec::new(),
     }
 }
 

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use napreduce_core::{AttemptId, JobId, Reason, ReasonCode, TaskId};
+use napreduce_history::EndedJob;
 use napreduce_history_files::{FolderError, HistoryFolder, JobOverview};
 use napreduce_protocol::{
     JobDetail, JobSummary, LogStream, QueueListing, SlotsWanted, TaskSummary, WorkerSummary,
@@ -83,7 +84,7 @@ impl HistorySource {
         Ok(jobs)
     }
 
-    fn read(&self, job: JobId) -> Result<Arc<JobDetail>, SourceError> {
+    fn read(&self, job: JobId) -> Result<EndedJob, SourceError> {
         let broken = |error: FolderError| SourceError::Broken(error.to_string());
         let absent = || SourceError::Absent(format!("there is no {job} in {}", self.path.display()));
         let folder = match HistoryFolder::open(&self.path) {
@@ -91,8 +92,7 @@ impl HistorySource {
             Err(FolderError::Empty { .. }) => return Err(absent()),
             Err(error) => return Err(broken(error)),
         };
-        let ended = folder.read(job).map_err(broken)?.ok_or_else(absent)?;
-        Ok(Arc::new(ended.detail))
+        folder.read(job).map_err(broken)?.ok_or_else(absent)
     }
 }
 
@@ -123,7 +123,7 @@ impl PageSource for HistorySource {
         if let Some(known) = kept().details.iter().find(|known| known.summary.job == job) {
             return Ok(known.clone());
         }
-        let detail = self.read(job)?;
+        let detail = Arc::new(self.read(job)?.detail);
         let mut kept = kept();
         kept.details.push(detail.clone());
         let too_many = kept.details.len().saturating_sub(DETAILS_MAX);
@@ -156,8 +156,21 @@ impl PageSource for HistorySource {
         Ok(vec![Reason::new(ReasonCode::State, text)])
     }
 
-    fn log(&self, attempt: AttemptId, _: LogStream, _: u64, _: u64) -> Result<Vec<u8>, SourceError> {
-        Err(SourceError::Absent(format!("the logs of {attempt} are on its worker, not in the history")))
+    /// Of attempts that failed the end of standard error is in the history.
+    fn log(
+        &self,
+        attempt: AttemptId,
+        stream: LogStream,
+        offset: u64,
+        bytes_max: u64,
+    ) -> Result<Vec<u8>, SourceError> {
+        let logs = self.read(attempt.task.job)?.logs;
+        let kept = logs.iter().find(|log| log.attempt == attempt && stream == LogStream::Stderr);
+        let kept = kept.ok_or_else(|| {
+            SourceError::Absent(format!("the logs of {attempt} are on its worker, not in the history"))
+        })?;
+        let place = |at: u64| usize::try_from(at).unwrap_or(usize::MAX).min(kept.stderr.len());
+        Ok(kept.stderr.as_bytes()[place(offset)..place(offset.saturating_add(bytes_max))].to_vec())
     }
 
     fn order(&self, _: &OperatorCommand, _: &str) -> Result<Vec<AttemptId>, SourceError> {
@@ -170,5 +183,40 @@ impl PageSource for HistorySource {
 
     fn remarks(&self) -> Vec<String> {
         lock(&self.kept).remarks.clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use napreduce_history::KeptLog;
+    use napreduce_history_files::write_simulated;
+    use napreduce_protocol::JobEnd;
+
+    use super::*;
+    use crate::answers::samples;
+
+    #[test]
+    fn what_a_failed_attempt_printed_is_in_the_history_and_nothing_else_of_it() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let detail = samples::detail();
+        let attempt = detail.attempts[0].attempt;
+        let job = EndedJob {
+            token: 1,
+            end: JobEnd::Failed { job: attempt.task.job, reason: String::new() },
+            detail,
+            settings: None,
+            cluster: None,
+            tasks: Vec::new(),
+            logs: vec![KeptLog { attempt, stderr: "it panicked".into() }],
+        };
+        write_simulated(folder.path(), &job).expect("a history");
+        let source = HistorySource::open(folder.path()).expect("a history");
+        let read = |offset, most| source.log(attempt, LogStream::Stderr, offset, most).expect("kept");
+        assert_eq!(
+            (read(0, 99), read(3, 3), read(99, 9)),
+            (b"it panicked".into(), b"pan".into(), Vec::new())
+        );
+        let printed = source.log(attempt, LogStream::Stdout, 0, 99);
+        assert!(matches!(printed, Err(SourceError::Absent(_))), "{printed:?}");
     }
 }

@@ -216,7 +216,7 @@ impl Diary {
         settings.checkpoint = CheckpointSupport { map: saved, reduce: saved };
         let end = JobEnd::Succeeded(JobReport { job, name, counters, wall, parts, output });
         let (settings, cluster) = (Some(JobSettings::of(&settings)), Some(cluster()));
-        EndedJob { token: u128::from(job.0), end, detail, settings, cluster, tasks }
+        EndedJob { token: u128::from(job.0), end, detail, settings, cluster, tasks, logs: Vec::new() }
     }
 }
 

@@ -17,7 +17,7 @@ use super::scene::{Background, Coordinator, DEADLINE, Scene, plan};
 use crate::blobs;
 use crate::blobs::{BlobStore, FetchError};
 use crate::client::{LogRead, SideFileSource};
-use crate::coordinator::{LogHolder, Refusal, Request};
+use crate::coordinator::{LogHolder, Request};
 use crate::shuffle::{DataServer, DataServerSettings, LogExtent, ServedFiles};
 
 /// A coordinator that takes every job.
@@ -226,12 +226,12 @@ fn a_log_comes_from_the_worker_that_keeps_it() {
     });
     let _coordinator = scene.coordinator(move |request| {
         if let Request::LogHolder { attempt, reply } = request {
-            let gone = || Refusal { status: 1, reason: "its worker is lost".to_owned() };
-            let _ = reply.send(if attempt.number == 3 {
-                Err(gone())
-            } else {
-                Ok(LogHolder { address: holder.clone(), has_ended: attempt.number == 1 })
-            });
+            let address = match attempt.number {
+                3 | 4 => Err("its worker is lost".to_owned()),
+                _ => Ok(holder.clone()),
+            };
+            let stderr = (attempt.number > 3).then(|| "it panicked".into());
+            let _ = reply.send(Ok(LogHolder { address, stderr, has_ended: attempt.number == 1 }));
         }
     });
     let attempt =
@@ -249,4 +249,9 @@ fn a_log_comes_from_the_worker_that_keeps_it() {
     let error = read(2, 0).expect_err("there is none").to_string();
     assert!(error.starts_with("the logs of job_0001_m_0000.2 at 127.0.0.1:"), "{error}");
     assert_eq!(read(3, 0).expect_err("nobody has it").to_string(), "its worker is lost");
+    // What the coordinator has of it: the worker of the one is lost, that of the other has removed it.
+    let kept = LogRead { written: 8, length: 11, has_ended: true };
+    assert!(read(4, 3).expect("kept") == (kept, b"panicked".to_vec()));
+    assert_eq!(read(5, 0).expect("kept").1, b"it panicked");
+    assert_eq!(read(5, 99).expect("a length").1, b"");
 }

@@ -35,13 +35,21 @@ impl Client {
         stream: LogStream,
         offset: u64,
     ) -> Result<(), Parting> {
-        let LogHolder { address: holder, has_ended } =
+        let LogHolder { address, stderr, has_ended } =
             self.question(|reply| Request::LogHolder { attempt, reply }).await?;
+        let holder = address.as_deref().unwrap_or_default();
         let unreadable = |why: String| {
             Refusal::failed(format_args!("the logs of {attempt} at {holder} cannot be read: {why}"))
         };
-        let mut reader = self.open_log(&holder, attempt, stream).await.map_err(unreadable)?;
-        let (length, mut piece) = reader.read(offset).await.map_err(unreadable)?;
+        let begun = match &address {
+            Ok(holder) => self.begin_log(holder, (attempt, stream), offset).await.map_err(unreadable),
+            Err(why) => Err(Refusal::failed(why)),
+        };
+        let (mut reader, length, mut piece) = match (begun, stderr) {
+            (Ok(begun), _) => begun,
+            (Err(_), Some(kept)) if stream == LogStream::Stderr => return self.kept_log(&kept, offset).await,
+            (Err(refusal), _) => return Err(refusal.into()),
+        };
         // It may grow meanwhile; what was there when it was asked for is sent.
         let mut left = length.saturating_sub(offset);
         self.send(&FromCoordinator::LogLength { bytes: left, length, has_ended }).await?;
@@ -58,6 +66,29 @@ impl Client {
             (_, piece) = reader.read(length - left).await.map_err(unreadable)?;
         }
         Ok(())
+    }
+
+    /// What is kept here of one whose worker does not answer.
+    async fn kept_log(&mut self, kept: &str, offset: u64) -> Result<(), Parting> {
+        let at = usize::try_from(offset).unwrap_or(usize::MAX).min(kept.len());
+        let (length, left) = (kept.len() as u64, &kept.as_bytes()[at..]);
+        self.send(&FromCoordinator::LogLength { bytes: left.len() as u64, length, has_ended: true }).await?;
+        for piece in left.chunks(CHUNK_BYTES) {
+            self.send(&FromCoordinator::Chunk { bytes: Payload(piece.to_vec()) }).await?;
+        }
+        Ok(())
+    }
+
+    /// A log, how long it is now, and a piece of it.
+    async fn begin_log(
+        &self,
+        holder: &str,
+        (attempt, stream): (AttemptId, LogStream),
+        offset: u64,
+    ) -> Result<(LogReader, u64, Vec<u8>), String> {
+        let mut reader = self.open_log(holder, attempt, stream).await?;
+        let (length, piece) = reader.read(offset).await?;
+        Ok((reader, length, piece))
     }
 
     async fn open_log(

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use napreduce_core::{
     AttemptId, ClusterView, JobChange, JobId, JobOutcome, JobState, Record, Report, TaskId, TaskKind, fields,
 };
-use napreduce_history::{JobHistory, PreemptionBook};
+use napreduce_history::{JobHistory, KeptLog, PreemptionBook};
 use napreduce_protocol::{
     AttemptSummary, Counter, CounterValues, HistoryLine, JobDescription, JobPhase, JobSummary, LaunchWork,
     PartOutput,
@@ -23,6 +23,9 @@ use serde::{Deserialize, Serialize};
 use self::progress::Sums;
 use super::entry::Accepted;
 use super::output_log::OutputLog;
+
+/// Attempts of a job whose logs are kept, at most.
+const LOGS_MAX: usize = 20;
 
 fields! {
     /// A job from submission until it is in history.
@@ -56,6 +59,9 @@ fields! {
         sums: Cell<Option<Sums>>,
         pub(super) attempts: Vec<Arc<AttemptSummary>>,
         pub(super) events: Vec<HistoryLine>,
+        /// What attempts have printed that failed.
+        #[serde(default)]
+        pub(super) logs: Vec<KeptLog>,
         #[serde(default)]
         pub(super) book: PreemptionBook,
         #[serde(default)]
@@ -154,6 +160,13 @@ impl LiveJob {
     /// What it brought was kept, or is not wanted: another attempt was faster.
     pub(super) fn forget_finished(&mut self, attempt: AttemptId) {
         self.brought.remove(&attempt);
+    }
+
+    /// Keeps what an attempt has printed, of so many of them.
+    pub(super) fn on_printed(&mut self, attempt: AttemptId, stderr: String) {
+        if self.logs.len() < LOGS_MAX {
+            self.logs.push(KeptLog { attempt, stderr: stderr.into() });
+        }
     }
 
     /// Keeps what the engine says has happened.

@@ -65,6 +65,45 @@ async fn answers_about_an_ended_job_are_the_same_after_a_restart_and_without_the
     stage.end().await;
 }
 
+/// A map that has said why before it failed.
+const FAILED: &str = "
+    worker w 1
+    submit 1 maps 1                 > launch m0.1 on w
+    started m0.1
+    printed m0.1: it panicked
+    failed m0.1 fatal: bad row
+    ask end 1                       > failed: ...bad row
+";
+
+#[tokio::test]
+async fn what_an_attempt_printed_that_failed_outlives_its_worker_and_the_coordinator() {
+    let mut stage = Stage::new();
+    stage.play(FAILED).await;
+    let there = "ask log m0.1                    > 127.0.0.1:1 has it, and it grows no more
+                                                 > kept: it panicked";
+    stage.play(there).await;
+    let silent = 2 * stage.scene.configuration.liveness;
+    stage.worker("w").heard.move_back(silent);
+    // Its connection is dropped when it is lost.
+    while stage.worker("w").messages.recv().await.is_some() {}
+    stage.play("ask log m0.1 > kept: it panicked \n kill coordinator \n start \n ask log m0.1 > kept: it panicked").await;
+    stage.end().await;
+}
+
+#[tokio::test]
+async fn of_failed_attempts_twenty_logs_are_kept_or_none() {
+    let printed = |number| format!("\n    printed m0.1: {number}");
+    let many = FAILED.replace("\n    printed m0.1: it panicked", &(0..21).map(printed).collect::<String>());
+    for (set, kept) in [("", 20), ("set no-failed-logs", 0)] {
+        let mut stage = Stage::new();
+        stage.play(&format!("{set}{many}")).await;
+        let folder = HistoryFolder::open(&stage.scene.configuration.directory.coordinator_directory());
+        let ended = folder.expect("a history").read(JobId(1)).expect("readable").expect("there");
+        assert_eq!(ended.logs.len(), kept);
+        stage.end().await;
+    }
+}
+
 #[tokio::test]
 async fn an_ended_job_says_which_policy_it_had_on_which_workers_and_who_did_its_tasks() {
     let mut stage = Stage::new();

@@ -64,6 +64,8 @@ pub(super) struct Leftovers {
     pub(super) idle_scratch: Option<PathBuf>,
     /// How many bytes of input it was to read, and the memory it had for its output.
     pub(super) sealing: (u64, Option<MemorySegment>),
+    /// The end of what it has printed on standard error, if it has failed.
+    pub(super) stderr: Option<String>,
 }
 
 /// How an attempt ended; its process is gone.
@@ -120,7 +122,11 @@ impl Supervision {
             // It waits until whoever is left has ended.
             let _ = tokio::task::spawn_blocking(move || drop(bounds)).await;
         }
-        if let Some(logs) = self.logs.take() {
+        let mut stderr = None;
+        if let Some(mut logs) = self.logs.take() {
+            if matches!(end, AttemptEnd::Failed(_)) {
+                stderr = logs.end_of_stderr();
+            }
             logs.close().await;
         }
         let end = self.blame(end).await;
@@ -129,7 +135,7 @@ impl Supervision {
             Work::Map(task) => task.split.length(),
             Work::Reduce(_) => 0,
         };
-        let left = Leftovers { idle_scratch, sealing: (read, self.memory.take()) };
+        let left = Leftovers { idle_scratch, sealing: (read, self.memory.take()), stderr };
         self.tell(AttemptEvent::Ended { end, left });
     }
 

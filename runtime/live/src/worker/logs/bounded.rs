@@ -4,6 +4,7 @@
 
 use std::fs::File;
 use std::io::{self, Write};
+use std::os::unix::fs::FileExt;
 
 /// One stream of one attempt.
 #[derive(Debug)]
@@ -25,6 +26,15 @@ impl BoundedLog {
 
     pub(super) fn bytes(&self) -> io::Result<u64> {
         Ok(self.file.metadata()?.len())
+    }
+
+    /// The last bytes, and how many come before them.
+    pub(super) fn last(&self, most: u64) -> io::Result<(Vec<u8>, u64)> {
+        let bytes = self.bytes()?;
+        let before = bytes.saturating_sub(most);
+        let mut last = vec![0; usize::try_from(bytes - before).unwrap_or_default()];
+        self.file.read_exact_at(&mut last, before)?;
+        Ok((last, before))
     }
 
     /// The beginning is kept and says that the rest is not. What the process appends meanwhile is cut the

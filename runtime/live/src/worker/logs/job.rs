@@ -18,6 +18,8 @@ use super::bounded::BoundedLog;
 use super::index::{self, IndexEntry};
 use crate::shuffle::LogExtent;
 
+/// So much of what an attempt has printed that fails is told to the coordinator.
+const TOLD_BYTES_MAX: u64 = 64 << 10;
 /// The name of an attempt takes so many bytes in its file, whatever its length.
 const NAME_BYTES: usize = 64;
 
@@ -163,6 +165,19 @@ impl AttemptLogs {
             // A log that cannot be cut must not end an attempt; the next try may succeed.
             let _ = log.keep_bound();
         }
+    }
+
+    /// The end of what it has printed on standard error, if there is anything, for whoever asks when this
+    /// worker is gone. Where something comes before it, the first line says how much.
+    pub(in crate::worker) fn end_of_stderr(&mut self) -> Option<String> {
+        self.keep_bound();
+        // What cannot be read now is here all the same.
+        let (last, before) = self.stderr.last(TOLD_BYTES_MAX).ok().filter(|(last, _)| !last.is_empty())?;
+        let last = String::from_utf8_lossy(&last);
+        Some(match before {
+            0 => last.into_owned(),
+            before => format!("[napreduce: the first {before} bytes of this stream are left out]\n{last}"),
+        })
     }
 
     /// The attempt has ended, and nothing of it prints any more.

@@ -113,6 +113,21 @@ async fn attempts_that_print_nothing_share_two_files() {
 }
 
 #[tokio::test]
+async fn the_end_of_standard_error_says_what_comes_before_it() {
+    let scene = Scene::new();
+    let (mut logs, mut output) = scene.open(attempt(1, 1), 1 << 20);
+    assert_eq!(logs.end_of_stderr(), None);
+    output.stderr.write_all(b"short \xff").expect("written");
+    assert_eq!(logs.end_of_stderr().as_deref(), Some("short \u{fffd}"));
+    output.stderr.write_all(&b"a line\n".repeat(10_000)).expect("written");
+    let told = logs.end_of_stderr().expect("some");
+    let (first, last) = told.split_once('\n').expect("several lines");
+    assert_eq!(first, "[napreduce: the first 4471 bytes of this stream are left out]");
+    assert!(last.len() == 64 << 10 && last.ends_with("a line\na line\n"));
+    logs.close().await;
+}
+
+#[tokio::test]
 async fn a_stream_keeps_its_beginning_and_says_so() {
     let scene = Scene::new();
     let (mut logs, mut output) = scene.open(attempt(1, 1), 10);

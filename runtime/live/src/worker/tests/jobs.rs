@@ -6,7 +6,7 @@
 use std::fs;
 
 use napreduce_core::{FailureClass, JobId, Order, Report};
-use napreduce_protocol::{JobDescription, LaunchWork, Split, ToWorker};
+use napreduce_protocol::{JobDescription, LaunchWork, Split, ToWorker, WorkerReport};
 
 use super::script::*;
 
@@ -56,6 +56,23 @@ async fn a_task_prints_to_its_logs_within_a_bound() {
     assert_eq!(script.log(map(1), "stdout"), format!("hello there,\n{rest}\n"));
     assert_eq!(script.log(map(2), "stdout"), "hello\n");
     assert_eq!(script.log(map(2), "stderr"), "");
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn what_a_task_has_complained_of_is_told_when_it_fails() {
+    let mut script = Script::new().await;
+    let _daemon = script.start(&[]);
+    let mut line = script.join().await;
+    let rules = "m_0000.1 work complain of row 7;m_0000.1 work fail badly;m_0000.2 work complain";
+    line.define(script.job(rules)).await;
+    line.launch(map(1), script.map_work()).await;
+    line.assert_happened(1, map(1), Report::Started).await;
+    let told = WorkerReport::Printed { attempt: map(1), stderr: "of row 7\n".to_owned() };
+    assert_eq!(line.report().await, (2, told));
+    assert_eq!(line.failure().await, (FailureClass::Task, "badly".into()));
+    line.launch(map(2), script.map_work()).await;
+    line.assert_happened(4, map(2), Report::Started).await;
+    line.assert_finished(5, map(2)).await;
 }
 
 #[tokio::test(flavor = "current_thread")]

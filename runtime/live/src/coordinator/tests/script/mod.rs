@@ -204,6 +204,7 @@ impl Stage {
             "chain-grace" => configuration.chain_grace = duration(value),
             "history-bytes" => configuration.history_bytes_max = number(value).into(),
             "no-speculation" => configuration.speculation = None,
+            "no-failed-logs" => configuration.failed_logs = false,
             "no-suspend" => configuration.preemption.map.suspend = false,
             "no-checkpoint" => configuration.preemption.map.checkpoint = false,
             "scheduler" => {

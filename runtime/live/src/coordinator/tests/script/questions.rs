@@ -52,7 +52,13 @@ impl Stage {
                 let attempt = attempt(of);
                 let holder = self.running().ask(|reply| Request::LogHolder { attempt, reply }).await?;
                 let grows = if holder.has_ended { "grows no more" } else { "grows" };
-                return Ok(vec![format!("{} has it, and it {grows}", holder.address)]);
+                let address = holder.address.map_err(Refusal::failed);
+                let kept = holder.stderr.map(|stderr| format!("kept: {}", stderr.trim_end()));
+                let held = address.map(|address| format!("{address} has it, and it {grows}"));
+                return match (held, kept) {
+                    (held, None) => Ok(vec![held?]),
+                    (held, Some(kept)) => Ok(held.into_iter().chain([kept]).collect()),
+                };
             }
             ["why", of] if of.contains(['m', 'r']) => {
                 ToCoordinator::Explain { job: task(of).job, task: Some(task(of)) }

@@ -144,6 +144,7 @@ impl Stage {
         match what {
             "restored" | "unusable" => {}
             "stopped" => worker.report(WorkerReport::SuspendWanted { attempt }),
+            "printed" => worker.report(WorkerReport::Printed { attempt, stderr: text.to_owned() }),
             "writes" => worker.write_part(&self.scene, attempt),
             "done" => {
                 let mut counters = CounterValues::default();
