@@ -8,7 +8,6 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use napreduce_core::{AttemptId, JobId, Reason, ReasonCode, TaskId};
-use napreduce_history::EndedJob;
 use napreduce_history_files::{FolderError, HistoryFolder, JobOverview};
 use napreduce_protocol::{
     JobDetail, JobSummary, LogStream, QueueListing, SlotsWanted, TaskSummary, WorkerSummary,
@@ -84,7 +83,12 @@ impl HistorySource {
         Ok(jobs)
     }
 
-    fn read(&self, job: JobId) -> Result<EndedJob, SourceError> {
+    /// Something of a job that ended.
+    fn read<T>(
+        &self,
+        job: JobId,
+        read: impl FnOnce(&HistoryFolder) -> Result<Option<T>, FolderError>,
+    ) -> Result<T, SourceError> {
         let broken = |error: FolderError| SourceError::Broken(error.to_string());
         let absent = || SourceError::Absent(format!("there is no {job} in {}", self.path.display()));
         let folder = match HistoryFolder::open(&self.path) {
@@ -92,7 +96,7 @@ impl HistorySource {
             Err(FolderError::Empty { .. }) => return Err(absent()),
             Err(error) => return Err(broken(error)),
         };
-        folder.read(job).map_err(broken)?.ok_or_else(absent)
+        read(&folder).map_err(broken)?.ok_or_else(absent)
     }
 }
 
@@ -123,7 +127,7 @@ impl PageSource for HistorySource {
         if let Some(known) = kept().details.iter().find(|known| known.summary.job == job) {
             return Ok(known.clone());
         }
-        let detail = Arc::new(self.read(job)?.detail);
+        let detail = self.read(job, |folder| Ok(folder.read(job)?.map(|ended| Arc::new(ended.detail))))?;
         let mut kept = kept();
         kept.details.push(detail.clone());
         let too_many = kept.details.len().saturating_sub(DETAILS_MAX);
@@ -164,7 +168,8 @@ impl PageSource for HistorySource {
         offset: u64,
         bytes_max: u64,
     ) -> Result<Vec<u8>, SourceError> {
-        let logs = self.read(attempt.task.job)?.logs;
+        let job = attempt.task.job;
+        let logs = self.read(job, |folder| Ok(folder.read(job)?.map(|ended| ended.logs)))?;
         let kept = logs.iter().find(|log| log.attempt == attempt && stream == LogStream::Stderr);
         let kept = kept.ok_or_else(|| {
             SourceError::Absent(format!("the logs of {attempt} are on its worker, not in the history"))
@@ -188,7 +193,7 @@ impl PageSource for HistorySource {
 
 #[cfg(test)]
 mod tests {
-    use napreduce_history::KeptLog;
+    use napreduce_history::{EndedJob, KeptLog};
     use napreduce_history_files::write_simulated;
     use napreduce_protocol::JobEnd;
 
