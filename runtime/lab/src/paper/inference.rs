@@ -16,6 +16,9 @@ pub const BLOCKS_MIN: usize = 6;
 /// How often chance alone may be taken for a verdict.
 pub const LEVEL: f64 = 0.05;
 
+/// Nobody makes more blocks than that to be sure of something.
+pub const BLOCKS_MAX: usize = 10_000;
+
 /// An estimate, with what is sure of it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Estimate {
@@ -82,23 +85,49 @@ impl Estimate {
             return 1.0;
         }
         if let Some(values) = &self.signed {
-            return sign_test(values, bound);
+            let (above, below) = sides(values, bound);
+            return sign_test(above, below);
         }
-        let (mean, bound) = match self.logarithmic {
-            true => (self.mean.ln(), bound.ln()),
-            false => (self.mean, bound),
-        };
-        let distance = (mean - bound).abs();
+        let distance = self.distance(bound);
         // Chance has no part in the runs: it is known whether they are beyond the bound, also when they are
         // at it.
         if self.error <= distance * 1e-9 {
             return 0.0;
         }
-        match StudentsT::new(0.0, 1.0, (self.blocks - 1) as f64) {
-            Ok(student) => 2.0 * student.sf(distance / self.error),
-            Err(_) => 1.0,
+        t_test(distance / self.error, self.blocks)
+    }
+
+    /// With how many blocks in all it would be as sure as this on which side of a bound the true number is,
+    /// if those to come fall as these did, and if it is one of so many claims (Bonferroni). None up to
+    /// [`BLOCKS_MAX`].
+    pub fn blocks_to_settle(&self, bound: f64, claims: usize, level: f64) -> Option<usize> {
+        let probability = |blocks: usize| {
+            let times = blocks as f64 / self.blocks as f64;
+            match &self.signed {
+                Some(values) => {
+                    let (above, below) = sides(values, bound);
+                    let many = |count: u64| (count as f64 * times).round() as u64;
+                    sign_test(many(above), many(below))
+                }
+                None => t_test(self.distance(bound) / self.error * times.sqrt(), blocks),
+            }
+        };
+        let sure = |blocks: &usize| probability(*blocks) * claims as f64 <= level;
+        (self.blocks.max(BLOCKS_MIN)..=BLOCKS_MAX).find(sure)
+    }
+
+    /// From a bound, on the scale on which it is judged.
+    fn distance(&self, bound: f64) -> f64 {
+        match self.logarithmic {
+            true => (self.mean.ln() - bound.ln()).abs(),
+            false => (self.mean - bound).abs(),
         }
     }
+}
+
+/// How probable it is that a mean is so many standard errors from the true one, or more.
+fn t_test(errors: f64, blocks: usize) -> f64 {
+    StudentsT::new(0.0, 1.0, (blocks - 1) as f64).map_or(1.0, |student| 2.0 * student.sf(errors))
 }
 
 /// The place of the innermost order statistic, from 0, that with its counterpart encloses the median
@@ -110,11 +139,15 @@ fn innermost(count: u64, confidence: f64) -> Option<usize> {
     (0..count / 2).take_while(within).last().and_then(|place| usize::try_from(place).ok())
 }
 
-/// How probable it is that so many, or more, are on one side of the true median; those at the bound
-/// say nothing.
-fn sign_test(values: &[f64], bound: f64) -> f64 {
+/// How many are above and below a bound; those at it say nothing.
+fn sides(values: &[f64], bound: f64) -> (u64, u64) {
     let above = values.iter().filter(|value| **value > bound).count() as u64;
     let below = values.iter().filter(|value| **value < bound).count() as u64;
+    (above, below)
+}
+
+/// How probable it is that so many, or more, are on one side of the true median.
+fn sign_test(above: u64, below: u64) -> f64 {
     match Binomial::new(0.5, above + below) {
         Ok(signs) => (2.0 * signs.cdf(above.min(below))).min(1.0),
         Err(_) => 1.0,
@@ -249,6 +282,24 @@ mod tests {
         let few = Estimate::of_median(&[3.0, 1.0, 2.0], 0.95).expect("numbers");
         assert_eq!((few.low, few.high, few.probability(100.0)), (1.0, 3.0, 1.0));
         assert_eq!((Estimate::of_median(&[], 0.95), Estimate::of_median(&[f64::NAN; 6], 0.95)), (None, None));
+    }
+
+    #[test]
+    fn it_is_said_how_many_blocks_would_settle_what_is_open() {
+        // One of eight is on the wrong side. That more are then is reckoned with, too.
+        let live = [1.003, 0.999, 1.001, 1.002, 1.002, 1.003, 1.0, 1.022];
+        let estimate = Estimate::of_median(&live, 0.95).expect("numbers");
+        assert_eq!(estimate.blocks_to_settle(1.02, 1, 0.05), Some(9));
+        assert_eq!(estimate.blocks_to_settle(1.02, 8, 0.05), Some(16));
+        assert_eq!(estimate.blocks_to_settle(2.0, 1, 0.05), Some(8), "it is sure by now");
+        let even = Estimate::of_median(&[0.0, 2.0, 0.0, 2.0, 0.0, 2.0], 0.95).expect("numbers");
+        assert_eq!(even.blocks_to_settle(1.0, 1, 0.05), None);
+        // The same spread as above: 3.5 with an error of 0.764 of six.
+        let estimate = Estimate::of(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0], 0.95).expect("numbers");
+        let blocks = estimate.blocks_to_settle(4.5, 1, 0.05).expect("some");
+        let errors = |blocks: usize| 1.0 / (3.5_f64 / 6.0 * 6.0 / blocks as f64).sqrt();
+        assert!(t_test(errors(blocks), blocks) <= 0.05 && t_test(errors(blocks - 1), blocks - 1) > 0.05);
+        assert_eq!(estimate.blocks_to_settle(3.5, 1, 0.05), None);
     }
 
     #[test]

@@ -6,7 +6,7 @@
 use napreduce_core::listed;
 use serde::Serialize;
 
-use super::inference::{BLOCKS_MIN, Estimate, LEVEL, blocks_needed, holm, spearman};
+use super::inference::{BLOCKS_MAX, BLOCKS_MIN, Estimate, LEVEL, blocks_needed, holm, spearman};
 use super::measure::{Block, Measured};
 use super::registry::{Expectation, Figure, Paper};
 use super::rows::{Executor, Runs};
@@ -106,9 +106,9 @@ pub fn judge(
     let mut corrected = holm(&probabilities).into_iter();
     let claims = probabilities.len();
     let findings: Vec<Finding> = expect
-        .into_iter()
+        .iter()
         .zip(estimates)
-        .map(|(expected, found)| match expected.published {
+        .map(|(&expected, found)| match expected.published {
             Some(published) => magnitude(expected, published, found),
             None => direction(expected, found, &mut corrected, level),
         })
@@ -119,14 +119,19 @@ pub fn judge(
     };
     let live = figure.because_live.as_ref().filter(|_| !executor.is_simulated());
     let known = figure.cannot.as_ref().or(figure.stand_in.as_ref()).or(live).or(figure.because.as_ref());
-    let because = few.or_else(|| known.cloned());
+    let verdict = verdict_of(figure, &findings);
+    let open = to_settle(&expect, &findings, claims, level).filter(|_| verdict == Verdict::NotResolved);
+    let because = few.or_else(|| {
+        let said: Vec<String> = known.cloned().into_iter().chain(open).collect();
+        (!said.is_empty()).then(|| said.join("; "))
+    });
     Judgement {
         paper: paper.name.clone(),
         figure: id.to_owned(),
         title: figure.title.clone(),
         claim: figure.claim.clone(),
         executor,
-        verdict: verdict_of(figure, &findings),
+        verdict,
         because,
         findings,
     }
@@ -146,6 +151,28 @@ fn too_few(findings: &[Finding], claims: usize, level: f64) -> Option<String> {
     let needed = blocks_needed(claims, level);
     (blocks < needed).then(|| {
         format!("{claims} directions at once need {needed} live blocks to be sure of, and there are {blocks}: add some with --continue")
+    })
+}
+
+/// How many blocks would settle the directions that are open.
+fn to_settle(expect: &[&Expectation], findings: &[Finding], claims: usize, level: f64) -> Option<String> {
+    let is_open =
+        |finding: &Finding| (finding.kind, finding.outcome) == (FindingKind::Direction, Ruling::NotResolved);
+    let open = expect.iter().zip(findings).filter(|(_, finding)| is_open(finding));
+    let needed = open.flat_map(|(expected, finding)| {
+        let bounds = expected.above.iter().chain(&expected.below);
+        bounds.filter_map(|bound| {
+            let found = finding.found.as_ref()?;
+            Some(found.blocks_to_settle(*bound, claims, level).unwrap_or(usize::MAX))
+        })
+    });
+    Some(match needed.max()? {
+        blocks @ ..=BLOCKS_MAX => {
+            format!(
+                "about {blocks} blocks in all would settle it, if those to come fall as these did: add some with --continue"
+            )
+        }
+        _ => format!("{BLOCKS_MAX} blocks would not settle it, if those to come fall as these did"),
     })
 }
 
