@@ -11,10 +11,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use kit::{asking, summary};
-use napreduce_core::{AttemptId, AttemptState, JobId, Reason, ReasonCode, TaskId, TaskKind, WorkerId};
+use napreduce_core::{
+    AttemptId, AttemptState, JobId, Primitive, Reason, ReasonCode, TaskId, TaskKind, WorkerId,
+};
 use napreduce_protocol::{
-    AttemptSummary, CounterValues, JobDetail, JobPhase, JobSummary, LiveAttempt, LogStream, QueueListing,
-    Secret, SlotsWanted, TaskPhase, TaskSummary, WorkerSummary,
+    AttemptSummary, CounterValues, JobDetail, JobPhase, JobSummary, LiveAttempt, LogStream,
+    PreemptionSummary, QueueListing, Secret, SlotsWanted, TaskPhase, TaskSummary, WorkerSummary,
 };
 use napreduce_web::{OperatorCommand, PageSource, SourceError, WebRole, WebServer, WebSettings, token};
 
@@ -53,6 +55,11 @@ impl Large {
             bytes_done: u64::from(index % 97),
             bytes_total: 97,
         };
+        let preempted = |index: u32| {
+            let victim = AttemptId { task: task(index), number: 1 };
+            let asked_micros = (BASE + u64::from(index / 300) * 1_000 + 100) * 1_000;
+            PreemptionSummary::wanted(asked_micros, victim, WorkerId(index % 75 + 1), Primitive::Suspend)
+        };
         let task = |index: u32| TaskSummary {
             task: task(index),
             state: TaskPhase::Active,
@@ -68,7 +75,7 @@ impl Large {
                 parts: Vec::new(),
                 attempts: (0..ATTEMPTS).map(attempt).collect(),
                 events: Vec::new(),
-                preemptions: Vec::new(),
+                preemptions: (0..ATTEMPTS).step_by(1_000).map(preempted).collect(),
                 resumes: Vec::new(),
                 restores: Vec::new(),
             }),

@@ -4,11 +4,11 @@
 //! Owns the sums and the names of their fields. Does not own an entry of the ledger (`preemptions`), nor
 //! which jobs are looked at.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use napreduce_core::{AttemptId, JobId, TaskId, fields};
 use napreduce_history_files::{LedgerEntry, Sequel, Timeline, ledger_of};
-use napreduce_protocol::{JobDetail, JobSummary, PreemptionEnd, PreemptionSummary};
+use napreduce_protocol::{CounterValues, JobDetail, JobSummary, PreemptionEnd, PreemptionSummary};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -41,6 +41,7 @@ fields! {
 impl LedgerRow {
     /// The entries of a job; what waits, waits until `now_micros`.
     pub fn all_of(detail: &JobDetail, now_micros: u64) -> Vec<LedgerRow> {
+        let detail = &concerned(detail);
         let absences = Absences::of(detail, now_micros);
         ledger_of(detail).iter().map(|entry| LedgerRow::of(entry, &detail.summary, &absences)).collect()
     }
@@ -53,6 +54,22 @@ impl LedgerRow {
     /// From the request until the slot was free.
     pub fn free_micros(&self) -> Option<u64> {
         self.answer.freed_micros.map(|freed| freed.saturating_sub(self.answer.requested_micros))
+    }
+}
+
+/// A job with those of its attempts alone whose tasks somebody wanted a slot of: of 100,000 they are few.
+fn concerned(detail: &JobDetail) -> JobDetail {
+    let tasks: HashSet<TaskId> = detail.preemptions.iter().map(|one| one.attempt.task).collect();
+    let attempts = detail.attempts.iter().filter(|one| tasks.contains(&one.attempt.task));
+    JobDetail {
+        summary: detail.summary.clone(),
+        counters: CounterValues::default(),
+        parts: Vec::new(),
+        attempts: attempts.cloned().collect(),
+        events: Vec::new(),
+        preemptions: detail.preemptions.clone(),
+        resumes: detail.resumes.clone(),
+        restores: detail.restores.clone(),
     }
 }
 
