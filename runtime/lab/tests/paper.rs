@@ -197,6 +197,7 @@ fn a_report_is_added_to_and_knows_that_somebody_has_looked() {
     let mut settings = settings(folder.path(), "natjam", "10", 4);
     let report = paper(&settings, &quiet(), |_, _| {}).expect("a report");
     assert_eq!(report.count(Verdict::NotResolved), 1, "four blocks are too few");
+    assert_eq!(report.judgements[0].because, None, "they do not say how many would settle it");
     let again = paper(&settings, &quiet(), |_, _| {});
     assert!(matches!(again, Err(PaperError::Exists(_))), "a report is not overwritten");
     settings.go_on = true;

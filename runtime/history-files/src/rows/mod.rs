@@ -1,5 +1,5 @@
-//! What recordings hold of a job: attempts, the ledger of preemptions, events, and what is too long for its
-//! head.
+//! What recordings hold of a job: attempts, the ledger of preemptions, events, logs, and what is too long for
+//! its head.
 //!
 //! Owns the kinds and their columns. A column may be added at any time; one that is there keeps its name,
 //! type and meaning. Does not own the form of columns (`recording`).

@@ -99,7 +99,7 @@ impl Estimate {
 
     /// With how many blocks in all it would be as sure as this on which side of a bound the true number is,
     /// if those to come fall as these did, and if it is one of so many claims (Bonferroni). None up to
-    /// [`BLOCKS_MAX`].
+    /// [`BLOCKS_MAX`]. Fewer than [`BLOCKS_MIN`] say nothing of how others fall.
     pub fn blocks_to_settle(&self, bound: f64, claims: usize, level: f64) -> Option<usize> {
         let probability = |blocks: usize| {
             let times = blocks as f64 / self.blocks as f64;

@@ -162,7 +162,7 @@ fn to_settle(expect: &[&Expectation], findings: &[Finding], claims: usize, level
     let needed = open.flat_map(|(expected, finding)| {
         let bounds = expected.above.iter().chain(&expected.below);
         bounds.filter_map(|bound| {
-            let found = finding.found.as_ref()?;
+            let found = finding.found.as_ref().filter(|found| found.blocks >= BLOCKS_MIN)?;
             Some(found.blocks_to_settle(*bound, claims, level).unwrap_or(usize::MAX))
         })
     });

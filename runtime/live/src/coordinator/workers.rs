@@ -11,6 +11,7 @@ use napreduce_protocol::{AttemptProgress, FromWorker, Hello, ToWorker, WorkerNew
 
 use super::daemon::Coordinator;
 use super::entry::{Extra, Identity, of_report};
+use super::job::LiveJob;
 use super::link::{Caller, Link};
 
 impl Coordinator {
@@ -141,9 +142,7 @@ impl Coordinator {
                 Receipt::Fresh => {
                     let report = self.look_at_storage(report);
                     let (event, mut extra) = of_report(worker, number, report);
-                    let keeps_logs =
-                        self.lasting.as_ref().is_some_and(|lasting| lasting.configuration.failed_logs);
-                    extra.retain(|extra| keeps_logs || !matches!(extra, Extra::Printed { .. }));
+                    extra.retain(|extra| self.keeps(extra));
                     self.add_to_batch(event, extra);
                 }
                 Receipt::Duplicate => {}
@@ -160,6 +159,13 @@ impl Coordinator {
                 self.on_progress(worker, &progress);
             }
         }
+    }
+
+    /// What failed attempts print has no place in the journal if it is not kept.
+    fn keeps(&self, extra: &Extra) -> bool {
+        let Extra::Printed { attempt, .. } = extra else { return true };
+        let wanted = self.lasting.as_ref().is_some_and(|lasting| lasting.configuration.failed_logs);
+        wanted && self.state.jobs.get(&attempt.task.job).is_some_and(LiveJob::has_room_for_logs)
     }
 
     /// Ends a connection that cannot be trusted; the worker makes a new one.

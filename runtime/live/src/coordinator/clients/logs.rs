@@ -1,4 +1,4 @@
-//! The log of an attempt, from the worker that keeps it to the client.
+//! The log of an attempt, from the worker that keeps it to the client; or what the coordinator has of it.
 //!
 //! Owns the passing on, piece by piece. Does not own where logs lie (the worker) nor which worker it
 //! was (the loop).

@@ -162,9 +162,14 @@ impl LiveJob {
         self.brought.remove(&attempt);
     }
 
-    /// Keeps what an attempt has printed, of so many of them.
+    /// Whether what one more attempt has printed is kept.
+    pub(super) fn has_room_for_logs(&self) -> bool {
+        self.logs.len() < LOGS_MAX
+    }
+
+    /// Keeps what an attempt has printed.
     pub(super) fn on_printed(&mut self, attempt: AttemptId, stderr: String) {
-        if self.logs.len() < LOGS_MAX {
+        if self.has_room_for_logs() {
             self.logs.push(KeptLog { attempt, stderr: stderr.into() });
         }
     }

@@ -123,7 +123,7 @@ impl Supervision {
             let _ = tokio::task::spawn_blocking(move || drop(bounds)).await;
         }
         let mut stderr = None;
-        if let Some(mut logs) = self.logs.take() {
+        if let Some(logs) = self.logs.take() {
             if matches!(end, AttemptEnd::Failed(_)) {
                 stderr = logs.end_of_stderr();
             }

@@ -169,8 +169,7 @@ impl AttemptLogs {
 
     /// The end of what it has printed on standard error, if there is anything, for whoever asks when this
     /// worker is gone. Where something comes before it, the first line says how much.
-    pub(in crate::worker) fn end_of_stderr(&mut self) -> Option<String> {
-        self.keep_bound();
+    pub(in crate::worker) fn end_of_stderr(&self) -> Option<String> {
         // What cannot be read now is here all the same.
         let (last, before) = self.stderr.last(TOLD_BYTES_MAX).ok().filter(|(last, _)| !last.is_empty())?;
         let last = String::from_utf8_lossy(&last);

@@ -115,7 +115,7 @@ async fn attempts_that_print_nothing_share_two_files() {
 #[tokio::test]
 async fn the_end_of_standard_error_says_what_comes_before_it() {
     let scene = Scene::new();
-    let (mut logs, mut output) = scene.open(attempt(1, 1), 1 << 20);
+    let (logs, mut output) = scene.open(attempt(1, 1), 1 << 20);
     assert_eq!(logs.end_of_stderr(), None);
     output.stderr.write_all(b"short \xff").expect("written");
     assert_eq!(logs.end_of_stderr().as_deref(), Some("short \u{fffd}"));
