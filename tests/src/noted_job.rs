@@ -75,9 +75,14 @@ impl NotedJob {
         wait_until(&format!("{task} does some"), || self.done(task).len() >= before + SOME);
     }
 
-    /// Sends a signal to the guest that is at work at a task; its process.
+    /// The process of the guest that is at work at a task.
+    pub fn guest(&self, task: &str) -> i32 {
+        *self.done(task).last().expect("it has done some")
+    }
+
+    /// Sends a signal to that guest; its process.
     pub fn end(&self, task: &str, signal: Signal) -> i32 {
-        let process = *self.done(task).last().expect("it has done some");
+        let process = self.guest(task);
         kill_process(Pid::from_raw(process).expect("a process"), signal).expect("it runs");
         process
     }

@@ -120,6 +120,13 @@ impl OwnCluster {
         found[0]
     }
 
+    /// Kills the coordinator; `nap up` starts the next one.
+    pub fn kill_coordinator(&self) {
+        let coordinator = self.coordinator();
+        assert!(coordinator.signal(Signal::KILL));
+        wait_until("the end of the coordinator", || coordinator.is_gone());
+    }
+
     /// The processes of its workers.
     pub fn workers(&self) -> Vec<Process> {
         Process::children_of(self.process().id(), "worker")

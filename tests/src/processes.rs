@@ -60,6 +60,16 @@ impl Process {
             .collect()
     }
 
+    /// Whose child it is, while it runs.
+    pub fn parent(&self) -> Option<Process> {
+        Process::of(self.stat()?.parent.cast_unsigned())
+    }
+
+    /// Whether its program has this name.
+    pub fn is_named(&self, name: &str) -> bool {
+        fs::read_to_string(format!("/proc/{}/comm", self.number)).is_ok_and(|comm| comm.trim_end() == name)
+    }
+
     fn stat(&self) -> Option<Stat> {
         stat(self.number).filter(|stat| stat.started == self.started)
     }

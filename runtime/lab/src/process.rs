@@ -35,13 +35,21 @@ pub struct CommandLine {
     called: Option<String>,
     arguments: Vec<OsString>,
     environment: Vec<(String, String)>,
+    /// It is ended after that long.
+    time_max: Option<Duration>,
 }
 
 impl CommandLine {
     /// A program without arguments yet.
     pub fn new(program: impl Into<PathBuf>) -> CommandLine {
         let program = program.into();
-        CommandLine { program, called: None, arguments: Vec::new(), environment: Vec::new() }
+        CommandLine { program, called: None, arguments: Vec::new(), environment: Vec::new(), time_max: None }
+    }
+
+    /// Has it ended when it takes longer.
+    pub fn within(mut self, time_max: Duration) -> CommandLine {
+        self.time_max = Some(time_max);
+        self
     }
 
     /// Has the program find another name as its own.
@@ -142,6 +150,13 @@ pub enum ProcessError {
         /// The end of what it wrote to its standard error.
         last_words: String,
     },
+    /// It took longer than it may.
+    #[error("{name} had not ended by itself after {time_max:?}")]
+    TooLong {
+        /// The program's file name.
+        name: String,
+        time_max: Duration,
+    },
     /// Waiting for it failed.
     #[error("cannot watch {name}: {source}")]
     Watch {
@@ -170,7 +185,7 @@ pub fn run(
     let before = tree::children_time();
     let start = Instant::now();
     let mut child = spawn(command, &name, folder)?;
-    let (status, memory) = watch(&mut child, &name, sampling, interrupt)?;
+    let (status, memory) = watch(&mut child, (&name, command.time_max), sampling, interrupt)?;
     let wall = start.elapsed();
     let after = tree::children_time();
     if !status.success() {
@@ -238,13 +253,14 @@ pub fn last_words(errors: &Path) -> String {
 /// sample.
 fn watch(
     child: &mut Child,
-    name: &str,
+    (name, time_max): (&str, Option<Duration>),
     sampling: Sampling,
     interrupt: &Interrupt,
 ) -> Result<(ExitStatus, Option<MemoryPeak>), ProcessError> {
     let failed = |source: io::Error| ProcessError::Watch { name: name.to_owned(), source };
     let id = Pid::from_child(child);
     let mut sampler = TreeSampler::new(id);
+    let begun = Instant::now();
     let mut until_it_ends = || -> Result<(), ProcessError> {
         let every = Timespec { tv_sec: 0, tv_nsec: SAMPLE_EVERY.subsec_nanos().into() };
         let descriptor = pidfd_open(id, PidfdFlags::empty()).map_err(|error| failed(error.into()))?;
@@ -256,6 +272,9 @@ fn watch(
                 Err(error) => return Err(failed(error.into())),
             }
             interrupt.check()?;
+            if let Some(time_max) = time_max.filter(|time_max| begun.elapsed() > *time_max) {
+                return Err(ProcessError::TooLong { name: name.to_owned(), time_max });
+            }
             if sampling == Sampling::Tree {
                 sampler.sample();
             }
@@ -310,6 +329,24 @@ mod tests {
             error.contains("sh failed") && error.contains("3") && error.contains("gone wrong"),
             "{error}"
         );
+    }
+
+    #[test]
+    fn a_program_that_takes_too_long_is_ended_with_what_it_started() {
+        let folder = tempfile::tempdir().unwrap();
+        let script = "sleep 1000 & echo $! > sleeper; wait";
+        let command = CommandLine::new("/bin/sh").arg("-c").arg(script).within(Duration::from_millis(300));
+        let error = run(&command, folder.path(), Sampling::Off, &Interrupt::never()).unwrap_err().to_string();
+        assert_eq!(error, "sh had not ended by itself after 300ms");
+        let sleeper = fs::read_to_string(folder.path().join("sleeper")).unwrap();
+        let status = format!("/proc/{}/stat", sleeper.trim());
+        // Whoever adopts it sees it as a zombie for a moment.
+        let is_gone = || fs::read_to_string(&status).map_or(true, |stat| stat.contains(") Z "));
+        let deadline = Instant::now() + Duration::from_secs(60);
+        while !is_gone() {
+            assert!(Instant::now() < deadline, "{sleeper} is there");
+            std::thread::sleep(Duration::from_millis(5));
+        }
     }
 
     #[test]

@@ -183,3 +183,23 @@ fn a_timeline_and_a_trace_show_the_attempts_of_a_job() {
     assert_eq!(whole["stints"]["job"], json!([1, 2]));
     assert_eq!(whole["jobs_left_out"], 0);
 }
+
+#[test]
+fn shares_are_the_slots_of_each_queue_over_a_window() {
+    let sample = Sample::start();
+    let shares = |query: &str| sample.get(&format!("/api/nap/v1/shares?{query}"));
+    // Both maps began 100 ms after the jobs; one ended after 1.9 s.
+    let window = "from=1790000000000&until=1790000003000&step=1000";
+    let whole = shares(window).json();
+    assert_eq!((&whole["step_millis"], &whole["jobs_left_out"]), (&json!(1_000), &json!(0)));
+    assert_eq!(whole["queues"][0]["queue"], "default");
+    assert_eq!(whole["queues"][0]["map"]["held"], json!([1.8, 1.9, 1.0]));
+    assert_eq!(whole["queues"][0]["reduce"]["held"], json!([0.0, 0.0, 0.0]));
+    // Before the first job there is nothing to count.
+    let early = shares("from=0&until=1790000001200").json();
+    assert_eq!((&early["from_millis"], &early["step_millis"]), (&json!(1_790_000_000_000_u64), &json!(10)));
+    assert_eq!(shares("from=0&until=5").json()["queues"], json!([]));
+    let fine = shares("from=1790000000000&until=1790000003000&step=1");
+    assert_eq!(fine.status, 400);
+    assert!(fine.body.contains("step=1: 3000 steps; at most 1000"), "{}", fine.body);
+}

@@ -20,6 +20,7 @@ const FAIR: &str = r#"{"schedulers": ["fair"]}"#;
 /// Says which process it is, starts another one, and goes on until it is told to end.
 const WAITS: &str = r#"
 here=$(dirname "$0")
+for word; do case $word in --progress-file=*) printf ' 40\n' > "${word#--progress-file=}";; esac; done
 sleep 1000 & echo $! > "$here/sleeper.new" && mv "$here/sleeper.new" "$here/sleeper"
 until [ -e "$here/go" ]; do sleep 0.02; done
 for word; do case $word in --record=*) record=${word#--record=};; esac; done
@@ -183,6 +184,8 @@ fn one_runs_at_a_time_and_few_wait() {
     assert_eq!(states(), ["running", "queued", "queued", "queued", "queued"]);
     // One that waits goes; the one that runs is killed, and the next one's turn comes.
     let first = sleeper(sample.folder());
+    let percent = |name: &str| sample.get(&format!("{WHAT_IF}/{name}")).json()["percent"].clone();
+    assert_eq!((percent(&names[0]), percent(&names[1])), (json!(40), Value::Null));
     for name in [&names[1], &names[0]] {
         assert_eq!(sample.post(&format!("{WHAT_IF}/{name}/remove"), "").status, 202);
     }
@@ -192,6 +195,25 @@ fn one_runs_at_a_time_and_few_wait() {
     std::fs::write(sample.folder().join("go"), "").expect("written");
     until(&sample, &names[4], "done");
     assert_eq!(kept(&sample), ["what-if-3", "what-if-4", "what-if-5"]);
+}
+
+#[test]
+fn jobs_are_chosen_by_name_and_those_that_cannot_be_are_refused() {
+    let sample = Sample::start();
+    let name = ask(&sample, r#"{"jobs": ["application_1790000000000_0001"]}"#);
+    let told = until(&sample, &name, "done");
+    assert_eq!((&told["jobs"], &told["percent"]), (&json!(["job_0001"]), &Value::Null));
+    let line = std::fs::read_to_string(sample.folder().join("line")).expect("a line");
+    assert!(line.contains(" --jobs=job_0001 "), "{line}");
+    for (jobs, words) in [("job_0002", "job_0002 is not among the jobs"), ("--plot", "--plot")] {
+        let refused = sample.post(WHAT_IF, &format!(r#"{{"jobs": ["{jobs}"]}}"#));
+        assert_eq!(refused.status, 400, "{}", refused.body);
+        assert!(
+            refused.json()["detail"].as_str().is_some_and(|said| said.contains(words)),
+            "{}",
+            refused.body
+        );
+    }
 }
 
 #[test]

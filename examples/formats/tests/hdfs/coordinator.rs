@@ -3,8 +3,6 @@
 //! Owns the steps, at which a request is held while its sender dies. Does not own each single call
 //! (`runtime/live`).
 
-use napreduce_tests::{OwnCluster, Process, wait_until};
-
 use super::cluster::{start, submit};
 use super::proxy::{Kind, Proxy, Trick};
 use super::scene::Scene;
@@ -17,17 +15,10 @@ fn check(name: &'static str, kind: Kind, before: usize) {
     let cluster = start(&scene.files, &scene.folder, &proxy.address);
     let job = submit(&scene, &cluster);
     proxy.wait_until_held();
-    kill(&cluster);
+    cluster.kill_coordinator();
     proxy.drop_held();
     cluster.wait(&[&job]).succeeded();
     scene.assert_written();
-}
-
-/// Kills the coordinator; `nap up` starts the next one.
-fn kill(cluster: &OwnCluster) {
-    let coordinator: Process = cluster.coordinator();
-    assert!(coordinator.signal(rustix::process::Signal::KILL));
-    wait_until("the end of the coordinator", || coordinator.is_gone());
 }
 
 #[test]

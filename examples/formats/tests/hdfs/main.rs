@@ -6,8 +6,11 @@
 //! Skipped where there are no jars of Hadoop, unless `NAPREDUCE_REQUIRE` names `hdfs`.
 
 mod changes;
+mod chaos;
 mod cluster;
 mod coordinator;
+#[path = "../outputs/events.rs"]
+mod events;
 mod inputs;
 mod outputs;
 mod proxy;

@@ -29,6 +29,7 @@ pub enum Trick {
 pub struct Kind(pub &'static str, pub &'static str);
 
 impl Kind {
+    pub const ANY: Kind = Kind("", "");
     /// For where the blocks of a file are.
     pub const READ: Kind = Kind("getBlockLocations", "");
     /// That begin a block of an upload.
@@ -40,8 +41,10 @@ impl Kind {
     pub const SUCCESS: Kind = Kind("rename2", "/_SUCCESS");
 
     fn is(self, request: &[u8]) -> bool {
-        let has = |text: &str| request.windows(text.len().max(1)).any(|window| window == text.as_bytes());
-        has(self.0) && (self.1.is_empty() || has(self.1))
+        let has = |text: &str| {
+            text.is_empty() || request.windows(text.len()).any(|window| window == text.as_bytes())
+        };
+        has(self.0) && has(self.1)
     }
 }
 

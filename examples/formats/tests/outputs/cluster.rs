@@ -5,7 +5,7 @@
 
 use std::path::PathBuf;
 
-use napreduce_tests::{OwnCluster, Process, program, run, wait_until};
+use napreduce_tests::{OwnCluster, program, run};
 use serde_json::Value;
 
 use super::proxy::{Kind, Proxy, Trick};
@@ -137,13 +137,6 @@ fn keeps_no_credentials(directory: &std::path::Path, secret: &str) {
             assert!(!found, "{} holds a credential", path.display());
         }
     }
-}
-
-/// Kills the coordinator; `nap up` starts the next one.
-pub fn kill_coordinator(cluster: &OwnCluster) {
-    let coordinator: Process = cluster.coordinator();
-    assert!(coordinator.signal(rustix::process::Signal::KILL));
-    wait_until("the end of the coordinator", || coordinator.is_gone());
 }
 
 on_each_server! {

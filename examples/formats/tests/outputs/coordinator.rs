@@ -3,7 +3,7 @@
 //! Owns the steps, at which a request is held while its sender dies. Does not own each single call
 //! (`runtime/live`).
 
-use super::cluster::{kill_coordinator, start, submit};
+use super::cluster::{start, submit};
 use super::proxy::{Kind, Proxy, Trick};
 use super::scene::Scene;
 use super::server::{Server, on_each_server};
@@ -16,7 +16,7 @@ fn check(server: Server, name: &'static str, kind: Kind, before: usize) {
     let cluster = start(&scene, &proxy.address);
     let job = submit(&scene, &cluster);
     proxy.wait_until_held();
-    kill_coordinator(&cluster);
+    cluster.kill_coordinator();
     proxy.drop_held();
     cluster.wait(&[&job]).succeeded();
     scene.assert_written();

@@ -11,6 +11,7 @@ mod chaos;
 mod cluster;
 mod coordinator;
 mod embedded;
+mod events;
 mod faults;
 #[allow(dead_code, reason = "tests of inputs use the rest")]
 #[path = "../places/proxy.rs"]

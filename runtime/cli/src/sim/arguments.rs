@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use clap::{Args, ValueEnum};
-use napreduce_core::{PrimitiveChoice, Slots, Span, SuspendedMax, Time};
+use napreduce_core::{JobId, PrimitiveChoice, Slots, Span, SuspendedMax, Time};
 use napreduce_live::{ByteSize, parse_time};
 use napreduce_schedulers::SchedulerName;
 use napreduce_sim::{Baseline, Cost, OverheadPreset, SimulationSettings};
@@ -34,6 +34,7 @@ Examples:
   nap sim --workload natjam-xl-s --scheduler natjam,fifo --record runs; nap history serve runs
   nap sim --recorded ~/.local/state/napreduce --scheduler fair,hfsp --primitive suspend
   nap sim --recorded history@2026-09-21T14:00:00Z..2026-09-21T16:00:00Z --scheduler capacity --nodes 20
+  nap sim --recorded history --jobs job_0004,job_0007 --scheduler natjam
 
 Workloads by name: natjam-xl-s, natjam-xl-l, natjam-m-m-s, natjam-l-s-s, natjam-deadlines, fcs-map-heavy,
 fcs-reduce-heavy, hfsp-fb-dataset. docs/workloads.md says what is in them, docs/schedulers what each scheduler does.")]
@@ -54,6 +55,10 @@ pub struct Arguments {
     /// such as 90s
     #[arg(long, value_name = "DIR[@FROM..UNTIL]")]
     pub recorded: Option<String>,
+
+    /// Of what was recorded, these jobs alone
+    #[arg(long, value_name = "JOB,...", value_delimiter = ',', requires = "recorded")]
+    pub jobs: Vec<JobId>,
 
     /// The schedulers to compare, with commas in between [default: fifo; that of the cluster for
     /// what was recorded]
@@ -125,6 +130,10 @@ pub struct Arguments {
     /// `nap history` and `nap sim --recorded`; baselines have none
     #[arg(long, value_name = "DIR")]
     pub record: Option<PathBuf>,
+
+    /// Keep in this file how many percent of the jobs of all runs have ended
+    #[arg(long, value_name = "FILE")]
+    pub progress_file: Option<PathBuf>,
 
     /// Draw sojourn times and slots over time into this folder, as SVG
     #[arg(long, value_name = "FOLDER")]

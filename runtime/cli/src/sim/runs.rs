@@ -1,9 +1,10 @@
 //! The runs of an experiment: every variant with every seed, on as many cores as there are.
 //!
-//! Owns the order, the progress bar and the event logs. Does not own a run (the simulator).
+//! Owns the order, how far they are and the event logs. Does not own a run (the simulator).
 
 use std::fs::File;
 use std::io::BufWriter;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -63,14 +64,15 @@ pub fn all(
 ) -> Result<Vec<Outcome>> {
     let runs = experiment.runs as usize;
     let count = experiment.variants.len() * runs;
-    let bar = bar(count * experiment.source.jobs);
+    let progress = Progress::begin(count * experiment.source.jobs, arguments.progress_file.as_deref())?;
     let next = AtomicUsize::new(0);
     let done: Vec<Mutex<Option<Result<Done>>>> = (0..count).map(|_| Mutex::new(None)).collect();
     let work = || {
         loop {
             let number = next.fetch_add(1, Ordering::Relaxed);
             let Some(place) = done.get(number) else { return };
-            let result = one(experiment, arguments, record, (number / runs, (number % runs) as u64), &bar);
+            let result =
+                one(experiment, arguments, record, (number / runs, (number % runs) as u64), &progress);
             *place.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Some(result);
         }
     };
@@ -80,7 +82,7 @@ pub fn all(
             scope.spawn(work);
         }
     });
-    bar.finish_and_clear();
+    progress.bar.finish_and_clear();
     let mut results = done.into_iter().map(|place| {
         let place = place.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
         place.unwrap_or_else(|| Err(anyhow!("a run was not done")))
@@ -113,7 +115,7 @@ fn one(
     arguments: &Arguments,
     record: Option<&RecordFolder>,
     (variant, offset): (usize, u64),
-    bar: &ProgressBar,
+    progress: &Progress,
 ) -> Result<Done> {
     let variant = &experiment.variants[variant];
     let seed = experiment.seed + offset;
@@ -126,7 +128,7 @@ fn one(
             let named = (variant.label.as_str(), &**policy);
             let recording =
                 record.map(|folder| folder.recording(&variant.label, policy, &settings)).transpose()?;
-            simulate(experiment, arguments, named, settings, recording, bar)?
+            simulate(experiment, arguments, named, settings, recording, progress)?
         }
     };
     let seconds = begun.elapsed().as_secs_f64();
@@ -144,14 +146,14 @@ fn simulate(
     (label, policy): (&str, &SchedulerConfiguration),
     settings: SimulationSettings,
     recording: Option<Recording>,
-    bar: &ProgressBar,
+    progress: &Progress,
 ) -> Result<Run> {
     let seed = settings.seed;
     let mut simulation = Simulation::new(policy.build()?, settings, experiment.source.workload(seed));
     if let Some(path) = &arguments.events {
         let single = experiment.runs == 1 && experiment.variants.len() == 1;
         let path = if single { path.clone() } else { numbered(path, label, seed) };
-        let file = File::create(&path).with_context(|| format!("cannot write {}", path.display()))?;
+        let file = File::create(&path).with_context(|| cannot_write(&path))?;
         simulation = simulation.with_log(Box::new(BufWriter::new(file)));
     }
     if let Some(recording) = recording {
@@ -164,12 +166,12 @@ fn simulate(
         if since == STRIDE {
             since = 0;
             let ended = simulation.so_far().jobs.len();
-            bar.inc((ended - shown) as u64);
+            progress.ended(ended - shown)?;
             shown = ended;
         }
     }
     let run = simulation.run().with_context(failed)?;
-    bar.inc((run.jobs.len() - shown) as u64);
+    progress.ended(run.jobs.len() - shown)?;
     Ok(run)
 }
 
@@ -179,9 +181,40 @@ fn numbered(path: &Path, label: &str, seed: u64) -> PathBuf {
     PathBuf::from(name)
 }
 
-fn bar(jobs: usize) -> ProgressBar {
-    // It is hidden where standard error is no terminal.
-    let bar = ProgressBar::new(jobs as u64);
-    let style = ProgressStyle::with_template("simulating {bar:30} {pos}/{len} jobs, {eta} left");
-    style.map_or(bar.clone(), |style| bar.with_style(style))
+/// How many jobs of all runs have ended: a bar for people, and a file for programs.
+struct Progress {
+    bar: ProgressBar,
+    file: Option<(PathBuf, File)>,
+    /// The percent in the file.
+    told: Mutex<u64>,
+}
+
+impl Progress {
+    fn begin(jobs: usize, file: Option<&Path>) -> Result<Progress> {
+        // It is hidden where standard error is no terminal.
+        let bar = ProgressBar::new(jobs as u64);
+        let style = ProgressStyle::with_template("simulating {bar:30} {pos}/{len} jobs, {eta} left");
+        let bar = style.map_or(bar.clone(), |style| bar.with_style(style));
+        let create = |path: &Path| File::create(path).with_context(|| cannot_write(path));
+        let file = file.map(|path| create(path).map(|file| (path.to_owned(), file))).transpose()?;
+        let progress = Progress { bar, file, told: Mutex::new(u64::MAX) };
+        progress.ended(0).map(|()| progress)
+    }
+
+    fn ended(&self, jobs: usize) -> Result<()> {
+        self.bar.inc(jobs as u64);
+        let Some((path, file)) = &self.file else { return Ok(()) };
+        let mut told = self.told.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let percent = self.bar.position() * 100 / self.bar.length().unwrap_or(0).max(1);
+        if *told != percent {
+            // Always of one length, so that a reader never sees half of it.
+            file.write_all_at(format!("{percent:>3}\n").as_bytes(), 0).with_context(|| cannot_write(path))?;
+            *told = percent;
+        }
+        Ok(())
+    }
+}
+
+fn cannot_write(path: &Path) -> String {
+    format!("cannot write {}", path.display())
 }

@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::time::Duration;
 
 use super::data::SuiteInput;
 use super::jobs::SuiteJob;
@@ -50,6 +51,7 @@ pub(super) struct Work<'a> {
     pub(super) centroids: &'a Path,
     pub(super) resources: Resources,
     pub(super) reduces: u32,
+    pub(super) time_max: Duration,
 }
 
 impl Work<'_> {
@@ -58,7 +60,7 @@ impl Work<'_> {
         let places = (self.input.folder.as_path(), self.centroids);
         let output = folder.join("out");
         let command = self.job.command(self.binary, places, &output, self.resources, self.reduces);
-        Ok(run(&command, folder, Sampling::Off, interrupt)?.wall_seconds)
+        Ok(run(&command.within(self.time_max), folder, Sampling::Off, interrupt)?.wall_seconds)
     }
 
     /// What is wrong with our output; every byte counts.
@@ -79,7 +81,7 @@ impl Work<'_> {
         let made = fs::create_dir(&output);
         made.map_err(WorkError::using("make", &output))?;
         let command = self.peer_command(peer, folder, &output.join("part-r-00000"))?;
-        Ok(run(&command, folder, Sampling::Off, interrupt)?.wall_seconds)
+        Ok(run(&command.within(self.time_max), folder, Sampling::Off, interrupt)?.wall_seconds)
     }
 
     fn peer_command(

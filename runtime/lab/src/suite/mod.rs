@@ -10,12 +10,13 @@ mod report;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use clap::Args;
 use contender::{Reference, Work, formulates};
 use data::{SuiteInput, SuiteInputs};
 pub use jobs::SuiteJob;
-use napreduce_live::ByteSize;
+use napreduce_live::{ByteSize, parse_time};
 pub use report::{SuiteConditions, SuiteContender, SuiteJobReport, SuiteReport};
 
 use crate::error::LabError;
@@ -48,6 +49,9 @@ pub struct SuiteSettings {
     /// A Python that has DuckDB or Polars installed [default: python3, if there is one]
     #[arg(long, value_name = "PATH")]
     pub python: Option<PathBuf>,
+    /// A contender that takes longer for one job is ended, and named
+    #[arg(long, value_name = "TIME", default_value = "15m", value_parser = parse_time)]
+    pub time_max: Duration,
     #[command(flatten)]
     pub resources: Resources,
 }
@@ -160,7 +164,8 @@ impl<'a> Run<'a> {
     ) -> Result<Bout<'a>, LabError> {
         let Resources { slots, task_memory } = self.settings.resources;
         let one = Resources { slots: 1, task_memory };
-        let work = Work { job, binary, input, centroids, resources: one, reduces: slots };
+        let time_max = self.settings.time_max;
+        let work = Work { job, binary, input, centroids, resources: one, reduces: slots, time_max };
         let folder = self.folder.fresh("run")?;
         let seconds = work.run(&folder, &self.session.interrupt)?;
         self.session.say(format!("{job} with one slot: {seconds:.3} s"));

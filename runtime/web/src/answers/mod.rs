@@ -13,6 +13,7 @@ mod ledger;
 mod preemptions;
 mod queues;
 mod recordings;
+mod shares;
 mod tasks;
 mod timeline;
 mod workers;
@@ -31,6 +32,7 @@ pub use ledger::{
 pub use preemptions::{PreemptionAnswer, RestoreAnswer, ResumeAnswer};
 pub use queues::{QueueAnswer, QueueSlotsAnswer, QueuesAnswer};
 pub use recordings::{ComparedJobAnswer, ComparisonAnswer, RecordingAnswer, RecordingKind, SojournAnswer};
+pub use shares::{QueueSharesAnswer, SharesAnswer, SharesOfKind, Steps};
 pub use tasks::{LiveAnswer, TaskAnswer};
 pub use timeline::{LaneAnswer, NapAnswer, StintAnswer, TimelineAnswer, TimelineWindow};
 pub use workers::{SlotsAnswer, WorkerAnswer};

@@ -33,6 +33,15 @@ pub struct Call<'web> {
     pub body: Bytes,
 }
 
+/// What is named so; of identifiers, in Hadoop's form, too.
+///
+/// # Errors
+/// When it is not one of these.
+pub fn named<T: FromStr<Err: ToString>>(text: &str) -> Result<T, Problem> {
+    let ours = from_hadoop(text);
+    ours.as_deref().unwrap_or(text).parse().map_err(|error: T::Err| Problem::wrong(error.to_string()))
+}
+
 impl Call<'_> {
     /// A part of the path; of identifiers, in Hadoop's form, too.
     ///
@@ -40,8 +49,7 @@ impl Call<'_> {
     /// When it is not one of these.
     pub fn part<T: FromStr<Err: ToString>>(&self, name: &str) -> Result<T, Problem> {
         let text = self.path.iter().find(|(known, _)| known == name).map_or("", |(_, text)| text.as_str());
-        let ours = from_hadoop(text);
-        ours.as_deref().unwrap_or(text).parse().map_err(|error: T::Err| Problem::wrong(error.to_string()))
+        named(text)
     }
 
     /// Something of the query, if it is there.

@@ -14,6 +14,7 @@ mod preemptions;
 mod recordings;
 mod route;
 mod session;
+mod shares;
 mod stream;
 mod table;
 mod what_if;

@@ -17,10 +17,11 @@ use super::route::{
 };
 use super::session::{SessionAnswer, SignInAnswer, SignInBody};
 use super::what_if::{WhatIfBody, WhatIfsAnswer};
-use super::{hadoop, jobs, orders, preemptions, recordings, session, stream, what_if, whole};
+use super::{hadoop, jobs, orders, preemptions, recordings, session, shares, stream, what_if, whole};
 use crate::answers::{
     ComparisonAnswer, CountersAnswer, FlowAnswer, HistoryAnswer, JobExplanation, JobStatusAnswer,
-    PreemptionAnswer, PreemptionTotals, QueuesAnswer, StatusAnswer, TaskExplanation, TimelineAnswer,
+    PreemptionAnswer, PreemptionTotals, QueuesAnswer, SharesAnswer, StatusAnswer, TaskExplanation,
+    TimelineAnswer,
 };
 use crate::what_if::WhatIf;
 
@@ -156,6 +157,21 @@ static NATIVE: &[Route] = &[
         "The queues of the scheduler, with what is used and wanted in each",
         whole::queues,
     ),
+    get::<SharesAnswer>(
+        "/api/nap/v1/shares",
+        "The slots of each queue in a window of time, in the mean of its steps",
+        shares::shares,
+    )
+    .asking(&[
+        moment("from", "in milliseconds since 1970; ten minutes ago unless said, of a history all of it"),
+        moment("until", "likewise; now unless said"),
+        number(
+            "step",
+            "in milliseconds; the window in 120 steps unless said, at most 1000",
+            1,
+            u64::MAX / 1_000,
+        ),
+    ]),
     get::<JobPage>(
         "/api/nap/v1/jobs",
         "Jobs that have not ended, then those that have, newest first",

@@ -6,7 +6,7 @@ use axum::http::StatusCode;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::call::{Call, Reply};
+use super::call::{Call, Reply, named};
 use super::orders::Ordered;
 use crate::problem::Problem;
 use crate::what_if::{RemoveError, RequestError, WhatIf, WhatIfRequest, WhatIfs, Window};
@@ -19,6 +19,8 @@ pub struct WhatIfBody {
     pub from: Option<u64>,
     /// Only those that were submitted before that.
     pub until: Option<u64>,
+    /// Only these of them.
+    pub jobs: Vec<String>,
     /// The policies to try beside the recorded one.
     pub schedulers: Vec<String>,
     /// Tables `[scheduler.NAME]` and `[preemption]` as TOML, at most 32 KiB, in the place of those
@@ -31,7 +33,7 @@ pub struct WhatIfBody {
 answer! {
     /// The what-ifs of a server, and what can be tried.
     pub struct WhatIfsAnswer from |known: &WhatIfs| {
-        /// Newest first. How far one that runs is, the simulation does not say.
+        /// Newest first.
         pub items: Vec<WhatIf> = known.queue.all(),
         /// The policies that can be tried.
         pub schedulers: Vec<String> = known.schedulers.clone(),
@@ -62,6 +64,7 @@ pub fn ask(call: &Call<'_>) -> Result<Reply, Problem> {
     let asked = WhatIfRequest {
         history,
         window,
+        jobs: said.jobs.iter().map(|job| named(job)).collect::<Result<_, _>>()?,
         schedulers: said.schedulers,
         configuration: said.configuration.filter(|text| !text.trim().is_empty()),
     };

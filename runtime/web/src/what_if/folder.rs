@@ -112,13 +112,23 @@ impl WhatIfFolder {
     pub fn keep(&self, run: PartialRun, mut told: WhatIf) -> io::Result<KeptWhatIf> {
         let kept = self.path.join(&told.what_if);
         told.recordings = recordings(&told.what_if, &run.path)?.iter().map(|one| one.name.clone()).collect();
-        for file in [SAID, COMPLAINED] {
-            fs::remove_file(run.path.join(file))?;
+        for file in [SAID, COMPLAINED, PROGRESS] {
+            // A program that said nothing of how far it was made no such file.
+            match fs::remove_file(run.path.join(file)) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                _ => {}
+            }
         }
         fs::write(run.path.join(RECORD), serde_json::to_vec(&told)?)?;
         fs::rename(&run.path, &kept)?;
         let shown = recordings(&told.what_if, &kept)?;
         Ok((told, shown))
+    }
+
+    /// How far one that runs is, if it says so.
+    pub fn percent(&self, name: &str) -> Option<u8> {
+        let said = fs::read_to_string(self.path.join(format!("{name}.partial")).join(PROGRESS)).ok()?;
+        said.trim().parse().ok()
     }
 
     /// Removes one that was kept.
@@ -132,6 +142,7 @@ impl WhatIfFolder {
 
 const SAID: &str = "said.json";
 const COMPLAINED: &str = "complained.txt";
+const PROGRESS: &str = "percent.txt";
 
 /// The files of a run that goes on; they go with it unless they are kept.
 #[derive(Debug)]
@@ -143,6 +154,11 @@ impl PartialRun {
     /// Where histories are to be written.
     pub fn record(&self) -> PathBuf {
         self.path.join("runs")
+    }
+
+    /// Where it says how far it is.
+    pub fn progress(&self) -> PathBuf {
+        self.path.join(PROGRESS)
     }
 
     /// Writes tables for the simulation to read.

@@ -91,6 +91,11 @@ pub struct WhatIf {
     /// Bounds of the submissions, in milliseconds since 1970.
     pub from_millis: Option<u64>,
     pub until_millis: Option<u64>,
+    /// Those that were chosen of these; nothing for all.
+    #[serde(default)]
+    pub jobs: Vec<String>,
+    /// How many percent of the jobs of all policies have been simulated, while it runs.
+    pub percent: Option<u8>,
     /// Those that are tried beside the recorded one.
     pub schedulers: Vec<String>,
     /// The tables that were given.
@@ -170,7 +175,8 @@ fn simulate(
 ) -> Result<Said, String> {
     let tables = request.configuration.as_deref().map(|text| run.tables(text)).transpose();
     let tables = tables.map_err(|error| failed("write its tables", &error))?;
-    let line = request.line(tables.as_deref(), &run.record()).map_err(|error| error.to_string())?;
+    let line =
+        request.line(tables.as_deref(), &run.record(), &run.progress()).map_err(|error| error.to_string())?;
     let (said, complained) = run.outputs().map_err(|error| failed("make its files", &error))?;
     let mut command = Command::new(&settings.program);
     command.args(&settings.begin).args(line).env_clear().envs(settings.environment.iter().cloned());

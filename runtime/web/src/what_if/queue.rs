@@ -6,6 +6,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
+use napreduce_core::JobId;
 use rustix::process::Pid;
 use thiserror::Error;
 
@@ -92,6 +93,7 @@ impl Queue {
             recording,
             from_millis: request.window.from_millis,
             until_millis: request.window.until_millis,
+            jobs: request.jobs.iter().map(JobId::to_string).collect(),
             schedulers: request.schedulers.clone(),
             configuration: request.configuration.clone(),
             ..WhatIf::default()
@@ -166,7 +168,12 @@ impl Queue {
 
     /// All that are known, newest first.
     pub fn all(&self) -> Vec<WhatIf> {
-        lock(&self.known).entries.iter().rev().map(|entry| entry.told.clone()).collect()
+        let mut all: Vec<WhatIf> =
+            lock(&self.known).entries.iter().rev().map(|entry| entry.told.clone()).collect();
+        for told in all.iter_mut().filter(|told| told.state == WhatIfState::Running) {
+            told.percent = self.folder.percent(&told.what_if);
+        }
+        all
     }
 
     /// What those that are done have made, newest first.

@@ -7,6 +7,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
+use napreduce_core::JobId;
 use napreduce_protocol::{JobPhase, JobSummary};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -23,6 +24,8 @@ pub struct WhatIfRequest {
     /// The directory of the history.
     pub history: PathBuf,
     pub window: Window,
+    /// Of those alone, if there are such.
+    pub jobs: Vec<JobId>,
     /// Beside the recorded one.
     pub schedulers: Vec<String>,
     /// Tables of schedulers and of preemption, as TOML; nothing for those of the cluster.
@@ -53,6 +56,8 @@ pub enum RequestError {
     OtherTable(String),
     #[error("no job that was submitted then has succeeded; give another from and until")]
     NoJobs,
+    #[error("{0} is not among the jobs that were submitted then and have succeeded")]
+    NoSuchJob(JobId),
     #[error("the jobs of that time have {0} tasks, and at most {TASKS_MAX} are tried; give a shorter time")]
     TooManyTasks(u64),
     #[error("the name of the history's directory is not UTF-8; give it another one")]
@@ -81,7 +86,13 @@ impl WhatIfRequest {
         self.schedulers = named;
         self.window.check()?;
         self.configuration.as_deref().map_or(Ok(()), check_tables)?;
-        let tasks = self.window.tasks_of(jobs).ok_or(RequestError::NoJobs)?;
+        let taken = self.window.taken(jobs);
+        if let Some(absent) = self.jobs.iter().find(|job| !taken.iter().any(|taken| taken.job == **job)) {
+            return Err(RequestError::NoSuchJob(*absent));
+        }
+        let meant = taken.iter().filter(|taken| self.jobs.is_empty() || self.jobs.contains(&taken.job));
+        let tasks = meant.map(|taken| tasks_of(taken)).reduce(u64::saturating_add);
+        let tasks = tasks.ok_or(RequestError::NoJobs)?;
         if tasks > TASKS_MAX {
             return Err(RequestError::TooManyTasks(tasks));
         }
@@ -99,9 +110,14 @@ impl WhatIfRequest {
         Ok(format!("{directory}@{}..{}", written(from_millis)?, written(until_millis)?))
     }
 
-    /// The arguments of the simulation. Each value stands behind its flag in one word, so that none is taken
-    /// for a flag.
-    pub fn line(&self, tables: Option<&Path>, record: &Path) -> Result<Vec<OsString>, RequestError> {
+    /// The arguments of the simulation, which writes to `record` and says in `progress` how far it is. Each
+    /// value stands behind its flag in one word, so that none is taken for a flag.
+    pub fn line(
+        &self,
+        tables: Option<&Path>,
+        record: &Path,
+        progress: &Path,
+    ) -> Result<Vec<OsString>, RequestError> {
         let valued = |flag: &str, value: &Path| {
             let mut word = OsString::from(flag);
             word.push(value);
@@ -111,8 +127,13 @@ impl WhatIfRequest {
         if !self.schedulers.is_empty() {
             line.push(format!("--scheduler={}", self.schedulers.join(",")).into());
         }
+        if !self.jobs.is_empty() {
+            let jobs: Vec<String> = self.jobs.iter().map(JobId::to_string).collect();
+            line.push(format!("--jobs={}", jobs.join(",")).into());
+        }
         line.extend(tables.map(|file| valued("--configuration=", file)));
         line.push(valued("--record=", record));
+        line.push(valued("--progress-file=", progress));
         line.push("--format=json".into());
         Ok(line)
     }
@@ -129,17 +150,17 @@ impl Window {
         }
     }
 
-    /// Tasks of the jobs that a simulation takes: lengths are known of those that succeeded. None without
-    /// such jobs.
-    fn tasks_of(self, jobs: &[JobSummary]) -> Option<u64> {
+    /// The jobs that a simulation takes: lengths are known of those that succeeded.
+    fn taken(self, jobs: &[JobSummary]) -> Vec<&JobSummary> {
         let window = self.from_millis.unwrap_or(0)..self.until_millis.unwrap_or(u64::MAX);
-        let taken = jobs
-            .iter()
-            .filter(|job| job.phase == JobPhase::Succeeded && window.contains(&job.submitted_millis));
-        let tasks =
-            |job: &JobSummary| u64::from(job.progress.map.tasks) + u64::from(job.progress.reduce.tasks);
-        taken.map(tasks).reduce(u64::saturating_add)
+        let is_taken =
+            |job: &&JobSummary| job.phase == JobPhase::Succeeded && window.contains(&job.submitted_millis);
+        jobs.iter().filter(is_taken).collect()
     }
+}
+
+fn tasks_of(job: &JobSummary) -> u64 {
+    u64::from(job.progress.map.tasks) + u64::from(job.progress.reduce.tasks)
 }
 
 /// A moment as `nap sim` reads it.
@@ -162,15 +183,16 @@ fn check_tables(text: &str) -> Result<(), RequestError> {
 
 #[cfg(test)]
 mod tests {
-    use napreduce_core::JobId;
     use napreduce_protocol::{JobProgress, PhaseProgress};
 
     use super::*;
 
     fn job(submitted_millis: u64, tasks: u32, phase: JobPhase) -> JobSummary {
+        // The first is job 1, the next job 2.
+        let job = JobId(submitted_millis as u32 / 1_000);
         let map = PhaseProgress { tasks, ..PhaseProgress::default() };
         JobSummary {
-            job: JobId(1),
+            job,
             name: "a".to_owned(),
             user: "ada".to_owned(),
             queue: "default".to_owned(),
@@ -188,6 +210,7 @@ mod tests {
         WhatIfRequest {
             history: "/srv/nap".into(),
             window: Window { from_millis: None, until_millis: None },
+            jobs: Vec::new(),
             schedulers: vec!["fair".to_owned()],
             configuration: None,
         }
@@ -208,18 +231,28 @@ mod tests {
         let window = Window { from_millis: Some(1_790_000_000_001), until_millis: None };
         let asked =
             WhatIfRequest { window, schedulers: vec!["fair".to_owned(), "fifo".to_owned()], ..request() };
-        let line = asked.line(Some(Path::new("/own/tables.toml")), Path::new("/own/runs")).expect("a line");
+        let line =
+            asked.line(Some(Path::new("/own/tables.toml")), Path::new("/own/runs"), Path::new("/own/p"));
         let expected = [
             "--recorded=/srv/nap@2026-09-21T14:13:20.001Z..",
             "--scheduler=fair,fifo",
             "--configuration=/own/tables.toml",
             "--record=/own/runs",
+            "--progress-file=/own/p",
+            "--format=json",
+        ];
+        assert_eq!(line.expect("a line"), expected.map(OsString::from));
+        let jobs = vec![JobId(4), JobId(7)];
+        let chosen = WhatIfRequest { schedulers: Vec::new(), jobs, ..request() };
+        let line = chosen.line(None, Path::new("/own/runs"), Path::new("/own/p")).expect("a line");
+        let expected = [
+            "--recorded=/srv/nap",
+            "--jobs=job_0004,job_0007",
+            "--record=/own/runs",
+            "--progress-file=/own/p",
             "--format=json",
         ];
         assert_eq!(line, expected.map(OsString::from));
-        let whole = WhatIfRequest { schedulers: Vec::new(), ..request() };
-        let line = whole.line(None, Path::new("/own/runs")).expect("a line");
-        assert_eq!(line, ["--recorded=/srv/nap", "--record=/own/runs", "--format=json"].map(OsString::from));
     }
 
     #[test]
@@ -235,7 +268,8 @@ mod tests {
             change(&mut asked);
             check(asked).expect_err("it makes no sense").to_string()
         };
-        let cases: [(Change, &str); 8] = [
+        let cases: [(Change, &str); 9] = [
+            (|asked| asked.jobs = vec![JobId(2)], "job_0002 is not among the jobs that were submitted then"),
             (|asked| asked.schedulers = vec!["--plot=x".to_owned()], "there is no scheduler \"--plot=x\""),
             (|asked| asked.window = until(u64::MAX), "18446744073709551615 is no moment"),
             (|asked| asked.window.from_millis = Some(1_001), "a window from 1001 until 1001 is none"),
@@ -248,6 +282,8 @@ mod tests {
         for (change, words) in cases {
             assert!(refused(change).starts_with(words), "{}", refused(change));
         }
+        let all = Window { from_millis: None, until_millis: None };
+        assert!(check(WhatIfRequest { window: all, jobs: vec![JobId(2)], ..request() }).is_ok());
         let tables = "[scheduler.fair]\npreemption = true\n[preemption]\n".to_owned();
         assert!(
             check(WhatIfRequest { window: until(1_001), configuration: Some(tables), ..request() }).is_ok()

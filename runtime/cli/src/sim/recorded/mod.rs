@@ -11,8 +11,9 @@ mod surroundings;
 mod tests;
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
-use anyhow::{Result, ensure};
+use anyhow::{Result, bail, ensure};
 use napreduce_core::{JobId, Slots, Span};
 use napreduce_history::EndedJob;
 use napreduce_history_files::HistoryFolder;
@@ -48,19 +49,22 @@ pub struct Recorded {
 }
 
 impl Recorded {
-    /// Reads what the flag names.
-    pub fn read(text: &str) -> Result<Recorded> {
+    /// Reads what the flag names; of that `chosen` alone, if there are such.
+    pub fn read(text: &str, chosen: &[JobId]) -> Result<Recorded> {
         let place = RecordedPlace::parse(text)?;
         let folder = HistoryFolder::open(&place.directory)?;
-        let (window, before) = submissions(&folder, &place)?;
+        let (mut window, before) = submissions(&folder, &place)?;
         let mut gathered = Gathered { still_running: before, ..Gathered::default() };
-        for &(_, job) in &window {
-            if let Some(ended) = folder.read(job)? {
-                gathered.add(&ended, window[0].0)?;
+        if !chosen.is_empty() {
+            gathered.not_chosen = choose(&mut window, chosen, folder.path())?;
+        }
+        let (first, last) = (window[0].submitted, window[window.len() - 1].submitted);
+        for there in &window {
+            if let Some(ended) = folder.read(there.job)? {
+                gathered.add(&ended, first)?;
             }
         }
-        let first = window.first().map_or(0, |(millis, _)| *millis);
-        gathered.finish(text, (first, window.last().map_or(first, |(millis, _)| *millis)))
+        gathered.finish(text, (first, last))
     }
 
     /// When the first and the last job was submitted, for people.
@@ -98,31 +102,58 @@ impl Recorded {
     }
 }
 
-/// The jobs of a window by the times of their submission, in milliseconds since 1970; and how many that came
-/// before it had not ended when it began.
-fn submissions(folder: &HistoryFolder, place: &RecordedPlace) -> Result<(Vec<(u64, JobId)>, usize)> {
-    let (mut all, mut ends) = (Vec::new(), Vec::new());
+/// When a job came and went, in milliseconds since 1970.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct There {
+    submitted: u64,
+    job: JobId,
+    ended: u64,
+}
+
+/// The jobs of a window by the times of their submission, at least one; and how many that came before it had
+/// not ended when it began.
+fn submissions(folder: &HistoryFolder, place: &RecordedPlace) -> Result<(Vec<There>, usize)> {
+    let mut all = Vec::new();
     for &job in folder.jobs() {
         if let Some(summary) = folder.summary(job)? {
-            all.push((summary.submitted_millis, job));
-            ends.push((summary.submitted_millis, summary.ended_millis.unwrap_or(summary.submitted_millis)));
+            let submitted = summary.submitted_millis;
+            all.push(There { submitted, job, ended: summary.ended_millis.unwrap_or(submitted) });
         }
     }
     all.sort();
-    let (first, last) = (all.first().map_or(0, |(at, _)| *at), all.last().map_or(0, |(at, _)| *at));
+    let at = |there: Option<&There>| there.map_or(0, |there| there.submitted);
+    let (first, last) = (at(all.first()), at(all.last()));
     let (from, until) = place.window(first)?;
-    let jobs = all.len();
-    all.retain(|(at, _)| (from..until).contains(at));
+    let known = all.clone();
+    all.retain(|there| (from..until).contains(&there.submitted));
     ensure!(
         !all.is_empty(),
-        "none of the {jobs} jobs in {} was submitted then; they were from {} to {}",
+        "none of the {} jobs in {} was submitted then; they were from {} to {}",
+        known.len(),
         folder.path().display(),
         moment(first),
         moment(last)
     );
-    let begin = all[0].0;
-    let before = ends.iter().filter(|(submitted, ended)| *submitted < from && *ended > begin);
-    Ok((all, before.count()))
+    let begin = all[0].submitted;
+    let before = known.iter().filter(|there| there.submitted < from && there.ended > begin);
+    let before = before.count();
+    Ok((all, before))
+}
+
+/// Leaves the chosen ones of a window; how many others of it were there at the same time.
+fn choose(window: &mut Vec<There>, chosen: &[JobId], folder: &Path) -> Result<usize> {
+    if let Some(absent) = chosen.iter().find(|job| !window.iter().any(|there| there.job == **job)) {
+        bail!(
+            "{absent} is not among the jobs that were submitted then in {}; see: nap job list",
+            folder.display()
+        );
+    }
+    let (kept, others): (Vec<There>, Vec<There>) =
+        window.iter().partition(|there| chosen.contains(&there.job));
+    *window = kept;
+    let begin = window[0].submitted;
+    let end = window.iter().map(|there| there.ended).max().unwrap_or(begin);
+    Ok(others.iter().filter(|there| there.submitted < end && there.ended > begin).count())
 }
 
 /// What is known of the jobs so far.
@@ -138,6 +169,8 @@ struct Gathered {
     held_millis: u64,
     /// Jobs that came before the window and ended in it.
     still_running: usize,
+    /// Jobs of the same time that were not asked for.
+    not_chosen: usize,
     surroundings: Surroundings,
     costs: MeasuredCosts,
 }
@@ -193,6 +226,12 @@ impl Gathered {
             remarks.push(format!(
                 "{} missing that came before FROM and had not ended then: the cluster was fuller than it is here",
                 in_number(self.still_running)
+            ));
+        }
+        if self.not_chosen > 0 {
+            remarks.push(format!(
+                "{} missing that ran meanwhile, not being asked for: the cluster was fuller than it is here",
+                in_number(self.not_chosen)
             ));
         }
         if self.lost_millis > 0 {

@@ -241,7 +241,7 @@ fn history(jobs: &[EndedJob]) -> TempDir {
 }
 
 fn read(folder: &TempDir) -> Recorded {
-    Recorded::read(folder.path().to_str().expect("text")).expect("readable")
+    Recorded::read(folder.path().to_str().expect("text"), &[]).expect("readable")
 }
 
 proptest! {
@@ -311,8 +311,9 @@ fn a_window_says_which_jobs_it_cuts_off() {
     let later = SimulatedJob { submit: Time(5_000_000), ..plan() };
     let folder =
         history(&[Diary::run(JobId(1), &plan(), &[NO_LUCK]), Diary::run(JobId(2), &later, &[NO_LUCK])]);
-    let read =
-        |window: &str| Recorded::read(&format!("{}@{window}", folder.path().display())).expect("readable");
+    let read = |window: &str| {
+        Recorded::read(&format!("{}@{window}", folder.path().display()), &[]).expect("readable")
+    };
     let remark = "1 job is missing that came before FROM and had not ended then";
     let cut = read("1s..");
     assert_eq!((cut.jobs.len(), cut.jobs[0].submit), (1, Time(0)));
@@ -320,6 +321,19 @@ fn a_window_says_which_jobs_it_cuts_off() {
     let first = read("..1s");
     assert_eq!(first.jobs.len(), 1);
     assert!(!first.remarks.iter().any(|one| one.starts_with(remark)), "{:?}", first.remarks);
+}
+
+#[test]
+fn of_a_window_some_jobs_may_be_chosen_and_the_others_are_said() {
+    let run = |job| Diary::run(JobId(job), &plan(), &[NO_LUCK]);
+    let folder = history(&[run(1), run(2), run(3)]);
+    let read = |chosen: &[JobId]| Recorded::read(folder.path().to_str().expect("text"), chosen);
+    let two = read(&[JobId(3), JobId(1)]).expect("readable");
+    assert_eq!(two.jobs.len(), 2);
+    let remark = "1 job is missing that ran meanwhile, not being asked for";
+    assert!(two.remarks.iter().any(|one| one.starts_with(remark)), "{:?}", two.remarks);
+    let error = read(&[JobId(2), JobId(9)]).err().expect("refused").to_string();
+    assert!(error.starts_with("job_0009 is not among the jobs that were submitted then in "), "{error}");
 }
 
 #[test]
@@ -354,11 +368,11 @@ fn sums_that_no_cluster_comes_to_are_refused() {
     let mut long = Diary::run(JobId(1), &plan(), &[NO_LUCK]);
     long.detail.attempts[0].ended_millis = Some(u64::MAX);
     let folder = history(&[long]);
-    let error = Recorded::read(folder.path().to_str().expect("text")).err().expect("refused");
+    let error = Recorded::read(folder.path().to_str().expect("text"), &[]).err().expect("refused");
     assert!(error.to_string().contains("job_0001: it or a task of it takes more than a year"), "{error}");
     let mut many = Diary::run(JobId(1), &plan(), &[NO_LUCK]);
     many.cluster.as_mut().expect("a cluster").workers[0].workers = u32::MAX;
     let folder = history(&[many]);
-    let error = Recorded::read(folder.path().to_str().expect("text")).err().expect("refused");
+    let error = Recorded::read(folder.path().to_str().expect("text"), &[]).err().expect("refused");
     assert!(error.to_string().contains("there were 4294967296 workers"), "{error}");
 }

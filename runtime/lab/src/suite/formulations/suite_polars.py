@@ -44,10 +44,11 @@ def histogram_movies():
 
 
 def sequence_count():
-    split = lines().with_columns(word=col("line").str.extract_all("[^ ]+")).with_row_index("number").drop("line")
-    each = split.explode("word")
-    three = [col("word"), col("word").shift(-1).over("number"), col("word").shift(-2).over("number")]
-    keys = each.select(key=concat_str([*three, col("document")], separator="|")).filter(col("key").is_not_null())
+    split = lines().select(w=col("line").str.extract_all("[^ ]+"), document=col("document"))
+    split = split.filter(col("w").list.len() > 2).with_columns(n=col("w").list.len() - 2)
+    thirds = [col("w").list.slice(at, col("n")).alias(name) for at, name in enumerate("abc")]
+    each = split.select(*thirds, "document").explode("a", "b", "c")
+    keys = each.select(key=concat_str(["a", "b", "c", "document"], separator="|"))
     return keys.group_by("key").agg(polars.len().alias("count")).select(joined("key", "\t", "count"))
 
 

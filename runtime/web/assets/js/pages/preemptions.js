@@ -10,7 +10,7 @@ import { ledger } from "./tabs.js";
 const STEP = 100;
 const LIMIT_MAX = 10_000;
 const HOUR = 3_600_000;
-const LENGTHS = [["10m", "the last 10 minutes", HOUR / 6], ["1h", "the last hour", HOUR], ["1d", "the last day", 24 * HOUR],
+export const LENGTHS = [["10m", "the last 10 minutes", HOUR / 6], ["1h", "the last hour", HOUR], ["1d", "the last day", 24 * HOUR],
   ["7d", "the last 7 days", 168 * HOUR], ["all", "all that is known", null]];
 const PRIMITIVES = ["wait", "kill", "suspend", "checkpoint"];
 const ENDS = ["suspended", "checkpointed", "killed", "finished", "ended", "withdrawn", "open"];

@@ -1,24 +1,42 @@
-// The queues of the scheduler: what each is guaranteed, has and wants, and how far it is from its guarantee.
-// Owns the list and its bars. Does not own jobs (jobs).
+// The queues of the scheduler: what each is guaranteed, has and wants, and how far it is from its guarantee; and what each had over time.
+// Owns the list, its bars and which times are meant. Does not own jobs (jobs) nor pictures of times (shares).
 
 import { link, make, renew, table } from "../elements.js";
 import { count } from "../format.js";
-import { get } from "../net.js";
+import { get, ofRecording } from "../net.js";
+import { LENGTHS } from "./preemptions.js";
+import { shares } from "./shares.js";
 
-export function view({ main }) {
+export function view({ main, query, again }) {
   const list = make("div");
+  const pictures = make("div");
   const about = make("p", { class: "quiet" });
-  main.append(make("h1", {}, "Queues"), about, list);
+  let last = query.get("last") ?? "";
+  const times = make("select", { "aria-label": "Times", change: (event) => {
+    last = event.target.value;
+    history.replaceState(null, "", ofRecording(`/queues${last ? `?last=${last}` : ""}`));
+    again();
+  } }, [["", "the usual times"], ...LENGTHS].map(([value, words]) => make("option", { value }, words)));
+  times.value = last;
+  main.append(make("h1", {}, "Queues"), about, list, make("h2", {}, "Slots over time"), make("div", { class: "bar" }, times), pictures);
   return {
     title: "Queues",
     async refresh() {
       const [answer, session] = [await get("queues"), await get("session")];
       const queues = answer.queues ?? [];
       about.textContent = session.is_live ? `The scheduler in force is ${answer.scheduler}. Slots are in use of those guaranteed; more are wanted.` : "";
-      const empty = session.is_live ? `The scheduler ${answer.scheduler} has no queues: it orders jobs by other things.` : "A history knows no queues.";
+      const empty = session.is_live ? `The scheduler ${answer.scheduler} has no queues: it orders jobs by other things.` : "A history knows no queues as they were, but what their jobs held.";
       renew(list, table(columns(queues), queues, empty));
+      renew(pictures, shares(await get(`shares${meant(last)}`), queues));
     },
   };
+}
+
+/** Without a word, what the server thinks of. Moments are whole seconds, so that answers may be kept. */
+function meant(last) {
+  const length = LENGTHS.find(([name]) => name === last);
+  if (!length) return "";
+  return `?from=${length[2] === null ? 0 : Math.floor((Date.now() - length[2]) / 1000) * 1000}`;
 }
 
 /** Without those in which no queue says anything. */

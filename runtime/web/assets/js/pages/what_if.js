@@ -51,6 +51,7 @@ function isOpen({ state: word }) {
 function form(schedulers, limit, histories, again) {
   const boxes = schedulers.map((name) => make("input", { type: "checkbox", name: "scheduler", value: name }));
   const [from, until] = ["Submitted from", "until"].map((label) => make("input", { type: "datetime-local", step: "1", "aria-label": label }));
+  const jobs = make("input", { type: "search", placeholder: "all, or job_0004 job_0007", "aria-label": "Jobs" });
   const history = make("select", { "aria-label": "History" }, histories.map((name) => make("option", { value: name }, name)));
   const tables = make("textarea", {
     rows: "6", maxlength: "32768", spellcheck: "false", "aria-label": "Tables of the schedulers, as TOML",
@@ -63,7 +64,7 @@ function form(schedulers, limit, histories, again) {
     try {
       await order("what-if", {
         schedulers: boxes.filter((box) => box.checked).map((box) => box.value),
-        from: millis(from), until: millis(until),
+        from: millis(from), until: millis(until), jobs: jobs.value.split(/[\s,]+/).filter(Boolean),
         configuration: tables.value.trim() || null,
         recording: histories.length > 1 ? history.value : null,
       });
@@ -81,7 +82,7 @@ function form(schedulers, limit, histories, again) {
     make("div", { class: "bar" },
       histories.length > 1 && [make("span", {}, "History"), history],
       make("span", {}, "Submitted from"), from, make("span", {}, "until"), until,
-      make("span", { class: "quiet" }, "all of them unless said")),
+      make("span", { class: "quiet" }, "all of them unless said"), make("span", {}, "Jobs"), jobs),
     make("details", {}, make("summary", {}, "Other tables than those of the cluster"), tables),
     make("div", { class: "bar" }, make("button", { type: "submit" }, "Simulate"), said));
 }
@@ -109,19 +110,25 @@ function title({ what_if, schedulers }) {
   return `${what_if}: ${schedulers.length ? schedulers.join(", ") : "the recorded policy alone"}`;
 }
 
-function words({ state: word, begun_millis, ended_millis }, limit) {
+function words({ state: word, begun_millis, ended_millis, percent: done }, limit) {
   if (word === "queued") return "waiting for its turn";
-  if (word === "running") return `running for ${span(Math.max(0, Date.now() - begun_millis))}, ${span(limit)} at most`;
+  const far = done === null ? "" : `, ${done} % done`;
+  if (word === "running") return `running for ${span(Math.max(0, Date.now() - begun_millis))}${far}, ${span(limit)} at most`;
   return `${word} after ${span(ended_millis - begun_millis)}`;
 }
 
-function about({ recording, from_millis, until_millis, by, asked_millis, configuration }) {
+function about({ recording, from_millis, until_millis, jobs, by, asked_millis, configuration }) {
   const bounds = [from_millis !== null && `from ${moment(from_millis)}`, until_millis !== null && `until ${moment(until_millis)}`].filter(Boolean);
   return [
-    `${recording ? `${recording}: ` : ""}${bounds.length ? `jobs submitted ${bounds.join(" ")}` : "all jobs"}`,
+    `${recording ? `${recording}: ` : ""}${meant(jobs, bounds)}`,
     configuration !== null && "with tables of its own",
     `asked for by ${by} at ${moment(asked_millis)}`,
   ].filter(Boolean).join(", ");
+}
+
+function meant(jobs, bounds) {
+  if (jobs.length) return `${jobs.slice(0, 8).join(", ")}${jobs.length > 8 ? ` and ${count(jobs.length - 8)} more` : ""}`;
+  return bounds.length ? `jobs submitted ${bounds.join(" ")}` : "all jobs";
 }
 
 /** How far the recorded policy, simulated, is from what happened: nothing else says more before this is known. */

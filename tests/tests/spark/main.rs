@@ -2,6 +2,13 @@
 //!
 //! Owns Spark's life in tests: few starts, since each takes many seconds. Skipped where there is none, unless
 //! `NAPREDUCE_REQUIRE` names `spark`. What needs no Spark is tested in `guests`.
+//!
+//! ```text
+//! NAPREDUCE_SPARK_MASTER='local-cluster[2,1,1024]' cargo test -p napreduce-tests --test spark -- --test-threads 1
+//! NAPREDUCE_SPARK_MASTER=standalone cargo test -p napreduce-tests --test spark -- --test-threads 1
+//! ```
+
+mod master;
 
 use std::fs;
 use std::path::Path;
@@ -14,8 +21,7 @@ use napreduce_tests::{
 };
 use rustix::process::Signal;
 
-/// A page of a running Spark is of no use here, and this machine is all that it may talk to.
-const ON: [&str; 4] = ["--on", "local[2]", "--on-conf", "spark.ui.enabled=false"];
+use master::{executor_of, master};
 
 /// Spark needs many seconds to start, and more where others start theirs.
 const START_MAX: Duration = Duration::from_secs(240);
@@ -35,6 +41,11 @@ fn python() -> Option<String> {
     None
 }
 
+/// A page of a running Spark is of no use here, and this machine is all that it may talk to.
+fn on(master: &str) -> [&str; 4] {
+    ["--on", master, "--on-conf", "spark.ui.enabled=false"]
+}
+
 fn with_spark(command: &mut Command, python: &str) {
     command.env("PYSPARK_PYTHON", python).env("SPARK_LOCAL_IP", "127.0.0.1").env_remove("SPARK_HOME");
 }
@@ -42,7 +53,7 @@ fn with_spark(command: &mut Command, python: &str) {
 fn on_spark(name: &str, folder: &Folder, python: &str) -> Command {
     let mut command = without_cluster(name, folder);
     with_spark(&mut command, python);
-    command.args(ON);
+    command.args(on(&master(python)));
     command
 }
 
@@ -61,7 +72,7 @@ fn every_shape_of_a_job_has_the_output_of_an_embedded_run() {
     let Some(python) = python() else { return };
     let folder = Folder::new();
     write_input(&folder, 3, 400);
-    assert_every_shape_is_as_embedded(&folder, &ON, |command| with_spark(command, &python));
+    assert_every_shape_is_as_embedded(&folder, &on(&master(&python)), |command| with_spark(command, &python));
     let killed = folder.path("other.killed-reduce");
     assert!(!killed.join("_temporary").exists());
     assert_eq!(counter(&killed, "NUM_FAILED_REDUCES"), 3);
@@ -112,7 +123,11 @@ fn without_spark_it_says_what_to_install() {
     let folder = Folder::new();
     folder.write("in.txt", "a b\n");
     let mut command = without_cluster("wordcount", &folder);
-    command.env("PATH", "/nowhere").env_remove("SPARK_HOME").env_remove("PYSPARK_PYTHON").args(ON);
+    command
+        .env("PATH", "/nowhere")
+        .env_remove("SPARK_HOME")
+        .env_remove("PYSPARK_PYTHON")
+        .args(on("local[2]"));
     let ended = run(command.args(["in.txt", "--output", "out"]));
     ended.failed(2, &["there is no Spark: ", "pip install pyspark"]);
     assert!(!Path::new(&folder.path("out")).exists());
@@ -121,7 +136,7 @@ fn without_spark_it_says_what_to_install() {
 #[test]
 fn a_task_whose_guest_is_ended_goes_on_from_what_it_has_saved() {
     let Some(python) = python() else { return };
-    let mut job = NotedJob::start("1s", &ON, |command, _| with_spark(command, &python));
+    let mut job = NotedJob::start("1s", &on(&master(&python)), |command, _| with_spark(command, &python));
     wait_for_start(|| !job.done("m_0000").is_empty());
     for (task, signal) in [("m_0000", Signal::TERM), ("r_0000", Signal::KILL)] {
         job.wait_for_some(task);
@@ -134,4 +149,31 @@ fn a_task_whose_guest_is_ended_goes_on_from_what_it_has_saved() {
     assert_eq!(records, NotedJob::LINES);
     assert!(groups < 3 * NotedJob::LINES, "{groups}");
     assert_eq!(counter(&job.folder.path("out"), "CHECKPOINT_RESTORES"), 2);
+}
+
+#[test]
+fn a_task_whose_executor_ends_goes_on_elsewhere_from_what_it_has_saved() {
+    let Some(python) = python() else { return };
+    let master = master(&python);
+    if master.starts_with("local[") {
+        eprintln!(
+            "skipped: {master} has no executors of its own; name another one in NAPREDUCE_SPARK_MASTER"
+        );
+        return;
+    }
+    let mut job = NotedJob::start("1s", &on(&master), |command, _| with_spark(command, &python));
+    wait_for_start(|| !job.done("m_0000").is_empty());
+    for (task, signal) in [("m_0000", Signal::TERM), ("r_0000", Signal::KILL)] {
+        job.wait_for_some(task);
+        job.wait_for_checkpoint(task);
+        let guest = job.guest(task);
+        let executor = executor_of(guest).expect("it runs in one");
+        assert!(executor.signal(signal), "{task}");
+        job.wait_for_another(task, guest);
+        job.open(task);
+    }
+    // Of the map's lines, which are done again when its output is lost, none is counted twice.
+    let (_, groups) = job.ends_as_undisturbed();
+    assert!(groups < 3 * NotedJob::LINES, "{groups}");
+    assert!(counter(&job.folder.path("out"), "CHECKPOINT_RESTORES") >= 1);
 }

@@ -1,0 +1,73 @@
+//! Which Spark tests run on: this machine's, or a cluster's.
+//!
+//! Owns what NAPREDUCE_SPARK_MASTER says, and a standalone master and worker, which end with this process.
+//! Does not own the programs that are handed to it.
+
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+use napreduce_tests::Process;
+
+/// Two servers in Java, on a machine that does other things, too.
+const START_MAX: Duration = Duration::from_secs(240);
+
+/// One for all tests of this process.
+static STANDALONE: OnceLock<Standalone> = OnceLock::new();
+
+struct Standalone {
+    _shell: Child,
+    master: String,
+}
+
+/// What stands behind `--on`: `local[2]`, or what NAPREDUCE_SPARK_MASTER says, of which `standalone` is a
+/// master and a worker that are started here.
+pub fn master(python: &str) -> String {
+    match std::env::var("NAPREDUCE_SPARK_MASTER") {
+        Ok(named) if named == "standalone" => STANDALONE.get_or_init(|| start(python)).master.clone(),
+        Ok(named) if !named.is_empty() => named,
+        _ => "local[2]".to_owned(),
+    }
+}
+
+/// The executor that runs a guest: the nearest Java above it.
+pub fn executor_of(guest: i32) -> Option<Process> {
+    let mut above = Process::of(guest.cast_unsigned());
+    while let Some(process) = above {
+        if process.is_named("java") {
+            return Some(process);
+        }
+        above = process.parent();
+    }
+    None
+}
+
+fn start(python: &str) -> Standalone {
+    let home = Command::new(python)
+        .args(["-c", "import os, pyspark; print(os.path.dirname(pyspark.__file__))"])
+        .output();
+    let home = String::from_utf8(home.expect("it ran before").stdout).expect("a path").trim().to_owned();
+    let made = Command::new("mktemp").args(["-d", "-t", "napreduce-test-XXXXXX"]).output().expect("a folder");
+    let work = String::from_utf8(made.stdout).expect("a path").trim().to_owned();
+    let port = TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr()).expect("a port").port();
+    let (address, master) = (format!("127.0.0.1:{port}"), format!("spark://127.0.0.1:{port}"));
+    // Its input ends with this process, and then both servers do; the worker ends its executors.
+    let script = "\"$0\" org.apache.spark.deploy.master.Master --host 127.0.0.1 --port \"$2\" --webui-port 0 & master=$!\n\
+         \"$0\" org.apache.spark.deploy.worker.Worker --host 127.0.0.1 --webui-port 0 --cores 2 --memory 4g \\\n\
+           --work-dir \"$1\" \"spark://127.0.0.1:$2\" & worker=$!\n\
+         read line; kill $worker $master; wait; rm -rf \"$1\"";
+    let log = std::fs::File::create(Path::new(&work).join("log")).expect("a file");
+    let mut shell = Command::new("sh");
+    shell.args(["-c", script, &format!("{home}/bin/spark-class"), &work, &port.to_string()]);
+    shell.env("SPARK_HOME", &home).env("SPARK_LOCAL_IP", "127.0.0.1").env("PYSPARK_PYTHON", python);
+    shell.stdin(Stdio::piped()).stdout(log.try_clone().expect("a file")).stderr(log);
+    let shell = shell.spawn().expect("there is a shell");
+    let began = Instant::now();
+    while TcpStream::connect(&address).is_err() {
+        assert!(began.elapsed() < START_MAX, "the master does not start: see {work}/log");
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    Standalone { _shell: shell, master }
+}
