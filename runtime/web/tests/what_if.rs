@@ -204,7 +204,7 @@ fn jobs_are_chosen_by_name_and_those_that_cannot_be_are_refused() {
     let told = until(&sample, &name, "done");
     assert_eq!((&told["jobs"], &told["percent"]), (&json!(["job_0001"]), &Value::Null));
     let line = std::fs::read_to_string(sample.folder().join("line")).expect("a line");
-    assert!(line.contains(" --jobs=job_0001 "), "{line}");
+    assert!(line.contains(" --job=job_0001 "), "{line}");
     for (jobs, words) in [("job_0002", "job_0002 is not among the jobs"), ("--plot", "--plot")] {
         let refused = sample.post(WHAT_IF, &format!(r#"{{"jobs": ["{jobs}"]}}"#));
         assert_eq!(refused.status, 400, "{}", refused.body);

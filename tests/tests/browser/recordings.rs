@@ -54,5 +54,8 @@ fn two_schedulers_on_one_workload_are_compared() {
     browser.click("Preemptions");
     browser.until_says("natjam");
     assert_eq!(browser.run("return new URLSearchParams(location.search).get('recording')"), "natjam.0");
+    browser.open(&format!("{}/queues?recording=natjam.0", origin(&server.link)));
+    browser.until_says("held in the mean");
+    browser.picture("recordings-queues");
     browser.has_no_complaints();
 }

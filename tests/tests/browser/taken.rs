@@ -54,6 +54,17 @@ fn a_slot_that_was_taken_leads_to_who_got_it_and_both_jobs_stand_side_by_side() 
     browser.run("document.querySelector('.said a[href*=\"job_0002\"]').click()");
     browser.until("the job that got it", "return location.pathname.startsWith('/jobs/job_0002')");
 
+    // Over time, one queue had the slot, then the other one, while the first one's work was suspended.
+    browser.open(&format!("{}/queues?last=10m", origin(&link)));
+    browser.until_says("1 suspended at most");
+    let named = "return [...document.querySelectorAll('.shares h3')].map((head) => head.textContent).join()";
+    assert_eq!(browser.run(named), "research,production");
+    let steps = "return document.querySelectorAll('.steps b').length > 2 && document.querySelector('.steps b').offsetHeight > 40";
+    assert_eq!(browser.run(steps), true);
+    browser.picture("queues");
+    browser.run("document.documentElement.dataset.theme = 'dark'");
+    browser.picture("queues-dark");
+
     browser.open(&format!("{}/compare?left={large}&right={small}", origin(&link)));
     browser.until_says("Slots taken from it");
     browser.until("both lives", "return document.querySelectorAll('canvas[data-stints]').length === 2");

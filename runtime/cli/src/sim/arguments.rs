@@ -34,7 +34,7 @@ Examples:
   nap sim --workload natjam-xl-s --scheduler natjam,fifo --record runs; nap history serve runs
   nap sim --recorded ~/.local/state/napreduce --scheduler fair,hfsp --primitive suspend
   nap sim --recorded history@2026-09-21T14:00:00Z..2026-09-21T16:00:00Z --scheduler capacity --nodes 20
-  nap sim --recorded history --jobs job_0004,job_0007 --scheduler natjam
+  nap sim --recorded history --job job_0004,job_0007 --scheduler natjam
 
 Workloads by name: natjam-xl-s, natjam-xl-l, natjam-m-m-s, natjam-l-s-s, natjam-deadlines, fcs-map-heavy,
 fcs-reduce-heavy, hfsp-fb-dataset. docs/workloads.md says what is in them, docs/schedulers what each scheduler does.")]
@@ -58,7 +58,7 @@ pub struct Arguments {
 
     /// Of what was recorded, these jobs alone
     #[arg(long, value_name = "JOB,...", value_delimiter = ',', requires = "recorded")]
-    pub jobs: Vec<JobId>,
+    pub job: Vec<JobId>,
 
     /// The schedulers to compare, with commas in between [default: fifo; that of the cluster for
     /// what was recorded]

@@ -51,7 +51,7 @@ impl Source {
     /// Reads what the flags name.
     pub fn read(arguments: &Arguments) -> Result<Source> {
         match (&arguments.recorded, &arguments.trace, &arguments.workload) {
-            (Some(what), ..) => Ok(Source::of_recorded(Recorded::read(what, &arguments.jobs)?)),
+            (Some(what), ..) => Ok(Source::of_recorded(Recorded::read(what, &arguments.job)?)),
             (None, Some(path), _) => Source::read_trace(path, arguments),
             (None, None, Some(name)) => Source::read_workload(name, arguments),
             (None, None, None) => {

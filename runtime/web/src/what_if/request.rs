@@ -129,7 +129,7 @@ impl WhatIfRequest {
         }
         if !self.jobs.is_empty() {
             let jobs: Vec<String> = self.jobs.iter().map(JobId::to_string).collect();
-            line.push(format!("--jobs={}", jobs.join(",")).into());
+            line.push(format!("--job={}", jobs.join(",")).into());
         }
         line.extend(tables.map(|file| valued("--configuration=", file)));
         line.push(valued("--record=", record));
@@ -247,7 +247,7 @@ mod tests {
         let line = chosen.line(None, Path::new("/own/runs"), Path::new("/own/p")).expect("a line");
         let expected = [
             "--recorded=/srv/nap",
-            "--jobs=job_0004,job_0007",
+            "--job=job_0004,job_0007",
             "--record=/own/runs",
             "--progress-file=/own/p",
             "--format=json",

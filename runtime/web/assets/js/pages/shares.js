@@ -27,15 +27,16 @@ export function shares(answer, queues) {
   const left = [];
   if (sorted.length > shown.length) left.push(`${count(sorted.length - shown.length)} queues that held less are not shown`);
   if (answer.jobs_left_out) left.push(`${count(answer.jobs_left_out)} older jobs of these times are not counted`);
-  return [times(answer), ...rows, left.length > 0 && make("p", { class: "under" }, left.join("; "))];
+  const isGuaranteed = shown.some((queue) => KINDS.some(([kind]) => guarantee(queue, kind) !== null));
+  return [times(answer, isGuaranteed), ...rows, left.length > 0 && make("p", { class: "under" }, left.join("; "))];
 }
 
-function times(answer) {
+function times(answer, isGuaranteed) {
   const time = (millis) => make("time", { title: utc(millis) }, moment(millis));
   const sign = (name) => make("i", { class: `sign ${name}`, "aria-hidden": "true" });
   return make("p", { class: "under" }, make("span", {}, "From ", time(answer.from_millis), " to ", time(answer.until_millis)),
     make("span", {}, sign("held"), "held"), make("span", {}, sign("suspended"), "suspended, on top of it"),
-    make("span", {}, sign("guaranteed"), "guaranteed, as it is now"));
+    isGuaranteed && make("span", {}, sign("guaranteed"), "guaranteed, as it is now"));
 }
 
 /** Steps from left to right; its words say what a picture cannot be asked for. */
@@ -70,7 +71,7 @@ function runs(answer, held, suspended) {
 }
 
 function summary(words, held, suspended, guaranteed) {
-  const form = (slots) => slots.toLocaleString("en-GB", { maximumFractionDigits: 1 });
+  const form = (slots) => (slots > 0 && slots < 0.05 ? "under 0.1" : slots.toLocaleString("en-GB", { maximumFractionDigits: 1 }));
   const mean = held.reduce((total, slots) => total + slots, 0) / held.length;
   const naps = Math.max(...suspended);
   return [`${words}: ${form(mean)} held in the mean, ${form(Math.max(...held))} at most`, naps > 0 && `${form(naps)} suspended at most`,
