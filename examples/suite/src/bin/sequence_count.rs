@@ -13,8 +13,11 @@ pub fn sequence_count(_: &()) -> Job {
         .mapper(by_document(|document, line, out: &mut Emit<String, u64>| {
             let mut words = words(line);
             let (Some(mut first), Some(mut second)) = (words.next(), words.next()) else { return };
+            let mut sequence = String::new();
             for third in words {
-                out.emit(&format!("{first}|{second}|{third}|{document}"), 1);
+                sequence.clear();
+                sequence.extend([first, "|", second, "|", third, "|", document]);
+                out.emit(&sequence, 1);
                 (first, second) = (second, third);
             }
         }))
