@@ -21,6 +21,8 @@ const WORDCOUNT_DUCKDB: &str = include_str!("peers/wordcount_duckdb.py");
 const WORDCOUNT_POLARS: &str = include_str!("peers/wordcount_polars.py");
 const TERASORT_DUCKDB: &str = include_str!("peers/terasort_duckdb.py");
 const TERASORT_POLARS: &str = include_str!("peers/terasort_polars.py");
+const WORDCOUNT_PYSPARK: &str = include_str!("peers/wordcount_pyspark.py");
+const TERASORT_PYSPARK: &str = include_str!("peers/terasort_pyspark.py");
 
 /// The words of a text one a line, sorted, counted, and written as `word TAB count`.
 const WORDCOUNT_COREUTILS: &str = r#"set -o pipefail; tr -s ' ' '\n' < "$1" | LC_ALL=C sort --parallel="$3" -S "$4" -T "$5" \
@@ -38,6 +40,8 @@ listed! {
         /// DuckDB from Python.
         DuckDb = "duckdb",
         Polars = "polars",
+        /// PySpark's RDDs, on this machine.
+        PySpark = "pyspark",
         /// A sort of ours with nothing around it; sorts rows.
         Bare = "bare",
     }
@@ -88,6 +92,8 @@ pub struct Found {
     pub installed: Vec<InstalledPeer>,
     /// Why others cannot.
     pub remarks: Vec<String>,
+    /// The Python, absolute, if one was named.
+    pub python: Option<PathBuf>,
 }
 
 impl PeerTool {
@@ -96,12 +102,12 @@ impl PeerTool {
         match self {
             PeerTool::Sort | PeerTool::Bare => program == BenchmarkJob::Terasort,
             PeerTool::Coreutils => program == BenchmarkJob::Wordcount,
-            PeerTool::DuckDb | PeerTool::Polars => true,
+            PeerTool::DuckDb | PeerTool::Polars | PeerTool::PySpark => true,
         }
     }
 
     fn module(self) -> Option<&'static str> {
-        matches!(self, PeerTool::DuckDb | PeerTool::Polars).then_some(self.in_words())
+        matches!(self, PeerTool::DuckDb | PeerTool::Polars | PeerTool::PySpark).then_some(self.in_words())
     }
 
     /// The command whose first line of output is the version.
@@ -116,12 +122,13 @@ impl PeerTool {
     }
 
     fn wanted(self, chosen: Option<&[PeerTool]>) -> bool {
-        chosen.map_or(self != PeerTool::Coreutils, |chosen| chosen.contains(&self))
+        let is_slow = matches!(self, PeerTool::Coreutils | PeerTool::PySpark);
+        chosen.map_or(!is_slow, |chosen| chosen.contains(&self))
     }
 }
 
-/// Finds the peers that were chosen, or without a choice all but the coreutils pipeline, which takes minutes;
-/// the Python may have DuckDB and Polars. `folder` takes what the programs print.
+/// Finds the peers that were chosen, or without a choice all but the coreutils pipeline and PySpark, which
+/// take minutes; the Python may have DuckDB, Polars and PySpark. `folder` takes what the programs print.
 ///
 /// # Errors
 ///
@@ -133,6 +140,7 @@ pub fn find(
 ) -> Result<Found, PeerError> {
     let mut found = Found::default();
     let python = python.map(|path| interpreter(path, folder, interrupt)).transpose()?;
+    found.python.clone_from(&python);
     for peer in PeerTool::ALL.into_iter().filter(|peer| peer.wanted(chosen)) {
         if peer == PeerTool::Bare {
             let version = format!("bare sort {}", env!("CARGO_PKG_VERSION"));
@@ -211,6 +219,8 @@ impl InstalledPeer {
             (PeerTool::DuckDb, BenchmarkJob::Terasort) => TERASORT_DUCKDB,
             (PeerTool::Polars, BenchmarkJob::Wordcount) => WORDCOUNT_POLARS,
             (PeerTool::Polars, BenchmarkJob::Terasort) => TERASORT_POLARS,
+            (PeerTool::PySpark, BenchmarkJob::Wordcount) => WORDCOUNT_PYSPARK,
+            (PeerTool::PySpark, BenchmarkJob::Terasort) => TERASORT_PYSPARK,
         };
         self.script(program.in_words(), script, None, places, resources)
     }
@@ -236,9 +246,16 @@ impl InstalledPeer {
         let command = first.into_iter().fold(command, CommandLine::arg).arg(places.input).arg(places.output);
         Ok(match self.peer {
             PeerTool::Polars => command.env("POLARS_MAX_THREADS", threads),
+            PeerTool::PySpark => spark_of(&self.program, command.arg(threads).arg(places.scratch)),
             _ => command.arg(threads).arg(places.scratch),
         })
     }
+}
+
+/// The command, for a Spark that is this Python's, and talks to nobody but this machine.
+pub fn spark_of(python: &Path, command: CommandLine) -> CommandLine {
+    let python = python.to_string_lossy();
+    command.env("SPARK_LOCAL_IP", "127.0.0.1").env("PYSPARK_PYTHON", python)
 }
 
 fn sort(program: &Path, places: Places<'_>, threads: &str, kibibytes: &str) -> CommandLine {

@@ -90,6 +90,28 @@ impl BenchmarkJob {
             .flag("--task-memory", resources.task_memory.to_string())
             .arg("--overwrite")
             .flag("--progress", "never");
+        self.of_text(command)
+    }
+
+    /// The same on another engine, whose slots are its own.
+    pub fn guest_command(
+        self,
+        binary: &Path,
+        input: &Path,
+        output: &Path,
+        (master, task_memory): (&str, ByteSize),
+    ) -> CommandLine {
+        let command = CommandLine::new(binary)
+            .arg(input)
+            .flag("--output", output)
+            .flag("--on", master)
+            .flag("--on-conf", "spark.ui.enabled=false")
+            .flag("--task-memory", task_memory.to_string())
+            .flag("--progress", "never");
+        self.of_text(command)
+    }
+
+    fn of_text(self, command: CommandLine) -> CommandLine {
         match self {
             BenchmarkJob::Wordcount => command,
             BenchmarkJob::Terasort => command.flag("--format", "ascii"),
@@ -123,6 +145,12 @@ mod tests {
             BenchmarkJob::Terasort.command("bin/terasort".as_ref(), "in".as_ref(), "out".as_ref(), resources);
         let expected = "bin/terasort in --output out --slots 2 --task-memory 256MiB --overwrite \
                         --progress never --format ascii";
+        assert_eq!(command.typed(), expected);
+        let (input, output) = ("in".as_ref(), "out".as_ref());
+        let guest = ("local[2]", resources.task_memory);
+        let command = BenchmarkJob::Wordcount.guest_command("bin/wordcount".as_ref(), input, output, guest);
+        let expected = "bin/wordcount in --output out --on 'local[2]' --on-conf spark.ui.enabled=false \
+                        --task-memory 256MiB --progress never";
         assert_eq!(command.typed(), expected);
     }
 }

@@ -5,7 +5,7 @@
 mod contender;
 mod report;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use contender::Contender;
@@ -37,13 +37,16 @@ pub struct SpeedSettings {
     /// Measured runs of each contender, after one that warms up
     #[arg(long, value_name = "N", default_value = "5", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub runs: u32,
-    /// Exactly these peers: sort, coreutils, duckdb, polars, bare [default: all that are found but coreutils,
-    /// which is slow]
+    /// Exactly these peers: sort, coreutils, duckdb, polars, pyspark, bare [default: all that are found but
+    /// coreutils and pyspark, which are slow]
     #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
     pub peers: Option<Vec<PeerTool>>,
-    /// A Python that has DuckDB or Polars installed
+    /// A Python that has DuckDB, Polars or PySpark installed
     #[arg(long, value_name = "PATH")]
     pub python: Option<PathBuf>,
+    /// Our programs on this engine, too, beside themselves: local[2] and whatever else their --on takes
+    #[arg(long, value_name = "MASTER", requires = "python")]
+    pub on: Option<String>,
     #[command(flatten)]
     pub resources: Resources,
 }
@@ -79,10 +82,11 @@ pub fn speed(settings: &SpeedSettings, session: &Session) -> Result<SpeedReport,
     let wanted = (settings.peers.as_deref(), settings.python.as_deref());
     let found = peers::find(wanted, work.path(), &session.interrupt)?;
     found.remarks.iter().for_each(|remark| session.say(remark));
+    let guest = settings.on.as_deref().zip(found.python.as_deref());
     let mut measurements = Vec::new();
     for &size in &settings.sizes {
         for (program, binary) in &ours {
-            let contenders = field(*program, binary, &found.installed);
+            let contenders = field(*program, binary, guest, &found.installed);
             let bout = Bout { program: *program, size, work: &work, settings, session };
             measurements.push(bout.run(contenders)?);
         }
@@ -92,9 +96,15 @@ pub fn speed(settings: &SpeedSettings, session: &Session) -> Result<SpeedReport,
 }
 
 /// Everyone who takes part in `program`, we first.
-fn field(program: BenchmarkJob, binary: &std::path::Path, installed: &[InstalledPeer]) -> Vec<Contender> {
+fn field(
+    program: BenchmarkJob,
+    binary: &Path,
+    guest: Option<(&str, &Path)>,
+    installed: &[InstalledPeer],
+) -> Vec<Contender> {
     let peers = installed.iter().filter(|found| found.peer.does(program)).cloned().map(Contender::peer);
-    std::iter::once(Contender::ours(binary)).chain(peers).collect()
+    let guest = guest.map(|(master, python)| Contender::guest(binary, master, python));
+    std::iter::once(Contender::ours(binary)).chain(guest).chain(peers).collect()
 }
 
 /// One program at one size: every contender in every round.

@@ -12,7 +12,7 @@ use crate::error::LabError;
 use crate::input::Input;
 use crate::job_result::peak_task_bytes;
 use crate::machine::load_average;
-use crate::peers::{InstalledPeer, Places};
+use crate::peers::{InstalledPeer, Places, spark_of};
 use crate::process::{CommandLine, Interrupt, Sampling, Usage, run};
 use crate::program::{BenchmarkJob, Resources};
 use crate::workspace::WorkError;
@@ -30,7 +30,16 @@ pub struct Timing {
 }
 
 enum Kind {
-    Ours { binary: PathBuf },
+    Ours {
+        binary: PathBuf,
+    },
+    /// Our program on another engine.
+    Guest {
+        binary: PathBuf,
+        master: String,
+        /// Whose Spark it is.
+        python: PathBuf,
+    },
     PeerTool(InstalledPeer),
 }
 
@@ -45,6 +54,14 @@ impl Contender {
     pub fn ours(binary: &Path) -> Contender {
         let version = format!("napreduce {}", env!("CARGO_PKG_VERSION"));
         Contender::new("napreduce", version, Kind::Ours { binary: binary.to_owned() })
+    }
+
+    /// Our program on Spark, which is that of a Python.
+    pub fn guest(binary: &Path, master: &str, python: &Path) -> Contender {
+        let version = format!("napreduce {}", env!("CARGO_PKG_VERSION"));
+        let (binary, python) = (binary.to_owned(), python.to_owned());
+        let name = format!("on {master}");
+        Contender::new(&name, version, Kind::Guest { binary, master: master.to_owned(), python })
     }
 
     /// Another program.
@@ -63,7 +80,9 @@ impl Contender {
 
     /// The folder of its runs inside the work folder.
     pub fn folder_name(&self, program: BenchmarkJob) -> String {
-        format!("run-{program}-{}", self.report.name)
+        // A name as plain as a path of Hadoop has to be.
+        let plain = |letter: char| if letter.is_ascii_alphanumeric() { letter } else { '-' };
+        format!("run-{program}-{}", self.report.name.chars().map(plain).collect::<String>())
     }
 
     /// Keeps a run; round 0 is the warm-up.
@@ -104,6 +123,10 @@ impl Contender {
     ) -> Result<CommandLine, LabError> {
         match &self.kind {
             Kind::Ours { binary } => Ok(program.command(binary, input, output, resources)),
+            Kind::Guest { binary, master, python } => {
+                let guest = (master.as_str(), resources.task_memory);
+                Ok(spark_of(python, program.guest_command(binary, input, output, guest)))
+            }
             Kind::PeerTool(peer) => {
                 fs::create_dir(output).map_err(WorkError::using("make", output))?;
                 let file = output.join("part-r-00000");

@@ -38,7 +38,7 @@ pub(super) fn formulates(peer: PeerTool, job: SuiteJob) -> bool {
         (_, SuiteJob::KmeansMovies) => false,
         (PeerTool::DuckDb, _) => true,
         (PeerTool::Polars, job) => !matches!(job, SuiteJob::Classification | SuiteJob::AdjacencyList),
-        (PeerTool::Sort | PeerTool::Coreutils | PeerTool::Bare, _) => false,
+        (PeerTool::Sort | PeerTool::Coreutils | PeerTool::PySpark | PeerTool::Bare, _) => false,
     }
 }
 
