@@ -86,6 +86,20 @@ impl WebDriverCompatibleCommand for ConsoleLog {
     }
 }
 
+/// Something that WebDriver does not know, and the browser's own protocol does.
+#[derive(Debug)]
+struct DevTools(Value);
+
+impl WebDriverCompatibleCommand for DevTools {
+    fn endpoint(&self, base: &url::Url, session: Option<&str>) -> Result<url::Url, url::ParseError> {
+        base.join(&format!("session/{}/goog/cdp/execute", session.unwrap_or_default()))
+    }
+
+    fn method_and_body(&self, _: &url::Url) -> (http::Method, Option<String>) {
+        (http::Method::POST, Some(self.0.to_string()))
+    }
+}
+
 impl Browser {
     /// Starts one; `None` says, on standard error, that there is none here.
     pub fn start(folder: &Folder) -> Option<Browser> {
@@ -116,6 +130,12 @@ impl Browser {
             "the page shows something",
             "return document.getElementById('main').dataset.ready === 'true'",
         );
+    }
+
+    /// Has the browser do something by its own protocol.
+    pub fn devtools(&self, command: &str, parameters: &Value) {
+        let asked = DevTools(json!({ "cmd": command, "params": parameters }));
+        self.runtime.block_on(self.client.issue_cmd(asked)).expect("it is done");
     }
 
     /// What a script gives.

@@ -3,6 +3,7 @@
 //! Owns what people see and do there, with pictures of it under `target/browser`. Does not own who is refused
 //! (`runtime/web/tests`). Skipped where there is no browser, unless `NAPREDUCE_REQUIRE` names `browser`.
 
+mod budgets;
 mod driver;
 mod histories;
 mod ledger;
