@@ -69,7 +69,16 @@ fn a_job_that_napped_leaves_in_a_page_and_in_tables() {
     export(&directory, &["all"]).succeeded();
     let text = fs::read_to_string(tables.join("attempts.csv")).expect("a table");
     let lines: Vec<&str> = text.lines().collect();
-    assert_eq!(lines[0], "job,attempt,worker,worker_name,launched_millis,ended_millis,end");
+    assert!(
+        lines[0].starts_with(
+            "job,attempt,worker,worker_name,launched_millis,ended_millis,end,outcome,input_bytes,"
+        ),
+        "{text}"
+    );
+    // What the map moved that napped.
+    let cells: Vec<&str> = lines[1].split(',').collect();
+    assert_eq!(cells[6..8], ["done", "done"]);
+    assert!(cells[8].parse::<u64>().is_ok_and(|bytes| bytes > 0), "{text}");
     assert_eq!(lines.len(), 1 + attempts.len(), "{text}");
     export("/nowhere", &[]).failed(1, &["/nowhere"]);
 }

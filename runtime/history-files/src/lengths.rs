@@ -212,6 +212,7 @@ mod tests {
                 launched_millis,
                 ended_millis: Some(ended),
                 end: Some(end.to_owned()),
+                figures: None,
             });
             self
         }

@@ -52,6 +52,7 @@ impl Life {
             launched_millis: 0,
             ended_millis: None,
             end: None,
+            figures: None,
         });
         self
     }

@@ -53,6 +53,7 @@ impl History {
             launched_millis: BEGAN + from,
             ended_millis: until.map(|(until, _)| BEGAN + until),
             end: until.map(|(_, end)| end.to_owned()),
+            figures: None,
         });
         self
     }

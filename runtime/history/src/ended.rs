@@ -23,8 +23,6 @@ pub struct EndedJob {
     pub settings: Option<JobSettings>,
     /// The cluster that it ran on; unknown of jobs that an earlier version kept.
     pub cluster: Option<RecordedCluster>,
-    /// Its tasks that were done, in any order; none of jobs that an earlier version kept.
-    pub tasks: Vec<DoneTask>,
     /// What attempts that failed have printed, as far as it was kept.
     pub logs: Vec<KeptLog>,
 }
@@ -73,16 +71,6 @@ impl RecordedCluster {
         self.workers.truncate(64);
         self
     }
-}
-
-/// What the attempt that did a task moved.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct DoneTask {
-    pub attempt: AttemptId,
-    /// Bytes of a map's split, or those that a reduce fetched.
-    pub input_bytes: u64,
-    /// Bytes that a map wrote for reduces, or those of a part file.
-    pub output_bytes: u64,
 }
 
 /// How a job was to be run.

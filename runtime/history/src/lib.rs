@@ -7,6 +7,6 @@ mod ended;
 mod job_history;
 mod store;
 
-pub use ended::{DoneTask, EndedJob, JobSettings, KeptLog, RecordedCluster, WorkerGroup};
+pub use ended::{EndedJob, JobSettings, KeptLog, RecordedCluster, WorkerGroup};
 pub use job_history::{JobHistory, OPERATOR, PreemptionBook};
 pub use store::{HistoryLimits, HistoryStore, OpenHistory};

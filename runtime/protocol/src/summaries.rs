@@ -114,15 +114,47 @@ pub struct AttemptSummary {
     pub ended_millis: Option<u64>,
     /// How it ended, for people: `done`, or why not.
     pub end: Option<String>,
+    /// Of one that did its task.
+    #[serde(default)]
+    pub figures: Option<AttemptFigures>,
+}
+
+/// What an attempt that did its task has moved, and what that took, by its own counters.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AttemptFigures {
+    /// Bytes of a map's split, or those that a reduce fetched.
+    pub input_bytes: u64,
+    /// Bytes that a map wrote for reduces, or those of a part file.
+    pub output_bytes: u64,
+    /// Records that were handed to the map or reduce function.
+    pub input_records: u64,
+    /// Records that it emitted.
+    pub output_records: u64,
+    /// How long a reduce waited for outputs of maps.
+    pub shuffle_millis: u64,
+    /// Processor time.
+    pub processor_millis: u64,
+    /// Records that were written to disk by sorting and merging.
+    pub spilled_records: u64,
 }
 
 impl AttemptSummary {
+    /// How it ended, in a word: `done`, `checkpointed`, `killed` (somebody ended it, or it was not wanted any
+    /// more), `lost` (its worker was) or `failed`. None while it goes on.
+    pub fn outcome(&self) -> Option<&'static str> {
+        Some(match self.end.as_deref()? {
+            "done" => "done",
+            "checkpointed" => "checkpointed",
+            "killed" | "its job was over" => "killed",
+            end if end.starts_with("killed: ") || end.starts_with("preempted: ") => "killed",
+            end if *end == format!("{} was lost", self.worker) => "lost",
+            _ => "failed",
+        })
+    }
+
     /// Whether it ended badly by itself: it did not do its task, and nobody ended or took it.
     pub fn has_failed(&self) -> bool {
-        let Some(end) = &self.end else { return false };
-        let ended_well = ["done", "checkpointed", "killed", "its job was over"].contains(&end.as_str());
-        let was_ended = end.starts_with("killed: ") || end.starts_with("preempted: ");
-        !ended_well && !was_ended && *end != format!("{} was lost", self.worker)
+        self.outcome() == Some("failed")
     }
 }
 
@@ -263,7 +295,15 @@ mod tests {
             let attempt = "job_0007_m_0003.1".parse().expect("an attempt");
             let end = end.map(str::to_owned);
             let (worker, worker_name) = (WorkerId(2), "w".to_owned());
-            AttemptSummary { attempt, worker, worker_name, launched_millis: 1, ended_millis: Some(2), end }
+            AttemptSummary {
+                attempt,
+                worker,
+                worker_name,
+                launched_millis: 1,
+                ended_millis: Some(2),
+                end,
+                figures: None,
+            }
         };
         for end in [
             "done",

@@ -51,15 +51,7 @@ fn keep(directory: &Path, detail: JobDetail) {
     let (history, remarks) = History::open(directory, limits).expect("a history");
     assert!(remarks.is_empty(), "{remarks:?}");
     let end = JobEnd::Killed { job: detail.summary.job, reason: detail.summary.name.clone() };
-    let job = EndedJob {
-        token: 1,
-        end,
-        detail,
-        settings: None,
-        cluster: None,
-        tasks: Vec::new(),
-        logs: Vec::new(),
-    };
+    let job = EndedJob { token: 1, end, detail, settings: None, cluster: None, logs: Vec::new() };
     history.add(&job).expect("it is written");
 }
 
@@ -74,6 +66,7 @@ pub fn hostile(directory: &Path) {
         launched_millis: BASE,
         ended_millis: Some(BASE + 8_000),
         end: Some(EVIL.to_owned()),
+        figures: None,
     });
     let micros = |millis: u64| (BASE + millis) * 1_000;
     let wanted = PreemptionSummary::wanted(micros(1_000), attempt(0), WorkerId(1), Primitive::Suspend);
@@ -113,6 +106,7 @@ pub fn large(directory: &Path, maps: u32, slots: u32) {
             launched_millis: free[slot],
             ended_millis: Some(until),
             end: Some("done".to_owned()),
+            figures: None,
         });
         free[slot] = until;
     }

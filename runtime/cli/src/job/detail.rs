@@ -53,7 +53,7 @@ pub fn history(detail: &JobDetail, screen: &Screen) -> String {
     let mut lines: Vec<(u64, String)> =
         detail.events.iter().map(|event| (event.at_millis, event.text.clone())).collect();
     for attempt in &detail.attempts {
-        let AttemptSummary { attempt, worker, worker_name, launched_millis, ended_millis, end } = attempt;
+        let AttemptSummary { attempt, worker, worker_name, launched_millis, ended_millis, end, .. } = attempt;
         lines.push((*launched_millis, format!("{attempt} launched on {worker} ({worker_name})")));
         if let Some(ended) = ended_millis {
             let after = span(ended.saturating_sub(*launched_millis));
@@ -95,6 +95,7 @@ mod tests {
             launched_millis: 1_790_000_000_100,
             ended_millis: Some(1_790_000_001_300),
             end: Some("failed: bad row".to_owned()),
+            figures: None,
         };
         let event = |at_millis, text: &str| HistoryLine { at_millis, text: text.to_owned() };
         let events = vec![event(1_790_000_000_000, "submitted"), event(1_790_000_001_500, "failed")];

@@ -18,8 +18,8 @@ use serde::{Deserialize, Serialize};
 
 use self::figures::Durations;
 pub use self::figures::LedgerTotals;
-use crate::rows::{CounterRow, ReasonRow};
-use napreduce_history::{DoneTask, EndedJob, JobSettings, KeptLog, RecordedCluster};
+use crate::rows::{CounterRow, ReasonRow, TaskRow};
+use napreduce_history::{EndedJob, JobSettings, KeptLog, RecordedCluster};
 
 /// Version of the heads that are written. Every earlier one is read for ever.
 const HISTORY_VERSION: u32 = 2;
@@ -77,7 +77,8 @@ fields! {
         preemptions: u64 = job.detail.preemptions.len() as u64,
         resumes: u64 = job.detail.resumes.len() as u64,
         restores: u64 = job.detail.restores.len() as u64,
-        tasks: u64 = job.tasks.len() as u64,
+        /// Of recordings in which attempts do not say what they have moved.
+        tasks: u64,
         logs: u64 = job.logs.len() as u64,
         /// Zero when they are in the head; so are the next two.
         parts: u64,
@@ -93,7 +94,6 @@ fields! {
 pub(crate) struct Written<'a> {
     pub(crate) head: Vec<u8>,
     pub(crate) detail: &'a JobDetail,
-    pub(crate) tasks: &'a [DoneTask],
     pub(crate) logs: &'a [KeptLog],
     pub(crate) parts: &'a [PartReport],
     pub(crate) counters: Vec<CounterRow>,
@@ -108,7 +108,7 @@ pub(crate) struct Rows {
     pub(crate) preemptions: Vec<PreemptionSummary>,
     pub(crate) resumes: Vec<ResumeSummary>,
     pub(crate) restores: Vec<RestoreSummary>,
-    pub(crate) tasks: Vec<DoneTask>,
+    pub(crate) tasks: Vec<TaskRow>,
     pub(crate) logs: Vec<KeptLog>,
     pub(crate) parts: Vec<PartReport>,
     pub(crate) counters: Vec<CounterRow>,
@@ -130,9 +130,9 @@ pub(crate) enum StoredHead {
 pub(crate) fn share_out(job: &EndedJob) -> Result<Written<'_>, String> {
     let detail = &job.detail;
     let mut head = Head::of(job);
-    let (tasks, logs) = (job.tasks.as_slice(), job.logs.as_slice());
+    let logs = job.logs.as_slice();
     let mut written =
-        Written { head: Vec::new(), detail, tasks, logs, parts: &[], counters: Vec::new(), reason: None };
+        Written { head: Vec::new(), detail, logs, parts: &[], counters: Vec::new(), reason: None };
     if let Some(reason) = head.summary.reason.as_mut().filter(|reason| reason.len() > REASON_BYTES_MAX) {
         written.reason = Some(ReasonRow(reason.clone()));
         reason.truncate(reason.floor_char_boundary(REASON_BYTES_MAX));
@@ -234,17 +234,19 @@ impl Head {
         let remark = |what| HistoryLine { at_millis, text: format!("{recording}: {what}") };
         events.extend(rows.remarks.into_iter().chain(missing).map(remark));
         let end = end_of(&summary, wall, &counters, &parts)?;
+        let mut attempts = rows.attempts;
+        TaskRow::tell(rows.tasks, &mut attempts);
         let detail = JobDetail {
             summary,
             counters,
             parts,
-            attempts: rows.attempts,
+            attempts,
             events,
             preemptions: rows.preemptions,
             resumes: rows.resumes,
             restores: rows.restores,
         };
-        Ok(EndedJob { token, end, detail, settings, cluster, tasks: rows.tasks, logs: rows.logs })
+        Ok(EndedJob { token, end, detail, settings, cluster, logs: rows.logs })
     }
 }
 

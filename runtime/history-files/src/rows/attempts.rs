@@ -3,7 +3,7 @@
 //! Owns their columns. Does not own the attempts (protocol).
 
 use napreduce_core::WorkerId;
-use napreduce_protocol::AttemptSummary;
+use napreduce_protocol::{AttemptFigures, AttemptSummary};
 
 use super::{kinds, or_empty, read_attempts, small, write_attempts};
 use crate::recording::{Columns, ColumnsWriter, Row};
@@ -33,6 +33,16 @@ impl Row for AttemptSummary {
         let took = |row: &AttemptSummary| Some(row.ended_millis?.wrapping_sub(row.launched_millis));
         columns.numbers("took_millis", rows.iter().map(took));
         columns.texts("end", rows.iter().map(|row| row.end.as_deref()));
+        let mut figure = |name: &str, value: fn(&AttemptFigures) -> u64| {
+            columns.numbers(name, rows.iter().map(|row| row.figures.as_ref().map(value)));
+        };
+        figure("input_bytes", |figures| figures.input_bytes);
+        figure("output_bytes", |figures| figures.output_bytes);
+        figure("input_records", |figures| figures.input_records);
+        figure("output_records", |figures| figures.output_records);
+        figure("shuffle_millis", |figures| figures.shuffle_millis);
+        figure("processor_millis", |figures| figures.processor_millis);
+        figure("spilled_records", |figures| figures.spilled_records);
     }
 
     fn read(columns: &Columns) -> Result<Vec<AttemptSummary>, String> {
@@ -40,6 +50,7 @@ impl Row for AttemptSummary {
         let (workers, mut names) = (columns.numbers("worker")?, columns.texts("worker_name")?);
         let (launched, took) = (columns.all_numbers("launched_millis")?, columns.numbers("took_millis")?);
         let mut ends = columns.texts("end")?;
+        let figures = read_figures(columns)?;
         let row = |(row, attempt): (usize, _)| {
             Ok(AttemptSummary {
                 attempt,
@@ -48,8 +59,30 @@ impl Row for AttemptSummary {
                 launched_millis: launched[row],
                 ended_millis: took[row].map(|took| launched[row].wrapping_add(took)),
                 end: ends[row].take(),
+                figures: figures[row],
             })
         };
         attempts.into_iter().enumerate().map(row).collect()
     }
+}
+
+/// What attempts have moved that did their tasks: those of which the first column says something.
+fn read_figures(columns: &Columns) -> Result<Vec<Option<AttemptFigures>>, String> {
+    let (inputs, outputs) = (columns.numbers("input_bytes")?, columns.numbers("output_bytes")?);
+    let (read, emitted) = (columns.numbers("input_records")?, columns.numbers("output_records")?);
+    let (shuffle, processor) = (columns.numbers("shuffle_millis")?, columns.numbers("processor_millis")?);
+    let spilled = columns.numbers("spilled_records")?;
+    let or_none = |number: Option<u64>| number.unwrap_or(0);
+    let row = |row: usize| {
+        Some(AttemptFigures {
+            input_bytes: inputs[row]?,
+            output_bytes: or_none(outputs[row]),
+            input_records: or_none(read[row]),
+            output_records: or_none(emitted[row]),
+            shuffle_millis: or_none(shuffle[row]),
+            processor_millis: or_none(processor[row]),
+            spilled_records: or_none(spilled[row]),
+        })
+    };
+    Ok((0..columns.rows()).map(row).collect())
 }

@@ -11,6 +11,7 @@ mod logs;
 mod tasks;
 
 pub(crate) use listed::{CounterRow, ReasonRow};
+pub(crate) use tasks::TaskRow;
 
 use napreduce_core::{AttemptId, JobId, TaskId, TaskKind};
 

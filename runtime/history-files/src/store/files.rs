@@ -182,7 +182,6 @@ fn write_rows(out: &mut BufWriter<File>, written: &Written<'_>) -> Result<(), Re
     recording.add(&written.detail.preemptions)?;
     recording.add(&written.detail.resumes)?;
     recording.add(&written.detail.restores)?;
-    recording.add(written.tasks)?;
     recording.add(written.logs)?;
     recording.add(&written.detail.events)?;
     recording.add(written.parts)?;

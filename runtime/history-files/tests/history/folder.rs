@@ -84,8 +84,7 @@ fn heads_of_earlier_programs_lack_the_cluster_and_nothing_else() {
     let whole =
         serde_json::json!({ "version": 1, "token": 5, "end": ended.end, "detail": ended.detail.clone() });
     fs::write(scene.path("job_0001.json"), whole.to_string()).expect("written");
-    let earlier =
-        EndedJob { token: 5, settings: None, cluster: None, tasks: Vec::new(), logs: Vec::new(), ..ended };
+    let earlier = EndedJob { token: 5, settings: None, cluster: None, logs: Vec::new(), ..ended };
     assert_eq!(read(scene.directory()), [earlier]);
 }
 

@@ -8,12 +8,13 @@ use std::time::Duration;
 
 use napreduce_core::{AttemptId, JobId, Primitive, TaskId, TaskKind, WorkerId};
 use napreduce_history::{
-    DoneTask, EndedJob, HistoryLimits, HistoryStore, JobSettings, KeptLog, RecordedCluster, WorkerGroup,
+    EndedJob, HistoryLimits, HistoryStore, JobSettings, KeptLog, RecordedCluster, WorkerGroup,
 };
 use napreduce_history_files::History;
 use napreduce_protocol::{
-    AttemptSummary, CounterValues, HistoryLine, JobDetail, JobEnd, JobPhase, JobPlan, JobProgress, JobReport,
-    JobSummary, PartReport, PreemptionEnd, PreemptionSummary, RestoreSummary, ResumeSummary,
+    AttemptFigures, AttemptSummary, CounterValues, HistoryLine, JobDetail, JobEnd, JobPhase, JobPlan,
+    JobProgress, JobReport, JobSummary, PartReport, PreemptionEnd, PreemptionSummary, RestoreSummary,
+    ResumeSummary,
 };
 use proptest::collection::vec;
 use proptest::option;
@@ -115,6 +116,7 @@ pub fn job(id: u32, attempts: u32) -> EndedJob {
             worker_name: format!("worker-{worker:02}.rack-3"),
             launched_millis: now,
             ended_millis: Some(now + took),
+            figures: (end == "done").then(|| figures(now)),
             end: Some(end),
         });
         if kind == TaskKind::Reduce {
@@ -130,6 +132,17 @@ pub fn job(id: u32, attempts: u32) -> EndedJob {
     succeeded(detail, wall)
 }
 
+fn figures(now: u64) -> AttemptFigures {
+    AttemptFigures {
+        input_bytes: 64 << 20,
+        output_bytes: now % 9_000_000,
+        input_records: 700_000 + now % 999,
+        output_records: now % 90_000,
+        processor_millis: 3_000 + now % 4_000,
+        ..AttemptFigures::default()
+    }
+}
+
 /// With what its submitter is told.
 pub fn succeeded(detail: JobDetail, wall: Duration) -> EndedJob {
     let JobSummary { job, ref name, ref output, .. } = detail.summary;
@@ -142,20 +155,14 @@ pub fn succeeded(detail: JobDetail, wall: Duration) -> EndedJob {
         output: output.clone(),
     });
     let settings = Some(JobSettings::of(&JobPlan::new("word-count", "out")));
-    let moved = |one: &AttemptSummary| DoneTask {
-        attempt: one.attempt,
-        input_bytes: 64 << 20,
-        output_bytes: one.launched_millis % 9_000_000,
-    };
-    let done = detail.attempts.iter().filter(|one| one.end.as_deref() == Some("done"));
-    let (token, tasks) = (u128::MAX - u128::from(job.0), done.map(moved).collect());
+    let token = u128::MAX - u128::from(job.0);
     let failed = |one: &&AttemptSummary| one.end.as_deref().is_some_and(|end| end.starts_with("failed"));
     let printed = |one: &AttemptSummary| KeptLog {
         attempt: one.attempt,
         stderr: format!("thread 'main' panicked\nin {}\n", one.attempt).into(),
     };
     let logs = detail.attempts.iter().filter(failed).map(printed).collect();
-    EndedJob { token, end, detail, settings, cluster: Some(cluster()), tasks, logs }
+    EndedJob { token, end, detail, settings, cluster: Some(cluster()), logs }
 }
 
 /// 40 workers of two kinds under a policy with values of its own.
@@ -219,10 +226,10 @@ prop_compose! {
 prop_compose! {
     fn any_attempt_summary()(
         attempt in any_attempt(), worker: u32, worker_name in ".{0,9}", launched_millis: u64,
-        ended_millis: Option<u64>, end in option::of(".{0,20}"),
+        ended_millis: Option<u64>, end in option::of(".{0,20}"), figures in option::of(any_figures()),
     ) -> AttemptSummary {
         let worker = WorkerId(worker);
-        AttemptSummary { attempt, worker, worker_name, launched_millis, ended_millis, end }
+        AttemptSummary { attempt, worker, worker_name, launched_millis, ended_millis, end, figures }
     }
 }
 
@@ -282,8 +289,11 @@ prop_compose! {
 }
 
 prop_compose! {
-    fn any_task()(attempt in any_attempt(), input_bytes: u64, output_bytes: u64) -> DoneTask {
-        DoneTask { attempt, input_bytes, output_bytes }
+    fn any_figures()(numbers: [u64; 7]) -> AttemptFigures {
+        AttemptFigures {
+            input_bytes: numbers[0], output_bytes: numbers[1], input_records: numbers[2], output_records: numbers[3],
+            shuffle_millis: numbers[4], processor_millis: numbers[5], spilled_records: numbers[6],
+        }
     }
 }
 
@@ -296,14 +306,14 @@ prop_compose! {
 prop_compose! {
     /// A job whose rows are anything at all.
     pub fn any_job()(
-        tasks in vec(any_task(), 0..10), attempts in vec(any_attempt_summary(), 0..40), preemptions in vec(any_preemption(), 0..10),
+        attempts in vec(any_attempt_summary(), 0..40), preemptions in vec(any_preemption(), 0..10),
         resumes in vec(any_resume(), 0..10), restores in vec(any_restore(), 0..10),
         events in vec(any_event(), 0..10), logs in vec(any_log(), 0..5), token: u128, reason in option::of(".{0,20}"),
     ) -> EndedJob {
         let whole = job(3, 20);
         let detail = JobDetail { attempts, events, preemptions, resumes, restores, ..whole.detail };
         let job = EndedJob { token, ..succeeded(detail, Duration::from_nanos(1_234_567_891)) };
-        let job = EndedJob { token, tasks, logs, ..job };
+        let job = EndedJob { token, logs, ..job };
         match reason {
             Some(reason) => failed(job, &reason),
             None => job,

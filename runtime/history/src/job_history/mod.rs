@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use napreduce_core::{AttemptId, JobOutcome, Record, WorkerId};
-use napreduce_protocol::{AttemptSummary, HistoryLine, PreemptionEnd};
+use napreduce_protocol::{AttemptFigures, AttemptSummary, HistoryLine, PreemptionEnd};
 
 pub use self::preemptions::{OPERATOR, PreemptionBook};
 
@@ -104,16 +104,27 @@ impl JobHistory<'_> {
             launched_millis: at_millis,
             ended_millis: None,
             end: None,
+            figures: None,
         }));
     }
 
+    /// Keeps what an attempt that did its task has moved.
+    pub fn on_figures(&mut self, attempt: AttemptId, figures: AttemptFigures) {
+        if let Some(known) = self.known(attempt) {
+            known.figures = Some(figures);
+        }
+    }
+
     fn on_attempt_end(&mut self, at_millis: u64, attempt: AttemptId, end: &str) {
-        // The newest are the likeliest to end.
-        if let Some(known) = self.attempts.iter_mut().rev().find(|known| known.attempt == attempt) {
-            let known = Arc::make_mut(known);
+        if let Some(known) = self.known(attempt) {
             known.ended_millis = Some(at_millis);
             known.end = Some(end.to_owned());
         }
+    }
+
+    fn known(&mut self, attempt: AttemptId) -> Option<&mut AttemptSummary> {
+        // The newest are the likeliest to end.
+        self.attempts.iter_mut().rev().find(|known| known.attempt == attempt).map(Arc::make_mut)
     }
 }
 

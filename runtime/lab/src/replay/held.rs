@@ -115,6 +115,7 @@ mod tests {
             launched_millis: from,
             ended_millis: Some(to),
             end: Some(end.to_owned()),
+            figures: None,
         }
     }
 

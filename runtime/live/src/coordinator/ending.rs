@@ -194,9 +194,9 @@ impl Coordinator {
                     let token = job.accepted.token;
                     let settings = Some(JobSettings::of(&job.accepted.plan));
                     let detail = ended_detail(detail, &end, ended_millis);
-                    let (cluster, tasks) = (cluster.map(|put_together| put_together()), job.done_tasks());
+                    let cluster = cluster.map(|put_together| put_together());
                     let logs = job.logs.clone();
-                    let ended = EndedJob { token, end, detail, settings, cluster, tasks, logs };
+                    let ended = EndedJob { token, end, detail, settings, cluster, logs };
                     let kept = history.as_ref().map_or(Ok(Vec::new()), |history| history.add(&ended));
                     let kept = kept.map(|untidy| remarks.extend(untidy));
                     let kept = kept.map_err(|error| format!("cannot write {error}"));

@@ -13,12 +13,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use napreduce_core::{
-    Attempt, AttemptId, Effect, JobId, JobOutcome, Record, Report, TaskId, TaskKind, Time, WorkerId,
+    Attempt, AttemptId, Effect, JobId, JobOutcome, Record, Report, TaskKind, Time, WorkerId,
 };
-use napreduce_history::{DoneTask, EndedJob, JobHistory, JobSettings, PreemptionBook, RecordedCluster};
+use napreduce_history::{EndedJob, JobHistory, JobSettings, PreemptionBook, RecordedCluster};
 use napreduce_protocol::{
-    AttemptSummary, Counter, CounterValues, HistoryLine, JobDetail, JobEnd, JobPhase, JobPlan, JobProgress,
-    JobReport, JobSummary, PhaseProgress, Preempted, PreemptionAccount,
+    AttemptFigures, AttemptSummary, Counter, CounterValues, HistoryLine, JobDetail, JobEnd, JobPhase,
+    JobPlan, JobProgress, JobReport, JobSummary, PhaseProgress, Preempted, PreemptionAccount,
 };
 
 use super::Simulation;
@@ -223,7 +223,6 @@ fn ended_job(
     };
     let mut counters = recorded.counters;
     counters.merge(&recorded.book.counters());
-    let tasks = done_tasks(job, &recorded.attempts);
     let PreemptionBook { preemptions, resumes, restores, .. } = recorded.book;
     let end = JobEnd::without_report(result.job, outcome.clone()).unwrap_or_else(|| {
         JobEnd::Succeeded(JobReport {
@@ -246,7 +245,11 @@ fn ended_job(
         checkpoint_reduces: !plan.unsaved.contains(&TaskKind::Reduce),
         ..JobSettings::of(&JobPlan::new("", ""))
     };
-    let attempts = recorded.attempts.into_iter().map(Arc::unwrap_or_clone).collect();
+    let told = |attempt| {
+        let attempt = Arc::unwrap_or_clone(attempt);
+        AttemptSummary { figures: figures(job, &attempt), ..attempt }
+    };
+    let attempts = recorded.attempts.into_iter().map(told).collect();
     let (events, parts) = (recorded.events, Vec::new());
     EndedJob {
         token: u128::from(result.job.0),
@@ -254,24 +257,17 @@ fn ended_job(
         detail: JobDetail { summary, counters, parts, attempts, events, preemptions, resumes, restores },
         settings: Some(settings),
         cluster: Some(cluster),
-        tasks,
         logs: Vec::new(),
     }
 }
 
-/// The attempt that did each task, and what it moved; of a task that was done twice the last one.
-fn done_tasks(job: &RunningJob, attempts: &[Arc<AttemptSummary>]) -> Vec<DoneTask> {
-    let mut done: BTreeMap<TaskId, AttemptId> = BTreeMap::new();
-    for attempt in attempts.iter().filter(|attempt| attempt.end.as_deref() == Some("done")) {
-        done.insert(attempt.attempt.task, attempt.attempt);
-    }
-    let moved = |attempt: AttemptId| {
-        let index = attempt.task.index as usize;
-        let (input_bytes, output_bytes) = match attempt.task.kind {
-            TaskKind::Map => (job.plan.maps[index].bytes, job.plan.maps[index].output_bytes),
-            TaskKind::Reduce => (job.plan.reduces[index].bytes, 0),
-        };
-        DoneTask { attempt, input_bytes, output_bytes }
+/// What an attempt that did its task has moved.
+fn figures(job: &RunningJob, attempt: &AttemptSummary) -> Option<AttemptFigures> {
+    let index = attempt.attempt.task.index as usize;
+    let (input_bytes, output_bytes) = match attempt.attempt.task.kind {
+        TaskKind::Map => (job.plan.maps[index].bytes, job.plan.maps[index].output_bytes),
+        TaskKind::Reduce => (job.plan.reduces[index].bytes, 0),
     };
-    done.into_values().map(moved).collect()
+    let is_done = attempt.end.as_deref() == Some("done");
+    is_done.then(|| AttemptFigures { input_bytes, output_bytes, ..AttemptFigures::default() })
 }

@@ -5,7 +5,9 @@
 use std::collections::BTreeMap;
 
 use napreduce_history_files::ledger_of;
-use napreduce_protocol::{AttemptSummary, HistoryLine, JobDetail, JobSummary, PartReport, PhaseProgress};
+use napreduce_protocol::{
+    AttemptFigures, AttemptSummary, HistoryLine, JobDetail, JobSummary, PartReport, PhaseProgress,
+};
 
 use super::preemptions::{PreemptionAnswer, RestoreAnswer, ResumeAnswer};
 
@@ -91,7 +93,28 @@ answer! {
         pub ended_millis: Option<u64> = attempt.ended_millis,
         /// `done`, or why not.
         pub end: Option<String> = attempt.end.clone(),
+        /// In a word: `done`, `checkpointed`, `killed`, `lost` or `failed`; nothing while it goes on.
+        pub outcome: Option<&'static str> = attempt.outcome(),
+        /// Of one that did its task, as are those that follow: the bytes of a map's split, or those that a
+        /// reduce fetched.
+        pub input_bytes: Option<u64> = figure(attempt, |figures| figures.input_bytes),
+        /// Bytes that a map wrote for reduces, or those of a part file.
+        pub output_bytes: Option<u64> = figure(attempt, |figures| figures.output_bytes),
+        /// Records that the map or reduce function was given.
+        pub input_records: Option<u64> = figure(attempt, |figures| figures.input_records),
+        /// Records that it emitted.
+        pub output_records: Option<u64> = figure(attempt, |figures| figures.output_records),
+        /// How long a reduce waited for outputs of maps.
+        pub shuffle_millis: Option<u64> = figure(attempt, |figures| figures.shuffle_millis),
+        /// Processor time.
+        pub processor_millis: Option<u64> = figure(attempt, |figures| figures.processor_millis),
+        /// Records that were written to disk by sorting and merging.
+        pub spilled_records: Option<u64> = figure(attempt, |figures| figures.spilled_records),
     }
+}
+
+fn figure(attempt: &AttemptSummary, value: fn(&AttemptFigures) -> u64) -> Option<u64> {
+    attempt.figures.as_ref().map(value)
 }
 
 #[cfg(test)]
@@ -129,7 +152,19 @@ mod tests {
         );
         let history = to_value(HistoryAnswer::from(&detail())).expect("JSON");
         assert_eq!(history["attempts"][0]["end"], "failed: bad row");
+        assert_eq!(history["attempts"][0]["outcome"], "failed");
+        assert!(history["attempts"][0]["input_bytes"].is_null(), "it did not do its task");
         assert_eq!(history["events"][1]["at_millis"], 1_790_000_001_500_u64);
+    }
+
+    #[test]
+    fn an_attempt_that_did_its_task_says_what_it_has_moved() {
+        let mut attempt = detail().attempts[0].clone();
+        attempt.figures =
+            Some(AttemptFigures { input_bytes: 64, shuffle_millis: 5, ..AttemptFigures::default() });
+        let object = to_value(AttemptAnswer::from(&attempt)).expect("JSON");
+        assert_eq!((&object["input_bytes"], &object["shuffle_millis"]), (&64.into(), &5.into()));
+        assert_eq!(object["output_records"], 0);
     }
 
     #[test]

@@ -11,6 +11,7 @@ mod flows;
 mod jobs;
 mod ledger;
 mod preemptions;
+mod quantiles;
 mod queues;
 mod recordings;
 mod shares;
@@ -30,6 +31,7 @@ pub use ledger::{
     ConvertedWishes, LatencyAnswer, LedgerFilter, LedgerRow, OPEN_END, PreemptionTotals, PrimitiveTotals,
 };
 pub use preemptions::{PreemptionAnswer, RestoreAnswer, ResumeAnswer};
+pub use quantiles::{PhaseQuantiles, QuantilesAnswer};
 pub use queues::{QueueAnswer, QueueSlotsAnswer, QueuesAnswer};
 pub use recordings::{ComparedJobAnswer, ComparisonAnswer, RecordingAnswer, RecordingKind, SojournAnswer};
 pub use shares::{QueueSharesAnswer, SharesAnswer, SharesOfKind, Steps};

@@ -49,6 +49,7 @@ pub fn detail() -> JobDetail {
         launched_millis: 1_790_000_000_100,
         ended_millis: Some(1_790_000_001_300),
         end: Some("failed: bad row".to_owned()),
+        figures: None,
     };
     let event = |at_millis, text: &str| HistoryLine { at_millis, text: text.to_owned() };
     JobDetail {
@@ -82,6 +83,7 @@ pub fn preempted(requests: &[(u64, Primitive, Option<PreemptionEnd>)]) -> JobDet
             launched_millis: job.summary.submitted_millis,
             ended_millis: job.summary.ended_millis,
             end: Some("done".to_owned()),
+            figures: None,
         });
         job.preemptions.push(PreemptionSummary {
             by: "natjam".to_owned(),

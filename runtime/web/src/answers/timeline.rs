@@ -230,6 +230,7 @@ mod tests {
             launched_millis: BASE + from,
             ended_millis: Some(BASE + until),
             end: Some(end.to_owned()),
+            figures: None,
         };
         job.attempts = vec![
             lived(attempt(0, 1), 0, 5_000, "done"),

@@ -1,11 +1,11 @@
 //! Counters, in Hadoop's groups.
 //!
-//! Owns which group a counter is of. Counters are kept of jobs, so those of tasks and attempts are none.
+//! Owns which group a counter is of. All are kept of jobs, and some of attempts that did their tasks.
 
 use std::collections::BTreeMap;
 
-use napreduce_core::{AttemptId, TaskId};
-use napreduce_protocol::{Counter, JobDetail};
+use napreduce_core::{TaskId, TaskKind};
+use napreduce_protocol::{AttemptSummary, Counter, JobDetail};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -69,7 +69,11 @@ fn group(full: &str) -> (String, String) {
         let (group, name) = full.split_once(": ").unwrap_or((PROGRAM_GROUP, full));
         return (group.to_owned(), name.to_owned());
     };
-    let group = match built_in {
+    (group_of(built_in).to_owned(), full.to_owned())
+}
+
+fn group_of(counter: Counter) -> &'static str {
+    match counter {
         Counter::LaunchedMaps
         | Counter::LaunchedReduces
         | Counter::FailedMaps
@@ -93,8 +97,7 @@ fn group(full: &str) -> (String, String) {
         | Counter::ReduceOutputRecords
         | Counter::CpuMillis => TASK_GROUP,
         _ => OWN_GROUP,
-    };
-    (group.to_owned(), full.to_owned())
+    }
 }
 
 answer! {
@@ -102,25 +105,75 @@ answer! {
     #[serde(rename_all = "camelCase")]
     pub struct TaskCounters {
         pub id: String = task_id(task),
-        pub task_counter_group: Vec<CounterGroup>,
+        pub task_counter_group: Vec<TaskCounterGroup> = groups_of(done),
     }
 
-    pub fn of(task: TaskId);
+    /// `done` is the attempt that did it.
+    pub fn of(task: TaskId, done: Option<&AttemptSummary>);
 }
 
 answer! {
     /// `jobTaskAttemptCounters`
     #[serde(rename_all = "camelCase")]
     pub struct AttemptCounters {
-        pub id: String = attempt_id(attempt),
-        pub task_attempt_counter_group: Vec<CounterGroup>,
+        pub id: String = attempt_id(attempt.attempt),
+        pub task_attempt_counter_group: Vec<TaskCounterGroup> = groups_of(Some(attempt)),
     }
 
-    pub fn of(attempt: AttemptId);
+    pub fn of(attempt: &AttemptSummary);
+}
+
+/// `counterGroup` of a task or an attempt
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct TaskCounterGroup {
+    pub counter_group_name: &'static str,
+    pub counter: Vec<TaskCounter>,
+}
+
+/// `counter` of a task or an attempt
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct TaskCounter {
+    pub name: &'static str,
+    pub value: u64,
+}
+
+/// What is known of an attempt that did its task; nothing of others.
+fn groups_of(attempt: Option<&AttemptSummary>) -> Vec<TaskCounterGroup> {
+    let Some((attempt, figures)) = attempt.and_then(|attempt| Some((attempt, attempt.figures?))) else {
+        return Vec::new();
+    };
+    let of_kind = match attempt.attempt.task.kind {
+        TaskKind::Map => [
+            (Counter::InputBytes, figures.input_bytes),
+            (Counter::MapInputRecords, figures.input_records),
+            (Counter::MapOutputRecords, figures.output_records),
+            (Counter::MapOutputMaterializedBytes, figures.output_bytes),
+        ],
+        TaskKind::Reduce => [
+            (Counter::ReduceShuffleBytes, figures.input_bytes),
+            (Counter::ReduceInputRecords, figures.input_records),
+            (Counter::ReduceOutputRecords, figures.output_records),
+            (Counter::OutputBytes, figures.output_bytes),
+        ],
+    };
+    let of_all =
+        [(Counter::SpilledRecords, figures.spilled_records), (Counter::CpuMillis, figures.processor_millis)];
+    let mut groups: BTreeMap<&'static str, Vec<TaskCounter>> = BTreeMap::new();
+    for (counter, value) in of_kind.into_iter().chain(of_all) {
+        let named = TaskCounter { name: counter.in_words(), value };
+        groups.entry(group_of(counter)).or_default().push(named);
+    }
+    groups
+        .into_iter()
+        .map(|(counter_group_name, counter)| TaskCounterGroup { counter_group_name, counter })
+        .collect()
 }
 
 #[cfg(test)]
 mod tests {
+    use napreduce_protocol::AttemptFigures;
+
     use super::super::super::answers::samples::detail;
     use super::*;
 
@@ -155,5 +208,24 @@ mod tests {
             expected.map(|(group, name, map, total)| (group.to_owned(), name.to_owned(), map, total));
         expected.sort();
         assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn an_attempt_that_did_its_task_has_counters_and_others_have_none() {
+        let mut attempt = detail().attempts.remove(0);
+        assert!(AttemptCounters::of(&attempt).task_attempt_counter_group.is_empty());
+        let figures = AttemptFigures { input_records: 12, processor_millis: 40, ..AttemptFigures::default() };
+        attempt.figures = Some(figures);
+        let told =
+            serde_json::to_value(TaskCounters::of(attempt.attempt.task, Some(&attempt))).expect("JSON");
+        let group = &told["taskCounterGroup"][0];
+        assert_eq!(group["counterGroupName"], OWN_GROUP);
+        assert_eq!(group["counter"][0]["name"], "BYTES_READ");
+        let of_tasks = told["taskCounterGroup"][1]["counter"].to_string();
+        for told in
+            [r#"{"name":"MAP_INPUT_RECORDS","value":12}"#, r#"{"name":"CPU_MILLISECONDS","value":40}"#]
+        {
+            assert!(of_tasks.contains(told), "{of_tasks}");
+        }
     }
 }

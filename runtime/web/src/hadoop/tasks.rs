@@ -91,7 +91,7 @@ answer! {
         pub naptime: u64 = napped / 1_000,
         #[serde(flatten)]
         pub reduce: Option<ReduceTimes> =
-            (task.kind == TaskKind::Reduce).then(|| ReduceTimes::of(start_time, elapsed_time)),
+            (task.kind == TaskKind::Reduce).then(|| ReduceTimes::of(start_time, elapsed_time, shuffle)),
     }
 
     fn of(attempt: &AttemptSummary, naps: &[Nap<'_>], now_millis: u64) {
@@ -99,22 +99,24 @@ answer! {
         let start_time = attempt.launched_millis;
         let elapsed_time = attempt.ended_millis.unwrap_or(now_millis).saturating_sub(start_time);
         let napped = naps.iter().filter(|nap| nap.attempt == attempt.attempt && nap.is_suspended());
+        let shuffle = attempt.figures.map_or(0, |figures| figures.shuffle_millis.min(elapsed_time));
         let napped: u64 = napped.map(|nap| nap.until_micros.saturating_sub(nap.from_micros)).sum();
     }
 }
 
 answer! {
-    /// What a reduce took for its parts, which are not told apart here: all of it is the reduce.
+    /// What a reduce took for its parts: it waited for outputs of maps, and merged and reduced at once. One
+    /// that has not done its task has reduced all the time, as far as is known.
     #[serde(rename_all = "camelCase")]
     pub struct ReduceTimes {
-        pub shuffle_finish_time: u64 = start_time,
-        pub merge_finish_time: u64 = start_time,
-        pub elapsed_shuffle_time: u64,
+        pub shuffle_finish_time: u64 = start_time + shuffle,
+        pub merge_finish_time: u64 = start_time + shuffle,
+        pub elapsed_shuffle_time: u64 = shuffle,
         pub elapsed_merge_time: u64,
-        pub elapsed_reduce_time: u64 = elapsed_time,
+        pub elapsed_reduce_time: u64 = elapsed_time - shuffle,
     }
 
-    fn of(start_time: u64, elapsed_time: u64);
+    fn of(start_time: u64, elapsed_time: u64, shuffle: u64);
 }
 
 fn kind_in_words(kind: TaskKind) -> &'static str {
@@ -145,7 +147,7 @@ impl TriedTask {
 #[cfg(test)]
 mod tests {
     use napreduce_core::{JobId, Primitive, WorkerId};
-    use napreduce_protocol::{PreemptionEnd, PreemptionSummary};
+    use napreduce_protocol::{AttemptFigures, PreemptionEnd, PreemptionSummary};
 
     use super::super::super::answers::samples::detail;
     use super::*;
@@ -163,6 +165,7 @@ mod tests {
             launched_millis: BASE + from,
             ended_millis: ended.map(|ended| BASE + ended),
             end: end.map(str::to_owned),
+            figures: None,
         };
         job.attempts = vec![lived(1, 0, Some(500), Some("failed: bad row")), lived(2, 600, None, None)];
         let micros = |millis: u64| (BASE + millis) * 1_000;
@@ -211,6 +214,12 @@ mod tests {
         ] {
             assert_eq!(second[field].to_string(), value, "{field}");
         }
+        let mut done = job.clone();
+        (done.attempts[1].end, done.attempts[1].ended_millis) = (Some("done".to_owned()), Some(BASE + 2_600));
+        done.attempts[1].figures = Some(AttemptFigures { shuffle_millis: 700, ..AttemptFigures::default() });
+        let told = serde_json::to_value(&TriedTask::all_of(&done, task, BASE + 9_000)[1].1).expect("JSON");
+        assert_eq!((&told["elapsedShuffleTime"], &told["elapsedReduceTime"]), (&700.into(), &1_300.into()));
+        assert_eq!(told["shuffleFinishTime"], BASE + 600 + 700);
         let first = &tried[0].1;
         assert_eq!((first.state, first.diagnostics.as_str()), (TriedState::Failed, "failed: bad row"));
         assert_eq!((first.naptime, first.elapsed_time), (0, 500));

@@ -12,7 +12,7 @@ use super::list::page;
 use super::whole::timeline_of;
 use crate::answers::{
     CountersAnswer, HistoryAnswer, JobExplanation, JobFilter, JobStatusAnswer, PreemptionAnswer,
-    TaskExplanation, TimelineAnswer, TimelineWindow,
+    QuantilesAnswer, TaskExplanation, TimelineAnswer, TimelineWindow,
 };
 use crate::clock::now_micros;
 use crate::problem::Problem;
@@ -38,6 +38,10 @@ pub fn list(call: &Call<'_>) -> Result<Reply, Problem> {
 
 pub fn status(call: &Call<'_>) -> Result<Reply, Problem> {
     Reply::json(&JobStatusAnswer::from(&*call.job()?))
+}
+
+pub fn quantiles(call: &Call<'_>) -> Result<Reply, Problem> {
+    Reply::json(&QuantilesAnswer::from(&*call.job()?))
 }
 
 pub fn counters(call: &Call<'_>) -> Result<Reply, Problem> {

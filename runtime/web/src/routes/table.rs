@@ -20,8 +20,8 @@ use super::what_if::{WhatIfBody, WhatIfsAnswer};
 use super::{hadoop, jobs, orders, preemptions, recordings, session, shares, stream, what_if, whole};
 use crate::answers::{
     ComparisonAnswer, CountersAnswer, FlowAnswer, HistoryAnswer, JobExplanation, JobStatusAnswer,
-    PreemptionAnswer, PreemptionTotals, QueuesAnswer, SharesAnswer, StatusAnswer, TaskExplanation,
-    TimelineAnswer,
+    PreemptionAnswer, PreemptionTotals, QuantilesAnswer, QueuesAnswer, SharesAnswer, StatusAnswer,
+    TaskExplanation, TimelineAnswer,
 };
 use crate::what_if::WhatIf;
 
@@ -195,6 +195,11 @@ static NATIVE: &[Route] = &[
     get::<TaskPage>("/api/nap/v1/jobs/{job}/tasks", "Its tasks", jobs::tasks).asking(list_of!(TaskSummary)),
     get::<AttemptPage>("/api/nap/v1/jobs/{job}/attempts", "Its attempts", jobs::attempts)
         .asking(list_of!(AttemptSummary)),
+    get::<QuantilesAnswer>(
+        "/api/nap/v1/jobs/{job}/quantiles",
+        "How the attempts compare that did its tasks: time, bytes, records",
+        jobs::quantiles,
+    ),
     get::<PreemptionPage>(
         "/api/nap/v1/jobs/{job}/preemptions",
         "Who took which slot of it, and what that saved and lost",

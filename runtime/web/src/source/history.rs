@@ -211,7 +211,6 @@ mod tests {
             detail,
             settings: None,
             cluster: None,
-            tasks: Vec::new(),
             logs: vec![KeptLog { attempt, stderr: "it panicked".into() }],
         };
         write_simulated(folder.path(), &job).expect("a history");

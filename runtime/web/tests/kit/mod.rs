@@ -94,6 +94,7 @@ impl PageSource for Jobs {
             launched_millis: BASE + 100,
             ended_millis,
             end: ended_millis.map(|_| "done".to_owned()),
+            figures: None,
         };
         let mut counters = CounterValues::default();
         counters.add("MAP_INPUT_RECORDS", 12);

@@ -68,13 +68,5 @@ fn ended(scheduler: &str, took: u64) -> EndedJob {
     };
     let cluster = RecordedCluster { scheduler: scheduler.to_owned(), ..RecordedCluster::default() };
     let end = JobEnd::Killed { job: JobId(1), reason: String::new() };
-    EndedJob {
-        token: 1,
-        end,
-        detail,
-        settings: None,
-        cluster: Some(cluster),
-        tasks: Vec::new(),
-        logs: Vec::new(),
-    }
+    EndedJob { token: 1, end, detail, settings: None, cluster: Some(cluster), logs: Vec::new() }
 }

@@ -7,9 +7,9 @@ use std::collections::BTreeMap;
 
 use anyhow::{Result, ensure};
 use napreduce_core::{JobId, Span, TaskId, TaskKind, Time};
-use napreduce_history::{DoneTask, EndedJob};
+use napreduce_history::EndedJob;
 use napreduce_history_files::TaskLengths;
-use napreduce_protocol::{JobPhase, JobPlan};
+use napreduce_protocol::{AttemptFigures, JobPhase, JobPlan};
 use napreduce_sim::{SimulatedJob, SimulatedMap, SimulatedReduce};
 
 /// No task and no window is longer; a file that says so is damaged, and sums must not overflow.
@@ -97,8 +97,9 @@ pub fn rebuild(ended: &EndedJob, begin_millis: u64) -> Result<std::result::Resul
         plan.unsaved = saved.into_iter().filter(|(_, saved)| !saved).map(|(kind, _)| kind).collect();
         plan.unsaved.retain(|kind| *kind == TaskKind::Map || !lengths.reduces.is_empty());
     }
-    let moved: BTreeMap<TaskId, &DoneTask> =
-        ended.tasks.iter().map(|task| (task.attempt.task, task)).collect();
+    // Of a task that was done twice, the last one counts.
+    let moved: BTreeMap<TaskId, AttemptFigures> =
+        ended.detail.attempts.iter().filter_map(|one| Some((one.attempt.task, one.figures?))).collect();
     let of = |kind, index: usize| moved.get(&TaskId { job: summary.job, kind, index: index as u32 });
     plan.maps = lengths
         .maps

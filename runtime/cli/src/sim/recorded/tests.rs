@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use napreduce_core::{AttemptId, Primitive, TaskId, WorkerId};
 use napreduce_core::{TaskKind, Time};
-use napreduce_history::{DoneTask, HistoryLimits, HistoryStore, JobSettings, RecordedCluster, WorkerGroup};
+use napreduce_history::{HistoryLimits, HistoryStore, JobSettings, RecordedCluster, WorkerGroup};
 use napreduce_history_files::History;
 use napreduce_protocol::{
-    AttemptSummary, CheckpointSupport, CounterValues, JobDetail, JobEnd, JobPhase, JobPlan, JobProgress,
-    JobReport, JobSummary, PreemptionEnd, PreemptionSummary, RestoreSummary, ResumeSummary,
+    AttemptFigures, AttemptSummary, CheckpointSupport, CounterValues, JobDetail, JobEnd, JobPhase, JobPlan,
+    JobProgress, JobReport, JobSummary, PreemptionEnd, PreemptionSummary, RestoreSummary, ResumeSummary,
 };
 use napreduce_sim::{SimulatedMap, SimulatedReduce};
 use proptest::collection::vec;
@@ -75,7 +75,6 @@ prop_compose! {
 struct Diary {
     job: JobId,
     detail: JobDetail,
-    tasks: Vec<DoneTask>,
 }
 
 impl Diary {
@@ -98,7 +97,7 @@ impl Diary {
         let (counters, parts, events) = (CounterValues::default(), Vec::new(), Vec::new());
         let (attempts, preemptions, resumes, restores) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         let detail = JobDetail { summary, counters, parts, attempts, events, preemptions, resumes, restores };
-        Diary { job, detail, tasks: Vec::new() }
+        Diary { job, detail }
     }
 
     fn attempt(&mut self, attempt: AttemptId, launched_millis: u64, ended: u64, end: &str) {
@@ -109,6 +108,7 @@ impl Diary {
             launched_millis,
             ended_millis: Some(ended),
             end: Some(end.to_owned()),
+            figures: None,
         });
     }
 
@@ -177,7 +177,9 @@ impl Diary {
 
     fn moved(&mut self, kind: TaskKind, index: usize, input_bytes: u64, output_bytes: u64) {
         let task = TaskId { job: self.job, kind, index: index as u32 };
-        self.tasks.push(DoneTask { attempt: AttemptId { task, number: 1 }, input_bytes, output_bytes });
+        let done =
+            self.detail.attempts.iter_mut().rfind(|one| one.attempt.task == task).expect("it was done");
+        done.figures = Some(AttemptFigures { input_bytes, output_bytes, ..AttemptFigures::default() });
     }
 
     /// A job that was run like this, with all that is known of it.
@@ -204,7 +206,7 @@ impl Diary {
     }
 
     fn finish(self, plan: &SimulatedJob) -> EndedJob {
-        let Diary { detail, tasks, .. } = self;
+        let Diary { detail, .. } = self;
         let JobSummary { job, ref name, ref output, .. } = detail.summary;
         let (name, output) = (name.clone(), output.clone());
         let (counters, wall, parts) = (CounterValues::default(), Duration::ZERO, Vec::new());
@@ -216,7 +218,7 @@ impl Diary {
         settings.checkpoint = CheckpointSupport { map: saved, reduce: saved };
         let end = JobEnd::Succeeded(JobReport { job, name, counters, wall, parts, output });
         let (settings, cluster) = (Some(JobSettings::of(&settings)), Some(cluster()));
-        EndedJob { token: u128::from(job.0), end, detail, settings, cluster, tasks, logs: Vec::new() }
+        EndedJob { token: u128::from(job.0), end, detail, settings, cluster, logs: Vec::new() }
     }
 }
 
@@ -294,7 +296,8 @@ fn the_policy_and_the_workers_are_those_of_most_jobs() {
 #[test]
 fn what_an_earlier_version_left_out_is_said_and_guessed() {
     let mut early = Diary::run(JobId(1), &plan(), &[NO_LUCK]);
-    (early.cluster, early.settings, early.tasks) = (None, None, Vec::new());
+    (early.cluster, early.settings) = (None, None);
+    early.detail.attempts.iter_mut().for_each(|attempt| attempt.figures = None);
     let recorded = read(&history(&[early]));
     assert!(recorded.variant().is_none(), "no policy is known");
     assert_eq!(recorded.shape().slots(), Slots { map: 3, reduce: 1 });

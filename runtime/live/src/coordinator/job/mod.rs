@@ -3,7 +3,7 @@
 //! Owns counters, parts and history of the attempts, as plain data that a snapshot holds. Does not own the
 //! state of its tasks (the engine) nor its output directory (`ending`).
 
-mod moved;
+mod figures;
 mod progress;
 
 use std::cell::Cell;
@@ -176,9 +176,12 @@ impl LiveJob {
 
     /// Keeps what the engine says has happened.
     pub(super) fn on_record(&mut self, at_micros: u64, record: &Record, worker_name: &str) {
+        let mut moved = None;
         match record {
             Record::TaskDone(attempt) => {
                 if let Some(result) = self.brought.remove(attempt) {
+                    let figures = figures::figures(&self.accepted.plan, *attempt, &result.counters);
+                    moved = Some((*attempt, figures));
                     self.results.insert(attempt.task, Arc::new(result));
                 }
                 self.count_done(attempt.task, 1);
@@ -196,6 +199,9 @@ impl LiveJob {
                 self.history().say(at_micros / 1_000, text);
             }
             _ => self.history().on_record(at_micros, record, worker_name),
+        }
+        if let Some((attempt, figures)) = moved {
+            self.history().on_figures(attempt, figures);
         }
     }
 

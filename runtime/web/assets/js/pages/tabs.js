@@ -11,8 +11,8 @@ import { under } from "./jobs.js";
 const STEP = 100;
 const LIMIT_MAX = 10_000;
 
-/** A tab that is a list in pages; `filtered` narrows it by the text in its search field. */
-function list(path, show, filtered) {
+/** A tab that is a list in pages; `filtered` narrows it by the text in its search field, and `above` tells what all of it comes to. */
+function list(path, show, filtered, above) {
   return ({ id, place, query, again }) => {
     let limit = STEP;
     let wanted = query.get("text") ?? "";
@@ -38,7 +38,7 @@ function list(path, show, filtered) {
         const sort = sorting.by ? `&sort=${encodeURIComponent(sorting.by)}` : "";
         const page = await get(`jobs/${id}/${path}?limit=${wanted ? LIMIT_MAX : limit}${sort}`);
         const items = wanted ? page.items.filter((item) => JSON.stringify(item).includes(wanted)) : page.items;
-        renew(rows, show(items, job, again, sorting), under(page, more));
+        renew(rows, above ? await above(id) : [], show(items, job, again, sorting), under(page, more));
       },
     };
   };
@@ -125,12 +125,36 @@ function counters({ id, place }) {
   };
 }
 
+const FIGURES = [["Took", "took_millis", span], ["Read", "input_bytes", bytes], ["Records read", "input_records", count], ["Wrote", "output_bytes", bytes],
+  ["Waited for maps", "shuffle_millis", span], ["Processor", "processor_millis", span]];
+
+/** How attempts compare that did their tasks: one that took far longer than half of them is slow, or has more to do. */
+async function quantiles(id) {
+  const told = await get(`jobs/${id}/quantiles`);
+  const words = { 0: "Least", 50: "Median", 100: "Most" };
+  return [["map", "maps"], ["reduce", "reduces"]].filter(([kind]) => told[kind]?.attempts > 1).map(([kind, plural]) => {
+    const phase = told[kind];
+    const known = FIGURES.filter(([, name]) => phase[name].at(-1) > 0);
+    return make("details", { open: true }, make("summary", {}, `${count(phase.attempts)} ${plural} that were done`),
+      table([["", ([label]) => label, "id"], ...told.percents.map((percent, at) => [words[percent] ?? `${percent} %`, ([, name, form]) => form(phase[name][at]), "number"])], known, ""));
+  });
+}
+
+/** Bytes, and the records in them, of an attempt that did its task. */
+function moved(size, records) {
+  return size === null ? "" : make("span", { title: `${count(records)} records` }, bytes(size));
+}
+
 function attempts(items, job, again, sorting) {
   return table([
     ["Attempt", (item) => item.attempt, "id", "attempt"],
     ["Worker", (item) => `${item.worker} (${item.worker_name})`, "id", "worker"],
     ["Launched", (item) => make("time", { title: utc(item.launched_millis) }, moment(item.launched_millis)), "id", "launched"],
     ["Took", (item) => (item.ended_millis === null ? "" : span(item.ended_millis - item.launched_millis)), "number", "took"],
+    ["Read", (item) => moved(item.input_bytes, item.input_records), "number", "read"],
+    ["Wrote", (item) => moved(item.output_bytes, item.output_records), "number", "wrote"],
+    ["Waited for maps", (item) => (item.shuffle_millis ? span(item.shuffle_millis) : ""), "number", "shuffle"],
+    ["Processor", (item) => (item.processor_millis === null ? "" : span(item.processor_millis)), "number", "processor"],
     ["End", (item) => (item.end ? (item.end === "done" ? state("done") : sentence(item.end)) : state("active")), "text"],
     ["Logs", (item) => [logButton(item.attempt, "stdout"), logButton(item.attempt, "stderr")], "id"],
   ], items, "No attempt was launched yet.", sorting);
@@ -182,6 +206,6 @@ export const TABS = [
   ["tasks", { label: "Tasks", make: list("tasks", tasks, "ID, state or worker") }],
   ["preemptions", { label: "Preemptions", make: list("preemptions", preemptions) }],
   ["counters", { label: "Counters", make: counters }],
-  ["attempts", { label: "Attempts and logs", make: list("attempts", attempts, "ID, worker or end") }],
+  ["attempts", { label: "Attempts and logs", make: list("attempts", attempts, "ID, worker or end", quantiles) }],
   ["events", { label: "Events", make: list("events", events) }],
 ];

@@ -77,8 +77,10 @@ pub fn task(call: &Call<'_>) -> Result<Reply, Problem> {
 }
 
 pub fn task_counters(call: &Call<'_>) -> Result<Reply, Problem> {
-    let (_, task) = find_task(call)?;
-    Reply::json(&CountersOfTask { it: TaskCounters::of(task.task) })
+    let (job, task) = find_task(call)?;
+    // Of a task that was done twice, the last one counts.
+    let done = job.attempts.iter().rfind(|one| one.attempt.task == task.task && one.figures.is_some());
+    Reply::json(&CountersOfTask { it: TaskCounters::of(task.task, done) })
 }
 
 fn tried(call: &Call<'_>) -> Result<Vec<(AttemptId, TriedTask)>, Problem> {
@@ -94,7 +96,11 @@ pub fn attempts(call: &Call<'_>) -> Result<Reply, Problem> {
 fn find_attempt(call: &Call<'_>) -> Result<(AttemptId, TriedTask), Problem> {
     let attempt = call.part::<AttemptId>("attempt")?;
     let found = tried(call)?.into_iter().find(|(known, _)| *known == attempt);
-    found.ok_or_else(|| Problem::new(StatusCode::NOT_FOUND, format!("there was no {attempt} at that task")))
+    found.ok_or_else(|| absent(attempt))
+}
+
+fn absent(attempt: AttemptId) -> Problem {
+    Problem::new(StatusCode::NOT_FOUND, format!("there was no {attempt} at that task"))
 }
 
 pub fn attempt(call: &Call<'_>) -> Result<Reply, Problem> {
@@ -102,5 +108,7 @@ pub fn attempt(call: &Call<'_>) -> Result<Reply, Problem> {
 }
 
 pub fn attempt_counters(call: &Call<'_>) -> Result<Reply, Problem> {
-    Reply::json(&CountersOfAttempt { it: AttemptCounters::of(find_attempt(call)?.0) })
+    let (asked, job) = (find_attempt(call)?.0, call.job()?);
+    let counters = job.attempts.iter().find(|known| known.attempt == asked).map(AttemptCounters::of);
+    Reply::json(&CountersOfAttempt { it: counters.ok_or_else(|| absent(asked))? })
 }

@@ -6,7 +6,7 @@ use std::cmp::Ordering;
 
 use napreduce_core::{AttemptId, TaskId, TaskKind};
 use napreduce_protocol::{
-    AttemptSummary, HistoryLine, JobSummary, PhaseProgress, TaskSummary, WorkerSummary,
+    AttemptFigures, AttemptSummary, HistoryLine, JobSummary, PhaseProgress, TaskSummary, WorkerSummary,
 };
 
 use crate::answers::{FlowAnswer, PreemptionAnswer};
@@ -85,6 +85,10 @@ fn took(begun: u64, ended: Option<u64>) -> Option<SortKey<'static>> {
     ended.and_then(|ended| number(ended.saturating_sub(begun)))
 }
 
+fn figure(attempt: &AttemptSummary, value: fn(&AttemptFigures) -> u64) -> Option<SortKey<'static>> {
+    attempt.figures.as_ref().map(value).and_then(number)
+}
+
 fn between(from: u64, until: Option<u64>) -> Option<SortKey<'static>> {
     took(from, until)
 }
@@ -127,6 +131,11 @@ pub const ATTEMPTS: &[SortField<AttemptSummary>] = &[
     by("ended", |one| one.ended_millis.and_then(number)),
     by("took", |one| took(one.launched_millis, one.ended_millis)),
     by("end", |one| one.end.as_deref().and_then(text)),
+    by("read", |one| figure(one, |figures| figures.input_bytes)),
+    by("wrote", |one| figure(one, |figures| figures.output_bytes)),
+    by("records", |one| figure(one, |figures| figures.input_records)),
+    by("shuffle", |one| figure(one, |figures| figures.shuffle_millis)),
+    by("processor", |one| figure(one, |figures| figures.processor_millis)),
 ];
 
 pub const WORKERS: &[SortField<WorkerSummary>] = &[
@@ -202,7 +211,8 @@ mod tests {
         let told = sort(&mut [], ATTEMPTS, "took,-speed").expect_err("there is no speed").detail;
         assert_eq!(
             told,
-            "sort=-speed: this is sorted by attempt, worker, launched, ended, took, end; with - before it downwards"
+            "sort=-speed: this is sorted by attempt, worker, launched, ended, took, end, read, wrote, records, \
+             shuffle, processor; with - before it downwards"
         );
     }
 }

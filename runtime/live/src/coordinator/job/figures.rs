@@ -1,0 +1,38 @@
+//! What an attempt that did its task has moved, for the history of its job.
+//!
+//! Owns which counters say so. Does not own the counters.
+
+use napreduce_core::{AttemptId, TaskKind};
+use napreduce_protocol::{AttemptFigures, Counter, CounterValues, JobPlan};
+
+/// By what it has counted.
+pub(super) fn figures(plan: &JobPlan, attempt: AttemptId, counters: &CounterValues) -> AttemptFigures {
+    let of = |counter: Counter| counters.of(counter);
+    let figures = AttemptFigures {
+        shuffle_millis: of(Counter::ShuffleFetchMillis),
+        processor_millis: of(Counter::CpuMillis),
+        spilled_records: of(Counter::SpilledRecords),
+        ..AttemptFigures::default()
+    };
+    match attempt.task.kind {
+        TaskKind::Map => {
+            let split = plan.splits.get(attempt.task.index as usize);
+            let output =
+                if plan.reduces == 0 { Counter::OutputBytes } else { Counter::MapOutputMaterializedBytes };
+            AttemptFigures {
+                input_bytes: split.map_or(0, |split| split.length()),
+                output_bytes: of(output),
+                input_records: of(Counter::MapInputRecords),
+                output_records: of(Counter::MapOutputRecords),
+                ..figures
+            }
+        }
+        TaskKind::Reduce => AttemptFigures {
+            input_bytes: of(Counter::ReduceShuffleBytes),
+            output_bytes: of(Counter::OutputBytes),
+            input_records: of(Counter::ReduceInputRecords),
+            output_records: of(Counter::ReduceOutputRecords),
+            ..figures
+        },
+    }
+}

@@ -1,0 +1,93 @@
+//! How the attempts compare that did the tasks of a job: which took long, and which had much to do.
+//!
+//! Owns these figures and how they are drawn from attempts. Does not own what an attempt has moved
+//! (protocol).
+
+use napreduce_core::TaskKind;
+use napreduce_protocol::{AttemptFigures, AttemptSummary, JobDetail};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// Of a hundred attempts in order: the first, and those after which so many have come.
+const PERCENTS: [u32; 6] = [0, 25, 50, 75, 95, 100];
+
+answer! {
+    /// The attempts that did the tasks of a job.
+    pub struct QuantilesAnswer from |detail: &JobDetail| {
+        pub job: String = detail.summary.job.to_string(),
+        /// What each list is of, in percent: the least, quartiles, the 95th and the most.
+        pub percents: [u32; 6] = PERCENTS,
+        /// None before a map was done.
+        pub map: Option<PhaseQuantiles> = PhaseQuantiles::of(&detail.attempts, TaskKind::Map),
+        /// Likewise.
+        pub reduce: Option<PhaseQuantiles> = PhaseQuantiles::of(&detail.attempts, TaskKind::Reduce),
+    }
+}
+
+/// Of maps or of reduces. Each list is in the order of `percents`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct PhaseQuantiles {
+    /// How many attempts that are.
+    pub attempts: usize,
+    pub took_millis: [u64; 6],
+    /// What they have moved is known of those that say so, and 0 where none does.
+    pub input_bytes: [u64; 6],
+    pub output_bytes: [u64; 6],
+    pub input_records: [u64; 6],
+    pub shuffle_millis: [u64; 6],
+    pub processor_millis: [u64; 6],
+}
+
+impl PhaseQuantiles {
+    fn of(attempts: &[AttemptSummary], kind: TaskKind) -> Option<PhaseQuantiles> {
+        let is_it =
+            |one: &&AttemptSummary| one.attempt.task.kind == kind && one.end.as_deref() == Some("done");
+        let done: Vec<&AttemptSummary> = attempts.iter().filter(is_it).collect();
+        let took = |one: &&AttemptSummary| Some(one.ended_millis?.saturating_sub(one.launched_millis));
+        let figure = |value: fn(&AttemptFigures) -> u64| {
+            quantiles(done.iter().filter_map(|one| one.figures.as_ref().map(value)).collect())
+        };
+        (!done.is_empty()).then(|| PhaseQuantiles {
+            attempts: done.len(),
+            took_millis: quantiles(done.iter().filter_map(took).collect()),
+            input_bytes: figure(|figures| figures.input_bytes),
+            output_bytes: figure(|figures| figures.output_bytes),
+            input_records: figure(|figures| figures.input_records),
+            shuffle_millis: figure(|figures| figures.shuffle_millis),
+            processor_millis: figure(|figures| figures.processor_millis),
+        })
+    }
+}
+
+/// The nearest rank: values that occurred.
+fn quantiles(mut values: Vec<u64>) -> [u64; 6] {
+    values.sort_unstable();
+    let last = values.len().saturating_sub(1);
+    PERCENTS.map(|percent| values.get((last * percent as usize).div_ceil(100)).copied().unwrap_or(0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::samples::detail;
+    use super::*;
+
+    #[test]
+    fn quantiles_are_values_that_occurred() {
+        assert_eq!(quantiles(Vec::new()), [0; 6]);
+        assert_eq!(quantiles(vec![7]), [7; 6]);
+        assert_eq!(quantiles((0..=100).rev().collect()), [0, 25, 50, 75, 95, 100]);
+    }
+
+    #[test]
+    fn those_alone_count_that_did_their_tasks() {
+        let mut job = detail();
+        assert_eq!(QuantilesAnswer::from(&job).map, None);
+        let mut done = job.attempts[0].clone();
+        (done.end, done.ended_millis) = (Some("done".to_owned()), Some(done.launched_millis + 300));
+        done.figures = Some(AttemptFigures { input_bytes: 64, ..AttemptFigures::default() });
+        job.attempts.push(done);
+        let map = QuantilesAnswer::from(&job).map.expect("one was done");
+        assert_eq!((map.attempts, map.took_millis, map.input_bytes), (1, [300; 6], [64; 6]));
+        assert_eq!(QuantilesAnswer::from(&job).reduce, None);
+    }
+}
