@@ -5,7 +5,8 @@
 
 mod kit;
 
-use std::process::Command;
+use std::io::Write;
+use std::process::{Command, Stdio};
 
 use kit::Sample;
 use napreduce_web::{WebRole, openapi_json};
@@ -135,4 +136,25 @@ for family in text_string_to_metric_families(sys.argv[1]):
         told,
         "napreduce_slots gauge True\nnapreduce_job_sojourn_seconds histogram True\nnapreduce_http_requests counter True\n"
     );
+}
+
+#[test]
+fn metrics_are_as_promtool_wants_them() {
+    let sample = Sample::start();
+    let token = format!("Bearer {}", sample.token(WebRole::View));
+    let headers = [("Authorization", token.as_str()), ("Accept", "text/plain")];
+    let metrics = sample.ask("GET /metrics", &headers, "");
+    assert_eq!(metrics.header("content-type"), Some("text/plain; version=0.0.4; charset=utf-8"));
+    let mut promtool = Command::new("promtool");
+    promtool.args(["check", "metrics"]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let Ok(mut running) = promtool.spawn() else {
+        eprintln!("skipped: no promtool; install prometheus (Debian)");
+        return;
+    };
+    let mut input = running.stdin.take().expect("a pipe");
+    input.write_all(metrics.body.as_bytes()).expect("it reads");
+    drop(input);
+    let checked = running.wait_with_output().expect("it ends");
+    let told = [checked.stdout, checked.stderr].concat();
+    assert!(checked.status.success(), "{}", String::from_utf8_lossy(&told));
 }

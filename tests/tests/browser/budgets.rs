@@ -24,7 +24,9 @@ new PerformanceObserver((list) => long.push(...list.getEntries().map((entry) => 
 ";
 
 const FIRST_PAINT: &str = "return performance.getEntriesByName('first-contentful-paint')[0]?.startTime";
-const FETCHED_AND_DRAWN: &str = "return seen.drawn - performance.getEntriesByType('resource').find((one) => one.name.includes('/timeline')).startTime";
+const FETCHED_AND_DRAWN: &str = "return seen.drawn - performance.getEntriesByType('resource').find((one) => one.name.includes('/job_0001/timeline')).startTime";
+const ANSWERED: &str = "const asked = performance.getEntriesByType('resource').find((one) => one.name.includes('/job_0001/timeline')); \
+                        return asked.responseEnd - asked.startTime";
 /// The median of nine, once they are drawn at all.
 const DRAWN: &str = "
 const canvas = document.querySelector('canvas[data-stints]');
@@ -79,6 +81,7 @@ fn measure(stints: u32, lanes: u32) {
     job();
     job();
     say("timeline fetched and drawn, ms", browser.run(FETCHED_AND_DRAWN), "400");
+    say("of that, until the answer is here, ms", browser.run(ANSWERED), "");
     say("longest task of the page while it loads, ms", browser.run("return Math.max(0, ...long)"), "");
     say("draw() of what fits the screen, ms", browser.run(DRAWN), "3");
     browser.resize(1280, lanes * 30 + 1_000);

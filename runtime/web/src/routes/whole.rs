@@ -4,12 +4,14 @@
 
 use std::sync::Arc;
 
+use axum::http::header::ACCEPT;
 use napreduce_protocol::JobDetail;
 
 use super::call::{Call, Reply};
 use super::list::page;
+use super::metrics::{self as formats, plain};
 use super::window::asked_window;
-use super::{metrics as formats, openapi, stream};
+use super::{openapi, stream};
 use crate::answers::{QueuesAnswer, StatusAnswer, TimelineAnswer, TimelineWindow};
 use crate::clock::now_micros;
 use crate::ledgers::Window;
@@ -28,6 +30,10 @@ pub fn description(_: &Call<'_>) -> Result<Reply, Problem> {
 
 pub fn metrics(call: &Call<'_>) -> Result<Reply, Problem> {
     let text = stream::metrics(call.web)? + &formats::text(call.web)?;
+    let accepts = call.headers.get(ACCEPT).and_then(|accepts| accepts.to_str().ok());
+    if accepts.is_some_and(plain::is_wanted) {
+        return Ok(Reply::of(plain::CONTENT_TYPE, plain::of(&text).into_bytes()));
+    }
     Ok(Reply::of(formats::CONTENT_TYPE, text.into_bytes()))
 }
 

@@ -4,6 +4,7 @@
 //! truth. No label names a job, a task, a user: there would be more series than a monitor can keep. Does not
 //! own what has happened (`tally`).
 
+pub mod plain;
 mod queues;
 
 use std::sync::atomic::AtomicU64;
