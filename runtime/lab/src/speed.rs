@@ -44,7 +44,7 @@ pub struct SpeedSettings {
     /// A Python that has DuckDB, Polars or PySpark installed
     #[arg(long, value_name = "PATH")]
     pub python: Option<PathBuf>,
-    /// Our programs on this engine, too, beside themselves: local[2] and whatever else their --on takes
+    /// Our programs on this engine, too, beside themselves: whatever their --on takes
     #[arg(long, value_name = "MASTER", requires = "python")]
     pub on: Option<String>,
     #[command(flatten)]
