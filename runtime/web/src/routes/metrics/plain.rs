@@ -11,8 +11,8 @@ pub fn is_wanted(accepts: &str) -> bool {
     accepts.contains("text/plain") && !accepts.contains("openmetrics")
 }
 
-/// What is said in the newer form: there a counter is described without the `_total` that its samples have, and
-/// the end is marked.
+/// What is said in the newer form: there a counter is described without the `_total` that its samples have,
+/// and the end is marked.
 pub fn of(open: &str) -> String {
     let counter = |line: &'_ str| Some(line.strip_prefix("# TYPE ")?.strip_suffix(" counter")?.to_owned());
     let counters: HashSet<String> = open.lines().filter_map(counter).collect();
