@@ -144,7 +144,7 @@ fn submissions(folder: &HistoryFolder, place: &RecordedPlace) -> Result<(Vec<The
 fn choose(window: &mut Vec<There>, chosen: &[JobId], folder: &Path) -> Result<usize> {
     if let Some(absent) = chosen.iter().find(|job| !window.iter().any(|there| there.job == **job)) {
         bail!(
-            "{absent} is not among the jobs that were submitted then in {}; see: nap job list",
+            "{absent} is not among the jobs that were submitted then in {}; nap history serve lists them",
             folder.display()
         );
     }

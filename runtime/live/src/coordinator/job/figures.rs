@@ -7,7 +7,7 @@ use napreduce_protocol::{AttemptFigures, Counter, CounterValues, JobPlan};
 
 /// By what it has counted.
 pub(super) fn figures(plan: &JobPlan, attempt: AttemptId, counters: &CounterValues) -> AttemptFigures {
-    let of = |counter: Counter| counters.of(counter);
+    let of = |counter| counters.of(counter);
     let figures = AttemptFigures {
         shuffle_millis: of(Counter::ShuffleFetchMillis),
         processor_millis: of(Counter::CpuMillis),
