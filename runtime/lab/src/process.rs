@@ -3,6 +3,7 @@
 //! an interrupted experiment. What is run and what it means belongs to the experiments.
 
 mod interrupt;
+mod orphans;
 mod tree;
 
 use std::ffi::{OsStr, OsString};
@@ -14,6 +15,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 pub use interrupt::{Interrupt, InterruptError};
+use orphans::Adoption;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, kill_process_group, pidfd_open};
 use serde::Serialize;
@@ -126,7 +128,8 @@ pub enum Sampling {
 pub struct Usage {
     /// From just before the start to just after the exit.
     pub wall_seconds: f64,
-    /// Processor time in user mode of the program and every descendant it waited for, to 10 ms.
+    /// Processor time in user mode of the program and its descendants, to 10 ms; without sampling, of those
+    /// that somebody waited for.
     pub user_seconds: f64,
     /// The same in kernel mode.
     pub system_seconds: f64,
@@ -183,10 +186,15 @@ pub fn run(
     interrupt.check()?;
     let name = command.name();
     let before = tree::children_time();
+    let adoption = (sampling == Sampling::Tree).then(Adoption::begin);
     let start = Instant::now();
     let mut child = spawn(command, &name, folder)?;
-    let (status, memory) = watch(&mut child, (&name, command.time_max), sampling, interrupt)?;
+    let mut sampler = TreeSampler::new(Pid::from_child(&child));
+    let status = watch(&mut child, &mut sampler, (&name, command.time_max), sampling, interrupt)?;
     let wall = start.elapsed();
+    if let Some(adoption) = adoption {
+        adoption.end(sampler.seen());
+    }
     let after = tree::children_time();
     if !status.success() {
         let last_words = last_words(&folder.join(format!("{name}.err")));
@@ -196,7 +204,7 @@ pub fn run(
         wall_seconds: wall.as_secs_f64(),
         user_seconds: (after.user - before.user).max(0.0),
         system_seconds: (after.system - before.system).max(0.0),
-        memory,
+        memory: sampler.peak(),
     })
 }
 
@@ -253,13 +261,13 @@ pub fn last_words(errors: &Path) -> String {
 /// sample.
 fn watch(
     child: &mut Child,
+    sampler: &mut TreeSampler,
     (name, time_max): (&str, Option<Duration>),
     sampling: Sampling,
     interrupt: &Interrupt,
-) -> Result<(ExitStatus, Option<MemoryPeak>), ProcessError> {
+) -> Result<ExitStatus, ProcessError> {
     let failed = |source: io::Error| ProcessError::Watch { name: name.to_owned(), source };
     let id = Pid::from_child(child);
-    let mut sampler = TreeSampler::new(id);
     let begun = Instant::now();
     let mut until_it_ends = || -> Result<(), ProcessError> {
         let every = Timespec { tv_sec: 0, tv_nsec: SAMPLE_EVERY.subsec_nanos().into() };
@@ -281,10 +289,10 @@ fn watch(
         }
     };
     if let Err(error) = until_it_ends() {
-        end(child, id, &sampler);
+        end(child, id, sampler);
         return Err(error);
     }
-    Ok((child.wait().map_err(failed)?, sampler.peak()))
+    child.wait().map_err(failed)
 }
 
 /// Ends a program and what it started: politely first, then by force. Errors mean that it is gone already.
@@ -347,6 +355,20 @@ mod tests {
             assert!(Instant::now() < deadline, "{sleeper} is there");
             std::thread::sleep(Duration::from_millis(5));
         }
+    }
+
+    #[test]
+    fn processor_time_of_a_process_that_outlives_its_parent_is_counted() {
+        let folder = tempfile::tempdir().unwrap();
+        // It works for a while when the shell that started it has ended.
+        let busy = "i=0; while [ $i -lt 1000000 ]; do i=$((i+1)); done";
+        let command = CommandLine::new("/bin/sh").arg("-c").arg(format!("({busy}) & sleep 0.2"));
+        let took = |sampling| {
+            let usage = run(&command, folder.path(), sampling, &Interrupt::never()).unwrap();
+            (usage.wall_seconds, usage.user_seconds)
+        };
+        let (wall, processor) = took(Sampling::Tree);
+        assert!(processor > 0.25 && wall < processor + 0.2, "{processor} s of processor in {wall} s");
     }
 
     #[test]

@@ -25,17 +25,21 @@ pub struct TreeSampler {
     root: Pid,
     peak: MemoryPeak,
     page_bytes: u64,
+    /// The members at the last sample, but for the first.
+    seen: Vec<Pid>,
 }
 
 impl TreeSampler {
     pub fn new(root: Pid) -> TreeSampler {
-        TreeSampler { root, peak: MemoryPeak::default(), page_bytes: page_size() as u64 }
+        TreeSampler { root, peak: MemoryPeak::default(), page_bytes: page_size() as u64, seen: Vec::new() }
     }
 
     /// Looks once at every process of the tree. Processes that end meanwhile count as holding nothing.
     pub fn sample(&mut self) {
         let mut tree_bytes = 0;
-        for process in self.members() {
+        let members = self.members();
+        self.seen = members[1..].to_vec();
+        for process in members {
             let bytes = anonymous_pages(process).unwrap_or(0) * self.page_bytes;
             tree_bytes += bytes;
             if process != self.root {
@@ -44,6 +48,11 @@ impl TreeSampler {
         }
         self.peak.tree_bytes = self.peak.tree_bytes.max(tree_bytes);
         self.peak.samples += 1;
+    }
+
+    /// The descendants there were at the last sample.
+    pub fn seen(&self) -> &[Pid] {
+        &self.seen
     }
 
     /// What was seen so far; `None` when nothing was.
