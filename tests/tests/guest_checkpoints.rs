@@ -157,7 +157,7 @@ fn jobs_that_cannot_be_saved_and_places_that_are_none_are_refused() {
     for (job, place, says) in [
         ("gated-unsaved", "saved", "the mapper of gated-unsaved may keep a state that it does not save"),
         ("gated", "missing", "is no directory; make one that every host of the engine sees"),
-        ("gated", "s3://bucket/saved", "only directories are known so far"),
+        ("gated", "s3://bucket/saved", "build it with the feature s3 of napreduce"),
     ] {
         let mut command = without_cluster("testjobs", &folder);
         command.args(["in.txt", "--job", job, "--output", "out", "--on", &engine(), "--checkpoints", place]);

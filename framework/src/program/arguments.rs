@@ -51,6 +51,11 @@ pub(crate) struct RunArguments {
     #[arg(long, value_name = "DIR")]
     pub output: PathBuf,
 
+    /// Of programs with several jobs: where a directory for what passes between them is made, and removed
+    /// at the end; on a cluster, all workers see it [default: beside the output]
+    #[arg(long, value_name = "DIR")]
+    pub intermediate: Option<PathBuf>,
+
     /// Reduce tasks, and so part files [default: the number of slots]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub reduces: Option<u32>,

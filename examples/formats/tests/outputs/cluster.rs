@@ -5,11 +5,11 @@
 
 use std::path::PathBuf;
 
-use napreduce_tests::{OwnCluster, program, run};
+use napreduce_tests::{OwnCluster, program, run, wait_until};
 use serde_json::Value;
 
 use super::proxy::{Kind, Proxy, Trick};
-use super::scene::Scene;
+use super::scene::{ARGUMENTS, Scene};
 use super::server::{Server, on_each_server};
 
 /// What daemons are told, so that tasks find the store.
@@ -126,6 +126,28 @@ fn a_coordinator_without_stores_or_credentials_says_what_it_lacks(server: Server
     refused(&poor, &[&no_credentials, dialect.remedy]);
 }
 
+fn what_passes_between_jobs_lies_where_it_is_said(server: Server) {
+    let Some(scene) = Scene::new(server, "rounds") else { return };
+    let program = |output: &str| {
+        let mut command = scene.program(env!("CARGO_BIN_EXE_stored-rounds"), &scene.bucket.address);
+        command.args(ARGUMENTS).args(["--output", output]);
+        command
+    };
+    run(&mut program("local")).succeeded();
+    let cluster = start(&scene, &scene.bucket.address);
+    let on_cluster =
+        |more: &[&str]| run(program(&scene.out()).arg("--cluster").arg(cluster.directory()).args(more));
+    on_cluster(&[]).failed(2, &["several jobs", "name a directory with --intermediate DIR"]);
+    assert_eq!(scene.bucket.keys(), Vec::<String>::new());
+    let between = scene.folder.path("between");
+    std::fs::create_dir(&between).expect("a folder");
+    on_cluster(&["--intermediate", "between"]).succeeded();
+    scene.assert_written_from("local");
+    wait_until("the coordinator has removed it", || {
+        std::fs::read_dir(&between).expect("a folder").next().is_none()
+    });
+}
+
 /// Not in the journal, nor in logs, nor in the history.
 fn keeps_no_credentials(directory: &std::path::Path, secret: &str) {
     for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
@@ -144,4 +166,5 @@ on_each_server! {
     attempts_that_are_suspended_and_killed_while_they_write_do_not_show,
     what_is_saved_on_one_worker_goes_on_at_another,
     a_coordinator_without_stores_or_credentials_says_what_it_lacks,
+    what_passes_between_jobs_lies_where_it_is_said,
 }

@@ -13,6 +13,7 @@ mod coordinator;
 mod embedded;
 mod events;
 mod faults;
+mod guests;
 #[allow(dead_code, reason = "tests of inputs use the rest")]
 #[path = "../places/proxy.rs"]
 mod proxy;

@@ -102,7 +102,7 @@ impl<'p> Driver<'p> {
                  unless --reduces does"
             );
         }
-        let chain = Chain::beside(&chain_place(&run.output))?;
+        let chain = Chain::beside(&chain_place(&run))?;
         let deadline = run.cluster.deadline.and_then(ChainDeadline::of);
         Ok(Driver {
             program,
@@ -139,8 +139,8 @@ impl<'p> Driver<'p> {
         &self.run.output
     }
 
-    /// A directory beside the output for what passes from one job to the next; removed when the program has
-    /// ended, and on a cluster its jobs.
+    /// A directory beside the output, or in that of `--intermediate`, for what passes from one job to the
+    /// next; removed when the program has ended, and on a cluster its jobs.
     #[must_use = "jobs find the directory by this path"]
     pub fn intermediate(&mut self, name: &str) -> PathBuf {
         self.is_chain = true;
@@ -221,10 +221,12 @@ impl<'p> Driver<'p> {
         if !self.is_chain {
             return Ok(None);
         }
-        if self.place.is_some() && StorageScheme::of(&self.run.output).is_some() {
+        let is_beside_nothing =
+            self.run.intermediate.is_none() && StorageScheme::of(&self.run.output).is_some();
+        if self.place.is_some() && is_beside_nothing {
             return Err(Error::Usage(
-                "this program runs several jobs, and on a cluster what passes between them lies beside --output, where all \
-                 workers see it: give --output a directory, and copy it to the store when the program is done"
+                "this program runs several jobs, and what passes between them has to lie where all workers of the cluster \
+                 see it, which is not beside an output in a store; name a directory with --intermediate DIR"
                     .to_owned(),
             ));
         }
@@ -353,11 +355,13 @@ impl Drop for Driver<'_> {
     }
 }
 
-/// What a chain has its directory beside: where nothing is a directory, on this machine.
-fn chain_place(output: &Path) -> PathBuf {
-    match StorageScheme::of(output) {
-        None => output.to_owned(),
-        Some(_) => std::env::temp_dir().join(output.file_name().unwrap_or("output".as_ref())),
+/// What a chain has its directory beside: the output, unless it is said, or nothing is a directory there.
+fn chain_place(run: &RunArguments) -> PathBuf {
+    let name = run.output.file_name().unwrap_or("output".as_ref());
+    match (&run.intermediate, StorageScheme::of(&run.output)) {
+        (Some(directory), _) => directory.join(name),
+        (None, None) => run.output.clone(),
+        (None, Some(_)) => std::env::temp_dir().join(name),
     }
 }
 

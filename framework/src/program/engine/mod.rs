@@ -14,7 +14,7 @@ use std::time::Duration;
 use clap::Args;
 use napreduce_live::{
     ClusterPlace, GuestCheckpointSettings, GuestEngine, GuestEngineSettings, JobPlan, JobReport,
-    ProgressMode, parse_time,
+    ProgressMode, StorageScheme, parse_time,
 };
 
 use self::hadoop::Hadoop;
@@ -48,8 +48,8 @@ pub(crate) struct EngineArguments {
     on_submit: Option<PathBuf>,
 
     /// With --on: have each task save its work here, so that its next attempt goes on from there; a directory
-    /// that every host of the engine sees
-    #[arg(long, value_name = "DIR")]
+    /// that every host of the engine sees, or a place in a store, such as s3://bucket/saved
+    #[arg(long, value_name = "PLACE")]
     checkpoints: Option<PathBuf>,
 
     /// How often a task saves its work there [default: 60s]
@@ -109,18 +109,16 @@ impl EngineArguments {
         let interval = self.checkpoint_interval.unwrap_or(CHECKPOINT_INTERVAL);
         match &self.checkpoints {
             None if self.checkpoint_interval.is_some() => {
-                usage("--checkpoint-interval is nothing without --checkpoints DIR; add that".to_owned())
+                usage("--checkpoint-interval is nothing without --checkpoints PLACE; add that".to_owned())
             }
             None => Ok(None),
-            Some(place) if place.to_string_lossy().contains("://") => usage(format!(
-                "--checkpoints {} is no directory, and only directories are known so far; give one that every host of the \
-                 engine sees",
-                place.display()
-            )),
             Some(_) if interval < CHECKPOINT_INTERVAL_MIN => usage(format!(
                 "--checkpoint-interval cannot be less than {}ms; 60s is usual",
                 CHECKPOINT_INTERVAL_MIN.as_millis()
             )),
+            Some(place) if StorageScheme::of(place).is_some() => {
+                Ok(Some(GuestCheckpointSettings { directory: place.clone(), interval }))
+            }
             Some(place) => {
                 let unknown = |error| Error::Usage(format!("cannot find the current directory: {error}"));
                 let directory = std::path::absolute(place).map_err(unknown)?;
@@ -243,16 +241,11 @@ mod tests {
             ),
             (
                 &["--on", "local", "--checkpoint-interval", "1s"],
-                "--checkpoint-interval is nothing without --checkpoints DIR; add that",
+                "--checkpoint-interval is nothing without --checkpoints PLACE; add that",
             ),
             (
                 &["--on", "local", "--checkpoints", "c", "--checkpoint-interval", "1ms"],
                 "--checkpoint-interval cannot be less than 100ms; 60s is usual",
-            ),
-            (
-                &["--on", "local", "--checkpoints", "s3://b/c"],
-                "--checkpoints s3://b/c is no directory, and only directories are known so far; give one that every host of \
-                 the engine sees",
             ),
             (&["--on", "exec:"], "--on exec: names no program; give --on exec:PROGRAM"),
             (&["--on", "local", "--on-conf", "x"], "--on-conf \"x\" is no setting; write it as KEY=VALUE"),
@@ -267,6 +260,18 @@ mod tests {
         ] {
             assert_eq!(refused(arguments), says);
         }
+    }
+
+    #[test]
+    fn a_place_in_a_store_stays_as_it_is_and_a_directory_is_found_from_anywhere() {
+        let place = |given: &str| {
+            let line = ["program", "--on", "local", "--checkpoints", given];
+            let line = Line::try_parse_from(line).unwrap_or_else(|error| panic!("{error}"));
+            let kind = line.engine.kind().unwrap_or_else(|error| panic!("{error}")).expect("an engine");
+            kind.checkpoints.expect("it is given").directory
+        };
+        assert_eq!(place("s3://b/c"), PathBuf::from("s3://b/c"));
+        assert!(place("c").is_absolute());
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! Where the guests of one job save their work: a directory of its own below the one that was named.
+//! Where the guests of one job save their work: a directory of its own below the one that was named, or names
+//! of its own in a store.
 //!
 //! Owns its name, which no other job can know, whether the job may have one, and its removal. Does not own
 //! what guests make of it (`napreduce-task`).
@@ -10,16 +11,21 @@ use std::time::{Duration, Instant};
 
 use crate::random::random_u128;
 use napreduce_core::TaskKind;
-use napreduce_protocol::{GuestCheckpoints, JobError, JobPlan};
+use napreduce_protocol::{
+    GuestCheckpoints, JobError, JobPlan, ObjectStores, PutCondition, StorageScheme, StoreError,
+};
+use napreduce_task::object_stores;
 
 /// What an attempt that counts no more may still make is removed as well, within this time.
 const REMOVAL_MAX: Duration = Duration::from_secs(10);
 const REMOVAL_WAIT: Duration = Duration::from_millis(100);
+/// The object that is written first in a store: whose the others are.
+const SUBMISSION: &str = "submission.json";
 
 /// Whether and how guests save their work.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GuestCheckpointSettings {
-    /// A directory that every host of the engine sees under this path.
+    /// A directory that every host of the engine sees under this path, or a place in a store.
     pub directory: PathBuf,
     /// How often a guest saves.
     pub interval: Duration,
@@ -33,7 +39,7 @@ impl SubmissionCheckpoints {
     /// Makes it, if guests of this job are to save their work.
     ///
     /// # Errors
-    /// The job's code cannot be saved, or there is no such directory.
+    /// The job's code cannot be saved, there is no such directory, or the store takes nothing.
     pub(super) fn make(
         settings: Option<&GuestCheckpointSettings>,
         plan: &JobPlan,
@@ -42,6 +48,14 @@ impl SubmissionCheckpoints {
         if let Some(kind) = plan.unsaved().first() {
             return Err(JobError::Plan(refusal(*kind, &plan.name)));
         }
+        let key = random_u128().map_err(|error| JobError::io("draw a random number", error))?;
+        let path = directory.join(format!("napreduce-checkpoints-{key:032x}"));
+        let interval_millis = u64::try_from(interval.as_millis()).unwrap_or(u64::MAX);
+        let made = GuestCheckpoints { directory: path, interval_millis };
+        if StorageScheme::of(directory).is_some() {
+            begin_in_store(&made.directory, &plan.name)?;
+            return Ok(Some(SubmissionCheckpoints(made)));
+        }
         if !directory.is_dir() {
             let what = format!(
                 "--checkpoints {} is no directory; make one that every host of the engine sees under this path",
@@ -49,18 +63,20 @@ impl SubmissionCheckpoints {
             );
             return Err(JobError::Plan(what));
         }
-        let key = random_u128().map_err(|error| JobError::io("draw a random number", error))?;
-        let path = directory.join(format!("napreduce-checkpoints-{key:032x}"));
-        fs::create_dir(&path).map_err(|error| JobError::io(format!("make {}", path.display()), error))?;
-        let interval_millis = u64::try_from(interval.as_millis()).unwrap_or(u64::MAX);
-        Ok(Some(SubmissionCheckpoints(GuestCheckpoints { directory: path, interval_millis })))
+        let path = made.directory.display();
+        fs::create_dir(&made.directory).map_err(|error| JobError::io(format!("make {path}"), error))?;
+        Ok(Some(SubmissionCheckpoints(made)))
     }
 }
 
 impl Drop for SubmissionCheckpoints {
     fn drop(&mut self) {
         let path = &self.0.directory;
-        if let Err(error) = remove(path) {
+        let removed = match StorageScheme::of(path) {
+            None => remove(path).map_err(|error| error.to_string()),
+            Some(_) => remove_from_store(path),
+        };
+        if let Err(error) = removed {
             eprintln!("warning: cannot remove the checkpoints in {}: {error}", path.display());
         }
     }
@@ -75,6 +91,36 @@ fn remove(path: &Path) -> io::Result<()> {
             removed => return removed,
         }
     }
+}
+
+/// Learns at once what guests would learn later: that the store is known and takes something.
+fn begin_in_store(submission: &Path, name: &str) -> Result<(), JobError> {
+    let (stores, place) = in_store(submission).map_err(JobError::Plan)?;
+    let text = serde_json::json!({ "job": name }).to_string();
+    let object = format!("{place}/{SUBMISSION}");
+    let refused = |error: StoreError| JobError::Plan(format!("cannot use --checkpoints: {}", error.message));
+    stores.put(&object, text.as_bytes(), PutCondition::Always).map(drop).map_err(refused)
+}
+
+/// All objects of a submission, and what guests that were just killed may still write.
+fn remove_from_store(submission: &Path) -> Result<(), String> {
+    let (stores, place) = in_store(submission)?;
+    let in_words = |error: StoreError| error.message;
+    let began = Instant::now();
+    loop {
+        let listed = stores.list(place).map_err(in_words)?;
+        if listed.is_empty() || began.elapsed() > REMOVAL_MAX {
+            return listed.first().map_or(Ok(()), |left| Err(format!("{} is written still", left.object)));
+        }
+        for entry in listed {
+            stores.remove(&entry.object).map_err(in_words)?;
+        }
+    }
+}
+
+fn in_store(submission: &Path) -> Result<(&'static dyn ObjectStores, &str), String> {
+    let place = submission.to_str().ok_or_else(|| format!("{} is not UTF-8", submission.display()))?;
+    Ok((object_stores(submission)?, place))
 }
 
 fn refusal(kind: TaskKind, name: &str) -> String {
@@ -124,6 +170,7 @@ mod tests {
             (plan(false, true), folder.path().to_owned(), "the mapper of sort may keep a state"),
             (plan(true, false), folder.path().to_owned(), "the reducer of sort may keep a state"),
             (plan(true, true), folder.path().join("missing"), "is no directory; make one"),
+            (plan(true, true), "s3://b/saved".into(), "build it with the feature s3 of napreduce"),
         ] {
             let error = SubmissionCheckpoints::make(Some(&settings(&directory)), &plan).expect_err(says);
             assert!(error.to_string().contains(says), "{error}");

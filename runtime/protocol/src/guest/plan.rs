@@ -46,8 +46,8 @@ pub struct GuestPlan {
 /// Where the guests of one submission save their work, and how often.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GuestCheckpoints {
-    /// A directory that every host of the engine sees, made for this submission alone, under a name that
-    /// nobody can guess.
+    /// A directory that every host of the engine sees, or the beginning of names in a store, for this
+    /// submission alone: nobody can guess it.
     #[serde(with = "crate::path_bytes")]
     pub directory: PathBuf,
     /// What an attempt has done in this time is worth saving.

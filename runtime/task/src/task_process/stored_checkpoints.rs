@@ -37,9 +37,10 @@ pub(super) fn with_stored_checkpoints(
     };
     let worked = work();
     match &worked {
-        Ok(Ended::Checkpointed(_)) => objects
-            .save(own, attempt, &before)
-            .map_err(|error| failed("the task could not be checkpointed", &error))?,
+        Ok(Ended::Checkpointed(_)) => {
+            let saved = objects.save(own, attempt, &before);
+            saved.map_err(|error| failed("the task could not be checkpointed", &error))?;
+        }
         Ok(Ended::Done { .. }) => {}
         Err(_) => {
             if let Some(damaged) = restore.filter(|directory| Checkpoint::is_set_aside(directory)) {

@@ -55,10 +55,13 @@ pub(crate) struct StoredFile {
 struct Index {
     version: u32,
     files: Vec<StoredFile>,
+    /// Records and milliseconds of work that are saved; of an earlier version none.
+    #[serde(default)]
+    reached: (u64, u64),
 }
 
 /// Where the checkpoints of a job's attempts are.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct CheckpointObjects {
     stores: &'static dyn ObjectStores,
     prefix: String,
@@ -75,7 +78,8 @@ impl CheckpointObjects {
         Ok(CheckpointObjects { stores, prefix: text.to_owned() })
     }
 
-    /// Puts there what `attempt` has saved in `directory`; `before` is what it was started from.
+    /// Puts there what `attempt` has saved in `directory`; `before` is what it was started from. The files
+    /// that it names, in return.
     ///
     /// # Errors
     /// What the store does not take, and what cannot be read.
@@ -84,7 +88,7 @@ impl CheckpointObjects {
         directory: &Path,
         attempt: AttemptId,
         before: &[StoredFile],
-    ) -> Result<(), ObjectsError> {
+    ) -> Result<Vec<StoredFile>, ObjectsError> {
         let own = name_of(directory);
         let checkpoint = Checkpoint::read(directory, attempt.task)?;
         let mut sending = Sending { objects: self, attempt: &own, sent: 0 };
@@ -101,9 +105,32 @@ impl CheckpointObjects {
         }
         let description = Checkpoint::path_in(directory);
         files.push(sending.send(&description, format!("{own}/{}", name_of(&description)))?);
-        let index = serde_json::to_vec(&Index { version: VERSION, files });
-        let index = index.map_err(|error| self.damaged(&own, error.to_string()))?;
-        self.put(&own, &index)
+        let reached = (checkpoint.records(), checkpoint.active_millis);
+        let index = Index { version: VERSION, files, reached };
+        let text = serde_json::to_vec(&index).map_err(|error| self.damaged(&own, error.to_string()))?;
+        self.put(&own, &text)?;
+        Ok(index.files)
+    }
+
+    /// The names of all checkpoints that were saved to their end, the one whose work is furthest first; for
+    /// prefixes that end in a name in a folder, names in which the last `-` is followed by no number alone.
+    ///
+    /// # Errors
+    /// What the store does not hand out.
+    pub(crate) fn furthest_first(&self) -> Result<Vec<String>, ObjectsError> {
+        let (folder, _) = self.prefix.rsplit_once('/').unwrap_or_default();
+        let listed = self.stores.list(folder).map_err(ObjectsError::Store)?;
+        let mut found = Vec::new();
+        for entry in listed {
+            let name = entry.object.strip_prefix(&self.prefix).and_then(|rest| rest.strip_prefix('-'));
+            let Some(name) = name.filter(|name| !is_part(name)) else { continue };
+            let Some(index) = self.get(name)? else { continue };
+            // What cannot be read is refused when it is fetched, with the reason.
+            let reached = serde_json::from_slice(&index).map_or((0, 0), |index: Index| index.reached);
+            found.push((reached, name.to_owned()));
+        }
+        found.sort_by(|one, other| other.cmp(one));
+        Ok(found.into_iter().map(|(_, name)| name).collect())
     }
 
     /// Brings back the files of the checkpoint that is to be in `directory`, those of earlier attempts beside
@@ -206,6 +233,11 @@ impl Sending<'_> {
             stored.objects.push(object);
         }
     }
+}
+
+/// Whether an object is some of a file.
+fn is_part(name: &str) -> bool {
+    name.rsplit_once('-').is_some_and(|(_, number)| number.bytes().all(|digit| digit.is_ascii_digit()))
 }
 
 fn name_of(path: &Path) -> String {

@@ -69,8 +69,10 @@ impl ObjectStores for Memory {
         Ok(())
     }
 
-    fn list(&self, _: &str) -> Result<Vec<ObjectEntry>, StoreError> {
-        unreachable!("names are known")
+    fn list(&self, under: &str) -> Result<Vec<ObjectEntry>, StoreError> {
+        let is_below = |name: &String| name.strip_prefix(under).is_some_and(|rest| rest.starts_with('/'));
+        let entry = |object| ObjectEntry { object, bytes: 1, version: "1".to_owned(), modified: 0 };
+        Ok(self.names().into_iter().filter(is_below).map(entry).collect())
     }
 
     fn take_written(&self) -> WrittenFigures {
@@ -126,7 +128,8 @@ impl Scene {
             format_state: Vec::new(),
         };
         checkpoint.write(&directory, false).expect("written");
-        self.objects.save(&directory, attempt(number), before).expect("memory takes it");
+        let named = self.objects.save(&directory, attempt(number), before).expect("memory takes it");
+        assert_eq!(named.len(), files.len() + 1, "these and what names them");
     }
 
     /// The checkpoint of this attempt has these files.
@@ -170,6 +173,31 @@ fn nothing_is_brought_of_what_was_not_saved_to_its_end_or_was_set_aside() {
     let there = Scene::of(here.memory);
     assert_eq!(there.objects.fetch(&there.directory(1)).expect("none"), []);
     assert!(!there.directory(1).exists());
+}
+
+#[test]
+fn of_several_the_furthest_is_named_first_and_what_is_no_checkpoint_not_at_all() {
+    let here = Scene::new();
+    assert_eq!(here.objects.furthest_first().expect("none"), Vec::<String>::new());
+    here.save(1, &[(1, "a", b"a")], &[]);
+    here.save(2, &[(2, "a", b"a")], &[]);
+    let index = |number: u32| format!("s3://b/out/checkpoint-7-{}", attempt(number));
+    let mut objects = here.memory.0.lock().expect("not poisoned");
+    let further = String::from_utf8(objects[&index(1)].clone()).expect("JSON");
+    assert!(further.contains("\"reached\":[0,0]"), "{further}");
+    objects.insert(index(1), further.replace("[0,0]", "[7,1]").into_bytes());
+    // One of an earlier version does not say it.
+    let earlier = further.replace(",\"reached\":[0,0]", "").into_bytes();
+    objects.insert(index(3), earlier);
+    for other in ["s3://b/out/part-r-00000", "s3://b/out/checkpoint-77-x.1", "s3://b/outer/checkpoint-7-x.1"]
+    {
+        objects.insert(other.to_owned(), Vec::new());
+    }
+    drop(objects);
+    let found = here.objects.furthest_first().expect("three");
+    assert_eq!(found, [1, 3, 2].map(|number| attempt(number).to_string()));
+    here.objects.set_aside(&here.directory(1)).expect("removed");
+    assert_eq!(here.objects.furthest_first().expect("two").len(), 2);
 }
 
 #[test]

@@ -11,6 +11,7 @@ mod map;
 mod reduce;
 mod rounds;
 mod saves;
+mod stored;
 mod watch;
 
 use std::ffi::OsStr;

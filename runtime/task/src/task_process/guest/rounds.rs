@@ -13,6 +13,7 @@ use napreduce_core::FaultPlace;
 use napreduce_protocol::{Counter, FromTask, GuestCheckpoints, TaskError, WireError};
 
 use super::saves::{Saves, bytes_in};
+use super::stored::StoredSaves;
 use super::watch::{Asked, Watch};
 use super::{Guest, GuestError};
 use crate::checkpoint::Checkpoint;
@@ -81,7 +82,7 @@ impl Guest {
         inputs: &str,
         body: impl Fn(&dyn TaskRunner, &Round) -> Result<Ended<T>, TaskError>,
     ) -> Result<(T, Arc<TaskContext>), GuestError> {
-        let mut saves = Saves::open(checkpoints, self.attempt, inputs)?;
+        let mut saves = Saves::open(checkpoints, self.attempt, inputs, &self.scratch("saved"))?;
         let counted = user_counters();
         let mut restore = saves.furthest()?;
         for number in 1_u64.. {
@@ -106,7 +107,15 @@ impl Guest {
                     return Ok((part, round.context));
                 }
                 Ok(Ended::Checkpointed(_)) if !asked.to_save => return Err(unasked().into()),
-                Ok(Ended::Checkpointed(_)) => restore = Some(saves.made()),
+                Ok(Ended::Checkpointed(_)) => match saves.made() {
+                    Ok(made) => restore = Some(made),
+                    Err(error) => {
+                        self.go_on_unsaved(error, asked)?;
+                        watch.switch_off();
+                        // Nobody else can go on from it.
+                        restore = Some(saves.begun_last());
+                    }
+                },
                 Err(error) => {
                     self.go_on_unsaved(error, asked)?;
                     watch.switch_off();
@@ -147,6 +156,7 @@ fn listen(round: &Round, watch: &Arc<Watch>, saves: &Saves) {
     let from = round.restore.clone().map(|directory| Origin {
         bytes: bytes_in(&directory),
         is_of_another: saves.is_of_another(&directory),
+        stored: saves.stored(),
         directory,
     });
     let ear = Ear { watch: Arc::clone(watch), context: Arc::downgrade(&round.context), from };
@@ -158,6 +168,7 @@ struct Origin {
     directory: PathBuf,
     bytes: u64,
     is_of_another: bool,
+    stored: Option<StoredSaves>,
 }
 
 /// In the place of a worker.
@@ -180,6 +191,10 @@ impl Supervisor for Ear {
             // Nobody is to try it again.
             FromTask::RestoreRefused { .. } => {
                 if let Err(error) = Checkpoint::set_aside(&from.directory) {
+                    eprintln!("{}: {error}", context.attempt());
+                }
+                let in_store = from.stored.as_ref().map(|stored| stored.set_aside(&from.directory));
+                if let Some(Err(error)) = in_store {
                     eprintln!("{}: {error}", context.attempt());
                 }
             }

@@ -1,11 +1,12 @@
 //! Where a guest saves its work, and what it may go on from.
 //!
-//! Owns the directories of one task below that of its submission. Does not own what is in a checkpoint
-//! (`checkpoint`), nor the end of all of them, which is the submitter's.
+//! Owns the directories of one task below that of its submission, which are on this host alone where what is
+//! saved goes to a store (`stored`). Does not own what is in a checkpoint (`checkpoint`), nor the end of
+//! all of them, which is the submitter's.
 //!
 //! ```text
 //! SUBMISSION/job_0001_r_0003/5f2a.../                              by inputs: a SHA-256 of what came of each map
-//! SUBMISSION/job_0001_r_0003/5f2a.../job_0001_r_0003.2-91c4...-7/  by attempt, process and number: no two write to one
+//! SUBMISSION/job_0001_r_0003/5f2a.../job_0001_r_0003.2-91c4....7/  by attempt, process and number: no two write to one
 //! ```
 
 use std::fs::{self, File, create_dir};
@@ -16,7 +17,9 @@ use napreduce_core::{AttemptId, FaultPlace};
 use napreduce_protocol::{GuestCheckpoints, IoResult, TaskError};
 use rustix::fs::{FlockOperation, flock};
 
+use super::stored::StoredSaves;
 use crate::checkpoint::Checkpoint;
+use crate::task_process::create_scratch;
 
 /// The checkpoints of one task with certain inputs.
 #[derive(Debug)]
@@ -29,19 +32,30 @@ pub(super) struct Saves {
     begun: u32,
     /// The last that it has made.
     last: Option<PathBuf>,
+    stored: Option<StoredSaves>,
     /// Locked for as long as this process may need what is in it.
     _in_use: File,
 }
 
 impl Saves {
     /// Finds the place for a task whose inputs are known by this name, and removes what was saved
-    /// for other ones.
+    /// for other ones; in a store that stays until the job has ended. `here` is a place of this attempt
+    /// alone.
     pub(super) fn open(
         checkpoints: &GuestCheckpoints,
         attempt: AttemptId,
         inputs: &str,
+        here: &Path,
     ) -> Result<Saves, TaskError> {
-        let task = checkpoints.directory.join(attempt.task.to_string());
+        let stored = StoredSaves::of(&checkpoints.directory, attempt.task, inputs)?;
+        let submission = match &stored {
+            None => &checkpoints.directory,
+            Some(_) => {
+                create_scratch(here)?;
+                here
+            }
+        };
+        let task = submission.join(attempt.task.to_string());
         make(&task)?;
         let base = task.join(inputs);
         make(&base)?;
@@ -52,11 +66,14 @@ impl Saves {
         remove_others(&task, inputs, attempt);
         let random = getrandom::u64().map_err(|error| TaskError::retryable(error.to_string()))?;
         let own = format!("{attempt}-{random:016x}");
-        Ok(Saves { attempt, base, own, begun: 0, last: None, _in_use: in_use })
+        Ok(Saves { attempt, base, own, begun: 0, last: None, stored, _in_use: in_use })
     }
 
     /// The checkpoint that is furthest, of whichever attempt.
-    pub(super) fn furthest(&self) -> Result<Option<PathBuf>, TaskError> {
+    pub(super) fn furthest(&mut self) -> Result<Option<PathBuf>, TaskError> {
+        if let Some(stored) = &mut self.stored {
+            return stored.bring_furthest(&self.base, self.attempt);
+        }
         let found = Checkpoint::furthest(&self.base, self.attempt.task, |error| {
             eprintln!("{}: {error}; it is left out", self.attempt);
         });
@@ -66,19 +83,39 @@ impl Saves {
     /// Where the next checkpoint is to be made.
     pub(super) fn next(&mut self) -> PathBuf {
         self.begun += 1;
-        self.base.join(format!("{}-{}", self.own, self.begun))
+        self.begun_last()
+    }
+
+    /// The one that was begun last.
+    pub(super) fn begun_last(&self) -> PathBuf {
+        self.base.join(format!("{}.{}", self.own, self.begun))
     }
 
     /// The one that was begun last is made. The one before it is not needed any more, unless others have
     /// taken it already.
-    pub(super) fn made(&mut self) -> PathBuf {
-        let made = self.base.join(format!("{}-{}", self.own, self.begun));
-        if let Some(before) = self.last.replace(made.clone())
-            && let Err(error) = Checkpoint::supersede(&before)
-        {
-            eprintln!("{}: {error}", self.attempt);
+    ///
+    /// # Errors
+    /// It does not come to the store, and is on this host alone.
+    pub(super) fn made(&mut self) -> Result<PathBuf, TaskError> {
+        let made = self.begun_last();
+        if let Some(stored) = &mut self.stored {
+            stored.put(&made, self.attempt)?;
         }
-        made
+        if let Some(before) = self.last.replace(made.clone()) {
+            // Who comes next finds a later one.
+            if let Some(Err(error)) = self.stored.as_ref().map(|stored| stored.set_aside(&before)) {
+                eprintln!("{}: {error}", self.attempt);
+            }
+            if let Err(error) = Checkpoint::supersede(&before) {
+                eprintln!("{}: {error}", self.attempt);
+            }
+        }
+        Ok(made)
+    }
+
+    /// What is in a store, if that is where it is saved.
+    pub(super) fn stored(&self) -> Option<StoredSaves> {
+        self.stored.clone()
     }
 
     /// Whether it is of an attempt before, or of one beside this.
@@ -137,7 +174,8 @@ mod tests {
     fn open(directory: &Path, number: u32, inputs: &str) -> Saves {
         let checkpoints = GuestCheckpoints { directory: directory.to_owned(), interval_millis: 1 };
         let task = TaskId { job: JobId(1), kind: TaskKind::Reduce, index: 3 };
-        Saves::open(&checkpoints, AttemptId { task, number }, inputs).expect("it can be used")
+        let here = directory.join("unused");
+        Saves::open(&checkpoints, AttemptId { task, number }, inputs, &here).expect("it can be used")
     }
 
     #[test]
@@ -147,7 +185,7 @@ mod tests {
         assert_eq!(one.base, other.base);
         let names = [one.next(), one.next(), other.next()];
         assert!(names[0] != names[1] && names[1] != names[2] && names[0] != names[2], "{names:?}");
-        let made = one.made();
+        let made = one.made().expect("a directory takes it");
         assert!(made == names[1] && !one.is_of_another(&made) && other.is_of_another(&made));
     }
 
@@ -177,7 +215,8 @@ mod tests {
         let directory = folder.path().join("gone");
         let checkpoints = GuestCheckpoints { directory, interval_millis: 1 };
         let task = TaskId { job: JobId(1), kind: TaskKind::Map, index: 0 };
-        let error = Saves::open(&checkpoints, AttemptId { task, number: 1 }, "a").expect_err("it is gone");
+        let attempt = AttemptId { task, number: 1 };
+        let error = Saves::open(&checkpoints, attempt, "a", folder.path()).expect_err("it is gone");
         assert!(error.message.contains("has to be seen by every host"), "{error}");
     }
 }

@@ -1,0 +1,39 @@
+//! Counts words at leisure, for who wants to see what becomes of a task that is ended in the middle:
+//! `stored-pauses INPUT... --output DIR --pause 2`.
+//!
+//! Owns the pauses, one at each line and one at each word. Does not own what is saved meanwhile, nor where.
+
+use std::process::ExitCode;
+use std::thread::sleep;
+use std::time::Duration;
+
+use clap::Args;
+use napreduce::{Emit, Job, Program, words};
+use serde::{Deserialize, Serialize};
+
+#[derive(Debug, Args, Serialize, Deserialize)]
+struct Pause {
+    /// Milliseconds that a line takes in a map, and a word in a reduce
+    #[arg(long, value_name = "MILLIS", default_value_t = 0)]
+    pause: u64,
+}
+
+fn pauses(&Pause { pause }: &Pause) -> Job {
+    let pause = Duration::from_millis(pause);
+    Job::text()
+        .map(move |line: &str, out: &mut Emit<String, u64>| {
+            sleep(pause);
+            words(line).for_each(|word| out.emit(word, 1));
+        })
+        .reduce(move |word, counts, out| {
+            sleep(pause);
+            out.emit(word, counts.sum());
+        })
+}
+
+fn main() -> ExitCode {
+    Program::new()
+        .about("Counts words, and pauses at each of them")
+        .examples("stored-pauses README.md --output counts --pause 2")
+        .main(pauses)
+}

@@ -1,0 +1,84 @@
+//! Guests of another engine that save their work in a store: killed in the middle, their next attempt goes on
+//! from there.
+//!
+//! Owns that hosts need share nothing but the store. Does not own what else becomes of saved work
+//! (`guest_checkpoints` of the whole system's tests).
+
+use std::fs;
+use std::process::{Child, Command, Stdio};
+
+use napreduce_tests::{counter, program, run, wait_until};
+use rustix::process::{Pid, Signal, kill_process};
+
+use super::scene::Scene;
+use super::server::{Server, on_each_server};
+
+/// The last object of a checkpoint of the task; those before it end in six digits.
+fn saved(scene: &Scene, task: &str) -> Vec<String> {
+    let is_last = |key: &String| {
+        key.contains(&format!("/job_0001_{task}/"))
+            && !key
+                .rsplit('-')
+                .next()
+                .is_some_and(|number| number.len() == 6 && number.bytes().all(|digit| digit.is_ascii_digit()))
+    };
+    scene.bucket.keys().into_iter().filter(is_last).collect()
+}
+
+/// The process of the guest that is at work at map 0, or at reduce 0: its arguments name the scene's folder.
+fn guest(scene: &Scene, kind: &str) -> Option<Pid> {
+    let folder = scene.folder.root().to_str().expect("text").to_owned();
+    let entries = fs::read_dir("/proc").expect("processes").flatten();
+    let mut found = entries.filter_map(|entry| {
+        let process: i32 = entry.file_name().to_str()?.parse().ok()?;
+        let line = fs::read(entry.path().join("cmdline")).ok()?;
+        let line = String::from_utf8_lossy(&line).replace('\0', " ");
+        let is_it = line.contains(&format!("--napreduce-guest {kind}")) && line.contains("--task 0");
+        (is_it && line.contains(&folder)).then(|| Pid::from_raw(process)).flatten()
+    });
+    found.next()
+}
+
+fn a_guest_that_is_killed_goes_on_from_what_is_in_the_store(server: Server) {
+    let Some(scene) = Scene::new(server, "guests") else { return };
+    let pauses = |output: &str, more: &[&str]| {
+        let mut command = scene.program(env!("CARGO_BIN_EXE_stored-pauses"), &scene.bucket.address);
+        command.args(["in.txt", "--reduces", "1", "--quiet", "--output", output]).args(more);
+        command
+    };
+    run(&mut pauses("undisturbed", &[])).succeeded();
+    let engine = format!("exec:{}", program("guest_runner").get_program().display());
+    let place = scene.bucket.uri("saved");
+    let on = ["--on", &engine, "--checkpoints", &place, "--checkpoint-interval", "100ms", "--pause", "2"];
+    let mut job: Child = pauses("out", &on).stderr(Stdio::inherit()).spawn().expect("it can be started");
+    for (task, kind) in [("m_0000", "map"), ("r_0000", "reduce")] {
+        wait_until(&format!("{task} is saved"), || !saved(&scene, task).is_empty());
+        let killed = guest(&scene, kind).expect("it is at work");
+        kill_process(killed, Signal::KILL).expect("it runs");
+        wait_until("another goes on", || guest(&scene, kind).is_some_and(|process| process != killed));
+    }
+    let status = job.wait().expect("its end");
+    assert!(status.success(), "{status}");
+    let (out, undisturbed) = (scene.folder.path("out"), scene.folder.path("undisturbed"));
+    assert_eq!(napreduce_tests::parts(&out), napreduce_tests::parts(&undisturbed));
+    assert_eq!(counter(&out, "CHECKPOINT_RESTORES"), 2);
+    for name in ["MAP_INPUT_RECORDS", "REDUCE_INPUT_GROUPS"] {
+        assert_eq!(counter(&out, name), counter(&undisturbed, name), "{name}");
+    }
+    assert_eq!(scene.bucket.keys(), Vec::<String>::new(), "all that was saved is removed");
+}
+
+fn a_store_that_takes_nothing_is_said_before_the_job_begins(server: Server) {
+    let Some(scene) = Scene::new(server, "guests-refused") else { return };
+    let place = format!("{}/saved", server.root_of("no-such-bucket"));
+    let engine = format!("exec:{}", program("guest_runner").get_program().display());
+    let mut command: Command = scene.command(&scene.bucket.address, "out");
+    command.args(["--on", &engine, "--checkpoints", &place]);
+    run(&mut command).failed(2, &["cannot use --checkpoints: ", "no-such-bucket"]);
+    assert!(!scene.folder.path("out").exists());
+}
+
+on_each_server! {
+    a_guest_that_is_killed_goes_on_from_what_is_in_the_store,
+    a_store_that_takes_nothing_is_said_before_the_job_begins,
+}
