@@ -71,14 +71,16 @@ fn a_job_that_napped_leaves_in_a_page_and_in_tables() {
     let lines: Vec<&str> = text.lines().collect();
     assert!(
         lines[0].starts_with(
-            "job,attempt,worker,worker_name,launched_millis,ended_millis,end,outcome,input_bytes,"
+            "job,attempt,worker,worker_name,launched_millis,ended_millis,launched_micros,started_micros,ended_micros,end,outcome,input_bytes,"
         ),
         "{text}"
     );
     // What the map moved that napped.
     let cells: Vec<&str> = lines[1].split(',').collect();
-    assert_eq!(cells[6..8], ["done", "done"]);
-    assert!(cells[8].parse::<u64>().is_ok_and(|bytes| bytes > 0), "{text}");
+    let moments: Vec<u64> = cells[6..9].iter().filter_map(|cell| cell.parse().ok()).collect();
+    assert!(moments.len() == 3 && moments.is_sorted(), "launched, started, ended: {text}");
+    assert_eq!(cells[9..11], ["done", "done"]);
+    assert!(cells[11].parse::<u64>().is_ok_and(|bytes| bytes > 0), "{text}");
     assert_eq!(lines.len(), 1 + attempts.len(), "{text}");
     export("/nowhere", &[]).failed(1, &["/nowhere"]);
 }

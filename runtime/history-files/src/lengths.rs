@@ -213,6 +213,7 @@ mod tests {
                 ended_millis: Some(ended),
                 end: Some(end.to_owned()),
                 figures: None,
+                moments: None,
             });
             self
         }

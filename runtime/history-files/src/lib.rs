@@ -3,8 +3,11 @@
 //! Owns the history of a coordinator: for each job a head (JSON, short) and a recording (rows in compressed
 //! columns), and an index of what a listing shows, so that it is opened without reading them. Heads and
 //! recordings are plain files that can be copied and read without the index. Owns what of a job is drawn over
-//! time, too: stints, naps, traces. Does not own what there is to be kept (`napreduce-history`).
+//! time, too: stints, naps, traces; and how the cluster itself was. Does not own what there is to be kept
+//! (`napreduce-history`).
 
+mod days;
+mod error;
 mod folder;
 mod head;
 mod index;
@@ -16,14 +19,18 @@ mod store;
 mod timeline;
 mod trace;
 
+pub use days::{ClusterWindow, read_cluster};
+pub use error::HistoryError;
 pub use folder::{FolderError, HistoryFolder};
-pub use head::{JobOverview, LedgerTotals};
+pub use head::{JobOverview, LedgerTotals, PERCENTS, quantiles};
 pub use ledger::{LedgerEntry, Sequel, ledger_of};
 pub use lengths::{LengthsError, TaskLengths};
+/// What a [`ClusterWindow`] consists of.
+pub use napreduce_history::{QueueSample, WorkerSample};
 pub use recording::{
     Columns, ColumnsWriter, FRAME_ROWS_MAX, RecordedFrame, RecordingError, RecordingReader, RecordingWriter,
     Row,
 };
-pub use store::{History, HistoryError, open_history, write_simulated};
+pub use store::{History, open_history, write_simulated};
 pub use timeline::{Lane, Nap, Stint, StintEnd, Timeline, assign_lanes};
 pub use trace::{TraceFigures, write_trace};

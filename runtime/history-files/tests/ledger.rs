@@ -53,6 +53,7 @@ impl Life {
             ended_millis: None,
             end: None,
             figures: None,
+            moments: None,
         });
         self
     }

@@ -8,8 +8,8 @@ use std::path::PathBuf;
 use napreduce_core::{AttemptId, JobId, Primitive, TaskId, TaskKind, WorkerId};
 use napreduce_history_files::{StintEnd, Timeline, write_trace};
 use napreduce_protocol::{
-    AttemptSummary, CounterValues, HistoryLine, JobDetail, JobPhase, JobProgress, JobSummary, PreemptionEnd,
-    PreemptionSummary, RestoreSummary, ResumeSummary,
+    AttemptMoments, AttemptSummary, CounterValues, HistoryLine, JobDetail, JobPhase, JobProgress, JobSummary,
+    PreemptionEnd, PreemptionSummary, RestoreSummary, ResumeSummary,
 };
 use serde_json::Value;
 
@@ -54,6 +54,7 @@ impl History {
             ended_millis: until.map(|(until, _)| BEGAN + until),
             end: until.map(|(_, end)| end.to_owned()),
             figures: None,
+            moments: None,
         });
         self
     }
@@ -149,6 +150,24 @@ impl History {
 
 fn attempt(number: u32) -> AttemptId {
     AttemptId { task: TaskId { job: JobId(7), kind: TaskKind::Reduce, index: 1 }, number }
+}
+
+#[test]
+fn a_start_belongs_to_the_first_stint_and_moments_are_exact_where_they_are_known() {
+    let mut history = History::new()
+        .ran(1, 1, 0, Some((9_000, "done")))
+        .taken(1, 1, 2_000, PreemptionEnd::Suspended)
+        .resumed(1, 1, 5_000);
+    let micros = |millis: u64, rest: u64| (BEGAN + millis) * 1_000 + rest;
+    let (launched, started, ended) = (micros(0, 123), Some(micros(40, 7)), Some(micros(9_000, 456)));
+    history.0.attempts[0].moments = Some(AttemptMoments { launched, started, ended });
+    let timeline = Timeline::of(&history.0, NOW);
+    let stints: Vec<_> = timeline
+        .stints
+        .iter()
+        .map(|stint| (stint.from_micros, stint.started_micros, stint.until_micros))
+        .collect();
+    assert_eq!(stints, [(launched, started, micros(2_000, 0)), (micros(5_000, 0), None, micros(9_000, 456))]);
 }
 
 #[test]

@@ -13,6 +13,7 @@ use napreduce_core::JobId;
 use napreduce_protocol::JobSummary;
 
 use crate::ended::EndedJob;
+use crate::samples::ClusterSample;
 
 /// How much is kept; the oldest jobs go first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,4 +50,11 @@ pub trait HistoryStore: Debug + Send + Sync {
     /// # Errors
     /// When it cannot be kept.
     fn add(&self, job: &EndedJob) -> Result<Vec<String>, Box<dyn Error + Send + Sync>>;
+
+    /// Keeps a look at the cluster. It blocks until whoever reads the history finds it, though it may not
+    /// outlive a loss of power.
+    ///
+    /// # Errors
+    /// When it cannot be kept.
+    fn note(&self, sample: &ClusterSample) -> Result<(), Box<dyn Error + Send + Sync>>;
 }

@@ -95,8 +95,8 @@ pub use napreduce_protocol::{
     JobError, JobPhase, JobPlan, JobProgress, JobReport, JobSummary, LiveAttempt, LogStream, MapTask,
     NamedPart, PartOutput, PartReport, PhaseProgress, PreemptionEnd, PreemptionSummary, QueueListing,
     QueueSlots, QueueSummary, ReduceTask, RestoreSummary, ResumeSummary, Secret, SecretError, Split,
-    StorageScheme, TaskCommand, TaskError, TaskPhase, TaskSummary, WorkerPhase, WorkerSummary, is_gone,
-    no_try_helps, one_line, parse_time, several_lines,
+    StorageScheme, SuspendedMemory, TaskCommand, TaskError, TaskPhase, TaskSummary, WorkerMemory,
+    WorkerPhase, WorkerSummary, is_gone, no_try_helps, one_line, parse_time, several_lines,
 };
 pub use napreduce_task::{
     Ask, Boundary, Checkpoint, CheckpointDirectory, CheckpointError, CheckpointStage, CommandError,

@@ -62,8 +62,9 @@ pub use report::{JobEnd, JobError, JobReport, PartReport};
 pub use splits::{FileStamp, InputSplit, Split};
 pub use storage_scheme::StorageScheme;
 pub use summaries::{
-    AttemptFigures, AttemptSummary, HistoryLine, JobDetail, JobPhase, JobSummary, LiveAttempt, LogStream,
-    TaskPhase, TaskSummary, WorkerPhase, WorkerSummary,
+    AttemptFigures, AttemptMoments, AttemptSummary, HistoryLine, JobDetail, JobPhase, JobSummary,
+    LiveAttempt, LogStream, SuspendedMemory, TaskPhase, TaskSummary, WorkerMemory, WorkerPhase,
+    WorkerSummary,
 };
 pub use task_error::{TaskError, is_gone, is_limit, no_try_helps};
 pub use text::{check_name, one_line, several_lines};

@@ -117,6 +117,18 @@ pub struct AttemptSummary {
     /// Of one that did its task.
     #[serde(default)]
     pub figures: Option<AttemptFigures>,
+    /// The same moments more exactly; nothing in what earlier versions have recorded.
+    #[serde(default)]
+    pub moments: Option<AttemptMoments>,
+}
+
+/// The moments of an attempt, in microseconds since 1970, or since a simulation began.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AttemptMoments {
+    pub launched: u64,
+    /// When its process was ready and began to work.
+    pub started: Option<u64>,
+    pub ended: Option<u64>,
 }
 
 /// What an attempt that did its task has moved, and what that took, by its own counters.
@@ -139,6 +151,22 @@ pub struct AttemptFigures {
 }
 
 impl AttemptSummary {
+    /// When it was launched, in microseconds.
+    pub fn launched_micros(&self) -> u64 {
+        self.moments.map_or_else(|| self.launched_millis.saturating_mul(1_000), |exact| exact.launched)
+    }
+
+    /// When its process began to work, likewise; nothing before that, and where it was not recorded.
+    pub fn started_micros(&self) -> Option<u64> {
+        self.moments.and_then(|exact| exact.started)
+    }
+
+    /// When it ended, likewise.
+    pub fn ended_micros(&self) -> Option<u64> {
+        let roughly = || self.ended_millis.map(|ended| ended.saturating_mul(1_000));
+        self.moments.map_or_else(roughly, |exact| exact.ended)
+    }
+
     /// How it ended, in a word: `done`, `checkpointed`, `killed` (somebody ended it, or it was not wanted any
     /// more), `lost` (its worker was) or `failed`. None while it goes on.
     pub fn outcome(&self) -> Option<&'static str> {
@@ -238,6 +266,24 @@ listed! {
     }
 }
 
+/// What a suspended attempt holds at present: its process, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SuspendedMemory {
+    pub attempt: AttemptId,
+    pub resident_bytes: u64,
+    pub swapped_bytes: u64,
+}
+
+/// How the memory of a worker is.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct WorkerMemory {
+    /// All attempts that it keeps suspended.
+    pub suspended: Vec<SuspendedMemory>,
+    /// What of its machine's memory programs could have without anything being moved to swap; 0 while
+    /// unknown.
+    pub free_bytes: u64,
+}
+
 /// A worker in a listing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorkerSummary {
@@ -265,6 +311,8 @@ pub struct WorkerSummary {
     pub reduce_slots: (u32, u32),
     /// Milliseconds since it was last heard of.
     pub silent_millis: u64,
+    /// By its last word.
+    pub memory: WorkerMemory,
 }
 
 impl WorkerSummary {
@@ -303,6 +351,7 @@ mod tests {
                 ended_millis: Some(2),
                 end,
                 figures: None,
+                moments: None,
             }
         };
         for end in [

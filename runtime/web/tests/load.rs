@@ -47,6 +47,7 @@ impl Large {
             ended_millis: Some(BASE + u64::from(index / 300) * 1_000 + 500 + u64::from(index % 499)),
             end: Some("done".to_owned()),
             figures: None,
+            moments: None,
         };
         let live = |index: u32| LiveAttempt {
             attempt: AttemptId { task: task(index), number: 1 },

@@ -154,10 +154,9 @@ fn streams_are_counted_and_the_next_one_is_refused() {
     all.pop();
     until("a place is free", || gauge(&sample) == "31");
     assert_eq!(Listening::open(&sample, "", None).status(), "200");
-    for (query, detail) in [
-        ("?topics=shares", "topics=shares: \"shares\" is no topic"),
-        ("?topic=jobs", "the query may not say"),
-    ] {
+    for (query, detail) in
+        [("?topics=share", "topics=share: \"share\" is no topic"), ("?topic=jobs", "the query may not say")]
+    {
         let wrong = sample.get(&format!("{STREAM}{query}"));
         assert_eq!(wrong.status, 400, "{}", wrong.body);
         assert!(

@@ -67,6 +67,7 @@ pub fn hostile(directory: &Path) {
         ended_millis: Some(BASE + 8_000),
         end: Some(EVIL.to_owned()),
         figures: None,
+        moments: None,
     });
     let micros = |millis: u64| (BASE + millis) * 1_000;
     let wanted = PreemptionSummary::wanted(micros(1_000), attempt(0), WorkerId(1), Primitive::Suspend);
@@ -107,6 +108,7 @@ pub fn large(directory: &Path, maps: u32, slots: u32) {
             ended_millis: Some(until),
             end: Some("done".to_owned()),
             figures: None,
+            moments: None,
         });
         free[slot] = until;
     }

@@ -8,8 +8,10 @@ mod driver;
 mod histories;
 mod ledger;
 mod live;
+mod over_time;
 mod recordings;
 mod taken;
+mod thinned;
 mod what_if;
 
 use std::process::{Child, Command, Stdio};

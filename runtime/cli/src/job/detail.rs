@@ -96,6 +96,7 @@ mod tests {
             ended_millis: Some(1_790_000_001_300),
             end: Some("failed: bad row".to_owned()),
             figures: None,
+            moments: None,
         };
         let event = |at_millis, text: &str| HistoryLine { at_millis, text: text.to_owned() };
         let events = vec![event(1_790_000_000_000, "submitted"), event(1_790_000_001_500, "failed")];

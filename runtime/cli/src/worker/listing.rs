@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 use clap::Args;
-use napreduce_live::{ClusterClient, WorkerPhase, WorkerSummary, parse_time};
+use napreduce_live::{ClusterClient, SuspendedMemory, WorkerPhase, WorkerSummary, parse_time};
 use napreduce_web::answers::WorkerAnswer;
 
 use super::LOOK;
@@ -67,6 +67,7 @@ pub fn is_gone(worker: &WorkerSummary) -> bool {
 }
 
 fn text(workers: &[WorkerSummary], screen: &Screen) -> String {
+    let keeps = workers.iter().any(|worker| !worker.memory.suspended.is_empty());
     let racks: BTreeSet<&str> = workers.iter().map(|worker| worker.rack.as_str()).collect();
     let row = |worker: &WorkerSummary| {
         let slots = |(slots, used): (u32, u32)| format!("{used}/{slots}");
@@ -87,6 +88,9 @@ fn text(workers: &[WorkerSummary], screen: &Screen) -> String {
             format!("{} ago", span(worker.silent_millis)),
             why,
         ];
+        if keeps {
+            cells.insert(6, held(&worker.memory.suspended));
+        }
         if racks.len() > 1 {
             cells.insert(3, worker.rack.clone());
         }
@@ -94,15 +98,32 @@ fn text(workers: &[WorkerSummary], screen: &Screen) -> String {
     };
     let mut headings =
         vec!["WORKER", "NAME", "HOST", "STATE", "MAPS", "REDUCES", "ISOLATION", "HEARD", "WHY"];
+    if keeps {
+        headings.insert(6, "SUSPENDED");
+    }
     if racks.len() > 1 {
         headings.insert(3, "RACK");
     }
     screen.table(&headings, workers.iter().map(row))
 }
 
+/// How many attempts it keeps, and what they hold in memory and in swap.
+fn held(suspended: &[SuspendedMemory]) -> String {
+    let mebibytes = |bytes: u64| format!("{:.1} MiB", bytes as f64 / f64::from(1 << 20));
+    let sum = |of: fn(&SuspendedMemory) -> u64| suspended.iter().map(of).sum::<u64>();
+    match (sum(|held| held.resident_bytes), sum(|held| held.swapped_bytes)) {
+        _ if suspended.is_empty() => String::new(),
+        (resident, 0) => format!("{}: {}", suspended.len(), mebibytes(resident)),
+        (resident, swapped) => {
+            format!("{}: {}, {} in swap", suspended.len(), mebibytes(resident), mebibytes(swapped))
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use napreduce_core::WorkerId;
+    use napreduce_core::{AttemptId, JobId, TaskId, TaskKind, WorkerId};
+    use napreduce_live::WorkerMemory;
 
     use super::*;
     use crate::ids::find_worker;
@@ -121,6 +142,7 @@ mod tests {
             map_slots: (2, 1),
             reduce_slots: (1, 0),
             silent_millis: 150,
+            memory: WorkerMemory::default(),
         }
     }
 
@@ -131,6 +153,18 @@ mod tests {
             "WORKER       NAME       HOST  STATE  MAPS  REDUCES  ISOLATION  HEARD      WHY\n\
              worker_0001  left-hand  ada   up     1/2   0/1      cgroup v2  0.1 s ago\n"
         );
+        let task = TaskId { job: JobId(7), kind: TaskKind::Reduce, index: 1 };
+        let held = |swapped_bytes| SuspendedMemory {
+            attempt: AttemptId { task, number: 1 },
+            resident_bytes: 3 << 20,
+            swapped_bytes,
+        };
+        let keeps = |suspended| {
+            let memory = WorkerMemory { suspended, free_bytes: 0 };
+            text(&[WorkerSummary { memory, ..worker() }], &Screen::plain())
+        };
+        assert!(keeps(vec![held(0)]).contains("SUSPENDED") && keeps(vec![held(0)]).contains("1: 3.0 MiB "));
+        assert!(keeps(vec![held(0), held(1 << 20)]).contains("2: 6.0 MiB, 1.0 MiB in swap"));
         let (worker_2, rack) = (WorkerId(2), "/row-2".to_owned());
         let elsewhere = WorkerSummary { worker: worker_2, rack, ..worker() };
         assert_eq!(

@@ -39,15 +39,21 @@ impl Durations {
 }
 
 impl Quantiles {
-    fn of(mut millis: Vec<u64>) -> Option<Quantiles> {
-        millis.sort_unstable();
-        let last = millis.len().checked_sub(1)?;
-        // The nearest rank: a value that occurred.
-        let at = |percent: usize| millis[(last * percent).div_ceil(100)];
+    fn of(millis: Vec<u64>) -> Option<Quantiles> {
         let count = millis.len() as u64;
-        let (p25, p50, p75, p95) = (at(25), at(50), at(75), at(95));
-        Some(Quantiles { count, min: millis[0], p25, p50, p75, p95, max: millis[last] })
+        let [min, p25, p50, p75, p95, max] = quantiles(millis);
+        (count > 0).then_some(Quantiles { count, min, p25, p50, p75, p95, max })
     }
+}
+
+/// Where quantiles are taken, in percent: the least, quartiles, the 95th and the most.
+pub const PERCENTS: [u32; 6] = [0, 25, 50, 75, 95, 100];
+
+/// Quantiles of values by the nearest rank, so that each is a value that occurred; 0 where there is none.
+pub fn quantiles(mut values: Vec<u64>) -> [u64; 6] {
+    values.sort_unstable();
+    let last = values.len().saturating_sub(1);
+    PERCENTS.map(|percent| values.get((last * percent as usize).div_ceil(100)).copied().unwrap_or(0))
 }
 
 fields! {
@@ -73,5 +79,17 @@ fields! {
         let JobDetail { preemptions: requests, resumes, restores, .. } = detail;
         let ended = |end| requests.iter().filter(|one| one.end == Some(end)).count() as u64;
         let sum = |of: fn(&PreemptionSummary) -> u64| requests.iter().map(of).fold(0, u64::saturating_add);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantiles_are_values_that_occurred() {
+        assert_eq!(quantiles(Vec::new()), [0; 6]);
+        assert_eq!(quantiles(vec![7]), [7; 6]);
+        assert_eq!(quantiles((0..=100).rev().collect()), [0, 25, 50, 75, 95, 100]);
     }
 }

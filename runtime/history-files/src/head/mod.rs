@@ -17,7 +17,7 @@ use napreduce_protocol::{
 use serde::{Deserialize, Serialize};
 
 use self::figures::Durations;
-pub use self::figures::LedgerTotals;
+pub use self::figures::{LedgerTotals, PERCENTS, quantiles};
 use crate::rows::{CounterRow, ReasonRow, TaskRow};
 use napreduce_history::{EndedJob, JobSettings, KeptLog, RecordedCluster};
 

@@ -60,6 +60,11 @@ impl<W: Write> RecordingWriter<W> {
         Ok(())
     }
 
+    /// Hands on what was added.
+    pub fn flush(&mut self) -> Result<(), RecordingError> {
+        Ok(self.out.flush()?)
+    }
+
     /// Writes the trailer; what was written to in return, which is neither flushed nor synced.
     pub fn finish(mut self) -> Result<W, RecordingError> {
         frame::write(&mut self.out, TRAILER, trailer::write(&self.frames))?;

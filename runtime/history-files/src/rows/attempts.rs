@@ -3,7 +3,7 @@
 //! Owns their columns. Does not own the attempts (protocol).
 
 use napreduce_core::WorkerId;
-use napreduce_protocol::{AttemptFigures, AttemptSummary};
+use napreduce_protocol::{AttemptFigures, AttemptMoments, AttemptSummary};
 
 use super::{kinds, or_empty, read_attempts, small, write_attempts};
 use crate::recording::{Columns, ColumnsWriter, Row};
@@ -33,6 +33,14 @@ impl Row for AttemptSummary {
         let took = |row: &AttemptSummary| Some(row.ended_millis?.wrapping_sub(row.launched_millis));
         columns.numbers("took_millis", rows.iter().map(took));
         columns.texts("end", rows.iter().map(|row| row.end.as_deref()));
+        // The moments more exactly, in few digits: what milliseconds do not say of them.
+        let mut moment = |name: &str, value: fn(&AttemptSummary, &AttemptMoments) -> Option<u64>| {
+            let exact = |row: &AttemptSummary| row.moments.as_ref().and_then(|moments| value(row, moments));
+            columns.numbers(name, rows.iter().map(exact));
+        };
+        moment("launched_rest_micros", |row, exact| Some(rest(exact.launched, row.launched_millis)));
+        moment("starting_micros", |_, exact| Some(exact.started?.wrapping_sub(exact.launched)));
+        moment("ended_rest_micros", |row, exact| Some(rest(exact.ended?, row.ended_millis.unwrap_or(0))));
         let mut figure = |name: &str, value: fn(&AttemptFigures) -> u64| {
             columns.numbers(name, rows.iter().map(|row| row.figures.as_ref().map(value)));
         };
@@ -51,19 +59,39 @@ impl Row for AttemptSummary {
         let (launched, took) = (columns.all_numbers("launched_millis")?, columns.numbers("took_millis")?);
         let mut ends = columns.texts("end")?;
         let figures = read_figures(columns)?;
+        let (launched_rest, ended_rest) =
+            (columns.numbers("launched_rest_micros")?, columns.numbers("ended_rest_micros")?);
+        let starting = columns.numbers("starting_micros")?;
         let row = |(row, attempt): (usize, _)| {
+            let ended_millis = took[row].map(|took| launched[row].wrapping_add(took));
+            let moments = launched_rest[row].map(|rest| {
+                let launched = exact(launched[row], rest);
+                let started = starting[row].map(|starting| launched.wrapping_add(starting));
+                let ended = ended_rest[row].map(|rest| exact(ended_millis.unwrap_or(0), rest));
+                AttemptMoments { launched, started, ended }
+            });
             Ok(AttemptSummary {
                 attempt,
                 worker: WorkerId(small("worker", workers[row])?),
                 worker_name: or_empty(&mut names, row),
                 launched_millis: launched[row],
-                ended_millis: took[row].map(|took| launched[row].wrapping_add(took)),
+                ended_millis,
                 end: ends[row].take(),
                 figures: figures[row],
+                moments,
             })
         };
         attempts.into_iter().enumerate().map(row).collect()
     }
+}
+
+/// What milliseconds do not say of a moment; a file may hold any.
+fn rest(micros: u64, millis: u64) -> u64 {
+    micros.wrapping_sub(millis.wrapping_mul(1_000))
+}
+
+fn exact(millis: u64, rest: u64) -> u64 {
+    millis.wrapping_mul(1_000).wrapping_add(rest)
 }
 
 /// What attempts have moved that did their tasks: those of which the first column says something.

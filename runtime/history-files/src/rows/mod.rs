@@ -1,5 +1,5 @@
 //! What recordings hold of a job: attempts, the ledger of preemptions, events, logs, and what is too long for
-//! its head.
+//! its head; and of a cluster, its queues and workers.
 //!
 //! Owns the kinds and their columns. A column may be added at any time; one that is there keeps its name,
 //! type and meaning. Does not own the form of columns (`recording`).
@@ -8,6 +8,7 @@ mod attempts;
 mod ledger;
 mod listed;
 mod logs;
+mod samples;
 mod tasks;
 
 pub(crate) use listed::{CounterRow, ReasonRow};
@@ -29,6 +30,8 @@ mod kinds {
     pub(super) const REASON: u16 = 8;
     pub(super) const TASKS: u16 = 9;
     pub(super) const LOGS: u16 = 10;
+    pub(super) const QUEUES: u16 = 11;
+    pub(super) const WORKERS: u16 = 12;
 }
 
 /// The four columns of attempts, each with `prefix` before its name.

@@ -89,6 +89,7 @@ mod tests {
                 ended_millis: None,
                 end: None,
                 figures: None,
+                moments: None,
             })
             .collect();
         TaskRow::tell(read, &mut attempts);

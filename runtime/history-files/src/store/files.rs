@@ -11,9 +11,9 @@ use std::thread;
 use std::time::UNIX_EPOCH;
 
 use napreduce_core::JobId;
-use thiserror::Error;
 
 use super::RecordingWriter;
+use crate::error::HistoryError;
 use crate::head::{Rows, Written};
 use crate::index::Stamp;
 use crate::recording::{RecordingError, RecordingReader};
@@ -22,20 +22,6 @@ use crate::recording::{RecordingError, RecordingReader};
 const UNFINISHED: &str = ".unfinished";
 const HEAD: &str = ".json";
 const RECORDING: &str = ".napt";
-
-/// A file of the history cannot be written or removed.
-#[derive(Debug, Error)]
-#[error("{path}: {source}")]
-pub struct HistoryError {
-    path: PathBuf,
-    source: RecordingError,
-}
-
-impl HistoryError {
-    pub(super) fn new(path: &Path, source: RecordingError) -> HistoryError {
-        HistoryError { path: path.to_owned(), source }
-    }
-}
 
 pub(crate) fn head_name(job: JobId) -> String {
     format!("{job}{HEAD}")

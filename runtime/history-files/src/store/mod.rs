@@ -17,11 +17,12 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use napreduce_core::JobId;
-use napreduce_history::{EndedJob, HistoryLimits, HistoryStore};
+use napreduce_history::{ClusterSample, EndedJob, HistoryLimits, HistoryStore};
 use napreduce_protocol::JobSummary;
 
-pub use self::files::HistoryError;
 pub(crate) use self::files::{head_name, job_of_head, read_rows, recording_name};
+use crate::days::ClusterDays;
+use crate::error::HistoryError;
 use crate::head::{StoredHead, share_out};
 use crate::index::{Index, IndexRow, Stamp};
 use crate::recording::{RecordingError, RecordingReader, RecordingWriter};
@@ -33,6 +34,7 @@ pub struct History {
     limits: HistoryLimits,
     index: Index,
     kept: Mutex<Kept>,
+    days: Mutex<ClusterDays>,
 }
 
 #[derive(Debug, Default)]
@@ -77,7 +79,9 @@ impl History {
         if !(unknown.is_empty() && gone.is_empty()) {
             remarks.extend(index.change(&unknown, &gone).err());
         }
-        let history = History { directory: directory.to_owned(), limits, index, kept: Mutex::new(kept) };
+        let days = Mutex::new(ClusterDays::beneath(directory));
+        let history =
+            History { directory: directory.to_owned(), limits, index, kept: Mutex::new(kept), days };
         remarks.extend(history.remove_oldest());
         Ok((history, remarks))
     }
@@ -165,6 +169,11 @@ impl HistoryStore for History {
         self.lock().enter(id, row);
         remarks.extend(self.remove_oldest());
         Ok(remarks)
+    }
+
+    fn note(&self, sample: &ClusterSample) -> Result<(), Box<dyn Error + Send + Sync>> {
+        let mut days = self.days.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(days.note(sample)?)
     }
 }
 

@@ -51,7 +51,8 @@ mod tests {
         let kind = if index.is_multiple_of(2) { TaskKind::Map } else { TaskKind::Reduce };
         let attempt = AttemptId { task: TaskId { job: JobId(1), kind, index }, number: 1 };
         let (end, worker) = (StintEnd::Ended, WorkerId(worker));
-        Stint { attempt, worker, from_micros, until_micros, end, preemption: None, said: None, restore: None }
+        let (started_micros, preemption, said, restore) = (None, None, None, None);
+        Stint { attempt, worker, from_micros, started_micros, until_micros, end, preemption, said, restore }
     }
 
     #[test]

@@ -14,7 +14,7 @@ use napreduce_protocol::{
 
 pub use lanes::{Lane, assign_lanes};
 
-/// Launches and ends are known to a millisecond, and cut off.
+/// Of what earlier versions have recorded, launches and ends are known to a millisecond, and cut off.
 const MILLI_MICROS: u64 = 1_000;
 
 /// A stretch of time in which one attempt holds a slot. Times are microseconds since 1970.
@@ -23,6 +23,8 @@ pub struct Stint<'job> {
     pub attempt: AttemptId,
     pub worker: WorkerId,
     pub from_micros: u64,
+    /// When its process began to work, in the first one of an attempt; before that it was being started.
+    pub started_micros: Option<u64>,
     /// At least `from_micros`; now, for one that goes on.
     pub until_micros: u64,
     pub end: StintEnd,
@@ -124,9 +126,9 @@ impl<'job> AttemptTrack<'job> {
     fn draw(&self, timeline: &mut Timeline<'job>) {
         let mut from = match self.restore {
             Some(restore) => restore.ordered_micros,
-            None => self.attempt.launched_millis * MILLI_MICROS,
+            None => self.attempt.launched_micros(),
         };
-        let ended = self.attempt.ended_millis.map(|ended| ended * MILLI_MICROS);
+        let ended = self.attempt.ended_micros();
         // Suspended work whose attempt gets no slot again may be saved or killed where it is.
         let mut holds_slot = true;
         let mut stopped =
@@ -176,6 +178,10 @@ impl<'job> AttemptTrack<'job> {
             attempt: self.attempt.attempt,
             worker: self.attempt.worker,
             from_micros,
+            started_micros: self
+                .attempt
+                .started_micros()
+                .filter(|started| (from_micros..=until_micros).contains(started)),
             until_micros,
             end,
             preemption,

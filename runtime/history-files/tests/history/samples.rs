@@ -12,9 +12,9 @@ use napreduce_history::{
 };
 use napreduce_history_files::History;
 use napreduce_protocol::{
-    AttemptFigures, AttemptSummary, CounterValues, HistoryLine, JobDetail, JobEnd, JobPhase, JobPlan,
-    JobProgress, JobReport, JobSummary, PartReport, PreemptionEnd, PreemptionSummary, RestoreSummary,
-    ResumeSummary,
+    AttemptFigures, AttemptMoments, AttemptSummary, CounterValues, HistoryLine, JobDetail, JobEnd, JobPhase,
+    JobPlan, JobProgress, JobReport, JobSummary, PartReport, PreemptionEnd, PreemptionSummary,
+    RestoreSummary, ResumeSummary,
 };
 use proptest::collection::vec;
 use proptest::option;
@@ -118,6 +118,11 @@ pub fn job(id: u32, attempts: u32) -> EndedJob {
             ended_millis: Some(now + took),
             figures: (end == "done").then(|| figures(now)),
             end: Some(end),
+            moments: Some(AttemptMoments {
+                launched: now * 1_000 + 123,
+                started: Some(now * 1_000 + 2_456),
+                ended: Some((now + took) * 1_000 + 789),
+            }),
         });
         if kind == TaskKind::Reduce {
             let name = format!("part-r-{index:05}");
@@ -224,12 +229,19 @@ prop_compose! {
 }
 
 prop_compose! {
+    fn any_moments()(launched: u64, started: Option<u64>, ended: Option<u64>) -> AttemptMoments {
+        AttemptMoments { launched, started, ended }
+    }
+}
+
+prop_compose! {
     fn any_attempt_summary()(
         attempt in any_attempt(), worker: u32, worker_name in ".{0,9}", launched_millis: u64,
         ended_millis: Option<u64>, end in option::of(".{0,20}"), figures in option::of(any_figures()),
+        moments in option::of(any_moments()),
     ) -> AttemptSummary {
         let worker = WorkerId(worker);
-        AttemptSummary { attempt, worker, worker_name, launched_millis, ended_millis, end, figures }
+        AttemptSummary { attempt, worker, worker_name, launched_millis, ended_millis, end, figures, moments }
     }
 }
 

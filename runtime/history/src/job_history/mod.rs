@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use napreduce_core::{AttemptId, JobOutcome, Record, WorkerId};
-use napreduce_protocol::{AttemptFigures, AttemptSummary, HistoryLine, PreemptionEnd};
+use napreduce_protocol::{AttemptFigures, AttemptMoments, AttemptSummary, HistoryLine, PreemptionEnd};
 
 pub use self::preemptions::{OPERATOR, PreemptionBook};
 
@@ -35,21 +35,21 @@ impl JobHistory<'_> {
                 if let Some(slow) = duplicate_of {
                     self.say(at_millis, format!("{attempt} races {slow}, which is slow"));
                 }
-                self.on_launched(at_millis, *attempt, *worker, worker_name);
+                self.on_launched(at_micros, *attempt, *worker, worker_name);
             }
             Record::TaskDone(attempt) => {
                 self.book.ended(at_micros, *attempt, PreemptionEnd::Finished);
-                self.on_attempt_end(at_millis, *attempt, "done");
+                self.on_attempt_end(at_micros, *attempt, "done");
             }
             Record::AttemptEnded(attempt, why) => {
                 let killed = self.killed.remove(attempt);
                 let end = if killed { PreemptionEnd::Killed } else { PreemptionEnd::Ended };
                 self.book.ended(at_micros, *attempt, end);
-                self.on_attempt_end(at_millis, *attempt, why);
+                self.on_attempt_end(at_micros, *attempt, why);
             }
             Record::Checkpointed(attempt) => {
                 self.book.ended(at_micros, *attempt, PreemptionEnd::Checkpointed);
-                self.on_attempt_end(at_millis, *attempt, "checkpointed");
+                self.on_attempt_end(at_micros, *attempt, "checkpointed");
             }
             Record::SlotTaken { freed, by } => self.book.used(at_micros, *freed, *by),
             Record::OutputMoved(attempt) => {
@@ -96,16 +96,24 @@ impl JobHistory<'_> {
         self.events.push(HistoryLine { at_millis, text });
     }
 
-    fn on_launched(&mut self, at_millis: u64, attempt: AttemptId, worker: WorkerId, worker_name: &str) {
+    fn on_launched(&mut self, at_micros: u64, attempt: AttemptId, worker: WorkerId, worker_name: &str) {
         self.attempts.push(Arc::new(AttemptSummary {
             attempt,
             worker,
             worker_name: worker_name.to_owned(),
-            launched_millis: at_millis,
+            launched_millis: at_micros / 1_000,
             ended_millis: None,
             end: None,
             figures: None,
+            moments: Some(AttemptMoments { launched: at_micros, ..AttemptMoments::default() }),
         }));
+    }
+
+    /// The process of an attempt begins to work.
+    pub fn on_started(&mut self, at_micros: u64, attempt: AttemptId) {
+        if let Some(moments) = self.known(attempt).and_then(|known| known.moments.as_mut()) {
+            moments.started.get_or_insert(at_micros);
+        }
     }
 
     /// Keeps what an attempt that did its task has moved.
@@ -115,9 +123,12 @@ impl JobHistory<'_> {
         }
     }
 
-    fn on_attempt_end(&mut self, at_millis: u64, attempt: AttemptId, end: &str) {
+    fn on_attempt_end(&mut self, at_micros: u64, attempt: AttemptId, end: &str) {
         if let Some(known) = self.known(attempt) {
-            known.ended_millis = Some(at_millis);
+            known.ended_millis = Some(at_micros / 1_000);
+            if let Some(moments) = &mut known.moments {
+                moments.ended = Some(at_micros);
+            }
             known.end = Some(end.to_owned());
         }
     }

@@ -116,6 +116,7 @@ mod tests {
             ended_millis: Some(to),
             end: Some(end.to_owned()),
             figures: None,
+            moments: None,
         }
     }
 

@@ -9,8 +9,8 @@ use napreduce_core::{
     WorkerId, WorkerState,
 };
 use napreduce_protocol::{
-    FromCoordinator, JobDetail, JobSummary, LiveAttempt, Submission, TaskPhase, TaskSummary, ToCoordinator,
-    WorkerPhase, WorkerSummary,
+    FromCoordinator, JobDetail, JobSummary, LiveAttempt, Submission, SuspendedMemory, TaskPhase, TaskSummary,
+    ToCoordinator, WorkerMemory, WorkerPhase, WorkerSummary,
 };
 
 use super::claims::is_out_of_reach;
@@ -276,7 +276,7 @@ impl Coordinator {
         attempts.map(|attempt| Reason::new(ReasonCode::Remedy, command(attempt))).collect()
     }
 
-    fn list_workers(&self) -> Vec<WorkerSummary> {
+    pub(super) fn list_workers(&self) -> Vec<WorkerSummary> {
         // One that may leave is there until it has left.
         let gone = self.state.gone.summaries(unix_micros() / 1_000).into_iter();
         let gone = gone.filter(|gone| !self.state.links.contains_key(&gone.worker));
@@ -312,6 +312,11 @@ impl Coordinator {
             remarks.push(format!("not readable from {}", unread.join(", ")));
         }
         let slots = |kind| (known.slots(kind), known.slots(kind) - known.free(kind));
+        // Its last word may be older than what it was told since.
+        let is_suspended = |held: &&SuspendedMemory| {
+            let attempt = self.state.view().attempt(held.attempt);
+            attempt.is_some_and(|attempt| attempt.state() == AttemptState::Suspended)
+        };
         Some(WorkerSummary {
             worker,
             name: link.identity().name.clone(),
@@ -325,6 +330,10 @@ impl Coordinator {
             map_slots: slots(TaskKind::Map),
             reduce_slots: slots(TaskKind::Reduce),
             silent_millis: u64::try_from(link.heard.silence().as_millis()).unwrap_or(u64::MAX),
+            memory: WorkerMemory {
+                suspended: link.memory().suspended.iter().filter(is_suspended).copied().collect(),
+                free_bytes: link.memory().free_bytes,
+            },
         })
     }
 }

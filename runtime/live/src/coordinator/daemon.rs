@@ -33,6 +33,7 @@ use super::last_heard::{LastHeard, Waiting};
 use super::link::{Caller, Link};
 use super::pauses::Pause;
 use super::requests::{Following, Request};
+use super::samples::Samples;
 use super::state::CoordinatorState;
 use super::submissions::Submitter;
 use crate::blobs::{BlobStore, PinnedBlob};
@@ -156,6 +157,7 @@ fields! {
         pub(super) own: UnboundedSender<Input> = own,
         /// A snapshot that is being written.
         pub(super) compacting: Option<JoinHandle<()>>,
+        pub(super) samples: Samples,
         ticked: Instant = Instant::now(),
         stopping: bool,
         pub(super) interrupted: Option<String>,
@@ -313,6 +315,7 @@ impl Coordinator {
         self.look_after_workers(paused);
         self.look_after_chains();
         self.look_after_claims();
+        self.sample();
         let view = self.state.engine.view();
         for (job, followed) in &self.followed {
             if let Some(job) = self.state.jobs.get(job).filter(|_| followed.progress.receiver_count() > 0) {

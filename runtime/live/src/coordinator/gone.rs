@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 
 use napreduce_core::{Slots, WorkerId};
-use napreduce_protocol::{WorkerPhase, WorkerSummary};
+use napreduce_protocol::{WorkerMemory, WorkerPhase, WorkerSummary};
 use serde::{Deserialize, Serialize};
 
 use super::entry::Identity;
@@ -88,6 +88,7 @@ impl GoneWorker {
             map_slots: (self.slots.map, 0),
             reduce_slots: (self.slots.reduce, 0),
             silent_millis: now_millis.saturating_sub(self.at_millis),
+            memory: WorkerMemory::default(),
         }
     }
 }

@@ -5,7 +5,7 @@
 
 use napreduce_core::JobId;
 use napreduce_core::delivery::{Inbox, NeverSent, Outbox, Receipt};
-use napreduce_protocol::ToWorker;
+use napreduce_protocol::{ToWorker, WorkerMemory};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use tokio::sync::mpsc::UnboundedSender;
@@ -19,6 +19,8 @@ pub(super) struct Link {
     kept: KeptLink,
     route: Route,
     pub(super) heard: LastHeard,
+    /// By its last word.
+    memory: WorkerMemory,
 }
 
 /// Who has said hello, and the connection.
@@ -74,7 +76,7 @@ impl Link {
 
     /// As it was when the coordinator ended.
     pub(super) fn restored(kept: KeptLink) -> Link {
-        Link { kept, route: Route::Down, heard: LastHeard::now() }
+        Link { kept, route: Route::Down, heard: LastHeard::now(), memory: WorkerMemory::default() }
     }
 
     /// Silence counts from now on.
@@ -96,6 +98,14 @@ impl Link {
 
     pub(super) fn is_leaving(&self) -> bool {
         self.kept.leaving
+    }
+
+    pub(super) fn memory(&self) -> &WorkerMemory {
+        &self.memory
+    }
+
+    pub(super) fn set_memory(&mut self, memory: WorkerMemory) {
+        self.memory = memory;
     }
 
     pub(super) fn drain_reason(&self) -> Option<&str> {

@@ -38,6 +38,7 @@ mod queues;
 mod recovery;
 mod replay;
 mod requests;
+mod samples;
 mod server;
 mod state;
 mod submissions;

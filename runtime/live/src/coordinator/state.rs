@@ -149,13 +149,14 @@ impl CoordinatorState {
 
     /// What an event says to more than the engine.
     fn note_event(&mut self, event: &Event) {
+        let at_micros = self.unix_micros();
         match event {
             Event::Reported { worker, attempt, report } => {
                 // What the engine drops as stale is not to be counted either.
                 if self.is_current(*worker, *attempt)
                     && let Some(job) = self.jobs.get_mut(&attempt.task.job)
                 {
-                    job.on_report(*attempt, report);
+                    job.on_report(at_micros, *attempt, report);
                 }
             }
             Event::AttemptKillRequested { attempt, reason } => self.note_kill(*attempt, reason),

@@ -153,8 +153,9 @@ impl Coordinator {
                     self.lose(worker, error.to_string(), false);
                 }
             }
-            FromWorker::Heartbeat { progress } => {
+            FromWorker::Heartbeat { progress, memory } => {
                 link.ask_for_answer();
+                link.set_memory(memory);
                 self.state.touch(worker);
                 self.on_progress(worker, &progress);
             }
@@ -196,6 +197,11 @@ impl Coordinator {
                 }
             }
             WorkerNews::Progress(progress) => self.on_progress(worker, &progress),
+            WorkerNews::Memory(memory) => {
+                if let Some(link) = self.state.links.get_mut(&worker) {
+                    link.set_memory(memory);
+                }
+            }
         }
     }
 

@@ -9,11 +9,14 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use napreduce_core::AttemptId;
+use napreduce_protocol::{SuspendedMemory, WorkerMemory};
 use napreduce_task::{ProcessMemory, SpareMemory, stalled_micros};
 use rustix::process::Pid;
 
 use super::configuration::SuspendRules;
 
+/// Free memory is told in such steps.
+const FREE_STEP: u64 = 16 << 20;
 /// Over which time pressure is measured.
 const PRESSURE_WINDOW: Duration = Duration::from_secs(2);
 /// Nothing is said of a shorter one.
@@ -108,6 +111,21 @@ impl Admission {
     /// It is suspended now.
     pub(super) fn keep(&self, attempt: AttemptId, process: Pid) {
         self.state().suspended.insert(attempt, process);
+    }
+
+    /// What each that is suspended holds now, and what is free beside.
+    pub(super) fn memory(&self) -> WorkerMemory {
+        let held: Vec<(AttemptId, Pid)> =
+            self.state().suspended.iter().map(|(attempt, process)| (*attempt, *process)).collect();
+        let memory = |(attempt, process)| {
+            // One that has just gone holds nothing.
+            let ProcessMemory { resident, swapped, .. } = ProcessMemory::of(process).unwrap_or_default();
+            SuspendedMemory { attempt, resident_bytes: resident, swapped_bytes: swapped }
+        };
+        let available = SpareMemory::read().map_or(0, |spare| spare.available);
+        // It moves all the time, and nobody wants to know it as exactly as that.
+        let free_bytes = available / FREE_STEP * FREE_STEP;
+        WorkerMemory { suspended: held.into_iter().map(memory).collect(), free_bytes }
     }
 
     /// It is not suspended any more.

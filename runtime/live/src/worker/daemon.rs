@@ -10,7 +10,8 @@ use std::time::Duration;
 
 use napreduce_core::{AttemptId, FaultPlace, JobId, Order, Report, Start, fields};
 use napreduce_protocol::{
-    AttemptProgress, JobDescription, LaunchWork, MapInput, TaskError, ToWorker, WorkerNews, WorkerReport,
+    AttemptProgress, JobDescription, LaunchWork, MapInput, TaskError, ToWorker, WorkerMemory, WorkerNews,
+    WorkerReport,
 };
 use napreduce_task::Spawner;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
@@ -49,6 +50,8 @@ fields! {
         spawner: Arc<Spawner> = spawner,
         jobs: BTreeMap<JobId, KnownJob>,
         attempts: BTreeMap<AttemptId, RunningAttempt>,
+        /// As it was told last.
+        memory: WorkerMemory,
         preparations: JoinSet<(JobId, Result<Prepared, TaskError>)>,
         /// Small map outputs that are being put together.
         consolidations: JoinSet<Consolidated>,
@@ -379,7 +382,7 @@ impl Worker {
         }
     }
 
-    /// Says how far those attempts are that got on since the last time.
+    /// Says how far those attempts are that got on since the last time, and how memory is.
     fn beat(&mut self) {
         self.admission.sample();
         let mut progress = Vec::new();
@@ -391,5 +394,10 @@ impl Worker {
             }
         }
         self.tell(WorkerNews::Progress(progress));
+        let memory = self.admission.memory();
+        if memory != self.memory {
+            self.memory.clone_from(&memory);
+            self.tell(WorkerNews::Memory(memory));
+        }
     }
 }

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use napreduce_core::delivery::{Inbox, Outbox, Receipt};
 use napreduce_core::{AttemptId, WorkerId};
-use napreduce_protocol::{AttemptProgress, FromWorker, ToWorker, WorkerNews, WorkerReport};
+use napreduce_protocol::{AttemptProgress, FromWorker, ToWorker, WorkerMemory, WorkerNews, WorkerReport};
 
 /// The worker's side of the conversation.
 #[derive(Debug, Default)]
@@ -21,6 +21,7 @@ pub(super) struct Exchange {
     /// Up to which order the coordinator was told that it was received.
     acknowledged: u64,
     progress: BTreeMap<AttemptId, AttemptProgress>,
+    memory: WorkerMemory,
 }
 
 /// What a welcome means.
@@ -75,6 +76,7 @@ impl Exchange {
             WorkerNews::Progress(progress) => {
                 self.progress.extend(progress.into_iter().map(|news| (news.attempt, news)));
             }
+            WorkerNews::Memory(memory) => self.memory = memory,
         }
     }
 
@@ -110,9 +112,10 @@ impl Exchange {
         news.then_some(FromWorker::Received { through })
     }
 
-    /// A sign of life, and how far attempts are.
+    /// A sign of life, how far attempts are, and how memory is.
     pub(super) fn take_heartbeat(&mut self) -> FromWorker {
-        FromWorker::Heartbeat { progress: std::mem::take(&mut self.progress).into_values().collect() }
+        let progress = std::mem::take(&mut self.progress).into_values().collect();
+        FromWorker::Heartbeat { progress, memory: self.memory.clone() }
     }
 }
 
@@ -129,6 +132,7 @@ pub(super) enum Followed {
 #[cfg(test)]
 mod tests {
     use napreduce_core::{JobId, Report, TaskId, TaskKind};
+    use napreduce_protocol::SuspendedMemory;
 
     use super::*;
 
@@ -206,7 +210,23 @@ mod tests {
         exchange.on_news(WorkerNews::Progress(vec![progress(0, 1), progress(1, 1)]));
         exchange.on_news(WorkerNews::Progress(vec![progress(1, 2)]));
         exchange.on_news(started(0));
-        assert_eq!(exchange.take_heartbeat(), FromWorker::Heartbeat { progress: vec![progress(1, 2)] });
-        assert_eq!(exchange.take_heartbeat(), FromWorker::Heartbeat { progress: vec![] });
+        let beat = |progress| FromWorker::Heartbeat { progress, memory: WorkerMemory::default() };
+        assert_eq!(exchange.take_heartbeat(), beat(vec![progress(1, 2)]));
+        assert_eq!(exchange.take_heartbeat(), beat(Vec::new()));
+    }
+
+    #[test]
+    fn each_heartbeat_says_how_memory_is() {
+        let mut exchange = Exchange::default();
+        let holds = |resident_bytes| {
+            let held = SuspendedMemory { attempt: attempt(1), resident_bytes, swapped_bytes: 1 };
+            WorkerMemory { suspended: vec![held], free_bytes: 7 }
+        };
+        let beat = |memory| FromWorker::Heartbeat { progress: Vec::new(), memory };
+        exchange.on_news(WorkerNews::Memory(holds(9)));
+        assert_eq!(exchange.take_heartbeat(), beat(holds(9)));
+        assert_eq!(exchange.take_heartbeat(), beat(holds(9)));
+        exchange.on_news(WorkerNews::Memory(holds(2)));
+        assert_eq!(exchange.take_heartbeat(), beat(holds(2)));
     }
 }

@@ -27,6 +27,7 @@ use crate::counters::CounterValues;
 use crate::description::PartOutput;
 use crate::digest::Digest;
 use crate::splits::InputSplit;
+use crate::summaries::WorkerMemory;
 
 /// What every attempt of a job has in common.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -179,9 +180,10 @@ pub enum FromWorker {
     Received {
         through: u64,
     },
-    /// Sent at an interval: it is there, and so far are those attempts that got on.
+    /// Sent at an interval: it is there, so far are those attempts that got on, and so is its memory.
     Heartbeat {
         progress: Vec<AttemptProgress>,
+        memory: WorkerMemory,
     },
 }
 
@@ -294,4 +296,6 @@ pub enum WorkerNews {
     Report(WorkerReport),
     /// How far those attempts are that got on since the last time.
     Progress(Vec<AttemptProgress>),
+    /// How its memory is, whenever that is something else.
+    Memory(WorkerMemory),
 }

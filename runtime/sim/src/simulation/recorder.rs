@@ -85,6 +85,7 @@ impl Recorder {
             job.history().on_account(now.0, attempt, &account);
         }
         match report {
+            Report::Started => job.history().on_started(now.0, attempt),
             Report::Killed => {
                 job.killed.insert(attempt);
                 job.count(attempt.task.kind, Counter::KilledMaps, Counter::KilledReduces);

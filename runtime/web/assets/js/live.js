@@ -12,13 +12,14 @@ const FORGOTTEN_MILLIS = 70_000;
 const RETRY_MILLIS = 10_000;
 const GATHER_MILLIS = 50;
 const TOPICS_MAX = 64;
-const EVENTS = ["cluster", "job", "ended", "worker", "attempt", "preemption", "reset"];
+const EVENTS = ["cluster", "job", "ended", "worker", "attempt", "preemption", "shares", "reset"];
 
 /** Whether an event is about one of these topics. */
 function concerns(topics, { name, job }) {
   if (name === "reset") return true;
   if (name === "cluster") return topics.includes("cluster");
   if (name === "worker") return topics.includes("workers");
+  if (name === "shares") return topics.includes("shares");
   const all = { job: "jobs", ended: "jobs", preemption: "preemptions" }[name];
   return topics.includes(all) || topics.includes(`job:${job}`);
 }

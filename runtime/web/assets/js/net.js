@@ -40,8 +40,8 @@ async function send(path, options) {
   }
 }
 
-/** An object; the one that is known already if it has not changed. */
-export async function get(question) {
+/** An object; the one that is known already if it has not changed. What is large and seldom asked for twice need not be kept. */
+export async function get(question, { isKept = true } = {}) {
   const path = ofRecording(question);
   const known = kept.get(path);
   const response = await send(path, { headers: known ? { "If-None-Match": known.tag } : {} });
@@ -50,7 +50,7 @@ export async function get(question) {
   const value = await response.json();
   const tag = response.headers.get("etag");
   kept.delete(path);
-  if (tag) kept.set(path, { tag, value });
+  if (tag && isKept) kept.set(path, { tag, value });
   if (kept.size > KEPT_MAX) kept.delete(kept.keys().next().value);
   return value;
 }

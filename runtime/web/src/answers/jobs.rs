@@ -91,6 +91,11 @@ answer! {
         pub worker_name: String = attempt.worker_name.clone(),
         pub launched_millis: u64 = attempt.launched_millis,
         pub ended_millis: Option<u64> = attempt.ended_millis,
+        /// In microseconds since 1970, as far as they are known.
+        pub launched_micros: u64 = attempt.launched_micros(),
+        /// When its process began to work.
+        pub started_micros: Option<u64> = attempt.started_micros(),
+        pub ended_micros: Option<u64> = attempt.ended_micros(),
         /// `done`, or why not.
         pub end: Option<String> = attempt.end.clone(),
         /// In a word: `done`, `checkpointed`, `killed`, `lost` or `failed`; nothing while it goes on.

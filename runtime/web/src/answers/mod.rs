@@ -10,12 +10,14 @@ mod filter;
 mod flows;
 mod jobs;
 mod ledger;
+mod noted;
 mod preemptions;
 mod quantiles;
 mod queues;
 mod recordings;
 mod shares;
 mod tasks;
+mod thinned;
 mod timeline;
 mod workers;
 
@@ -30,14 +32,16 @@ pub use jobs::{
 pub use ledger::{
     ConvertedWishes, LatencyAnswer, LedgerFilter, LedgerRow, OPEN_END, PreemptionTotals, PrimitiveTotals,
 };
+pub use noted::WorkerChangeAnswer;
 pub use preemptions::{PreemptionAnswer, RestoreAnswer, ResumeAnswer};
 pub use quantiles::{PhaseQuantiles, QuantilesAnswer};
 pub use queues::{QueueAnswer, QueueSlotsAnswer, QueuesAnswer};
 pub use recordings::{ComparedJobAnswer, ComparisonAnswer, RecordingAnswer, RecordingKind, SojournAnswer};
 pub use shares::{QueueSharesAnswer, SharesAnswer, SharesOfKind, Steps};
 pub use tasks::{LiveAnswer, TaskAnswer};
+pub use thinned::COLUMNS;
 pub use timeline::{LaneAnswer, NapAnswer, StintAnswer, TimelineAnswer, TimelineWindow};
-pub use workers::{SlotsAnswer, WorkerAnswer};
+pub use workers::{SlotsAnswer, SuspendedAnswer, WorkerAnswer};
 
 #[cfg(test)]
 pub(crate) mod samples;

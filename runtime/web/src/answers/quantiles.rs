@@ -4,12 +4,10 @@
 //! (protocol).
 
 use napreduce_core::TaskKind;
+use napreduce_history_files::{PERCENTS, quantiles};
 use napreduce_protocol::{AttemptFigures, AttemptSummary, JobDetail};
 use schemars::JsonSchema;
 use serde::Serialize;
-
-/// Of a hundred attempts in order: the first, and those after which so many have come.
-const PERCENTS: [u32; 6] = [0, 25, 50, 75, 95, 100];
 
 answer! {
     /// The attempts that did the tasks of a job.
@@ -59,24 +57,10 @@ impl PhaseQuantiles {
     }
 }
 
-/// The nearest rank: values that occurred.
-fn quantiles(mut values: Vec<u64>) -> [u64; 6] {
-    values.sort_unstable();
-    let last = values.len().saturating_sub(1);
-    PERCENTS.map(|percent| values.get((last * percent as usize).div_ceil(100)).copied().unwrap_or(0))
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::samples::detail;
     use super::*;
-
-    #[test]
-    fn quantiles_are_values_that_occurred() {
-        assert_eq!(quantiles(Vec::new()), [0; 6]);
-        assert_eq!(quantiles(vec![7]), [7; 6]);
-        assert_eq!(quantiles((0..=100).rev().collect()), [0, 25, 50, 75, 95, 100]);
-    }
 
     #[test]
     fn those_alone_count_that_did_their_tasks() {

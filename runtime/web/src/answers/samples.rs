@@ -5,7 +5,7 @@
 use napreduce_core::{AttemptId, JobId, Primitive, TaskId, TaskKind, WorkerId};
 use napreduce_protocol::{
     AttemptSummary, CounterValues, HistoryLine, JobDetail, JobPhase, JobProgress, JobSummary, PartReport,
-    PhaseProgress, PreemptionEnd, PreemptionSummary, WorkerPhase, WorkerSummary,
+    PhaseProgress, PreemptionEnd, PreemptionSummary, WorkerMemory, WorkerPhase, WorkerSummary,
 };
 
 /// What no terminal and no page may act on.
@@ -50,6 +50,7 @@ pub fn detail() -> JobDetail {
         ended_millis: Some(1_790_000_001_300),
         end: Some("failed: bad row".to_owned()),
         figures: None,
+        moments: None,
     };
     let event = |at_millis, text: &str| HistoryLine { at_millis, text: text.to_owned() };
     JobDetail {
@@ -84,6 +85,7 @@ pub fn preempted(requests: &[(u64, Primitive, Option<PreemptionEnd>)]) -> JobDet
             ended_millis: job.summary.ended_millis,
             end: Some("done".to_owned()),
             figures: None,
+            moments: None,
         });
         job.preemptions.push(PreemptionSummary {
             by: "natjam".to_owned(),
@@ -113,5 +115,6 @@ pub fn worker(number: u32, state: WorkerPhase, used: u32) -> WorkerSummary {
         map_slots: (2, used),
         reduce_slots: (1, 0),
         silent_millis: 0,
+        memory: WorkerMemory::default(),
     }
 }

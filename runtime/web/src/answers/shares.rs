@@ -29,7 +29,7 @@ impl Steps {
     }
 
     /// What of a stretch lies in each step, in microseconds.
-    fn parts(self, from_micros: u64, until_micros: u64) -> impl Iterator<Item = (usize, u64)> {
+    pub(super) fn parts(self, from_micros: u64, until_micros: u64) -> impl Iterator<Item = (usize, u64)> {
         let base = self.from_millis * MILLI_MICROS;
         let step = self.step_millis * MILLI_MICROS;
         let from = from_micros.max(base) - base;
@@ -58,6 +58,8 @@ pub struct SharesAnswer {
     pub queues: Vec<QueueSharesAnswer>,
     /// Jobs of the window that are not counted, since there are too many.
     pub jobs_left_out: usize,
+    /// What could not be read of what was noted.
+    pub remarks: Vec<String>,
 }
 
 /// What the jobs of a queue had.
@@ -75,6 +77,11 @@ pub struct SharesOfKind {
     pub held: Vec<f64>,
     /// Attempts that were suspended, and held none.
     pub suspended: Vec<f64>,
+    /// What jobs of the queue could have used beside that, as the coordinator noted it every few seconds;
+    /// nothing for times in which it did not. Empty where nothing was noted at all.
+    pub wanted: Vec<Option<f64>>,
+    /// What the queue was guaranteed, likewise.
+    pub guaranteed: Vec<Option<f64>>,
 }
 
 /// Microseconds in each step.
@@ -111,7 +118,12 @@ impl SharesAnswer {
             let of = |(sum, length): (u64, &u64)| (sum as f64 / *length as f64 * 1e3).round() / 1e3;
             sums.into_iter().zip(&lengths).map(of).collect()
         };
-        let of_kind = |sums: Sums| SharesOfKind { held: mean(sums.held), suspended: mean(sums.suspended) };
+        let of_kind = |sums: Sums| SharesOfKind {
+            held: mean(sums.held),
+            suspended: mean(sums.suspended),
+            wanted: Vec::new(),
+            guaranteed: Vec::new(),
+        };
         let queues = queues.into_iter().map(|(queue, [map, reduce])| QueueSharesAnswer {
             queue: queue.to_owned(),
             map: of_kind(map),
@@ -119,7 +131,8 @@ impl SharesAnswer {
         });
         let Steps { from_millis, until_millis, step_millis } = steps;
         let queues = queues.collect();
-        SharesAnswer { from_millis, until_millis, step_millis, queues, jobs_left_out: 0 }
+        let (jobs_left_out, remarks) = (0, Vec::new());
+        SharesAnswer { from_millis, until_millis, step_millis, queues, jobs_left_out, remarks }
     }
 }
 

@@ -6,12 +6,13 @@
 use std::collections::{BTreeMap, HashMap};
 
 use napreduce_core::{AttemptId, TaskKind, WorkerId};
-use napreduce_history_files::{Lane, LedgerEntry, Nap, Stint, StintEnd, Timeline, assign_lanes, ledger_of};
+use napreduce_history_files::{LedgerEntry, Nap, StintEnd, Timeline, assign_lanes, ledger_of};
 use napreduce_protocol::{JobDetail, PreemptionSummary};
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::preemptions::PreemptionAnswer;
+use super::thinned::{Bar, STINTS_MAX, all, thinned};
 
 /// A stretch of time, in microseconds since 1970.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,6 +30,13 @@ pub struct TimelineAnswer {
     pub until_micros: u64,
     /// Jobs of the window that are not shown, since there are too many.
     pub jobs_left_out: usize,
+    /// Of the window; as many as there are rows, unless it is thinned.
+    pub stints_total: usize,
+    /// Whether rows stand for several stints, since there are more than a page can hold: what is narrower
+    /// than a column of its lane is drawn with its neighbours. A shorter window shows each.
+    pub is_thinned: bool,
+    /// Naps that are not listed: all, if it is thinned.
+    pub naps_left_out: usize,
     /// By worker and kind; of a kind, as many as were in use at once.
     pub lanes: Vec<LaneAnswer>,
     /// By lane, and then by time.
@@ -59,6 +67,8 @@ pub struct LaneAnswer {
 pub struct StintAnswer {
     pub start: Vec<u64>,
     pub length: Vec<u64>,
+    /// How long at its begin its process was being started.
+    pub starting: Vec<u64>,
     /// Into `lanes`.
     pub lane: Vec<u32>,
     /// The attempt is number `attempt` of the task with the index `task` of job `job`.
@@ -70,6 +80,9 @@ pub struct StintAnswer {
     pub end: Vec<u8>,
     /// Into `preemptions`, or -1.
     pub preemption: Vec<i32>,
+    /// How many stints the row stands for; the other columns tell of one of them, but for start and length.
+    /// Empty unless the answer is thinned.
+    pub count: Vec<u32>,
 }
 
 /// A stretch of time in which the work of a task waits.
@@ -90,10 +103,12 @@ const DONE: u8 = 4;
 const ENDED: u8 = 5;
 
 impl TimelineAnswer {
-    /// What of jobs lies in a window, drawn by the slots of their workers.
+    /// What of jobs lies in a window, drawn by the slots of their workers; thinned to so many columns a
+    /// lane where there are too many stints, if that is allowed.
     pub fn of<'job>(
         jobs: impl IntoIterator<Item = &'job JobDetail>,
         window: TimelineWindow,
+        columns: Option<u32>,
     ) -> TimelineAnswer {
         let TimelineWindow { from_micros, until_micros } = window;
         let (mut stints, mut naps, mut names) = (Vec::new(), Vec::new(), HashMap::new());
@@ -113,9 +128,23 @@ impl TimelineAnswer {
         naps.sort_by_key(|nap| (nap.from_micros, nap.attempt));
         let starts = placed.iter().map(|(_, stint)| stint.from_micros);
         let base_micros = starts.min().unwrap_or(from_micros).max(from_micros);
-        let mut answer = TimelineAnswer { base_micros, until_micros, ..TimelineAnswer::default() };
-        for (lane, stint) in &placed {
-            answer.add_stint(*lane, stint, &names, &mut known);
+        let mut answer = TimelineAnswer {
+            base_micros,
+            until_micros,
+            stints_total: placed.len(),
+            ..TimelineAnswer::default()
+        };
+        let columns = columns.filter(|_| placed.len() > STINTS_MAX);
+        let bars = match columns {
+            None => all(placed),
+            Some(columns) => {
+                answer.is_thinned = true;
+                answer.naps_left_out = naps.drain(..).count();
+                thinned(&placed, (base_micros, until_micros), columns)
+            }
+        };
+        for bar in &bars {
+            answer.add_bar(bar, &names, &mut known);
         }
         for nap in &naps {
             answer.add_nap(nap, &mut known);
@@ -124,10 +153,9 @@ impl TimelineAnswer {
         answer
     }
 
-    fn add_stint(
+    fn add_bar(
         &mut self,
-        lane: Lane,
-        stint: &Stint<'_>,
+        Bar { lane, stint, count }: &Bar<'_>,
         names: &HashMap<WorkerId, &str>,
         known: &mut Preemptions<'_>,
     ) {
@@ -158,6 +186,9 @@ impl TimelineAnswer {
         let start = stint.from_micros.max(self.base_micros);
         let columns = &mut self.stints;
         columns.start.push(start - self.base_micros);
+        let is_one = *count == 1;
+        let started = stint.started_micros.filter(|_| is_one).unwrap_or(start).min(self.until_micros);
+        columns.starting.push(started.saturating_sub(start));
         columns.length.push(stint.until_micros.min(self.until_micros).saturating_sub(start));
         columns.lane.push(self.lanes.len() as u32 - 1);
         columns.job.push(stint.attempt.task.job.0);
@@ -165,6 +196,9 @@ impl TimelineAnswer {
         columns.attempt.push(stint.attempt.number);
         columns.end.push(end);
         columns.preemption.push(stint.preemption.map_or(-1, |preemption| known.row(preemption) as i32));
+        if self.is_thinned {
+            columns.count.push(*count);
+        }
         debug_assert_eq!(stint.attempt.task.kind == TaskKind::Reduce, lane.is_reduce);
     }
 
@@ -231,6 +265,7 @@ mod tests {
             ended_millis: Some(BASE + until),
             end: Some(end.to_owned()),
             figures: None,
+            moments: None,
         };
         job.attempts = vec![
             lived(attempt(0, 1), 0, 5_000, "done"),
@@ -262,7 +297,7 @@ mod tests {
     #[test]
     fn stints_naps_and_what_ended_them_stand_in_columns() {
         let job = napped();
-        let answer = TimelineAnswer::of([&job], whole());
+        let answer = TimelineAnswer::of([&job], whole(), None);
         let lane = |number| LaneAnswer {
             worker: "worker_0002".to_owned(),
             worker_name: "left-hand".to_owned(),
@@ -286,17 +321,48 @@ mod tests {
     }
 
     #[test]
+    fn more_than_a_page_can_hold_is_thinned_and_says_so() {
+        let mut job = napped();
+        let (last, count) = (job.attempts.len() - 1, STINTS_MAX as u32);
+        for index in 0..count {
+            let mut attempt = job.attempts[last].clone();
+            attempt.attempt.task.index = 2 + index;
+            let begin = BASE + 10_000 + u64::from(index) * 10;
+            (attempt.launched_millis, attempt.ended_millis) = (begin, Some(begin + 10));
+            job.attempts.push(attempt);
+        }
+        let until_micros = (BASE + 10_000 + u64::from(count) * 10) * 1_000;
+        let window = TimelineWindow { from_micros: 0, until_micros };
+        let whole = TimelineAnswer::of([&job], window, None);
+        assert_eq!((whole.is_thinned, whole.stints.start.len()), (false, whole.stints_total));
+        assert!(whole.stints.count.is_empty() && whole.naps_left_out == 0);
+        let answer = TimelineAnswer::of([&job], window, Some(100));
+        assert_eq!((answer.is_thinned, answer.stints_total), (true, whole.stints_total));
+        assert_eq!((answer.naps.len(), answer.naps_left_out), (0, 1));
+        let rows = answer.stints.start.len();
+        assert!((100..=201 * answer.lanes.len()).contains(&rows), "{rows}");
+        assert_eq!(answer.stints.count.len(), rows);
+        assert_eq!(
+            answer.stints.count.iter().map(|count| *count as usize).sum::<usize>(),
+            whole.stints_total
+        );
+        let close = TimelineWindow { until_micros: (BASE + 9_000) * 1_000, ..window };
+        let close = TimelineAnswer::of([&job], close, Some(100));
+        assert_eq!((close.is_thinned, close.stints_total, close.naps.len()), (false, 4, 1));
+    }
+
+    #[test]
     fn a_window_shows_what_lies_in_it_where_the_whole_shows_it() {
         let job = napped();
         let window =
             TimelineWindow { from_micros: (BASE + 3_500) * 1_000, until_micros: (BASE + 4_500) * 1_000 };
-        let answer = TimelineAnswer::of([&job], window);
+        let answer = TimelineAnswer::of([&job], window, Some(9));
         assert_eq!(answer.base_micros, window.from_micros);
         assert_eq!(answer.stints.start, [0, 0]);
         assert_eq!(answer.stints.length, [500_000, 1_000_000]);
         assert_eq!(answer.lanes.iter().map(|lane| lane.number).collect::<Vec<_>>(), [0, 1]);
         assert!(answer.naps.is_empty() && answer.preemptions.is_empty());
-        let empty = TimelineAnswer::of([], window);
+        let empty = TimelineAnswer::of([], window, Some(9));
         assert_eq!(
             empty,
             TimelineAnswer {

@@ -2,7 +2,7 @@
 //!
 //! Owns the names of the fields. Does not own what a cluster has of them in all (`cluster`).
 
-use napreduce_protocol::WorkerSummary;
+use napreduce_protocol::{SuspendedMemory, WorkerSummary};
 
 answer! {
     /// A worker in a listing.
@@ -21,6 +21,17 @@ answer! {
         pub isolation: String = worker.isolation.clone(),
         /// Since it was last heard of.
         pub silent_millis: u64 = worker.silent_millis,
+        /// The attempts that it keeps suspended.
+        pub suspended: Vec<SuspendedAnswer> = worker.memory.suspended.iter().map(SuspendedAnswer::from).collect(),
+        /// Memory of its machine that programs could have; nothing while it is unknown.
+        pub free_bytes: Option<u64> = Some(worker.memory.free_bytes).filter(|free| *free > 0),
+    }
+
+    /// A suspended attempt, and what its process holds at present.
+    pub struct SuspendedAnswer from |held: &SuspendedMemory| {
+        pub attempt: String = held.attempt.to_string(),
+        pub resident_bytes: u64 = held.resident_bytes,
+        pub swapped_bytes: u64 = held.swapped_bytes,
     }
 
     /// The slots of a worker for one kind of task.
@@ -44,7 +55,7 @@ mod tests {
             serde_json::to_value(WorkerAnswer::from(&worker(1, WorkerPhase::Up, 1)))
                 .expect("JSON")
                 .to_string(),
-            r#"{"gone_millis":null,"host":"h","isolation":"none","map":{"slots":2,"used":1},"name":"w1","rack":"r","reason":null,"reduce":{"slots":1,"used":0},"silent_millis":0,"state":"up","worker":"worker_0001"}"#
+            r#"{"free_bytes":null,"gone_millis":null,"host":"h","isolation":"none","map":{"slots":2,"used":1},"name":"w1","rack":"r","reason":null,"reduce":{"slots":1,"used":0},"silent_millis":0,"state":"up","suspended":[],"worker":"worker_0001"}"#
         );
     }
 }

@@ -1,4 +1,4 @@
-//! What is another one than it was: the cluster, jobs, workers.
+//! What is another one than it was: the cluster, jobs, workers, queues.
 //!
 //! Owns what was seen last, and which events follow from what is seen now. Of a list that is seen for the
 //! first time nothing has changed. Does not own asking (`watcher`) nor what is inside a job (`details`).
@@ -8,12 +8,12 @@ use std::convert::Infallible;
 use std::hash::Hash;
 use std::sync::Arc;
 
-use napreduce_protocol::{JobSummary, WorkerSummary};
+use napreduce_protocol::{JobSummary, QueueListing, WorkerSummary};
 use serde_json::Value;
 
 use super::event::Change;
 use super::topic::Topic;
-use crate::answers::{JobAnswer, StatusAnswer, WorkerAnswer};
+use crate::answers::{JobAnswer, QueuesAnswer, StatusAnswer, WorkerAnswer};
 
 /// The lists as they were seen last.
 #[derive(Debug, Default)]
@@ -64,6 +64,25 @@ impl SeenLists {
     }
 }
 
+/// The queues as they were seen last; nothing before the first time.
+#[derive(Debug, Default)]
+pub struct SeenShares(Value);
+
+impl SeenShares {
+    /// The queues, if they are others than the last time.
+    ///
+    /// # Errors
+    /// When JSON cannot say it.
+    pub fn compare(&mut self, now: &QueueListing) -> Result<Option<Change>, serde_json::Error> {
+        let now = serde_json::to_value(QueuesAnswer::from(now))?;
+        if now == self.0 {
+            return Ok(None);
+        }
+        self.0 = now;
+        Change::of("shares", vec![Topic::Shares], &self.0).map(Some)
+    }
+}
+
 /// The cluster at a glance, without its jobs: they have events of their own, and why they wait is a question
 /// to the coordinator.
 fn at_a_glance(lists: &Lists) -> Result<Value, serde_json::Error> {
@@ -75,9 +94,14 @@ fn at_a_glance(lists: &Lists) -> Result<Value, serde_json::Error> {
     Ok(cluster)
 }
 
-/// Whether a worker is another one than it was. How long it has been silent changes all the time.
+/// Whether a worker is another one than it was. How long it has been silent changes all the time, and so does
+/// what is free.
 fn is_other_worker(before: &WorkerSummary, now: &WorkerSummary) -> bool {
-    let apart = |worker: &WorkerSummary| WorkerSummary { silent_millis: 0, ..worker.clone() };
+    let apart = |worker: &WorkerSummary| {
+        let mut apart = worker.clone();
+        (apart.silent_millis, apart.memory.free_bytes) = (0, 0);
+        apart
+    };
     apart(before) != apart(now)
 }
 
@@ -99,7 +123,7 @@ pub fn differing<'now, T, K: Eq + Hash>(
 
 #[cfg(test)]
 mod tests {
-    use napreduce_protocol::{JobPhase, WorkerPhase};
+    use napreduce_protocol::{JobPhase, SlotsWanted, WorkerPhase};
 
     use super::*;
     use crate::answers::samples::{job, worker};
@@ -137,6 +161,24 @@ mod tests {
         assert_eq!((told[2].0, &told[2].1["worker"]), ("worker", &"worker_0002".into()));
         assert_eq!((told[3].0, &told[3].1["jobs"]["active"]), ("cluster", &2.into()));
         assert!(told[3].1["current"].is_null() && told.len() == 4, "{told:?}");
+    }
+
+    #[test]
+    fn queues_are_told_when_they_are_first_seen_and_when_they_are_others() {
+        let mut seen = SeenShares::default();
+        let listing = |scheduler: &str| QueueListing {
+            scheduler: scheduler.to_owned(),
+            queues: None,
+            wanted: SlotsWanted::default(),
+        };
+        let mut told = |scheduler| {
+            let change = seen.compare(&listing(scheduler)).expect("JSON");
+            change.map(|change| (change.name, change.topics, change.data))
+        };
+        let fifo = r#"{"queues":null,"scheduler":"fifo"}"#.to_owned();
+        assert_eq!(told("fifo"), Some(("shares", vec![Topic::Shares], fifo)));
+        assert_eq!(told("fifo"), None);
+        assert!(told("fair").is_some_and(|(.., data)| data.contains("fair")));
     }
 
     #[test]

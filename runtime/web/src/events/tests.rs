@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use napreduce_core::{AttemptId, JobId, Reason, TaskId};
 use napreduce_protocol::{
-    JobDetail, JobPhase, JobSummary, LogStream, QueueListing, TaskSummary, WorkerSummary,
+    JobDetail, JobPhase, JobSummary, LogStream, QueueListing, SlotsWanted, TaskSummary, WorkerSummary,
 };
 use tokio::time::timeout;
 
@@ -79,8 +79,10 @@ impl PageSource for Scripted {
         Ok(Arc::default())
     }
 
+    /// Others each time that its jobs were asked for.
     fn queues(&self) -> Result<Arc<QueueListing>, SourceError> {
-        absent()
+        let scheduler = format!("of moment {}", self.asked.load(SeqCst));
+        Ok(Arc::new(QueueListing { scheduler, queues: None, wanted: SlotsWanted::default() }))
     }
 
     fn tasks(&self, _: JobId) -> Result<Arc<Vec<TaskSummary>>, SourceError> {
@@ -144,6 +146,21 @@ async fn an_object_that_changes_all_the_time_is_told_four_times_a_second() {
     let took = begun.elapsed();
     // The first of them may wait already.
     assert!(took >= Duration::from_millis(750), "four events came within {took:?}");
+}
+
+#[tokio::test]
+async fn queues_are_sampled_once_a_second_for_who_wants_them() {
+    let (source, _looked) = Scripted::new();
+    let events = Events::start(source).expect("a thread");
+    let reader = subscribe(&events, "shares");
+    assert_eq!(next(&reader).await.1, "reset", "the first look");
+    let begun = Instant::now();
+    for _ in 0..3 {
+        assert_eq!(next(&reader).await.1, "shares");
+    }
+    let took = begun.elapsed();
+    // The first of them may wait already.
+    assert!(took >= Duration::from_millis(1_900), "three samples came within {took:?}");
 }
 
 #[tokio::test]

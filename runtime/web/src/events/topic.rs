@@ -21,6 +21,8 @@ pub enum Topic {
     Job(JobId),
     /// The preemptions of all jobs.
     Preemptions,
+    /// What the queues have and want.
+    Shares,
     Workers,
 }
 
@@ -32,13 +34,14 @@ impl FromStr for Topic {
             "cluster" => Ok(Topic::Cluster),
             "jobs" => Ok(Topic::Jobs),
             "preemptions" => Ok(Topic::Preemptions),
+            "shares" => Ok(Topic::Shares),
             "workers" => Ok(Topic::Workers),
             other => match other.strip_prefix("job:") {
                 Some(job) => {
                     job.parse().map(Topic::Job).map_err(|error: <JobId as FromStr>::Err| error.to_string())
                 }
                 None => Err(format!(
-                    "{other:?} is no topic; there are cluster, jobs, job:job_0007, preemptions and workers"
+                    "{other:?} is no topic; there are cluster, jobs, job:job_0007, preemptions, shares and workers"
                 )),
             },
         }
@@ -86,7 +89,7 @@ mod tests {
         let topics: Topics = "cluster,job:job_0007,workers".parse().expect("topics");
         assert_eq!(topics, Topics(vec![Topic::Cluster, Topic::Job(JobId(7)), Topic::Workers]));
         assert!(topics.contains(&Topic::Workers) && !topics.contains(&Topic::Jobs));
-        for wrong in ["", "cluster,", "shares", "job:7", "Cluster"] {
+        for wrong in ["", "cluster,", "share", "job:7", "Cluster"] {
             assert!(wrong.parse::<Topics>().is_err(), "{wrong:?}");
         }
         assert!(vec!["jobs"; TOPICS_MAX].join(",").parse::<Topics>().is_ok());

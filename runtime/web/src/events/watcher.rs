@@ -7,20 +7,27 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::changes::{Lists, SeenLists};
+use super::changes::{Lists, SeenLists, SeenShares};
 use super::details::SeenDetails;
 use super::event::Change;
 use super::hub::Hub;
+use super::topic::Topic;
 use crate::source::{PageSource, SourceError, pause_after};
 
 /// A cluster that does not answer is asked again after this.
 const ABSENCE: Duration = Duration::from_millis(500);
+
+/// Queues are sampled so often.
+const SAMPLE: Duration = Duration::from_secs(1);
 
 /// What was seen last, and whether the cluster answered.
 #[derive(Debug, Default)]
 struct Seen {
     lists: SeenLists,
     details: SeenDetails,
+    shares: SeenShares,
+    /// When queues were sampled last.
+    sampled: Option<Instant>,
     is_away: bool,
 }
 
@@ -49,7 +56,10 @@ impl Seen {
     /// answer to that says which.
     fn look(&mut self, hub: &Hub, source: &dyn PageSource) -> Vec<Change> {
         let mut changes = Vec::new();
-        let looked = self.lists(source, &mut changes).and_then(|()| self.details(hub, source, &mut changes));
+        let looked = self
+            .lists(source, &mut changes)
+            .and_then(|()| self.details(hub, source, &mut changes))
+            .and_then(|()| self.shares(hub, source, &mut changes));
         let was_away = std::mem::replace(&mut self.is_away, looked.is_err());
         if let (false, Err(error)) = (was_away, &looked) {
             tracing::debug!(%error, "it is not known what happens");
@@ -80,6 +90,25 @@ impl Seen {
                 Err(error) => tracing::debug!(%job, %error, "a job is not watched"),
             }
         }
+        Ok(())
+    }
+
+    /// A sample each second, if it is another one and somebody wants it.
+    fn shares(
+        &mut self,
+        hub: &Hub,
+        source: &dyn PageSource,
+        changes: &mut Vec<Change>,
+    ) -> Result<(), SourceError> {
+        if !hub.topics().contains(&Topic::Shares) {
+            (self.shares, self.sampled) = (SeenShares::default(), None);
+            return Ok(());
+        }
+        if self.sampled.is_some_and(|sampled| sampled.elapsed() < SAMPLE) {
+            return Ok(());
+        }
+        self.sampled = Some(Instant::now());
+        changes.extend(self.shares.compare(&*source.queues()?).map_err(unspeakable)?);
         Ok(())
     }
 }

@@ -166,6 +166,7 @@ mod tests {
             ended_millis: ended.map(|ended| BASE + ended),
             end: end.map(str::to_owned),
             figures: None,
+            moments: None,
         };
         job.attempts = vec![lived(1, 0, Some(500), Some("failed: bad row")), lived(2, 600, None, None)];
         let micros = |millis: u64| (BASE + millis) * 1_000;

@@ -43,7 +43,7 @@ pub fn report_html(job: &JobDetail, now_micros: u64) -> String {
         from_micros: summary.submitted_millis * 1_000,
         until_micros: ended.unwrap_or(now_micros),
     };
-    picture::draw(&mut page, &TimelineAnswer::of([job], window));
+    picture::draw(&mut page, &TimelineAnswer::of([job], window, None));
     preemptions(&mut page, job);
     attempts(&mut page, job);
     counters(&mut page, job);

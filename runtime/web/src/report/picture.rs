@@ -187,6 +187,8 @@ mod tests {
         };
         let columns = StintAnswer {
             start: (0..stints as u64).map(|at| at * 10).collect(),
+            starting: vec![0; stints],
+            count: Vec::new(),
             length: (0..stints as u64).map(|at| at % 9 + 1).collect(),
             lane: vec![0; stints],
             job: vec![1; stints],

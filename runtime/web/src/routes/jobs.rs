@@ -10,6 +10,7 @@ use napreduce_protocol::{JobDetail, LogStream};
 use super::call::{Call, Reply};
 use super::list::page;
 use super::whole::timeline_of;
+use super::window::asked_columns;
 use crate::answers::{
     CountersAnswer, HistoryAnswer, JobExplanation, JobFilter, JobStatusAnswer, PreemptionAnswer,
     QuantilesAnswer, TaskExplanation, TimelineAnswer, TimelineWindow,
@@ -73,15 +74,20 @@ pub fn tasks(call: &Call<'_>) -> Result<Reply, Problem> {
 
 pub fn timeline(call: &Call<'_>) -> Result<Reply, Problem> {
     let job = call.job()?;
-    let ended = job.summary.ended_millis.map(|ended| (ended + 1) * 1_000);
+    let begun = job.summary.submitted_millis;
+    let until_micros = job.summary.ended_millis.map_or_else(now_micros, |ended| (ended + 1) * 1_000);
+    let moment = |asked: Option<u64>| asked.map(|millis| millis.saturating_mul(1_000));
     let window = TimelineWindow {
-        from_micros: job.summary.submitted_millis * 1_000,
-        until_micros: ended.unwrap_or_else(now_micros),
+        from_micros: moment(call.asked("from")?).unwrap_or(0).max(begun * 1_000),
+        until_micros: moment(call.asked("until")?).unwrap_or(u64::MAX).min(until_micros),
     };
+    if window.from_micros > window.until_micros {
+        return Err(Problem::wrong(format!("{} has nothing in this window", job.summary.job)));
+    }
     if call.asked("neighbours")?.unwrap_or(false) {
         return Reply::json(&timeline_of(call, window, Some(&job))?);
     }
-    Reply::json(&TimelineAnswer::of([&*job], window))
+    Reply::json(&TimelineAnswer::of([&*job], window, asked_columns(call)?))
 }
 
 pub fn trace(call: &Call<'_>) -> Result<Reply, Problem> {

@@ -2,6 +2,7 @@
 //!
 //! Owns which window and which steps are meant. Does not own the means (`answers`).
 
+use napreduce_history_files::read_cluster;
 use napreduce_protocol::JobSummary;
 
 use super::call::{Call, Reply};
@@ -32,7 +33,13 @@ pub fn shares(call: &Call<'_>) -> Result<Reply, Problem> {
     let (jobs, jobs_left_out) = window.jobs(&all);
     let details = jobs.into_iter().map(|job| source.job(job.job)).collect::<Result<Vec<_>, _>>()?;
     let shares = SharesAnswer::of(details.iter().map(|detail| &**detail), steps);
-    Reply::json(&SharesAnswer { jobs_left_out, ..shares })
+    let mut shares = SharesAnswer { jobs_left_out, ..shares };
+    if let Some(directory) = source.history() {
+        let noted = read_cluster(directory, window.from, window.until);
+        shares.note(&noted.queues);
+        shares.remarks = noted.remarks;
+    }
+    Reply::json(&shares)
 }
 
 /// What of a window there can be something in: nothing before the first job, nor in the future, nor behind

@@ -4,10 +4,12 @@
 //! nor the routes of Hadoop's dialect (`hadoop`).
 
 use napreduce_core::Primitive;
+use napreduce_history_files::WorkerSample;
 use napreduce_protocol::{AttemptSummary, HistoryLine, JobPhase, JobSummary, TaskSummary, WorkerSummary};
 
 use super::list::{
-    AttemptPage, EventPage, FlowPage, JobPage, PreemptionPage, TaskPage, WorkerPage, fields_field, sort_field,
+    AttemptPage, EventPage, FlowPage, JobPage, PreemptionPage, TaskPage, WorkerChangePage, WorkerPage,
+    fields_field, sort_field,
 };
 use super::orders::{Drain, Ordered, Reason};
 use super::preemptions::{ENDS, FLOW_ENDS};
@@ -34,10 +36,15 @@ macro_rules! list_of {
         &[$($field,)* sort_field::<$of>(), fields_field::<$of>(), LIMIT, AFTER]
     };
 }
-const WINDOW: &[QueryField] = &[
-    moment("from", "in milliseconds since 1970; ten minutes ago unless said"),
-    moment("until", "likewise; now unless said"),
-];
+const WINDOW_FROM: QueryField = moment("from", "in milliseconds since 1970; ten minutes ago unless said");
+const WINDOW_UNTIL: QueryField = moment("until", "likewise; now unless said");
+const COLUMNS: QueryField = number(
+    "columns",
+    "where there are more than 250,000 stints, what is narrower than such a share of the window is drawn with its \
+     neighbours; 1,000 unless said, fewer if there are many slots",
+    1,
+    10_000,
+);
 const LEDGER_FROM: QueryField =
     moment("from", "only those asked for then or later, in milliseconds since 1970; an hour ago unless said");
 const LEDGER_UNTIL: QueryField = moment("until", "only those asked for before that; now unless said");
@@ -120,14 +127,14 @@ static NATIVE: &[Route] = &[
         &[
             field(
                 "topics",
-                "cluster, jobs, job:job_0007, preemptions, workers, separated by commas; the first, \
+                "cluster, jobs, job:job_0007, preemptions, shares, workers, separated by commas; the first, \
                    second and last unless said",
             ),
             field("after", "go on after the event with this ID, for who cannot say Last-Event-ID"),
         ],
     ),
     get::<TimelineAnswer>("/api/nap/v1/timeline", "Who held which slot in a window of time", whole::timeline)
-        .asking(WINDOW),
+        .asking(&[WINDOW_FROM, WINDOW_UNTIL, COLUMNS]),
     get::<PreemptionPage>(
         "/api/nap/v1/preemptions",
         "Who took which slot from whom, in all jobs of a window of time, newest first",
@@ -152,6 +159,16 @@ static NATIVE: &[Route] = &[
         LEDGER_UNTIL
     )),
     get::<WorkerPage>("/api/nap/v1/workers", "The workers", whole::workers).asking(list_of!(WorkerSummary)),
+    get::<WorkerChangePage>(
+        "/api/nap/v1/workers/changes",
+        "What became of workers in a window of time, newest first",
+        whole::worker_changes,
+    )
+    .asking(list_of!(
+        WorkerSample,
+        moment("from", "in milliseconds since 1970; a day ago unless said"),
+        moment("until", "likewise; now unless said")
+    )),
     get::<QueuesAnswer>(
         "/api/nap/v1/queues",
         "The queues of the scheduler, with what is used and wanted in each",
@@ -207,10 +224,15 @@ static NATIVE: &[Route] = &[
     )
     .asking(list_of!(PreemptionAnswer)),
     get::<TimelineAnswer>("/api/nap/v1/jobs/{job}/timeline", "The life of its attempts", jobs::timeline)
-        .asking(&[field(
-            "neighbours",
-            "true: with the attempts of other jobs at that time, as far as there is room",
-        )]),
+        .asking(&[
+            field(
+                "neighbours",
+                "true: with the attempts of other jobs at that time, as far as there is room",
+            ),
+            moment("from", "only what lies after it, in milliseconds since 1970"),
+            moment("until", "only what lies before it"),
+            COLUMNS,
+        ]),
     get_as("application/json", "/api/nap/v1/jobs/{job}/trace.json", "The same for Perfetto", jobs::trace),
     get_as(
         "text/html",

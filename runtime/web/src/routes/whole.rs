@@ -5,12 +5,13 @@
 use std::sync::Arc;
 
 use axum::http::header::ACCEPT;
+use napreduce_history_files::read_cluster;
 use napreduce_protocol::JobDetail;
 
 use super::call::{Call, Reply};
-use super::list::page;
+use super::list::{page, page_with};
 use super::metrics::{self as formats, plain};
-use super::window::asked_window;
+use super::window::{asked_columns, asked_window};
 use super::{openapi, stream};
 use crate::answers::{QueuesAnswer, StatusAnswer, TimelineAnswer, TimelineWindow};
 use crate::clock::now_micros;
@@ -19,6 +20,8 @@ use crate::problem::Problem;
 
 /// A window is so long unless it is said.
 const WINDOW_MILLIS: u64 = 10 * 60_000;
+/// Workers come and go seldom.
+const CHANGES_MILLIS: u64 = 24 * 60 * 60_000;
 
 pub fn health(_: &Call<'_>) -> Result<Reply, Problem> {
     Ok(Reply::of("text/plain", b"ok\n".to_vec()))
@@ -49,6 +52,14 @@ pub fn workers(call: &Call<'_>) -> Result<Reply, Problem> {
     page(call, call.shown.source.workers()?.iter())
 }
 
+/// What became of workers in a window, newest first.
+pub fn worker_changes(call: &Call<'_>) -> Result<Reply, Problem> {
+    let Window { from, until } = asked_window(call, CHANGES_MILLIS)?;
+    let source = &call.shown.source;
+    let window = source.history().map(|directory| read_cluster(directory, from, until)).unwrap_or_default();
+    page_with(call, window.workers.iter().rev(), window.remarks)
+}
+
 pub fn queues(call: &Call<'_>) -> Result<Reply, Problem> {
     Reply::json(&QueuesAnswer::from(&*call.shown.source.queues()?))
 }
@@ -75,6 +86,7 @@ pub fn timeline_of(
     for job in jobs.into_iter().filter(|job| Some(job.job) != own) {
         details.push(call.shown.source.job(job.job)?);
     }
-    let timeline = TimelineAnswer::of(details.iter().map(|detail| &**detail), window);
+    let columns = asked_columns(call)?;
+    let timeline = TimelineAnswer::of(details.iter().map(|detail| &**detail), window, columns);
     Ok(TimelineAnswer { jobs_left_out, ..timeline })
 }

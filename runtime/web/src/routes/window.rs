@@ -1,8 +1,9 @@
-//! A window of time that a query asks for.
+//! A window of time that a query asks for, and how finely.
 //!
-//! Owns reading it. Does not own what lies in it.
+//! Owns reading them. Does not own what lies in it.
 
 use super::call::Call;
+use crate::answers::COLUMNS;
 use crate::clock::now_millis;
 use crate::ledgers::Window;
 use crate::problem::Problem;
@@ -18,4 +19,9 @@ pub fn asked_window(call: &Call<'_>, millis: u64) -> Result<Window, Problem> {
         return Err(Problem::wrong(format!("a window from {from} until {until} is none")));
     }
     Ok(Window { from, until })
+}
+
+/// Columns of a lane in a timeline that is thinned.
+pub fn asked_columns(call: &Call<'_>) -> Result<Option<u32>, Problem> {
+    Ok(Some(call.asked("columns")?.unwrap_or(COLUMNS)))
 }

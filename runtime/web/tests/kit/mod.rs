@@ -16,7 +16,7 @@ use napreduce_core::{AttemptId, JobId, Primitive, Reason, ReasonCode, TaskId, Ta
 use napreduce_protocol::{
     AttemptSummary, CounterValues, HistoryLine, JobDetail, JobPhase, JobProgress, JobSummary, LogStream,
     PhaseProgress, PreemptionEnd, PreemptionSummary, QueueListing, QueueSlots, QueueSummary, Secret,
-    SlotsWanted, TaskSummary, WorkerPhase, WorkerSummary,
+    SlotsWanted, TaskSummary, WorkerMemory, WorkerPhase, WorkerSummary,
 };
 use napreduce_web::{
     OperatorCommand, PageSource, SourceError, WebRole, WebServer, WebSettings, WhatIfSettings, token,
@@ -95,6 +95,7 @@ impl PageSource for Jobs {
             ended_millis,
             end: ended_millis.map(|_| "done".to_owned()),
             figures: None,
+            moments: None,
         };
         let mut counters = CounterValues::default();
         counters.add("MAP_INPUT_RECORDS", 12);
@@ -124,6 +125,7 @@ impl PageSource for Jobs {
             map_slots: (2, 1),
             reduce_slots: (1, 0),
             silent_millis: 0,
+            memory: WorkerMemory::default(),
         }]))
     }
 

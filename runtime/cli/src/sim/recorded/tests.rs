@@ -109,6 +109,7 @@ impl Diary {
             ended_millis: Some(ended),
             end: Some(end.to_owned()),
             figures: None,
+            moments: None,
         });
     }
 

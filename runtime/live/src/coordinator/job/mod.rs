@@ -127,8 +127,9 @@ impl LiveJob {
     }
 
     /// Counts what was reported of an attempt.
-    pub(super) fn on_report(&mut self, attempt: AttemptId, report: &Report) {
+    pub(super) fn on_report(&mut self, at_micros: u64, attempt: AttemptId, report: &Report) {
         match report {
+            Report::Started => self.history().on_started(at_micros, attempt),
             Report::Failed { .. } => self.count(attempt, Counter::FailedMaps, Counter::FailedReduces),
             Report::Killed => {
                 self.killed.insert(attempt);

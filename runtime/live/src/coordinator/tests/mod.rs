@@ -29,7 +29,7 @@ use napreduce_core::{AttemptId, JobId, Report, Slots, TaskId, TaskKind, WorkerId
 use napreduce_history_files::open_history;
 use napreduce_protocol::{
     Blob, CheckpointSupport, CounterValues, Digest, FromCoordinator, FromWorker, Hello, JobDetail, JobEnd,
-    JobPlan, PartOutput, Split, Submission, ToCoordinator, ToWorker, WorkerReport,
+    JobPlan, PartOutput, Split, Submission, ToCoordinator, ToWorker, WorkerMemory, WorkerReport,
 };
 use tempfile::TempDir;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
@@ -310,7 +310,7 @@ impl Worker {
         if !self.is_speaking || self.inputs.is_closed() {
             return;
         }
-        self.say(FromWorker::Heartbeat { progress: Vec::new() });
+        self.say(FromWorker::Heartbeat { progress: Vec::new(), memory: WorkerMemory::default() });
         self.is_speaking = false;
         while let Some(message) = timeout(DEADLINE, self.messages.recv()).await.expect("an answer in time") {
             let all = matches!(message, ToWorker::Received { through } if through >= self.reported);

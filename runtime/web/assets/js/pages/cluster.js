@@ -11,7 +11,8 @@ const SHOWN_MAX = 50;
 
 export function view({ main }) {
   const above = make("div");
-  const timeline = new Timeline({ label: "Slots of the last 10 minutes", followsMillis: WINDOW_MILLIS });
+  const closer = (from, until) => get(`timeline?${new URLSearchParams({ from, until })}`, { isKept: false });
+  const timeline = new Timeline({ label: "Slots of the last 10 minutes", followsMillis: WINDOW_MILLIS, closer });
   const left = make("p", { class: "under" });
   main.append(above, make("h2", {}, "Slots, the last 10 minutes"), timeline.element, left);
   return {

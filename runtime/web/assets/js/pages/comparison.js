@@ -9,7 +9,8 @@ import { Timeline } from "../timeline/timeline.js";
 export function view({ main, query }) {
   const [left, right] = [query.get("left") ?? "", query.get("right") ?? ""];
   const sums = make("div");
-  const pictures = [left, right].map((name) => new Timeline({ label: `Who held which slot in ${name}` }));
+  const closer = (recording) => (from, until) => get(`timeline?${new URLSearchParams({ recording, from, until })}`, { isKept: false });
+  const pictures = [left, right].map((name) => new Timeline({ label: `Who held which slot in ${name}`, closer: closer(name) }));
   const under = [make("p", { class: "under" }), make("p", { class: "under" })];
   const jobs = make("div");
   main.append(make("h1", {}, "Compare two recordings"), make("p", {}, link("/recordings", "All recordings")), sums,

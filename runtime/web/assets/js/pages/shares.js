@@ -1,4 +1,5 @@
-// Slots of queues over time: what the jobs of each held in each step, and what was suspended, against what it is guaranteed now.
+// Slots of queues over time: what the jobs of each held in each step, what was suspended and what they wanted beside that, against
+// what it was guaranteed.
 // Owns these pictures. Does not own the list of queues (queues).
 
 import { link, make } from "../elements.js";
@@ -17,7 +18,8 @@ export function shares(answer, queues) {
   const shown = sorted.slice(0, SHOWN_MAX);
   // One scale for each kind, so that queues can be compared.
   const most = Object.fromEntries(KINDS.map(([kind]) => {
-    const tops = shown.flatMap((queue) => [guarantee(queue, kind) ?? 0, ...queue[kind].held.map((held, at) => held + queue[kind].suspended[at])]);
+    const tops = shown.flatMap((queue) => [guarantee(queue, kind) ?? 0, ...queue[kind].guaranteed, ...demand(queue[kind]),
+      ...queue[kind].held.map((held, at) => held + queue[kind].suspended[at])]);
     return [kind, Math.max(1, Math.ceil(Math.max(...tops)))];
   }));
   const rows = shown.map((queue) =>
@@ -27,20 +29,32 @@ export function shares(answer, queues) {
   const left = [];
   if (sorted.length > shown.length) left.push(`${count(sorted.length - shown.length)} queues that held less are not shown`);
   if (answer.jobs_left_out) left.push(`${count(answer.jobs_left_out)} older jobs of these times are not counted`);
-  const isGuaranteed = shown.some((queue) => KINDS.some(([kind]) => guarantee(queue, kind) !== null));
-  return [times(answer, isGuaranteed), ...rows, left.length > 0 && make("p", { class: "under" }, left.join("; "))];
+  const any = (says) => shown.some((queue) => KINDS.some(([kind]) => says(queue, kind)));
+  const signs = {
+    isGuaranteed: any((queue, kind) => guarantee(queue, kind) !== null || queue[kind].guaranteed.some((slots) => slots !== null)),
+    isWanted: any((queue, kind) => queue[kind].wanted.length > 0),
+  };
+  left.push(...answer.remarks);
+  return [times(answer, signs), ...rows, left.length > 0 && make("p", { class: "under" }, left.join("; "))];
 }
 
-function times(answer, isGuaranteed) {
+/** What jobs held and wanted beside that, in each step of which it is known. */
+function demand({ held, wanted }) {
+  return wanted.map((slots, at) => (slots === null ? null : held[at] + slots));
+}
+
+function times(answer, { isGuaranteed, isWanted }) {
   const time = (millis) => make("time", { title: utc(millis) }, moment(millis));
   const sign = (name) => make("i", { class: `sign ${name}`, "aria-hidden": "true" });
   return make("p", { class: "under" }, make("span", {}, "From ", time(answer.from_millis), " to ", time(answer.until_millis)),
     make("span", {}, sign("held"), "held"), make("span", {}, sign("suspended"), "suspended, on top of it"),
-    isGuaranteed && make("span", {}, sign("guaranteed"), "guaranteed, as it is now"));
+    isWanted && make("span", {}, sign("wanted"), "wanted"),
+    isGuaranteed && make("span", {}, sign("guaranteed"), "guaranteed"));
 }
 
 /** Steps from left to right; its words say what a picture cannot be asked for. */
-function chart(answer, { held, suspended }, { kind, words, most, guaranteed }) {
+function chart(answer, shares, { kind, words, most, guaranteed }) {
+  const { held, suspended } = shares;
   const height = (element, slots) => {
     element.style.height = `${(slots / most) * 100}%`;
     return element;
@@ -50,11 +64,39 @@ function chart(answer, { held, suspended }, { kind, words, most, guaranteed }) {
     step.style.flexGrow = String(run.millis);
     return step;
   });
-  const line = guaranteed === null ? null : height(make("u"), guaranteed);
-  const said = summary(words, held, suspended, guaranteed);
+  const wanted = demand(shares);
+  const lines = [level(answer, wanted, most, "wanted")];
+  // Where nothing was noted, it is guaranteed what it is now.
+  const isNoted = shares.guaranteed.some((slots) => slots !== null);
+  if (isNoted) lines.push(level(answer, shares.guaranteed, most, "guaranteed"));
+  else if (guaranteed !== null) lines.push(height(make("u"), guaranteed));
+  const said = summary(words, shares, wanted, guaranteed);
   return make("figure", { class: kind },
-    make("div", { class: "steps", role: "img", "aria-label": said, title: said }, steps, line, make("span", { class: "most", "aria-hidden": "true" }, count(most))),
+    make("div", { class: "steps", role: "img", "aria-label": said, title: said }, steps, lines, make("span", { class: "most", "aria-hidden": "true" }, count(most))),
     make("figcaption", {}, said));
+}
+
+/** A line over the steps, broken where nothing is known. */
+function level(answer, slots, most, name) {
+  const count = slots.length;
+  if (!slots.some((height) => height !== null)) return [];
+  const points = [];
+  slots.forEach((height, at) => {
+    if (height === null) return;
+    const y = (100 * (1 - height / most)).toFixed(2);
+    const edge = (step) => ((100 * Math.min(answer.until_millis - answer.from_millis, step * answer.step_millis)) / (answer.until_millis - answer.from_millis)).toFixed(2);
+    points.push(`${at === 0 || slots[at - 1] === null ? "M" : "L"}${edge(at)} ${y}H${edge(Math.min(count, at + 1))}`);
+  });
+  const drawn = document.createElementNS("http://www.w3.org/2000/svg", "svg");
+  drawn.setAttribute("class", name);
+  drawn.setAttribute("viewBox", "0 0 100 100");
+  drawn.setAttribute("preserveAspectRatio", "none");
+  drawn.setAttribute("aria-hidden", "true");
+  const path = document.createElementNS("http://www.w3.org/2000/svg", "path");
+  path.setAttribute("d", points.join(""));
+  path.setAttribute("vector-effect", "non-scaling-stroke");
+  drawn.append(path);
+  return [drawn];
 }
 
 /** Steps in which nothing changes are one. */
@@ -70,10 +112,11 @@ function runs(answer, held, suspended) {
   return found;
 }
 
-function summary(words, held, suspended, guaranteed) {
+function summary(words, { held, suspended }, wanted, guaranteed) {
   const form = (slots) => (slots > 0 && slots < 0.05 ? "under 0.1" : slots.toLocaleString("en-GB", { maximumFractionDigits: 1 }));
   const mean = held.reduce((total, slots) => total + slots, 0) / held.length;
   const naps = Math.max(...suspended);
   return [`${words}: ${form(mean)} held in the mean, ${form(Math.max(...held))} at most`, naps > 0 && `${form(naps)} suspended at most`,
+    wanted.some((slots) => slots !== null) && `${form(Math.max(...wanted))} wanted at most`,
     guaranteed !== null && `${form(guaranteed)} guaranteed`].filter(Boolean).join(", ");
 }

@@ -45,14 +45,19 @@ function list(path, show, filtered, above) {
 }
 
 function timeline({ id, place, again }) {
-  const picture = new Timeline({ label: `The life of ${id}`, byTask: true, own: Number(id.slice(4)), swapped: again });
+  const address = (window) => {
+    const asked = new URLSearchParams({ ...(picture.byTask ? {} : { neighbours: true }), ...window });
+    return `jobs/${id}/timeline${asked.size ? `?${asked}` : ""}`;
+  };
+  const closer = (from, until) => get(address({ from, until }), { isKept: false });
+  const picture = new Timeline({ label: `The life of ${id}`, byTask: true, own: Number(id.slice(4)), swapped: again, closer });
   place.append(picture.element, make("p", { class: "under" },
     make("a", { href: ofRecording(`/api/nap/v1/jobs/${id}/trace.json`), download: `${id}.trace.json` }, "Save a trace for Perfetto"), " · ",
     make("a", { href: ofRecording(`/api/nap/v1/jobs/${id}/report.html`), download: `${id}.html` }, "Save a report"), " · ", link(`/compare?left=${id}`, "Compare with another job")));
   return {
     leave: () => picture.leave(),
     repaint: () => picture.draw(),
-    refresh: async () => picture.show(await get(`jobs/${id}/timeline${picture.byTask ? "" : "?neighbours=true"}`)),
+    refresh: async () => picture.show(await get(address({}))),
   };
 }
 

@@ -1,14 +1,15 @@
 // The workers, and draining them.
 // Owns the list. Does not own their lanes (the first page).
 
-import { make, renew, state, table } from "../elements.js";
-import { moment, span } from "../format.js";
+import { link, make, renew, state, table } from "../elements.js";
+import { bytes, count, moment, span, utc } from "../format.js";
 import { get, mayOrder } from "../net.js";
 import { orderButton } from "../orders.js";
 
 export function view({ main, again }) {
   const list = make("div");
-  main.append(make("h1", {}, "Workers"), list);
+  const changes = make("div");
+  main.append(make("h1", {}, "Workers"), list, make("h2", {}, "What became of them"), changes);
   return {
     title: "Workers",
     async refresh() {
@@ -21,14 +22,38 @@ export function view({ main, again }) {
         ["State", (worker) => state(worker.state)],
         ["Map slots", (worker) => `${worker.map.used}/${worker.map.slots}`, "number"],
         ["Reduce slots", (worker) => `${worker.reduce.used}/${worker.reduce.slots}`, "number"],
+        ["Free memory", (worker) => (worker.free_bytes === null ? "" : bytes(worker.free_bytes)), "number"],
+        ["Suspended", (worker) => worker.suspended.map(suspended)],
         ["Isolation", (worker) => worker.isolation],
         ["Heard of", (worker) => (worker.gone_millis === null ? `${span(worker.silent_millis)} ago` : `gone at ${moment(worker.gone_millis)}`)],
         ["Why", (worker) => worker.reason, "text"],
       ];
       if (mayOrder() && session.is_live) columns.push(["", (worker) => (worker.state.startsWith("up") ? drain(worker, again) : ""), "id"]);
+      renew(changes, became(await get(`workers/changes?limit=100${session.is_live ? "" : "&from=0"}`)));
       renew(list, table(columns, page.items, session.is_live ? "No worker has joined. Start one with: nap worker" : "A history knows no workers."));
     },
   };
+}
+
+/** Who came and went, newest first. */
+function became({ items, total, remarks }) {
+  const rows = table([
+    ["When", (change) => make("time", { title: utc(change.at_millis) }, moment(change.at_millis)), "id"],
+    ["Worker", (change) => change.worker, "id"],
+    ["Name", (change) => change.name, "text"],
+    ["Host", (change) => change.host],
+    ["Became", (change) => state(change.state)],
+    ["Slots", (change) => `${count(change.map_slots)} + ${count(change.reduce_slots)}`, "number"],
+    ["Why", (change) => change.reason ?? "", "text"],
+  ], items, "Nothing is known of the last day.");
+  const under = [...remarks, ...(total > items.length ? [`${count(items.length)} of ${count(total)} are shown`] : [])];
+  return [rows, under.length > 0 && make("p", { class: "under" }, under.join("; "))];
+}
+
+/** What a suspended attempt holds, wherever that is. */
+function suspended({ attempt, resident_bytes: resident, swapped_bytes: swapped }) {
+  const job = attempt.slice(0, attempt.indexOf("_", 4));
+  return make("div", {}, link(`/jobs/${job}`, attempt), ` ${bytes(resident)}`, swapped > 0 ? `, ${bytes(swapped)} in swap` : "");
 }
 
 function drain(worker, again) {

@@ -107,7 +107,7 @@ function fill(context, model, scale, first, last, y, colours) {
 
 /** What a stint ended with, where it is wide enough to show it. */
 function signs(context, model, scale, first, last, y, colours) {
-  const { start, length, end } = model.answer.stints;
+  const { start, length, starting, end } = model.answer.stints;
   let drawn = 0;
   for (let row = first; row < last; row += 1) {
     for (const stint of model.rows[row].stints) {
@@ -116,10 +116,21 @@ function signs(context, model, scale, first, last, y, colours) {
       if (x < scale.left || x - wide > scale.left + scale.width || wide < 4) continue;
       if (drawn > SIGNS_MAX) return;
       drawn += 1;
+      pale(context, x - wide, scale.x(start[stint] + starting[stint]), y(row) + GAP / 2, ROW - GAP, colours);
       if (wide > NAMED) name(context, model, stint, Math.max(x - wide, scale.left), x, y(row) + ROW / 2, colours);
       sign(context, end[stint], x, wide, y(row) + GAP / 2, ROW - GAP, colours);
     }
   }
+}
+
+/** While its process was being started: paler, and with a line where it began to work. */
+function pale(context, from, until, y, high, colours) {
+  if (until - from < 2) return;
+  context.fillStyle = colours.panel;
+  context.globalAlpha = 0.5;
+  context.fillRect(from, y, until - from, high);
+  context.globalAlpha = 1;
+  context.fillRect(until - 1, y, 1, high);
 }
 
 /** Whose it is, where there is room to say so. */

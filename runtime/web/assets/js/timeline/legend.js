@@ -8,6 +8,7 @@ import { CHECKPOINTED, FAILED, KILLED, Model, SUSPENDED } from "./model.js";
 const SIGNS = [
   ["map", { kind: "map", end: 4 }],
   ["reduce", { kind: "reduce", end: 4 }],
+  ["being started", { kind: "map", end: 4, starting: 60 }],
   ["suspended, in memory", { end: SUSPENDED, nap: true }],
   ["checkpointed, in files", { end: CHECKPOINTED, nap: false }],
   ["killed, work lost", { kind: "map", end: KILLED }],
@@ -24,10 +25,10 @@ export function legend() {
   return element;
 }
 
-function picture(element, { kind = "map", end, nap }) {
+function picture(element, { kind = "map", end, nap, starting = 0 }) {
   const canvas = make("canvas", { width: WIDTH * 2, height: 36, "aria-hidden": "true" });
   const isNap = nap !== undefined;
-  const stints = { start: [0], length: [isNap ? 30 : 100], lane: [0], job: [1], task: [0], attempt: [1], end: [end], preemption: [-1] };
+  const stints = { start: [0], length: [isNap ? 30 : 100], starting: [starting], lane: [0], job: [1], task: [0], attempt: [1], end: [end], preemption: [-1] };
   const naps = isNap ? [{ start: 30, length: 70, attempt: "job_0001_m_0000.1", is_suspended: nap }] : [];
   const answer = { base_micros: 0, until_micros: 100, lanes: [{ worker: "", worker_name: "", kind, number: 0 }], stints, naps, preemptions: [], ends: {}, restores: {} };
   const context = canvas.getContext("2d");

@@ -1,7 +1,7 @@
 // What is drawn: rows of stints and naps, made from the columns of an answer.
 // Owns which row each stands in and what is said of it. Does not own pixels (draw) nor the mouse (timeline).
 
-import { bytes, short, span } from "../format.js";
+import { bytes, count, short, span } from "../format.js";
 
 export const ENDS = ["goes on", "suspended", "checkpointed", "killed for another job", "done", "failed"];
 export const OPEN = 0;
@@ -157,12 +157,21 @@ export class Model {
     return best;
   }
 
+  /** How many stints a bar stands for. */
+  stands(stint) {
+    return this.answer.stints.count?.[stint] ?? 1;
+  }
+
   /** A stint in words. */
   said(stint) {
     const { answer } = this;
     const { stints } = answer;
     const lane = answer.lanes[stints.lane[stint]];
-    const words = [`${this.attempt(stint)} on ${lane.worker_name || lane.worker}: ${short(stints.length[stint])} of work`];
+    const where = lane.worker_name || lane.worker;
+    const several = this.stands(stint);
+    if (several > 1) return `${count(several)} stretches of work on ${where} in ${short(stints.length[stint])}, such as ${this.attempt(stint)}`;
+    const words = [`${this.attempt(stint)} on ${where}: ${short(stints.length[stint])} of work`];
+    if (stints.starting[stint] >= 1000) words.push(`the first ${short(stints.starting[stint])} of it to start`);
     if (answer.restores[stint]) words.push(`went on from ${answer.restores[stint]}`);
     const gave = this.links.find((link) => link.to === stint);
     if (gave) words.push(`in the slot of ${this.attempt(gave.from)}`);

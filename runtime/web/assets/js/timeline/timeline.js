@@ -4,6 +4,7 @@
 import { make, sentence } from "../elements.js";
 import { count, moment, short, span } from "../format.js";
 import { LongTable } from "../long_table.js";
+import { CloserLook } from "./closer.js";
 import { AXIS, ROW, Scale, draw, palette } from "./draw.js";
 import { legend } from "./legend.js";
 import { ENDS, Model } from "./model.js";
@@ -17,19 +18,26 @@ const KNOWN_MILLIS = 15_000;
 
 export class Timeline {
   #model = null;
+  /** The answer, and what of it is drawn: the same, or a part that is seen more closely. */
+  #whole = null;
   #answer = null;
+  #part = null;
   #answered = 0;
   #window = null;
   #selected = -1;
   #byTask;
   #isTable = false;
 
-  /** `own` is the number of the job it is about; `swapped` is told when rows are to be slots instead of tasks, or tasks again. */
-  constructor({ label, byTask = false, followsMillis = null, own = null, swapped = null }) {
+  /**
+   * `own` is the number of the job it is about; `swapped` is told when rows are to be slots instead of tasks, or tasks again;
+   * `closer` asks for a window, from and until in milliseconds, of what is too much for one answer.
+   */
+  constructor({ label, byTask = false, followsMillis = null, own = null, swapped = null, closer = null }) {
     this.#byTask = byTask;
     this.own = own;
     this.swapped = swapped;
     this.follows = followsMillis;
+    this.closer = closer && new CloserLook(closer, (part, window) => this.#put(part, window));
     this.canvas = make("canvas", { tabindex: "0", role: "application", "aria-label": `${label}. Keys: h l j k select, n p naps, + - 0 zoom, t table` });
     this.canvas.keep = true;
     this.spacer = make("div", { class: "spacer" });
@@ -37,6 +45,7 @@ export class Timeline {
     this.said = make("div", { class: "said quiet" }, "Point at a bar, or select one with h and l.");
     this.table = new LongTable({ label: `${label}, as a table`, columns: this.#columns() });
     this.inView = make("p", { class: "under" });
+    this.thinned = make("p", { class: "under", hidden: true });
     this.rows = make("div", { hidden: true }, this.table.element, this.inView);
     this.choice = make("button", { type: "button", "aria-pressed": String(byTask), click: () => this.#swap() }, "By task");
     this.asTable = make("button", { type: "button", "aria-pressed": "false", click: () => this.#toggleTable() }, "Table");
@@ -45,7 +54,7 @@ export class Timeline {
         make("button", { type: "button", click: () => this.#zoom(0.5) }, "+"),
         make("button", { type: "button", click: () => this.#zoom(2) }, "−"),
         make("button", { type: "button", click: () => this.#all() }, "All")),
-      make("div", { class: "timeline" }, this.scroller, this.rows, this.said), legend());
+      make("div", { class: "timeline" }, this.scroller, this.rows, this.said), this.thinned, legend());
     this.canvas.addEventListener("keydown", (event) => this.#key(event));
     this.canvas.addEventListener("wheel", (event) => this.#wheel(event), { passive: false });
     this.canvas.addEventListener("pointermove", (event) => this.#move(event));
@@ -62,18 +71,54 @@ export class Timeline {
   leave() {
     clearInterval(this.moving);
     this.resized.disconnect();
+    this.closer?.leave();
   }
 
   /** Shows an answer; what is in view stays in view. */
   show(answer) {
-    if (answer === this.#answer) return;
+    if (answer === this.#whole) return;
+    this.#whole = answer;
+    // What is seen closely stays until there is a newer part of it.
+    if (!this.#part || !answer.is_thinned) this.#put(answer, null);
+    this.#look();
+  }
+
+  /** Draws an answer; of a part, the window that it is about, in microseconds of the whole. */
+  #put(answer, part) {
     const before = this.#model && this.#selected >= 0 ? this.#key_of(this.#selected) : null;
     this.#answer = answer;
+    this.#part = part;
     this.#answered = performance.now();
-    this.#model = new Model(answer, this.#byTask, this.own);
+    this.#build();
     this.#selected = before === null ? -1 : this.#find(before);
+    this.#sayThinned();
     if (this.#isTable) this.#fillTable();
     this.draw();
+  }
+
+  /** Tasks of what is too much for one answer have no rows of their own. */
+  #build() {
+    this.#model = new Model(this.#answer, this.#byTask && !this.#whole.is_thinned, this.own);
+  }
+
+  #sayThinned() {
+    const { is_thinned: isThinned, stints, stints_total: total } = this.#answer;
+    this.choice.disabled = this.#whole.is_thinned;
+    this.thinned.hidden = !this.#whole.is_thinned;
+    this.thinned.textContent = isThinned
+      ? `${count(total)} stretches of work are drawn as ${count(stints.start.length)} bars, by slot: zoom in to see each, and the naps between them`
+      : `Each stretch of work is drawn, of ${count(this.#whole.stints_total)} in all`;
+  }
+
+  /** Asks for what is in view if all of it is too much for one answer. */
+  #look() {
+    if (!this.closer || !this.#whole?.is_thinned) return;
+    const { from, until } = this.#scale();
+    const isAll = !this.#window || (from <= 0 && until >= this.#model.span);
+    const isBeyond = this.#part && (from < this.#part[0] || until > this.#part[1]);
+    if (this.#part && (isAll || isBeyond)) this.#put(this.#whole, null);
+    if (isAll) this.closer.leave();
+    else this.closer.at(this.#whole, from, until);
   }
 
   /** Time goes on in the picture, too, without asking for it again. */
@@ -148,7 +193,7 @@ export class Timeline {
   #swap() {
     this.#byTask = !this.#byTask;
     this.choice.setAttribute("aria-pressed", String(this.#byTask));
-    this.#model = new Model(this.#answer, this.#byTask, this.own);
+    this.#build();
     this.#grow();
     this.#fillTable();
     this.draw();
@@ -198,6 +243,7 @@ export class Timeline {
     this.#window = [centre - share * wide, centre + (1 - share) * wide];
     this.#fillTable();
     this.draw();
+    this.#look();
   }
 
   #pan(share) {
@@ -205,12 +251,14 @@ export class Timeline {
     const by = (until - from) * share;
     this.#window = [from + by, until + by];
     this.draw();
+    this.#look();
   }
 
   #all() {
     this.#window = null;
     this.#fillTable();
     this.draw();
+    this.#look();
   }
 
   #wheel(event) {
@@ -250,7 +298,8 @@ export class Timeline {
     };
     const drop = (now) => {
       this.canvas.removeEventListener("pointermove", drag);
-      if (!moved) this.#select(this.#under(now));
+      if (moved) this.#look();
+      else this.#select(this.#under(now));
     };
     this.canvas.addEventListener("pointermove", drag);
     this.canvas.addEventListener("pointerup", drop, { once: true });

@@ -5,6 +5,7 @@
 mod fields;
 mod sort;
 
+use napreduce_history_files::WorkerSample;
 use napreduce_protocol::{AttemptSummary, HistoryLine, JobSummary, TaskSummary, WorkerSummary};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -16,6 +17,7 @@ use super::call::{Call, Reply};
 use super::route::{Dialect, Form, QueryField, Route};
 use crate::answers::{
     AttemptAnswer, EventAnswer, FlowAnswer, JobAnswer, PreemptionAnswer, TaskAnswer, WorkerAnswer,
+    WorkerChangeAnswer,
 };
 use crate::clock::now_millis;
 use crate::problem::Problem;
@@ -38,6 +40,7 @@ pub struct Page<T> {
 
 pub type JobPage = Page<JobAnswer>;
 pub type WorkerPage = Page<WorkerAnswer>;
+pub type WorkerChangePage = Page<WorkerChangeAnswer>;
 pub type TaskPage = Page<TaskAnswer>;
 pub type AttemptPage = Page<AttemptAnswer>;
 pub type PreemptionPage = Page<PreemptionAnswer>;
@@ -75,6 +78,7 @@ lists! {
     TaskSummary: TaskAnswer = TaskAnswer::from, sort::TASKS;
     AttemptSummary: AttemptAnswer = AttemptAnswer::from, sort::ATTEMPTS;
     WorkerSummary: WorkerAnswer = WorkerAnswer::from, sort::WORKERS;
+    WorkerSample: WorkerChangeAnswer = WorkerChangeAnswer::from, sort::WORKER_CHANGES;
     HistoryLine: EventAnswer = EventAnswer::from, sort::EVENTS;
     PreemptionAnswer: PreemptionAnswer = Clone::clone, sort::PREEMPTIONS;
     FlowAnswer: FlowAnswer = Clone::clone, sort::FLOWS;

@@ -5,6 +5,7 @@
 use std::cmp::Ordering;
 
 use napreduce_core::{AttemptId, TaskId, TaskKind};
+use napreduce_history_files::WorkerSample;
 use napreduce_protocol::{
     AttemptFigures, AttemptSummary, HistoryLine, JobSummary, PhaseProgress, TaskSummary, WorkerSummary,
 };
@@ -147,6 +148,14 @@ pub const WORKERS: &[SortField<WorkerSummary>] = &[
     by("map", |one| number(one.map_slots.1)),
     by("reduce", |one| number(one.reduce_slots.1)),
     by("silent", |one| number(one.silent_millis)),
+];
+
+pub const WORKER_CHANGES: &[SortField<WorkerSample>] = &[
+    by("at", |one| number(one.at_millis)),
+    by("worker", |one| number(one.worker.0)),
+    by("name", |one| text(&one.name)),
+    by("host", |one| text(&one.host)),
+    by("state", |one| number(one.state as u8)),
 ];
 
 pub const PREEMPTIONS: &[SortField<PreemptionAnswer>] = &[

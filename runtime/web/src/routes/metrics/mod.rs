@@ -9,9 +9,7 @@ mod queues;
 
 use std::sync::atomic::AtomicU64;
 
-use napreduce_protocol::{
-    JobPhase, JobSummary, PreemptionEnd, PreemptionSummary, WorkerPhase, WorkerSummary,
-};
+use napreduce_protocol::{JobPhase, JobSummary, SuspendedMemory, WorkerPhase, WorkerSummary};
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -22,13 +20,14 @@ use super::table::all_routes;
 use crate::answers::{SlotsInUse, StatusAnswer};
 use crate::context::Web;
 use crate::problem::Problem;
-use crate::source::{PageSource, SourceError};
+use crate::source::SourceError;
 use crate::tally::Labels;
 
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// Jobs that are asked for the memory of what is suspended; each is a question to the coordinator.
-const ASKED_MAX: usize = 50;
+/// More workers than this are one series.
+const WORKERS_MAX: usize = 200;
+const OTHER: &str = "other";
 
 type Gauges = Family<Labels, Gauge<i64>>;
 
@@ -47,7 +46,7 @@ pub fn text(web: &Web) -> Result<String, Problem> {
     );
     cluster(&mut registry, &status);
     states(&mut registry, &jobs, &workers);
-    memory(&mut registry, source, &jobs)?;
+    memory(&mut registry, &workers);
     queues::register(&mut registry, &*source.queues()?);
     web.tally.register(&mut registry);
     let requests: Family<Labels, Counter<u64, AtomicU64>> = Family::default();
@@ -97,26 +96,27 @@ fn states(registry: &mut Registry, jobs: &[JobSummary], workers: &[WorkerSummary
     gauges(registry, "workers", "Workers by state", &by_state);
 }
 
-/// What suspended attempts took when they were stopped.
-fn memory(registry: &mut Registry, source: &dyn PageSource, jobs: &[JobSummary]) -> Result<(), Problem> {
-    let suspended = |job: &&JobSummary| job.progress.map.suspended + job.progress.reduce.suspended > 0;
-    let (mut resident, mut swapped) = (0, 0);
-    for job in jobs.iter().filter(|job| job.ended_millis.is_none()).filter(suspended).take(ASKED_MAX) {
-        let detail = source.job(job.job)?;
-        for stopped in detail.preemptions.iter().filter(|known| is_suspended(known)) {
-            resident += stopped.resident_bytes;
-            swapped += stopped.swapped_bytes;
+/// What suspended attempts hold, by worker; beyond so many workers together.
+fn memory(registry: &mut Registry, workers: &[WorkerSummary]) {
+    let there: Vec<&WorkerSummary> = workers.iter().filter(|worker| worker.gone_millis.is_none()).collect();
+    let (named, others) = there.split_at(there.len().min(WORKERS_MAX));
+    let of = |worker: &WorkerSummary, bytes: fn(&SuspendedMemory) -> u64| {
+        worker.memory.suspended.iter().map(bytes).sum::<u64>()
+    };
+    let mut by_worker = |name: &str, help: &str, bytes: fn(&SuspendedMemory) -> u64| {
+        let others = others.iter().map(|worker| of(worker, bytes)).sum::<u64>();
+        let mut values: Vec<_> =
+            named.iter().map(|worker| ([("worker", worker.name.as_str())], of(worker, bytes))).collect();
+        if there.len() > WORKERS_MAX {
+            values.push(([("worker", OTHER)], others));
         }
-    }
-    let help = "Memory of attempts that are suspended, when they were stopped; of 50 jobs at most";
-    gauges(registry, "suspended_resident_bytes", help, &[(&[], resident)]);
-    let help = "What of it was in swap, as far as is known";
-    gauges(registry, "suspended_swapped_bytes", help, &[(&[], swapped)]);
-    Ok(())
-}
-
-fn is_suspended(known: &PreemptionSummary) -> bool {
-    known.end == Some(PreemptionEnd::Suspended) && known.suspended_millis.is_none()
+        let values: Vec<_> = values.iter().map(|(labels, value)| (&labels[..], *value)).collect();
+        gauges(registry, name, help, &values);
+    };
+    by_worker("suspended_resident_bytes", "Memory of attempts that are suspended", |held| {
+        held.resident_bytes
+    });
+    by_worker("suspended_swapped_bytes", "What they have in swap", |held| held.swapped_bytes);
 }
 
 fn gauges(registry: &mut Registry, name: &str, help: &str, values: &[(&[(&'static str, &str)], u64)]) {

@@ -27,7 +27,7 @@
 use napreduce_core::{AttemptId, JobId, MapOutput, Order, Start, TaskKind};
 use napreduce_protocol::{
     CounterValues, FromWorker, JobEnd, OutputEntry, PartOutput, Preempted, PreemptionAccount, TaskCommand,
-    ToWorker, WorkerReport,
+    ToWorker, WorkerMemory, WorkerReport,
 };
 use napreduce_scenarios::names::{attempt, millis, name, number};
 use napreduce_scenarios::report;
@@ -47,7 +47,9 @@ impl Stage {
             ["received", of, through] => self.worker(of).hello.received = number(through).into(),
             ["repeats", of] => self.worker(of).reported = 0,
             ["finish", job, "on", of] => self.finish(job, of).await,
-            ["heartbeat", of] => self.worker(of).say(FromWorker::Heartbeat { progress: Vec::new() }),
+            ["heartbeat", of] => self
+                .worker(of)
+                .say(FromWorker::Heartbeat { progress: Vec::new(), memory: WorkerMemory::default() }),
             ["acknowledges", of, through] => {
                 self.worker(of).say(FromWorker::Received { through: number(through).into() });
             }

@@ -1,0 +1,76 @@
+//! How a cluster was at moments: its queues, and what became of its workers.
+//!
+//! Owns this form. Does not own when one looks (the coordinator), nor files.
+
+use napreduce_core::{TaskKind, WorkerId};
+use napreduce_protocol::{QueueSlots, QueueSummary, WorkerPhase, WorkerSummary};
+
+/// The slots of a queue, of one kind, at a moment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct QueueSample {
+    /// In milliseconds since 1970.
+    pub at_millis: u64,
+    pub queue: String,
+    pub kind: TaskKind,
+    pub slots: QueueSlots,
+}
+
+impl QueueSample {
+    /// Both kinds of each queue, at a moment.
+    pub fn of(at_millis: u64, queues: &[QueueSummary]) -> Vec<QueueSample> {
+        let of_kind = |queue: &QueueSummary, kind, slots| {
+            let queue = queue.name.clone();
+            QueueSample { at_millis, queue, kind, slots }
+        };
+        let both = |queue: &QueueSummary| {
+            [of_kind(queue, TaskKind::Map, queue.map), of_kind(queue, TaskKind::Reduce, queue.reduce)]
+        };
+        queues.iter().flat_map(both).collect()
+    }
+}
+
+/// A worker that is another one than it was, at a moment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WorkerSample {
+    /// In milliseconds since 1970; of one that is gone, when it went.
+    pub at_millis: u64,
+    pub worker: WorkerId,
+    pub name: String,
+    pub host: String,
+    pub state: WorkerPhase,
+    /// Why it was lost, is drained or excluded, as far as that is known.
+    pub reason: Option<String>,
+    pub map_slots: u32,
+    pub reduce_slots: u32,
+}
+
+impl WorkerSample {
+    pub fn of(at_millis: u64, worker: &WorkerSummary) -> WorkerSample {
+        let remarks = (!worker.remarks.is_empty()).then(|| worker.remarks.join("; "));
+        WorkerSample {
+            at_millis: worker.gone_millis.unwrap_or(at_millis),
+            worker: worker.worker,
+            name: worker.name.clone(),
+            host: worker.host.clone(),
+            state: worker.state,
+            reason: worker.reason.clone().or(remarks),
+            map_slots: worker.map_slots.0,
+            reduce_slots: worker.reduce_slots.0,
+        }
+    }
+
+    /// Whether it says the same, whenever it was said.
+    pub fn says_as(&self, other: &WorkerSample) -> bool {
+        WorkerSample { at_millis: 0, ..self.clone() } == WorkerSample { at_millis: 0, ..other.clone() }
+    }
+}
+
+/// What is to be kept of a look at a cluster.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ClusterSample {
+    pub at_millis: u64,
+    /// All of them, or none if they are as they were.
+    pub queues: Vec<QueueSample>,
+    /// Those that are others than they were.
+    pub workers: Vec<WorkerSample>,
+}

@@ -1,0 +1,104 @@
+//! What a coordinator noted of queues and workers, over time.
+//!
+//! Owns the means over the steps of a window, and for how long a note holds. Does not own files
+//! (`napreduce-history-files`).
+
+use napreduce_core::TaskKind;
+use napreduce_history_files::{QueueSample, WorkerSample};
+use napreduce_protocol::QueueSlots;
+
+use super::shares::{SharesAnswer, Steps};
+
+const MILLI_MICROS: u64 = 1_000;
+/// What stays as it is is noted again after ten minutes; who was silent for longer saw nothing.
+const HOLDS_MILLIS: u64 = 11 * 60_000;
+
+answer! {
+    /// A worker that became another one than it was.
+    pub struct WorkerChangeAnswer from |change: &WorkerSample| {
+        /// In milliseconds since 1970.
+        pub at_millis: u64 = change.at_millis,
+        pub worker: String = change.worker.to_string(),
+        pub name: String = change.name.clone(),
+        pub host: String = change.host.clone(),
+        /// `up`, `excluded`, `draining`, `leaving`, `left` or `lost`.
+        pub state: &'static str = change.state.in_words(),
+        /// Why, as far as that is known.
+        pub reason: Option<String> = change.reason.clone(),
+        pub map_slots: u32 = change.map_slots,
+        pub reduce_slots: u32 = change.reduce_slots,
+    }
+}
+
+impl SharesAnswer {
+    /// Adds what was noted of its queues, by time.
+    pub fn note(&mut self, samples: &[QueueSample]) {
+        let (from_millis, until_millis) = (self.from_millis, self.until_millis);
+        let steps = Steps { from_millis, until_millis, step_millis: self.step_millis };
+        for queue in &mut self.queues {
+            for (kind, shares) in [(TaskKind::Map, &mut queue.map), (TaskKind::Reduce, &mut queue.reduce)] {
+                let of_it = |sample: &&QueueSample| sample.queue == queue.queue && sample.kind == kind;
+                let noted: Vec<&QueueSample> = samples.iter().filter(of_it).collect();
+                if !noted.is_empty() {
+                    shares.wanted = means(&noted, steps, |slots| Some(slots.wanted as f64));
+                    shares.guaranteed = means(&noted, steps, |slots| {
+                        slots.guaranteed_permille.map(|permille| permille as f64 / 1e3)
+                    });
+                }
+            }
+        }
+    }
+}
+
+/// Of each step the mean, over the times of which something is known.
+fn means(noted: &[&QueueSample], steps: Steps, value: fn(&QueueSlots) -> Option<f64>) -> Vec<Option<f64>> {
+    let mut sums = vec![(0.0, 0_u64); usize::try_from(steps.count()).unwrap_or(0)];
+    let ends = noted.iter().skip(1).map(|next| next.at_millis).chain([steps.until_millis]);
+    for (sample, end) in noted.iter().zip(ends) {
+        let Some(value) = value(&sample.slots) else { continue };
+        let until = end.min(sample.at_millis.saturating_add(HOLDS_MILLIS));
+        let micros = |millis: u64| millis.saturating_mul(MILLI_MICROS);
+        for (at, length) in steps.parts(micros(sample.at_millis), micros(until)) {
+            sums[at].0 += value * length as f64;
+            sums[at].1 += length;
+        }
+    }
+    // Thousandths are more than a picture shows.
+    let mean = |(sum, length): (f64, u64)| (length > 0).then(|| (sum / length as f64 * 1e3).round() / 1e3);
+    sums.into_iter().map(mean).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::samples::detail;
+    use super::*;
+
+    #[test]
+    fn what_was_noted_holds_until_the_next_note_but_not_for_ever() {
+        let job = detail();
+        let begin = job.summary.submitted_millis;
+        let minute = 60_000;
+        let steps = Steps { from_millis: begin, until_millis: begin + 20 * minute, step_millis: 5 * minute };
+        let mut shares = SharesAnswer::of([&job], steps);
+        assert!(shares.queues[0].map.wanted.is_empty());
+        let noted = |at: u64, kind, wanted, guaranteed_permille| QueueSample {
+            at_millis: begin + at,
+            queue: "default".to_owned(),
+            kind,
+            slots: QueueSlots { wanted, guaranteed_permille, ..QueueSlots::default() },
+        };
+        let other = QueueSample { queue: "etl".to_owned(), ..noted(0, TaskKind::Map, 9, None) };
+        shares.note(&[
+            other,
+            noted(2 * minute, TaskKind::Map, 4, Some(1_500)),
+            noted(2 * minute, TaskKind::Reduce, 7, None),
+            noted(7 * minute, TaskKind::Map, 0, Some(2_000)),
+        ]);
+        let map = &shares.queues[0].map;
+        assert_eq!(map.wanted, [Some(4.0), Some(1.6), Some(0.0), Some(0.0)]);
+        assert_eq!(map.guaranteed, [Some(1.5), Some(1.8), Some(2.0), Some(2.0)]);
+        let reduce = &shares.queues[0].reduce;
+        assert_eq!(reduce.wanted, [Some(7.0), Some(7.0), Some(7.0), None]);
+        assert_eq!(reduce.guaranteed, [None, None, None, None]);
+    }
+}

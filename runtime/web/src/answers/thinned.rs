@@ -1,0 +1,164 @@
+//! Fewer rows for more stints than a page can hold: those that are narrower than a column become one row for
+//! each column of their lane.
+//!
+//! Owns which are merged, and what a row says that stands for several. Does not own the form of the answer
+//! (`timeline`).
+
+use napreduce_history_files::{Lane, Stint};
+
+/// A timeline of more stints is thinned to about so many rows, of some 40 bytes each.
+pub const STINTS_MAX: usize = 250_000;
+/// Of a lane, unless it is said.
+pub const COLUMNS: u32 = 1_000;
+
+/// A row.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Bar<'job> {
+    pub lane: Lane,
+    /// Of several, the longest of those that ended in the way in which most of the time was spent; it begins
+    /// with the first of them and ends with the last.
+    pub stint: Stint<'job>,
+    /// How many it stands for.
+    pub count: u32,
+}
+
+/// A row for each of the stints, which stand by lane and time.
+pub fn all<'job>(placed: Vec<(Lane, Stint<'job>)>) -> Vec<Bar<'job>> {
+    placed.into_iter().map(|(lane, stint)| Bar { lane, stint, count: 1 }).collect()
+}
+
+/// Fewer rows: in each lane twice as many as there are columns at most.
+pub fn thinned<'job>(
+    placed: &[(Lane, Stint<'job>)],
+    (from_micros, until_micros): (u64, u64),
+    columns: u32,
+) -> Vec<Bar<'job>> {
+    let lanes = placed.chunk_by(|(one, _), (other, _)| one == other).count();
+    let columns = (STINTS_MAX / lanes.max(1)).clamp(1, columns.max(1) as usize) as u64;
+    let width = until_micros.saturating_sub(from_micros).div_ceil(columns).max(1);
+    let is_narrow = |stint: &Stint<'_>| stint.until_micros - stint.from_micros < width;
+    let column = |stint: &Stint<'_>| stint.from_micros.saturating_sub(from_micros) / width;
+    let are_one = |(lane, one): &(Lane, Stint<'_>), (other_lane, other): &(Lane, Stint<'_>)| {
+        lane == other_lane && is_narrow(one) && is_narrow(other) && column(one) == column(other)
+    };
+    placed.chunk_by(are_one).map(merged).collect()
+}
+
+fn merged<'job>(placed: &[(Lane, Stint<'job>)]) -> Bar<'job> {
+    // Few ways to end, so that a list is enough.
+    let mut ways: Vec<(_, u64, &Stint<'job>)> = Vec::new();
+    for (_, stint) in placed {
+        let (way, length) = ((stint.end, stint.said == Some("done")), length(stint));
+        match ways.iter_mut().find(|(known, ..)| *known == way) {
+            None => ways.push((way, length, stint)),
+            Some((_, sum, longest)) => {
+                *sum += length;
+                if length > self::length(longest) {
+                    *longest = stint;
+                }
+            }
+        }
+    }
+    let (first, last) = (&placed[0], &placed[placed.len() - 1].1);
+    // Of equal ones the first, so that equal input gives equal rows.
+    let most = ways.iter().rev().max_by_key(|(_, sum, _)| *sum).map_or(&first.1, |(.., longest)| *longest);
+    let (from_micros, until_micros) = (first.1.from_micros, last.until_micros);
+    Bar {
+        lane: first.0,
+        stint: Stint { from_micros, until_micros, ..most.clone() },
+        count: placed.len() as u32,
+    }
+}
+
+fn length(stint: &Stint<'_>) -> u64 {
+    stint.until_micros - stint.from_micros
+}
+
+#[cfg(test)]
+mod tests {
+    use napreduce_core::{AttemptId, JobId, TaskId, TaskKind, WorkerId};
+    use napreduce_history_files::{StintEnd, assign_lanes};
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn stint(index: u32, worker: u32, from_micros: u64, until_micros: u64, is_done: bool) -> Stint<'static> {
+        let task = TaskId { job: JobId(1), kind: TaskKind::Map, index };
+        Stint {
+            attempt: AttemptId { task, number: 1 },
+            worker: WorkerId(worker),
+            from_micros,
+            started_micros: None,
+            until_micros,
+            end: StintEnd::Ended,
+            preemption: None,
+            said: Some(if is_done { "done" } else { "failed: bad row" }),
+            restore: None,
+        }
+    }
+
+    fn placed(stints: Vec<Stint<'static>>) -> Vec<(Lane, Stint<'static>)> {
+        let mut placed = assign_lanes(stints);
+        placed.sort_by_key(|(lane, stint)| (*lane, stint.from_micros, stint.attempt));
+        placed
+    }
+
+    const WINDOW: (u64, u64) = (0, 100_000);
+
+    #[test]
+    fn narrow_ones_become_one_a_column_and_wide_ones_stay() {
+        let of = |index, from, until, is_done| stint(index, 1, from, until, is_done);
+        let many = placed(vec![
+            of(0, 0, 2_000, true),
+            of(1, 2_000, 5_000, false),
+            of(2, 5_000, 6_500, true),
+            of(3, 11_000, 12_000, true),
+            of(4, 12_000, 42_000, true),
+            of(5, 42_000, 43_000, true),
+        ]);
+        let bars = thinned(&many, WINDOW, 10);
+        let said: Vec<_> = bars
+            .iter()
+            .map(|bar| {
+                (bar.stint.attempt.task.index, bar.stint.from_micros, bar.stint.until_micros, bar.count)
+            })
+            .collect();
+        // Most of the first column was done, and the longest of that is the first.
+        assert_eq!(
+            said,
+            [(0, 0, 6_500, 3), (3, 11_000, 12_000, 1), (4, 12_000, 42_000, 1), (5, 42_000, 43_000, 1)]
+        );
+        assert_eq!(all(many).len(), 6);
+    }
+
+    proptest! {
+        #[test]
+        fn every_stint_is_in_one_row_and_rows_are_bounded(
+            spans in proptest::collection::vec((0..3_u32, 0..100_000_u64, 0..9_000_u64, any::<bool>()), 1..200),
+            columns in 1..40_u32,
+        ) {
+            let stints = (0..).zip(&spans)
+                .map(|(index, (worker, from, length, is_done))| {
+                    stint(index, *worker, *from, (from + length).min(WINDOW.1), *is_done)
+                })
+                .collect();
+            let placed = placed(stints);
+            let bars = thinned(&placed, WINDOW, columns);
+            prop_assert_eq!(bars.iter().map(|bar| bar.count as usize).sum::<usize>(), spans.len());
+            for lane in bars.chunk_by(|one, other| one.lane == other.lane) {
+                prop_assert!(lane.len() <= 2 * columns as usize + 1, "{} of {columns}", lane.len());
+                for pair in lane.windows(2) {
+                    prop_assert!(pair[0].stint.until_micros <= pair[1].stint.from_micros);
+                }
+            }
+            for (lane, stint) in &placed {
+                let covers = |bar: &&Bar<'_>| {
+                    bar.lane == *lane
+                        && bar.stint.from_micros <= stint.from_micros
+                        && bar.stint.until_micros >= stint.until_micros
+                };
+                prop_assert!(bars.iter().any(|bar| covers(&bar)), "{stint:?}");
+            }
+        }
+    }
+}
