@@ -38,6 +38,8 @@ struct AdmissionState {
     memory: Limit,
     pressure: Limit,
     samples: VecDeque<(Instant, u64)>,
+    /// What was told of memory.
+    told: WorkerMemory,
 }
 
 /// One limit.
@@ -113,8 +115,8 @@ impl Admission {
         self.state().suspended.insert(attempt, process);
     }
 
-    /// What each that is suspended holds now, and what is free beside.
-    pub(super) fn memory(&self) -> WorkerMemory {
+    /// What each that is suspended holds now, and what is free beside, if that is not what was told last.
+    pub(super) fn news(&self) -> Option<WorkerMemory> {
         let held: Vec<(AttemptId, Pid)> =
             self.state().suspended.iter().map(|(attempt, process)| (*attempt, *process)).collect();
         let memory = |(attempt, process)| {
@@ -125,7 +127,10 @@ impl Admission {
         let available = SpareMemory::read().map_or(0, |spare| spare.available);
         // It moves all the time, and nobody wants to know it as exactly as that.
         let free_bytes = available / FREE_STEP * FREE_STEP;
-        WorkerMemory { suspended: held.into_iter().map(memory).collect(), free_bytes }
+        let now = WorkerMemory { suspended: held.into_iter().map(memory).collect(), free_bytes };
+        let mut state = self.state();
+        (state.told != now).then(|| state.told.clone_from(&now))?;
+        Some(now)
     }
 
     /// It is not suspended any more.

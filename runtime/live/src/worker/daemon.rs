@@ -10,8 +10,7 @@ use std::time::Duration;
 
 use napreduce_core::{AttemptId, FaultPlace, JobId, Order, Report, Start, fields};
 use napreduce_protocol::{
-    AttemptProgress, JobDescription, LaunchWork, MapInput, TaskError, ToWorker, WorkerMemory, WorkerNews,
-    WorkerReport,
+    AttemptProgress, JobDescription, LaunchWork, MapInput, TaskError, ToWorker, WorkerNews, WorkerReport,
 };
 use napreduce_task::Spawner;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
@@ -50,8 +49,6 @@ fields! {
         spawner: Arc<Spawner> = spawner,
         jobs: BTreeMap<JobId, KnownJob>,
         attempts: BTreeMap<AttemptId, RunningAttempt>,
-        /// As it was told last.
-        memory: WorkerMemory,
         preparations: JoinSet<(JobId, Result<Prepared, TaskError>)>,
         /// Small map outputs that are being put together.
         consolidations: JoinSet<Consolidated>,
@@ -394,9 +391,7 @@ impl Worker {
             }
         }
         self.tell(WorkerNews::Progress(progress));
-        let memory = self.admission.memory();
-        if memory != self.memory {
-            self.memory.clone_from(&memory);
+        if let Some(memory) = self.admission.news() {
             self.tell(WorkerNews::Memory(memory));
         }
     }

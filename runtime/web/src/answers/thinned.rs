@@ -6,7 +6,7 @@
 
 use napreduce_history_files::{Lane, Stint};
 
-/// A timeline of more stints is thinned to about so many rows, of some 40 bytes each.
+/// A timeline of more stints is thinned to so many rows at most, of some 40 bytes each.
 pub const STINTS_MAX: usize = 250_000;
 /// Of a lane, unless it is said.
 pub const COLUMNS: u32 = 1_000;
@@ -27,14 +27,15 @@ pub fn all<'job>(placed: Vec<(Lane, Stint<'job>)>) -> Vec<Bar<'job>> {
     placed.into_iter().map(|(lane, stint)| Bar { lane, stint, count: 1 }).collect()
 }
 
-/// Fewer rows: in each lane twice as many as there are columns at most.
+/// Fewer rows: in each lane twice as many as there are columns at most, since what is wide may be beside
+/// what is narrow in each.
 pub fn thinned<'job>(
     placed: &[(Lane, Stint<'job>)],
     (from_micros, until_micros): (u64, u64),
     columns: u32,
 ) -> Vec<Bar<'job>> {
     let lanes = placed.chunk_by(|(one, _), (other, _)| one == other).count();
-    let columns = (STINTS_MAX / lanes.max(1)).clamp(1, columns.max(1) as usize) as u64;
+    let columns = (STINTS_MAX / (2 * lanes.max(1))).clamp(1, columns.max(1) as usize) as u64;
     let width = until_micros.saturating_sub(from_micros).div_ceil(columns).max(1);
     let is_narrow = |stint: &Stint<'_>| stint.until_micros - stint.from_micros < width;
     let column = |stint: &Stint<'_>| stint.from_micros.saturating_sub(from_micros) / width;
@@ -59,10 +60,11 @@ fn merged<'job>(placed: &[(Lane, Stint<'job>)]) -> Bar<'job> {
             }
         }
     }
-    let (first, last) = (&placed[0], &placed[placed.len() - 1].1);
+    let first = &placed[0];
     // Of equal ones the first, so that equal input gives equal rows.
     let most = ways.iter().rev().max_by_key(|(_, sum, _)| *sum).map_or(&first.1, |(.., longest)| *longest);
-    let (from_micros, until_micros) = (first.1.from_micros, last.until_micros);
+    let from_micros = first.1.from_micros;
+    let until_micros = placed.iter().map(|(_, stint)| stint.until_micros).max().unwrap_or(from_micros);
     Bar {
         lane: first.0,
         stint: Stint { from_micros, until_micros, ..most.clone() },
@@ -99,7 +101,7 @@ mod tests {
 
     fn placed(stints: Vec<Stint<'static>>) -> Vec<(Lane, Stint<'static>)> {
         let mut placed = assign_lanes(stints);
-        placed.sort_by_key(|(lane, stint)| (*lane, stint.from_micros, stint.attempt));
+        placed.sort_by_key(|(lane, stint)| (*lane, stint.from_micros, stint.until_micros, stint.attempt));
         placed
     }
 

@@ -124,7 +124,7 @@ impl TimelineAnswer {
         let mut placed = assign_lanes(stints);
         placed.retain(|(_, stint)| stint.until_micros >= from_micros && stint.from_micros <= until_micros);
         naps.retain(|nap| nap.until_micros >= from_micros && nap.from_micros <= until_micros);
-        placed.sort_by_key(|(lane, stint)| (*lane, stint.from_micros, stint.attempt));
+        placed.sort_by_key(|(lane, stint)| (*lane, stint.from_micros, stint.until_micros, stint.attempt));
         naps.sort_by_key(|nap| (nap.from_micros, nap.attempt));
         let starts = placed.iter().map(|(_, stint)| stint.from_micros);
         let base_micros = starts.min().unwrap_or(from_micros).max(from_micros);

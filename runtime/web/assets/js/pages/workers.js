@@ -14,20 +14,21 @@ export function view({ main, again }) {
     title: "Workers",
     async refresh() {
       const [page, session] = [await get("workers?limit=10000"), await get("session")];
+      const racks = new Set(page.items.map((worker) => worker.rack));
       const columns = [
         ["Worker", (worker) => worker.worker, "id"],
         ["Name", (worker) => worker.name, "text"],
         ["Host", (worker) => worker.host],
-        ["Rack", (worker) => worker.rack],
+        racks.size > 1 && ["Rack", (worker) => worker.rack],
         ["State", (worker) => state(worker.state)],
         ["Map slots", (worker) => `${worker.map.used}/${worker.map.slots}`, "number"],
         ["Reduce slots", (worker) => `${worker.reduce.used}/${worker.reduce.slots}`, "number"],
         ["Free memory", (worker) => (worker.free_bytes === null ? "" : bytes(worker.free_bytes)), "number"],
-        ["Suspended", (worker) => worker.suspended.map(suspended)],
+        page.items.some((worker) => worker.suspended.length > 0) && ["Suspended", (worker) => worker.suspended.map(suspended)],
         ["Isolation", (worker) => worker.isolation],
         ["Heard of", (worker) => (worker.gone_millis === null ? `${span(worker.silent_millis)} ago` : `gone at ${moment(worker.gone_millis)}`)],
         ["Why", (worker) => worker.reason, "text"],
-      ];
+      ].filter(Boolean);
       if (mayOrder() && session.is_live) columns.push(["", (worker) => (worker.state.startsWith("up") ? drain(worker, again) : ""), "id"]);
       renew(changes, became(await get(`workers/changes?limit=100${session.is_live ? "" : "&from=0"}`)));
       renew(list, table(columns, page.items, session.is_live ? "No worker has joined. Start one with: nap worker" : "A history knows no workers."));

@@ -116,8 +116,9 @@ function signs(context, model, scale, first, last, y, colours) {
       if (x < scale.left || x - wide > scale.left + scale.width || wide < 4) continue;
       if (drawn > SIGNS_MAX) return;
       drawn += 1;
-      pale(context, x - wide, scale.x(start[stint] + starting[stint]), y(row) + GAP / 2, ROW - GAP, colours);
-      if (wide > NAMED) name(context, model, stint, Math.max(x - wide, scale.left), x, y(row) + ROW / 2, colours);
+      const begun = scale.x(start[stint] + starting[stint]);
+      pale(context, x - wide, begun, y(row) + GAP / 2, ROW - GAP, colours);
+      if (x - begun > NAMED) name(context, model, stint, Math.max(begun, scale.left), x, y(row) + ROW / 2, colours);
       sign(context, end[stint], x, wide, y(row) + GAP / 2, ROW - GAP, colours);
     }
   }
