@@ -4,6 +4,7 @@
 //! Does not own any process.
 
 use std::fs;
+use std::path::Path;
 
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -48,14 +49,32 @@ impl Process {
     /// The children of a process that have this argument.
     pub fn children_of(parent: u32, argument: &str) -> Vec<Process> {
         let wanted = i32::try_from(parent).expect("a process number");
+        Process::all(|stat, command| {
+            stat.parent == wanted && command.split(|byte| *byte == 0).any(|one| one == argument.as_bytes())
+        })
+    }
+
+    /// The guest that is at work at the first task of a kind, `map` or `reduce`, in a folder, which its
+    /// arguments name.
+    pub fn guest_in(folder: &Path, kind: &str) -> Option<Process> {
+        let folder = folder.to_str().expect("text").to_owned();
+        let of = [format!("--napreduce-guest {kind} "), "--task 0 ".to_owned(), folder];
+        let is_it = |_: &Stat, command: &[u8]| {
+            let line = String::from_utf8_lossy(command).replace('\0', " ");
+            of.iter().all(|part| line.contains(part))
+        };
+        Process::all(is_it).pop()
+    }
+
+    fn all(is_it: impl Fn(&Stat, &[u8]) -> bool) -> Vec<Process> {
         let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
         let numbers = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
         numbers
             .filter_map(|number| {
-                let Stat { parent, started, state } = stat(number)?;
+                let stat = stat(number)?;
                 let command = fs::read(format!("/proc/{number}/cmdline")).ok()?;
-                let has_it = command.split(|byte| *byte == 0).any(|one| one == argument.as_bytes());
-                (parent == wanted && has_it && state != 'Z').then_some(Process { number, started })
+                let is_wanted = stat.state != 'Z' && is_it(&stat, &command);
+                is_wanted.then_some(Process { number, started: stat.started })
             })
             .collect()
     }

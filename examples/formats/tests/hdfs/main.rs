@@ -11,6 +11,7 @@ mod cluster;
 mod coordinator;
 #[path = "../outputs/events.rs"]
 mod events;
+mod guests;
 mod inputs;
 mod outputs;
 mod proxy;

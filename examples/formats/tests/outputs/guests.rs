@@ -4,11 +4,10 @@
 //! Owns that hosts need share nothing but the store. Does not own what else becomes of saved work
 //! (`guest_checkpoints` of the whole system's tests).
 
-use std::fs;
 use std::process::{Child, Command, Stdio};
 
-use napreduce_tests::{counter, program, run, wait_until};
-use rustix::process::{Pid, Signal, kill_process};
+use napreduce_tests::{Process, counter, program, run, wait_until};
+use rustix::process::Signal;
 
 use super::scene::Scene;
 use super::server::{Server, on_each_server};
@@ -25,20 +24,6 @@ fn saved(scene: &Scene, task: &str) -> Vec<String> {
     scene.bucket.keys().into_iter().filter(is_last).collect()
 }
 
-/// The process of the guest that is at work at map 0, or at reduce 0: its arguments name the scene's folder.
-fn guest(scene: &Scene, kind: &str) -> Option<Pid> {
-    let folder = scene.folder.root().to_str().expect("text").to_owned();
-    let entries = fs::read_dir("/proc").expect("processes").flatten();
-    let mut found = entries.filter_map(|entry| {
-        let process: i32 = entry.file_name().to_str()?.parse().ok()?;
-        let line = fs::read(entry.path().join("cmdline")).ok()?;
-        let line = String::from_utf8_lossy(&line).replace('\0', " ");
-        let is_it = line.contains(&format!("--napreduce-guest {kind}")) && line.contains("--task 0");
-        (is_it && line.contains(&folder)).then(|| Pid::from_raw(process)).flatten()
-    });
-    found.next()
-}
-
 fn a_guest_that_is_killed_goes_on_from_what_is_in_the_store(server: Server) {
     let Some(scene) = Scene::new(server, "guests") else { return };
     let pauses = |output: &str, more: &[&str]| {
@@ -53,9 +38,10 @@ fn a_guest_that_is_killed_goes_on_from_what_is_in_the_store(server: Server) {
     let mut job: Child = pauses("out", &on).stderr(Stdio::inherit()).spawn().expect("it can be started");
     for (task, kind) in [("m_0000", "map"), ("r_0000", "reduce")] {
         wait_until(&format!("{task} is saved"), || !saved(&scene, task).is_empty());
-        let killed = guest(&scene, kind).expect("it is at work");
-        kill_process(killed, Signal::KILL).expect("it runs");
-        wait_until("another goes on", || guest(&scene, kind).is_some_and(|process| process != killed));
+        let guest = || Process::guest_in(scene.folder.root(), kind);
+        let killed = guest().expect("it is at work");
+        assert!(killed.signal(Signal::KILL));
+        wait_until("another goes on", || guest().is_some_and(|process| process != killed));
     }
     let status = job.wait().expect("its end");
     assert!(status.success(), "{status}");

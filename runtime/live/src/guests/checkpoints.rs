@@ -108,12 +108,10 @@ fn remove_from_store(submission: &Path) -> Result<(), String> {
     let in_words = |error: StoreError| error.message;
     let began = Instant::now();
     loop {
+        stores.remove_below(place).map_err(in_words)?;
         let listed = stores.list(place).map_err(in_words)?;
         if listed.is_empty() || began.elapsed() > REMOVAL_MAX {
             return listed.first().map_or(Ok(()), |left| Err(format!("{} is written still", left.object)));
-        }
-        for entry in listed {
-            stores.remove(&entry.object).map_err(in_words)?;
         }
     }
 }

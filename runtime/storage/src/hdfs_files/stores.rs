@@ -140,6 +140,15 @@ impl ObjectStores for HdfsStores {
         })?)
     }
 
+    fn remove_below(&self, under: &str) -> Result<(), StoreError> {
+        let uri = ObjectUri::of(under)?;
+        let (hdfs, path) = (connected(&uri)?, Places::of(&uri)?.path);
+        Ok(written(&uri, move || {
+            let (hdfs, path) = (Arc::clone(&hdfs), path.clone());
+            async move { remove(&hdfs, &path).await }
+        })?)
+    }
+
     fn list(&self, under: &str) -> Result<Vec<ObjectEntry>, StoreError> {
         Ok(list(&ObjectUri::of(under)?)?.into_iter().filter_map(of_listed).collect())
     }

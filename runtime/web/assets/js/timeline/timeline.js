@@ -104,6 +104,7 @@ export class Timeline {
   #sayThinned() {
     const { is_thinned: isThinned, stints, stints_total: total } = this.#answer;
     this.choice.disabled = this.#whole.is_thinned;
+    this.choice.setAttribute("aria-pressed", String(this.#model.byTask));
     this.thinned.hidden = !this.#whole.is_thinned;
     this.thinned.textContent = isThinned
       ? `${count(total)} stretches of work are drawn as ${count(stints.start.length)} bars, by slot: zoom in to see each, and the naps between them`
