@@ -22,9 +22,9 @@ impl Adoption {
     }
 
     /// Waits until those of them have ended that came to this process; no other child is waited for.
-    pub fn end(self, descendants: &[Pid]) {
+    pub fn end(self, descendants: Vec<Pid>) {
         let began = Instant::now();
-        let mut left = descendants.to_vec();
+        let mut left = descendants;
         while !left.is_empty() && began.elapsed() < WAIT_MAX {
             // What is no child of this process, or not any more, is an error.
             left.retain(|process| matches!(waitpid(Some(*process), WaitOptions::NOHANG), Ok(None)));

@@ -2,6 +2,7 @@
 //! memory they hold, how much processor time ended children took.
 //! Mapped files are left out on purpose: they are page cache that the kernel may drop at any moment.
 
+use std::collections::BTreeSet;
 use std::fs;
 
 use rustix::param::{clock_ticks_per_second, page_size};
@@ -25,20 +26,25 @@ pub struct TreeSampler {
     root: Pid,
     peak: MemoryPeak,
     page_bytes: u64,
-    /// The members at the last sample, but for the first.
-    seen: Vec<Pid>,
+    /// All members that were ever seen, but for the first, by number.
+    seen: BTreeSet<i32>,
 }
 
 impl TreeSampler {
     pub fn new(root: Pid) -> TreeSampler {
-        TreeSampler { root, peak: MemoryPeak::default(), page_bytes: page_size() as u64, seen: Vec::new() }
+        TreeSampler {
+            root,
+            peak: MemoryPeak::default(),
+            page_bytes: page_size() as u64,
+            seen: BTreeSet::new(),
+        }
     }
 
     /// Looks once at every process of the tree. Processes that end meanwhile count as holding nothing.
     pub fn sample(&mut self) {
         let mut tree_bytes = 0;
         let members = self.members();
-        self.seen = members[1..].to_vec();
+        self.seen.extend(members[1..].iter().map(|member| member.as_raw_nonzero().get()));
         for process in members {
             let bytes = anonymous_pages(process).unwrap_or(0) * self.page_bytes;
             tree_bytes += bytes;
@@ -50,9 +56,9 @@ impl TreeSampler {
         self.peak.samples += 1;
     }
 
-    /// The descendants there were at the last sample.
-    pub fn seen(&self) -> &[Pid] {
-        &self.seen
+    /// The descendants that were seen, whoever's children they are by now.
+    pub fn seen(&self) -> Vec<Pid> {
+        self.seen.iter().filter_map(|number| Pid::from_raw(*number)).collect()
     }
 
     /// What was seen so far; `None` when nothing was.
