@@ -106,7 +106,8 @@ pub trait ObjectStores: fmt::Debug + Send + Sync {
     /// Removes an object; fine if there is none.
     fn remove(&self, object: &str) -> Result<(), StoreError>;
 
-    /// Removes all that is below `under`, which is the caller's alone: where there are directories, them, too.
+    /// Removes all that is below `under`, which is the caller's alone: where there are directories, them,
+    /// too.
     fn remove_below(&self, under: &str) -> Result<(), StoreError> {
         self.list(under)?.iter().try_for_each(|entry| self.remove(&entry.object))
     }
