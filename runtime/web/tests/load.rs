@@ -133,7 +133,7 @@ impl PageSource for Large {
 }
 
 /// Kinds of answers and their budgets at the 99th percentile, in milliseconds.
-const ASKED: [(&str, &str, u64); 9] = [
+const ASKED: [(&str, &str, u64); 10] = [
     ("list", "/api/nap/v1/jobs", 20),
     ("list, sorted", "/api/nap/v1/jobs?sort=-took", 20),
     ("list, thinned", "/api/nap/v1/jobs?limit=1000&fields=job,state", 20),
@@ -141,6 +141,7 @@ const ASKED: [(&str, &str, u64); 9] = [
     ("list of 100,000, sorted", "/api/nap/v1/jobs/job_0001/attempts?sort=-took", 20),
     ("summary", "/api/nap/v1/jobs/job_0001", 20),
     ("summary", "/api/nap/v1/cluster", 20),
+    ("quantiles of 100,000", "/api/nap/v1/jobs/job_0001/quantiles", 150),
     ("ledger", "/api/nap/v1/preemptions/totals?from=0", 20),
     ("columns of 100,000", "/api/nap/v1/jobs/job_0001/timeline", 150),
 ];
