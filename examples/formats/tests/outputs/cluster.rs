@@ -138,6 +138,7 @@ fn what_passes_between_jobs_lies_where_it_is_said(server: Server) {
     let on_cluster =
         |more: &[&str]| run(program(&scene.out()).arg("--cluster").arg(cluster.directory()).args(more));
     on_cluster(&[]).failed(2, &["several jobs", "name a directory with --intermediate DIR"]);
+    on_cluster(&["--intermediate", "between"]).failed(2, &["--intermediate between is no directory"]);
     assert_eq!(scene.bucket.keys(), Vec::<String>::new());
     let between = scene.folder.path("between");
     std::fs::create_dir(&between).expect("a folder");

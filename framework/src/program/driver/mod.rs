@@ -230,6 +230,12 @@ impl<'p> Driver<'p> {
                     .to_owned(),
             ));
         }
+        if let Some(directory) = self.run.intermediate.as_ref().filter(|directory| !directory.is_dir()) {
+            let directory = directory.display();
+            return Err(Error::Usage(format!(
+                "--intermediate {directory} is no directory; make it, or name another"
+            )));
+        }
         let is_due = self.reservation.is_none() && !self.output_used;
         if is_due && !lies_within(output, &self.run.output) {
             self.reservation = Some(OutputReservation::take(&self.run.output, self.run.overwrite)?);

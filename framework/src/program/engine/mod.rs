@@ -119,6 +119,11 @@ impl EngineArguments {
             Some(place) if StorageScheme::of(place).is_some() => {
                 Ok(Some(GuestCheckpointSettings { directory: place.clone(), interval }))
             }
+            Some(place) if place.to_string_lossy().contains("://") => usage(format!(
+                "--checkpoints {} is in no store that is known; give a directory, or a place that begins with s3://, gs://, \
+                 abfss:// or hdfs://",
+                place.display()
+            )),
             Some(place) => {
                 let unknown = |error| Error::Usage(format!("cannot find the current directory: {error}"));
                 let directory = std::path::absolute(place).map_err(unknown)?;
@@ -246,6 +251,11 @@ mod tests {
             (
                 &["--on", "local", "--checkpoints", "c", "--checkpoint-interval", "1ms"],
                 "--checkpoint-interval cannot be less than 100ms; 60s is usual",
+            ),
+            (
+                &["--on", "local", "--checkpoints", "ftp://b/c"],
+                "--checkpoints ftp://b/c is in no store that is known; give a directory, or a place that begins with s3://, \
+                 gs://, abfss:// or hdfs://",
             ),
             (&["--on", "exec:"], "--on exec: names no program; give --on exec:PROGRAM"),
             (&["--on", "local", "--on-conf", "x"], "--on-conf \"x\" is no setting; write it as KEY=VALUE"),

@@ -4,11 +4,11 @@
 
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, WaitOptions, getpid, set_child_subreaper, waitpid};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, WaitOptions, getpid, pidfd_open, set_child_subreaper, waitpid};
 
 /// How long those that are left may take to end; they are left alone then.
 const WAIT_MAX: Duration = Duration::from_secs(10);
-const LOOK: Duration = Duration::from_millis(10);
 
 /// As long as it lives, orphans among the descendants of this process come to it.
 #[derive(Debug)]
@@ -24,15 +24,20 @@ impl Adoption {
     /// Waits until those of them have ended that came to this process; no other child is waited for.
     pub fn end(self, descendants: Vec<Pid>) {
         let began = Instant::now();
-        let mut left = descendants;
-        while !left.is_empty() && began.elapsed() < WAIT_MAX {
+        for process in descendants {
             // What is no child of this process, or not any more, is an error.
-            left.retain(|process| matches!(waitpid(Some(*process), WaitOptions::NOHANG), Ok(None)));
-            if !left.is_empty() {
-                std::thread::sleep(LOOK);
+            let is_running = || matches!(waitpid(Some(process), WaitOptions::NOHANG), Ok(None));
+            if is_running() && ends_within(process, WAIT_MAX.saturating_sub(began.elapsed())) {
+                is_running();
             }
         }
     }
+}
+
+fn ends_within(process: Pid, time: Duration) -> bool {
+    let Ok(descriptor) = pidfd_open(process, PidfdFlags::empty()) else { return false };
+    let time = Timespec { tv_sec: time.as_secs().cast_signed(), tv_nsec: time.subsec_nanos().into() };
+    poll(&mut [PollFd::new(&descriptor, PollFlags::IN)], Some(&time)).is_ok_and(|ended| ended > 0)
 }
 
 impl Drop for Adoption {

@@ -52,13 +52,12 @@ impl Samples {
             self.queues.clone_from(&queues);
             news.queues = queues;
         }
-        for worker in workers {
-            let known = self.workers.get(&worker.worker);
-            if known.is_none_or(|known| !known.says_as(&worker)) {
-                self.workers.insert(worker.worker, worker.clone());
-                news.workers.push(worker);
-            }
-        }
+        let is_news = |worker: &&WorkerSample| {
+            self.workers.get(&worker.worker).is_none_or(|known| !known.says_as(worker))
+        };
+        news.workers = workers.iter().filter(is_news).cloned().collect();
+        // Of those that are not listed any more, none comes back.
+        self.workers = workers.into_iter().map(|worker| (worker.worker, worker)).collect();
         (!news.queues.is_empty() || !news.workers.is_empty()).then_some(news)
     }
 }
@@ -82,7 +81,7 @@ impl Coordinator {
         let Some(news) = self.samples.news(now, at_millis, queues, workers) else { return };
         self.samples.writing = Some(tokio::task::spawn_blocking(move || {
             if let Err(error) = history.note(&news) {
-                // The next look may be kept again; jobs do not depend on it.
+                // What has changed by then is missing; jobs do not depend on it.
                 tracing::warn!(%error, "how the cluster is cannot be kept");
             }
         }));

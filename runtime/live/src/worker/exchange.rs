@@ -48,7 +48,9 @@ impl Exchange {
     /// A new connection begins; reports up to `received` are kept.
     pub(super) fn on_welcome(&mut self, journal: u64, worker: WorkerId, received: u64) -> Welcomed {
         if self.number != Some((journal, worker)) {
-            *self = Exchange { number: Some((journal, worker)), ..Exchange::default() };
+            // The machine is the same one, whoever the worker is.
+            let memory = std::mem::take(&mut self.memory);
+            *self = Exchange { number: Some((journal, worker)), memory, ..Exchange::default() };
             return Welcomed::Anew;
         }
         let known = self.reports.acknowledged() <= received && self.reports.acknowledge(received).is_ok();
@@ -227,6 +229,9 @@ mod tests {
         assert_eq!(exchange.take_heartbeat(), beat(holds(9)));
         assert_eq!(exchange.take_heartbeat(), beat(holds(9)));
         exchange.on_news(WorkerNews::Memory(holds(2)));
+        assert_eq!(exchange.take_heartbeat(), beat(holds(2)));
+        // It is told when it changes, which may be long after another coordinator has come.
+        assert_eq!(exchange.on_welcome(7, WorkerId(9), 0), Welcomed::Anew);
         assert_eq!(exchange.take_heartbeat(), beat(holds(2)));
     }
 }
