@@ -185,6 +185,30 @@ fn a_timeline_and_a_trace_show_the_attempts_of_a_job() {
 }
 
 #[test]
+fn a_timeline_comes_in_columns_for_whoever_asks_for_them() {
+    let sample = Sample::start();
+    let path = "/api/nap/v1/jobs/job_0001/timeline";
+    let token = format!("Bearer {}", sample.token(WebRole::View));
+    let kind = "application/vnd.napreduce.timeline";
+    let answer = sample.ask(&format!("GET {path}"), &[("Authorization", &token), ("Accept", kind)], "");
+    assert_eq!((answer.status, answer.header("content-type")), (200, Some(kind)));
+    assert_eq!(&answer.bytes[..8], b"NAPTLN1\0");
+    let length = u32::from_le_bytes(answer.bytes[8..12].try_into().expect("four bytes")) as usize;
+    let (head, columns) = answer.bytes[12..].split_at(length);
+    let head: Value = serde_json::from_slice(head).expect("a head");
+    assert_eq!((&head["rows"], &head["unit_micros"]), (&json!(1), &json!(1)));
+    let is_length = |column: &&Value| column["name"] == "length";
+    let column = head["columns"].as_array().expect("columns").iter().find(is_length).expect("lengths");
+    assert_eq!(column["type"], "u32");
+    let offset = column["offset"].as_u64().expect("a number") as usize;
+    assert_eq!(columns[offset..offset + 4], 1_800_000_u32.to_le_bytes());
+    let told = sample.get(path).json();
+    for name in ["base_micros", "until_micros", "lanes", "naps", "preemptions", "ends", "stints_total"] {
+        assert_eq!(head[name], told[name], "{name}");
+    }
+}
+
+#[test]
 fn shares_are_the_slots_of_each_queue_over_a_window() {
     let sample = Sample::start();
     let shares = |query: &str| sample.get(&format!("/api/nap/v1/shares?{query}"));

@@ -40,14 +40,19 @@ async function send(path, options) {
   }
 }
 
-/** An object; the one that is known already if it has not changed. What is large and seldom asked for twice need not be kept. */
-export async function get(question, { isKept = true } = {}) {
+const JSON_FORM = { accept: "application/json", read: (response) => response.json() };
+
+/**
+ * An object; the one that is known already if it has not changed. What is large and seldom asked for twice need not be kept. `form`
+ * is what is accepted, and how it is read.
+ */
+export async function get(question, { isKept = true, form = JSON_FORM } = {}) {
   const path = ofRecording(question);
   const known = kept.get(path);
-  const response = await send(path, { headers: known ? { "If-None-Match": known.tag } : {} });
+  const response = await send(path, { headers: { Accept: form.accept, ...(known ? { "If-None-Match": known.tag } : {}) } });
   if (response.status === 304 && known) return known.value;
   if (!response.ok) throw await problem(response);
-  const value = await response.json();
+  const value = await form.read(response);
   const tag = response.headers.get("etag");
   kept.delete(path);
   if (tag && isKept) kept.set(path, { tag, value });

@@ -5,6 +5,7 @@
 //! since 1970. Does not own how people are shown the same (`nap`, the page).
 
 mod cluster;
+mod columns;
 mod explaining;
 mod filter;
 mod flows;
@@ -22,6 +23,7 @@ mod timeline;
 mod workers;
 
 pub use cluster::{CurrentJob, JobCounts, SlotsInUse, StatusAnswer, WorkerCounts, WorkerWarning};
+pub use columns::{COLUMNS_KIND, columns_of};
 pub use explaining::{JobExplanation, ReasonAnswer, TaskExplanation};
 pub use filter::JobFilter;
 pub use flows::FlowAnswer;

@@ -6,10 +6,29 @@
 
 use napreduce_history_files::{Lane, Stint};
 
-/// A timeline of more stints is thinned to so many rows at most, of some 40 bytes each.
-pub const STINTS_MAX: usize = 250_000;
+/// A timeline of more than this is thinned: answers have 4 MiB at most (`columns`).
+const BYTES_MAX: usize = 4 << 20;
+/// Of a row in columns: times of 32 bits, and other numbers as jobs of 100,000 attempts have them.
+const STINT_BYTES: usize = 24;
+const NAP_BYTES: usize = 140;
+const PREEMPTION_BYTES: usize = 700;
+/// Of how an attempt ended, beside its words.
+const END_BYTES: usize = 12;
+/// What is thinned has so many rows at most; what is left of the bytes is for lanes and preemptions.
+pub const BARS_MAX: usize = 150_000;
+/// So many preemptions, ends that were not successes, and restores are told of what is thinned.
+pub const TOLD_MAX: usize = 500;
 /// Of a lane, unless it is said.
 pub const COLUMNS: u32 = 1_000;
+
+/// Whether that is more than an answer may hold.
+pub fn is_too_much(placed: &[(Lane, Stint<'_>)], naps: usize) -> bool {
+    let bytes_of = |stint: &Stint<'_>| {
+        let said = stint.said.filter(|said| *said != "done").map_or(0, |said| said.len() + END_BYTES);
+        STINT_BYTES + stint.preemption.map_or(0, |_| PREEMPTION_BYTES) + said
+    };
+    placed.iter().map(|(_, stint)| bytes_of(stint)).sum::<usize>() + naps * NAP_BYTES > BYTES_MAX
+}
 
 /// A row.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,16 +46,25 @@ pub fn all<'job>(placed: Vec<(Lane, Stint<'job>)>) -> Vec<Bar<'job>> {
     placed.into_iter().map(|(lane, stint)| Bar { lane, stint, count: 1 }).collect()
 }
 
-/// Fewer rows: in each lane twice as many as there are columns at most, since what is wide may be beside
-/// what is narrow in each.
-pub fn thinned<'job>(
+/// Fewer rows: so many columns a lane, or as many as there is room for.
+pub fn thinned<'job>(placed: &[(Lane, Stint<'job>)], window: (u64, u64), mut columns: u32) -> Vec<Bar<'job>> {
+    loop {
+        let bars = merged_by(placed, window, columns.max(1));
+        if bars.len() <= BARS_MAX || columns <= 1 {
+            return bars;
+        }
+        columns /= 2;
+    }
+}
+
+/// In each lane twice as many rows as there are columns at most, since what is wide may be beside what is
+/// narrow in each.
+fn merged_by<'job>(
     placed: &[(Lane, Stint<'job>)],
     (from_micros, until_micros): (u64, u64),
     columns: u32,
 ) -> Vec<Bar<'job>> {
-    let lanes = placed.chunk_by(|(one, _), (other, _)| one == other).count();
-    let columns = (STINTS_MAX / (2 * lanes.max(1))).clamp(1, columns.max(1) as usize) as u64;
-    let width = until_micros.saturating_sub(from_micros).div_ceil(columns).max(1);
+    let width = until_micros.saturating_sub(from_micros).div_ceil(u64::from(columns)).max(1);
     let is_narrow = |stint: &Stint<'_>| stint.until_micros - stint.from_micros < width;
     let column = |stint: &Stint<'_>| stint.from_micros.saturating_sub(from_micros) / width;
     let are_one = |(lane, one): &(Lane, Stint<'_>), (other_lane, other): &(Lane, Stint<'_>)| {

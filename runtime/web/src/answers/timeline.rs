@@ -12,7 +12,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::preemptions::PreemptionAnswer;
-use super::thinned::{Bar, STINTS_MAX, all, thinned};
+use super::thinned::{Bar, TOLD_MAX, all, is_too_much, thinned};
 
 /// A stretch of time, in microseconds since 1970.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,6 +37,8 @@ pub struct TimelineAnswer {
     pub is_thinned: bool,
     /// Naps that are not listed: all, if it is thinned.
     pub naps_left_out: usize,
+    /// Of what is drawn, in a thinned answer: requests that are not listed.
+    pub preemptions_left_out: usize,
     /// By worker and kind; of a kind, as many as were in use at once.
     pub lanes: Vec<LaneAnswer>,
     /// By lane, and then by time.
@@ -45,9 +47,10 @@ pub struct TimelineAnswer {
     pub naps: Vec<NapAnswer>,
     /// What ended stints and began naps.
     pub preemptions: Vec<PreemptionAnswer>,
-    /// How attempts ended that were not done, by the row of their last stint.
+    /// How attempts ended that were not done, by the row of their last stint; of what is thinned, the first
+    /// 500.
     pub ends: BTreeMap<u32, String>,
-    /// The checkpoints that attempts began from, by the row of their first stint: whose they are.
+    /// The checkpoints that attempts began from, by the row of their first stint: whose they are; likewise.
     pub restores: BTreeMap<u32, String>,
 }
 
@@ -134,7 +137,7 @@ impl TimelineAnswer {
             stints_total: placed.len(),
             ..TimelineAnswer::default()
         };
-        let columns = columns.filter(|_| placed.len() > STINTS_MAX);
+        let columns = columns.filter(|_| is_too_much(&placed, naps.len()));
         let bars = match columns {
             None => all(placed),
             Some(columns) => {
@@ -150,6 +153,7 @@ impl TimelineAnswer {
             answer.add_nap(nap, &mut known);
         }
         answer.preemptions = known.answers;
+        answer.preemptions_left_out = known.left_out;
         answer
     }
 
@@ -177,10 +181,12 @@ impl TimelineAnswer {
             StintEnd::Ended if stint.said == Some("done") => DONE,
             StintEnd::Ended => ENDED,
         };
-        if let Some(said) = stint.said.filter(|_| end == ENDED) {
+        let is_told = |told: usize| !self.is_thinned || told < TOLD_MAX;
+        if let Some(said) = stint.said.filter(|_| end == ENDED && is_told(self.ends.len())) {
             self.ends.insert(row, said.to_owned());
         }
-        if let Some(restore) = stint.restore.filter(|restore| restore.ordered_micros <= stint.from_micros) {
+        let restore = stint.restore.filter(|_| is_told(self.restores.len()));
+        if let Some(restore) = restore.filter(|restore| restore.ordered_micros <= stint.from_micros) {
             self.restores.insert(row, restore.from.to_string());
         }
         let start = stint.from_micros.max(self.base_micros);
@@ -195,7 +201,8 @@ impl TimelineAnswer {
         columns.task.push(stint.attempt.task.index);
         columns.attempt.push(stint.attempt.number);
         columns.end.push(end);
-        columns.preemption.push(stint.preemption.map_or(-1, |preemption| known.row(preemption) as i32));
+        let preemption = stint.preemption.filter(|_| !self.is_thinned || known.has_room(is_one));
+        columns.preemption.push(preemption.map_or(-1, |preemption| known.row(preemption) as i32));
         if self.is_thinned {
             columns.count.push(*count);
         }
@@ -221,9 +228,17 @@ struct Preemptions<'job> {
     ledger: HashMap<(AttemptId, u64), LedgerEntry<'job>>,
     answers: Vec<PreemptionAnswer>,
     rows: HashMap<(AttemptId, u64), u32>,
+    left_out: usize,
 }
 
 impl Preemptions<'_> {
+    /// Whether one more is told of what is thinned: of a row that stands for one stint, of the first ones.
+    fn has_room(&mut self, is_one: bool) -> bool {
+        let has_room = is_one && self.answers.len() < TOLD_MAX;
+        self.left_out += usize::from(!has_room);
+        has_room
+    }
+
     fn row(&mut self, preemption: &PreemptionSummary) -> u32 {
         let next = self.answers.len() as u32;
         let key = key(preemption);
@@ -323,7 +338,7 @@ mod tests {
     #[test]
     fn more_than_a_page_can_hold_is_thinned_and_says_so() {
         let mut job = napped();
-        let (last, count) = (job.attempts.len() - 1, STINTS_MAX as u32);
+        let (last, count) = (job.attempts.len() - 1, 180_000);
         for index in 0..count {
             let mut attempt = job.attempts[last].clone();
             attempt.attempt.task.index = 2 + index;

@@ -9,7 +9,7 @@ use napreduce_protocol::{JobDetail, LogStream};
 
 use super::call::{Call, Reply};
 use super::list::page;
-use super::whole::timeline_of;
+use super::whole::{drawn, timeline_of};
 use super::window::asked_columns;
 use crate::answers::{
     CountersAnswer, HistoryAnswer, JobExplanation, JobFilter, JobStatusAnswer, PreemptionAnswer,
@@ -85,9 +85,9 @@ pub fn timeline(call: &Call<'_>) -> Result<Reply, Problem> {
         return Err(Problem::wrong(format!("{} has nothing in this window", job.summary.job)));
     }
     if call.asked("neighbours")?.unwrap_or(false) {
-        return Reply::json(&timeline_of(call, window, Some(&job))?);
+        return drawn(call, timeline_of(call, window, Some(&job))?);
     }
-    Reply::json(&TimelineAnswer::of([&*job], window, asked_columns(call)?))
+    drawn(call, TimelineAnswer::of([&*job], window, asked_columns(call)?))
 }
 
 pub fn trace(call: &Call<'_>) -> Result<Reply, Problem> {

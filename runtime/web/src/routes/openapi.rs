@@ -71,6 +71,9 @@ fn operation(route: &Route, problem: &Value, generator: &mut SchemaGenerator) ->
             let thin = is_thinned.then(|| generator.subschema_for::<ThinPage>().to_value());
             json!({ "application/json": { "schema": thin.map_or(whole.clone(), |thin| json!({ "anyOf": [whole, thin] })) } })
         }
+        Answer::JsonOr(schema, kind) => {
+            json!({ "application/json": { "schema": schema(generator).to_value() }, kind: {} })
+        }
         Answer::Other("application/json") => {
             json!({ "application/json": { "schema": { "type": "object" } } })
         }

@@ -44,6 +44,14 @@ impl Route {
         self
     }
 
+    /// This one as another kind as well, for whoever accepts that.
+    pub const fn or_as(mut self, kind: &'static str) -> Route {
+        if let Answer::Json(schema) = self.gives {
+            self.gives = Answer::JsonOr(schema, kind);
+        }
+        self
+    }
+
     /// This one for who has no role yet.
     pub const fn for_anybody(mut self) -> Route {
         self.role = WebRole::Nobody;
@@ -106,6 +114,8 @@ pub type Body = fn(&mut SchemaGenerator) -> Schema;
 #[derive(Clone, Copy)]
 pub enum Answer {
     Json(fn(&mut SchemaGenerator) -> Schema),
+    /// Likewise, or this kind.
+    JsonOr(fn(&mut SchemaGenerator) -> Schema, &'static str),
     /// Of this kind, described elsewhere.
     Other(&'static str),
 }

@@ -21,9 +21,9 @@ use super::session::{SessionAnswer, SignInAnswer, SignInBody};
 use super::what_if::{WhatIfBody, WhatIfsAnswer};
 use super::{hadoop, jobs, orders, preemptions, recordings, session, shares, stream, what_if, whole};
 use crate::answers::{
-    ComparisonAnswer, CountersAnswer, FlowAnswer, HistoryAnswer, JobExplanation, JobStatusAnswer,
-    PreemptionAnswer, PreemptionTotals, QuantilesAnswer, QueuesAnswer, SharesAnswer, StatusAnswer,
-    TaskExplanation, TimelineAnswer,
+    COLUMNS_KIND, ComparisonAnswer, CountersAnswer, FlowAnswer, HistoryAnswer, JobExplanation,
+    JobStatusAnswer, PreemptionAnswer, PreemptionTotals, QuantilesAnswer, QueuesAnswer, SharesAnswer,
+    StatusAnswer, TaskExplanation, TimelineAnswer,
 };
 use crate::what_if::WhatIf;
 
@@ -40,8 +40,8 @@ const WINDOW_FROM: QueryField = moment("from", "in milliseconds since 1970; ten 
 const WINDOW_UNTIL: QueryField = moment("until", "likewise; now unless said");
 const COLUMNS: QueryField = number(
     "columns",
-    "where there are more than 250,000 stints, what is narrower than such a share of the window is drawn with its \
-     neighbours; 1,000 unless said, fewer if there are many slots",
+    "where there is more than 4 MiB can say, some 150,000 stints, what is narrower than such a share of the window is \
+     drawn with its neighbours; 1,000 unless said, fewer if there are many slots",
     1,
     10_000,
 );
@@ -134,6 +134,7 @@ static NATIVE: &[Route] = &[
         ],
     ),
     get::<TimelineAnswer>("/api/nap/v1/timeline", "Who held which slot in a window of time", whole::timeline)
+        .or_as(COLUMNS_KIND)
         .asking(&[WINDOW_FROM, WINDOW_UNTIL, COLUMNS]),
     get::<PreemptionPage>(
         "/api/nap/v1/preemptions",
@@ -224,6 +225,7 @@ static NATIVE: &[Route] = &[
     )
     .asking(list_of!(PreemptionAnswer)),
     get::<TimelineAnswer>("/api/nap/v1/jobs/{job}/timeline", "The life of its attempts", jobs::timeline)
+        .or_as(COLUMNS_KIND)
         .asking(&[
             field(
                 "neighbours",

@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use axum::http::StatusCode;
 use axum::http::header::ACCEPT;
 use napreduce_history_files::read_cluster;
 use napreduce_protocol::JobDetail;
@@ -13,7 +14,7 @@ use super::list::{page, page_with};
 use super::metrics::{self as formats, plain};
 use super::window::{asked_columns, asked_window};
 use super::{openapi, stream};
-use crate::answers::{QueuesAnswer, StatusAnswer, TimelineAnswer, TimelineWindow};
+use crate::answers::{COLUMNS_KIND, QueuesAnswer, StatusAnswer, TimelineAnswer, TimelineWindow, columns_of};
 use crate::clock::now_micros;
 use crate::ledgers::Window;
 use crate::problem::Problem;
@@ -68,7 +69,18 @@ pub fn timeline(call: &Call<'_>) -> Result<Reply, Problem> {
     let Window { from, until } = asked_window(call, WINDOW_MILLIS)?;
     let until_micros = (until * 1_000).min(now_micros());
     let window = TimelineWindow { from_micros: from * 1_000, until_micros: until_micros.max(from * 1_000) };
-    Reply::json(&timeline_of(call, window, None)?)
+    drawn(call, timeline_of(call, window, None)?)
+}
+
+/// In columns for whoever asks for these, as a page does; else as JSON.
+pub fn drawn(call: &Call<'_>, timeline: TimelineAnswer) -> Result<Reply, Problem> {
+    let accepts = call.headers.get(ACCEPT).and_then(|accepts| accepts.to_str().ok());
+    if !accepts.is_some_and(|accepts| accepts.contains(COLUMNS_KIND)) {
+        return Reply::json(&timeline);
+    }
+    let bytes = columns_of(timeline)
+        .map_err(|error| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, format!("no columns: {error}")))?;
+    Ok(Reply::of(COLUMNS_KIND, bytes))
 }
 
 /// Who held which slot in a window: the job that it is about, if it is about one, and others as far as there

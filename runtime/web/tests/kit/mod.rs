@@ -326,6 +326,8 @@ pub struct Answer {
     pub status: u16,
     headers: Vec<(String, String)>,
     pub body: String,
+    /// The same, where it is no text.
+    pub bytes: Vec<u8>,
 }
 
 impl Answer {
@@ -372,7 +374,7 @@ fn parse(bytes: &[u8]) -> Option<Answer> {
         .collect();
     let length = headers.iter().find(|(name, _)| name == "content-length").map_or("0", |(_, value)| value);
     let body = bytes.get(end + 4..end + 4 + length.parse::<usize>().ok()?)?;
-    Some(Answer { status, headers, body: String::from_utf8_lossy(body).into_owned() })
+    Some(Answer { status, headers, body: String::from_utf8_lossy(body).into_owned(), bytes: body.to_vec() })
 }
 
 /// Sends a head byte by byte; after how long that is cut off.

@@ -4,6 +4,7 @@
 import { card, link, make, progress, renew, sentence, state, table } from "../elements.js";
 import { count } from "../format.js";
 import { get } from "../net.js";
+import { getTimeline } from "../timeline/columns.js";
 import { Timeline } from "../timeline/timeline.js";
 
 const WINDOW_MILLIS = 600_000;
@@ -11,7 +12,7 @@ const SHOWN_MAX = 50;
 
 export function view({ main }) {
   const above = make("div");
-  const closer = (from, until) => get(`timeline?${new URLSearchParams({ from, until })}`, { isKept: false });
+  const closer = (from, until) => getTimeline(`timeline?${new URLSearchParams({ from, until })}`, { isKept: false });
   const timeline = new Timeline({ label: "Slots of the last 10 minutes", followsMillis: WINDOW_MILLIS, closer });
   const left = make("p", { class: "under" });
   main.append(above, make("h2", {}, "Slots, the last 10 minutes"), timeline.element, left);
@@ -22,7 +23,7 @@ export function view({ main }) {
     async refresh() {
       const status = await get("cluster");
       renew(above, figures(status), warnings(status), current(status));
-      const window = await get("timeline");
+      const window = await getTimeline("timeline");
       timeline.show(window);
       left.textContent = window.jobs_left_out ? `${count(window.jobs_left_out)} older jobs of these minutes are not shown` : "";
     },

@@ -4,6 +4,7 @@
 import { link, make, renew, state, table } from "../elements.js";
 import { count, signed, span } from "../format.js";
 import { get, ofRecording } from "../net.js";
+import { getTimeline } from "../timeline/columns.js";
 import { Timeline } from "../timeline/timeline.js";
 
 const KNOWN_MAX = 1000;
@@ -54,7 +55,7 @@ export function view({ main, query, again }) {
 
 async function told(id) {
   const [job, life, { counters }, history] =
-    await Promise.all([get(`jobs/${id}`), get(`jobs/${id}/timeline`), get(`jobs/${id}/counters`), get(`jobs/${id}/history`)]);
+    await Promise.all([get(`jobs/${id}`), getTimeline(`jobs/${id}/timeline`), get(`jobs/${id}/counters`), get(`jobs/${id}/history`)]);
   return { job, life, counters, history };
 }
 

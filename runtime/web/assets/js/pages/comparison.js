@@ -4,12 +4,13 @@
 import { link, make, renew, table } from "../elements.js";
 import { count, signed, span } from "../format.js";
 import { get } from "../net.js";
+import { getTimeline } from "../timeline/columns.js";
 import { Timeline } from "../timeline/timeline.js";
 
 export function view({ main, query }) {
   const [left, right] = [query.get("left") ?? "", query.get("right") ?? ""];
   const sums = make("div");
-  const closer = (recording) => (from, until) => get(`timeline?${new URLSearchParams({ recording, from, until })}`, { isKept: false });
+  const closer = (recording) => (from, until) => getTimeline(`timeline?${new URLSearchParams({ recording, from, until })}`, { isKept: false });
   const pictures = [left, right].map((name) => new Timeline({ label: `Who held which slot in ${name}`, closer: closer(name) }));
   const under = [make("p", { class: "under" }), make("p", { class: "under" })];
   const jobs = make("div");
@@ -36,7 +37,7 @@ async function draw(sides, pictures, under) {
   const longest = Math.max(...sides.map((side) => side.makespan_millis)) * 1000;
   await Promise.all(sides.map(async (side, at) => {
     const asked = new URLSearchParams({ recording: side.recording, from: side.from_millis, until: side.until_millis });
-    const window = await get(`timeline?${asked}`);
+    const window = await getTimeline(`timeline?${asked}`);
     pictures[at].show({ ...window, until_micros: window.base_micros + longest });
     under[at].textContent = window.jobs_left_out ? `${count(window.jobs_left_out)} older jobs are not in the picture` : "";
   }));

@@ -5,6 +5,7 @@ import { link, make, renew, sentence, state, table } from "../elements.js";
 import { bytes, count, moment, short, span, utc } from "../format.js";
 import { get, mayOrder, ofRecording, text } from "../net.js";
 import { orderButton } from "../orders.js";
+import { getTimeline } from "../timeline/columns.js";
 import { Timeline } from "../timeline/timeline.js";
 import { under } from "./jobs.js";
 
@@ -49,7 +50,7 @@ function timeline({ id, place, again }) {
     const asked = new URLSearchParams({ ...(picture.byTask ? {} : { neighbours: true }), ...window });
     return `jobs/${id}/timeline${asked.size ? `?${asked}` : ""}`;
   };
-  const closer = (from, until) => get(address({ from, until }), { isKept: false });
+  const closer = (from, until) => getTimeline(address({ from, until }), { isKept: false });
   const picture = new Timeline({ label: `The life of ${id}`, byTask: true, own: Number(id.slice(4)), swapped: again, closer });
   place.append(picture.element, make("p", { class: "under" },
     make("a", { href: ofRecording(`/api/nap/v1/jobs/${id}/trace.json`), download: `${id}.trace.json` }, "Save a trace for Perfetto"), " · ",
@@ -57,7 +58,7 @@ function timeline({ id, place, again }) {
   return {
     leave: () => picture.leave(),
     repaint: () => picture.draw(),
-    refresh: async () => picture.show(await get(address({}))),
+    refresh: async () => picture.show(await getTimeline(address({}))),
   };
 }
 

@@ -49,7 +49,7 @@ function within(whole, part) {
   const rows = new Map(lanes.map((lane, row) => [name(lane), row]));
   const placed = part.lanes.map((lane) => rows.get(name(lane)) ?? lanes.push(lane) - 1);
   const later = part.base_micros - whole.base_micros;
-  const stints = { ...part.stints, start: part.stints.start.map((start) => start + later), lane: part.stints.lane.map((lane) => placed[lane]) };
+  const stints = { ...part.stints, start: part.stints.start.map((start) => start + later), lane: Uint32Array.from(part.stints.lane, (lane) => placed[lane]) };
   const naps = part.naps.map((nap) => ({ ...nap, start: nap.start + later }));
   return { ...part, base_micros: whole.base_micros, until_micros: whole.until_micros, lanes, stints, naps };
 }
