@@ -162,33 +162,22 @@ mod tests {
     use std::path::PathBuf;
 
     use napreduce_core::{JobId, Primitive, WorkerId};
-    use napreduce_protocol::{
-        CounterValues, JobPhase, JobProgress, JobSummary, PreemptionSummary, ResumeSummary,
-    };
+    use napreduce_protocol::{JobPhase, JobProgress, JobSummary, PreemptionSummary, ResumeSummary};
 
     fn detail() -> JobDetail {
-        JobDetail {
-            summary: JobSummary {
-                job: JobId(7),
-                name: "count".to_owned(),
-                user: "ada".to_owned(),
-                queue: "default".to_owned(),
-                priority: 0,
-                phase: JobPhase::Succeeded,
-                reason: None,
-                submitted_millis: 0,
-                ended_millis: None,
-                progress: JobProgress::default(),
-                output: PathBuf::new(),
-            },
-            counters: CounterValues::default(),
-            parts: Vec::new(),
-            attempts: Vec::new(),
-            events: Vec::new(),
-            preemptions: Vec::new(),
-            resumes: Vec::new(),
-            restores: Vec::new(),
-        }
+        JobDetail::new(JobSummary {
+            job: JobId(7),
+            name: "count".to_owned(),
+            user: "ada".to_owned(),
+            queue: "default".to_owned(),
+            priority: 0,
+            phase: JobPhase::Succeeded,
+            reason: None,
+            submitted_millis: 0,
+            ended_millis: None,
+            progress: JobProgress::default(),
+            output: PathBuf::new(),
+        })
     }
 
     fn id(kind: TaskKind, index: u32, number: u32) -> AttemptId {

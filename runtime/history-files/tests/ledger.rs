@@ -5,8 +5,8 @@
 use napreduce_core::{AttemptId, JobId, Primitive, TaskId, TaskKind, WorkerId};
 use napreduce_history_files::{Sequel, ledger_of};
 use napreduce_protocol::{
-    AttemptSummary, CounterValues, JobDetail, JobPhase, JobProgress, JobSummary, PreemptionEnd,
-    PreemptionSummary, RestoreSummary, ResumeSummary,
+    AttemptSummary, JobDetail, JobPhase, JobProgress, JobSummary, PreemptionEnd, PreemptionSummary,
+    RestoreSummary, ResumeSummary,
 };
 
 /// A job with one map, whose attempts have numbers.
@@ -31,17 +31,7 @@ impl Life {
             progress: JobProgress::default(),
             output: "out".into(),
         };
-        Life(JobDetail {
-            summary,
-            counters: CounterValues::default(),
-            parts: Vec::new(),
-            attempts: Vec::new(),
-            events: Vec::new(),
-            preemptions: Vec::new(),
-            resumes: Vec::new(),
-            restores: Vec::new(),
-        })
-        .launched(1)
+        Life(JobDetail::new(summary)).launched(1)
     }
 
     fn launched(mut self, number: u32) -> Life {

@@ -8,8 +8,8 @@ use std::path::PathBuf;
 use napreduce_core::{AttemptId, JobId, Primitive, TaskId, TaskKind, WorkerId};
 use napreduce_history_files::{StintEnd, Timeline, write_trace};
 use napreduce_protocol::{
-    AttemptMoments, AttemptSummary, CounterValues, HistoryLine, JobDetail, JobPhase, JobProgress, JobSummary,
-    PreemptionEnd, PreemptionSummary, RestoreSummary, ResumeSummary,
+    AttemptMoments, AttemptSummary, HistoryLine, JobDetail, JobPhase, JobProgress, JobSummary, PreemptionEnd,
+    PreemptionSummary, RestoreSummary, ResumeSummary,
 };
 use serde_json::Value;
 
@@ -22,7 +22,8 @@ struct History(JobDetail);
 impl History {
     fn new() -> History {
         History(JobDetail {
-            summary: JobSummary {
+            events: vec![HistoryLine { at_millis: BEGAN, text: "submitted".to_owned() }],
+            ..JobDetail::new(JobSummary {
                 job: JobId(7),
                 name: "<b>count</b>\n".to_owned(),
                 user: "ada".to_owned(),
@@ -34,14 +35,7 @@ impl History {
                 ended_millis: None,
                 progress: JobProgress::default(),
                 output: PathBuf::new(),
-            },
-            counters: CounterValues::default(),
-            parts: Vec::new(),
-            attempts: Vec::new(),
-            events: vec![HistoryLine { at_millis: BEGAN, text: "submitted".to_owned() }],
-            preemptions: Vec::new(),
-            resumes: Vec::new(),
-            restores: Vec::new(),
+            })
         })
     }
 

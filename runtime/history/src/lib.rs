@@ -9,7 +9,7 @@ mod job_history;
 mod samples;
 mod store;
 
-pub use ended::{EndedJob, JobSettings, KeptLog, RecordedCluster, WorkerGroup};
+pub use ended::{EndedJob, KeptLog, RecordedCluster, WorkerGroup};
 pub use job_history::{JobHistory, OPERATOR, PreemptionBook};
 pub use samples::{ClusterSample, QueueSample, WorkerSample};
 pub use store::{HistoryLimits, HistoryStore, OpenHistory};

@@ -10,6 +10,7 @@ mod counters;
 mod data_connection;
 mod data_network;
 mod description;
+mod detail;
 mod digest;
 #[cfg(any(test, feature = "fuzzing"))]
 #[doc(hidden)]
@@ -42,6 +43,7 @@ pub use description::{
     MapInput, MapTask, MemoryFile, NamedPart, PartOutput, Place, ReduceTask, ReduceWork, TaskDescription,
     Work,
 };
+pub use detail::{JobDetail, JobSettings};
 pub use digest::{Digest, DigestError, Digester};
 pub use guest::{
     GUEST_CHUNK_BYTES, GUEST_FRAME_BYTES_MAX, GuestCheckpoints, GuestFrame, GuestFrameError, GuestFrameKind,
@@ -62,9 +64,8 @@ pub use report::{JobEnd, JobError, JobReport, PartReport};
 pub use splits::{FileStamp, InputSplit, Split};
 pub use storage_scheme::StorageScheme;
 pub use summaries::{
-    AttemptFigures, AttemptMoments, AttemptSummary, HistoryLine, JobDetail, JobPhase, JobSummary,
-    LiveAttempt, LogStream, SuspendedMemory, TaskPhase, TaskSummary, WorkerMemory, WorkerPhase,
-    WorkerSummary,
+    AttemptFigures, AttemptMoments, AttemptSummary, HistoryLine, JobPhase, JobSummary, LiveAttempt,
+    LogStream, SuspendedMemory, TaskPhase, TaskSummary, WorkerMemory, WorkerPhase, WorkerSummary,
 };
 pub use task_error::{TaskError, is_gone, is_limit, no_try_helps};
 pub use text::{check_name, one_line, several_lines};

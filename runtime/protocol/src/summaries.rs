@@ -7,10 +7,7 @@ use std::path::PathBuf;
 use napreduce_core::{AttemptId, AttemptState, JobId, JobOutcome, TaskId, WorkerId, fields, listed};
 use serde::{Deserialize, Serialize};
 
-use super::preemptions::{PreemptionSummary, RestoreSummary, ResumeSummary};
-use crate::counters::CounterValues;
 use crate::progress::JobProgress;
-use crate::report::PartReport;
 
 listed! {
     /// Where a job is.
@@ -73,30 +70,6 @@ pub struct JobSummary {
     /// The output directory.
     #[serde(with = "crate::path_bytes")]
     pub output: PathBuf,
-}
-
-/// Everything about a job.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct JobDetail {
-    /// What a listing says.
-    pub summary: JobSummary,
-    /// Counters so far, or in the end.
-    pub counters: CounterValues,
-    /// Its part files, once it has succeeded.
-    pub parts: Vec<PartReport>,
-    /// Every attempt so far, in the order in which they were launched.
-    pub attempts: Vec<AttemptSummary>,
-    /// What happened to the job as a whole, oldest first.
-    pub events: Vec<HistoryLine>,
-    /// Every request to take a slot of it, oldest first.
-    #[serde(default)]
-    pub preemptions: Vec<PreemptionSummary>,
-    /// Every continuation of a suspended attempt, likewise.
-    #[serde(default)]
-    pub resumes: Vec<ResumeSummary>,
-    /// Every attempt that was launched from a checkpoint, likewise.
-    #[serde(default)]
-    pub restores: Vec<RestoreSummary>,
 }
 
 /// One attempt in a job's history.

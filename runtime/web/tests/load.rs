@@ -15,8 +15,8 @@ use napreduce_core::{
     AttemptId, AttemptState, JobId, Primitive, Reason, ReasonCode, TaskId, TaskKind, WorkerId,
 };
 use napreduce_protocol::{
-    AttemptSummary, CounterValues, JobDetail, JobPhase, JobSummary, LiveAttempt, LogStream,
-    PreemptionSummary, QueueListing, Secret, SlotsWanted, TaskPhase, TaskSummary, WorkerSummary,
+    AttemptSummary, JobDetail, JobPhase, JobSummary, LiveAttempt, LogStream, PreemptionSummary, QueueListing,
+    Secret, SlotsWanted, TaskPhase, TaskSummary, WorkerSummary,
 };
 use napreduce_web::{OperatorCommand, PageSource, SourceError, WebRole, WebServer, WebSettings, token};
 
@@ -72,14 +72,9 @@ impl Large {
         Large {
             jobs: Arc::new((1..=JOBS).rev().map(|number| summary(number, JobPhase::Succeeded)).collect()),
             job: Arc::new(JobDetail {
-                summary: summary(1, JobPhase::Active),
-                counters: CounterValues::default(),
-                parts: Vec::new(),
                 attempts: (0..ATTEMPTS).map(attempt).collect(),
-                events: Vec::new(),
                 preemptions: (0..ATTEMPTS).step_by(1_000).map(preempted).collect(),
-                resumes: Vec::new(),
-                restores: Vec::new(),
+                ..JobDetail::new(summary(1, JobPhase::Active))
             }),
             tasks: Arc::new((0..ATTEMPTS).map(task).collect()),
         }

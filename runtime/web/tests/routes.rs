@@ -209,6 +209,26 @@ fn a_timeline_comes_in_columns_for_whoever_asks_for_them() {
 }
 
 #[test]
+fn a_task_and_a_worker_are_told_of_alone() {
+    let sample = Sample::start();
+    let task = sample.get("/api/nap/v1/tasks/job_0001_m_0000").json();
+    let attempts = task["history"]["attempts"].as_array().expect("attempts");
+    assert_eq!((&task["task"], attempts.len()), (&json!("job_0001_m_0000"), 1));
+    let timeline = sample.get("/api/nap/v1/tasks/job_0001_m_0000/timeline").json();
+    assert_eq!(timeline["stints"]["length"], json!([1_800_000]));
+    let absent = sample.get("/api/nap/v1/tasks/job_0001_m_0099");
+    assert_eq!(absent.status, 404, "{}", absent.body);
+    assert!(absent.body.contains("and no job_0001_m_0099"), "{}", absent.body);
+
+    assert_eq!(sample.get("/api/nap/v1/workers/worker_0001").json()["name"], "left-hand");
+    assert_eq!(sample.get("/api/nap/v1/workers/worker_0009").status, 404);
+    let window = "/api/nap/v1/timeline?from=1790000000000&until=1790000003000&worker=";
+    let there = |worker: &str| sample.get(&format!("{window}{worker}")).json()["stints_total"].clone();
+    assert_eq!((there("worker_0001"), there("worker_0009")), (json!(2), json!(0)));
+    assert_eq!(sample.get(&format!("{window}w1")).status, 400);
+}
+
+#[test]
 fn shares_are_the_slots_of_each_queue_over_a_window() {
     let sample = Sample::start();
     let shares = |query: &str| sample.get(&format!("/api/nap/v1/shares?{query}"));

@@ -8,8 +8,8 @@ use napreduce_core::{AttemptId, JobId, Primitive, TaskId, TaskKind, WorkerId};
 use napreduce_history::{EndedJob, HistoryLimits, HistoryStore};
 use napreduce_history_files::History;
 use napreduce_protocol::{
-    AttemptSummary, CounterValues, HistoryLine, JobDetail, JobEnd, JobPhase, JobProgress, JobSummary,
-    PhaseProgress, PreemptionEnd, PreemptionSummary, ResumeSummary,
+    AttemptSummary, HistoryLine, JobDetail, JobEnd, JobPhase, JobProgress, JobSummary, PhaseProgress,
+    PreemptionEnd, PreemptionSummary, ResumeSummary,
 };
 
 const BASE: u64 = 1_790_000_000_000;
@@ -22,7 +22,8 @@ fn attempt(index: u32) -> AttemptId {
 fn ended(name: &str, tasks: u32, took: u64) -> JobDetail {
     let map = PhaseProgress { tasks, done: tasks, ..PhaseProgress::default() };
     JobDetail {
-        summary: JobSummary {
+        events: vec![HistoryLine { at_millis: BASE, text: name.to_owned() }],
+        ..JobDetail::new(JobSummary {
             job: JobId(1),
             name: name.to_owned(),
             user: name.to_owned(),
@@ -34,14 +35,7 @@ fn ended(name: &str, tasks: u32, took: u64) -> JobDetail {
             ended_millis: Some(BASE + took),
             progress: JobProgress { map, reduce: PhaseProgress::default() },
             output: "/data/out".into(),
-        },
-        counters: CounterValues::default(),
-        parts: Vec::new(),
-        attempts: Vec::new(),
-        events: vec![HistoryLine { at_millis: BASE, text: name.to_owned() }],
-        preemptions: Vec::new(),
-        resumes: Vec::new(),
-        restores: Vec::new(),
+        })
     }
 }
 
@@ -51,7 +45,7 @@ fn keep(directory: &Path, detail: JobDetail) {
     let (history, remarks) = History::open(directory, limits).expect("a history");
     assert!(remarks.is_empty(), "{remarks:?}");
     let end = JobEnd::Killed { job: detail.summary.job, reason: detail.summary.name.clone() };
-    let job = EndedJob { token: 1, end, detail, settings: None, cluster: None, logs: Vec::new() };
+    let job = EndedJob { token: 1, end, detail, cluster: None, logs: Vec::new() };
     history.add(&job).expect("it is written");
 }
 

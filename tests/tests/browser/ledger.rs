@@ -92,7 +92,7 @@ fn the_ledger_of_the_cluster_says_who_took_which_slot_from_whom() {
     browser.picture("preemptions-dark");
     let victim = known[0]["attempt"].as_str().expect("an ID");
     browser.click(victim);
-    browser.until("its task", "return location.pathname === '/jobs/job_0001/tasks'");
+    browser.until("its task", "return location.pathname.startsWith('/jobs/job_0001/tasks/job_0001_')");
     browser.resize(340, 800);
     browser.open(&format!("{}/preemptions", origin(&link)));
     let wide = browser.run("return document.documentElement.scrollWidth - innerWidth");

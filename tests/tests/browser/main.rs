@@ -9,6 +9,7 @@ mod histories;
 mod ledger;
 mod live;
 mod over_time;
+mod places;
 mod recordings;
 mod taken;
 mod thinned;
@@ -180,7 +181,8 @@ fn narrow_dark_and_hostile_pages_are_pages() {
     browser.until_says("<img src=x onerror=alert(1)>");
     browser.picture("jobs");
     let job = format!("{}/jobs/job_0001", origin(&server.link));
-    for tab in ["timeline", "tasks", "preemptions", "counters", "attempts", "events"] {
+    let task = "tasks/job_0001_m_0000";
+    for tab in ["timeline", "tasks", "preemptions", "counters", "settings", "attempts", "events", task] {
         browser.open(&format!("{job}/{tab}"));
         browser.until_says("<img src=x onerror=alert(1)>");
         assert_eq!(
@@ -189,7 +191,7 @@ fn narrow_dark_and_hostile_pages_are_pages() {
             "{tab}"
         );
         browser.run("document.documentElement.dataset.theme = 'dark'");
-        browser.picture(&format!("{tab}-dark"));
+        browser.picture(&format!("{}-dark", tab.replace(task, "task")));
     }
     browser.resize(340, 800);
     for page in [
@@ -201,6 +203,8 @@ fn narrow_dark_and_hostile_pages_are_pages() {
         "/about",
         "/jobs/job_0001",
         "/jobs/job_0001/preemptions",
+        "/jobs/job_0001/settings",
+        "/jobs/job_0001/tasks/job_0001_m_0000",
     ] {
         browser.open(&format!("{}{page}", origin(&server.link)));
         let wide = browser.run("return document.documentElement.scrollWidth - innerWidth");

@@ -101,16 +101,7 @@ mod tests {
         let event = |at_millis, text: &str| HistoryLine { at_millis, text: text.to_owned() };
         let events = vec![event(1_790_000_000_000, "submitted"), event(1_790_000_001_500, "failed")];
         let parts = vec![PartReport { name: "part-r-00000".to_owned(), records: 2, bytes: 9, digest: 255 }];
-        JobDetail {
-            summary,
-            counters,
-            parts,
-            attempts: vec![attempt],
-            events,
-            preemptions: Vec::new(),
-            resumes: Vec::new(),
-            restores: Vec::new(),
-        }
+        JobDetail { counters, parts, attempts: vec![attempt], events, ..JobDetail::new(summary) }
     }
 
     #[test]

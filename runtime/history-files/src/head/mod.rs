@@ -11,15 +11,15 @@ use std::time::Duration;
 
 use napreduce_core::fields;
 use napreduce_protocol::{
-    AttemptSummary, CounterValues, HistoryLine, JobDetail, JobEnd, JobPhase, JobReport, JobSummary,
-    PartReport, PreemptionSummary, RestoreSummary, ResumeSummary,
+    AttemptSummary, CounterValues, HistoryLine, JobDetail, JobEnd, JobPhase, JobReport, JobSettings,
+    JobSummary, PartReport, PreemptionSummary, RestoreSummary, ResumeSummary,
 };
 use serde::{Deserialize, Serialize};
 
 use self::figures::Durations;
 pub use self::figures::{LedgerTotals, PERCENTS, quantiles};
 use crate::rows::{CounterRow, ReasonRow, TaskRow};
-use napreduce_history::{EndedJob, JobSettings, KeptLog, RecordedCluster};
+use napreduce_history::{EndedJob, KeptLog, RecordedCluster};
 
 /// Version of the heads that are written. Every earlier one is read for ever.
 const HISTORY_VERSION: u32 = 2;
@@ -44,7 +44,7 @@ fields! {
         rows: RowCounts = RowCounts::of(job),
         durations: Durations = Durations::of(&job.detail.attempts),
         preemptions: LedgerTotals = LedgerTotals::of(&job.detail),
-        settings: Option<JobSettings> = job.settings.clone(),
+        settings: Option<JobSettings> = job.detail.settings.clone(),
         #[serde(default)]
         cluster: Option<RecordedCluster> = job.cluster.clone(),
     }
@@ -245,8 +245,9 @@ impl Head {
             preemptions: rows.preemptions,
             resumes: rows.resumes,
             restores: rows.restores,
+            settings,
         };
-        Ok(EndedJob { token, end, detail, settings, cluster, logs: rows.logs })
+        Ok(EndedJob { token, end, detail, cluster, logs: rows.logs })
     }
 }
 

@@ -16,5 +16,5 @@ struct Whole {
 
 pub(super) fn parse(bytes: &[u8]) -> Result<EndedJob, String> {
     let Whole { token, end, detail } = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
-    Ok(EndedJob { token, end, detail, settings: None, cluster: None, logs: Vec::new() })
+    Ok(EndedJob { token, end, detail, cluster: None, logs: Vec::new() })
 }

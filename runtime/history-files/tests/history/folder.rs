@@ -10,6 +10,7 @@ use std::path::Path;
 use napreduce_core::JobId;
 use napreduce_history::{EndedJob, HistoryStore};
 use napreduce_history_files::HistoryFolder;
+use napreduce_protocol::JobDetail;
 use serde_json::Value;
 
 use super::samples::{Scene, job};
@@ -81,10 +82,10 @@ fn heads_of_earlier_programs_lack_the_cluster_and_nothing_else() {
     fs::write(scene.path("job_0001.json"), head.to_string()).expect("written");
     assert_eq!(read(scene.directory()), [EndedJob { cluster: None, ..ended.clone() }]);
     fs::remove_file(scene.path("job_0001.napt")).expect("removed");
-    let whole =
-        serde_json::json!({ "version": 1, "token": 5, "end": ended.end, "detail": ended.detail.clone() });
+    let detail = JobDetail { settings: None, ..ended.detail.clone() };
+    let whole = serde_json::json!({ "version": 1, "token": 5, "end": ended.end, "detail": detail.clone() });
     fs::write(scene.path("job_0001.json"), whole.to_string()).expect("written");
-    let earlier = EndedJob { token: 5, settings: None, cluster: None, logs: Vec::new(), ..ended };
+    let earlier = EndedJob { token: 5, detail, cluster: None, logs: Vec::new(), ..ended };
     assert_eq!(read(scene.directory()), [earlier]);
 }
 

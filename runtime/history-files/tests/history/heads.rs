@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use napreduce_core::JobId;
 use napreduce_history::{EndedJob, HistoryStore};
-use napreduce_protocol::{CounterValues, JobEnd, PartReport};
+use napreduce_protocol::{CounterValues, JobDetail, JobEnd, PartReport};
 use serde_json::{Value, json};
 
 use super::samples::{Scene, failed, job, listed, succeeded};
@@ -79,12 +79,12 @@ fn version_1_is_read_as_it_is() {
     let scene = Scene::new();
     let ended = job(7, 30);
     // What 0.2.0 wrote.
-    let text = json!({ "version": 1, "token": 77u64, "end": ended.end, "detail": ended.detail });
+    let detail = JobDetail { settings: None, ..ended.detail };
+    let text = json!({ "version": 1, "token": 77u64, "end": ended.end, "detail": detail });
     fs::write(scene.path("job_0007.json"), text.to_string()).expect("written");
     let history = scene.open();
     let read = history.read(JobId(7)).expect("there").expect("readable");
-    assert_eq!((read.token, read.settings), (77, None));
-    assert_eq!((read.end, read.detail), (ended.end, ended.detail));
+    assert_eq!((read.token, read.end, read.detail), (77, ended.end, detail));
     assert_eq!((history.of_token(77), history.last()), (Some(JobId(7)), Some(JobId(7))));
     drop(history);
     assert_eq!(listed(&scene.open()), [7]);

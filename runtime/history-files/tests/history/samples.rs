@@ -7,13 +7,11 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use napreduce_core::{AttemptId, JobId, Primitive, TaskId, TaskKind, WorkerId};
-use napreduce_history::{
-    EndedJob, HistoryLimits, HistoryStore, JobSettings, KeptLog, RecordedCluster, WorkerGroup,
-};
+use napreduce_history::{EndedJob, HistoryLimits, HistoryStore, KeptLog, RecordedCluster, WorkerGroup};
 use napreduce_history_files::History;
 use napreduce_protocol::{
-    AttemptFigures, AttemptMoments, AttemptSummary, CounterValues, HistoryLine, JobDetail, JobEnd, JobPhase,
-    JobPlan, JobProgress, JobReport, JobSummary, PartReport, PreemptionEnd, PreemptionSummary,
+    AttemptFigures, AttemptMoments, AttemptSummary, HistoryLine, JobDetail, JobEnd, JobPhase, JobPlan,
+    JobProgress, JobReport, JobSettings, JobSummary, PartReport, PreemptionEnd, PreemptionSummary,
     RestoreSummary, ResumeSummary,
 };
 use proptest::collection::vec;
@@ -81,14 +79,8 @@ pub fn job(id: u32, attempts: u32) -> EndedJob {
     let mut now = submitted_millis;
     let reduces = attempts / 10;
     let mut detail = JobDetail {
-        summary: summary(id, submitted_millis),
-        counters: CounterValues::default(),
-        parts: Vec::new(),
-        attempts: Vec::new(),
         events: vec![HistoryLine { at_millis: now, text: "submitted".to_owned() }],
-        preemptions: Vec::new(),
-        resumes: Vec::new(),
-        restores: Vec::new(),
+        ..JobDetail::new(summary(id, submitted_millis))
     };
     for place in 0..attempts {
         let (kind, index) = match place.checked_sub(attempts - reduces) {
@@ -149,7 +141,7 @@ fn figures(now: u64) -> AttemptFigures {
 }
 
 /// With what its submitter is told.
-pub fn succeeded(detail: JobDetail, wall: Duration) -> EndedJob {
+pub fn succeeded(mut detail: JobDetail, wall: Duration) -> EndedJob {
     let JobSummary { job, ref name, ref output, .. } = detail.summary;
     let end = JobEnd::Succeeded(JobReport {
         job,
@@ -159,7 +151,7 @@ pub fn succeeded(detail: JobDetail, wall: Duration) -> EndedJob {
         parts: detail.parts.clone(),
         output: output.clone(),
     });
-    let settings = Some(JobSettings::of(&JobPlan::new("word-count", "out")));
+    detail.settings = Some(JobSettings::of(&JobPlan::new("word-count", "out")));
     let token = u128::MAX - u128::from(job.0);
     let failed = |one: &&AttemptSummary| one.end.as_deref().is_some_and(|end| end.starts_with("failed"));
     let printed = |one: &AttemptSummary| KeptLog {
@@ -167,7 +159,7 @@ pub fn succeeded(detail: JobDetail, wall: Duration) -> EndedJob {
         stderr: format!("thread 'main' panicked\nin {}\n", one.attempt).into(),
     };
     let logs = detail.attempts.iter().filter(failed).map(printed).collect();
-    EndedJob { token, end, detail, settings, cluster: Some(cluster()), logs }
+    EndedJob { token, end, detail, cluster: Some(cluster()), logs }
 }
 
 /// 40 workers of two kinds under a policy with values of its own.

@@ -99,9 +99,7 @@ fn of_attempt(detail: &JobDetail, attempt: &AttemptSummary) -> Vec<(AttemptId, u
 mod tests {
     use super::*;
     use napreduce_core::{JobId, Primitive, WorkerId};
-    use napreduce_live::{
-        CounterValues, JobPhase, JobProgress, JobSummary, PreemptionSummary, ResumeSummary,
-    };
+    use napreduce_live::{JobPhase, JobProgress, JobSummary, PreemptionSummary, ResumeSummary};
 
     fn attempt(kind: TaskKind, index: u32, number: u32) -> AttemptId {
         AttemptId { task: TaskId { job: JobId(1), kind, index }, number }
@@ -162,9 +160,7 @@ mod tests {
             progress: JobProgress::default(),
             output: "out".into(),
         };
-        let (counters, parts, events, restores) =
-            (CounterValues::default(), Vec::new(), Vec::new(), Vec::new());
-        JobDetail { summary, counters, parts, attempts, events, preemptions, resumes, restores }
+        JobDetail { attempts, preemptions, resumes, ..JobDetail::new(summary) }
     }
 
     #[test]

@@ -9,15 +9,15 @@ use napreduce_core::{
     WorkerId, WorkerState,
 };
 use napreduce_protocol::{
-    FromCoordinator, JobDetail, JobSummary, LiveAttempt, Submission, SuspendedMemory, TaskPhase, TaskSummary,
-    ToCoordinator, WorkerMemory, WorkerPhase, WorkerSummary,
+    FromCoordinator, JobDetail, JobSettings, JobSummary, LiveAttempt, Submission, SuspendedMemory, TaskPhase,
+    TaskSummary, ToCoordinator, WorkerMemory, WorkerPhase, WorkerSummary,
 };
 
 use super::claims::is_out_of_reach;
 use super::clock::unix_micros;
 use super::daemon::Coordinator;
 use super::entry::Accepted;
-use super::history::{explain_ended, log_holder, tasks_of_ended};
+use super::history::{explain_ended, log_holder};
 use super::job::LiveJob;
 use super::requests::{Refusal, Reply, Request};
 use super::submissions::Submitter;
@@ -162,6 +162,7 @@ impl Coordinator {
             preemptions: job.book.preemptions.clone(),
             resumes: job.book.resumes.clone(),
             restores: job.book.restores.clone(),
+            settings: Some(JobSettings::of(&job.accepted.plan)),
         }
     }
 
@@ -173,8 +174,7 @@ impl Coordinator {
         if self.state.view().job(job).is_some() {
             return Ok(self.tasks_of(job));
         }
-        let detail = self.find(job)?;
-        Ok(tasks_of_ended(&detail))
+        Ok(self.find(job)?.tasks_begun())
     }
 
     fn tasks_of(&self, id: JobId) -> Vec<TaskSummary> {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use napreduce_core::{JobId, JobOutcome, Reason, ReasonCode};
-use napreduce_history::{EndedJob, JobSettings};
+use napreduce_history::EndedJob;
 use napreduce_protocol::{JobDetail, JobEnd, JobPhase};
 
 use super::claims::{Claim, wait_after};
@@ -192,11 +192,10 @@ impl Coordinator {
                         remarks.push(format!("{id} cannot be run again by its number: {error}"));
                     }
                     let token = job.accepted.token;
-                    let settings = Some(JobSettings::of(&job.accepted.plan));
                     let detail = ended_detail(detail, &end, ended_millis);
                     let cluster = cluster.map(|put_together| put_together());
                     let logs = job.logs.clone();
-                    let ended = EndedJob { token, end, detail, settings, cluster, logs };
+                    let ended = EndedJob { token, end, detail, cluster, logs };
                     let kept = history.as_ref().map_or(Ok(Vec::new()), |history| history.add(&ended));
                     let kept = kept.map(|untidy| remarks.extend(untidy));
                     let kept = kept.map_err(|error| format!("cannot write {error}"));

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use napreduce_core::{AttemptId, JobId, Reason, ReasonCode, TaskKind, WorkerState};
 use napreduce_history::{EndedJob, HistoryStore, KeptLog, RecordedCluster, WorkerGroup};
-use napreduce_protocol::{FromCoordinator, JobDetail, TaskPhase, TaskSummary, ToCoordinator};
+use napreduce_protocol::{FromCoordinator, JobDetail, ToCoordinator};
 
 use super::answers::{send, unknown_job};
 use super::daemon::Coordinator;
@@ -32,7 +32,7 @@ impl Coordinator {
     pub(super) fn answer_about_ended(&self, job: JobId, asked: ToCoordinator, reply: Reply) {
         self.read_ended(job, reply, move |EndedJob { detail, .. }| {
             Ok(match asked {
-                ToCoordinator::Tasks { .. } => FromCoordinator::Tasks(tasks_of_ended(&detail)),
+                ToCoordinator::Tasks { .. } => FromCoordinator::Tasks(detail.tasks_begun()),
                 ToCoordinator::Outcomes { attempts, command, .. } => {
                     FromCoordinator::Outcomes(outcomes_of_ended(&detail, &attempts, command))
                 }
@@ -135,18 +135,4 @@ pub(super) fn explain_ended(detail: &JobDetail) -> Vec<Reason> {
     let (job, how) = (detail.summary.job, detail.summary.phase.in_words());
     let why = detail.summary.reason.as_ref().map_or_else(String::new, |reason| format!(": {reason}"));
     vec![Reason::new(ReasonCode::State, format!("{job} has ended, {how}{why}"))]
-}
-
-/// Likewise.
-pub(super) fn tasks_of_ended(detail: &JobDetail) -> Vec<TaskSummary> {
-    let mut tasks = BTreeMap::new();
-    for attempt in &detail.attempts {
-        let task = attempt.attempt.task;
-        let known = tasks.entry(task).or_insert_with(|| TaskSummary::of(task, TaskPhase::Pending, 0));
-        known.attempts += 1;
-        if attempt.end.as_deref() == Some("done") {
-            known.state = TaskPhase::Done;
-        }
-    }
-    tasks.into_values().collect()
 }

@@ -12,12 +12,13 @@ use serde::{Deserialize, Serialize};
 use super::data::Payload;
 use super::worker::{Blob, SideFile};
 use crate::commands::{CommandOutcome, JobCommand, TaskCommand};
+use crate::detail::JobDetail;
 use crate::digest::Digest;
 use crate::plan::JobPlan;
 use crate::progress::JobProgress;
 use crate::queues::QueueListing;
 use crate::report::JobEnd;
-use crate::summaries::{JobDetail, JobSummary, LogStream, TaskSummary, WorkerSummary};
+use crate::summaries::{JobSummary, LogStream, TaskSummary, WorkerSummary};
 
 /// Bytes of a blob or a log in one message, at most.
 pub const CHUNK_BYTES: usize = 1 << 20;

@@ -10,7 +10,7 @@ use super::secret::Secret;
 
 /// Version of the preamble, the handshake, the records and all messages inside. Raise it when any of
 /// them changes.
-pub const NETWORK_VERSION: u16 = 15;
+pub const NETWORK_VERSION: u16 = 16;
 
 pub(super) const MAGIC: [u8; 4] = *b"NAPR";
 

@@ -15,14 +15,15 @@ use std::time::Duration;
 use napreduce_core::{
     Attempt, AttemptId, Effect, JobId, JobOutcome, Record, Report, TaskKind, Time, WorkerId,
 };
-use napreduce_history::{EndedJob, JobHistory, JobSettings, PreemptionBook, RecordedCluster};
+use napreduce_history::{EndedJob, JobHistory, PreemptionBook, RecordedCluster};
 use napreduce_protocol::{
     AttemptFigures, AttemptSummary, Counter, CounterValues, HistoryLine, JobDetail, JobEnd, JobPhase,
-    JobPlan, JobProgress, JobReport, JobSummary, PhaseProgress, Preempted, PreemptionAccount,
+    JobPlan, JobProgress, JobReport, JobSettings, JobSummary, PhaseProgress, Preempted, PreemptionAccount,
 };
 
 use super::Simulation;
 use super::jobs::RunningJob;
+use crate::job::SimulatedJob;
 use crate::run::SimulationError;
 
 /// How a run is to be recorded.
@@ -235,7 +236,33 @@ fn ended_job(
             output: PathBuf::new(),
         })
     });
-    let settings = JobSettings {
+    let told = |attempt| {
+        let attempt = Arc::unwrap_or_clone(attempt);
+        AttemptSummary { figures: figures(job, &attempt), ..attempt }
+    };
+    let attempts = recorded.attempts.into_iter().map(told).collect();
+    let events = recorded.events;
+    EndedJob {
+        token: u128::from(result.job.0),
+        end,
+        detail: JobDetail {
+            counters,
+            attempts,
+            events,
+            preemptions,
+            resumes,
+            restores,
+            settings: Some(settings(plan)),
+            ..JobDetail::new(summary)
+        },
+        cluster: Some(cluster),
+        logs: Vec::new(),
+    }
+}
+
+/// What of a simulated job's settings there is.
+fn settings(plan: &SimulatedJob) -> JobSettings {
+    JobSettings {
         definition: "simulated".to_owned(),
         reduces: plan.reduces.len() as u32,
         attempts_max: plan.attempts_max,
@@ -245,20 +272,6 @@ fn ended_job(
         checkpoint_maps: !plan.unsaved.contains(&TaskKind::Map),
         checkpoint_reduces: !plan.unsaved.contains(&TaskKind::Reduce),
         ..JobSettings::of(&JobPlan::new("", ""))
-    };
-    let told = |attempt| {
-        let attempt = Arc::unwrap_or_clone(attempt);
-        AttemptSummary { figures: figures(job, &attempt), ..attempt }
-    };
-    let attempts = recorded.attempts.into_iter().map(told).collect();
-    let (events, parts) = (recorded.events, Vec::new());
-    EndedJob {
-        token: u128::from(result.job.0),
-        end,
-        detail: JobDetail { summary, counters, parts, attempts, events, preemptions, resumes, restores },
-        settings: Some(settings),
-        cluster: Some(cluster),
-        logs: Vec::new(),
     }
 }
 

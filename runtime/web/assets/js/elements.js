@@ -21,16 +21,16 @@ export function link(href, ...children) {
   return make("a", { href: ofRecording(href), "data-view": true }, ...children);
 }
 
-const IDS = /\b(job_\d{4,})(_[mr]_\d{4,}(?:\.\d+)?)?\b/g;
+const IDS = /\b(?:job_\d{4,}(?:_[mr]_\d{4,}(?:\.\d+)?)?|worker_\d{4,})\b/g;
 
 /** Where an ID leads. */
 export function href(id) {
   const found = /^(job_\d+)(_[mr]_\d+)?/.exec(id);
-  if (!found) return id.startsWith("worker_") ? "/workers" : "/";
-  return found[2] ? `/jobs/${found[1]}/tasks?text=${encodeURIComponent(found[0])}` : `/jobs/${found[1]}`;
+  if (!found) return id.startsWith("worker_") ? `/workers/${id}` : "/";
+  return found[2] ? `/jobs/${found[1]}/tasks/${found[0]}` : `/jobs/${found[1]}`;
 }
 
-/** A sentence in which jobs and tasks are links. */
+/** A sentence in which jobs, tasks and workers are links. */
 export function sentence(text) {
   const parts = [];
   let from = 0;

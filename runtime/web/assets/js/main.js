@@ -13,6 +13,8 @@ import * as jobs from "./pages/jobs.js";
 import * as preemptions from "./pages/preemptions.js";
 import * as queues from "./pages/queues.js";
 import * as recordings from "./pages/recordings.js";
+import * as task from "./pages/task.js";
+import * as worker from "./pages/worker.js";
 import * as workers from "./pages/workers.js";
 import { Rounds } from "./rounds.js";
 
@@ -21,10 +23,12 @@ const VIEWS = [
   [/^\/$/, cluster, () => ["cluster", "jobs"]],
   [/^\/jobs$/, jobs, () => ["jobs"]],
   [/^\/jobs\/(job_\d+)(?:\/([a-z]+))?$/, job, ([, id]) => [`job:${id}`]],
+  [/^\/jobs\/(job_\d+)\/tasks\/(job_\d+_[mr]_\d+)$/, task, ([, id]) => [`job:${id}`]],
   [/^\/compare$/, compare, () => ["jobs"]],
   [/^\/preemptions$/, preemptions, () => ["preemptions"]],
   [/^\/queues$/, queues, () => ["cluster", "shares"]],
   [/^\/workers$/, workers, () => ["workers"]],
+  [/^\/workers\/(worker_\d+)$/, worker, () => ["workers", "jobs"]],
   [/^\/recordings$/, recordings, () => []],
   [/^\/recordings\/compare$/, comparison, () => []],
   [/^\/about$/, about, () => []],
@@ -50,6 +54,7 @@ async function show() {
     document.title = "Not found – napreduce";
     main.append(make("h1", {}, "There is no such page"), make("p", {}, "The pages are named above."));
     live.follow([]);
+    main.dataset.ready = "true";
     return;
   }
   const [parts, page, topics] = found;

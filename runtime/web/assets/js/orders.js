@@ -4,12 +4,12 @@
 import { make } from "./elements.js";
 import { Problem, order } from "./net.js";
 
-/** A button that asks before it orders. Without `body` a reason is asked for. */
-export function orderButton({ label, title, about, path, body, done, isBad }) {
-  return make("button", { type: "button", class: isBad ? "bad" : null, click: () => ask({ label, title, about, path, body, done }) }, label);
+/** A button that asks before it orders. `more` is sent beside the reason; `asksWhy` is false where there is none to be given. */
+export function orderButton({ label, title, about, path, more = {}, asksWhy = true, done, isBad }) {
+  return make("button", { type: "button", class: isBad ? "bad" : null, click: () => ask({ label, title, about, path, more, asksWhy, done }) }, label);
 }
 
-function ask({ label, title, about, path, body, done }) {
+function ask({ label, title, about, path, more, asksWhy, done }) {
   const reason = make("input", { type: "text", id: "reason", maxlength: "500", placeholder: "recorded in the history" });
   const said = make("p", { role: "alert" });
   const close = () => {
@@ -19,7 +19,7 @@ function ask({ label, title, about, path, body, done }) {
   const send = async (event) => {
     event.preventDefault();
     try {
-      await order(path, body ? body() : { reason: reason.value || null });
+      await order(path, asksWhy ? { ...more, reason: reason.value || null } : more);
       close();
       done();
     } catch (error) {
@@ -31,7 +31,7 @@ function ask({ label, title, about, path, body, done }) {
     make("form", { submit: send },
       make("h2", {}, title),
       make("p", {}, about),
-      !body && [make("label", { for: "reason" }, "Why?"), reason],
+      asksWhy && [make("label", { for: "reason" }, "Why?"), reason],
       said,
       make("div", { class: "bar" },
         make("button", { type: "submit" }, label),

@@ -3,10 +3,12 @@
 //! Owns the names of the fields. Does not own preemptions (`preemptions`).
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use napreduce_history_files::ledger_of;
 use napreduce_protocol::{
-    AttemptFigures, AttemptSummary, HistoryLine, JobDetail, JobSummary, PartReport, PhaseProgress,
+    AttemptFigures, AttemptSummary, HistoryLine, JobDetail, JobSettings, JobSummary, PartReport,
+    PhaseProgress,
 };
 
 use super::preemptions::{PreemptionAnswer, RestoreAnswer, ResumeAnswer};
@@ -49,6 +51,34 @@ answer! {
         pub job: JobAnswer = (&detail.summary).into(),
         /// Once it has succeeded.
         pub parts: Vec<PartAnswer> = detail.parts.iter().map(PartAnswer::from).collect(),
+        /// Nothing of jobs that earlier versions kept.
+        pub settings: Option<SettingsAnswer> = detail.settings.as_ref().map(SettingsAnswer::from),
+    }
+
+    /// How a job was to be run.
+    pub struct SettingsAnswer from |settings: &JobSettings| {
+        /// Of the job program: which of its jobs this is.
+        pub definition: String = settings.definition.clone(),
+        pub reduces: u32 = settings.reduces,
+        /// So often a task may fail before the job does.
+        pub attempts_max: u32 = settings.attempts_max,
+        /// Memory that one attempt may use.
+        pub task_memory_bytes: u64 = settings.task_memory,
+        /// Whether outputs of maps are compressed.
+        pub compress: bool = settings.compress,
+        /// Whether an output that was there was to be replaced.
+        pub overwrite: bool = settings.overwrite,
+        /// Whether what a task saves is on the disk before it counts.
+        pub durable: bool = settings.durable,
+        /// Reduces may start when so many thousandths of the maps are done.
+        pub slowstart_permille: u32 = settings.slowstart_permille,
+        /// An attempt without progress for so long is ended; 0 for never.
+        pub task_timeout_millis: u64 = millis(settings.task_timeout),
+        /// From the submission until it should be done.
+        pub deadline_millis: Option<u64> = settings.deadline.map(millis),
+        /// Whether its maps can be checkpointed, and its reduces.
+        pub checkpoint_maps: bool = settings.checkpoint_maps,
+        pub checkpoint_reduces: bool = settings.checkpoint_reduces,
     }
 
     /// A part file.
@@ -118,12 +148,17 @@ answer! {
     }
 }
 
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
 fn figure(attempt: &AttemptSummary, value: fn(&AttemptFigures) -> u64) -> Option<u64> {
     attempt.figures.as_ref().map(value)
 }
 
 #[cfg(test)]
 mod tests {
+    use napreduce_protocol::{CheckpointSupport, JobPlan};
     use serde_json::to_value;
 
     use super::super::samples::{EVIL, detail, summary};
@@ -147,6 +182,7 @@ mod tests {
     fn parts_counters_and_history_are_objects() {
         let status = to_value(JobStatusAnswer::from(&detail())).expect("JSON");
         assert_eq!(status["name"], "wordcount");
+        assert!(status["settings"].is_null(), "earlier versions kept none");
         assert_eq!(
             status["parts"].to_string(),
             r#"[{"bytes":9,"digest":"00000000000000ff","name":"part-r-00000","records":2}]"#
@@ -160,6 +196,20 @@ mod tests {
         assert_eq!(history["attempts"][0]["outcome"], "failed");
         assert!(history["attempts"][0]["input_bytes"].is_null(), "it did not do its task");
         assert_eq!(history["events"][1]["at_millis"], 1_790_000_001_500_u64);
+    }
+
+    #[test]
+    fn settings_are_those_of_the_plan() {
+        let mut plan = JobPlan::new("count", "out");
+        (plan.reduces, plan.slowstart_permille, plan.durable) = (3, 50, true);
+        plan.task_timeout = Duration::from_secs(7);
+        plan.checkpoint = CheckpointSupport { map: true, reduce: false };
+        let detail = JobDetail { settings: Some(JobSettings::of(&plan)), ..detail() };
+        let said = to_value(JobStatusAnswer::from(&detail)).expect("JSON")["settings"].take();
+        assert_eq!(
+            said.to_string(),
+            r#"{"attempts_max":4,"checkpoint_maps":true,"checkpoint_reduces":false,"compress":false,"deadline_millis":null,"definition":"count","durable":true,"overwrite":false,"reduces":3,"slowstart_permille":50,"task_memory_bytes":268435456,"task_timeout_millis":7000}"#
+        );
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use napreduce_core::{AttemptId, JobId, TaskId, fields};
 use napreduce_history_files::{LedgerEntry, Sequel, Timeline, ledger_of};
-use napreduce_protocol::{CounterValues, JobDetail, JobSummary, PreemptionEnd, PreemptionSummary};
+use napreduce_protocol::{JobDetail, JobSummary, PreemptionEnd, PreemptionSummary};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -60,17 +60,7 @@ impl LedgerRow {
 /// A job with those of its attempts alone whose tasks somebody wanted a slot of: of 100,000 they are few.
 fn concerned(detail: &JobDetail) -> JobDetail {
     let tasks: HashSet<TaskId> = detail.preemptions.iter().map(|one| one.attempt.task).collect();
-    let attempts = detail.attempts.iter().filter(|one| tasks.contains(&one.attempt.task));
-    JobDetail {
-        summary: detail.summary.clone(),
-        counters: CounterValues::default(),
-        parts: Vec::new(),
-        attempts: attempts.cloned().collect(),
-        events: Vec::new(),
-        preemptions: detail.preemptions.clone(),
-        resumes: detail.resumes.clone(),
-        restores: detail.restores.clone(),
-    }
+    detail.of_attempts(|attempt| tasks.contains(&attempt.task))
 }
 
 fn is_taken(known: &PreemptionSummary) -> bool {

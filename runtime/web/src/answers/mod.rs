@@ -29,7 +29,7 @@ pub use filter::JobFilter;
 pub use flows::FlowAnswer;
 pub use jobs::{
     AttemptAnswer, CountersAnswer, EventAnswer, HistoryAnswer, JobAnswer, JobStatusAnswer, PartAnswer,
-    PhaseAnswer,
+    PhaseAnswer, SettingsAnswer,
 };
 pub use ledger::{
     ConvertedWishes, LatencyAnswer, LedgerFilter, LedgerRow, OPEN_END, PreemptionTotals, PrimitiveTotals,
@@ -40,7 +40,7 @@ pub use quantiles::{PhaseQuantiles, QuantilesAnswer};
 pub use queues::{QueueAnswer, QueueSlotsAnswer, QueuesAnswer};
 pub use recordings::{ComparedJobAnswer, ComparisonAnswer, RecordingAnswer, RecordingKind, SojournAnswer};
 pub use shares::{QueueSharesAnswer, SharesAnswer, SharesOfKind, Steps};
-pub use tasks::{LiveAnswer, TaskAnswer};
+pub use tasks::{LiveAnswer, TaskAnswer, TaskStatusAnswer};
 pub use thinned::COLUMNS;
 pub use timeline::{LaneAnswer, NapAnswer, StintAnswer, TimelineAnswer, TimelineWindow};
 pub use workers::{SlotsAnswer, SuspendedAnswer, WorkerAnswer};

@@ -54,14 +54,11 @@ pub fn detail() -> JobDetail {
     };
     let event = |at_millis, text: &str| HistoryLine { at_millis, text: text.to_owned() };
     JobDetail {
-        summary,
         counters,
         parts: vec![PartReport { name: "part-r-00000".to_owned(), records: 2, bytes: 9, digest: 255 }],
         attempts: vec![attempt],
         events: vec![event(1_790_000_000_000, "submitted"), event(1_790_000_001_500, "failed")],
-        preemptions: Vec::new(),
-        resumes: Vec::new(),
-        restores: Vec::new(),
+        ..JobDetail::new(summary)
     }
 }
 

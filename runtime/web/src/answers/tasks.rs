@@ -2,7 +2,21 @@
 //!
 //! Owns the names of the fields. Does not own attempts that have ended (`jobs`).
 
-use napreduce_protocol::{LiveAttempt, TaskSummary};
+use napreduce_protocol::{JobDetail, LiveAttempt, TaskSummary};
+
+use super::jobs::HistoryAnswer;
+
+answer! {
+    /// A task, and what happened to its attempts.
+    pub struct TaskStatusAnswer {
+        #[serde(flatten)]
+        pub task: TaskAnswer = task.into(),
+        /// Likewise as of a job; events are those of the job as a whole, and none of them is here.
+        pub history: HistoryAnswer = of_its_attempts.into(),
+    }
+
+    pub fn new(task: &TaskSummary, of_its_attempts: &JobDetail);
+}
 
 answer! {
     /// A task in a listing.

@@ -5,7 +5,7 @@
 use std::str::FromStr;
 
 use napreduce_core::TaskKind;
-use napreduce_protocol::{AttemptSummary, Counter, JobDetail, JobPhase, JobSummary};
+use napreduce_protocol::{AttemptSummary, Counter, JobDetail, JobPhase, JobSettings, JobSummary};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -141,16 +141,17 @@ answer! {
     }
 }
 
-answer! {
-    /// `conf`: what is known of a job's settings, under Hadoop's names.
-    pub struct JobConf {
-        pub path: String = format!("/jobs/{}", job.job),
-        pub property: Vec<ConfProperty> =
-            known.map(|(name, value)| ConfProperty { name, value, source: vec!["napreduce"] }).into(),
-    }
+/// `conf`: what is known of a job's settings, under Hadoop's names.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct JobConf {
+    pub path: String,
+    pub property: Vec<ConfProperty>,
+}
 
-    pub fn of(job: &JobSummary) {
-        let known = [
+impl JobConf {
+    pub fn of(detail: &JobDetail) -> JobConf {
+        let job = &detail.summary;
+        let mut known = vec![
             ("mapreduce.job.name", job.name.clone()),
             ("mapreduce.job.user.name", job.user.clone()),
             ("mapreduce.job.queuename", job.queue.clone()),
@@ -159,7 +160,25 @@ answer! {
             ("mapreduce.job.reduces", job.progress.reduce.tasks.to_string()),
             ("mapreduce.output.fileoutputformat.outputdir", job.output.to_string_lossy().into_owned()),
         ];
+        known.extend(detail.settings.iter().flat_map(properties));
+        let property = |(name, value)| ConfProperty { name, value, source: vec!["napreduce"] };
+        JobConf { path: format!("/jobs/{}", job.job), property: known.into_iter().map(property).collect() }
     }
+}
+
+/// Settings that Hadoop has a name for; one of ours is of both kinds of tasks.
+fn properties(settings: &JobSettings) -> [(&'static str, String); 7] {
+    let (attempts, megabytes) = (settings.attempts_max.to_string(), (settings.task_memory >> 20).to_string());
+    let slowstart = f64::from(settings.slowstart_permille) / 1_000.0;
+    [
+        ("mapreduce.map.maxattempts", attempts.clone()),
+        ("mapreduce.reduce.maxattempts", attempts),
+        ("mapreduce.map.memory.mb", megabytes.clone()),
+        ("mapreduce.reduce.memory.mb", megabytes),
+        ("mapreduce.map.output.compress", settings.compress.to_string()),
+        ("mapreduce.job.reduce.slowstart.completedmaps", slowstart.to_string()),
+        ("mapreduce.task.timeout", settings.task_timeout.as_millis().to_string()),
+    ]
 }
 
 /// `property`
@@ -179,6 +198,8 @@ fn shuffle_millis(job: &JobDetail, reduces: usize) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use napreduce_protocol::JobPlan;
+
     use super::super::super::answers::samples::{detail, job};
     use super::*;
 
@@ -214,6 +235,21 @@ mod tests {
         ] {
             assert_eq!(object[field].to_string(), value, "{field}");
         }
+    }
+
+    #[test]
+    fn settings_have_hadoops_names() {
+        let mut plan = JobPlan::new("count", "out");
+        (plan.slowstart_permille, plan.task_memory, plan.attempts_max) = (50, 64 << 20, 9);
+        let conf = JobConf::of(&JobDetail { settings: Some(JobSettings::of(&plan)), ..detail() });
+        let value = |name: &str| {
+            conf.property.iter().find(|one| one.name == name).map(|property| property.value.as_str())
+        };
+        assert_eq!(value("mapreduce.job.reduce.slowstart.completedmaps"), Some("0.05"));
+        assert_eq!(value("mapreduce.reduce.memory.mb"), Some("64"));
+        assert_eq!(value("mapreduce.map.maxattempts"), Some("9"));
+        assert_eq!(value("mapreduce.task.timeout"), Some("600000"));
+        assert_eq!(JobConf::of(&detail()).property.len(), 7, "of earlier versions less is known");
     }
 
     #[test]

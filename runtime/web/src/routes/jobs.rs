@@ -2,10 +2,11 @@
 //!
 //! Owns what these routes answer. Does not own the objects (`answers`).
 
+use axum::http::StatusCode;
 use axum::http::header::{CONTENT_DISPOSITION, CONTENT_SECURITY_POLICY, HeaderName, HeaderValue};
-use napreduce_core::{AttemptId, JobId, TaskId};
+use napreduce_core::{AttemptId, JobId, TaskId, TaskKind};
 use napreduce_history_files::{ledger_of, write_trace};
-use napreduce_protocol::{JobDetail, LogStream};
+use napreduce_protocol::{JobDetail, LogStream, TaskPhase, TaskSummary};
 
 use super::call::{Call, Reply};
 use super::list::page;
@@ -13,7 +14,7 @@ use super::whole::{drawn, timeline_of};
 use super::window::asked_columns;
 use crate::answers::{
     CountersAnswer, HistoryAnswer, JobExplanation, JobFilter, JobStatusAnswer, PreemptionAnswer,
-    QuantilesAnswer, TaskExplanation, TimelineAnswer, TimelineWindow,
+    QuantilesAnswer, TaskExplanation, TaskStatusAnswer, TimelineAnswer, TimelineWindow,
 };
 use crate::clock::now_micros;
 use crate::problem::Problem;
@@ -72,10 +73,47 @@ pub fn tasks(call: &Call<'_>) -> Result<Reply, Problem> {
     page(call, tasks.iter())
 }
 
+/// A task of a job that is known, whether any of it was begun or not.
+pub fn task(call: &Call<'_>) -> Result<Reply, Problem> {
+    let task = call.part::<TaskId>("task")?;
+    let job = of_task(call, task)?;
+    let tasks = call.shown.source.tasks(task.job)?;
+    let pending = TaskSummary::of(task, TaskPhase::Pending, 0);
+    let known = tasks.iter().find(|known| known.task == task).unwrap_or(&pending);
+    Reply::json(&TaskStatusAnswer::new(known, &job))
+}
+
+pub fn task_timeline(call: &Call<'_>) -> Result<Reply, Problem> {
+    let job = of_task(call, call.part::<TaskId>("task")?)?;
+    let until_micros = end_of(&job);
+    drawn(call, TimelineAnswer::of([&job], TimelineWindow { from_micros: 0, until_micros }, None))
+}
+
+/// Its job, as far as it is about the task.
+fn of_task(call: &Call<'_>, task: TaskId) -> Result<JobDetail, Problem> {
+    let job = call.shown.source.job(task.job)?;
+    let tasks = match task.kind {
+        TaskKind::Map => job.summary.progress.map.tasks,
+        TaskKind::Reduce => job.summary.progress.reduce.tasks,
+    };
+    if task.index >= tasks {
+        let absent = format!("{} has {tasks} {} tasks, and no {task}", task.job, task.kind);
+        return Err(
+            Problem::new(StatusCode::NOT_FOUND, absent).remedy(format!("see: nap task list {}", task.job))
+        );
+    }
+    Ok(job.of_attempts(|attempt| attempt.task == task))
+}
+
+/// Of what goes on, now; of a job that has ended, so that its last millisecond is seen.
+fn end_of(job: &JobDetail) -> u64 {
+    job.summary.ended_millis.map_or_else(now_micros, |ended| (ended + 1) * 1_000)
+}
+
 pub fn timeline(call: &Call<'_>) -> Result<Reply, Problem> {
     let job = call.job()?;
     let begun = job.summary.submitted_millis;
-    let until_micros = job.summary.ended_millis.map_or_else(now_micros, |ended| (ended + 1) * 1_000);
+    let until_micros = end_of(&job);
     let moment = |asked: Option<u64>| asked.map(|millis| millis.saturating_mul(1_000));
     let window = TimelineWindow {
         from_micros: moment(call.asked("from")?).unwrap_or(0).max(begun * 1_000),
@@ -94,7 +132,7 @@ pub fn trace(call: &Call<'_>) -> Result<Reply, Problem> {
     let job = call.job()?;
     let mut trace = Vec::new();
     write_trace(std::slice::from_ref(&*job), now_micros(), &mut trace)
-        .map_err(|error| Problem::new(axum::http::StatusCode::INTERNAL_SERVER_ERROR, error.to_string()))?;
+        .map_err(|error| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()))?;
     Ok(Reply::of("application/json", trace).header(CONTENT_DISPOSITION, saved_as(&job, "trace.json")))
 }
 

@@ -23,7 +23,7 @@ use super::{hadoop, jobs, orders, preemptions, recordings, session, shares, stre
 use crate::answers::{
     COLUMNS_KIND, ComparisonAnswer, CountersAnswer, FlowAnswer, HistoryAnswer, JobExplanation,
     JobStatusAnswer, PreemptionAnswer, PreemptionTotals, QuantilesAnswer, QueuesAnswer, SharesAnswer,
-    StatusAnswer, TaskExplanation, TimelineAnswer,
+    StatusAnswer, TaskExplanation, TaskStatusAnswer, TimelineAnswer, WorkerAnswer,
 };
 use crate::what_if::WhatIf;
 
@@ -135,7 +135,7 @@ static NATIVE: &[Route] = &[
     ),
     get::<TimelineAnswer>("/api/nap/v1/timeline", "Who held which slot in a window of time", whole::timeline)
         .or_as(COLUMNS_KIND)
-        .asking(&[WINDOW_FROM, WINDOW_UNTIL, COLUMNS]),
+        .asking(&[field("worker", "only what was done on this worker"), WINDOW_FROM, WINDOW_UNTIL, COLUMNS]),
     get::<PreemptionPage>(
         "/api/nap/v1/preemptions",
         "Who took which slot from whom, in all jobs of a window of time, newest first",
@@ -160,6 +160,7 @@ static NATIVE: &[Route] = &[
         LEDGER_UNTIL
     )),
     get::<WorkerPage>("/api/nap/v1/workers", "The workers", whole::workers).asking(list_of!(WorkerSummary)),
+    get::<WorkerAnswer>("/api/nap/v1/workers/{worker}", "A worker", whole::worker),
     get::<WorkerChangePage>(
         "/api/nap/v1/workers/changes",
         "What became of workers in a window of time, newest first",
@@ -243,6 +244,13 @@ static NATIVE: &[Route] = &[
         jobs::report,
     ),
     get::<JobExplanation>("/api/nap/v1/jobs/{job}/explain", "Why it does not get on", jobs::explain),
+    get::<TaskStatusAnswer>("/api/nap/v1/tasks/{task}", "A task, and its attempts", jobs::task),
+    get::<TimelineAnswer>(
+        "/api/nap/v1/tasks/{task}/timeline",
+        "The life of its attempts",
+        jobs::task_timeline,
+    )
+    .or_as(COLUMNS_KIND),
     get::<TaskExplanation>(
         "/api/nap/v1/tasks/{task}/explain",
         "Why a task does not get on",

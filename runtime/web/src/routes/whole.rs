@@ -2,10 +2,12 @@
 //!
 //! Owns what these routes answer. Does not own the objects (`answers`).
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use axum::http::StatusCode;
 use axum::http::header::ACCEPT;
+use napreduce_core::WorkerId;
 use napreduce_history_files::read_cluster;
 use napreduce_protocol::JobDetail;
 
@@ -14,7 +16,9 @@ use super::list::{page, page_with};
 use super::metrics::{self as formats, plain};
 use super::window::{asked_columns, asked_window};
 use super::{openapi, stream};
-use crate::answers::{COLUMNS_KIND, QueuesAnswer, StatusAnswer, TimelineAnswer, TimelineWindow, columns_of};
+use crate::answers::{
+    COLUMNS_KIND, QueuesAnswer, StatusAnswer, TimelineAnswer, TimelineWindow, WorkerAnswer, columns_of,
+};
 use crate::clock::now_micros;
 use crate::ledgers::Window;
 use crate::problem::Problem;
@@ -53,6 +57,15 @@ pub fn workers(call: &Call<'_>) -> Result<Reply, Problem> {
     page(call, call.shown.source.workers()?.iter())
 }
 
+pub fn worker(call: &Call<'_>) -> Result<Reply, Problem> {
+    let worker = call.part::<WorkerId>("worker")?;
+    let workers = call.shown.source.workers()?;
+    let known = workers.iter().find(|known| known.worker == worker).ok_or_else(|| {
+        Problem::new(StatusCode::NOT_FOUND, format!("there is no {worker}")).remedy("see: nap worker list")
+    })?;
+    Reply::json(&WorkerAnswer::from(known))
+}
+
 /// What became of workers in a window, newest first.
 pub fn worker_changes(call: &Call<'_>) -> Result<Reply, Problem> {
     let Window { from, until } = asked_window(call, CHANGES_MILLIS)?;
@@ -70,6 +83,13 @@ pub fn timeline(call: &Call<'_>) -> Result<Reply, Problem> {
     let until_micros = (until * 1_000).min(now_micros());
     let window = TimelineWindow { from_micros: from * 1_000, until_micros: until_micros.max(from * 1_000) };
     drawn(call, timeline_of(call, window, None)?)
+}
+
+/// What of a job was done there.
+fn on(detail: &JobDetail, worker: WorkerId) -> JobDetail {
+    let there = detail.attempts.iter().filter(|attempt| attempt.worker == worker);
+    let there: HashSet<_> = there.map(|attempt| attempt.attempt).collect();
+    detail.of_attempts(|attempt| there.contains(&attempt))
 }
 
 /// In columns for whoever asks for these, as a page does; else as JSON.
@@ -97,6 +117,9 @@ pub fn timeline_of(
     let mut details: Vec<_> = about.cloned().into_iter().collect();
     for job in jobs.into_iter().filter(|job| Some(job.job) != own) {
         details.push(call.shown.source.job(job.job)?);
+    }
+    if let Some(worker) = call.asked::<WorkerId>("worker")? {
+        details.iter_mut().for_each(|detail| *detail = Arc::new(on(detail, worker)));
     }
     let columns = asked_columns(call)?;
     let timeline = TimelineAnswer::of(details.iter().map(|detail| &**detail), window, columns);

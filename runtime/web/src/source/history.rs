@@ -147,8 +147,8 @@ impl PageSource for HistorySource {
         }))
     }
 
-    fn tasks(&self, _: JobId) -> Result<Arc<Vec<TaskSummary>>, SourceError> {
-        Ok(Arc::default())
+    fn tasks(&self, job: JobId) -> Result<Arc<Vec<TaskSummary>>, SourceError> {
+        Ok(Arc::new(self.job(job)?.tasks_begun()))
     }
 
     fn explain(&self, job: JobId, _: Option<TaskId>) -> Result<Vec<Reason>, SourceError> {
@@ -209,7 +209,6 @@ mod tests {
             token: 1,
             end: JobEnd::Failed { job: attempt.task.job, reason: String::new() },
             detail,
-            settings: None,
             cluster: None,
             logs: vec![KeptLog { attempt, stderr: "it panicked".into() }],
         };

@@ -100,14 +100,11 @@ impl PageSource for Jobs {
         let mut counters = CounterValues::default();
         counters.add("MAP_INPUT_RECORDS", 12);
         Ok(Arc::new(JobDetail {
-            summary,
             counters,
-            parts: Vec::new(),
             attempts: vec![attempt],
             events: vec![HistoryLine { at_millis: BASE, text: "submitted".to_owned() }],
             preemptions: if job == JobId(1) { self.preemptions.clone() } else { Vec::new() },
-            resumes: Vec::new(),
-            restores: Vec::new(),
+            ..JobDetail::new(summary)
         }))
     }
 

@@ -7,7 +7,7 @@ use std::path::Path;
 use napreduce_core::JobId;
 use napreduce_history::{EndedJob, RecordedCluster};
 use napreduce_history_files::write_simulated;
-use napreduce_protocol::{CounterValues, JobDetail, JobEnd, JobPhase};
+use napreduce_protocol::{JobDetail, JobEnd, JobPhase};
 use napreduce_web::WhatIfSettings;
 use serde_json::json;
 use tempfile::TempDir;
@@ -56,17 +56,8 @@ pub fn settings(folder: &Path) -> WhatIfSettings {
 fn ended(scheduler: &str, took: u64) -> EndedJob {
     let mut summary = super::summary(1, JobPhase::Succeeded);
     (summary.submitted_millis, summary.ended_millis) = (0, Some(took));
-    let detail = JobDetail {
-        summary,
-        counters: CounterValues::default(),
-        parts: Vec::new(),
-        attempts: Vec::new(),
-        events: Vec::new(),
-        preemptions: Vec::new(),
-        resumes: Vec::new(),
-        restores: Vec::new(),
-    };
+    let detail = JobDetail::new(summary);
     let cluster = RecordedCluster { scheduler: scheduler.to_owned(), ..RecordedCluster::default() };
     let end = JobEnd::Killed { job: JobId(1), reason: String::new() };
-    EndedJob { token: 1, end, detail, settings: None, cluster: Some(cluster), logs: Vec::new() }
+    EndedJob { token: 1, end, detail, cluster: Some(cluster), logs: Vec::new() }
 }

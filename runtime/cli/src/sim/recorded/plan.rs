@@ -78,7 +78,7 @@ pub fn rebuild(ended: &EndedJob, begin_millis: u64) -> Result<std::result::Resul
         "{}: it or a task of it takes more than a year, so that its files cannot be right; leave it out with @FROM..UNTIL",
         summary.job
     );
-    let settings = ended.settings.as_ref();
+    let settings = ended.detail.settings.as_ref();
     let mut plan = SimulatedJob::new(summary.name.as_str(), Time(submitted.0));
     plan.user = summary.user.as_str().into();
     plan.queue = summary.queue.as_str().into();

@@ -7,11 +7,12 @@ use std::time::Duration;
 
 use napreduce_core::{AttemptId, Primitive, TaskId, WorkerId};
 use napreduce_core::{TaskKind, Time};
-use napreduce_history::{HistoryLimits, HistoryStore, JobSettings, RecordedCluster, WorkerGroup};
+use napreduce_history::{HistoryLimits, HistoryStore, RecordedCluster, WorkerGroup};
 use napreduce_history_files::History;
 use napreduce_protocol::{
     AttemptFigures, AttemptSummary, CheckpointSupport, CounterValues, JobDetail, JobEnd, JobPhase, JobPlan,
-    JobProgress, JobReport, JobSummary, PreemptionEnd, PreemptionSummary, RestoreSummary, ResumeSummary,
+    JobProgress, JobReport, JobSettings, JobSummary, PreemptionEnd, PreemptionSummary, RestoreSummary,
+    ResumeSummary,
 };
 use napreduce_sim::{SimulatedMap, SimulatedReduce};
 use proptest::collection::vec;
@@ -94,10 +95,7 @@ impl Diary {
             progress,
             output: PathBuf::from("out"),
         };
-        let (counters, parts, events) = (CounterValues::default(), Vec::new(), Vec::new());
-        let (attempts, preemptions, resumes, restores) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        let detail = JobDetail { summary, counters, parts, attempts, events, preemptions, resumes, restores };
-        Diary { job, detail }
+        Diary { job, detail: JobDetail::new(summary) }
     }
 
     fn attempt(&mut self, attempt: AttemptId, launched_millis: u64, ended: u64, end: &str) {
@@ -207,7 +205,7 @@ impl Diary {
     }
 
     fn finish(self, plan: &SimulatedJob) -> EndedJob {
-        let Diary { detail, .. } = self;
+        let Diary { mut detail, .. } = self;
         let JobSummary { job, ref name, ref output, .. } = detail.summary;
         let (name, output) = (name.clone(), output.clone());
         let (counters, wall, parts) = (CounterValues::default(), Duration::ZERO, Vec::new());
@@ -218,8 +216,8 @@ impl Diary {
         let saved = plan.unsaved.is_empty();
         settings.checkpoint = CheckpointSupport { map: saved, reduce: saved };
         let end = JobEnd::Succeeded(JobReport { job, name, counters, wall, parts, output });
-        let (settings, cluster) = (Some(JobSettings::of(&settings)), Some(cluster()));
-        EndedJob { token: u128::from(job.0), end, detail, settings, cluster, logs: Vec::new() }
+        detail.settings = Some(JobSettings::of(&settings));
+        EndedJob { token: u128::from(job.0), end, detail, cluster: Some(cluster()), logs: Vec::new() }
     }
 }
 
@@ -297,7 +295,7 @@ fn the_policy_and_the_workers_are_those_of_most_jobs() {
 #[test]
 fn what_an_earlier_version_left_out_is_said_and_guessed() {
     let mut early = Diary::run(JobId(1), &plan(), &[NO_LUCK]);
-    (early.cluster, early.settings) = (None, None);
+    (early.cluster, early.detail.settings) = (None, None);
     early.detail.attempts.iter_mut().for_each(|attempt| attempt.figures = None);
     let recorded = read(&history(&[early]));
     assert!(recorded.variant().is_none(), "no policy is known");

@@ -6,6 +6,7 @@ import { moment, span, utc } from "../format.js";
 import { get, mayOrder } from "../net.js";
 import { orderButton } from "../orders.js";
 import { TABS } from "./tabs.js";
+import { why } from "./why.js";
 
 export function view({ main, parts, query, again }) {
   const [, id, named] = parts;
@@ -28,10 +29,10 @@ export function view({ main, parts, query, again }) {
     async refresh() {
       const [job, session] = [await get(`jobs/${id}`), await get("session")];
       const hasEnded = job.ended_millis !== null;
-      const why = hasEnded ? [] : (await get(`jobs/${id}/explain`)).reasons;
+      const told = hasEnded ? [] : (await get(`jobs/${id}/explain`)).reasons;
       shown.title = `${id} ${job.name}`;
       shown.isLive = session.is_live && !hasEnded;
-      renew(head, heading(job), reasons(job, why));
+      renew(head, heading(job), reasons(job, told));
       if (mayOrder() && shown.isLive) renew(orders, buttons(id, job, again));
       else orders.replaceChildren();
       await content.refresh(job);
@@ -58,16 +59,9 @@ function heading(job) {
   ];
 }
 
-function reasons(job, why) {
+function reasons(job, told) {
   if (job.reason && job.ended_millis !== null) return make("div", { class: "panel bad" }, sentence(job.reason));
-  if (why.length === 0) return [];
-  return make("section", { class: "panel why", "aria-label": "Why it is where it is" }, why.map(reason));
-}
-
-/** What says why stands out; a command can be copied from what says what to do. */
-function reason({ code, text, is_why: isWhy }) {
-  const [before, command] = code === "remedy" ? text.split(/(?<=: )(?=nap )/) : [text];
-  return make("p", { class: isWhy ? "why" : "quiet", title: code }, sentence(before), command ? make("code", {}, command) : []);
+  return why(told);
 }
 
 function buttons(id, job, done) {

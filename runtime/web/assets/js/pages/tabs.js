@@ -1,13 +1,15 @@
-// The tabs of a job: its life as a picture, tasks, preemptions, counters, attempts with logs, events.
+// The tabs of a job: its life as a picture, tasks, preemptions, counters, settings, attempts with logs, events.
 // Owns what stands in each. Does not own the head (job) nor how pictures are drawn (timeline).
 
 import { link, make, renew, sentence, state, table } from "../elements.js";
 import { bytes, count, moment, short, span, utc } from "../format.js";
-import { get, mayOrder, ofRecording, text } from "../net.js";
+import { get, mayOrder, ofRecording } from "../net.js";
 import { orderButton } from "../orders.js";
 import { getTimeline } from "../timeline/columns.js";
 import { Timeline } from "../timeline/timeline.js";
 import { under } from "./jobs.js";
+import { logButton } from "./logs.js";
+import { settings } from "./settings.js";
 
 const STEP = 100;
 const LIMIT_MAX = 10_000;
@@ -65,11 +67,11 @@ function timeline({ id, place, again }) {
 function tasks(items, job, again, sorting) {
   const isOpen = job.ended_millis === null;
   const columns = [
-    ["Task", (task) => task.task, "id", "task"],
+    ["Task", (task) => sentence(task.task), "id", "task"],
     ["State", (task) => state(task.state), null, "state"],
     ["Tries", (task) => String(task.attempts), "number", "attempts"],
     ["Attempt", (task) => task.live.map((live) => make("div", {}, live.attempt)), "id"],
-    ["Worker", (task) => task.live.map((live) => make("div", {}, live.worker)), "id"],
+    ["Worker", (task) => task.live.map((live) => make("div", {}, sentence(live.worker))), "id"],
     ["Doing", (task) => task.live.map((live) => make("div", {}, live.state))],
     ["Done", (task) => task.live.map((live) => make("div", {}, live.bytes_total ? `${Math.floor((100 * live.bytes_done) / live.bytes_total)} %` : "")), "number", "progress"],
     ["Why", (task) => sentence(task.live.map((live) => live.reason).find(Boolean) ?? task.reason ?? ""), "text"],
@@ -78,7 +80,8 @@ function tasks(items, job, again, sorting) {
   return table(columns, items, isOpen ? "No task is like this." : "The job has ended: its attempts have a tab of their own.", sorting);
 }
 
-function taskOrders(task, done) {
+/** What can be ordered of a task as it is. */
+export function taskOrders(task, done) {
   const button = (label, word, about, isBad) =>
     orderButton({ label, title: `${label} ${task.task}?`, about, path: `tasks/${task.task}/${word}`, done, isBad });
   if (task.state === "done" || task.state === "pending") return "";
@@ -104,7 +107,7 @@ export function ledger(items, empty) {
   return table([
     ["When", (item) => make("time", { title: utc(item.requested_micros / 1000) }, moment(item.requested_micros / 1000)), "id"],
     ["Victim", (item) => sentence(item.attempt), "id"],
-    ["On", (item) => item.worker, "id"],
+    ["On", (item) => sentence(item.worker), "id"],
     ["For", (item) => (item.beneficiary ? sentence(item.beneficiary) : "–"), "id"],
     ["How", (item) => (item.asked === item.primitive ? item.primitive : `${item.primitive} (asked: ${item.asked})`)],
     ["By", (item) => item.by],
@@ -151,10 +154,11 @@ function moved(size, records) {
   return size === null ? "" : make("span", { title: `${count(records)} records` }, bytes(size));
 }
 
-function attempts(items, job, again, sorting) {
+/** Attempts in a list, each with its logs. */
+export function attempts(items, job, again, sorting) {
   return table([
-    ["Attempt", (item) => item.attempt, "id", "attempt"],
-    ["Worker", (item) => `${item.worker} (${item.worker_name})`, "id", "worker"],
+    ["Attempt", (item) => sentence(item.attempt), "id", "attempt"],
+    ["Worker", (item) => sentence(`${item.worker} (${item.worker_name})`), "id", "worker"],
     ["Launched", (item) => make("time", { title: utc(item.launched_millis) }, moment(item.launched_millis)), "id", "launched"],
     ["Took", (item) => (item.ended_millis === null ? "" : span(item.ended_millis - item.launched_millis)), "number", "took"],
     ["Read", (item) => moved(item.input_bytes, item.input_records), "number", "read"],
@@ -164,39 +168,6 @@ function attempts(items, job, again, sorting) {
     ["End", (item) => (item.end ? (item.end === "done" ? state("done") : sentence(item.end)) : state("active")), "text"],
     ["Logs", (item) => [logButton(item.attempt, "stdout"), logButton(item.attempt, "stderr")], "id"],
   ], items, "No attempt was launched yet.", sorting);
-}
-
-function logButton(attempt, stream) {
-  return make("button", { type: "button", class: "plain", click: () => openLog(attempt, stream) }, stream);
-}
-
-/** Shows a log piece by piece. It is text, whatever is in it. */
-function openLog(attempt, stream) {
-  const log = make("pre", { class: "log", tabindex: "0" });
-  const said = make("p", { class: "quiet" });
-  let offset = 0;
-  const read = async () => {
-    try {
-      const piece = await text(`attempts/${attempt}/log/${stream}?offset=${offset}`);
-      log.append(piece.text);
-      said.textContent = piece.next === 0 ? "Nothing was written." : `${bytes(piece.next)} up to here`;
-      offset = piece.next;
-    } catch (error) {
-      said.textContent = error.message;
-    }
-  };
-  const close = () => {
-    dialog.close();
-    dialog.remove();
-  };
-  const dialog = make("dialog", { "aria-label": `${stream} of ${attempt}`, cancel: close },
-    make("h2", {}, `${attempt} ${stream}`), log, said,
-    make("div", { class: "bar" },
-      make("button", { type: "button", click: read }, "Read on"),
-      make("button", { type: "button", click: close }, "Close")));
-  document.body.append(dialog);
-  dialog.showModal();
-  read();
 }
 
 function events(items) {
@@ -212,6 +183,7 @@ export const TABS = [
   ["tasks", { label: "Tasks", make: list("tasks", tasks, "ID, state or worker") }],
   ["preemptions", { label: "Preemptions", make: list("preemptions", preemptions) }],
   ["counters", { label: "Counters", make: counters }],
+  ["settings", { label: "Settings", make: settings }],
   ["attempts", { label: "Attempts and logs", make: list("attempts", attempts, "ID, worker or end", quantiles) }],
   ["events", { label: "Events", make: list("events", events) }],
 ];

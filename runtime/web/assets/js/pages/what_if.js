@@ -99,7 +99,7 @@ function panel(item, recordings, limit, again) {
       make("span", { class: "grow" }),
       mayOrder() && orderButton({
         label: running ? "End it" : "Remove", title: `${running ? "End" : "Remove"} ${item.what_if}?`, about: running ? "What it has done is lost." : "Its recordings go with it.",
-        path: `what-if/${item.what_if}/remove`, body: () => ({}), done: again,
+        path: `what-if/${item.what_if}/remove`, asksWhy: false, done: again,
       })),
     make("p", { class: "quiet" }, about(item)),
     item.error !== null && make("p", { class: "bad-words" }, item.error),

@@ -1,7 +1,7 @@
 // The workers, and draining them.
-// Owns the list. Does not own their lanes (the first page).
+// Owns the list. Does not own a single one (worker).
 
-import { link, make, renew, state, table } from "../elements.js";
+import { make, renew, sentence, state, table } from "../elements.js";
 import { bytes, count, moment, span, utc } from "../format.js";
 import { get, mayOrder } from "../net.js";
 import { orderButton } from "../orders.js";
@@ -16,7 +16,7 @@ export function view({ main, again }) {
       const [page, session] = [await get("workers?limit=10000"), await get("session")];
       const racks = new Set(page.items.map((worker) => worker.rack));
       const columns = [
-        ["Worker", (worker) => worker.worker, "id"],
+        ["Worker", (worker) => sentence(worker.worker), "id"],
         ["Name", (worker) => worker.name, "text"],
         ["Host", (worker) => worker.host],
         racks.size > 1 && ["Rack", (worker) => worker.rack],
@@ -37,10 +37,10 @@ export function view({ main, again }) {
 }
 
 /** Who came and went, newest first. */
-function became({ items, total, remarks }) {
+export function became({ items, total, remarks }) {
   const rows = table([
     ["When", (change) => make("time", { title: utc(change.at_millis) }, moment(change.at_millis)), "id"],
-    ["Worker", (change) => change.worker, "id"],
+    ["Worker", (change) => sentence(change.worker), "id"],
     ["Name", (change) => change.name, "text"],
     ["Host", (change) => change.host],
     ["Became", (change) => state(change.state)],
@@ -53,17 +53,16 @@ function became({ items, total, remarks }) {
 
 /** What a suspended attempt holds, wherever that is. */
 function suspended({ attempt, resident_bytes: resident, swapped_bytes: swapped }) {
-  const job = attempt.slice(0, attempt.indexOf("_", 4));
-  return make("div", {}, link(`/jobs/${job}`, attempt), ` ${bytes(resident)}`, swapped > 0 ? `, ${bytes(swapped)} in swap` : "");
+  return make("div", {}, sentence(`${attempt} ${bytes(resident)}${swapped > 0 ? `, ${bytes(swapped)} in swap` : ""}`));
 }
 
-function drain(worker, again) {
+/** A button that has it leave when it is needed no more. */
+export function drain(worker, again) {
   return orderButton({
     label: "Drain",
     title: `Drain ${worker.worker}?`,
     about: "It gets nothing more to do, and leaves when nothing of it is needed.",
     path: `workers/${worker.worker}/drain`,
-    body: () => ({ hand_back: false }),
     done: again,
   });
 }

@@ -46,7 +46,7 @@ pub fn counters(call: &Call<'_>) -> Result<Reply, Problem> {
 }
 
 pub fn conf(call: &Call<'_>) -> Result<Reply, Problem> {
-    Reply::json(&Conf { it: JobConf::of(&call.job()?.summary) })
+    Reply::json(&Conf { it: JobConf::of(&*call.job()?) })
 }
 
 pub fn tasks(call: &Call<'_>) -> Result<Reply, Problem> {

@@ -1,0 +1,81 @@
+// A worker: its slots over the last minutes, what it keeps suspended, what became of it.
+// Owns what stands there. Does not own the picture (timeline).
+
+import { facts, link, make, renew, sentence, state, table } from "../elements.js";
+import { bytes, count, moment, span } from "../format.js";
+import { get, mayOrder } from "../net.js";
+import { orderButton } from "../orders.js";
+import { getTimeline } from "../timeline/columns.js";
+import { Timeline } from "../timeline/timeline.js";
+import { became, drain } from "./workers.js";
+
+const WINDOW_MILLIS = 600_000;
+const CHANGES_MAX = 1000;
+
+export function view({ main, parts, again }) {
+  const [, id] = parts;
+  const head = make("div");
+  const orders = make("div", { class: "bar" });
+  const below = make("div");
+  const slots = (window) => `timeline?${new URLSearchParams({ worker: id, ...window })}`;
+  const closer = (from, until) => getTimeline(slots({ from, until }), { isKept: false });
+  const picture = new Timeline({ label: `Slots of ${id}, the last 10 minutes`, followsMillis: WINDOW_MILLIS, closer });
+  main.append(head, orders, make("h2", {}, "Slots, the last 10 minutes"), picture.element, below);
+  return {
+    title: id,
+    leave: () => picture.leave(),
+    repaint: () => picture.draw(),
+    async refresh() {
+      const [worker, session] = [await get(`workers/${id}`), await get("session")];
+      renew(head, heading(worker));
+      if (mayOrder() && session.is_live) renew(orders, buttons(worker, again));
+      picture.show(await getTimeline(slots({})));
+      const changes = await get(`workers/changes?limit=${CHANGES_MAX}&from=0`);
+      const own = changes.items.filter((change) => change.worker === id);
+      renew(below, make("h2", {}, "What it keeps suspended"), kept(worker.suspended),
+        make("h2", {}, "What became of it"), became({ items: own, total: own.length, remarks: changes.remarks }));
+    },
+  };
+}
+
+function heading(worker) {
+  const used = ({ used: held, slots }) => `${count(held)} of ${count(slots)} in use`;
+  return [
+    make("h1", {}, `${worker.worker} `, make("span", { class: "quiet" }, worker.name, " · ", link("/workers", "all workers"))),
+    facts([
+      ["State", state(worker.state)],
+      ["Why", worker.reason ? sentence(worker.reason) : null],
+      ["Host", worker.host],
+      ["Rack", worker.rack],
+      ["Map slots", used(worker.map)],
+      ["Reduce slots", used(worker.reduce)],
+      ["Free memory", worker.free_bytes === null ? null : bytes(worker.free_bytes)],
+      ["Isolation", worker.isolation],
+      ["Heard of", worker.gone_millis === null ? `${span(worker.silent_millis)} ago` : `gone at ${moment(worker.gone_millis)}`],
+    ]),
+  ];
+}
+
+function kept(suspended) {
+  return table([
+    ["Attempt", (held) => sentence(held.attempt), "id"],
+    ["In memory", (held) => bytes(held.resident_bytes), "number"],
+    ["In swap", (held) => bytes(held.swapped_bytes), "number"],
+  ], suspended, "It keeps nothing suspended.");
+}
+
+function buttons(worker, again) {
+  if (worker.state.startsWith("up")) return [drain(worker, again), handBack(worker, again)];
+  if (!worker.state.startsWith("draining")) return [];
+  return orderButton({
+    label: "Keep", title: `Keep ${worker.worker}?`, about: "It gets work again.", path: `workers/${worker.worker}/undrain`, done: again,
+  });
+}
+
+function handBack(worker, again) {
+  return orderButton({
+    label: "Hand back", title: `Have ${worker.worker} hand back its work?`,
+    about: "What it does is checkpointed or killed, and done elsewhere; then it leaves.",
+    path: `workers/${worker.worker}/drain`, more: { hand_back: true }, done: again, isBad: true,
+  });
+}

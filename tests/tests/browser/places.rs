@@ -1,0 +1,69 @@
+//! The pages of a single task and of a single worker, and the settings of a job.
+//!
+//! Owns that links lead there, and that what is ordered there happens. Does not own pictures (`taken`).
+
+use napreduce_tests::{Folder, GatedJob, OwnCluster};
+
+use super::driver::Browser;
+use super::{ANYWHERE, link, origin};
+
+/// Gives the reason that is asked for.
+fn answer(browser: &Browser, reason: &str) {
+    browser.until("a question is asked", "return document.querySelector('dialog[open]') !== null");
+    browser.keys("#reason", reason);
+    browser.run("document.querySelector('dialog button[type=submit]').click()");
+}
+
+#[test]
+fn a_task_and_a_worker_have_pages_of_their_own() {
+    let folder = Folder::new();
+    let Some(browser) = Browser::start(&folder) else { return };
+    let cluster = OwnCluster::start(&folder, 1, "fifo", ANYWHERE);
+    let job = GatedJob::submit(&folder, &cluster, "gated", "napping", 1, 1);
+    job.until("m_0000.1", "running");
+    let page = link(&cluster, &[]);
+    let task = format!("{}/jobs/job_0001/tasks/job_0001_m_0000", origin(&page));
+    browser.open(&page);
+    browser.open(&format!("{}/jobs/job_0001/tasks", origin(&page)));
+    browser.click("job_0001_m_0000");
+    browser.until("its task", "return location.pathname === '/jobs/job_0001/tasks/job_0001_m_0000'");
+    browser.until_says("job_0001_m_0000.1 was launched on worker_0001");
+    browser.until_says("stderr of job_0001_m_0000.1");
+    browser.click("worker_0001");
+    browser.until("its worker", "return location.pathname === '/workers/worker_0001'");
+    browser.click("Drain");
+    answer(&browser, "a new disk");
+    browser.until_says("draining");
+    browser.until_says("a new disk");
+    browser.click("Keep");
+    answer(&browser, "it is in already");
+    browser.until("it is up", "return document.querySelector('dl .state').textContent === 'up'");
+
+    browser.open(&task);
+    browser.click("Suspend");
+    answer(&browser, "the auditors come");
+    browser.until_says("job_0001_m_0000.1 was suspended after");
+    browser.until_says("operator wanted its slot, by suspend: the auditors come");
+    browser.until("its nap", "return document.querySelector('canvas[data-stints]').dataset.naps === '1'");
+    browser.picture("task");
+    browser.click("worker_0001");
+    let kept = "return document.querySelector('h2 + .scroll td.id a')?.textContent";
+    browser.until("what it keeps", &format!("{kept} === 'job_0001_m_0000.1'"));
+    browser.until("its slots", "return document.querySelector('canvas[data-stints]').dataset.stints === '1'");
+    // What became of it is noted every ten seconds.
+    browser.until("it came", "return document.querySelectorAll('h2 + .scroll tbody tr').length >= 2");
+    browser.picture("worker");
+
+    job.command("resume", "m_0000");
+    browser.open(&task);
+    browser.until_says("job_0001_m_0000.1 went on after a nap of");
+    job.ends_as_undisturbed();
+    browser.until_says("job_0001_m_0000.1 ended: done");
+    browser.click("job_0001 napping");
+    browser.click("Settings");
+    browser.until_says("Failures of a task until the job fails");
+    browser.picture("settings");
+    browser.open(&format!("{}/jobs/job_0001/tasks/job_0001_m_0009", origin(&page)));
+    browser.until_says("job_0001 has 1 map tasks, and no job_0001_m_0009");
+    browser.has_no_complaints_but(&["404"]);
+}
