@@ -63,8 +63,7 @@ fn text(status: &StatusAnswer, screen: &Screen) -> String {
         counts(&naps)
     );
     for warning in &status.warnings {
-        let why = warning.reason.as_deref().unwrap_or("nobody knows why");
-        let line = format!("{} ({}) is {}: {why}", warning.worker, warning.name, warning.state);
+        let line = format!("{}; {}", warning.text, warning.remedy);
         text.push_str(&format!("warning  {}\n", one_line(&line, WARNING_COLUMNS_MAX)));
     }
     if !status.current.is_empty() {
@@ -101,7 +100,7 @@ fn counts<N: Copy + PartialEq + Default + std::fmt::Display>(all: &[(N, &str)]) 
 #[cfg(test)]
 mod tests {
     use napreduce_live::JobPhase;
-    use napreduce_web::answers::{JobAnswer, WorkerWarning};
+    use napreduce_web::answers::{JobAnswer, WarningAnswer};
 
     use super::*;
     use crate::job::sample_summary as summary;
@@ -118,11 +117,10 @@ mod tests {
 
     #[test]
     fn a_cluster_at_a_glance() {
-        let warning = WorkerWarning {
-            worker: "worker_0002".to_owned(),
-            name: "w2".to_owned(),
-            state: "lost".to_owned(),
-            reason: Some("silent\u{1b}[2J".to_owned()),
+        let warning = WarningAnswer {
+            text: "worker_0002 (w2) is lost: silent\u{1b}[2J".to_owned(),
+            remedy: "start it again there: nap worker",
+            ..WarningAnswer::default()
         };
         let status = StatusAnswer {
             workers: WorkerCounts { up: 1, lost: 1, ..WorkerCounts::default() },
@@ -136,7 +134,7 @@ mod tests {
         assert_eq!(
             text(&status, &Screen::plain()),
             "workers  1 up, 1 lost\nslots    maps 2/2, reduces 0/1\njobs     1 at work, 1 waiting, 1 succeeded, 1 killed\n\
-             naps     1 suspended\nwarning  worker_0002 (w2) is lost: silent\\u{1b}[2J\n\n\
+             naps     1 suspended\nwarning  worker_0002 (w2) is lost: silent\\u{1b}[2J; start it again there: nap worker\n\n\
              JOB       NAME       QUEUE    STATE   MAPS     REDUCES  WHY IT WAITS\n\
              job_0009  wordcount  default  active  3/4 75%  -        job_0009 waits for a slot\n\
              job_0008  wordcount  default  active  3/4 75%  -\n"

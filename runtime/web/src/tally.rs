@@ -42,6 +42,10 @@ fields! {
         preemptions: Counts,
         work_saved: Seconds,
         work_lost: Seconds,
+        slot_taken: Seconds,
+        checkpoint_bytes: Counts,
+        attempts: Counts,
+        attempt_lengths: Durations = Durations::new_with_constructor(long),
         freeing: Durations = Durations::new_with_constructor(short),
         resuming: Histogram = short(),
         restoring: Histogram = short(),
@@ -111,7 +115,10 @@ impl Tally {
             match source.job(job.job) {
                 // What is kept of it for a moment is older than the list.
                 Ok(detail) if detail.summary.ended_millis.is_none() => continue,
-                Ok(detail) => self.count_preemptions(&detail, &mut counted.requesters),
+                Ok(detail) => {
+                    self.count_attempts(&detail);
+                    self.count_preemptions(&detail, &mut counted.requesters);
+                }
                 Err(error @ SourceError::Unavailable(_)) => return Err(error),
                 Err(error) => {
                     tracing::warn!(%error, job = %job.job, "its preemptions are missing in the metrics");
@@ -130,6 +137,19 @@ impl Tally {
         self.sojourns.observe(seconds(sojourn.unwrap_or_default() * 1_000));
     }
 
+    fn count_attempts(&self, detail: &JobDetail) {
+        for attempt in &detail.attempts {
+            let kind = label("kind", &attempt.attempt.task.kind.to_string());
+            // What was still going on when its job ended was not wanted any more.
+            let end = attempt.outcome().unwrap_or("killed").to_owned();
+            self.attempts.get_or_create(&vec![kind[0].clone(), ("end", end)]).inc();
+            if let Some(ended) = attempt.ended_micros() {
+                let length = ended.saturating_sub(attempt.launched_micros());
+                self.attempt_lengths.get_or_create(&kind).observe(seconds(length));
+            }
+        }
+    }
+
     fn count_preemptions(&self, detail: &JobDetail, requesters: &mut HashSet<String>) {
         for row in LedgerRow::all_of(detail, now_micros()) {
             let (by, end) = (requester(&row.answer.by, requesters), row.end());
@@ -139,6 +159,8 @@ impl Tally {
             let whole = |millis: u64| millis as f64 / 1e3;
             self.work_saved.get_or_create(&primitive).inc_by(whole(row.answer.work_saved_millis));
             self.work_lost.get_or_create(&primitive).inc_by(whole(row.answer.work_lost_millis));
+            self.slot_taken.get_or_create(&primitive).inc_by(whole(row.slot_millis));
+            self.checkpoint_bytes.get_or_create(&primitive).inc_by(row.answer.checkpoint_bytes);
             if let Some(micros) = row.free_micros() {
                 self.freeing.get_or_create(&primitive).observe(seconds(micros));
             }
@@ -153,6 +175,11 @@ impl Tally {
         }
     }
 
+    /// When the server started, in milliseconds since 1970.
+    pub fn started_millis(&self) -> u64 {
+        self.started_millis
+    }
+
     /// Adds all of it to what is printed.
     pub fn register(&self, registry: &mut Registry) {
         registry.register("jobs_ended", "Jobs that have ended since the server started", self.jobs.clone());
@@ -164,6 +191,14 @@ impl Tally {
         registry.register("work_saved_seconds", saved, self.work_saved.clone());
         let lost = "Work that had to be done again, likewise";
         registry.register("work_lost_seconds", lost, self.work_lost.clone());
+        let slot = "How long work was without a slot that was taken, likewise";
+        registry.register("slot_taken_seconds", slot, self.slot_taken.clone());
+        let bytes = "Bytes of checkpoints that were saved so, likewise";
+        registry.register("checkpoint_bytes", bytes, self.checkpoint_bytes.clone());
+        let attempts = "Attempts by how they ended, likewise";
+        registry.register("attempts", attempts, self.attempts.clone());
+        let lengths = "From the launch of an attempt until its end, its naps included, likewise";
+        registry.register("attempt_seconds", lengths, self.attempt_lengths.clone());
         let freeing = "From a request until the slot was free, likewise";
         registry.register("preemption_seconds", freeing, self.freeing.clone());
         let resuming = "From the order to go on until a suspended attempt ran again, likewise";
@@ -288,6 +323,10 @@ mod tests {
             "work_saved_seconds_total{primitive=\"suspend\"} 0.08",
             "preemption_seconds_count{primitive=\"suspend\"} 2",
             "job_sojourn_seconds_sum 3.0",
+            "attempts_total{kind=\"map\",end=\"done\"} 2",
+            "attempt_seconds_sum{kind=\"map\"} 3.0",
+            "slot_taken_seconds_total{primitive=\"suspend\"} 2.98",
+            "checkpoint_bytes_total{primitive=\"suspend\"} 0",
         ] {
             assert!(text.lines().any(|known| known == line), "no {line} in\n{text}");
         }

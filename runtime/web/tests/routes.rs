@@ -161,7 +161,10 @@ fn metrics_count_slots_jobs_and_requests() {
         "napreduce_http_request_seconds_count{route=\"/api/nap/v1/jobs\"} 1",
         "napreduce_queue_held{queue=\"default\",kind=\"map\"} 1.0",
         "napreduce_queue_guarantee{queue=\"default\",kind=\"map\"} 1.5",
-        "napreduce_suspended_resident_bytes{worker=\"left-hand\"} 0",
+        "napreduce_suspended_resident_bytes{worker=\"left-hand\"} 0.0",
+        "napreduce_scheduler_info{scheduler=\"capacity\"} 1.0",
+        "napreduce_tasks{kind=\"map\",state=\"running\"} 1",
+        "napreduce_tasks{kind=\"reduce\",state=\"running\"} 0",
         "# EOF",
     ] {
         assert!(answer.body.lines().any(|known| known == line), "no {line} in\n{}", answer.body);

@@ -8,6 +8,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::jobs::JobAnswer;
+use super::warnings::WarningAnswer;
 
 /// Jobs that wait and are asked why; each is a question to the coordinator.
 const EXPLAINED_MAX: usize = 20;
@@ -24,7 +25,7 @@ pub struct StatusAnswer {
     /// The jobs that have not ended, newest first.
     pub current: Vec<CurrentJob>,
     /// What somebody should look at.
-    pub warnings: Vec<WorkerWarning>,
+    pub warnings: Vec<WarningAnswer>,
 }
 
 answer! {
@@ -49,13 +50,6 @@ answer! {
         pub killed: usize = count(jobs, |job| job.phase == JobPhase::Killed),
     }
 
-    /// A worker that is missed.
-    pub struct WorkerWarning from |worker: &WorkerSummary| {
-        pub worker: String = worker.worker.to_string(),
-        pub name: String = worker.name.clone(),
-        pub state: String = worker.state_in_words(),
-        pub reason: Option<String> = worker.reason.clone(),
-    }
 }
 
 /// Slots for one kind of task, of the workers that are there.
@@ -115,7 +109,7 @@ impl StatusAnswer {
             jobs: jobs.into(),
             checkpointed: sum(&|job| both(job, |phase| phase.checkpointed)),
             current,
-            warnings: workers.iter().filter(|worker| is_missed(worker)).map(WorkerWarning::from).collect(),
+            warnings: WarningAnswer::of_workers(workers),
         })
     }
 }
@@ -135,11 +129,6 @@ fn has_ended(job: &JobSummary) -> bool {
 /// Whether a slot is held for it.
 fn runs(job: &JobSummary) -> bool {
     job.progress.map.running + job.progress.reduce.running > 0 || job.phase == JobPhase::Stopping
-}
-
-/// Whether somebody should look at it.
-fn is_missed(worker: &WorkerSummary) -> bool {
-    matches!(worker.state, WorkerPhase::Excluded | WorkerPhase::Lost)
 }
 
 /// In all and in use, of the workers that are there.

@@ -20,9 +20,10 @@ mod shares;
 mod tasks;
 mod thinned;
 mod timeline;
+mod warnings;
 mod workers;
 
-pub use cluster::{CurrentJob, JobCounts, SlotsInUse, StatusAnswer, WorkerCounts, WorkerWarning};
+pub use cluster::{CurrentJob, JobCounts, SlotsInUse, StatusAnswer, WorkerCounts};
 pub use columns::{COLUMNS_KIND, columns_of};
 pub use explaining::{JobExplanation, ReasonAnswer, TaskExplanation};
 pub use filter::JobFilter;
@@ -43,6 +44,7 @@ pub use shares::{QueueSharesAnswer, SharesAnswer, SharesOfKind, Steps};
 pub use tasks::{LiveAnswer, TaskAnswer, TaskStatusAnswer};
 pub use thinned::COLUMNS;
 pub use timeline::{LaneAnswer, NapAnswer, StintAnswer, TimelineAnswer, TimelineWindow};
+pub use warnings::WarningAnswer;
 pub use workers::{SlotsAnswer, SuspendedAnswer, WorkerAnswer};
 
 #[cfg(test)]

@@ -17,7 +17,8 @@ use super::metrics::{self as formats, plain};
 use super::window::{asked_columns, asked_window};
 use super::{openapi, stream};
 use crate::answers::{
-    COLUMNS_KIND, QueuesAnswer, StatusAnswer, TimelineAnswer, TimelineWindow, WorkerAnswer, columns_of,
+    COLUMNS_KIND, QueuesAnswer, StatusAnswer, TimelineAnswer, TimelineWindow, WarningAnswer, WorkerAnswer,
+    columns_of,
 };
 use crate::clock::now_micros;
 use crate::ledgers::Window;
@@ -50,7 +51,9 @@ pub fn cluster(call: &Call<'_>) -> Result<Reply, Problem> {
     // Jobs first: whoever else waits for a coordinator that does not answer waits for these, and one waits
     // for all.
     let (jobs, workers) = (source.jobs()?, source.workers()?);
-    Reply::json(&StatusAnswer::of(&workers, &jobs, |job| source.explain(job, None))?)
+    let mut status = StatusAnswer::of(&workers, &jobs, |job| source.explain(job, None))?;
+    status.warnings.extend(source.history().filter(|_| source.is_live()).and_then(WarningAnswer::of_disk));
+    Reply::json(&status)
 }
 
 pub fn workers(call: &Call<'_>) -> Result<Reply, Problem> {

@@ -49,8 +49,7 @@ function others(workers) {
 }
 
 function warnings(status) {
-  return status.warnings.map((warning) =>
-    make("p", { class: "panel bad" }, link("/workers", warning.worker), ` (${warning.name}) is ${warning.state}: `, warning.reason ?? "nobody knows why"));
+  return status.warnings.map((warning) => make("p", { class: "panel bad" }, sentence(warning.text), " ", make("span", { class: "quiet" }, warning.remedy)));
 }
 
 function current(status) {

@@ -6,10 +6,12 @@
 
 pub mod plain;
 mod queues;
+mod workers;
 
 use std::sync::atomic::AtomicU64;
 
-use napreduce_protocol::{JobPhase, JobSummary, SuspendedMemory, WorkerPhase, WorkerSummary};
+use napreduce_core::TaskKind;
+use napreduce_protocol::{JobPhase, JobSummary, PhaseProgress, WorkerPhase, WorkerSummary};
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -17,17 +19,13 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
 use super::table::all_routes;
-use crate::answers::{SlotsInUse, StatusAnswer};
+use crate::answers::{SlotsInUse, StatusAnswer, WarningAnswer};
 use crate::context::Web;
 use crate::problem::Problem;
 use crate::source::SourceError;
 use crate::tally::Labels;
 
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-
-/// More workers than this are one series.
-const WORKERS_MAX: usize = 200;
-const OTHER: &str = "other";
 
 type Gauges = Family<Labels, Gauge<i64>>;
 
@@ -36,7 +34,8 @@ pub fn text(web: &Web) -> Result<String, Problem> {
     let source = &*web.shown.source;
     web.tally.count(source)?;
     let (workers, jobs) = (source.workers()?, source.jobs()?);
-    let status = StatusAnswer::of(&workers, &jobs, |_| Ok::<_, SourceError>(Vec::new()))?;
+    let mut status = StatusAnswer::of(&workers, &jobs, |_| Ok::<_, SourceError>(Vec::new()))?;
+    status.warnings.extend(source.history().filter(|_| source.is_live()).and_then(WarningAnswer::of_disk));
     let mut registry = Registry::with_prefix("napreduce");
     gauges(
         &mut registry,
@@ -44,9 +43,13 @@ pub fn text(web: &Web) -> Result<String, Problem> {
         "The version of the web server",
         &[(&[("version", env!("CARGO_PKG_VERSION"))], 1)],
     );
+    let started = [(&[][..], web.tally.started_millis() / 1_000)];
+    gauges(&mut registry, "start_time_seconds", "When the web server started, since 1970", &started);
     cluster(&mut registry, &status);
     states(&mut registry, &jobs, &workers);
-    memory(&mut registry, &workers);
+    warnings(&mut registry, &status.warnings);
+    tasks(&mut registry, &jobs);
+    workers::register(&mut registry, &workers);
     queues::register(&mut registry, &*source.queues()?);
     web.tally.register(&mut registry);
     let requests: Family<Labels, Counter<u64, AtomicU64>> = Family::default();
@@ -96,27 +99,45 @@ fn states(registry: &mut Registry, jobs: &[JobSummary], workers: &[WorkerSummary
     gauges(registry, "workers", "Workers by state", &by_state);
 }
 
-/// What suspended attempts hold, by worker; beyond so many workers together.
-fn memory(registry: &mut Registry, workers: &[WorkerSummary]) {
-    let there: Vec<&WorkerSummary> = workers.iter().filter(|worker| worker.gone_millis.is_none()).collect();
-    let (named, others) = there.split_at(there.len().min(WORKERS_MAX));
-    let of = |worker: &WorkerSummary, bytes: fn(&SuspendedMemory) -> u64| {
-        worker.memory.suspended.iter().map(bytes).sum::<u64>()
-    };
-    let mut by_worker = |name: &str, help: &str, bytes: fn(&SuspendedMemory) -> u64| {
-        let others = others.iter().map(|worker| of(worker, bytes)).sum::<u64>();
-        let mut values: Vec<_> =
-            named.iter().map(|worker| ([("worker", worker.name.as_str())], of(worker, bytes))).collect();
-        if there.len() > WORKERS_MAX {
-            values.push(([("worker", OTHER)], others));
-        }
-        let values: Vec<_> = values.iter().map(|(labels, value)| (&labels[..], *value)).collect();
-        gauges(registry, name, help, &values);
-    };
-    by_worker("suspended_resident_bytes", "Memory of attempts that are suspended", |held| {
-        held.resident_bytes
-    });
-    by_worker("suspended_swapped_bytes", "What they have in swap", |held| held.swapped_bytes);
+/// What somebody should look at, by its kind.
+fn warnings(registry: &mut Registry, warnings: &[WarningAnswer]) {
+    let count = |code| warnings.iter().filter(|warning| warning.code == code).count() as u64;
+    let by_code = WarningAnswer::CODES.map(|code| ([("code", code)], count(code)));
+    let by_code = by_code.each_ref().map(|(labels, value)| (&labels[..], *value));
+    gauges(registry, "warnings", "What somebody should look at, by kind", &by_code);
+}
+
+/// Where the tasks are of the jobs that have not ended.
+fn tasks(registry: &mut Registry, jobs: &[JobSummary]) {
+    let states: [(&str, fn(&PhaseProgress) -> u32); 4] = [
+        ("done", |phase| phase.done),
+        ("running", |phase| phase.running),
+        ("suspended", |phase| phase.suspended),
+        ("checkpointed", |phase| phase.checkpointed),
+    ];
+    let family = Gauges::default();
+    let open: Vec<&JobSummary> = jobs.iter().filter(|job| job.ended_millis.is_none()).collect();
+    let kinds: [(TaskKind, fn(&JobSummary) -> &PhaseProgress); 2] =
+        [(TaskKind::Map, |job| &job.progress.map), (TaskKind::Reduce, |job| &job.progress.reduce)];
+    for (kind, phase) in kinds {
+        let put = |state: &str, count: i64| {
+            let labels = vec![("kind", kind.to_string()), ("state", state.to_owned())];
+            family.get_or_create(&labels).set(count);
+        };
+        let sum =
+            |of: fn(&PhaseProgress) -> u32| open.iter().map(|job| i64::from(of(phase(job)))).sum::<i64>();
+        let begun: i64 = states
+            .map(|(state, of)| (state, sum(of)))
+            .iter()
+            .map(|(state, count)| {
+                put(state, *count);
+                count
+            })
+            .sum();
+        // Two attempts of a task may run at once.
+        put("pending", (sum(|phase| phase.tasks) - begun).max(0));
+    }
+    registry.register("tasks", "Tasks of jobs that have not ended, by state", family);
 }
 
 fn gauges(registry: &mut Registry, name: &str, help: &str, values: &[(&[(&'static str, &str)], u64)]) {

@@ -17,8 +17,8 @@ const QUEUES_MAX: usize = 200;
 
 type Slots = Family<Labels, Gauge<f64, AtomicU64>>;
 
-/// Registers what all queues want together, and three families; those without series where there are
-/// no queues.
+/// Registers the policy, what all queues want together, and three families; those without series where
+/// there are no queues.
 pub fn register(registry: &mut Registry, listing: &QueueListing) {
     let wanted = Slots::default();
     for (kind, slots) in [("map", listing.wanted.map), ("reduce", listing.wanted.reduce)] {
@@ -26,6 +26,9 @@ pub fn register(registry: &mut Registry, listing: &QueueListing) {
     }
     let help = "Slots that jobs could use beside those that they hold: what more workers are for";
     registry.register("slots_wanted", help, wanted);
+    let scheduler = Slots::default();
+    scheduler.get_or_create(&vec![("scheduler", listing.scheduler.clone())]).set(1.0);
+    registry.register("scheduler_info", "The policy of the cluster", scheduler);
     let queues = listing.queues.as_deref().unwrap_or_default();
     let held = family(queues, |slots| Some(slots.used as f64));
     registry.register("queue_held", "Slots that a queue holds", held);

@@ -1,0 +1,187 @@
+//! What somebody should look at, and what to do about it.
+//!
+//! Owns when there is something to say. Does not own workers (`workers`) nor how warnings are shown.
+
+use std::path::Path;
+
+use napreduce_protocol::{ByteSize, WorkerPhase, WorkerSummary};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// A machine with less memory than this for programs has no room for a task.
+const FREE_BYTES_MIN: u64 = 256 << 20;
+/// A coordinator whose disk has less is about to fail jobs.
+const DISK_BYTES_MIN: u64 = 1 << 30;
+
+/// Something to look at.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct WarningAnswer {
+    /// `worker-lost`, `worker-excluded`, `worker-remark`, `swap-in-use`, `memory-short` or `disk-short`.
+    pub code: &'static str,
+    pub text: String,
+    /// What to do.
+    pub remedy: &'static str,
+    /// Of a warning about a worker, as are those that follow.
+    pub worker: Option<String>,
+    pub name: Option<String>,
+    /// As workers are listed.
+    pub state: Option<String>,
+    /// Why it was lost, or how it left.
+    pub reason: Option<String>,
+}
+
+impl WarningAnswer {
+    /// All codes that there are.
+    pub const CODES: [&'static str; 6] =
+        ["worker-lost", "worker-excluded", "worker-remark", "swap-in-use", "memory-short", "disk-short"];
+
+    /// Those about workers, in their order.
+    pub fn of_workers(workers: &[WorkerSummary]) -> Vec<WarningAnswer> {
+        workers.iter().flat_map(|worker| state_of(worker).into_iter().chain(memory_of(worker))).collect()
+    }
+
+    /// Whether the disk of a directory is about to be full; nothing where that cannot be known.
+    pub fn of_disk(directory: &Path) -> Option<WarningAnswer> {
+        let disk = rustix::fs::statvfs(directory).ok()?;
+        let of_blocks = |blocks: u64| blocks.saturating_mul(disk.f_frsize);
+        disk_is_short(directory, of_blocks(disk.f_bavail), of_blocks(disk.f_blocks))
+    }
+}
+
+fn disk_is_short(directory: &Path, free: u64, whole: u64) -> Option<WarningAnswer> {
+    (free < DISK_BYTES_MIN.min(whole / 20)).then(|| WarningAnswer {
+        code: "disk-short",
+        text: format!(
+            "the disk of {} has {} left of {}",
+            directory.display(),
+            ByteSize::new(free).rounded(),
+            ByteSize::new(whole).rounded()
+        ),
+        remedy: "make room: jobs fail when the coordinator cannot write",
+        ..WarningAnswer::default()
+    })
+}
+
+/// What there is to say of where it is.
+fn state_of(worker: &WorkerSummary) -> Option<WarningAnswer> {
+    let (code, remedy) = match worker.state {
+        WorkerPhase::Lost => ("worker-lost", "start it again there: nap worker"),
+        WorkerPhase::Excluded => ("worker-excluded", "see what failed there: nap job logs JOB --failed"),
+        WorkerPhase::Left => return None,
+        _ if !worker.remarks.is_empty() => ("worker-remark", "see: nap worker list"),
+        _ => return None,
+    };
+    let why = worker.reason.as_deref().map(|reason| format!(": {reason}"));
+    let why = why.or_else(|| (worker.state == WorkerPhase::Lost).then(|| ": nobody knows why".to_owned()));
+    Some(about(worker, code, remedy, format!("is {}{}", worker.state_in_words(), why.unwrap_or_default())))
+}
+
+/// What there is to say of what it keeps suspended.
+fn memory_of(worker: &WorkerSummary) -> Option<WarningAnswer> {
+    let suspended = &worker.memory.suspended;
+    let swapped: u64 = suspended.iter().map(|held| held.swapped_bytes).sum();
+    if swapped > 0 {
+        let said = format!("has {} of suspended attempts in swap", ByteSize::new(swapped).rounded());
+        let remedy =
+            "they go on more slowly; what is checkpointed needs no memory: nap task checkpoint ATTEMPT";
+        return Some(about(worker, "swap-in-use", remedy, said));
+    }
+    let free = worker.memory.free_bytes;
+    // Zero is unknown.
+    if suspended.is_empty() || free == 0 || free >= FREE_BYTES_MIN {
+        return None;
+    }
+    let resident: u64 = suspended.iter().map(|held| held.resident_bytes).sum();
+    let said = format!(
+        "has {} of memory left, and keeps {} suspended",
+        ByteSize::new(free).rounded(),
+        ByteSize::new(resident).rounded()
+    );
+    let remedy = "what is checkpointed needs no memory: nap task checkpoint ATTEMPT";
+    Some(about(worker, "memory-short", remedy, said))
+}
+
+fn about(worker: &WorkerSummary, code: &'static str, remedy: &'static str, said: String) -> WarningAnswer {
+    WarningAnswer {
+        code,
+        text: format!("{} ({}) {said}", worker.worker, worker.name),
+        remedy,
+        worker: Some(worker.worker.to_string()),
+        name: Some(worker.name.clone()),
+        state: Some(worker.state_in_words()),
+        reason: worker.reason.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use napreduce_core::{AttemptId, JobId, TaskId, TaskKind};
+    use napreduce_protocol::SuspendedMemory;
+
+    use super::super::samples::worker;
+    use super::*;
+
+    fn said(workers: &[WorkerSummary]) -> Vec<(&'static str, String)> {
+        let warnings = WarningAnswer::of_workers(workers);
+        assert!(
+            warnings.iter().all(|one| WarningAnswer::CODES.contains(&one.code) && !one.remedy.is_empty())
+        );
+        warnings.into_iter().map(|warning| (warning.code, warning.text)).collect()
+    }
+
+    #[test]
+    fn each_state_of_a_worker_says_what_there_is_to_say() {
+        let mut remarked = worker(3, WorkerPhase::Up, 0);
+        remarked.remarks = vec!["not readable from w4".to_owned()];
+        let mut excluded = worker(2, WorkerPhase::Excluded, 0);
+        excluded.remarks = vec!["much failed there".to_owned()];
+        let mut lost = worker(1, WorkerPhase::Lost, 0);
+        lost.reason = None;
+        let quiet = [WorkerPhase::Up, WorkerPhase::Draining, WorkerPhase::Leaving, WorkerPhase::Left]
+            .map(|state| worker(9, state, 0));
+        assert_eq!(
+            said(&[lost, excluded, remarked]),
+            [
+                ("worker-lost", "worker_0001 (w1) is lost: nobody knows why".to_owned()),
+                ("worker-excluded", "worker_0002 (w2) is excluded, much failed there".to_owned()),
+                ("worker-remark", "worker_0003 (w3) is up, not readable from w4".to_owned()),
+            ]
+        );
+        assert_eq!(said(&quiet), []);
+    }
+
+    #[test]
+    fn memory_is_said_to_be_short_where_something_is_suspended() {
+        let mut up = worker(1, WorkerPhase::Up, 0);
+        up.memory.free_bytes = 80 << 20;
+        assert_eq!(said(std::slice::from_ref(&up)), []);
+        let task = TaskId { job: JobId(1), kind: TaskKind::Map, index: 0 };
+        let mut held = SuspendedMemory {
+            attempt: AttemptId { task, number: 1 },
+            resident_bytes: 900 << 20,
+            swapped_bytes: 0,
+        };
+        up.memory.suspended = vec![held];
+        let text = "worker_0001 (w1) has 80.0 MiB of memory left, and keeps 900 MiB suspended".to_owned();
+        assert_eq!(said(std::slice::from_ref(&up)), [("memory-short", text)]);
+        up.memory.free_bytes = 0;
+        assert_eq!(said(std::slice::from_ref(&up)), [], "what is unknown is not short");
+        held.swapped_bytes = 300 << 20;
+        up.memory.suspended.push(held);
+        let text = "worker_0001 (w1) has 300 MiB of suspended attempts in swap".to_owned();
+        assert_eq!(said(&[up]), [("swap-in-use", text)]);
+    }
+
+    #[test]
+    fn a_disk_is_short_when_little_of_it_is_left() {
+        let directory = Path::new("/cluster");
+        let is_short = |free, whole| disk_is_short(directory, free, whole).map(|warning| warning.text);
+        assert_eq!(
+            is_short(300 << 20, 100 << 30).as_deref(),
+            Some("the disk of /cluster has 300 MiB left of 100 GiB")
+        );
+        assert_eq!(is_short(2 << 30, 100 << 30), None);
+        assert_eq!(is_short(300 << 20, 2 << 30), None, "of a small disk that is much");
+        assert_eq!(WarningAnswer::of_disk(Path::new("/nowhere/at/all")), None);
+    }
+}
