@@ -208,12 +208,17 @@ function outline(context, model, scale, stint, y, colours) {
   context.strokeRect(x - 1.5, y(model.rowOf[stint]) + 0.5, Math.max(3, scale.x(start[stint] + length[stint]) - x) + 2, ROW - 1);
 }
 
-const STEPS = [1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1800, 3600, 7200, 21_600, 43_200, 86_400];
+/** Between ticks, in seconds: from a microsecond to a day. */
+const STEPS = [
+  ...[-6, -5, -4, -3, -2, -1].flatMap((power) => [1, 2, 5].map((digit) => Number(`${digit}e${power}`))),
+  1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1800, 3600, 7200, 21_600, 43_200, 86_400,
+];
+/** So wide that no label touches the next. */
+const TICK = 80;
 
 function axis(context, scale, height, colours, label) {
   const seconds = (scale.until - scale.from) / 1e6;
-  let step = STEPS.find((known) => scale.width / (seconds / known) >= 80) ?? 86_400;
-  for (let part = 1; seconds / step < 3 && part < 7; part += 1) step /= 10;
+  const step = STEPS.find((known) => (scale.width * known) / seconds >= TICK) ?? 86_400;
   context.font = "11px system-ui, sans-serif";
   context.textBaseline = "middle";
   // Counted, since sums of tenths drift.
