@@ -104,14 +104,15 @@ pub fn page_with<'all, T: Listed + 'all>(
     }
     let after = call.asked::<usize>("after")?.unwrap_or(0);
     let mut all: Vec<&T> = all.collect();
+    let total = all.len();
     if let Some(wanted) = call.asked::<String>("sort")? {
-        sort::sort(&mut all, T::SORTS, &wanted)?;
+        all = sort::first(&all, T::SORTS, &wanted, after.saturating_add(limit))?;
     }
     let items: Vec<T::Item> = all.iter().skip(after).take(limit).map(|item| item.item()).collect();
     let shown = after.saturating_add(items.len());
     let head = Page {
-        next: (shown < all.len()).then_some(shown),
-        total: all.len(),
+        next: (shown < total).then_some(shown),
+        total,
         items: Vec::new(),
         as_of_millis: now_millis(),
         remarks,

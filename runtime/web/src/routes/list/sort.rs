@@ -30,12 +30,18 @@ const fn by<T>(name: &'static str, key: fn(&T) -> Option<SortKey<'_>>) -> SortFi
     SortField { name, key }
 }
 
-/// Sorts by fields with commas between them, the first one first; with `-` before it a field is
-/// sorted downwards.
+/// The first of them by fields with commas between them, the first one first; with `-` before it a field is
+/// sorted downwards. Those that are equal stay in their order. Of 100,000 few are wanted: only these are
+/// sorted.
 ///
 /// # Errors
 /// When there is no such field; names those that there are.
-pub fn sort<T>(all: &mut [&T], fields: &[SortField<T>], wanted: &str) -> Result<(), Problem> {
+pub fn first<'all, T>(
+    all: &[&'all T],
+    fields: &[SortField<T>],
+    wanted: &str,
+    count: usize,
+) -> Result<Vec<&'all T>, Problem> {
     let mut chosen = Vec::new();
     for word in wanted.split(',') {
         let (is_downwards, name) = word.strip_prefix('-').map_or((false, word), |name| (true, name));
@@ -47,12 +53,24 @@ pub fn sort<T>(all: &mut [&T], fields: &[SortField<T>], wanted: &str) -> Result<
         };
         chosen.push((field.key, is_downwards));
     }
-    // Sorting is stable: what was sorted by the later fields stays so among those that are equal in the
-    // earlier ones.
-    for (key, is_downwards) in chosen.into_iter().rev() {
-        all.sort_by(|one, other| compare(key(one), key(other), is_downwards));
+    // A text that is split has a first part.
+    let (by, is_downwards) = chosen[0];
+    let mut keyed: Vec<_> = all.iter().enumerate().map(|(at, item)| (by(item), at)).collect();
+    let order = |(one, at): &(Option<SortKey<'_>>, usize), (other, other_at): &(_, usize)| {
+        let later = chosen[1..]
+            .iter()
+            .map(|(key, is_downwards)| compare(key(all[*at]), key(all[*other_at]), *is_downwards));
+        std::iter::once(compare(*one, *other, is_downwards))
+            .chain(later)
+            .find(|order| order.is_ne())
+            .unwrap_or_else(|| at.cmp(other_at))
+    };
+    if count < keyed.len() {
+        keyed.select_nth_unstable_by(count, order);
+        keyed.truncate(count);
     }
-    Ok(())
+    keyed.sort_unstable_by(order);
+    Ok(keyed.into_iter().map(|(_, at)| all[at]).collect())
 }
 
 fn compare(one: Option<SortKey<'_>>, other: Option<SortKey<'_>>, is_downwards: bool) -> Ordering {
@@ -201,9 +219,16 @@ mod tests {
             job(10, JobPhase::Succeeded, 0, 0),
         ];
         jobs[2].ended_millis = Some(jobs[2].submitted_millis + 9);
-        let mut all: Vec<&JobSummary> = jobs.iter().collect();
-        sort(&mut all, JOBS, wanted).expect("it can be sorted so");
-        all.iter().map(|job| job.job.0).collect()
+        let all: Vec<&JobSummary> = jobs.iter().collect();
+        let numbers = |count| -> Vec<u32> {
+            let first = first(&all, JOBS, wanted, count).expect("it can be sorted so");
+            first.iter().map(|job| job.job.0).collect()
+        };
+        let whole = numbers(usize::MAX);
+        for count in 0..=4 {
+            assert_eq!(numbers(count), whole[..count], "the first {count} by {wanted}");
+        }
+        whole
     }
 
     #[test]
@@ -213,11 +238,13 @@ mod tests {
         assert_eq!(sorted("took"), [3, 1, 10, 2]);
         assert_eq!(sorted("-took"), [1, 10, 3, 2]);
         assert_eq!(sorted("state,-job"), [2, 3, 10, 1]);
+        // Those that are equal come as they are listed.
+        assert_eq!(sorted("priority"), [1, 2, 3, 10]);
     }
 
     #[test]
     fn what_a_list_is_not_sorted_by_is_refused() {
-        let told = sort(&mut [], ATTEMPTS, "took,-speed").expect_err("there is no speed").detail;
+        let told = first(&[], ATTEMPTS, "took,-speed", 1).expect_err("there is no speed").detail;
         assert_eq!(
             told,
             "sort=-speed: this is sorted by attempt, worker, launched, ended, took, end, read, wrote, records, \
