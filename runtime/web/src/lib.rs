@@ -24,6 +24,8 @@ mod assets;
 pub mod clock;
 mod context;
 mod events;
+#[macro_use]
+mod foreign;
 mod guard;
 mod hadoop;
 mod ledgers;

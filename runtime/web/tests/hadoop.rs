@@ -29,6 +29,7 @@ fn queries_choose_applications_as_yarns_do() {
     for (query, expected) in [
         ("", &both),
         ("states=RUNNING,FINISHED", &both),
+        ("states=RUNNING&states=FINISHED", &both),
         ("states=running", &running),
         ("state=FINISHED", &ended),
         ("finalStatus=SUCCEEDED", &ended),

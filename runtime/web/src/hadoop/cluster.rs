@@ -2,12 +2,11 @@
 //!
 //! Owns these objects. Memory is not what slots are counted in here, so megabytes are 0.
 
-use napreduce_protocol::{JobSummary, WorkerPhase, WorkerSummary};
+use napreduce_protocol::{JobSummary, WorkerSummary};
 
 use super::nodes::NodeState;
 use super::yarn_apps::{AppState, FinalStatus};
-
-const VERSION: &str = concat!("napreduce ", env!("CARGO_PKG_VERSION"));
+use crate::foreign::{VERSION, is_there};
 
 answer! {
     /// `clusterInfo`
@@ -86,10 +85,8 @@ answer! {
         let apps = |state| jobs.iter().filter(|job| AppState::of(job) == state).count();
         let ended = |status| jobs.iter().filter(|job| FinalStatus::of(job) == status).count();
         let nodes = |state| workers.iter().filter(|worker| NodeState::of(worker) == state).count();
-        let there =
-            workers.iter().filter(|worker| !matches!(worker.state, WorkerPhase::Lost | WorkerPhase::Left));
         let (mut total, mut used) = (0, 0);
-        for worker in there {
+        for worker in workers.iter().filter(|worker| is_there(worker)) {
             for (slots, in_use) in [worker.map_slots, worker.reduce_slots] {
                 total += u64::from(slots);
                 used += u64::from(in_use);
@@ -103,7 +100,7 @@ answer! {
 
 #[cfg(test)]
 mod tests {
-    use napreduce_protocol::JobPhase;
+    use napreduce_protocol::{JobPhase, WorkerPhase};
 
     use super::super::super::answers::samples::{job, worker};
     use super::*;

@@ -9,7 +9,7 @@ use napreduce_protocol::{AttemptSummary, Counter, JobDetail};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::ids::{attempt_id, job_id, task_id};
+use crate::foreign::{attempt_id, job_id, task_id};
 
 const JOB_GROUP: &str = "org.apache.hadoop.mapreduce.JobCounter";
 const TASK_GROUP: &str = "org.apache.hadoop.mapreduce.TaskCounter";

@@ -9,8 +9,7 @@ use napreduce_protocol::{AttemptSummary, Counter, JobDetail, JobPhase, JobSettin
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::ids::{container_id, job_id};
-use super::tasks::TriedState;
+use crate::foreign::{TriedState, container_id, job_id};
 
 /// MapReduce's words for where a job is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]

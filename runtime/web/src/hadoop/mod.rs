@@ -4,23 +4,8 @@
 //! that Hadoop writes for nothing; what would need a question for each job of a list is left out of lists.
 //! Does not own routes.
 
-/// Reads listed enums by their words in any case, and refuses others as YARN does.
-macro_rules! read_yarn_words {
-    ($($type:ident: $what:literal),+) => {$(
-        impl std::str::FromStr for $type {
-            type Err = String;
-
-            fn from_str(text: &str) -> Result<$type, String> {
-                let known = $type::of_word(&text.to_ascii_uppercase());
-                known.ok_or_else(|| format!(concat!("Invalid ", $what, " {} specified."), text))
-            }
-        }
-    )+};
-}
-
 mod cluster;
 mod counters;
-mod ids;
 mod jobs;
 mod nodes;
 mod scheduler;
@@ -29,7 +14,6 @@ mod yarn_apps;
 
 pub use cluster::{ClusterInfo, ClusterMetrics, HistoryInfo};
 pub use counters::{AttemptCounters, JobCounters, TaskCounters};
-pub use ids::from_hadoop;
 pub use jobs::{JobConf, JobOfHistory, JobOfList, JobState, MapReduceAttempts};
 pub use nodes::{NodeState, YarnNode};
 pub use scheduler::SchedulerInfo;

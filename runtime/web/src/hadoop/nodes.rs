@@ -37,7 +37,7 @@ impl NodeState {
     }
 }
 
-read_yarn_words!(NodeState: "node state");
+read_words!(NodeState: "Invalid node state {} specified.");
 
 answer! {
     /// `node`

@@ -1,39 +1,13 @@
 //! Tasks and their attempts, as MapReduce's history server describes them.
 //!
-//! Owns these objects. A suspended attempt is running to Hadoop; how long it has napped stands beside that.
+//! Owns these objects. Does not own where an attempt is (`crate::foreign`).
 
 use std::collections::BTreeMap;
 
 use napreduce_core::{AttemptId, TaskId, TaskKind};
-use napreduce_history_files::{Nap, Timeline};
 use napreduce_protocol::{AttemptSummary, JobDetail};
-use schemars::JsonSchema;
-use serde::Serialize;
 
-use super::ids::{attempt_id, container_id, task_id};
-
-/// MapReduce's words for where a task or an attempt is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(rename_all = "UPPERCASE")]
-pub enum TriedState {
-    Scheduled,
-    Running,
-    Succeeded,
-    Failed,
-    Killed,
-}
-
-impl TriedState {
-    pub fn of(attempt: &AttemptSummary) -> TriedState {
-        match attempt.end.as_deref() {
-            None if attempt.ended_millis.is_none() => TriedState::Running,
-            Some("done") => TriedState::Succeeded,
-            Some(end) if end.starts_with("failed") => TriedState::Failed,
-            // Whatever else ended it, the task was not at fault.
-            _ => TriedState::Killed,
-        }
-    }
-}
+use crate::foreign::{Naptimes, TriedState, attempt_id, container_id, task_id};
 
 answer! {
     /// `task`
@@ -88,19 +62,17 @@ answer! {
         #[serde(rename = "type")]
         pub kind: &'static str = kind_in_words(task.kind),
         /// Milliseconds for which it was suspended.
-        pub naptime: u64 = napped / 1_000,
+        pub naptime: u64 = naptimes.millis(attempt.attempt),
         #[serde(flatten)]
         pub reduce: Option<ReduceTimes> =
             (task.kind == TaskKind::Reduce).then(|| ReduceTimes::of(start_time, elapsed_time, shuffle)),
     }
 
-    fn of(attempt: &AttemptSummary, naps: &[Nap<'_>], now_millis: u64) {
+    fn of(attempt: &AttemptSummary, naptimes: &Naptimes, now_millis: u64) {
         let (state, task) = (TriedState::of(attempt), attempt.attempt.task);
         let start_time = attempt.launched_millis;
         let elapsed_time = attempt.ended_millis.unwrap_or(now_millis).saturating_sub(start_time);
-        let napped = naps.iter().filter(|nap| nap.attempt == attempt.attempt && nap.is_suspended());
         let shuffle = attempt.figures.map_or(0, |figures| figures.shuffle_millis.min(elapsed_time));
-        let napped: u64 = napped.map(|nap| nap.until_micros.saturating_sub(nap.from_micros)).sum();
     }
 }
 
@@ -138,9 +110,9 @@ pub fn tasks_of(job: &JobDetail, now_millis: u64) -> Vec<TaskOfHistory> {
 impl TriedTask {
     /// The attempts of a task, in the order in which they were launched.
     pub fn all_of(job: &JobDetail, task: TaskId, now_millis: u64) -> Vec<(AttemptId, TriedTask)> {
-        let naps = Timeline::of(job, now_millis * 1_000).naps;
+        let naptimes = Naptimes::of(job, now_millis);
         let of_task = job.attempts.iter().filter(|attempt| attempt.attempt.task == task);
-        of_task.map(|attempt| (attempt.attempt, TriedTask::of(attempt, &naps, now_millis))).collect()
+        of_task.map(|attempt| (attempt.attempt, TriedTask::of(attempt, &naptimes, now_millis))).collect()
     }
 }
 

@@ -10,7 +10,7 @@ use napreduce_protocol::{JobDetail, JobPhase, JobSummary};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::ids::{app_attempt_id, application_id};
+use crate::foreign::{app_attempt_id, application_id};
 
 /// What all applications here are.
 const TYPE: &str = "MAPREDUCE";
@@ -69,7 +69,10 @@ impl FinalStatus {
     }
 }
 
-read_yarn_words!(AppState: "application-state", FinalStatus: "final-application-status");
+read_words!(
+    AppState: "Invalid application-state {} specified.",
+    FinalStatus: "Invalid final-application-status {} specified."
+);
 
 answer! {
     /// `app`

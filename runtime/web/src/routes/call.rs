@@ -14,8 +14,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::context::Web;
+use crate::foreign::from_hadoop;
 use crate::guard::Credentials;
-use crate::hadoop::from_hadoop;
 use crate::problem::Problem;
 use crate::shown::Shown;
 

@@ -4,6 +4,7 @@
 //! nor who asks (`guard`).
 
 mod call;
+mod foreign;
 mod hadoop;
 mod jobs;
 mod list;

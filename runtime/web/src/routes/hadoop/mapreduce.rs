@@ -9,7 +9,8 @@ use napreduce_core::{AttemptId, TaskId, TaskKind};
 use napreduce_protocol::JobDetail;
 
 use super::super::call::{Call, Reply};
-use super::selection::{selected, words};
+use super::super::foreign::words;
+use super::selection::selected;
 use super::wrapped::{
     Conf, Counters, CountersOfAttempt, CountersOfTask, History, Job, JobAttemptList, JobList, Task,
     TaskAttempt, TaskAttemptList, TaskList,

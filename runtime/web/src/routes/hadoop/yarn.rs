@@ -9,7 +9,8 @@ use napreduce_core::WorkerId;
 use napreduce_protocol::JobSummary;
 
 use super::super::call::{Call, Reply};
-use super::selection::{selected, words};
+use super::super::foreign::words;
+use super::selection::selected;
 use super::wrapped::{
     App, AppAttemptList, AppList, AppPriority, AppQueue, AppStat, AppStateAnswer, AppStateWanted, Cluster,
     Metrics, Node, NodeList, SchedulerAnswer, SchedulerItem,
