@@ -37,6 +37,7 @@ mod routes;
 mod server;
 mod shown;
 mod source;
+mod spark;
 mod tally;
 mod what_if;
 

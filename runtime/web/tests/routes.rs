@@ -11,12 +11,17 @@ use napreduce_web::WebRole;
 use serde_json::{Value, json};
 
 fn filled(path: &str) -> String {
+    // Spark tells of tasks that are done how they compare, and job 2 has none.
+    let job = if path.starts_with("/api/v1/") { "application_0_0001" } else { "job_0002" };
     let parts = [
-        ("{job}", "job_0002"),
+        ("{job}", job),
         ("{task}", "job_0002_m_0000"),
         ("{attempt}", "job_0002_m_0000.1"),
         ("{worker}", "worker_0001"),
         ("{stream}", "stdout"),
+        ("{number}", "0"),
+        ("{stage}", "0"),
+        ("{stage_attempt}", "0"),
         // The first that is asked for, by what stands before it in the description.
         ("{what_if}", "what-if-1"),
     ];

@@ -16,6 +16,7 @@ mod recordings;
 mod route;
 mod session;
 mod shares;
+mod spark;
 mod stream;
 mod table;
 mod what_if;
@@ -96,6 +97,7 @@ fn refused(route: &Route, problem: Problem) -> Response<Body> {
     match route.dialect {
         Dialect::Native => problem.into_response(),
         Dialect::Hadoop => hadoop::remote_exception(&problem),
+        Dialect::Spark => spark::in_a_line(&problem),
     }
 }
 

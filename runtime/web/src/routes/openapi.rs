@@ -85,6 +85,7 @@ fn operation(route: &Route, problem: &Value, generator: &mut SchemaGenerator) ->
         Dialect::Hadoop => json!({
             "application/json": { "schema": generator.subschema_for::<RemoteException>().to_value() },
         }),
+        Dialect::Spark => json!({ "text/plain": { "schema": { "type": "string" } } }),
     };
     let mut operation = json!({
         "summary": route.about,

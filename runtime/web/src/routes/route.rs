@@ -81,6 +81,8 @@ pub enum Dialect {
     Native,
     /// Scripts of others say much that means nothing here; problems are Hadoop's `RemoteException`.
     Hadoop,
+    /// Likewise; problems are a line of text.
+    Spark,
 }
 
 /// Something a query may say.
@@ -146,9 +148,14 @@ pub const fn get_as(kind: &'static str, path: &'static str, about: &'static str,
     Route::read(Dialect::Native, path, about, Answer::Other(kind), answer)
 }
 
-/// What is read in the way of Hadoop.
-pub const fn ask<Gives: JsonSchema>(path: &'static str, about: &'static str, answer: Answering) -> Route {
-    Route::read(Dialect::Hadoop, path, about, json::<Gives>(), answer)
+/// Likewise, in the way of others.
+pub const fn read<Gives: JsonSchema>(
+    dialect: Dialect,
+    path: &'static str,
+    about: &'static str,
+    answer: Answering,
+) -> Route {
+    Route::read(dialect, path, about, json::<Gives>(), answer)
 }
 
 pub const fn post(

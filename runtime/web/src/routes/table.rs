@@ -1,7 +1,7 @@
 //! The table of routes.
 //!
 //! Owns which routes there are, their roles, and what stands in their description. Does not own what they do,
-//! nor the routes of Hadoop's dialect (`hadoop`).
+//! nor the routes of other dialects (`hadoop`, `spark`).
 
 use napreduce_core::Primitive;
 use napreduce_history_files::WorkerSample;
@@ -19,7 +19,7 @@ use super::route::{
 };
 use super::session::{SessionAnswer, SignInAnswer, SignInBody};
 use super::what_if::{WhatIfBody, WhatIfsAnswer};
-use super::{hadoop, jobs, orders, preemptions, recordings, session, shares, stream, what_if, whole};
+use super::{hadoop, jobs, orders, preemptions, recordings, session, shares, spark, stream, what_if, whole};
 use crate::answers::{
     COLUMNS_KIND, ComparisonAnswer, CountersAnswer, FlowAnswer, HistoryAnswer, JobExplanation,
     JobStatusAnswer, PreemptionAnswer, PreemptionTotals, QuantilesAnswer, QueuesAnswer, SharesAnswer,
@@ -64,7 +64,7 @@ const fn bytes(name: &'static str, about: &'static str) -> QueryField {
 
 /// All routes but those of the page itself.
 pub fn all_routes() -> impl Iterator<Item = &'static Route> {
-    NATIVE.iter().chain(hadoop::ROUTES)
+    NATIVE.iter().chain(hadoop::ROUTES).chain(spark::ROUTES)
 }
 
 static NATIVE: &[Route] = &[

@@ -15,7 +15,7 @@ use axum::response::IntoResponse;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::route::{Dialect, QueryField, Route, ask, field, json, takes};
+use super::route::{Answering, Dialect, QueryField, Route, field, json, read, takes};
 use crate::guard::WebRole;
 use crate::problem::Problem;
 use wrapped::{
@@ -50,10 +50,7 @@ pub fn remote_exception(problem: &Problem) -> Response<Body> {
         }
         _ => ("org.apache.hadoop.yarn.exceptions", "YarnException"),
     };
-    let message = match &problem.remedy {
-        Some(remedy) => format!("{}; {remedy}", problem.detail),
-        None => problem.detail.clone(),
-    };
+    let message = problem.in_a_line();
     let java_class_name = format!("{package}.{exception}");
     let told = RemoteException { exception: RemoteExceptionBody { exception, message, java_class_name } };
     // It has nothing in it that JSON cannot say.
@@ -95,6 +92,10 @@ const STARTED_BEGIN: QueryField =
 const STARTED_END: QueryField = field("startedTimeEnd", "submitted then or earlier");
 const FINISHED_BEGIN: QueryField = field("finishedTimeBegin", "ended then or later");
 const FINISHED_END: QueryField = field("finishedTimeEnd", "ended then or earlier");
+
+const fn ask<Gives: JsonSchema>(path: &'static str, about: &'static str, answer: Answering) -> Route {
+    read::<Gives>(Dialect::Hadoop, path, about, answer)
+}
 
 /// All of them.
 pub static ROUTES: &[Route] = &[
