@@ -105,7 +105,8 @@ impl HistoryFolder {
     }
 
     /// The histories that are told apart by their places: one, if `directory` is that of a cluster or a
-    /// history; else those in the folders that are directly in it, by their names.
+    /// history; else those in the folders that are directly in it, or in its folder `recordings` as in a
+    /// report, by their names.
     ///
     /// # Errors
     /// When there is none, or it cannot be read.
@@ -117,10 +118,14 @@ impl HistoryFolder {
         };
         let io = |source| FolderError::Io { path: directory.to_owned(), source };
         let mut found = Vec::new();
-        for entry in fs::read_dir(directory).map_err(io)? {
-            let path = entry.map_err(io)?.path();
-            if path.is_dir() && HistoryFolder::open(&path).is_ok() {
-                found.push(path);
+        let recordings = directory.join("recordings");
+        let places = [Some(directory), recordings.is_dir().then_some(&*recordings)];
+        for place in places.into_iter().flatten() {
+            for entry in fs::read_dir(place).map_err(io)? {
+                let path = entry.map_err(io)?.path();
+                if path.is_dir() && HistoryFolder::open(&path).is_ok() {
+                    found.push(path);
+                }
             }
         }
         found.sort();
@@ -132,6 +137,18 @@ impl HistoryFolder {
     /// # Errors
     /// When its head cannot be read, or its recording does not give all that it was written with.
     pub fn read(&self, job: JobId) -> Result<Option<EndedJob>, FolderError> {
+        self.read_as(job, true)
+    }
+
+    /// The same, as far as it can be read: what its recording does not give is said in its events.
+    ///
+    /// # Errors
+    /// When its head cannot be read.
+    pub fn read_what_is_whole(&self, job: JobId) -> Result<Option<EndedJob>, FolderError> {
+        self.read_as(job, false)
+    }
+
+    fn read_as(&self, job: JobId, is_strict: bool) -> Result<Option<EndedJob>, FolderError> {
         let head = match self.head(job)? {
             None => return Ok(None),
             Some(StoredHead::Version1(job)) => return Ok(Some(*job)),
@@ -147,8 +164,12 @@ impl HistoryFolder {
             if self.head(job)?.is_none() {
                 return Ok(None);
             }
-            let what = [remarks, missing].iter().filter(|what| !what.is_empty()).cloned().collect::<Vec<_>>();
-            return Err(FolderError::Damaged { path, job, what: what.join("; ") });
+            if is_strict {
+                let what = [remarks, missing];
+                let what: Vec<&str> =
+                    what.iter().map(String::as_str).filter(|what| !what.is_empty()).collect();
+                return Err(FolderError::Damaged { path, job, what: what.join("; ") });
+            }
         }
         let damaged = |what| FolderError::Damaged { path: self.path.join(head_name(job)), job, what };
         head.with_rows(rows, &name).map(Some).map_err(damaged)

@@ -127,7 +127,12 @@ impl PageSource for HistorySource {
         if let Some(known) = kept().details.iter().find(|known| known.summary.job == job) {
             return Ok(known.clone());
         }
-        let detail = self.read(job, |folder| Ok(folder.read(job)?.map(|ended| Arc::new(ended.detail))))?;
+        let Ok(detail) = self.read(job, |folder| Ok(folder.read(job)?.map(|ended| Arc::new(ended.detail))))
+        else {
+            // What is damaged may be whole later: somebody may be copying it.
+            let whole = |folder: &HistoryFolder| folder.read_what_is_whole(job);
+            return self.read(job, |folder| Ok(whole(folder)?.map(|ended| Arc::new(ended.detail))));
+        };
         let mut kept = kept();
         kept.details.push(detail.clone());
         let too_many = kept.details.len().saturating_sub(DETAILS_MAX);
@@ -169,7 +174,7 @@ impl PageSource for HistorySource {
         bytes_max: u64,
     ) -> Result<Vec<u8>, SourceError> {
         let job = attempt.task.job;
-        let logs = self.read(job, |folder| Ok(folder.read(job)?.map(|ended| ended.logs)))?;
+        let logs = self.read(job, |folder| Ok(folder.read_what_is_whole(job)?.map(|ended| ended.logs)))?;
         let kept = logs.iter().find(|log| log.attempt == attempt && stream == LogStream::Stderr);
         let kept = kept.ok_or_else(|| {
             SourceError::Absent(format!("the logs of {attempt} are on its worker, not in the history"))
