@@ -17,7 +17,7 @@ mod usual;
 pub use applications::{SparkApplication, SparkApplicationStatus, SparkVersion};
 pub use executors::{SparkExecutor, executors_of};
 pub use jobs::{SparkJob, SparkJobStatus};
-pub use stages::{ATTEMPT, SparkStage, SparkStageStatus, kinds_of, stage_id};
+pub use stages::{ATTEMPT, SparkStage, SparkStageStatus, TASKS_MAX, kinds_of, stage_id};
 pub use tasks::{SparkTask, SparkTaskStatus};
 pub use times::MomentAsked;
 pub use tried::{Tried, tried_of};

@@ -18,8 +18,8 @@ use crate::foreign::TriedState;
 /// The attempt at each stage: what of it goes wrong is tried again within it.
 pub const ATTEMPT: u32 = 0;
 
-/// Tasks that stand in a stage, at most; of more, those that were launched last.
-const TASKS_MAX: usize = 10_000;
+/// Tasks that stand in one answer, at most, of some 1,300 bytes each; of a stage the last that were launched.
+pub const TASKS_MAX: usize = 3_000;
 
 pub fn stage_id(kind: TaskKind) -> u32 {
     match kind {
@@ -152,7 +152,7 @@ answer! {
         pub scheduling_pool: String = job.summary.queue.clone(),
         pub rdd_ids: Vec<u32>,
         pub accumulator_updates: [u64; 0],
-        /// By their numbers, at most 10,000: those that were launched last. A list leaves them out.
+        /// By their numbers, at most 3,000: those that were launched last. A list leaves them out.
         #[serde(skip_serializing_if = "Option::is_none")]
         pub tasks: Option<BTreeMap<u64, SparkTask>>,
         /// By worker. A list leaves them out.

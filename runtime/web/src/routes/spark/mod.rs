@@ -43,7 +43,7 @@ const QUANTILES: &[QueryField] =
     &[field("quantiles", "numbers from 0 to 1, separated by commas; 0.05,0.25,0.5,0.75,0.95 unless said")];
 const TASKS: &[QueryField] = &[
     number("offset", "how many are left out first; 0 unless said", 0, u64::MAX),
-    number("length", "how many, 20 unless said; at most 10000 come", 0, u64::MAX),
+    number("length", "how many, 20 unless said; at most 3000 come", 0, u64::MAX),
     one_of("sortBy", "in any case; ID unless said", stages::SORTS),
     some_of("status", "only these, in any case", &SparkTaskStatus::WORDS),
 ];

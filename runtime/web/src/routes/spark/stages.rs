@@ -14,14 +14,13 @@ use super::applications::find_application;
 use crate::clock::now_millis;
 use crate::problem::Problem;
 use crate::spark::{
-    ATTEMPT, SparkStage, SparkStageStatus, SparkTask, SparkTaskStatus, SparkTaskSummary, Tried, kinds_of,
-    stage_id, tried_of,
+    ATTEMPT, SparkStage, SparkStageStatus, SparkTask, SparkTaskStatus, SparkTaskSummary, TASKS_MAX, Tried,
+    kinds_of, stage_id, tried_of,
 };
 
 const QUANTILES: [f64; 5] = [0.05, 0.25, 0.5, 0.75, 0.95];
 const QUANTILES_MAX: usize = 100;
 const LENGTH: u64 = 20;
-const LENGTH_MAX: u64 = 10_000;
 /// What tasks may be sorted by.
 pub const SORTS: &[&str] = &["ID", "runtime", "-runtime", "INCREASING_RUNTIME", "DECREASING_RUNTIME"];
 
@@ -124,8 +123,8 @@ fn read_sort(call: &Call<'_>) -> Result<(bool, bool), Problem> {
 
 pub fn tasks(call: &Call<'_>) -> Result<Reply, Problem> {
     let offset = usize::try_from(call.asked::<u64>("offset")?.unwrap_or(0)).unwrap_or(usize::MAX);
-    let length = call.asked::<u64>("length")?.unwrap_or(LENGTH).min(LENGTH_MAX);
-    let length = usize::try_from(length).unwrap_or(usize::MAX);
+    let length = call.asked::<u64>("length")?.unwrap_or(LENGTH).min(TASKS_MAX as u64);
+    let length = usize::try_from(length).unwrap_or(TASKS_MAX);
     let (by_time, longest_first) = read_sort(call)?;
     let statuses = words::<SparkTaskStatus>(call, "status")?;
     let (job, kind) = find_attempt(call)?;
