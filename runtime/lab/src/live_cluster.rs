@@ -3,6 +3,7 @@
 //! of all this to the guard.
 
 mod order;
+mod recording;
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -14,6 +15,7 @@ use napreduce_live::{
     TaskSummary,
 };
 pub use order::JobOrder;
+pub use recording::{RECORDINGS, new_place};
 
 use crate::confinement::Confinement;
 use crate::daemons::Daemons;
@@ -246,6 +248,16 @@ impl<'s> LiveCluster<'s> {
     pub fn stop(mut self) -> Result<(), LabError> {
         self.daemons.check()?;
         Ok(self.daemons.stop()?)
+    }
+
+    /// Ends it, and keeps the history of its jobs in a new folder.
+    ///
+    /// # Errors
+    /// The same, and when that cannot be written.
+    pub fn stop_and_keep(self, recording: &Path) -> Result<(), LabError> {
+        let directory = self.folder.join("cluster");
+        self.stop()?;
+        Ok(recording::keep(&directory, recording)?)
     }
 }
 

@@ -24,7 +24,7 @@ use crate::confinement::{Confinement, MemoryLimit, Tier};
 use crate::daemons::nap;
 use crate::error::LabError;
 use crate::jobs::rounds_per_second;
-use crate::live_cluster::guarded_folder;
+use crate::live_cluster::{RECORDINGS, guarded_folder};
 use crate::machine::{Machine, unix_seconds};
 use crate::raw::RawFile;
 use crate::session::Session;
@@ -141,6 +141,8 @@ struct Setting<'a> {
     nap: PathBuf,
     /// Rounds of arithmetic that take a second.
     rounds_per_second: f64,
+    /// Where the histories of its clusters are kept.
+    recordings: PathBuf,
 }
 
 /// Runs the comparison and writes its report.
@@ -156,7 +158,9 @@ pub fn preempt(settings: &PreemptSettings, session: &Session) -> Result<PreemptR
     let wanted = if hungry { settings.limit.swap.bytes() } else { 0 };
     let (work, mut guard) = guarded_folder(&session.work, ByteSize::new(wanted + (256 << 20)))?;
     session.say("measuring how fast this machine is");
-    let setting = Setting { settings, session, work: &work, nap, rounds_per_second: rounds_per_second() };
+    let recordings = folder.join(RECORDINGS);
+    let rounds_per_second = rounds_per_second();
+    let setting = Setting { settings, session, work: &work, nap, rounds_per_second, recordings };
     let mut report = PreemptReport::new(Machine::describe(), settings);
     for weight in &settings.weights {
         let confinement = match weight {

@@ -123,6 +123,10 @@ fn two_jobs_are_compared_and_everything_else_is_gone() {
     for name in ["report.html", "report.json", "report.txt", "light-sojourn.svg", "light-makespan.svg"] {
         assert!(bench.path("report").join(name).is_file(), "{name}");
     }
+    // The jobs before and the two of each run, for the page.
+    let kept = fs::read_dir(bench.path("report/recordings/two-jobs-light")).unwrap().flatten();
+    let heads = kept.filter(|entry| entry.path().extension().is_some_and(|end| end == "json")).count();
+    assert_eq!(heads, 2 + 2 * runs.len());
     bench.assert_nothing_is_left();
 }
 

@@ -230,7 +230,7 @@ impl FourWays<'_> {
         let production = cluster.submit(&order)?;
         let production = cluster.wait(production, LIMIT)?;
         let research = cluster.wait(research, LIMIT)?;
-        cluster.stop()?;
+        cluster.stop_and_keep(&self.setting.recordings.join(format!("{way}.{repetition}")))?;
         let digests =
             [OutputDigest::read(&folder.join("research"))?, OutputDigest::read(&folder.join("production"))?];
         let identical = self.references == digests.map(Some);

@@ -128,7 +128,7 @@ pub fn run(
         raw.add(&run)?;
         report.runs.push(run);
     }
-    experiment.cluster.stop()
+    experiment.cluster.stop_and_keep(&setting.recordings.join(format!("two-jobs-{weight}")))
 }
 
 fn minutes(seconds: f64) -> String {

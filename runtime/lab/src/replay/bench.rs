@@ -19,7 +19,7 @@ use crate::daemons::nap;
 use crate::error::{LabError, LiveClusterError};
 use crate::guard::Guard;
 use crate::jobs::{RECORD_BYTES, RECORDS, TaskBody, records, rounds_per_second};
-use crate::live_cluster::{Layout, LiveCluster, guarded_folder, has_succeeded};
+use crate::live_cluster::{Layout, LiveCluster, guarded_folder, has_succeeded, new_place};
 use crate::outputs::OutputDigest;
 use crate::session::Session;
 use crate::workspace::{WorkError, WorkFolder, remove, write};
@@ -48,6 +48,8 @@ pub struct Bench<'s> {
     guard: Guard,
     body: TaskBody,
     rounds_per_second: u64,
+    /// Where the histories of its runs are kept, if they are.
+    recordings: Option<PathBuf>,
 }
 
 /// What undisturbed jobs write, by name.
@@ -101,7 +103,12 @@ impl<'s> Bench<'s> {
             }
             _ => 0,
         };
-        Ok(Bench { session, nap, work, guard, body, rounds_per_second })
+        Ok(Bench { session, nap, work, guard, body, rounds_per_second, recordings: None })
+    }
+
+    /// From now on, keeps the history of each run in a folder below this one.
+    pub fn keep(&mut self, recordings: PathBuf) {
+        self.recordings = Some(recordings);
     }
 
     /// Has everything cleaned up.
@@ -179,7 +186,13 @@ impl<'s> Bench<'s> {
         let mut running = Running { cluster, clients, session: self.session, plan, handing, expected };
         running.warm_up()?;
         let run = running.all()?;
-        running.cluster.stop()?;
+        match self.recordings.as_ref().filter(|_| body.is_some()) {
+            None => running.cluster.stop()?,
+            Some(recordings) => {
+                let name = format!("{}.{}", plan.policy.scheduler, plan.seed);
+                running.cluster.stop_and_keep(&new_place(recordings, &name))?;
+            }
+        }
         let outputs =
             (0..plan.jobs.len()).map(|number| OutputDigest::read(&outputs.join(number.to_string())));
         let digests = outputs.collect::<Result<_, _>>()?;

@@ -38,6 +38,7 @@ pub use self::scale::Scale;
 pub use self::source::ReplaySource;
 use crate::error::{LabError, WorkloadReplayError};
 use crate::jobs::TaskBody;
+use crate::live_cluster::RECORDINGS;
 use crate::machine::Machine;
 use crate::raw::RawFile;
 use crate::session::Session;
@@ -78,7 +79,7 @@ pub struct ReplayRuns {
     /// Runs under each scheduler, with this seed and those after it
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub repetitions: u32,
-    /// Folder for the report and the rows of all jobs, jobs.jsonl and jobs.csv
+    /// Folder for the report, the rows of all jobs, jobs.jsonl and jobs.csv, and the histories of the runs
     #[arg(long, value_name = "DIR")]
     pub report: Option<PathBuf>,
     #[command(flatten)]
@@ -93,6 +94,9 @@ pub fn replay(settings: &ReplaySettings, session: &Session) -> Result<ReplayRepo
     let plans = plans(settings)?;
     let mut files = settings.runs.report.as_deref().map(ReplayFiles::create).transpose()?;
     let mut bench = Bench::new(settings.runs.body, session)?;
+    if let Some(files) = &files {
+        bench.keep(files.folder.join(RECORDINGS));
+    }
     let first: Vec<LivePlan> = plans.iter().filter_map(|of_one| of_one.first().cloned()).collect();
     let costs = measure_costs(&settings.runs.costs, &first, &mut bench, session)?;
     let mut replaying = Replaying { settings, session, costs, runs: Vec::new(), lines: Vec::new() };
