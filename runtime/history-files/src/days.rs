@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use jiff::Timestamp;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
-use napreduce_history::{ClusterSample, QueueSample, WorkerSample};
+use napreduce_protocol::{ClusterSample, ClusterWindow, QueueSample, WorkerSample};
 
 use crate::error::HistoryError;
 use crate::recording::{RecordingError, RecordingReader, RecordingWriter};
@@ -38,17 +38,6 @@ struct OpenDay {
     day: u64,
     path: PathBuf,
     writer: RecordingWriter<BufWriter<File>>,
-}
-
-/// How a cluster was in a window of time.
-#[derive(Debug, Default)]
-pub struct ClusterWindow {
-    /// By time; the last look before the window, too, as far as it is of the same day.
-    pub queues: Vec<QueueSample>,
-    /// By time.
-    pub workers: Vec<WorkerSample>,
-    /// What could not be read.
-    pub remarks: Vec<String>,
 }
 
 impl ClusterDays {

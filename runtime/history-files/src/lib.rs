@@ -19,14 +19,12 @@ mod store;
 mod timeline;
 mod trace;
 
-pub use days::{ClusterWindow, read_cluster};
+pub use days::read_cluster;
 pub use error::HistoryError;
 pub use folder::{FolderError, HistoryFolder};
 pub use head::{JobOverview, LedgerTotals, PERCENTS, quantiles};
 pub use ledger::{LedgerEntry, Sequel, ledger_of};
 pub use lengths::{LengthsError, TaskLengths};
-/// What a [`ClusterWindow`] consists of.
-pub use napreduce_history::{QueueSample, WorkerSample};
 pub use recording::{
     Columns, ColumnsWriter, FRAME_ROWS_MAX, RecordedFrame, RecordingError, RecordingReader, RecordingWriter,
     Row,

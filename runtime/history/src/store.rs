@@ -10,10 +10,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use napreduce_core::JobId;
-use napreduce_protocol::JobSummary;
+use napreduce_protocol::{ClusterSample, ClusterWindow, JobSummary};
 
 use crate::ended::EndedJob;
-use crate::samples::ClusterSample;
 
 /// How much is kept; the oldest jobs go first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,4 +56,7 @@ pub trait HistoryStore: Debug + Send + Sync {
     /// # Errors
     /// When it cannot be kept.
     fn note(&self, sample: &ClusterSample) -> Result<(), Box<dyn Error + Send + Sync>>;
+
+    /// What was kept of looks between two moments, in milliseconds since 1970. It blocks until that is read.
+    fn window(&self, from_millis: u64, until_millis: u64) -> ClusterWindow;
 }

@@ -25,6 +25,7 @@ mod preemptions;
 mod progress;
 mod queues;
 mod report;
+mod samples;
 mod splits;
 mod storage_scheme;
 mod summaries;
@@ -61,6 +62,7 @@ pub use preemptions::{PreemptionEnd, PreemptionSummary, RestoreSummary, ResumeSu
 pub use progress::{JobProgress, PhaseProgress};
 pub use queues::{QueueListing, QueueSlots, QueueSummary, SlotsWanted};
 pub use report::{JobEnd, JobError, JobReport, PartReport};
+pub use samples::{ClusterSample, ClusterWindow, QueueSample, WorkerSample};
 pub use splits::{FileStamp, InputSplit, Split};
 pub use storage_scheme::StorageScheme;
 pub use summaries::{

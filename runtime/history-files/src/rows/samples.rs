@@ -3,8 +3,7 @@
 //! Owns their columns. Does not own when one looks (the coordinator).
 
 use napreduce_core::WorkerId;
-use napreduce_history::{QueueSample, WorkerSample};
-use napreduce_protocol::{QueueSlots, WorkerPhase};
+use napreduce_protocol::{QueueSample, QueueSlots, WorkerPhase, WorkerSample};
 
 use super::{kind_of, kinds, number_of, or_empty, small};
 use crate::recording::{Columns, ColumnsWriter, Row};

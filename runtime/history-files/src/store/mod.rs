@@ -17,11 +17,11 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use napreduce_core::JobId;
-use napreduce_history::{ClusterSample, EndedJob, HistoryLimits, HistoryStore};
-use napreduce_protocol::JobSummary;
+use napreduce_history::{EndedJob, HistoryLimits, HistoryStore};
+use napreduce_protocol::{ClusterSample, ClusterWindow, JobSummary};
 
 pub(crate) use self::files::{head_name, job_of_head, read_rows, recording_name};
-use crate::days::ClusterDays;
+use crate::days::{ClusterDays, read_cluster};
 use crate::error::HistoryError;
 use crate::head::{StoredHead, share_out};
 use crate::index::{Index, IndexRow, Stamp};
@@ -174,6 +174,10 @@ impl HistoryStore for History {
     fn note(&self, sample: &ClusterSample) -> Result<(), Box<dyn Error + Send + Sync>> {
         let mut days = self.days.lock().unwrap_or_else(PoisonError::into_inner);
         Ok(days.note(sample)?)
+    }
+
+    fn window(&self, from_millis: u64, until_millis: u64) -> ClusterWindow {
+        read_cluster(&self.directory, from_millis, until_millis)
     }
 }
 

@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use napreduce_core::{AttemptId, JobChange, JobId, Reason, TaskId, WorkerId};
 use napreduce_protocol::{
-    CommandOutcome, FromCoordinator, JobCommand, JobDetail, JobError, JobPlan, JobReport, JobSummary,
-    LogStream, QueueListing, RerunOf, TaskCommand, TaskSummary, ToCoordinator, WorkerSummary,
+    ClusterWindow, CommandOutcome, FromCoordinator, JobCommand, JobDetail, JobError, JobPlan, JobReport,
+    JobSummary, LogStream, QueueListing, RerunOf, TaskCommand, TaskSummary, ToCoordinator, WorkerSummary,
 };
 use tokio::runtime::{Builder, Runtime};
 
@@ -174,6 +174,12 @@ impl ClusterClient {
     pub fn explain(&mut self, job: JobId, task: Option<TaskId>) -> Result<Vec<Reason>, ClientError> {
         let answer = self.ask(&ToCoordinator::Explain { job, task })?;
         expect_answer!(answer, FromCoordinator::Explained { reasons } => reasons)
+    }
+
+    /// How queues and workers were between two moments, in milliseconds since 1970.
+    pub fn window(&mut self, from_millis: u64, until_millis: u64) -> Result<ClusterWindow, ClientError> {
+        let answer = self.ask(&ToCoordinator::Window { from_millis, until_millis })?;
+        expect_answer!(answer, FromCoordinator::Window(window) => *window)
     }
 
     /// The workers.

@@ -58,6 +58,9 @@ impl Coordinator {
             Asked::Submit(submission) => return self.submit(*submission, reply),
             Asked::HoldChain { chain, root } => return self.hold_chain(chain, root, reply),
             Asked::EndChain { chain } => return self.end_chain(chain, reply),
+            Asked::Window { from_millis, until_millis } => {
+                return self.answer_about_window(from_millis, until_millis, reply);
+            }
             Asked::KillJob { .. }
             | Asked::CommandTask { .. }
             | Asked::CommandJob { .. }

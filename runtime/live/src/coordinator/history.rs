@@ -44,6 +44,15 @@ impl Coordinator {
         });
     }
 
+    /// How the cluster was, read beside the loop; nothing where nothing is kept.
+    pub(super) fn answer_about_window(&self, from_millis: u64, until_millis: u64, reply: Reply) {
+        let history = self.lasting.as_ref().map(|lasting| Arc::clone(&lasting.history));
+        tokio::task::spawn_blocking(move || {
+            let window = history.map(|history| history.window(from_millis, until_millis));
+            send(reply, Ok(FromCoordinator::Window(Box::new(window.unwrap_or_default().bounded()))));
+        });
+    }
+
     pub(super) fn follow_ended(&self, job: JobId, reply: Reply<Following>) {
         self.read_ended(job, reply, |EndedJob { end, detail, .. }| {
             let (_, progress) = tokio::sync::watch::channel(detail.summary.progress);

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use napreduce_core::WorkerId;
-use napreduce_history::{ClusterSample, QueueSample, WorkerSample};
+use napreduce_protocol::{ClusterSample, QueueSample, WorkerSample};
 use tokio::task::JoinHandle;
 
 use super::clock::unix_micros;

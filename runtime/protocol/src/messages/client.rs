@@ -18,6 +18,7 @@ use crate::plan::JobPlan;
 use crate::progress::JobProgress;
 use crate::queues::QueueListing;
 use crate::report::JobEnd;
+use crate::samples::ClusterWindow;
 use crate::summaries::{JobSummary, LogStream, TaskSummary, WorkerSummary};
 
 /// Bytes of a blob or a log in one message, at most.
@@ -137,6 +138,11 @@ pub enum ToCoordinator {
     },
     /// Answered by `Workers`.
     Workers,
+    /// Answered by `Window`: how queues and workers were between two moments, in milliseconds since 1970.
+    Window {
+        from_millis: u64,
+        until_millis: u64,
+    },
     /// Answered by `Done` when the worker gets nothing more to do; that it has gone is seen in `Workers`.
     Drain {
         worker: WorkerId,
@@ -198,6 +204,7 @@ pub enum FromCoordinator {
     },
     Workers(Vec<WorkerSummary>),
     Queues(QueueListing),
+    Window(Box<ClusterWindow>),
     /// The request cannot be carried out; exit status (1 failed, 2 asked wrongly) and why, for people.
     Refused {
         status: u8,

@@ -4,8 +4,7 @@
 //! (`napreduce-history-files`).
 
 use napreduce_core::TaskKind;
-use napreduce_history_files::{QueueSample, WorkerSample};
-use napreduce_protocol::QueueSlots;
+use napreduce_protocol::{QueueSample, QueueSlots, WorkerSample};
 
 use super::shares::{SharesAnswer, Steps};
 

@@ -2,7 +2,6 @@
 //!
 //! Owns which window and which steps are meant. Does not own the means (`answers`).
 
-use napreduce_history_files::read_cluster;
 use napreduce_protocol::JobSummary;
 
 use super::call::{Call, Reply};
@@ -34,11 +33,9 @@ pub fn shares(call: &Call<'_>) -> Result<Reply, Problem> {
     let details = jobs.into_iter().map(|job| source.job(job.job)).collect::<Result<Vec<_>, _>>()?;
     let shares = SharesAnswer::of(details.iter().map(|detail| &**detail), steps);
     let mut shares = SharesAnswer { jobs_left_out, ..shares };
-    if let Some(directory) = source.history() {
-        let noted = read_cluster(directory, window.from, window.until);
-        shares.note(&noted.queues);
-        shares.remarks = noted.remarks;
-    }
+    let noted = source.window(window.from, window.until)?;
+    shares.note(&noted.queues);
+    shares.remarks = noted.remarks;
     Reply::json(&shares)
 }
 

@@ -4,8 +4,9 @@
 //! nor the routes of other dialects (`hadoop`, `spark`).
 
 use napreduce_core::Primitive;
-use napreduce_history_files::WorkerSample;
-use napreduce_protocol::{AttemptSummary, HistoryLine, JobPhase, JobSummary, TaskSummary, WorkerSummary};
+use napreduce_protocol::{
+    AttemptSummary, HistoryLine, JobPhase, JobSummary, TaskSummary, WorkerSample, WorkerSummary,
+};
 
 use super::list::{
     AttemptPage, EventPage, FlowPage, JobPage, PreemptionPage, TaskPage, WorkerChangePage, WorkerPage,

@@ -8,7 +8,6 @@ use std::sync::Arc;
 use axum::http::StatusCode;
 use axum::http::header::ACCEPT;
 use napreduce_core::WorkerId;
-use napreduce_history_files::read_cluster;
 use napreduce_protocol::JobDetail;
 
 use super::call::{Call, Reply};
@@ -72,8 +71,7 @@ pub fn worker(call: &Call<'_>) -> Result<Reply, Problem> {
 /// What became of workers in a window, newest first.
 pub fn worker_changes(call: &Call<'_>) -> Result<Reply, Problem> {
     let Window { from, until } = asked_window(call, CHANGES_MILLIS)?;
-    let source = &call.shown.source;
-    let window = source.history().map(|directory| read_cluster(directory, from, until)).unwrap_or_default();
+    let window = call.shown.source.window(from, until)?;
     page_with(call, window.workers.iter().rev(), window.remarks)
 }
 

@@ -10,8 +10,11 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use napreduce_core::{AttemptId, JobId, Reason, TaskId, fields};
+use napreduce_history_files::read_cluster;
 use napreduce_live::{ClientError, ClusterClient, ClusterPlace, Patience};
-use napreduce_protocol::{JobDetail, JobSummary, LogStream, QueueListing, TaskSummary, WorkerSummary};
+use napreduce_protocol::{
+    ClusterWindow, JobDetail, JobSummary, LogStream, QueueListing, TaskSummary, WorkerSummary,
+};
 
 use super::fresh::Fresh;
 use super::{OperatorCommand, PageSource, SourceError};
@@ -129,6 +132,14 @@ impl PageSource for ClusterSource {
 
     fn queues(&self) -> Result<Arc<QueueListing>, SourceError> {
         self.queues.get(|| self.ask(ClusterClient::queues).map_err(unanswered))
+    }
+
+    /// Files that are at hand are read without asking anybody.
+    fn window(&self, from_millis: u64, until_millis: u64) -> Result<ClusterWindow, SourceError> {
+        match self.history() {
+            Some(directory) => Ok(read_cluster(directory, from_millis, until_millis)),
+            None => self.ask(|client| client.window(from_millis, until_millis)).map_err(unanswered),
+        }
     }
 
     fn tasks(&self, job: JobId) -> Result<Arc<Vec<TaskSummary>>, SourceError> {

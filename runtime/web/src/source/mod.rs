@@ -10,9 +10,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use napreduce_core::{AttemptId, JobId, Reason, TaskId, WorkerId};
-use napreduce_history_files::{JobOverview, LedgerTotals};
+use napreduce_history_files::{JobOverview, LedgerTotals, read_cluster};
 use napreduce_protocol::{
-    JobCommand, JobDetail, JobSummary, LogStream, QueueListing, TaskCommand, TaskSummary, WorkerSummary,
+    ClusterWindow, JobCommand, JobDetail, JobSummary, LogStream, QueueListing, TaskCommand, TaskSummary,
+    WorkerSummary,
 };
 use thiserror::Error;
 
@@ -104,6 +105,11 @@ pub trait PageSource: std::fmt::Debug + Send + Sync + 'static {
     /// The directory of its history, if that is on this machine.
     fn history(&self) -> Option<&Path> {
         None
+    }
+
+    /// How queues and workers were between two moments, in milliseconds since 1970.
+    fn window(&self, from_millis: u64, until_millis: u64) -> Result<ClusterWindow, SourceError> {
+        Ok(self.history().map(|path| read_cluster(path, from_millis, until_millis)).unwrap_or_default())
     }
 
     /// What could not be read, and is left out.

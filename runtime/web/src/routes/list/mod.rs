@@ -5,8 +5,7 @@
 mod fields;
 mod sort;
 
-use napreduce_history_files::WorkerSample;
-use napreduce_protocol::{AttemptSummary, HistoryLine, JobSummary, TaskSummary, WorkerSummary};
+use napreduce_protocol::{AttemptSummary, HistoryLine, JobSummary, TaskSummary, WorkerSample, WorkerSummary};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};

@@ -5,9 +5,9 @@
 use std::cmp::Ordering;
 
 use napreduce_core::{AttemptId, TaskId, TaskKind};
-use napreduce_history_files::WorkerSample;
 use napreduce_protocol::{
-    AttemptFigures, AttemptSummary, HistoryLine, JobSummary, PhaseProgress, TaskSummary, WorkerSummary,
+    AttemptFigures, AttemptSummary, HistoryLine, JobSummary, PhaseProgress, TaskSummary, WorkerSample,
+    WorkerSummary,
 };
 
 use crate::answers::{FlowAnswer, PreemptionAnswer};

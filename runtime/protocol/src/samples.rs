@@ -3,10 +3,13 @@
 //! Owns this form. Does not own when one looks (the coordinator), nor files.
 
 use napreduce_core::{TaskKind, WorkerId};
-use napreduce_protocol::{QueueSlots, QueueSummary, WorkerPhase, WorkerSummary};
+use serde::{Deserialize, Serialize};
+
+use crate::queues::{QueueSlots, QueueSummary};
+use crate::summaries::{WorkerPhase, WorkerSummary};
 
 /// The slots of a queue, of one kind, at a moment.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QueueSample {
     /// In milliseconds since 1970.
     pub at_millis: u64,
@@ -30,7 +33,7 @@ impl QueueSample {
 }
 
 /// A worker that is another one than it was, at a moment.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorkerSample {
     /// In milliseconds since 1970; of one that is gone, when it went.
     pub at_millis: u64,
@@ -73,4 +76,33 @@ pub struct ClusterSample {
     pub queues: Vec<QueueSample>,
     /// Those that are others than they were.
     pub workers: Vec<WorkerSample>,
+}
+
+/// How a cluster was in a window of time.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct ClusterWindow {
+    /// By time; the last look before the window, too, as far as it is of the same day.
+    pub queues: Vec<QueueSample>,
+    /// By time.
+    pub workers: Vec<WorkerSample>,
+    /// What could not be read, and what is left out.
+    pub remarks: Vec<String>,
+}
+
+impl ClusterWindow {
+    /// So many of each fit into a message, with names of some length.
+    const SAMPLES_MAX: usize = 100_000;
+
+    /// The latest ones of too many, and a remark that there were more.
+    #[must_use]
+    pub fn bounded(mut self) -> ClusterWindow {
+        let too_many = |length: usize| length.saturating_sub(ClusterWindow::SAMPLES_MAX);
+        let (queues, workers) = (too_many(self.queues.len()), too_many(self.workers.len()));
+        self.queues.drain(..queues);
+        self.workers.drain(..workers);
+        if queues + workers > 0 {
+            self.remarks.push(format!("the first {queues} of queues and {workers} of workers are left out"));
+        }
+        self
+    }
 }
