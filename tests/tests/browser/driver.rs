@@ -123,19 +123,24 @@ impl Browser {
         Some(Browser { client: connected.expect("a session"), runtime, _driver: driver })
     }
 
+    /// Opens an address, whatever is there.
+    pub fn show(&self, address: &str) {
+        self.runtime.block_on(self.client.goto(address)).expect("the page opens");
+    }
+
     /// Opens an address, and waits until the page shows something.
     pub fn open(&self, address: &str) {
-        self.runtime.block_on(self.client.goto(address)).expect("the page opens");
+        self.show(address);
         self.until(
             "the page shows something",
             "return document.getElementById('main').dataset.ready === 'true'",
         );
     }
 
-    /// Has the browser do something by its own protocol.
-    pub fn devtools(&self, command: &str, parameters: &Value) {
+    /// Has the browser do something by its own protocol; what that gives.
+    pub fn devtools(&self, command: &str, parameters: &Value) -> Value {
         let asked = DevTools(json!({ "cmd": command, "params": parameters }));
-        self.runtime.block_on(self.client.issue_cmd(asked)).expect("it is done");
+        self.runtime.block_on(self.client.issue_cmd(asked)).expect("it is done")
     }
 
     /// What a script gives.

@@ -3,13 +3,18 @@
 //! Owns what people see and do there, with pictures of it under `target/browser`. Does not own who is refused
 //! (`runtime/web/tests`). Skipped where there is no browser, unless `NAPREDUCE_REQUIRE` names `browser`.
 
+mod access;
 mod budgets;
+mod checkpointed;
 mod driver;
+mod elsewhere;
 mod histories;
 mod ledger;
 mod live;
+mod looks;
 mod over_time;
 mod places;
+mod reasons;
 mod recordings;
 mod taken;
 mod thinned;
@@ -275,9 +280,14 @@ struct Served {
 
 impl Served {
     fn start(folder: &Folder, history: &std::path::Path) -> Served {
-        let said = folder.path("served.txt");
-        let mut command: Command = program("nap");
+        let mut command = program("nap");
         command.args(["history", "serve", "--bind", "127.0.0.1:0"]).arg(history);
+        Served::by(folder, command)
+    }
+
+    /// By a command that prints a link and serves until it is interrupted.
+    fn by(folder: &Folder, mut command: Command) -> Served {
+        let said = folder.path("served.txt");
         command.stdout(std::fs::File::create(&said).expect("a file")).stderr(Stdio::inherit());
         let process = command.spawn().expect("nap runs");
         let mut link = None;

@@ -59,3 +59,39 @@ fn two_schedulers_on_one_workload_are_compared() {
     browser.picture("recordings-queues");
     browser.has_no_complaints();
 }
+
+#[test]
+fn a_report_of_the_lab_shows_the_cluster_of_each_of_its_cells() {
+    let folder = Folder::new();
+    let Some(browser) = Browser::start(&folder) else { return };
+    let report = folder.path("report");
+    let mut lab = program("nap");
+    lab.current_dir(folder.root()).args([
+        "lab",
+        "preempt",
+        "--repetitions",
+        "1",
+        "--tasks",
+        "",
+        "--scale",
+        "0.02",
+    ]);
+    run(lab.args(["--ways", "kill,suspend", "--report"]).arg(&report)).succeeded();
+    let server = Served::start(&folder, &report);
+    browser.open(&server.link);
+    for cell in ["kill.1", "suspend.1"] {
+        browser.until_says(cell);
+        browser.run(&format!("document.querySelector('input[value=\"{cell}\"]').click()"));
+    }
+    browser.picture("recordings-of-the-lab");
+    browser.click("Compare two");
+    browser.until_says("Jobs that differ most");
+    browser.until_says("research");
+    // What the page says was lost is what is in the report.
+    let lost = "return fetch('/api/nap/v1/recordings').then((told) => told.json())\
+                .then(({ items }) => items.map((item) => item.work_lost_millis))";
+    let lost = browser.run(lost);
+    assert!(lost[0].as_u64().is_some_and(|lost| lost > 0), "{lost}: a kill loses work");
+    assert_eq!(lost[1], 0, "and a suspend does not");
+    browser.has_no_complaints();
+}

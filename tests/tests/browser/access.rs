@@ -1,0 +1,147 @@
+//! Who cannot see the page, or has no mouse.
+//!
+//! Owns that every control has a name, that all of them are reached and shown by keys alone, and that what
+//! is selected is spoken. Does not own colours and widths (`looks`).
+
+use std::collections::BTreeSet;
+
+use napreduce_tests::{Folder, GatedJob, OwnCluster};
+use serde_json::{Value, json};
+
+use super::driver::Browser;
+use super::{ANYWHERE, Served, histories, link, origin};
+
+/// Pages that a history with one job has.
+pub const PAGES: [&str; 14] = [
+    "/",
+    "/jobs",
+    "/jobs/job_0001",
+    "/jobs/job_0001/tasks",
+    "/jobs/job_0001/preemptions",
+    "/jobs/job_0001/counters",
+    "/jobs/job_0001/settings",
+    "/jobs/job_0001/attempts",
+    "/jobs/job_0001/events",
+    "/jobs/job_0001/tasks/job_0001_m_0000",
+    "/preemptions?from=0",
+    "/queues",
+    "/workers",
+    "/about",
+];
+
+/// What people act on.
+const CONTROLS: [&str; 9] = [
+    "button",
+    "link",
+    "textbox",
+    "searchbox",
+    "combobox",
+    "checkbox",
+    "radio",
+    "application",
+    "DisclosureTriangle",
+];
+
+/// A key as a keyboard sends it.
+fn press(browser: &Browser, key: &str, code: u32) {
+    for kind in ["rawKeyDown", "keyUp"] {
+        let event = json!({ "type": kind, "key": key, "code": key, "windowsVirtualKeyCode": code });
+        browser.devtools("Input.dispatchKeyEvent", &event);
+    }
+}
+
+/// Controls of the accessibility tree that have no name.
+fn nameless(browser: &Browser) -> (usize, Vec<Value>) {
+    let tree = browser.devtools("Accessibility.getFullAXTree", &json!({}));
+    let nodes = tree["nodes"].as_array().expect("nodes").iter();
+    let seen = nodes.filter(|node| node["ignored"] != true);
+    let controls = seen.filter(|node| CONTROLS.iter().any(|role| node["role"]["value"] == *role));
+    let all: Vec<&Value> = controls.collect();
+    let name = |node: &&&Value| node["name"]["value"].as_str().unwrap_or_default().trim().is_empty();
+    (all.len(), all.iter().filter(name).map(|node| (**node).clone()).collect())
+}
+
+/// Marks what can have the focus, and writes down what had it, and whether that could be seen.
+const WATCH: &str = "
+window.reached = new Set(); window.unseen = [];
+const isSeen = (one) => one.checkVisibility({ visibilityProperty: true }) && !one.disabled;
+window.reachable = [...document.querySelectorAll('a[href], button, input, select, textarea, summary, [tabindex=\"0\"]')].filter(isSeen);
+document.addEventListener('focusin', ({ target }) => {
+  reached.add(target);
+  const { outlineStyle, outlineWidth } = getComputedStyle(target);
+  if (target !== document.body && (outlineStyle === 'none' || outlineWidth === '0px')) unseen.push(target.outerHTML.slice(0, 90));
+});
+document.activeElement?.blur();
+return reachable.length";
+
+#[test]
+fn every_control_has_a_name_and_is_reached_by_the_tab_key_and_seen_there() {
+    let folder = Folder::new();
+    let Some(browser) = Browser::start(&folder) else { return };
+    let history = folder.path("history");
+    histories::hostile(&history);
+    let server = Served::start(&folder, &history);
+    browser.open(&server.link);
+    for page in PAGES {
+        browser.open(&format!("{}{page}", origin(&server.link)));
+        let (controls, nameless) = nameless(&browser);
+        assert!(controls >= 8, "{page} has {controls} controls");
+        assert!(nameless.is_empty(), "{page}: {nameless:#?}");
+        let reachable = browser.run(WATCH).as_u64().expect("a number");
+        for _ in 0..reachable + 2 {
+            press(&browser, "Tab", 9);
+        }
+        let missed = browser.run(
+            "return reachable.filter((one) => !reached.has(one)).map((one) => one.outerHTML.slice(0, 90))",
+        );
+        assert_eq!(missed, json!([]), "{page}: {reachable} can be reached");
+        assert_eq!(browser.run("return unseen"), json!([]), "{page}");
+    }
+    browser.has_no_complaints();
+}
+
+#[test]
+fn a_nap_is_found_ordered_and_heard_of_without_a_mouse() {
+    let folder = Folder::new();
+    let Some(browser) = Browser::start(&folder) else { return };
+    let cluster = OwnCluster::start(&folder, 1, "fifo", ANYWHERE);
+    let job = GatedJob::submit(&folder, &cluster, "gated", "napping", 1, 1);
+    job.until("m_0000.1", "running");
+    browser.open(&link(&cluster, &[]));
+    browser.keys("body", "gj");
+    browser.until("the list of jobs", "return location.pathname === '/jobs'");
+    browser.until_says("napping");
+    let to = |selector: &str, key: &str| {
+        browser.until(selector, &format!("return document.querySelector({}) !== null", json!(selector)));
+        browser.keys(selector, key);
+    };
+    // Enter, as WebDriver writes it.
+    let enter = "\u{e007}";
+    to("td a[href='/jobs/job_0001']", enter);
+    to("nav.tabs a[href$='tasks']", enter);
+    to("td a[href$='job_0001_m_0000']", enter);
+    browser.until("its task", "return location.pathname.endsWith('/tasks/job_0001_m_0000')");
+    browser.until_says("Suspend");
+    let (_, nameless) = nameless(&browser);
+    assert!(nameless.is_empty(), "{nameless:#?}");
+    to("main .bar button", enter);
+    to("#reason", "by keys alone");
+    to("dialog button[type=submit]", enter);
+    job.until("m_0000.1", "suspended");
+    browser.until("its nap", "return document.querySelector('canvas[data-stints]').dataset.naps === '1'");
+    to("canvas", "n");
+    let spoken = browser.until("it is spoken", "return document.getElementById('spoken').textContent");
+    let spoken: BTreeSet<&str> = spoken.as_str().expect("words").split(", ").collect();
+    assert!(
+        spoken.iter().any(|words| words.starts_with("then suspended by operator (by keys alone")),
+        "{spoken:?}"
+    );
+    assert!(spoken.iter().any(|words| words.ends_with("kept in memory")), "{spoken:?}");
+    to("canvas", "t");
+    browser.until_says("1 of 1 stretches are in view");
+    to("body", "?");
+    browser.until("the keys", "return location.pathname === '/about'");
+    browser.has_no_complaints();
+    job.command("resume", "m_0000");
+    job.ends_as_undisturbed();
+}

@@ -1,0 +1,69 @@
+//! Work that goes on elsewhere from files, and work that a kill loses.
+//!
+//! Owns what is seen of both, and that it agrees with the counters. Does not own checkpoints
+//! (`preemption_commands`).
+
+use napreduce_tests::{Folder, GatedJob, OwnCluster, counter, run};
+use serde_json::json;
+
+use super::driver::Browser;
+use super::{ANYWHERE, link, origin};
+
+/// The naps that are told of the job, and who went on from whose checkpoint.
+const TOLD: &str = "return fetch('/api/nap/v1/jobs/job_0001/timeline').then((told) => told.json()).then(({ naps, restores, lanes }) => \
+                    [naps.map((nap) => nap.is_suspended), Object.values(restores), new Set(lanes.map((lane) => lane.worker)).size])";
+
+#[test]
+fn a_checkpointed_task_goes_on_at_another_worker_and_a_kill_crosses_out_what_is_lost() {
+    let folder = Folder::new();
+    let Some(browser) = Browser::start(&folder) else { return };
+    let cluster = OwnCluster::start(&folder, 2, "fifo", ANYWHERE);
+    let job = GatedJob::submit(&folder, &cluster, "gated", "moving", 1, 1);
+    let first = job.until("m_0000.1", "running")["worker"].clone();
+    // It gets nothing more to do, so that the work goes elsewhere.
+    run(cluster.nap().args(["worker", "drain", first.as_str().expect("a worker")])).succeeded();
+    job.command("checkpoint", "m_0000");
+    let second = job.until("m_0000.2", "running")["worker"].clone();
+    assert_ne!(first, second);
+
+    let page = link(&cluster, &[]);
+    browser.open(&page);
+    browser.open(&format!("{}/jobs/job_0001", origin(&page)));
+    browser.until(
+        "both of its stretches",
+        "return document.querySelector('canvas[data-stints]')?.dataset.stints === '2'",
+    );
+    assert_eq!(
+        browser.run(TOLD),
+        json!([[false], ["job_0001_m_0000.1"], 2]),
+        "a nap in files, a restore, two workers"
+    );
+    browser.keys("canvas", "n");
+    browser.until_says("then checkpointed by operator");
+    browser.until_says("job_0001_m_0000.2 went on with it");
+    browser.picture("checkpointed");
+    browser.keys("canvas", "l");
+    browser.until_says("went on from job_0001_m_0000.1");
+    browser.open(&format!("{}/jobs/job_0001/tasks/job_0001_m_0000", origin(&page)));
+    browser.until_says("to go on from job_0001_m_0000.1 with");
+    browser.until_says("in files");
+
+    job.command("kill", "m_0000");
+    job.until("m_0000.3", "running");
+    browser.open(&format!("{}/jobs/job_0001", origin(&page)));
+    browser.until(
+        "three stretches",
+        "return document.querySelector('canvas[data-stints]')?.dataset.stints === '3'",
+    );
+    browser.keys("canvas", "nn");
+    browser.until_says("then killed for another job by operator");
+    browser.picture("killed");
+    job.ends_as_undisturbed();
+    // What the page says was lost is what the job has counted.
+    browser.open(&format!("{}/jobs/job_0001/preemptions", origin(&page)));
+    browser.until_says("2 times a slot was wanted back");
+    let lost = "return fetch('/api/nap/v1/jobs/job_0001/preemptions').then((told) => told.json())\
+                .then(({ items }) => items.reduce((sum, item) => sum + item.work_lost_millis, 0))";
+    assert_eq!(browser.run(lost), counter(&job.output(), "WORK_LOST_MILLIS"));
+    browser.has_no_complaints();
+}

@@ -1,0 +1,108 @@
+//! How the pages look to those who need them larger, with more contrast, or with less motion.
+//!
+//! Owns that nothing is cut off, that text can be told from its ground, and that what is clicked is large
+//! enough. Does not own keys and names (`access`).
+
+use napreduce_tests::Folder;
+use serde_json::json;
+
+use super::access::PAGES;
+use super::driver::Browser;
+use super::{Served, histories, origin};
+
+/// What stands out of the page to the right.
+const TOO_WIDE: &str = "return document.documentElement.scrollWidth - innerWidth";
+/// Text whose contrast is less than the 4.5 to 1 of WCAG 2.2 AA, or 3 to 1 where it is large.
+const FAINT: &str = "
+const channel = (value) => ((value /= 255) <= 0.04045 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4);
+const parsed = (colour) => colour.match(/[\\d.]+/g).map(Number);
+const light = ([red, green, blue]) => 0.2126 * channel(red) + 0.7152 * channel(green) + 0.0722 * channel(blue);
+const ground = (one) => {
+  for (; one; one = one.parentElement) {
+    const colour = parsed(getComputedStyle(one).backgroundColor);
+    if (colour.length < 4 || colour[3] > 0) return colour;
+  }
+  return [255, 255, 255];
+};
+const faint = [];
+const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+while (texts.nextNode()) {
+  const one = texts.currentNode.parentElement;
+  if (!texts.currentNode.data.trim() || !one.checkVisibility({ visibilityProperty: true }) || one.closest('.hidden, .skip')) continue;
+  const style = getComputedStyle(one);
+  const [dark, bright] = [light(parsed(style.color)), light(ground(one))].sort((a, b) => a - b);
+  const contrast = (bright + 0.05) / (dark + 0.05);
+  const size = parseFloat(style.fontSize);
+  const isLarge = size >= 24 || (size >= 18.66 && Number(style.fontWeight) >= 700);
+  if (contrast < (isLarge ? 3 : 4.5)) faint.push(`${contrast.toFixed(2)} ${texts.currentNode.data.trim().slice(0, 40)}`);
+}
+return faint";
+/// Buttons and links on their own that are less than 24 pixels high or wide.
+const SMALL: &str = "
+return [...document.querySelectorAll('button, input, select, header nav a, .tabs a')]
+  .filter((one) => one.checkVisibility() && one.type !== 'checkbox')
+  .map((one) => [one.getBoundingClientRect(), one])
+  .filter(([box]) => box.width < 24 || box.height < 24)
+  .map(([box, one]) => `${box.width}x${box.height} ${one.outerHTML.slice(0, 80)}`)";
+const MOVING: &str = "
+return [...document.querySelectorAll('*')].filter((one) => {
+  const { transitionDuration, animationName } = getComputedStyle(one);
+  return animationName !== 'none' || transitionDuration.split(', ').some((time) => parseFloat(time) > 0);
+}).length";
+
+#[test]
+fn nothing_is_cut_off_on_narrow_screens_and_twice_as_large() {
+    let folder = Folder::new();
+    let Some(browser) = Browser::start(&folder) else { return };
+    let history = folder.path("history");
+    histories::hostile(&history);
+    let server = Served::start(&folder, &history);
+    browser.open(&server.link);
+    // 1,280 pixels at 200 % are as wide as 640.
+    for (width, scale, name) in [(320, 1, "320-pixels"), (640, 2, "zoomed")] {
+        let screen = json!({ "width": width, "height": 800, "deviceScaleFactor": scale, "mobile": false });
+        browser.devtools("Emulation.setDeviceMetricsOverride", &screen);
+        for page in PAGES {
+            browser.open(&format!("{}{page}", origin(&server.link)));
+            assert_eq!(browser.run("return innerWidth"), width, "{page}");
+            let wide = browser.run(TOO_WIDE).as_i64().expect("a number");
+            assert!(wide <= 0, "{page} is {wide} pixels too wide at {width}");
+            let name = format!("{name}{}", page.replace(['/', '?', '='], "-"));
+            browser.picture(&name);
+        }
+    }
+    browser.has_no_complaints();
+}
+
+#[test]
+fn text_is_told_from_its_ground_in_every_light_and_what_is_clicked_is_large_enough() {
+    let folder = Folder::new();
+    let Some(browser) = Browser::start(&folder) else { return };
+    let history = folder.path("history");
+    histories::hostile(&history);
+    let server = Served::start(&folder, &history);
+    browser.open(&server.link);
+    for scheme in ["light", "dark"] {
+        let media = json!({ "features": [{ "name": "prefers-color-scheme", "value": scheme }] });
+        browser.devtools("Emulation.setEmulatedMedia", &media);
+        for page in PAGES {
+            browser.open(&format!("{}{page}", origin(&server.link)));
+            assert_eq!(browser.run(FAINT), json!([]), "{page} in {scheme}");
+            assert_eq!(browser.run(SMALL), json!([]), "{page}");
+            let name = format!("{scheme}{}", page.replace(['/', '?', '='], "-"));
+            browser.picture(&name);
+        }
+    }
+    let media = json!({ "features": [
+        { "name": "forced-colors", "value": "active" },
+        { "name": "prefers-reduced-motion", "value": "reduce" },
+    ] });
+    browser.devtools("Emulation.setEmulatedMedia", &media);
+    for page in PAGES {
+        browser.open(&format!("{}{page}", origin(&server.link)));
+        assert_eq!(browser.run(MOVING), 0, "{page}");
+        assert!(browser.run(TOO_WIDE).as_i64().is_some_and(|wide| wide <= 0), "{page}");
+        browser.picture(&format!("forced-colors{}", page.replace(['/', '?', '='], "-")));
+    }
+    browser.has_no_complaints();
+}

@@ -1,0 +1,114 @@
+//! Why a job does not get on, in the words of `nap job explain`, and what was printed by what failed.
+//!
+//! Owns that both say the same, and that the command which is shown helps. Does not own the reasons
+//! (`napreduce-core`).
+
+use napreduce_tests::{Folder, GatedJob, OwnCluster, program, run, wait_until};
+use serde_json::Value;
+
+use super::driver::Browser;
+use super::{ANYWHERE, link, origin};
+
+/// The lines that stand in the panel, without what stands beside them.
+const WHY: &str = "return [...document.querySelectorAll('.panel.why p')].map((line) => line.textContent)";
+
+/// Waits until the page of a job says what the command line does, of this kind; what it says to do.
+fn until_as_explained(
+    browser: &Browser,
+    cluster: &OwnCluster,
+    page: &str,
+    job: &str,
+    code: &str,
+) -> Option<String> {
+    browser.open(&format!("{}/jobs/{job}", origin(page)));
+    // Times go on in both.
+    let plain = |text: &str| text.chars().filter(|letter| !letter.is_ascii_digit()).collect::<String>();
+    wait_until(&format!("{job} waits for {code}"), || {
+        let told = cluster.json(&["job", "explain", job]);
+        let reasons = told[0]["reasons"].as_array().expect("reasons");
+        let said: Vec<String> =
+            reasons.iter().map(|one| plain(one["text"].as_str().expect("text"))).collect();
+        let shown = browser.run(WHY);
+        let shown: Vec<String> =
+            shown.as_array().expect("lines").iter().map(|line| plain(line.as_str().expect("text"))).collect();
+        reasons.iter().any(|one| one["code"] == code) && shown == said
+    });
+    let command = browser.run("return document.querySelector('.panel.why code')?.textContent ?? null");
+    command.as_str().map(str::to_owned)
+}
+
+/// Does what the page says, as who reads it would.
+fn obey(cluster: &OwnCluster, command: &str) {
+    let words = command.strip_prefix("nap ").expect("a command").split(' ');
+    run(cluster.nap().args(words)).succeeded();
+}
+
+#[test]
+fn each_reason_is_that_of_the_command_line_and_the_command_that_is_shown_helps() {
+    let folder = Folder::new();
+    let Some(browser) = Browser::start(&folder) else { return };
+    let cluster = OwnCluster::start(&folder, 1, "fifo", ANYWHERE);
+    let page = link(&cluster, &[]);
+    browser.open(&page);
+    let first = GatedJob::submit(&folder, &cluster, "gated", "first", 1, 1);
+    first.until("m_0000.1", "running");
+    let second = GatedJob::submit(&folder, &cluster, "gated", "second", 2, 1);
+    until_as_explained(&browser, &cluster, &page, "job_0002", "all-slots-taken");
+
+    run(cluster.nap().args(["job", "suspend", "job_0001"])).succeeded();
+    let command = until_as_explained(&browser, &cluster, &page, "job_0001", "held-by-operator");
+    browser.picture("held");
+    first.until("m_0000.1", "suspended");
+    second.until("m_0000.1", "running");
+    obey(&cluster, &command.expect("something to do"));
+    // It goes on when the other one's map is done.
+    second.open("m_0000");
+    first.until("m_0000.1", "running");
+    until_as_explained(&browser, &cluster, &page, "job_0001", "progress");
+
+    // The worker is to leave, and nobody else is there for the reduce.
+    run(cluster.nap().args(["worker", "drain", "worker_0001"])).succeeded();
+    first.open("m_0000");
+    until_as_explained(&browser, &cluster, &page, "job_0001", "no-worker");
+    browser.picture("no-worker");
+    run(cluster.nap().args(["worker", "undrain", "worker_0001"])).succeeded();
+    second.open("r_0000");
+    for job in [&first, &second] {
+        job.ends_as_undisturbed();
+    }
+    browser.has_no_complaints();
+}
+
+#[test]
+fn what_a_failed_attempt_printed_is_read_when_its_worker_is_gone() {
+    let folder = Folder::new();
+    let Some(browser) = Browser::start(&folder) else { return };
+    let cluster = OwnCluster::start(&folder, 1, "fifo", ANYWHERE);
+    folder.write("in/1", "good\nbad\n");
+    let job =
+        cluster.submit(&folder, &["in", "--job", "panic-in-map", "--output", "out", "--name", "panics"]);
+    assert!(!cluster.wait(&[&job]).status.success());
+    let name = cluster.json(&["worker", "list"])[0]["worker"].as_str().expect("a worker").to_owned();
+    run(cluster.nap().args(["worker", "drain", &name, "--hand-back", "--wait"])).succeeded();
+    let gone = |worker: &Value| worker["worker"] == name.as_str() && worker["state"] == "left";
+    let all = cluster.json(&["worker", "list", "--all"]);
+    assert!(all.as_array().expect("workers").iter().any(gone), "{all}");
+    let page = link(&cluster, &[]);
+    browser.open(&page);
+    browser.open(&format!("{}/jobs/{job}/attempts", origin(&page)));
+    browser.until_says("bad row");
+    browser.click("stderr");
+    browser.until("its log", "return document.querySelector('dialog pre')?.textContent.includes('bad row')");
+    browser.picture("stderr-of-one-that-failed");
+    browser.has_no_complaints();
+    drop(cluster);
+    // And of its history, when the cluster is gone as well.
+    let mut command = program("nap");
+    command.args(["history", "serve", "--bind", "127.0.0.1:0"]).arg(folder.path("cluster"));
+    let server = super::Served::by(&folder, command);
+    browser.open(&server.link);
+    browser.open(&format!("{}/jobs/{job}/attempts", origin(&server.link)));
+    browser.click("stderr");
+    browser.until("its log", "return document.querySelector('dialog pre')?.textContent.includes('bad row')");
+    browser.has_no_complaints();
+}
