@@ -109,33 +109,28 @@ fn warnings(registry: &mut Registry, warnings: &[WarningAnswer]) {
 
 /// Where the tasks are of the jobs that have not ended.
 fn tasks(registry: &mut Registry, jobs: &[JobSummary]) {
-    let states: [(&str, fn(&PhaseProgress) -> u32); 4] = [
-        ("done", |phase| phase.done),
-        ("running", |phase| phase.running),
-        ("suspended", |phase| phase.suspended),
-        ("checkpointed", |phase| phase.checkpointed),
-    ];
     let family = Gauges::default();
     let open: Vec<&JobSummary> = jobs.iter().filter(|job| job.ended_millis.is_none()).collect();
-    let kinds: [(TaskKind, fn(&JobSummary) -> &PhaseProgress); 2] =
-        [(TaskKind::Map, |job| &job.progress.map), (TaskKind::Reduce, |job| &job.progress.reduce)];
-    for (kind, phase) in kinds {
-        let put = |state: &str, count: i64| {
+    for kind in TaskKind::ALL {
+        let of_kind = |job: &&JobSummary| match kind {
+            TaskKind::Map => job.progress.map,
+            TaskKind::Reduce => job.progress.reduce,
+        };
+        let sum = |of: fn(&PhaseProgress) -> u32| -> i64 {
+            open.iter().map(|job| i64::from(of(&of_kind(job)))).sum()
+        };
+        let begun = [
+            ("done", sum(|phase| phase.done)),
+            ("running", sum(|phase| phase.running)),
+            ("suspended", sum(|phase| phase.suspended)),
+            ("checkpointed", sum(|phase| phase.checkpointed)),
+        ];
+        // Two attempts of a task may run at once.
+        let pending = (sum(|phase| phase.tasks) - begun.iter().map(|(_, count)| count).sum::<i64>()).max(0);
+        for (state, count) in begun.into_iter().chain([("pending", pending)]) {
             let labels = vec![("kind", kind.to_string()), ("state", state.to_owned())];
             family.get_or_create(&labels).set(count);
-        };
-        let sum =
-            |of: fn(&PhaseProgress) -> u32| open.iter().map(|job| i64::from(of(phase(job)))).sum::<i64>();
-        let begun: i64 = states
-            .map(|(state, of)| (state, sum(of)))
-            .iter()
-            .map(|(state, count)| {
-                put(state, *count);
-                count
-            })
-            .sum();
-        // Two attempts of a task may run at once.
-        put("pending", (sum(|phase| phase.tasks) - begun).max(0));
+        }
     }
     registry.register("tasks", "Tasks of jobs that have not ended, by state", family);
 }
