@@ -9,7 +9,7 @@ use napreduce_tests::{Folder, GatedJob, OwnCluster};
 use serde_json::{Value, json};
 
 use super::driver::Browser;
-use super::{ANYWHERE, Served, histories, link, origin};
+use super::{ANYWHERE, link, origin, served_hostile};
 
 /// Pages that a history with one job has.
 pub const PAGES: [&str; 14] = [
@@ -77,11 +77,7 @@ return reachable.length";
 #[test]
 fn every_control_has_a_name_and_is_reached_by_the_tab_key_and_seen_there() {
     let folder = Folder::new();
-    let Some(browser) = Browser::start(&folder) else { return };
-    let history = folder.path("history");
-    histories::hostile(&history);
-    let server = Served::start(&folder, &history);
-    browser.open(&server.link);
+    let Some((browser, server)) = served_hostile(&folder) else { return };
     for page in PAGES {
         browser.open(&format!("{}{page}", origin(&server.link)));
         let (controls, nameless) = nameless(&browser);

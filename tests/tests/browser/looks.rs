@@ -7,8 +7,7 @@ use napreduce_tests::Folder;
 use serde_json::json;
 
 use super::access::PAGES;
-use super::driver::Browser;
-use super::{Served, histories, origin};
+use super::{origin, served_hostile};
 
 /// What stands out of the page to the right.
 const TOO_WIDE: &str = "return document.documentElement.scrollWidth - innerWidth";
@@ -50,14 +49,15 @@ return [...document.querySelectorAll('*')].filter((one) => {
   return animationName !== 'none' || transitionDuration.split(', ').some((time) => parseFloat(time) > 0);
 }).length";
 
+/// A picture of a page.
+fn named(what: &str, page: &str) -> String {
+    format!("{what}{}", page.replace(['/', '?', '='], "-"))
+}
+
 #[test]
 fn nothing_is_cut_off_on_narrow_screens_and_twice_as_large() {
     let folder = Folder::new();
-    let Some(browser) = Browser::start(&folder) else { return };
-    let history = folder.path("history");
-    histories::hostile(&history);
-    let server = Served::start(&folder, &history);
-    browser.open(&server.link);
+    let Some((browser, server)) = served_hostile(&folder) else { return };
     // 1,280 pixels at 200 % are as wide as 640.
     for (width, scale, name) in [(320, 1, "320-pixels"), (640, 2, "zoomed")] {
         let screen = json!({ "width": width, "height": 800, "deviceScaleFactor": scale, "mobile": false });
@@ -67,8 +67,7 @@ fn nothing_is_cut_off_on_narrow_screens_and_twice_as_large() {
             assert_eq!(browser.run("return innerWidth"), width, "{page}");
             let wide = browser.run(TOO_WIDE).as_i64().expect("a number");
             assert!(wide <= 0, "{page} is {wide} pixels too wide at {width}");
-            let name = format!("{name}{}", page.replace(['/', '?', '='], "-"));
-            browser.picture(&name);
+            browser.picture(&named(name, page));
         }
     }
     browser.has_no_complaints();
@@ -77,11 +76,7 @@ fn nothing_is_cut_off_on_narrow_screens_and_twice_as_large() {
 #[test]
 fn text_is_told_from_its_ground_in_every_light_and_what_is_clicked_is_large_enough() {
     let folder = Folder::new();
-    let Some(browser) = Browser::start(&folder) else { return };
-    let history = folder.path("history");
-    histories::hostile(&history);
-    let server = Served::start(&folder, &history);
-    browser.open(&server.link);
+    let Some((browser, server)) = served_hostile(&folder) else { return };
     for scheme in ["light", "dark"] {
         let media = json!({ "features": [{ "name": "prefers-color-scheme", "value": scheme }] });
         browser.devtools("Emulation.setEmulatedMedia", &media);
@@ -89,8 +84,7 @@ fn text_is_told_from_its_ground_in_every_light_and_what_is_clicked_is_large_enou
             browser.open(&format!("{}{page}", origin(&server.link)));
             assert_eq!(browser.run(FAINT), json!([]), "{page} in {scheme}");
             assert_eq!(browser.run(SMALL), json!([]), "{page}");
-            let name = format!("{scheme}{}", page.replace(['/', '?', '='], "-"));
-            browser.picture(&name);
+            browser.picture(&named(scheme, page));
         }
     }
     let media = json!({ "features": [
@@ -102,7 +96,7 @@ fn text_is_told_from_its_ground_in_every_light_and_what_is_clicked_is_large_enou
         browser.open(&format!("{}{page}", origin(&server.link)));
         assert_eq!(browser.run(MOVING), 0, "{page}");
         assert!(browser.run(TOO_WIDE).as_i64().is_some_and(|wide| wide <= 0), "{page}");
-        browser.picture(&format!("forced-colors{}", page.replace(['/', '?', '='], "-")));
+        browser.picture(&named("forced-colors", page));
     }
     browser.has_no_complaints();
 }

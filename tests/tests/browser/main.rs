@@ -177,11 +177,7 @@ fn a_coordinator_that_is_killed_is_missed_and_comes_back_under_an_open_page() {
 #[test]
 fn narrow_dark_and_hostile_pages_are_pages() {
     let folder = Folder::new();
-    let Some(browser) = Browser::start(&folder) else { return };
-    let history = folder.path("history");
-    histories::hostile(&history);
-    let server = Served::start(&folder, &history);
-    browser.open(&server.link);
+    let Some((browser, server)) = served_hostile(&folder) else { return };
     browser.open(&format!("{}/jobs", origin(&server.link)));
     browser.until_says("<img src=x onerror=alert(1)>");
     browser.picture("jobs");
@@ -270,6 +266,16 @@ fn a_hundred_thousand_bars_are_drawn_as_a_few_are() {
     let sorted = "return document.querySelector('th[aria-sort=ascending]')?.innerText.startsWith('Name')";
     browser.until("jobs are sorted by name", sorted);
     browser.has_no_complaints();
+}
+
+/// A browser on the history of a job whose every text is markup.
+fn served_hostile(folder: &Folder) -> Option<(Browser, Served)> {
+    let browser = Browser::start(folder)?;
+    let history = folder.path("history");
+    histories::hostile(&history);
+    let server = Served::start(folder, &history);
+    browser.open(&server.link);
+    Some((browser, server))
 }
 
 /// `nap history serve`, until it is dropped.

@@ -47,13 +47,17 @@ pub fn all<'job>(placed: Vec<(Lane, Stint<'job>)>) -> Vec<Bar<'job>> {
 }
 
 /// Fewer rows: so many columns a lane, or as many as there is room for.
-pub fn thinned<'job>(placed: &[(Lane, Stint<'job>)], window: (u64, u64), mut columns: u32) -> Vec<Bar<'job>> {
+pub fn thinned<'job>(placed: &[(Lane, Stint<'job>)], window: (u64, u64), columns: u32) -> Vec<Bar<'job>> {
+    let lanes = placed.chunk_by(|(one, _), (other, _)| one == other).count();
+    let room = u32::try_from(BARS_MAX / lanes.max(1)).unwrap_or(u32::MAX);
+    let mut columns = columns.min(room).max(1);
     loop {
-        let bars = merged_by(placed, window, columns.max(1));
-        if bars.len() <= BARS_MAX || columns <= 1 {
+        let bars = merged_by(placed, window, columns);
+        if bars.len() <= BARS_MAX || columns == 1 {
             return bars;
         }
-        columns /= 2;
+        // What is wide stands beside the columns; seldom much of it.
+        columns -= columns.div_ceil(10);
     }
 }
 
