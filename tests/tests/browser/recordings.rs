@@ -74,7 +74,7 @@ fn a_report_of_the_lab_shows_the_cluster_of_each_of_its_cells() {
         "--tasks",
         "",
         "--scale",
-        "0.02",
+        "0.04",
     ]);
     run(lab.args(["--ways", "kill,suspend", "--report"]).arg(&report)).succeeded();
     let server = Served::start(&folder, &report);
