@@ -1,6 +1,7 @@
-//! Everything that is known of a job.
+//! Everything that is known of a job, and how it was to be run.
 //!
-//! Owns how its parts are put together and narrowed. Does not own the parts (`summaries`, `preemptions`).
+//! Owns how its parts are put together and narrowed, and its settings. Does not own the parts (`summaries`,
+//! `preemptions`).
 
 use std::collections::BTreeMap;
 use std::time::Duration;

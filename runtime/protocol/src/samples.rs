@@ -106,3 +106,24 @@ impl ClusterWindow {
         self
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_too_many_samples_the_latest_are_told_and_that_there_were_more() {
+        let queue = |at_millis: u64| QueueSample {
+            at_millis,
+            queue: "default".to_owned(),
+            kind: TaskKind::Map,
+            slots: QueueSlots::default(),
+        };
+        let most = ClusterWindow::SAMPLES_MAX as u64;
+        let window = |count| ClusterWindow { queues: (0..count).map(queue).collect(), ..Default::default() };
+        assert_eq!(window(most).bounded(), window(most));
+        let bounded = window(most + 3).bounded();
+        assert_eq!((bounded.queues[0].at_millis, bounded.queues.len() as u64), (3, most));
+        assert_eq!(bounded.remarks, ["the first 3 of queues and 0 of workers are left out"]);
+    }
+}

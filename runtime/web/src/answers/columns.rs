@@ -126,9 +126,13 @@ impl Written {
 
 #[cfg(test)]
 mod tests {
+    use napreduce_core::Primitive;
+    use napreduce_protocol::PreemptionEnd;
     use proptest::prelude::*;
     use serde_json::Value;
 
+    use super::super::samples::preempted;
+    use super::super::timeline::TimelineWindow;
     use super::*;
 
     /// Head, and columns by their names, as a page reads them.
@@ -211,6 +215,24 @@ mod tests {
             head["stints"].take();
             prop_assert_eq!(head, said);
         }
+    }
+
+    #[test]
+    fn of_many_that_were_preempted_some_are_told_and_how_many_are_not() {
+        let suspended = (0, Primitive::Suspend, Some(PreemptionEnd::Suspended));
+        let job = preempted(&vec![suspended; 7_000]);
+        let until_micros = job.summary.ended_millis.expect("it has ended") * 1_000;
+        let window = TimelineWindow { from_micros: 0, until_micros };
+        let answer = TimelineAnswer::of([&job], window, Some(1_000));
+        assert!(answer.is_thinned && answer.naps.is_empty());
+        assert_eq!((answer.stints_total, answer.naps_left_out), (7_000, 7_000));
+        assert_eq!((answer.preemptions.len(), answer.preemptions_left_out), (500, 6_500));
+        let listed = answer.stints.preemption.iter().filter(|row| **row >= 0).count();
+        assert_eq!(listed, 500);
+        let bytes = columns_of(answer).expect("bytes").len();
+        assert!(bytes <= 4 << 20, "{bytes}");
+        // Where nothing is to be thinned, as in a report, each is told.
+        assert_eq!(TimelineAnswer::of([&job], window, None).preemptions.len(), 7_000);
     }
 
     #[test]

@@ -16,8 +16,7 @@ use super::metrics::{self as formats, plain};
 use super::window::{asked_columns, asked_window};
 use super::{openapi, stream};
 use crate::answers::{
-    COLUMNS_KIND, QueuesAnswer, StatusAnswer, TimelineAnswer, TimelineWindow, WarningAnswer, WorkerAnswer,
-    columns_of,
+    COLUMNS_KIND, QueuesAnswer, StatusAnswer, TimelineAnswer, TimelineWindow, WorkerAnswer, columns_of,
 };
 use crate::clock::now_micros;
 use crate::ledgers::Window;
@@ -51,7 +50,7 @@ pub fn cluster(call: &Call<'_>) -> Result<Reply, Problem> {
     // for all.
     let (jobs, workers) = (source.jobs()?, source.workers()?);
     let mut status = StatusAnswer::of(&workers, &jobs, |job| source.explain(job, None))?;
-    status.warnings.extend(source.history().filter(|_| source.is_live()).and_then(WarningAnswer::of_disk));
+    status.warnings.extend(formats::disk_warning(&**source));
     Reply::json(&status)
 }
 

@@ -22,7 +22,7 @@ use super::table::all_routes;
 use crate::answers::{SlotsInUse, StatusAnswer, WarningAnswer};
 use crate::context::Web;
 use crate::problem::Problem;
-use crate::source::SourceError;
+use crate::source::{PageSource, SourceError};
 use crate::tally::Labels;
 
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -35,7 +35,7 @@ pub fn text(web: &Web) -> Result<String, Problem> {
     web.tally.count(source)?;
     let (workers, jobs) = (source.workers()?, source.jobs()?);
     let mut status = StatusAnswer::of(&workers, &jobs, |_| Ok::<_, SourceError>(Vec::new()))?;
-    status.warnings.extend(source.history().filter(|_| source.is_live()).and_then(WarningAnswer::of_disk));
+    status.warnings.extend(disk_warning(source));
     let mut registry = Registry::with_prefix("napreduce");
     gauges(
         &mut registry,
@@ -62,6 +62,11 @@ pub fn text(web: &Web) -> Result<String, Problem> {
         Problem::new(axum::http::StatusCode::INTERNAL_SERVER_ERROR, format!("no metrics: {error}"))
     })?;
     Ok(text)
+}
+
+/// Of a history nobody writes any more, so that its disk is nobody's concern.
+pub fn disk_warning(source: &dyn PageSource) -> Option<WarningAnswer> {
+    source.history().filter(|_| source.is_live()).and_then(WarningAnswer::of_disk)
 }
 
 /// What is used, and what waits.
