@@ -1,7 +1,6 @@
 //! What stands in a public signature of `napreduce` can be named with `napreduce` alone.
 //! Owns that comparison, by name. Does not own whether the signatures are good ones.
 
-use super::examples::self_name;
 use super::files::{SourceFile, Violation};
 use super::surface::{self, Parsed};
 use std::collections::{BTreeMap, BTreeSet};
@@ -36,6 +35,14 @@ pub fn every_type(files: &[SourceFile]) -> Vec<Violation> {
         }
     }
     violations.into_values().collect()
+}
+
+/// The last name of the type that a block implements.
+fn self_name(block: &syn::ItemImpl) -> Option<&syn::Ident> {
+    match &*block.self_ty {
+        syn::Type::Path(path) => path.path.segments.last().map(|segment| &segment.ident),
+        _ => None,
+    }
 }
 
 fn is_type(item: &Item) -> bool {

@@ -1,9 +1,7 @@
-//! What a user of `napreduce` can name: the items at its root and on its public shelves, with their
-//! documentation. Owns finding them by name, without the compiler. What is wrong with an item is for the
-//! rules to say.
+//! What a user of `napreduce` can name: the items at its root and in its public modules, found by name,
+//! without the compiler.
 
 use super::files::SourceFile;
-use std::collections::{BTreeMap, BTreeSet};
 use syn::{Attribute, Item, UseTree, Visibility};
 
 const SOURCE: &str = "framework/src/";
@@ -17,11 +15,6 @@ pub struct Parsed<'a> {
 /// Something that a user can name.
 pub struct Shown<'a> {
     pub name: String,
-    /// Where it is made public.
-    pub file: &'a SourceFile,
-    pub line: usize,
-    /// What is said where it is made public, and where it is defined.
-    pub docs: String,
     /// Where it is defined, if that is in this repository; a macro and a function may share a name.
     pub definitions: Vec<(usize, &'a Item)>,
 }
@@ -43,50 +36,22 @@ pub fn shown<'a>(parsed: &'a [Parsed<'a>]) -> Vec<Shown<'a>> {
     let Some(root) = parsed.iter().find(|one| one.file.path == format!("{SOURCE}lib.rs")) else {
         return shown;
     };
-    let said = said_of_imports(parsed);
-    let root_item =
-        Exported { name: "napreduce".to_owned(), from: None, docs: docs(&root.syntax.attrs), line: 1 };
-    shown.push(root_item.found(root.file, Vec::new()));
+    shown.push(Shown { name: "napreduce".to_owned(), definitions: Vec::new() });
     let mut modules = vec![root];
     while let Some(module) = modules.pop() {
         for exported in exported(module.syntax) {
             let definitions = exported.definitions(parsed);
-            let docs = said.get(&exported.name).cloned().unwrap_or_default();
-            shown.push(Exported { docs, ..exported }.found(module.file, definitions));
+            shown.push(Shown { name: exported.name, definitions });
         }
         for inner in public_modules(module.syntax) {
             let name = inner.ident.to_string();
             let paths = [format!("{SOURCE}{name}.rs"), format!("{SOURCE}{name}/mod.rs")];
             let Some(inner) = parsed.iter().find(|one| paths.contains(&one.file.path)) else { continue };
-            let shelf = Exported { name, from: None, docs: docs(&inner.syntax.attrs), line: 1 };
-            shown.push(shelf.found(inner.file, Vec::new()));
+            shown.push(Shown { name, definitions: Vec::new() });
             modules.push(inner);
         }
     }
-    merged(shown)
-}
-
-/// What the framework says of names where it takes them from elsewhere; such words are shown wherever a name
-/// goes on to.
-fn said_of_imports(parsed: &[Parsed<'_>]) -> BTreeMap<String, String> {
-    let mut said: BTreeMap<String, String> = BTreeMap::new();
-    let inside = parsed.iter().filter(|one| one.file.path.starts_with(SOURCE));
-    for exported in inside.flat_map(|one| exported(one.syntax)) {
-        said.entry(exported.name).or_default().push_str(&exported.docs);
-    }
-    said
-}
-
-/// What is shown twice, at the root and on a shelf, is one item.
-fn merged(all: Vec<Shown<'_>>) -> Vec<Shown<'_>> {
-    let mut by_name: BTreeMap<String, Shown<'_>> = BTreeMap::new();
-    for one in all {
-        match by_name.get_mut(&one.name) {
-            Some(known) => known.docs.push_str(&one.docs),
-            None => drop(by_name.insert(one.name.clone(), one)),
-        }
-    }
-    by_name.into_values().collect()
+    shown
 }
 
 fn public_modules(file: &syn::File) -> impl Iterator<Item = &syn::ItemMod> {
@@ -101,8 +66,6 @@ struct Exported {
     name: String,
     /// The crate it is taken from, if it is another one.
     from: Option<String>,
-    docs: String,
-    line: usize,
 }
 
 impl Exported {
@@ -120,14 +83,6 @@ impl Exported {
         // A crate may hand on what one below it has.
         if near.is_empty() { items(parsed, "runtime/").filter(|one| of_name(&one)).collect() } else { near }
     }
-
-    fn found<'a>(self, file: &'a SourceFile, definitions: Vec<(usize, &'a Item)>) -> Shown<'a> {
-        let Exported { name, mut docs, line, .. } = self;
-        for (_, item) in &definitions {
-            docs.push_str(&self::docs(attributes(item)));
-        }
-        Shown { name, file, line, docs, definitions }
-    }
 }
 
 /// The public items at the top of the files of a folder, with the number of the file.
@@ -142,14 +97,12 @@ fn exported(file: &syn::File) -> Vec<Exported> {
     for item in &file.items {
         match item {
             Item::Use(import) if is_public(&import.vis) && !is_hidden(&import.attrs) => {
-                let docs = docs(&import.attrs);
                 leaves(&import.tree, &[], &mut |path, name| {
                     let krate =
                         path.first().filter(|first| !["crate", "self", "super"].contains(&first.as_str()));
                     let is_ours = krate.is_none_or(|krate| module_of(file, krate));
                     let from = if is_ours { None } else { krate.cloned() };
-                    let line = name.span().start().line;
-                    found.push(Exported { name: name.to_string(), from, docs: docs.clone(), line });
+                    found.push(Exported { name: name.to_string(), from });
                 });
             }
             Item::Use(_) | Item::Mod(_) => {}
@@ -157,13 +110,7 @@ fn exported(file: &syn::File) -> Vec<Exported> {
             Item::Macro(_) => {}
             item => {
                 let name = item_name(item).filter(|_| !is_hidden(attributes(item)));
-                let export = name.map(|name| Exported {
-                    line: name.span().start().line,
-                    name: name.to_string(),
-                    from: None,
-                    docs: String::new(),
-                });
-                found.extend(export);
+                found.extend(name.map(|name| Exported { name: name.to_string(), from: None }));
             }
         }
     }
@@ -228,29 +175,4 @@ fn is_hidden(attributes: &[Attribute]) -> bool {
         }
         _ => false,
     })
-}
-
-/// The documentation that attributes hold, a line each.
-pub fn docs(attributes: &[Attribute]) -> String {
-    let mut text = String::new();
-    for attribute in attributes.iter().filter(|attribute| attribute.path().is_ident("doc")) {
-        if let syn::Meta::NameValue(value) = &attribute.meta
-            && let syn::Expr::Lit(syn::ExprLit { lit: syn::Lit::Str(line), .. }) = &value.value
-        {
-            text.push_str(&line.value());
-            text.push('\n');
-        }
-    }
-    text
-}
-
-/// The code of all examples in a documentation.
-pub fn examples(docs: &str) -> String {
-    docs.split("```").skip(1).step_by(2).filter(|block| is_rust(block)).collect()
-}
-
-fn is_rust(block: &str) -> bool {
-    let language = block.lines().next().unwrap_or_default();
-    let words: BTreeSet<&str> = language.split(',').collect();
-    words.iter().all(|word| ["", "no_run", "should_panic", "compile_fail", "rust"].contains(word))
 }
