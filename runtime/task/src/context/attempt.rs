@@ -88,6 +88,13 @@ impl TaskContext {
         self.gate.is_asked()
     }
 
+    /// Whether a suspend or a checkpoint was ordered, which the next boundary carries out. Unlike
+    /// [`is_asked`](TaskContext::is_asked), this ignores questions about progress: code that has to give something
+    /// up at a boundary, such as connections, looks here.
+    pub fn is_stop_ordered(&self) -> bool {
+        self.gate.is_interrupted()
+    }
+
     /// Says, if that was asked, that the work has moved on, and to how many bytes where the caller knows.
     /// Whether [`boundary`](TaskContext::boundary) has something to do as well.
     ///

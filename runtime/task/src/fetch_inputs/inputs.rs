@@ -154,7 +154,7 @@ impl<R: FnMut(Vec<AttemptId>, FaultPlace, String) -> Result<(), TaskError>> Runn
                 return Err(TaskError::retryable("the worker closed the control channel"));
             }
         }
-        if self.wanted.context.is_asked() && self.pass_gate()? == Boundary::Checkpoint {
+        if self.wanted.context.is_stop_ordered() && self.pass_gate()? == Boundary::Checkpoint {
             return self.save().map(Some);
         }
         if self.wanted.context.interrupted() {
@@ -177,7 +177,7 @@ impl<R: FnMut(Vec<AttemptId>, FaultPlace, String) -> Result<(), TaskError>> Runn
     }
 
     /// Waiting is a boundary. Nothing is fetched while this process is stopped: connections would
-    /// only grow old.
+    /// only time out. Closing them drops the blocks that have not arrived whole, so this is for orders to stop only.
     fn pass_gate(&mut self) -> Result<Boundary, TaskError> {
         if let Some(fetches) = &self.fetches {
             fetches.pause();

@@ -6,6 +6,7 @@ use std::collections::VecDeque;
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 /// What is done to one connection.
 #[derive(Debug, Clone, Copy)]
@@ -27,6 +28,15 @@ pub(super) struct Proxy {
 impl Proxy {
     /// Each trick is for one connection, in order; those that follow pass unharmed.
     pub(super) fn before(server: &str, tricks: &[Trick]) -> Proxy {
+        Proxy::start(server, tricks, None)
+    }
+
+    /// A link that carries so many bytes a second from the server.
+    pub(super) fn slow(server: &str, bytes_per_second: u32) -> Proxy {
+        Proxy::start(server, &[], Some(bytes_per_second))
+    }
+
+    fn start(server: &str, tricks: &[Trick], rate: Option<u32>) -> Proxy {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap().to_string();
         let server = server.to_owned();
@@ -56,6 +66,9 @@ impl Proxy {
                 std::thread::spawn(move || {
                     forward(server, client, trick, |bytes| {
                         record.lock().unwrap()[number].extend_from_slice(bytes);
+                        // This is the slow link, not a wait for an event.
+                        let time = rate.map(|rate| Duration::from_secs(bytes.len() as u64) / rate);
+                        time.map(std::thread::sleep);
                     })
                 });
             }
@@ -75,7 +88,7 @@ impl Proxy {
 }
 
 fn forward(mut server: TcpStream, mut client: TcpStream, trick: Option<Trick>, mut note: impl FnMut(&[u8])) {
-    let mut bytes = vec![0; 64 << 10];
+    let mut bytes = vec![0; 16 << 10];
     let mut passed = 0;
     while let Ok(mut count @ 1..) = server.read(&mut bytes) {
         let mut last = false;

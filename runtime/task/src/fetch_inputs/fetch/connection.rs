@@ -4,6 +4,7 @@
 //! is fetched (`fetcher`). Nothing a server says is believed: lengths are held against the credit and the
 //! index before a byte is taken, and what is allocated grows with what has arrived.
 
+use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
 use napreduce_data::{AssemblyError, SegmentAssembly};
@@ -56,11 +57,23 @@ impl From<AssemblyError> for FetchError {
     }
 }
 
+/// A connection between two batches.
+pub(super) struct IdleConnection {
+    pub(super) address: String,
+    pub(super) since: Instant,
+    line: DataConnection,
+    /// Of the same connection, to wake a thread that reads or writes.
+    socket: TcpStream,
+    /// Bytes that the server may still send.
+    granted: u64,
+}
+
 /// An open connection to a data server.
 pub(super) struct FetchConnection<'a> {
     shared: &'a Shared,
     address: String,
     line: DataConnection,
+    socket: TcpStream,
     /// Bytes that the server may still send.
     granted: u64,
     /// How long nothing has come that was waited for. Counted in ticks, so that time in which this process
@@ -83,8 +96,9 @@ impl<'a> FetchConnection<'a> {
         let connected = blocking::connect(address, role, &network.token, deadline, TICK);
         *spent += began.elapsed().min(deadline);
         let mut connection = connected?;
-        let attached = shared.pause.attach(&connection.socket);
-        let attached = attached.map_err(|error| FetchError::Broken(error.to_string()))?;
+        let broken = |error: std::io::Error| FetchError::Broken(error.to_string());
+        let socket = connection.socket.try_clone().map_err(broken)?;
+        let attached = shared.pause.attach(&socket).map_err(broken)?;
         connection.send(&ToDataServer::Open { encrypt: network.encrypt })?;
         let mut silent = Duration::ZERO;
         let answer = loop {
@@ -98,7 +112,7 @@ impl<'a> FetchConnection<'a> {
                 let line = DataConnection::agreed(connection, encrypted)?;
                 let address = address.to_owned();
                 let (granted, silent) = (0, Duration::ZERO);
-                Ok(FetchConnection { shared, address, line, granted, silent, _attached: attached })
+                Ok(FetchConnection { shared, address, line, socket, granted, silent, _attached: attached })
             }
             Some(FromDataServer::Opened { .. }) => {
                 Err(FetchError::Broken("the server does not encrypt, as it was asked to".to_owned()))
@@ -108,6 +122,22 @@ impl<'a> FetchConnection<'a> {
             Some(_) => Err(FetchError::Broken("the server did not answer Open".to_owned())),
             None => Err(TransportError::CutShort.into()),
         }
+    }
+
+    /// Takes up a connection that an earlier batch has left open.
+    pub(super) fn take_up(
+        shared: &'a Shared,
+        idle: IdleConnection,
+    ) -> Result<FetchConnection<'a>, FetchError> {
+        let IdleConnection { address, line, socket, granted, .. } = idle;
+        let attached = shared.pause.attach(&socket).map_err(|error| FetchError::Broken(error.to_string()))?;
+        let silent = Duration::ZERO;
+        Ok(FetchConnection { shared, address, line, socket, granted, silent, _attached: attached })
+    }
+
+    pub(super) fn into_idle(self) -> IdleConnection {
+        let FetchConnection { address, line, socket, granted, .. } = self;
+        IdleConnection { address, since: Instant::now(), line, socket, granted }
     }
 
     pub(super) fn address(&self) -> &str {

@@ -11,38 +11,26 @@ use napreduce_core::{AttemptId, FaultPlace};
 use napreduce_data::{PartitionExtent, SegmentAssembly};
 use napreduce_protocol::{Counter, FetchItem, FromDataServer};
 
-use super::Shared;
 use super::connection::{FetchConnection, FetchError};
 use super::queue::{Failure, Wanted};
+use super::{Shared, Turn};
 use crate::fetch_inputs::InputEvent;
 
 /// How often a block may come damaged before it is the file that is damaged.
 const DAMAGED_MAX: u32 = 3;
 
 pub(super) fn run(shared: &Arc<Shared>) {
-    let (mut connection, mut pauses) = (None, 0);
-    loop {
-        // Before the look for something to do, which finds nothing during a pause.
-        let begun = shared.pause.begun();
-        if std::mem::replace(&mut pauses, begun) != begun {
-            // Closed between two batches.
-            connection = None;
-        }
-        let next = shared.try_next().or_else(|| {
-            // Nothing is kept open while there is nothing to fetch.
-            connection = None;
-            shared.wait_next()
-        });
-        let Some((address, items)) = next else { return };
+    while let Some(Turn { address, items, pauses }) = shared.wait_next() {
         let mut batch = Batch { items: items.into(), progressed: false, spent: Duration::ZERO, pauses };
-        match batch.fetch(shared, &address, &mut connection) {
-            Ok(()) => shared.queue().ended(&address),
-            Err(error) => {
-                connection = None;
-                batch.fail(shared, &address, error);
-                shared.changed.notify_all();
+        match batch.fetch(shared, &address) {
+            Ok(connection) => {
+                // Before another thread may have the peer's next batch.
+                shared.keep(connection.into_idle(), pauses);
+                shared.queue().ended(&address);
             }
+            Err(error) => batch.fail(shared, &address, error),
         }
+        shared.changed.notify_all();
     }
 }
 
@@ -58,24 +46,17 @@ struct Batch {
 }
 
 impl Batch {
-    fn fetch<'a>(
-        &mut self,
-        shared: &'a Shared,
-        address: &str,
-        kept: &mut Option<FetchConnection<'a>>,
-    ) -> Result<(), FetchError> {
-        let connection = match kept {
-            Some(connection) if connection.address() == address => connection,
-            _ => {
-                *kept = None;
-                kept.insert(FetchConnection::open(shared, address, &mut self.spent)?)
-            }
+    /// Fetches all of it; the connection can serve the next batch.
+    fn fetch<'a>(&mut self, shared: &'a Shared, address: &str) -> Result<FetchConnection<'a>, FetchError> {
+        let mut connection = match shared.take_kept(address) {
+            Some(kept) => FetchConnection::take_up(shared, kept)?,
+            None => FetchConnection::open(shared, address, &mut self.spent)?,
         };
         let item = |wanted: &Wanted| FetchItem { attempt: wanted.attempt, from_block: wanted.next_block() };
         connection.request(self.items.iter().map(item).collect())?;
         while let Some(wanted) = self.items.front_mut() {
             let before = wanted.next_block();
-            let arrived = receive(shared, connection, wanted);
+            let arrived = receive(shared, &mut connection, wanted);
             if arrived.is_ok() || wanted.next_block() > before {
                 (self.progressed, self.spent, wanted.damaged) = (true, Duration::ZERO, 0);
             }
@@ -83,7 +64,7 @@ impl Batch {
             shared.tell(arrived?);
             self.items.pop_front();
         }
-        Ok(())
+        Ok(connection)
     }
 
     /// Puts back what is still to be fetched, and reports what is not.

@@ -19,12 +19,13 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use napreduce_core::AttemptId;
 use napreduce_data::WriteError;
 use napreduce_protocol::{BUFFER_BYTES, DataNetwork, TaskError};
 
+use self::connection::IdleConnection;
 use self::pause::Pause;
 use self::queue::{Next, Queue, Wanted};
 use super::inputs::InputEvent;
@@ -32,6 +33,8 @@ use crate::context::TaskContext;
 
 /// More connections at once do not make one link faster.
 const FETCHERS_MAX: u64 = 4;
+/// How long a connection stays open without a request: maps of a wave end one after another. Servers wait far longer.
+const IDLE_MAX: Duration = Duration::from_secs(10);
 const WINDOW_MIN: u64 = 128 << 10;
 const WINDOW_MAX: u64 = 8 << 20;
 /// The part of a task's memory that may be on its way to it.
@@ -59,8 +62,18 @@ struct Shared {
     window: u64,
     queue: Mutex<Queue>,
     changed: Condvar,
+    /// Connections that no batch uses now, at most one to each peer.
+    idle: Mutex<Vec<IdleConnection>>,
     stopped: AtomicBool,
     pause: Pause,
+}
+
+/// What a thread fetches next.
+struct Turn {
+    address: String,
+    items: Vec<Wanted>,
+    /// Pauses that had begun before.
+    pauses: u64,
 }
 
 impl Fetches {
@@ -71,7 +84,8 @@ impl Fetches {
         let window = (share / fetchers).clamp(WINDOW_MIN, WINDOW_MAX);
         let queue = Mutex::new(Queue::new(order.network.limits));
         let (changed, stopped) = (Condvar::new(), AtomicBool::new(false));
-        let shared = Shared { order, window, queue, changed, stopped, pause: Pause::of(fetchers) };
+        let (idle, pause) = (Mutex::default(), Pause::of(fetchers));
+        let shared = Shared { order, window, queue, changed, idle, stopped, pause };
         let fetches = Fetches { shared: Arc::new(shared) };
         for _ in 0..fetchers {
             let shared = Arc::clone(&fetches.shared);
@@ -94,6 +108,7 @@ impl Fetches {
     /// the process goes on.
     pub(super) fn pause(&self) {
         self.shared.pause.begin();
+        self.shared.idle().clear();
         self.shared.changed.notify_all();
         self.shared.pause.wait_until_at_rest();
     }
@@ -116,6 +131,7 @@ impl Fetches {
 impl Drop for Fetches {
     fn drop(&mut self) {
         self.shared.stopped.store(true, Ordering::Relaxed);
+        self.shared.idle().clear();
         self.shared.changed.notify_all();
     }
 }
@@ -140,30 +156,49 @@ impl Shared {
         self.stopped() || self.pause.is_on()
     }
 
-    /// Something to fetch from one peer, if there is any now.
-    fn try_next(&self) -> Option<(String, Vec<Wanted>)> {
-        if self.pause.is_on() {
-            return None;
-        }
-        match self.queue().take(Instant::now()) {
-            Next::Batch { address, items } => Some((address, items)),
-            Next::Nothing { .. } => None,
+    /// Nothing is left half-changed under this lock.
+    fn idle(&self) -> MutexGuard<'_, Vec<IdleConnection>> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Keeps a connection for the next batch of its peer, unless a pause has closed it.
+    fn keep(&self, connection: IdleConnection, pauses: u64) {
+        let mut idle = self.idle();
+        // Under the lock: a pause that begins now clears what is kept.
+        if !self.is_to_end() && self.pause.begun() == pauses {
+            idle.push(connection);
         }
     }
 
+    fn take_kept(&self, address: &str) -> Option<IdleConnection> {
+        let mut idle = self.idle();
+        let at = idle.iter().position(|kept| kept.address == address)?;
+        Some(idle.swap_remove(at))
+    }
+
+    /// Closes connections that nothing was fetched over for a while; when the next one is due.
+    fn close_idle(&self, now: Instant) -> Option<Instant> {
+        let mut idle = self.idle();
+        idle.retain(|kept| now.saturating_duration_since(kept.since) < IDLE_MAX);
+        idle.iter().map(|kept| kept.since + IDLE_MAX).min()
+    }
+
     /// Waits for something to fetch from one peer; `None` when it is over.
-    fn wait_next(&self) -> Option<(String, Vec<Wanted>)> {
+    fn wait_next(&self) -> Option<Turn> {
         let _at_rest = self.pause.rest();
         let mut queue = self.queue();
         while !self.stopped() {
+            // Before the look whether a pause is on: one that begins later has a higher number.
+            let pauses = self.pause.begun();
             if self.pause.is_on() {
                 queue = self.changed.wait(queue).unwrap_or_else(PoisonError::into_inner);
                 continue;
             }
             let now = Instant::now();
+            let due = self.close_idle(now);
             let until = match queue.take(now) {
-                Next::Batch { address, items } => return Some((address, items)),
-                Next::Nothing { until } => until,
+                Next::Batch { address, items } => return Some(Turn { address, items, pauses }),
+                Next::Nothing { until } => until.into_iter().chain(due).min(),
             };
             queue = match until {
                 Some(until) => {

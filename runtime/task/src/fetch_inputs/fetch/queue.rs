@@ -12,8 +12,6 @@ use napreduce_protocol::FetchLimits;
 
 /// Segments asked for at once.
 const BATCH_MAX: usize = 64;
-/// Connections to one peer.
-const CONNECTIONS_PER_PEER: usize = 2;
 const BACK_OFF_MAX: Duration = Duration::from_secs(2);
 /// Time is a limit only after so many tries.
 const TRIES_MIN: u32 = 3;
@@ -63,7 +61,8 @@ pub(super) struct Failure {
 #[derive(Debug, Default)]
 struct Peer {
     wanted: VecDeque<Wanted>,
-    connections: usize,
+    /// A batch of it is being fetched. One connection fills a link; more would share it.
+    connected: bool,
     /// Tries in a row that brought nothing, and the time they took.
     failures: u32,
     spent: Duration,
@@ -99,10 +98,7 @@ impl Queue {
 
     /// A batch of the peer that has waited longest; `ended` or `failed` has to follow.
     pub(super) fn take(&mut self, now: Instant) -> Next {
-        let ready = |peer: &Peer| {
-            let room = if peer.failures > 0 { 1 } else { CONNECTIONS_PER_PEER };
-            !peer.wanted.is_empty() && peer.connections < room
-        };
+        let ready = |peer: &Peer| !peer.wanted.is_empty() && !peer.connected;
         let due = |peer: &Peer| peer.not_before.is_none_or(|at| at <= now);
         let waiting = self.peers.iter_mut().filter(|(_, peer)| ready(peer));
         let mut until = None;
@@ -110,26 +106,22 @@ impl Queue {
         for (address, peer) in waiting {
             if !due(peer) {
                 until = until.into_iter().chain(peer.not_before).min();
-            } else if chosen
-                .as_ref()
-                .is_none_or(|(_, best)| (peer.connections, peer.turn) < (best.connections, best.turn))
-            {
+            } else if chosen.as_ref().is_none_or(|(_, best)| peer.turn < best.turn) {
                 chosen = Some((address, peer));
             }
         }
         let Some((address, peer)) = chosen else { return Next::Nothing { until } };
         self.turns += 1;
         peer.turn = self.turns;
-        peer.connections += 1;
-        // Leaves something for the other connections.
-        let count = peer.wanted.len().div_ceil(CONNECTIONS_PER_PEER).min(BATCH_MAX);
+        peer.connected = true;
+        let count = peer.wanted.len().min(BATCH_MAX);
         Next::Batch { address: address.clone(), items: peer.wanted.drain(..count).collect() }
     }
 
     /// All of a batch was answered.
     pub(super) fn ended(&mut self, address: &str) {
         if let Some(peer) = self.peers.get_mut(address) {
-            peer.connections = peer.connections.saturating_sub(1);
+            peer.connected = false;
             (peer.failures, peer.spent, peer.not_before) = (0, Duration::ZERO, None);
         }
     }
@@ -138,7 +130,7 @@ impl Queue {
     /// against the peer.
     pub(super) fn put_back(&mut self, address: &str, items: Vec<Wanted>) {
         if let Some(peer) = self.peers.get_mut(address) {
-            peer.connections = peer.connections.saturating_sub(1);
+            peer.connected = false;
             for wanted in items.into_iter().rev() {
                 peer.wanted.push_front(wanted);
             }
@@ -162,7 +154,7 @@ impl Queue {
         now: Instant,
     ) -> Option<(Vec<Wanted>, u32)> {
         let peer = self.peers.get_mut(address)?;
-        peer.connections = peer.connections.saturating_sub(1);
+        peer.connected = false;
         for wanted in failure.items.into_iter().rev() {
             peer.wanted.push_front(wanted);
         }
