@@ -119,3 +119,44 @@ fn terasort_equals_the_reference_for_every_combination_and_format() {
         }
     }
 }
+
+/// Runs wordcount in a folder, as a user does who types these arguments there.
+fn count_in(folder: &Path, arguments: &[&str]) -> napreduce_tests::Ended {
+    run(program("wordcount").current_dir(folder).args(arguments).args(["--overwrite", "--quiet"]))
+}
+
+#[test]
+fn overwrite_never_replaces_input_however_spelled() {
+    let folder = Folder::new();
+    let input = folder.write("w/part-r-00000", "alpha beta\n");
+    let w = folder.path("w");
+    std::os::unix::fs::symlink(&w, folder.path("link")).expect("a link");
+    std::fs::hard_link(&input, folder.path("hard")).expect("a link");
+    std::os::unix::fs::symlink(&input, folder.path("soft")).expect("a link");
+    let (w_text, input_text) = (w.display().to_string(), input.display().to_string());
+    let inputs = [
+        "part-r-00000",
+        "./part-r-00000",
+        ".",
+        "../w/part-r-00000",
+        "../link/part-r-00000",
+        "../hard",
+        "../soft",
+        "part-*",
+        "../*/part-r-0000?",
+        input_text.as_str(),
+    ];
+    for input_name in inputs {
+        for output in [".", "./", "../w", "../link", "../link/.", w_text.as_str()] {
+            let ended = count_in(&w, &[input_name, "--output", output]);
+            ended.failed(2, &["the job reads"]);
+            assert_eq!(std::fs::read_to_string(&input).expect("it is there"), "alpha beta\n");
+            assert_eq!(std::fs::read_dir(&w).expect("a folder").count(), 1, "{input_name} to {output}");
+        }
+    }
+    let side_file = ["../other", "--files", "part-r-00000#stop.txt", "--output", "."];
+    folder.write("other", "alpha\n");
+    count_in(&w, &side_file).failed(2, &["the job reads", "part-r-00000"]);
+    assert_eq!(std::fs::read_to_string(&input).expect("it is there"), "alpha beta\n");
+    count_in(&w, &["part-r-00000", "--output", "out"]).succeeded();
+}

@@ -105,7 +105,7 @@ pub use napreduce_task::{
     SuspendHooks, TakeOutput, TaskContext, TaskProgress, TaskRunner, UserCounter, counter, progress,
     set_object_stores, set_user_counters, task_process_main, task_process_requested, user_counters,
 };
-pub use output::{OutputReservation, check_output};
+pub use output::{OutputReservation, check_output, check_reads};
 pub use progress::ProgressMode;
 pub use spans::SPAN_TARGET;
 pub use worker::{

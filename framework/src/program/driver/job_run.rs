@@ -119,6 +119,7 @@ impl JobRun<'_, '_> {
         self.driver.check_output(&self.output)?;
         let mut plan = self.plan()?;
         let driver = self.driver;
+        driver.check_reads(&plan)?;
         plan.chain = driver.begin_chain(&plan.output)?;
         driver.share_deadline(&self.definition, &mut plan);
         let began = Instant::now();

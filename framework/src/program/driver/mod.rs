@@ -9,12 +9,12 @@ mod named_paths;
 mod reading;
 mod standard_input;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use napreduce_live::{
     Chain, ClusterPlace, EmbeddedSettings, JobPlan, JobReport, OutputReservation, StorageScheme,
-    check_output, run_embedded,
+    check_output, check_reads, run_embedded,
 };
 
 use self::deadline::ChainDeadline;
@@ -78,6 +78,10 @@ pub struct Driver<'p> {
     engine: Option<Engine>,
     /// Read when the first job needs it.
     standard_input: Option<StandardInput>,
+    /// Files that the jobs so far read and did not write.
+    reads: BTreeSet<PathBuf>,
+    /// The outputs of the jobs so far.
+    written: Vec<PathBuf>,
 }
 
 impl<'p> Driver<'p> {
@@ -122,6 +126,8 @@ impl<'p> Driver<'p> {
             engine_kind,
             engine: None,
             standard_input: None,
+            reads: BTreeSet::new(),
+            written: Vec::new(),
         })
     }
 
@@ -212,6 +218,18 @@ impl<'p> Driver<'p> {
         if !std::mem::replace(&mut self.output_checked, true) && !lies_within(of_job, output) {
             check_output(output, self.run.overwrite)?;
         }
+        Ok(())
+    }
+
+    /// Refuses an output directory that holds a file which this job or an earlier one reads, side files included. What
+    /// a job of this program has written, a later one may replace.
+    fn check_reads(&mut self, plan: &JobPlan) -> Result<(), Error> {
+        let inputs = plan.splits.iter().flat_map(|split| &split.parts).map(|part| &part.path);
+        let reads = inputs.chain(self.files.values());
+        let reads = reads.filter(|path| !self.written.iter().any(|output| path.starts_with(output)));
+        self.reads.extend(reads.cloned());
+        check_reads(&plan.output, self.reads.iter().cloned().collect())?;
+        self.written.push(plan.output.clone());
         Ok(())
     }
 

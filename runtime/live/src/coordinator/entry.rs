@@ -174,6 +174,7 @@ impl Accepted {
             job: self.job,
             extension: &plan.part_extension,
             overwrite: plan.overwrite,
+            splits: &plan.splits,
             submission: self.token,
             owner,
             durable: plan.durable || owner == Owner::Cluster,

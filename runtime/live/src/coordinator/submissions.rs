@@ -45,7 +45,7 @@ impl Coordinator {
         let workers = self.state.links.values().map(|link| link.identity().directory.clone());
         let own = self.lasting.as_ref().map(|lasting| lasting.configuration.directory.path().to_owned());
         let cluster = workers.filter(|directory| !directory.as_os_str().is_empty()).chain(own).collect();
-        Surroundings { cluster, inputs: files_read(plan) }
+        Surroundings { cluster, inputs: files_read(&plan.splits) }
     }
 
     pub(super) fn on_claimed(

@@ -272,7 +272,7 @@ fn take_claim(job: JobId, plan: &JobPlan) -> Result<DirectoryClaim, JobError> {
             source: std::io::Error::other(why),
         });
     }
-    let surroundings = Surroundings { cluster: Vec::new(), inputs: files_read(plan) };
+    let surroundings = Surroundings { cluster: Vec::new(), inputs: files_read(&plan.splits) };
     check_place(&plan.output, &surroundings)?;
     let submission = random_u128().map_err(|error| JobError::io("draw a random number", error))?;
     let request = ClaimRequest {
@@ -280,6 +280,7 @@ fn take_claim(job: JobId, plan: &JobPlan) -> Result<DirectoryClaim, JobError> {
         job,
         extension: &plan.part_extension,
         overwrite: plan.overwrite,
+        splits: &plan.splits,
         submission,
         owner: Owner::Program,
         durable: plan.durable,

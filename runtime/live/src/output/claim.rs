@@ -8,7 +8,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use napreduce_core::JobId;
-use napreduce_protocol::{ClaimToken, IoResult, JobError};
+use napreduce_protocol::{ClaimToken, InputSplit, IoResult, JobError};
 use napreduce_task::ProcessIdentity;
 use serde::{Deserialize, Serialize};
 
@@ -17,6 +17,7 @@ use super::layout::{JobPaths, SUCCESS, TEMPORARY, claim_in, staged};
 use super::manifest::Written;
 use super::obstacles::{make_way, set_aside};
 use super::output_claim::OutputClaim;
+use super::places::files_read;
 use super::record::{ClaimRecord, Owner, Step};
 use super::removal::remove_retired;
 use super::storage::{Disk, Locked, Storage};
@@ -30,6 +31,8 @@ pub(crate) struct ClaimRequest<'a> {
     /// Of its part files.
     pub(crate) extension: &'a str,
     pub(crate) overwrite: bool,
+    /// What the job reads, which its commit must not replace.
+    pub(crate) splits: &'a [InputSplit],
     /// What an earlier try of the same submission left is its own.
     pub(crate) submission: u128,
     pub(crate) owner: Owner,
@@ -61,6 +64,9 @@ pub(crate) struct DirectoryClaim {
     paths: JobPaths,
     record: ClaimRecord,
     mark: ClaimMark,
+    overwrite: bool,
+    /// Files that the job reads.
+    reads: Vec<PathBuf>,
     /// Holds the lock on `_temporary`.
     _lock: File,
     _holding: Holding,
@@ -111,8 +117,7 @@ pub(super) fn whose(storage: &Storage, paths: &JobPaths, token: ClaimToken) -> R
     if storage.find(paths.work()).map_err(missing)?.is_some() {
         return Err(failed(&path, &io::ErrorKind::NotFound.into()));
     }
-    let success = Path::new(SUCCESS);
-    match storage.read(success).map_err(|error| failed(success, &error))?.map(|text| Written::parse(&text)) {
+    match Written::read(storage).map_err(|error| failed(Path::new(SUCCESS), &error))? {
         None => Ok(Whose::Gone),
         Some(written) if written.claim == Some(token) => Ok(Whose::Settled),
         Some(written) => Err(Trouble::Taken { by: written.writer() }),
@@ -168,7 +173,10 @@ impl DirectoryClaim {
             ProcessIdentity::this().map_err(|error| Trouble::io("find out about this process", &error))?;
         write_record(&storage, &record)?;
         let holding = Holding::new(mark.token);
-        let claim = DirectoryClaim { storage, paths, record, mark, _lock: lock, _holding: holding };
+        let reads = files_read(request.splits);
+        let overwrite = request.overwrite;
+        let claim =
+            DirectoryClaim { storage, paths, record, mark, overwrite, reads, _lock: lock, _holding: holding };
         Ok(Resumed::Claimed(Box::new(claim)))
     }
 
@@ -188,6 +196,14 @@ impl DirectoryClaim {
 
     pub(super) fn token(&self) -> ClaimToken {
         self.record.token
+    }
+
+    pub(super) fn overwrite(&self) -> bool {
+        self.overwrite
+    }
+
+    pub(super) fn reads(&self) -> &[PathBuf] {
+        &self.reads
     }
 
     pub(super) fn step(&self) -> Step {
@@ -337,7 +353,8 @@ fn claim_within(disk: &Disk, request: &ClaimRequest<'_>, made: u32) -> Result<Di
                 .and_then(|()| remove_retired(&storage, request.submission));
         }
     })?;
-    Ok(DirectoryClaim { storage, paths, record, mark, _lock: lock, _holding: holding })
+    let (overwrite, reads) = (request.overwrite, files_read(request.splits));
+    Ok(DirectoryClaim { storage, paths, record, mark, overwrite, reads, _lock: lock, _holding: holding })
 }
 
 /// Makes `_temporary` under a name that says whose it is, and renames it when it is whole: a coordinator may

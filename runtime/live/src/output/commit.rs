@@ -19,8 +19,9 @@ use napreduce_protocol::ClaimToken;
 use serde::{Deserialize, Serialize};
 
 use super::claim::{DirectoryClaim, Whose, whose};
-use super::layout::{JobPaths, SUCCESS, is_part, is_unfinished_success};
+use super::layout::{JobPaths, SUCCESS, is_part, is_remains, is_unfinished_success};
 use super::manifest::{Manifest, Written};
+use super::places::{FileId, file_id};
 use super::record::Step;
 use super::removal::{in_shares, share_of};
 use super::storage::{Found, Storage};
@@ -87,7 +88,13 @@ fn begin(claim: &mut DirectoryClaim, manifest: &Manifest) -> Result<(), Trouble>
             )));
         }
     }
+    let here: BTreeSet<&str> =
+        names.iter().map(String::as_str).filter(|name| !is_remains(name.as_ref())).collect();
+    let to_replace =
+        parts.iter().map(|part| part.to.as_str()).chain([SUCCESS]).filter(|name| here.contains(name));
+    let to_replace: Vec<String> = to_replace.map(str::to_owned).collect();
     let removed = older_files(storage, names, &parts)?;
+    check_replaced(claim, to_replace.iter().chain(&removed))?;
     let intent = Intent { version: INTENT_VERSION, claim: token, parts, removed };
     let intent = serde_json::to_vec(&intent)
         .map_err(|error| Trouble::Final(format!("cannot write the intent of the commit: {error}")))?;
@@ -100,6 +107,38 @@ fn begin(claim: &mut DirectoryClaim, manifest: &Manifest) -> Result<(), Trouble>
     claim.advance()
 }
 
+/// Refuses to replace or remove a file that the job reads, by whatever name, or one that appeared in a directory whose
+/// files are not to be overwritten.
+fn check_replaced<'a>(
+    claim: &DirectoryClaim,
+    names: impl Iterator<Item = &'a String>,
+) -> Result<(), Trouble> {
+    let storage = claim.storage();
+    let mut replaced: BTreeMap<FileId, &Path> = BTreeMap::new();
+    for name in names.map(Path::new) {
+        if !claim.overwrite() {
+            let name = storage.shown(name);
+            return Err(Trouble::Final(format!(
+                "{name} appeared while the job ran; move it away, or replace it with --overwrite"
+            )));
+        }
+        let found = storage.find(name).map_err(|error| failed("find", storage, name, &error))?;
+        replaced.extend(found.map(|found| ((found.device, found.inode), name)));
+    }
+    if replaced.is_empty() {
+        return Ok(());
+    }
+    for read in claim.reads() {
+        if let Some(name) = file_id(read).and_then(|id| replaced.get(&id)) {
+            let (name, read) = (storage.shown(name), read.display());
+            return Err(Trouble::Final(format!(
+                "{name} was not replaced: it is {read}, which the job reads; choose another output directory"
+            )));
+        }
+    }
+    Ok(())
+}
+
 /// What an older job wrote and this one does not: what its `_SUCCESS` lists, and what is called as only parts
 /// are. No job writes a directory, whatever it is called.
 fn older_files(
@@ -107,10 +146,8 @@ fn older_files(
     names: BTreeSet<String>,
     parts: &[IntendedPart],
 ) -> Result<Vec<String>, Trouble> {
-    let listed: BTreeSet<String> = match read(storage, Path::new(SUCCESS))? {
-        Some(text) => Written::parse(&text).files().collect(),
-        None => BTreeSet::new(),
-    };
+    let listed = read_success(storage)?.into_iter().flat_map(Written::files);
+    let listed: BTreeSet<String> = listed.collect();
     let new: BTreeSet<&str> = parts.iter().map(|part| part.to.as_str()).collect();
     let goes = |name: &String| {
         let (text, name) = (name.as_str(), name.as_ref());
@@ -130,7 +167,7 @@ fn older_files(
 /// Carries out the recorded intent of a claim, as far as that was not done before.
 pub(super) fn roll_forward(storage: &Storage, paths: &JobPaths, token: ClaimToken) -> Result<(), Trouble> {
     let (here, success) = (Path::new(""), Path::new(SUCCESS));
-    let written = read(storage, success)?.map(|text| Written::parse(&text));
+    let written = read_success(storage)?;
     if written.as_ref().is_some_and(|written| written.claim == Some(token)) {
         // Written last.
         return sync(storage);
@@ -193,8 +230,14 @@ fn read_intent(storage: &Storage, paths: &JobPaths, token: ClaimToken) -> Result
 /// Moves a part to its place; fine if it is there.
 fn place(storage: &Storage, paths: &JobPaths, token: ClaimToken, part: &IntendedPart) -> Result<(), Trouble> {
     let (from, to) = (paths.committed().join(&part.from), PathBuf::from(&part.to));
-    let known =
-        Found { is_file: true, is_directory: false, bytes: part.bytes, inode: part.inode, modified: 0 };
+    let known = Found {
+        is_file: true,
+        is_directory: false,
+        bytes: part.bytes,
+        device: 0,
+        inode: part.inode,
+        modified: 0,
+    };
     let error = match storage.rename_known(&from, &to, known) {
         Ok(()) => return Ok(()),
         Err(error) => error,
@@ -215,6 +258,10 @@ fn place(storage: &Storage, paths: &JobPaths, token: ClaimToken, part: &Intended
 pub(super) fn missing(storage: &Storage, path: &Path, bytes: u64, found: Option<Found>) -> Trouble {
     let found = found.map_or_else(|| "nothing".to_owned(), |found| format!("{} bytes", found.bytes));
     Trouble::Final(format!("cannot find a part of {bytes} bytes: {} is {found}", storage.shown(path)))
+}
+
+fn read_success(storage: &Storage) -> Result<Option<Written>, Trouble> {
+    Written::read(storage).map_err(|error| failed("read", storage, Path::new(SUCCESS), &error))
 }
 
 fn read(storage: &Storage, path: &Path) -> Result<Option<Vec<u8>>, Trouble> {

@@ -3,6 +3,7 @@
 //! Owns the text, and reading what an earlier job wrote. Does not own when it gets into place (`commit`).
 
 use std::collections::BTreeMap;
+use std::io;
 use std::path::Path;
 use std::time::Duration;
 
@@ -12,7 +13,8 @@ use napreduce_protocol::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::layout::JobPaths;
+use super::layout::{JobPaths, SUCCESS};
+use super::storage::Storage;
 use super::trouble::Trouble;
 
 /// Version of the text of `_SUCCESS`.
@@ -145,7 +147,18 @@ struct WrittenPart {
 }
 
 impl Written {
-    /// One of another program says nothing that is understood.
+    /// The `_SUCCESS` of an output directory, if there is one. What is not a regular file there, such as a
+    /// symbolic link, is neither followed nor read: like the file of another program it lists nothing.
+    pub(super) fn read(storage: &Storage) -> io::Result<Option<Written>> {
+        let success = Path::new(SUCCESS);
+        match storage.find(success)? {
+            Some(found) if found.is_file => Ok(storage.read(success)?.map(|text| Written::parse(&text))),
+            Some(_) => Ok(Some(Written::default())),
+            None => Ok(None),
+        }
+    }
+
+    /// One of another program lists nothing that is understood.
     pub(super) fn parse(bytes: &[u8]) -> Written {
         serde_json::from_slice(bytes).unwrap_or_default()
     }

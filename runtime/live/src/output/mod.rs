@@ -35,6 +35,7 @@ pub(crate) use layout::JobPaths;
 pub(crate) use manifest::CommittedPart;
 pub(crate) use manifest::Manifest;
 pub(crate) use output_claim::{Lease, OutputClaim, commit};
+pub use places::check_reads;
 pub(crate) use places::{Surroundings, check_place, files_read};
 pub(crate) use record::Owner;
 pub use reservation::OutputReservation;

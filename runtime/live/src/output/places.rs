@@ -4,12 +4,13 @@
 //! Owns the refusal, before anything is touched. Does not own what is refused because of what is in a
 //! directory (`claim`).
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use napreduce_protocol::{JobError, JobPlan, StorageScheme};
+use napreduce_protocol::{InputSplit, JobError, StorageScheme};
 
 /// Directories of the system, which hold what everybody needs. What is below them may be an output.
 const SYSTEM: [&str; 34] = [
@@ -66,11 +67,19 @@ pub(crate) struct Surroundings {
 }
 
 /// The files that a job reads, as they are named.
-pub(crate) fn files_read(plan: &JobPlan) -> Vec<PathBuf> {
-    let parts = plan.splits.iter().flat_map(|split| &split.parts);
+pub(crate) fn files_read(splits: &[InputSplit]) -> Vec<PathBuf> {
+    let parts = splits.iter().flat_map(|split| &split.parts);
     let mut inputs: Vec<PathBuf> = parts.map(|part| part.path.clone()).collect();
     inputs.dedup();
     inputs
+}
+
+/// Refuses an output directory that holds one of the files in `reads`, however they are spelled. Blocking.
+///
+/// # Errors
+/// [`JobError::OutputRefused`], which names the file.
+pub fn check_reads(output: &Path, reads: Vec<PathBuf>) -> Result<(), JobError> {
+    check_place(output, &Surroundings { cluster: Vec::new(), inputs: reads })
 }
 
 /// Refuses an output directory that must never be one.
@@ -182,19 +191,47 @@ fn cluster_around(place: &Path) -> Option<PathBuf> {
     place.ancestors().find(is_one).map(Path::to_owned)
 }
 
-/// An input in a directory. Of the inputs of one directory only the directory is resolved.
+/// A file or directory, whatever its path.
+pub(super) type FileId = (u64, u64);
+
+/// The file that a path leads to, through links.
+pub(super) fn file_id(path: &Path) -> Option<FileId> {
+    let found = std::fs::metadata(path).ok()?;
+    Some((found.dev(), found.ino()))
+}
+
+/// An input that is in a directory, or is one of its files under another name.
+///
+/// Paths are not compared, since one file has many: relative to the current directory, with `..`, through symbolic
+/// links, through bind mounts, in another case. What counts is device and inode, of the input and of every directory
+/// that its path leads through, both as it is named (a link in the output directory belongs to the output) and
+/// with its links resolved.
 fn input_within<'a>(place: &Path, inputs: &'a [PathBuf]) -> Option<&'a Path> {
-    let mut seen = BTreeSet::new();
-    for input in inputs.iter().filter(|input| StorageScheme::of(input).is_none()) {
-        let directory = input.parent().unwrap_or(Path::new("/"));
-        if seen.insert(directory) && resolved(directory).starts_with(place) {
-            return Some(input);
+    let Some(output) = file_id(place) else {
+        // It does not exist yet, and neither does anything in it.
+        return None;
+    };
+    let entries = file_ids_in(place);
+    // Most inputs share their directories.
+    let mut leads_through: BTreeMap<PathBuf, bool> = BTreeMap::new();
+    inputs.iter().filter(|input| StorageScheme::of(input).is_none()).map(PathBuf::as_path).find(|input| {
+        file_id(input).is_some_and(|id| id == output || entries.contains(&id)) || {
+            let named = std::path::absolute(input).unwrap_or_else(|_| input.to_path_buf());
+            let resolved = input.canonicalize().unwrap_or_else(|_| named.clone());
+            [named, resolved].iter().filter_map(|path| path.parent()).any(|directory| {
+                *leads_through.entry(directory.to_owned()).or_insert_with(|| {
+                    directory.ancestors().any(|ancestor| file_id(ancestor) == Some(output))
+                })
+            })
         }
-        if input.file_name() == place.file_name() && resolved(input) == place {
-            return Some(input);
-        }
-    }
-    None
+    })
+}
+
+/// The files of a directory, but for symbolic links: replacing one leaves what it points to.
+fn file_ids_in(directory: &Path) -> BTreeSet<FileId> {
+    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+    let found = entries.filter_map(|entry| entry.metadata().ok()).filter(std::fs::Metadata::is_file);
+    found.map(|found| (found.dev(), found.ino())).collect()
 }
 
 #[cfg(test)]
@@ -291,5 +328,55 @@ mod tests {
         for name in ["some/out", "some/in-out", "some/in/deep/out", "new"] {
             check_place(&path(name), &surroundings).unwrap_or_else(|error| panic!("{error}"));
         }
+    }
+
+    /// A file, and paths that lead to it by links of both sorts, `..` and a path relative to the current directory.
+    fn spellings(folder: &Path, file: &str) -> Vec<PathBuf> {
+        let outside = folder.join("outside");
+        std::fs::create_dir_all(&outside).expect("made");
+        std::os::unix::fs::symlink(folder.join(file), outside.join("symbolic")).expect("a link");
+        std::fs::hard_link(folder.join(file), outside.join("hard")).expect("a link");
+        std::os::unix::fs::symlink(folder, outside.join("up")).expect("a link");
+        let current = std::env::current_dir().expect("a directory");
+        let up: PathBuf = current.components().skip(1).map(|_| "..").collect();
+        let relative = up.join(folder.strip_prefix("/").expect("an absolute path")).join(file);
+        let around = outside.join("..").join(file);
+        vec![
+            folder.join(file),
+            outside.join("symbolic"),
+            outside.join("hard"),
+            outside.join("up").join(file),
+            relative,
+            around,
+        ]
+    }
+
+    #[test]
+    fn output_of_input_is_refused_however_spelled() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let folder = folder.path();
+        std::fs::create_dir(folder.join("out")).expect("made");
+        std::fs::write(folder.join("out/part-r-00000"), "x").expect("written");
+        std::os::unix::fs::symlink("out", folder.join("link-out")).expect("a link");
+        for input in spellings(folder, "out/part-r-00000") {
+            for output in ["out", "out/", "out/.", "link-out", "out/../out", "outside/up/out"] {
+                let error = check_reads(&folder.join(output), vec![input.clone()]);
+                let error = error.expect_err(&format!("{} in {output}", input.display())).to_string();
+                assert!(error.contains("the job reads "), "{error}");
+            }
+            check_reads(&folder.join("other"), vec![input]).expect("a place beside it");
+        }
+    }
+
+    #[test]
+    fn output_with_link_that_the_job_reads_is_refused() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = |name: &str| folder.path().join(name);
+        std::fs::create_dir(path("out")).expect("made");
+        std::fs::write(path("data"), "x").expect("written");
+        std::os::unix::fs::symlink(path("data"), path("out/part-r-00000")).expect("a link");
+        check_reads(&path("out"), vec![path("out/part-r-00000")]).expect_err("the link would be replaced");
+        check_reads(&path("out"), vec![path("data")])
+            .expect("the link would be replaced, and nobody reads it");
     }
 }

@@ -40,6 +40,7 @@ impl OutputReservation {
             job: NO_JOB,
             extension: "",
             overwrite,
+            splits: &[],
             submission,
             owner: Owner::Program,
             durable: false,

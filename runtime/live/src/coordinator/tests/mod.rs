@@ -90,6 +90,7 @@ impl Scene {
             job: JobId(job),
             extension: "",
             overwrite: true,
+            splits: &[],
             submission,
             owner,
             durable: false,

@@ -60,6 +60,7 @@ pub(super) struct Found {
     pub(super) is_file: bool,
     pub(super) is_directory: bool,
     pub(super) bytes: u64,
+    pub(super) device: u64,
     pub(super) inode: u64,
     /// When it was changed last by the clock of the storage, in seconds.
     pub(super) modified: i64,
@@ -191,6 +192,7 @@ impl Storage {
                 is_file: kind == FileType::RegularFile,
                 is_directory: kind == FileType::Directory,
                 bytes: u64::try_from(stat.st_size).unwrap_or(0),
+                device: stat.st_dev,
                 inode: stat.st_ino,
                 modified: stat.st_mtime,
             })

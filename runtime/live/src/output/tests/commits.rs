@@ -177,3 +177,67 @@ fn a_commit_without_its_claim_touches_nothing() {
     assert_eq!(place.files(), before);
     assert!(place.file(SUCCESS).exists());
 }
+
+#[test]
+fn commit_refuses_to_replace_input_linked_meanwhile() {
+    for linked in ["part-r-00000", "part-r-00009"] {
+        let folder = tempfile::tempdir().expect("a directory");
+        let input = folder.path().join("input");
+        fs::write(&input, "read by the job").expect("written");
+        let place = Place::new().reading(input.clone());
+        place.fill();
+        let mut claim = place.take(&Disk::default(), AGAIN).expect("it may be overwritten");
+        let manifest = write_parts(&claim);
+        let _ = fs::remove_file(place.file(linked));
+        fs::hard_link(&input, place.file(linked)).expect("linked");
+        let before = place.files();
+        let trouble = commit(&mut claim, &manifest).expect_err("the job reads it");
+        let words = trouble.in_words(&place.out());
+        assert!(words.contains(linked) && words.contains("which the job reads"), "{words}");
+        assert_eq!(place.files(), before);
+    }
+}
+
+#[test]
+fn commit_without_overwrite_keeps_files_that_appeared() {
+    for name in ["part-r-00001", "part-r-00009", "_SUCCESS"] {
+        let place = Place::new();
+        let mut claim = place.take(&Disk::default(), FIRST).expect("a free directory");
+        let manifest = write_parts(&claim);
+        fs::write(place.file(name), "of another program").expect("written");
+        let before = place.files();
+        let trouble = commit(&mut claim, &manifest).expect_err("it is not to be overwritten");
+        let words = trouble.in_words(&place.out());
+        assert!(words.contains(name) && words.contains("appeared while the job ran"), "{words}");
+        assert_eq!(place.files(), before);
+    }
+}
+
+#[test]
+fn commit_replaces_success_that_is_no_regular_file() {
+    for kind in ["link to a file", "link to nothing", "pipe"] {
+        let place = Place::new();
+        place.fill();
+        let victim = place.folder.path().join("victim");
+        fs::write(&victim, "stays").expect("written");
+        fs::remove_file(place.file(SUCCESS)).expect("removed");
+        match kind {
+            "link to a file" => std::os::unix::fs::symlink(&victim, place.file(SUCCESS)).expect("linked"),
+            "link to nothing" => std::os::unix::fs::symlink("nowhere", place.file(SUCCESS)).expect("linked"),
+            _ => rustix::fs::mknodat(
+                rustix::fs::CWD,
+                place.file(SUCCESS),
+                rustix::fs::FileType::Fifo,
+                rustix::fs::Mode::RWXU,
+                0,
+            )
+            .expect("a pipe"),
+        }
+        let mut claim = place.take(&Disk::default(), AGAIN).expect("it may be overwritten");
+        let manifest = write_parts(&claim);
+        commit(&mut claim, &manifest).unwrap_or_else(|trouble| panic!("{kind}: {trouble:?}"));
+        claim.clean_up().expect("removed");
+        assert!(fs::symlink_metadata(place.file(SUCCESS)).expect("there").is_file(), "{kind}");
+        assert_eq!(fs::read_to_string(&victim).expect("read"), "stays");
+    }
+}

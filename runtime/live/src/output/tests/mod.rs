@@ -14,7 +14,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use napreduce_core::{AttemptId, JobId, TaskId, TaskKind};
-use napreduce_protocol::{CounterValues, JobError, PartReport};
+use napreduce_protocol::{CounterValues, InputSplit, JobError, PartReport, Split};
 use tempfile::TempDir;
 
 use super::claim::{DirectoryClaim, Resumed};
@@ -33,6 +33,8 @@ fn attempt(index: u32, number: u32) -> AttemptId {
 /// A directory with an output directory in it, perhaps.
 struct Place {
     folder: TempDir,
+    /// What the job reads.
+    splits: Vec<InputSplit>,
 }
 
 /// How a claim is asked for.
@@ -48,7 +50,13 @@ const AGAIN: Asking = Asking { overwrite: true, ..FIRST };
 
 impl Place {
     fn new() -> Place {
-        Place { folder: tempfile::tempdir().expect("a directory") }
+        Place { folder: tempfile::tempdir().expect("a directory"), splits: Vec::new() }
+    }
+
+    /// Of a job that reads this file.
+    fn reading(mut self, path: PathBuf) -> Place {
+        self.splits.push(InputSplit::from(Split::whole(&path, 1)));
+        self
     }
 
     fn out(&self) -> PathBuf {
@@ -64,9 +72,18 @@ impl Place {
         self.out().join(name)
     }
 
-    fn request<'a>(&self, output: &'a Path, asking: Asking) -> ClaimRequest<'a> {
+    fn request<'a>(&'a self, output: &'a Path, asking: Asking) -> ClaimRequest<'a> {
         let Asking { overwrite, submission, owner } = asking;
-        ClaimRequest { output, job: JOB, extension: "", overwrite, submission, owner, durable: true }
+        ClaimRequest {
+            output,
+            job: JOB,
+            extension: "",
+            overwrite,
+            splits: &self.splits,
+            submission,
+            owner,
+            durable: true,
+        }
     }
 
     fn take(&self, disk: &Disk, asking: Asking) -> Result<DirectoryClaim, JobError> {
@@ -80,7 +97,8 @@ impl Place {
 
     fn resume(&self, disk: &Disk, mark: ClaimMark) -> Result<Resumed<DirectoryClaim>, Trouble> {
         let out = self.out();
-        let request = self.request(&out, FIRST);
+        // The plan of a resumed job is that of its claim; most of these jobs overwrite.
+        let request = self.request(&out, AGAIN);
         let is_locked = |trouble: &Trouble| matches!(trouble, Trouble::Passing { what, .. } if what.ends_with("holds it"));
         patiently(|| DirectoryClaim::resume(disk, &request, mark), is_locked)
     }

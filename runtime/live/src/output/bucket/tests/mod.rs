@@ -44,6 +44,7 @@ fn request(asking: Asking) -> ClaimRequest<'static> {
         job: JOB,
         extension: "",
         overwrite,
+        splits: &[],
         submission,
         owner,
         durable: true,
