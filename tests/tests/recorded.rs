@@ -122,7 +122,7 @@ fn check_fidelity(fidelity: &Value) {
 
 fn check_windows_and_copies(folder: &Folder) {
     fs::rename(folder.path("cluster/coordinator/history"), folder.path("copy")).expect("moved");
-    fs::remove_file(folder.path("copy/index.redb")).expect("removed");
+    fs::remove_file(folder.path("copy/index.jsonl")).expect("removed");
     assert_eq!(json(folder, &["--recorded", "copy"])["jobs"], 3);
     assert_eq!(json(folder, &["--recorded", "copy@..1ms"])["jobs"], 1, "the first alone");
     assert_eq!(json(folder, &["--recorded", "copy@2020-01-01..2199-01-01"])["jobs"], 3);

@@ -5,21 +5,18 @@
 //! hold (`head`, `rows`). The cluster may run meanwhile: a job that it removes is not there any more, and
 //! that is all.
 
-use std::fs::{self, File};
-use std::io::{self, Read};
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use napreduce_core::JobId;
-use napreduce_protocol::JobSummary;
+use napreduce_protocol::{JobSummary, read_regular};
 use thiserror::Error;
 
-use crate::head::{JobOverview, StoredHead};
+use crate::head::{HEAD_BYTES_READ_MAX, JobOverview, StoredHead};
 use crate::recording::RecordingReader;
 use crate::store::{head_name, job_of_head, read_rows, recording_name};
 use napreduce_history::EndedJob;
-
-/// Length of a head at most that is read: those of version 1 hold whole jobs.
-const HEAD_BYTES_READ_MAX: u64 = 256 << 20;
 
 /// The history of a cluster, to be read.
 #[derive(Debug)]
@@ -178,19 +175,14 @@ impl HistoryFolder {
     fn head(&self, job: JobId) -> Result<Option<StoredHead>, FolderError> {
         let path = self.path.join(head_name(job));
         let damaged = |what| FolderError::Damaged { path: path.clone(), job, what };
-        let mut bytes = Vec::new();
-        let read =
-            File::open(&path).and_then(|file| file.take(HEAD_BYTES_READ_MAX + 1).read_to_end(&mut bytes));
-        match read {
+        let bytes = match read_regular(&path, HEAD_BYTES_READ_MAX) {
+            Ok(bytes) => bytes,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(source) => return Err(FolderError::Io { path, source }),
-            Ok(_) if bytes.len() as u64 > HEAD_BYTES_READ_MAX => {
-                return Err(damaged(format!(
-                    "it has more than {HEAD_BYTES_READ_MAX} bytes, which no head has"
-                )));
+            Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
+                return Err(damaged(error.to_string()));
             }
-            Ok(_) => {}
-        }
+            Err(source) => return Err(FolderError::Io { path, source }),
+        };
         let head = StoredHead::parse(&bytes).map_err(damaged)?;
         match head.summary().job {
             same if same == job => Ok(Some(head)),

@@ -1,30 +1,34 @@
-//! The index: what a listing shows of each job, in one file that is read at once instead of all heads.
+//! The index of a history: one line of JSON for each job, read at the start of a coordinator instead of all heads.
 //!
-//! Owns `index.redb`, which the coordinator alone opens. It is a copy of what the heads say: whatever is
-//! wrong with it, it is made anew from them, and nothing that becomes of it keeps the coordinator from its
-//! work. Does not own the heads.
+//! The file is a copy of what the heads say and never believed against them: each row holds a stamp of its head, each
+//! line a checksum. A line that is damaged is left out, and the head is read instead. A change appends lines; the file
+//! is rewritten when most of its lines are out of date. Nothing is forced to the disk, since whatever a loss of power
+//! takes can be read from the heads again.
+//!
+//! ```text
+//! {"version":2}
+//! 1a2b3c4d {"job":7,"row":{"summary":{..},"token":"..","stamp":{..}}}
+//! 5e6f7a8b {"job":3,"row":null}
+//! ```
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use napreduce_core::JobId;
-use napreduce_protocol::JobSummary;
-use redb::{Database, Durability, ReadableDatabase, ReadableTable, TableDefinition};
+use napreduce_protocol::{JobSummary, open_regular};
 use serde::{Deserialize, Serialize};
 
 use crate::head::in_hexadecimal;
 
-/// Version of the rows; an index of another one is made anew.
-const INDEX_VERSION: u32 = 1;
-const VERSION: TableDefinition<'_, &str, u32> = TableDefinition::new("version");
-const JOBS: TableDefinition<'_, u32, &[u8]> = TableDefinition::new("jobs");
-/// It is read once, so that much memory for its pages is of no use.
-const CACHE_BYTES: usize = 4 << 20;
-/// One change in so many is forced to the disk: what is lost with the machine, the heads give again.
-const DURABLE_EVERY: u32 = 64;
+/// Version of the rows; an index of another one is rewritten from the heads.
+const INDEX_VERSION: u32 = 2;
+/// An index that is longer is not read: the heads are.
+const BYTES_MAX: u64 = 1 << 30;
+/// Out-of-date lines that are no reason to rewrite the file.
+const STALE_MIN: usize = 1_024;
 
 /// A job in the index.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -51,152 +55,181 @@ impl Stamp {
     }
 }
 
+#[derive(Serialize, Deserialize)]
+struct Version {
+    version: u32,
+}
+
+#[derive(Serialize)]
+struct LineToWrite<'a> {
+    job: JobId,
+    row: Option<&'a IndexRow>,
+}
+
+#[derive(Deserialize)]
+struct Line {
+    job: JobId,
+    /// `None` for a job that was removed.
+    row: Option<IndexRow>,
+}
+
 /// The file, as long as it can be used.
 #[derive(Debug)]
 pub(crate) struct Index {
     path: PathBuf,
-    database: Mutex<Open>,
+    open: Mutex<Open>,
 }
 
 #[derive(Debug)]
 struct Open {
-    /// `None` once something was wrong with it; the next start makes it anew.
-    database: Option<Database>,
-    changes: u32,
+    /// `None` once it could not be written; the next start rewrites it.
+    file: Option<File>,
+    lines: usize,
+    rows: usize,
+}
+
+/// What an index file holds.
+#[derive(Default)]
+struct Loaded {
+    rows: BTreeMap<JobId, IndexRow>,
+    lines: usize,
+    damaged: usize,
 }
 
 impl Index {
-    /// Opens the index, or begins it anew when it is missing or worth nothing; its rows, and what there is to
-    /// say.
+    /// Opens the index, or rewrites it when it is missing or damaged; returns its rows, and remarks.
     pub(crate) fn open(path: &Path) -> (Index, BTreeMap<JobId, IndexRow>, Vec<String>) {
-        let (mut rows, mut remarks) = (BTreeMap::new(), Vec::new());
-        let mut database = None;
-        if path.exists() {
-            match guarded(|| load(path)) {
-                Ok((loaded, read)) => (database, rows) = (Some(loaded), read),
-                Err(why) => remarks.push(format!("{} is made anew: {why}", path.display())),
+        let mut remarks = Vec::new();
+        let loaded = match load(path) {
+            Ok(loaded) => loaded,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Loaded::default(),
+            Err(error) => {
+                remarks.push(format!("{} is rewritten: {error}", path.display()));
+                Loaded::default()
             }
+        };
+        if loaded.damaged > 0 {
+            let path = path.display();
+            remarks.push(format!("{path} is rewritten: {} of its lines are damaged", loaded.damaged));
         }
-        if database.is_none() {
-            match guarded(|| begin(path)) {
-                Ok(begun) => database = Some(begun),
-                Err(why) => {
-                    remarks.push(format!("there is no index of the history: {}: {why}", path.display()))
-                }
-            }
-        }
-        let database = Mutex::new(Open { database, changes: 0 });
-        (Index { path: path.to_owned(), database }, rows, remarks)
+        let is_whole = loaded.damaged == 0 && loaded.lines > 0 && !is_stale(loaded.lines, loaded.rows.len());
+        let file = if is_whole { append_to(path) } else { rewrite(path, &loaded.rows) };
+        let file = file.map_err(|error| {
+            remarks.push(format!("there is no index of the history: {}: {error}", path.display()));
+        });
+        let lines = if is_whole { loaded.lines } else { loaded.rows.len() };
+        let open = Mutex::new(Open { file: file.ok(), lines, rows: loaded.rows.len() });
+        (Index { path: path.to_owned(), open }, loaded.rows, remarks)
     }
 
-    /// Takes in and takes out; why not in return, which is said once.
+    /// Adds and removes rows. An error is returned once; from then on there is no index until the next start.
     pub(crate) fn change(&self, put: &[(JobId, IndexRow)], removed: &[JobId]) -> Result<(), String> {
         let mut open = self.lock();
-        open.changes += 1;
-        let durable = open.changes.is_multiple_of(DURABLE_EVERY) || put.len() + removed.len() > 1;
-        let Some(database) = &open.database else { return Ok(()) };
-        let changed = guarded(|| change(database, put, removed, durable));
-        changed.map_err(|why| {
-            let broken = open.database.take();
-            let _ = guarded(|| {
-                drop(broken);
+        let Some(file) = &open.file else { return Ok(()) };
+        let put_lines = put.iter().map(|(job, row)| LineToWrite { job: *job, row: Some(row) });
+        let lines = put_lines.chain(removed.iter().map(|job| LineToWrite { job: *job, row: None }));
+        let written = text_of(lines).and_then(|text| {
+            let mut file = file;
+            file.write_all(&text)
+        });
+        open.lines += put.len() + removed.len();
+        open.rows = (open.rows + put.len()).saturating_sub(removed.len());
+        let written = written.and_then(|()| match is_stale(open.lines, open.rows) {
+            true => {
+                let loaded = load(&self.path)?;
+                open.file = Some(rewrite(&self.path, &loaded.rows)?);
+                (open.lines, open.rows) = (loaded.rows.len(), loaded.rows.len());
                 Ok(())
-            });
-            format!("{} is made anew at the next start: {why}", self.path.display())
+            }
+            false => Ok(()),
+        });
+        written.map_err(|error| {
+            open.file = None;
+            format!("{} is rewritten at the next start: {error}", self.path.display())
         })
     }
 
     fn lock(&self) -> MutexGuard<'_, Open> {
-        self.database.lock().unwrap_or_else(PoisonError::into_inner)
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Drop for Index {
-    fn drop(&mut self) {
-        let database = self.lock().database.take();
-        // What is not on the disk is read from the heads again.
-        let _ = guarded(|| match database {
-            Some(database) => change(&database, &[], &[], true),
-            None => Ok(()),
-        });
-    }
+fn is_stale(lines: usize, rows: usize) -> bool {
+    lines > rows.saturating_mul(2).saturating_add(STALE_MIN)
 }
 
-/// The database does not expect that its pages are damaged everywhere, and may panic.
-fn guarded<T>(act: impl FnOnce() -> Result<T, redb::Error>) -> Result<T, String> {
-    match catch_unwind(AssertUnwindSafe(act)) {
-        Ok(done) => done.map_err(|error| error.to_string()),
-        Err(_) => Err("its pages are damaged".to_owned()),
-    }
+fn append_to(path: &Path) -> io::Result<File> {
+    OpenOptions::new().append(true).open(path)
 }
 
-fn damaged(what: impl Into<String>) -> redb::Error {
-    redb::Error::Corrupted(what.into())
+/// Puts a new file in place of the old one.
+fn rewrite(path: &Path, rows: &BTreeMap<JobId, IndexRow>) -> io::Result<File> {
+    let mut unfinished = path.as_os_str().to_owned();
+    unfinished.push(".unfinished");
+    let unfinished = PathBuf::from(unfinished);
+    let mut text = serde_json::to_vec(&Version { version: INDEX_VERSION })?;
+    text.push(b'\n');
+    text.extend(text_of(rows.iter().map(|(job, row)| LineToWrite { job: *job, row: Some(row) }))?);
+    // A link or a pipe of this name is not written through.
+    match fs::remove_file(&unfinished) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let mut file = OpenOptions::new().append(true).create_new(true).open(&unfinished)?;
+    let written = file.write_all(&text).and_then(|()| fs::rename(&unfinished, path));
+    if let Err(error) = written {
+        let _ = fs::remove_file(&unfinished);
+        return Err(error);
+    }
+    Ok(file)
 }
 
-fn load(path: &Path) -> Result<(Database, BTreeMap<JobId, IndexRow>), redb::Error> {
-    let database = Database::builder().set_cache_size(CACHE_BYTES).open(path)?;
-    let read = database.begin_read()?;
-    let version = read.open_table(VERSION)?.get("index")?.map(|version| version.value());
-    if version != Some(INDEX_VERSION) {
-        return Err(damaged(format!("it has version {version:?}, and this program reads {INDEX_VERSION}")));
+fn text_of<'a>(lines: impl Iterator<Item = LineToWrite<'a>>) -> io::Result<Vec<u8>> {
+    let mut text = Vec::new();
+    for line in lines {
+        let json = serde_json::to_vec(&line)?;
+        write!(text, "{:08x} ", crc32c::crc32c(&json))?;
+        text.extend(json);
+        text.push(b'\n');
     }
-    let mut rows = BTreeMap::new();
-    for row in read.open_table(JOBS)?.iter()? {
-        let (job, bytes) = row?;
-        rows.insert(JobId(job.value()), decode(bytes.value()).map_err(damaged)?);
-    }
-    drop(read);
-    Ok((database, rows))
+    Ok(text)
 }
 
-fn begin(path: &Path) -> Result<Database, redb::Error> {
-    match fs::remove_file(path) {
-        Ok(()) => {}
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-        Err(error) => return Err(error.into()),
+fn load(path: &Path) -> io::Result<Loaded> {
+    let file = open_regular(path)?;
+    if file.metadata()?.len() > BYTES_MAX {
+        return Err(io::Error::other(format!("it has more than {BYTES_MAX} bytes")));
     }
-    let database = Database::builder().set_cache_size(CACHE_BYTES).create(path)?;
-    let write = database.begin_write()?;
-    write.open_table(VERSION)?.insert("index", INDEX_VERSION)?;
-    write.open_table(JOBS)?;
-    write.commit()?;
-    Ok(database)
-}
-
-fn change(
-    database: &Database,
-    put: &[(JobId, IndexRow)],
-    removed: &[JobId],
-    durable: bool,
-) -> Result<(), redb::Error> {
-    let mut write = database.begin_write()?;
-    if !durable {
-        write.set_durability(Durability::None).map_err(redb::Error::from)?;
-    }
-    {
-        let mut jobs = write.open_table(JOBS)?;
-        for (job, row) in put {
-            jobs.insert(job.0, &encode(row).map_err(damaged)?[..])?;
+    let mut text = Vec::new();
+    file.take(BYTES_MAX).read_to_end(&mut text)?;
+    // A last line without its end was cut by a loss of power, or is still being written.
+    let mut lines = text.split_inclusive(|byte| *byte == b'\n');
+    let version = lines.next().and_then(|line| serde_json::from_slice::<Version>(line).ok());
+    match version.map(|version| version.version) {
+        Some(INDEX_VERSION) => {}
+        Some(other) => {
+            let what = format!("it has version {other}, and this program reads {INDEX_VERSION}");
+            return Err(io::Error::other(what));
         }
-        for job in removed {
-            jobs.remove(job.0)?;
+        None => return Err(io::Error::other("its first line has no version")),
+    }
+    let mut loaded = Loaded { lines: 1, ..Loaded::default() };
+    for line in lines {
+        loaded.lines += 1;
+        match parse(line) {
+            Some(Line { job, row: Some(row) }) => drop(loaded.rows.insert(job, row)),
+            Some(Line { job, row: None }) => drop(loaded.rows.remove(&job)),
+            None => loaded.damaged += 1,
         }
     }
-    write.commit()?;
-    Ok(())
+    Ok(loaded)
 }
 
-/// A checksum before the JSON: the database has its own, and looks at them only after a crash.
-fn encode(row: &IndexRow) -> Result<Vec<u8>, String> {
-    let json = serde_json::to_vec(row).map_err(|error| error.to_string())?;
-    Ok([&crc32c::crc32c(&json).to_le_bytes()[..], &json].concat())
-}
-
-fn decode(bytes: &[u8]) -> Result<IndexRow, String> {
-    let (checksum, json) = bytes.split_first_chunk().ok_or("a row is cut")?;
-    if u32::from_le_bytes(*checksum) != crc32c::crc32c(json) {
-        return Err("the checksum of a row is wrong".to_owned());
-    }
-    serde_json::from_slice(json).map_err(|error| error.to_string())
+/// The content of a line whose checksum is right.
+fn parse(line: &[u8]) -> Option<Line> {
+    let line = line.strip_suffix(b"\n")?;
+    let (checksum, json) = line.split_at_checked(8)?;
+    let json = json.strip_prefix(b" ")?;
+    let checksum = u32::from_str_radix(std::str::from_utf8(checksum).ok()?, 16).ok()?;
+    (checksum == crc32c::crc32c(json)).then(|| serde_json::from_slice(json).ok())?
 }

@@ -9,7 +9,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use napreduce_core::listed;
-use napreduce_protocol::IoResult;
+use napreduce_protocol::{IoResult, read_regular};
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -20,6 +20,7 @@ pub(crate) const MARK: &str = "napreduce.json";
 const UNFINISHED: &str = "napreduce.json.new";
 /// Version of the text of a mark.
 const VERSION: u32 = 1;
+const MARK_BYTES_MAX: u64 = 4096;
 
 listed! {
     /// What a directory of ours is for.
@@ -129,7 +130,7 @@ fn read(path: &Path) -> Result<Option<DirectoryKind>, DirectoryMarkError> {
     let path = path.join(MARK);
     let unknown = |reason| DirectoryMarkError::Unknown { path: path.clone(), reason };
     let unread = |source| DirectoryMarkError::Io { doing: "read", path: path.clone(), source };
-    let Some(text) = fs::read(&path).if_there().map_err(unread)? else { return Ok(None) };
+    let Some(text) = read_regular(&path, MARK_BYTES_MAX).if_there().map_err(unread)? else { return Ok(None) };
     let mark: Mark = serde_json::from_slice(&text).map_err(|error| unknown(error.to_string()))?;
     match mark.version {
         VERSION => Ok(Some(mark.directory)),

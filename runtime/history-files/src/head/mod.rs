@@ -21,6 +21,8 @@ pub use self::figures::{LedgerTotals, PERCENTS, quantiles};
 use crate::rows::{CounterRow, ReasonRow, TaskRow};
 use napreduce_history::{EndedJob, KeptLog, RecordedCluster};
 
+/// The longest head that is read: those of version 1 hold whole jobs.
+pub(crate) const HEAD_BYTES_READ_MAX: u64 = 256 << 20;
 /// Version of the heads that are written. Every earlier one is read for ever.
 const HISTORY_VERSION: u32 = 2;
 /// Length of a head at most.

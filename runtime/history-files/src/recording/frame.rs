@@ -69,7 +69,8 @@ pub(super) fn read_header(
         kind: u16::from_le_bytes([k0, k1]),
         checksum: u32::from_le_bytes([c0, c1, c2, c3]),
     };
-    if header.frame_bytes() > room || header.length as usize > PAYLOAD_BYTES_MAX {
+    let lengths = RAW_BYTES..=PAYLOAD_BYTES_MAX;
+    if header.frame_bytes() > room || !lengths.contains(&(header.length as usize)) {
         return Err(damaged("it is cut, or its length is wrong"));
     }
     Ok(header)

@@ -9,11 +9,16 @@ use std::io::{BufReader, Read, Seek, SeekFrom};
 use std::ops::RangeInclusive;
 use std::path::Path;
 
+use napreduce_protocol::open_regular;
+
 use super::trailer::{self, RecordedFrame};
 use super::{
     BYTES_READ_MAX, FOOTER_BYTES, MAGIC, MAGIC_END, PREAMBLE_BYTES, RECORDING_VERSION, ROWS_READ_MAX,
     RecordingError, Row, TRAILER, frame,
 };
+
+/// So many damaged frames in a file without a trailer are no recording any more, but somebody's bytes.
+const DAMAGED_FRAMES_MAX: u32 = 64;
 
 /// A recording that is open.
 #[derive(Debug)]
@@ -25,9 +30,9 @@ pub struct RecordingReader<R> {
 }
 
 impl RecordingReader<BufReader<File>> {
-    /// Opens a file.
+    /// Opens a regular file.
     pub fn open(path: &Path) -> Result<RecordingReader<BufReader<File>>, RecordingError> {
-        RecordingReader::new(BufReader::new(File::open(path)?))
+        RecordingReader::new(BufReader::new(open_regular(path)?))
     }
 }
 
@@ -177,8 +182,8 @@ impl<R: Read + Seek> RecordingReader<R> {
     /// Goes through a file without a trailer, and keeps what is whole.
     fn scan(&mut self) -> Result<(), RecordingError> {
         let mut offset = PREAMBLE_BYTES;
-        let mut damaged = 0u64;
-        loop {
+        let mut damaged = 0;
+        while damaged < DAMAGED_FRAMES_MAX {
             let header = match frame::read_header(&mut self.file, offset, self.end) {
                 Ok(header) => header,
                 Err(RecordingError::Io(error)) => return Err(RecordingError::Io(error)),

@@ -18,14 +18,18 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use napreduce_core::JobId;
 use napreduce_history::{EndedJob, HistoryLimits, HistoryStore};
-use napreduce_protocol::{ClusterSample, ClusterWindow, JobSummary};
+use napreduce_protocol::{ClusterSample, ClusterWindow, JobSummary, read_regular};
 
 pub(crate) use self::files::{head_name, job_of_head, read_rows, recording_name};
 use crate::days::{ClusterDays, read_cluster};
 use crate::error::HistoryError;
-use crate::head::{StoredHead, share_out};
+use crate::head::{HEAD_BYTES_READ_MAX, StoredHead, share_out};
 use crate::index::{Index, IndexRow, Stamp};
 use crate::recording::{RecordingError, RecordingReader, RecordingWriter};
+
+const INDEX: &str = "index.jsonl";
+/// The index of earlier versions, a database.
+const FORMER_INDEX: &str = "index.redb";
 
 /// The jobs in history: a line of each in memory, the rest in its files.
 #[derive(Debug)]
@@ -56,7 +60,9 @@ impl History {
     /// read; those that cannot be read are left alone and named.
     pub fn open(directory: &Path, limits: HistoryLimits) -> io::Result<(History, Vec<String>)> {
         let stamps = files::list(directory)?;
-        let (index, mut rows, mut remarks) = Index::open(&directory.join("index.redb"));
+        // What cannot be removed is in nobody's way.
+        let _ = std::fs::remove_file(directory.join(FORMER_INDEX));
+        let (index, mut rows, mut remarks) = Index::open(&directory.join(INDEX));
         let (mut kept, mut unknown) = (Kept::default(), Vec::new());
         for (job, stamp) in stamps {
             let row = match rows.remove(&job).filter(|row| row.stamp == stamp) {
@@ -222,11 +228,11 @@ impl Kept {
 }
 
 fn read_head(path: &Path) -> Result<StoredHead, String> {
-    StoredHead::parse(&std::fs::read(path).map_err(|error| error.to_string())?)
+    StoredHead::parse(&read_regular(path, HEAD_BYTES_READ_MAX).map_err(|error| error.to_string())?)
 }
 
 fn read_row(path: &Path, job: JobId, stamp: Stamp) -> Result<IndexRow, String> {
-    row_of(&std::fs::read(path).map_err(|error| error.to_string())?, job, stamp)
+    row_of(&read_regular(path, HEAD_BYTES_READ_MAX).map_err(|error| error.to_string())?, job, stamp)
 }
 
 fn row_of(head: &[u8], job: JobId, stamp: Stamp) -> Result<IndexRow, String> {

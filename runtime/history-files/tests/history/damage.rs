@@ -3,7 +3,8 @@
 //! Owns every truncation and every flipped bit of a small file. Whole files that are lost are `heads`'
 //! business.
 
-use std::io::Cursor;
+use std::fs::File;
+use std::io::{self, Cursor, Read, Seek, SeekFrom};
 
 use napreduce_history_files::{RecordingError, RecordingReader, RecordingWriter, Row};
 use napreduce_protocol::{AttemptSummary, HistoryLine, JobDetail, PreemptionSummary};
@@ -148,4 +149,41 @@ fn a_column_of_another_type_or_a_key_that_lacks_is_said() {
     let line = HistoryLine { at_millis: 0, text: "seven".to_owned() };
     let said = read(&[Disguised(line)]);
     assert!(said.contains("column job has the type text, not numbers"), "{said}");
+}
+
+/// Counts how often a file is read.
+struct Counted {
+    file: File,
+    reads: u64,
+}
+
+impl Read for &mut Counted {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        self.reads += 1;
+        self.file.read(bytes)
+    }
+}
+
+impl Seek for &mut Counted {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        self.file.seek(to)
+    }
+}
+
+#[test]
+fn recording_with_a_hole_is_read_in_few_steps() {
+    let (detail, mut bytes) = small();
+    // As 400 million damaged frames of four bytes would look.
+    bytes.truncate(bytes.len() - 16);
+    let four_bytes = [4, 0, 0, 0, 9, 9, 1, 1, 1, 1, 0, 0, 0, 0];
+    for tail in [Vec::new(), four_bytes.repeat(100_000)] {
+        let mut file = tempfile::tempfile().expect("a file");
+        io::Write::write_all(&mut file, &[&bytes[..], &tail].concat()).expect("written");
+        file.set_len(6 << 30).expect("a hole");
+        let mut counted = Counted { file, reads: 0 };
+        let mut recording = RecordingReader::new(&mut counted).expect("what is whole");
+        assert_eq!(recording.all::<AttemptSummary>(), detail.attempts);
+        assert!(recording.remarks().iter().any(|remark| remark.contains("no valid trailer")));
+        assert!(counted.reads < 1_000, "{} reads", counted.reads);
+    }
 }

@@ -13,7 +13,7 @@ use napreduce_history_files::HistoryFolder;
 use napreduce_protocol::JobDetail;
 use serde_json::Value;
 
-use super::samples::{Scene, job};
+use super::samples::{NO_LIMITS, Scene, job, listed};
 
 /// A history of some jobs.
 fn scene(jobs: &[EndedJob]) -> Scene {
@@ -47,11 +47,11 @@ fn check_refused(directory: &Path, says: &[&str]) {
 fn jobs_are_read_from_a_cluster_its_coordinator_and_a_copy_without_a_trace() {
     let jobs = [job(3, 60), job(12, 5)];
     let scene = scene(&jobs);
-    fs::remove_file(scene.path("index.redb")).expect("removed");
+    fs::remove_file(scene.path("index.jsonl")).expect("removed");
     fs::write(scene.path("job_0099.json.unfinished"), "half of a head").expect("written");
     let (names, cluster) = (scene.names(), Scene::new());
     assert_eq!(read(scene.directory()), jobs);
-    assert_eq!((scene.names(), scene.path("index.redb").exists()), (names, false));
+    assert_eq!((scene.names(), scene.path("index.jsonl").exists()), (names, false));
     let nested = cluster.path("coordinator/history");
     fs::create_dir_all(nested.parent().expect("a parent")).expect("made");
     fs::rename(scene.directory(), &nested).expect("moved");
@@ -141,4 +141,36 @@ fn a_recording_that_is_gone_cut_or_damaged_is_named() {
     check_refused(scene.directory(), &["job_0001.napt cannot be used", "its checksum is wrong"]);
     fs::remove_file(&path).expect("removed");
     check_refused(scene.directory(), &["job_0001.napt cannot be used", "900 of 900 attempts"]);
+}
+
+/// Puts something else in the place of a file.
+fn replace_with(path: &Path, kind: &str) {
+    fs::remove_file(path).expect("removed");
+    let make_pipe = || {
+        let made = std::process::Command::new("mkfifo").arg(path).status().expect("mkfifo runs");
+        assert!(made.success());
+    };
+    match kind {
+        "a pipe" => make_pipe(),
+        "endless" => std::os::unix::fs::symlink("/dev/zero", path).expect("a link"),
+        _ => fs::create_dir(path).expect("made"),
+    }
+}
+
+#[test]
+fn history_reads_regular_files_only() {
+    for kind in ["a pipe", "endless", "a directory"] {
+        for name in ["job_0002.json", "job_0002.napt", "index.jsonl"] {
+            let scene = Scene::new();
+            (1..=3).for_each(|id| drop(scene.open().add(&job(id, 5)).expect("written")));
+            replace_with(&scene.path(name), kind);
+            let folder = HistoryFolder::open(scene.directory()).expect("a history");
+            let read = folder.read(job(2, 5).detail.summary.job);
+            assert_eq!(read.is_err(), name != "index.jsonl", "{kind} as {name}");
+            let (history, remarks) = scene.open_with(NO_LIMITS);
+            let without_head = name == "job_0002.json";
+            assert_eq!(listed(&history).len(), if without_head { 2 } else { 3 }, "{kind} as {name}");
+            assert_eq!(remarks.is_empty(), name == "job_0002.napt", "{kind} as {name}: {remarks:?}");
+        }
+    }
 }

@@ -1,6 +1,6 @@
 //! The index: never believed against the directory, and made anew whatever has become of it.
 //!
-//! Owns what is done to `index.redb` and beside it. Crashes while it is written are `crashes`' business.
+//! Owns what is done to `index.jsonl` and beside it. Crashes while it is written are `crashes`' business.
 
 use std::fs;
 
@@ -33,7 +33,7 @@ fn a_head_that_the_index_knows_is_not_read() {
 #[test]
 fn an_index_that_is_missing_or_damaged_is_made_anew() {
     let scene = three_jobs();
-    let path = scene.path("index.redb");
+    let path = scene.path("index.jsonl");
     let whole = fs::read(&path).expect("an index");
     fs::remove_file(&path).expect("removed");
     assert_eq!(listed(&scene.open()), [3, 2, 1]);
@@ -51,7 +51,7 @@ fn an_index_that_is_missing_or_damaged_is_made_anew() {
 #[test]
 fn a_flipped_bit_in_the_index_changes_no_job() {
     let scene = three_jobs();
-    let path = scene.path("index.redb");
+    let path = scene.path("index.jsonl");
     let whole = fs::read(&path).expect("an index");
     let used = whole.iter().rposition(|byte| *byte != 0).expect("some bytes");
     for place in (0..=used).step_by(used / 200) {
@@ -92,8 +92,8 @@ fn heads_that_come_and_go_by_hand_are_noticed() {
 #[test]
 fn an_index_that_cannot_be_written_is_done_without() {
     let scene = three_jobs();
-    fs::remove_file(scene.path("index.redb")).expect("removed");
-    fs::create_dir(scene.path("index.redb")).expect("made");
+    fs::remove_file(scene.path("index.jsonl")).expect("removed");
+    fs::create_dir(scene.path("index.jsonl")).expect("made");
     let (history, remarks) = scene.open_with(NO_LIMITS);
     assert!(remarks.iter().any(|remark| remark.contains("there is no index of the history")), "{remarks:?}");
     assert_eq!(listed(&history), [3, 2, 1]);

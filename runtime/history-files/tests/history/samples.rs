@@ -57,7 +57,7 @@ impl Scene {
         let names = fs::read_dir(self.directory()).expect("listed").map(|entry| entry.expect("an entry"));
         let mut names: Vec<String> =
             names.map(|entry| entry.file_name().into_string().expect("text")).collect();
-        names.retain(|name| name != "index.redb");
+        names.retain(|name| name != "index.jsonl");
         names.sort();
         names
     }

@@ -54,7 +54,7 @@ fn ten_thousand_jobs_are_opened() {
     assert_eq!(listed(&history).len(), 10_000);
     println!("listed: {:?}", began.elapsed());
     drop(history);
-    fs::remove_file(scene.path("index.redb")).expect("removed");
+    fs::remove_file(scene.path("index.jsonl")).expect("removed");
     let began = Instant::now();
     assert_eq!(listed(&scene.open()).len(), 10_000);
     println!("by the heads: {:?}", began.elapsed());

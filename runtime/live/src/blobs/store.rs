@@ -11,7 +11,7 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use napreduce_protocol::{Blob, Digest, IoResult};
+use napreduce_protocol::{Blob, Digest, IoResult, open_regular};
 
 use super::BlobError;
 use super::stamp::Stamp;
@@ -265,7 +265,7 @@ impl PinnedBlob {
     /// Opens it; the file and its length. Blocking.
     pub(crate) fn open(&self) -> Result<(File, u64), BlobError> {
         let path = self.path();
-        let opened = File::open(&path).and_then(|file| Ok((file.metadata()?.len(), file)));
+        let opened = open_regular(&path).and_then(|file| Ok((file.metadata()?.len(), file)));
         let (length, file) =
             opened.map_err(|error| BlobError::io(format!("read {}", path.display()), error))?;
         Ok((file, length))

@@ -8,7 +8,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use napreduce_protocol::IoResult;
+use napreduce_protocol::{IoResult, read_regular};
 use napreduce_task::ProcessIdentity;
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
@@ -132,11 +132,13 @@ fn others_in(root: &Path) -> io::Result<Vec<PathBuf>> {
 
 fn read_marker(root: &Path) -> io::Result<Option<Marker>> {
     let path = root.join(MARKER);
-    let Some(found) = fs::symlink_metadata(&path).if_there()? else { return Ok(None) };
-    if !found.is_file() || found.len() > MARKER_BYTES_MAX {
-        return Ok(None);
-    }
-    let marker: Option<Marker> = serde_json::from_slice(&fs::read(path)?).ok();
+    let text = match read_regular(&path, MARKER_BYTES_MAX).if_there() {
+        Ok(Some(text)) => text,
+        Ok(None) => return Ok(None),
+        Err(error) if error.kind() == io::ErrorKind::InvalidInput => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let marker: Option<Marker> = serde_json::from_slice(&text).ok();
     Ok(marker.filter(|marker| marker.version == MARKER_VERSION))
 }
 

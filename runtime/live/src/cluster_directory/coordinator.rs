@@ -10,11 +10,13 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use napreduce_protocol::IoResult;
+use napreduce_protocol::{IoResult, read_regular};
 use serde::{Deserialize, Serialize};
 
 use super::error::ClusterDirectoryError;
 use super::place::ClusterDirectory;
+
+const RECORD_BYTES_MAX: u64 = 64 << 10;
 
 /// What a coordinator says about itself in `coordinator.json`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -64,7 +66,9 @@ impl ClusterDirectory {
     /// What the coordinator that was started last has said about itself.
     pub fn coordinator(&self) -> Result<CoordinatorRecord, ClusterDirectoryError> {
         let path = self.coordinator_file();
-        let found = fs::read(&path).if_there().map_err(ClusterDirectoryError::io("read", &path))?;
+        let found = read_regular(&path, RECORD_BYTES_MAX)
+            .if_there()
+            .map_err(ClusterDirectoryError::io("read", &path))?;
         let absent = || ClusterDirectoryError::NoCoordinator { path: self.path().to_owned() };
         let bytes = found.ok_or_else(absent)?;
         let damaged = |error: serde_json::Error| ClusterDirectoryError::DamagedRecord {

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use napreduce_core::{JobChange, JobId};
-use napreduce_protocol::IoResult;
+use napreduce_protocol::{IoResult, read_regular};
 
 use super::answers::{send, unknown_job};
 use super::daemon::Coordinator;
@@ -118,7 +118,7 @@ impl Kept {
 
 fn read(folder: &Path, job: JobId) -> Result<Box<Accepted>, Refusal> {
     let path = file(folder, job);
-    let text = fs::read(&path).map_err(|error| match error.kind() {
+    let text = read_regular(&path, BYTES_MAX).map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => Refusal::wrong(format!(
             "what was submitted as {job} is not kept any more; that of the last {KEPT_MAX} ended jobs is. Submit it again with its program"
         )),

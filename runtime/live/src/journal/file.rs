@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use napreduce_core::fields;
+use napreduce_protocol::{open_regular, open_regular_with};
 
 use super::frame::{self, Frame};
 use super::{FsyncPolicy, Header, JOURNAL_VERSION, JournalError};
@@ -57,11 +58,7 @@ impl JournalFile {
         fsync: FsyncPolicy,
     ) -> Result<JournalFile, JournalError> {
         let failed = |doing| move |source| JournalError::io(doing, path, source);
-        let file = OpenOptions::new()
-            .create(true)
-            .truncate(true)
-            .write(true)
-            .open(path)
+        let file = open_regular_with(OpenOptions::new().create(true).truncate(true).write(true), path)
             .map_err(failed("create"))?;
         let mut journal = JournalFile::at_end(path, file, 0, fsync);
         let text =
@@ -78,7 +75,8 @@ impl JournalFile {
         fsync: FsyncPolicy,
     ) -> Result<Option<(JournalFile, Content)>, JournalError> {
         let failed = |doing| move |source| JournalError::io(doing, path, source);
-        let mut file = OpenOptions::new().read(true).write(true).open(path).map_err(failed("open"))?;
+        let mut file =
+            open_regular_with(OpenOptions::new().read(true).write(true), path).map_err(failed("open"))?;
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes).map_err(failed("read"))?;
         let Some(content) = Content::parse(path, &bytes)? else { return Ok(None) };
@@ -92,7 +90,9 @@ impl JournalFile {
 
     /// What a file holds up to its last whole frame, without touching it.
     pub(super) fn read(path: &Path) -> Result<Option<Content>, JournalError> {
-        let bytes = std::fs::read(path).map_err(|error| JournalError::io("read", path, error))?;
+        let failed = |error| JournalError::io("read", path, error);
+        let mut bytes = Vec::new();
+        open_regular(path).and_then(|mut file| file.read_to_end(&mut bytes)).map_err(failed)?;
         Content::parse(path, &bytes)
     }
 

@@ -10,6 +10,7 @@ use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 
 use napreduce_core::fields;
+use napreduce_protocol::open_regular;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -95,7 +96,7 @@ pub(crate) struct Snapshot {
 
 impl Snapshot {
     pub(super) fn open(path: &Path) -> Result<Snapshot, JournalError> {
-        let file = File::open(path).map_err(|error| JournalError::io("read", path, error))?;
+        let file = open_regular(path).map_err(|error| JournalError::io("read", path, error))?;
         let mut segments = SegmentReader::of(file);
         let header = match segments.frame(SEGMENT_BYTES) {
             Ok(header) => read_header(path, &header)?,

@@ -77,7 +77,7 @@ impl Admission {
     /// Admits an attempt, or says why not.
     pub(super) fn admit(&self, attempt: AttemptId, process: Pid) -> Result<(), String> {
         self.sample();
-        let resident = |process| ProcessMemory::of(process).map_or(0, |memory| memory.resident);
+        let resident = |process| ProcessMemory::of_group(process).map_or(0, |memory| memory.resident);
         let held: Vec<Pid> =
             self.state().suspended.iter().filter(|(id, _)| **id != attempt).map(|(_, pid)| *pid).collect();
         let sum = held.into_iter().map(resident).fold(resident(process), u64::saturating_add);
@@ -121,7 +121,8 @@ impl Admission {
             self.state().suspended.iter().map(|(attempt, process)| (*attempt, *process)).collect();
         let memory = |(attempt, process)| {
             // One that has just gone holds nothing.
-            let ProcessMemory { resident, swapped, .. } = ProcessMemory::of(process).unwrap_or_default();
+            let ProcessMemory { resident, swapped, .. } =
+                ProcessMemory::of_group(process).unwrap_or_default();
             SuspendedMemory { attempt, resident_bytes: resident, swapped_bytes: swapped }
         };
         let available = SpareMemory::read().map_or(0, |spare| spare.available);

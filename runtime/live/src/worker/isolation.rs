@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use napreduce_core::FaultPlace;
 use napreduce_protocol::{ByteSize, TaskError};
-use napreduce_task::{ControlGroup, ControlGroups, ProcessMemory, TaskProcess};
+use napreduce_task::{ControlGroup, ControlGroups, OutOfMemory, ProcessMemory, TaskProcess};
 use rustix::process::Pid;
 use tokio::task::spawn_blocking;
 
@@ -138,18 +138,32 @@ impl Bounds {
         self.group.as_ref().is_none_or(ControlGroup::is_deserted)
     }
 
-    /// Whether the kernel has ended a process of the attempt that held too much.
-    pub(super) fn were_exceeded(&self) -> bool {
-        self.group.as_ref().is_some_and(ControlGroup::ran_out)
+    /// What the kernel has ended a process of the attempt for, if it was want of memory.
+    pub(super) fn kernel_kill(&self) -> Option<TaskError> {
+        match self.group.as_ref()?.ran_out()? {
+            OutOfMemory::Group => Some(self.error()),
+            OutOfMemory::Elsewhere => Some(self.error_elsewhere()),
+        }
     }
 
     /// Whether a process that no group bounds holds too much now.
     pub(super) fn are_exceeded_by(&self, process: Pid) -> bool {
-        let memory = |process| ProcessMemory::of(process).map_or(0, |memory| memory.resident);
+        let memory = |process| ProcessMemory::of_group(process).map_or(0, |memory| memory.resident);
         self.group.is_none() && memory(process) > self.memory_max
     }
 
-    /// What ended the attempt.
+    /// The attempt kept within its own limit.
+    fn error_elsewhere(&self) -> TaskError {
+        TaskError::retryable(format!(
+            "the kernel ended the attempt for want of memory, though it held less than the {} that it may: the memory of the \
+             machine, or of a group around the worker such as a pod, is used up; give the worker fewer slots or more memory, \
+             or lower --task-memory",
+            ByteSize::new(self.memory_max).rounded(),
+        ))
+        .at(FaultPlace::TaskMemory)
+    }
+
+    /// The attempt held too much.
     pub(super) fn error(&self) -> TaskError {
         let size = |bytes: u64| ByteSize::new(bytes).rounded();
         TaskError::retryable(format!(
@@ -182,7 +196,7 @@ mod tests {
         assert!(!bounds.are_exceeded_by(rustix::process::getpid()));
         assert!(watched.bounds(u64::MAX).is_some());
         let tiny = Bounds { memory_max: 4096, ..bounds };
-        assert!(tiny.are_exceeded_by(rustix::process::getpid()) && !tiny.were_exceeded());
+        assert!(tiny.are_exceeded_by(rustix::process::getpid()) && tiny.kernel_kill().is_none());
         let error = tiny.error();
         assert_eq!(error.place, FaultPlace::TaskMemory);
         assert!(error.message.contains("4 times its task memory of 256 MiB"), "{}", error.message);

@@ -9,7 +9,7 @@ use std::path::{Component, Path, PathBuf};
 
 use napreduce_core::TaskId;
 use napreduce_data::SavedFile;
-use napreduce_protocol::IoResult;
+use napreduce_protocol::{IoResult, open_regular};
 use serde::{Deserialize, Serialize};
 
 use super::description::{Checkpoint, CheckpointStage};
@@ -64,7 +64,7 @@ impl Checkpoint {
     /// Whatever keeps a task from starting there: it starts from scratch then.
     pub fn read(directory: &Path, task: TaskId) -> Result<Checkpoint, CheckpointError> {
         let path = directory.join(NAME);
-        let file = File::open(&path).map_err(|error| CheckpointError::io("open", &path, error))?;
+        let file = open_regular(&path).map_err(|error| CheckpointError::io("open", &path, error))?;
         let length = file.metadata().map_err(|error| CheckpointError::io("read", &path, error))?.len();
         let bytes = read_whole(file, length, &path)?;
         let checkpoint = decode(&bytes, &path)?;

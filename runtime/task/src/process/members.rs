@@ -26,7 +26,19 @@ pub async fn await_stopped_members(leader: Pid, patience: Duration) -> usize {
 }
 
 fn running_members(leader: i32) -> usize {
-    let (mut running, mut waiting, mut seen) = (0, children_of(leader), 0);
+    members(leader).into_iter().filter(|member| !stands_still(member.state, &member.children)).count()
+}
+
+/// A descendant of the leader of a process group that is in that group.
+pub(super) struct Member {
+    pub(super) process: i32,
+    state: char,
+    children: Vec<i32>,
+}
+
+/// The descendants of a process in the group that it leads. Where the kernel lists no children there are none.
+pub(super) fn members(leader: i32) -> Vec<Member> {
+    let (mut members, mut waiting, mut seen) = (Vec::new(), children_of(leader), 0);
     while let Some(process) = waiting.pop() {
         // A process can start others without end; what it started first is what counts here.
         seen += 1;
@@ -35,11 +47,13 @@ fn running_members(leader: i32) -> usize {
         }
         if let Some((state, group)) = state_of(process) {
             let children = children_of(process);
-            running += usize::from(group == leader && !stands_still(state, &children));
-            waiting.extend(children);
+            waiting.extend(&children);
+            if group == leader {
+                members.push(Member { process, state, children });
+            }
         }
     }
-    running
+    members
 }
 
 /// Whether a process is stopped, traced, or gone; or waits for a child that was stopped between `vfork` and

@@ -9,8 +9,9 @@ use std::{fs, io};
 use rustix::process::Pid;
 
 use super::control_groups::group_of;
+use super::members::members;
 
-/// What one process holds.
+/// What a process holds, or those of a task together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ProcessMemory {
     pub resident: u64,
@@ -32,6 +33,25 @@ impl ProcessMemory {
             faults: faults_of(&read("stat")?).unwrap_or(0),
             machine_read: read_from_swap(),
         })
+    }
+}
+
+impl ProcessMemory {
+    /// Of a process that was not reaped and of its descendants in the process group that it leads: what a task
+    /// holds with the commands that it has started. Pages that several of them share count for each.
+    pub fn of_group(leader: Pid) -> io::Result<ProcessMemory> {
+        let mut sum = ProcessMemory::of(leader)?;
+        for member in members(leader.as_raw_nonzero().get()) {
+            // One that has just ended holds nothing.
+            let Some(memory) = Pid::from_raw(member.process).and_then(|pid| ProcessMemory::of(pid).ok())
+            else {
+                continue;
+            };
+            sum.resident = sum.resident.saturating_add(memory.resident);
+            sum.swapped = sum.swapped.saturating_add(memory.swapped);
+            sum.faults = sum.faults.saturating_add(memory.faults);
+        }
+        Ok(sum)
     }
 }
 
@@ -224,5 +244,31 @@ mod tests {
         child.kill().expect("killed");
         child.wait().expect("reaped");
         assert!(set_oom_score_adjustment(process, 0).is_err());
+    }
+
+    #[test]
+    fn memory_of_group_includes_started_commands() {
+        use std::io::{BufRead, BufReader};
+        use std::os::unix::process::CommandExt;
+        use std::process::{Command, Stdio};
+
+        let command = "sh -c 'x=$(head -c 50000000 /dev/zero | tr \"\\0\" x); echo ready; read stop'; true";
+        let mut leader = Command::new("sh")
+            .args(["-c", command])
+            .process_group(0)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("a shell");
+        let mut line = String::new();
+        let printed = leader.stdout.take().expect("piped");
+        BufReader::new(printed).read_line(&mut line).expect("it prints");
+        let pid = Pid::from_child(&leader);
+        let (alone, group) = (ProcessMemory::of(pid), ProcessMemory::of_group(pid));
+        drop(leader.stdin.take());
+        leader.wait().expect("reaped");
+        let (alone, group) = (alone.expect("it runs"), group.expect("it runs"));
+        assert!(alone.resident < 20_000_000, "{alone:?}");
+        assert!(group.resident + group.swapped > 50_000_000, "{group:?}");
     }
 }

@@ -31,7 +31,7 @@ mod stops;
 
 pub use child::TaskProcess;
 pub use command_process::{CommandPlace, become_command, command_requested, start_command};
-pub use control_groups::{ControlGroup, ControlGroups};
+pub use control_groups::{ControlGroup, ControlGroups, OutOfMemory};
 pub use exit::describe_exit;
 pub use family::Family;
 pub use heap::trim_heap;

@@ -8,10 +8,13 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use napreduce_protocol::read_regular;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use super::token::Claims;
+
+const BYTES_MAX: u64 = 16 << 20;
 
 /// Until when, in milliseconds since 1970, what was issued is revoked.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -40,7 +43,8 @@ impl Revocations {
     /// # Errors
     /// When it is there and cannot be read: then nobody can be let in.
     pub fn read(path: &Path) -> Result<Revocations, RevocationError> {
-        match fs::read_to_string(path) {
+        match read_regular(path, BYTES_MAX).and_then(|text| String::from_utf8(text).map_err(io::Error::other))
+        {
             Ok(text) => toml::from_str(&text).map_err(|error| RevocationError::Malformed {
                 path: path.to_owned(),
                 what: error.message().to_owned(),

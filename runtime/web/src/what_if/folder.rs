@@ -16,6 +16,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use napreduce_history_files::HistoryFolder;
+use napreduce_protocol::read_regular;
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use thiserror::Error;
@@ -31,6 +32,7 @@ const SAID_BYTES_MAX: u64 = 256 << 20;
 /// Of what it complains of, the begin is left out.
 const ERROR_BYTES_MAX: usize = 2_000;
 const RECORD: &str = "what-if.json";
+const RECORD_BYTES_MAX: u64 = 16 << 20;
 
 /// What is told of one, and what it made.
 pub type KeptWhatIf = (WhatIf, Vec<Arc<Shown>>);
@@ -92,7 +94,7 @@ impl WhatIfFolder {
     }
 
     fn read(&self, name: &str) -> io::Result<KeptWhatIf> {
-        let bytes = fs::read(self.path.join(name).join(RECORD))?;
+        let bytes = read_regular(&self.path.join(name).join(RECORD), RECORD_BYTES_MAX)?;
         let told: WhatIf = serde_json::from_slice(&bytes)?;
         if told.what_if != name || told.state != WhatIfState::Done {
             return Err(io::Error::other(format!("{RECORD} is about something else")));

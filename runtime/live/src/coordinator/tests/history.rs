@@ -58,7 +58,7 @@ async fn answers_about_an_ended_job_are_the_same_after_a_restart_and_without_the
     stage.check_answers(&detail).await;
     let damaged = "ask job 2                       > refused: there is no job_0002; see: nap job list
                    stop coordinator
-                   write cluster/coordinator/history/index.redb: damaged
+                   write cluster/coordinator/history/index.jsonl: damaged
                    start";
     stage.play(damaged).await;
     stage.check_answers(&detail).await;

@@ -335,8 +335,7 @@ impl Supervised {
         let reaped = self.process.reap();
         let stopped = self.preemption.is_stopped();
         self.suspension.end();
-        let bounds = supervision.bounds.as_ref().filter(|bounds| bounds.were_exceeded());
-        let exceeded = bounds.map(Bounds::error);
+        let exceeded = supervision.bounds.as_ref().and_then(Bounds::kernel_kill);
         match (self.outcome, self.killed, reaped) {
             (Some(done @ AttemptEnd::Done { .. }), ..) => done,
             (Some(AttemptEnd::Checkpointed), ..) => {

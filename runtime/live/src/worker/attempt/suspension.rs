@@ -298,7 +298,7 @@ impl Suspension {
 
     fn look(&mut self, process: Pid) -> ProcessMemory {
         // A process that is about to be gone holds nothing.
-        let Ok(memory) = ProcessMemory::of(process) else { return ProcessMemory::default() };
+        let Ok(memory) = ProcessMemory::of_group(process) else { return ProcessMemory::default() };
         self.swap.look(memory);
         memory
     }
@@ -349,7 +349,7 @@ impl Suspension {
         match paging {
             Some(Paging::In) => {
                 if let Some(process) = self.paged_in.take().filter(|_| read_back)
-                    && let Ok(memory) = ProcessMemory::of(process)
+                    && let Ok(memory) = ProcessMemory::of_group(process)
                 {
                     self.swap.read_back(memory);
                 }

@@ -49,8 +49,26 @@ pub struct ControlGroup {
     hierarchy: Hierarchy,
     number: u32,
     memory_max: u64,
-    /// How often the kernel had ended somebody in it before.
-    kills_before: u64,
+    /// As they were when it was limited.
+    counts_before: OutOfMemoryCounts,
+}
+
+/// What the kernel counts of one group.
+#[derive(Debug, Clone, Copy, Default)]
+struct OutOfMemoryCounts {
+    /// Processes in it that the kernel has ended for want of memory, whoever lacked it.
+    kills: u64,
+    /// How often it reached its own limit.
+    limits: u64,
+}
+
+/// Whose want of memory ended a process of a group.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OutOfMemory {
+    /// The group reached its own limit.
+    Group,
+    /// The machine's memory or the limit of a group around this one, such as a pod's, was used up.
+    Elsewhere,
 }
 
 impl ControlGroups {
@@ -107,7 +125,8 @@ impl ControlGroups {
         let hierarchy = inside.hierarchy.clone();
         drop(inside);
         let groups = Arc::clone(self);
-        let mut group = ControlGroup { groups, hierarchy, number, memory_max, kills_before: 0 };
+        let counts_before = OutOfMemoryCounts::default();
+        let mut group = ControlGroup { groups, hierarchy, number, memory_max, counts_before };
         group.limit_to(memory_max)?;
         Ok(group)
     }
@@ -153,7 +172,7 @@ impl ControlGroup {
     pub fn limit_to(&mut self, memory_max: u64) -> io::Result<()> {
         self.memory_max = memory_max;
         self.limit()?;
-        self.kills_before = self.kills();
+        self.counts_before = self.counts();
         Ok(())
     }
 
@@ -163,9 +182,11 @@ impl ControlGroup {
         inside.hierarchy == self.hierarchy && inside.membership == own_membership()
     }
 
-    /// Whether the kernel has ended a process in it, since it held more than it may.
-    pub fn ran_out(&self) -> bool {
-        self.kills() > self.kills_before
+    /// Whose want of memory the kernel has ended a process in it for, if it has.
+    pub fn ran_out(&self) -> Option<OutOfMemory> {
+        let (before, now) = (self.counts_before, self.counts());
+        let place = if now.limits > before.limits { OutOfMemory::Group } else { OutOfMemory::Elsewhere };
+        (now.kills > before.kills).then_some(place)
     }
 
     /// Whether nobody is in it.
@@ -190,13 +211,19 @@ impl ControlGroup {
         }
     }
 
-    fn kills(&self) -> u64 {
+    fn counts(&self) -> OutOfMemoryCounts {
         let folders = self.hierarchy.folders(self.number);
-        let name = if folders.len() == 2 { "memory.oom_control" } else { "memory.events" };
-        let text = folders.first().and_then(|memory| fs::read_to_string(memory.join(name)).ok());
-        let line =
-            |text: String| text.lines().find_map(|line| line.strip_prefix("oom_kill ")?.trim().parse().ok());
-        text.and_then(line).unwrap_or(0)
+        let read = |name: &str| folders.first().and_then(|memory| fs::read_to_string(memory.join(name)).ok());
+        let count = |name: &str, line: &str| {
+            let text = read(name)?;
+            text.lines().find_map(|text| text.strip_prefix(line)?.trim().parse().ok())
+        };
+        // In version 2, `oom_kill` counts kills for the limits of outer groups, too, and `oom` those for this limit.
+        let (kills, limits) = match folders.len() {
+            2 => (count("memory.oom_control", "oom_kill "), count("memory.failcnt", "")),
+            _ => (count("memory.events", "oom_kill "), count("memory.events", "oom ")),
+        };
+        OutOfMemoryCounts { kills: kills.unwrap_or(0), limits: limits.unwrap_or(0) }
     }
 
     /// Ends a member and waits until it has ended. Opened first and looked at then: what the descriptor is of

@@ -37,13 +37,13 @@ fn only_who_takes_more_than_its_group_may_hold_is_ended_and_the_group_serves_aga
     assert_ne!(small.number, other.number);
     let status = hungry(&small, "x=$(head -c 200000000 /dev/zero | tr '\\0' x); echo ${#x}");
     assert!(!status.success(), "it held 200 MB");
-    assert!(small.ran_out() && !other.ran_out());
+    assert_eq!((small.ran_out(), other.ran_out()), (Some(OutOfMemory::Group), None));
     assert!(hungry(&other, "true").success());
     let number = small.number;
     drop(small);
     let again = groups.take(64 << 20).expect("a group");
     assert_eq!(again.number, number);
-    assert!(!again.ran_out(), "what happened to an earlier attempt does not count");
+    assert_eq!(again.ran_out(), None, "what happened to an earlier attempt does not count");
 }
 
 #[test]
@@ -58,7 +58,20 @@ fn a_process_may_be_in_its_group_before_it_is_said_how_much_it_may_hold() {
     group.limit_to(32 << 20).expect("limited");
     drop(child.stdin.take());
     assert!(!child.wait().expect("reaped").success(), "it held 200 MB");
-    assert!(group.ran_out());
+    assert_eq!(group.ran_out(), Some(OutOfMemory::Group));
+}
+
+#[test]
+fn kill_for_outer_limit_is_not_the_groups_own() {
+    let Some(groups) = groups() else { return };
+    let group = groups.take(512 << 20).expect("a group");
+    let folder = &group.hierarchy.folders(group.number)[0];
+    let outer = folder.parent().expect("the folder of the worker");
+    let limit = if groups.version() == 1 { "memory.limit_in_bytes" } else { "memory.max" };
+    write(outer, limit, "33554432").expect("limited");
+    let status = hungry(&group, "x=$(head -c 200000000 /dev/zero | tr '\\0' x); echo ${#x}");
+    assert!(!status.success(), "it held 200 MB");
+    assert_eq!(group.ran_out(), Some(OutOfMemory::Elsewhere));
 }
 
 #[test]

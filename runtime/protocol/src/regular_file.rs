@@ -1,0 +1,94 @@
+//! Opening files in directories that others may have written to.
+//!
+//! A name there may be a pipe, which blocks whoever opens it, a device that never ends, or a link to a file of somebody
+//! else. Whoever reads such a directory opens its files here.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+use rustix::fs::OFlags;
+
+/// Opens a regular file for reading: no pipe, device, socket or directory, and no symbolic link. Never blocks.
+///
+/// # Errors
+///
+/// Those of the system, and [`io::ErrorKind::InvalidInput`] for what is not a regular file.
+pub fn open_regular(path: &Path) -> io::Result<File> {
+    open_regular_with(OpenOptions::new().read(true), path)
+}
+
+/// Opens a regular file as `options` say.
+///
+/// # Errors
+///
+/// As for [`open_regular`].
+pub fn open_regular_with(options: &OpenOptions, path: &Path) -> io::Result<File> {
+    let flags = OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::NOCTTY;
+    let flags = i32::try_from(flags.bits()).expect("flags of open are a C int");
+    let file = options.clone().custom_flags(flags).open(path).map_err(|error| {
+        let error_code = error.raw_os_error();
+        if error_code == Some(libc::ELOOP) {
+            irregular("is a symbolic link, which is not followed here")
+        } else if error_code == Some(libc::ENXIO) {
+            irregular("is not a regular file")
+        } else {
+            error
+        }
+    })?;
+    if file.metadata()?.is_file() { Ok(file) } else { Err(irregular("is not a regular file")) }
+}
+
+/// Reads the whole of a regular file of at most `bytes_max` bytes.
+///
+/// # Errors
+///
+/// As for [`open_regular`], and for a longer file.
+pub fn read_regular(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
+    let file = open_regular(path)?;
+    let mut bytes = Vec::new();
+    file.take(bytes_max.saturating_add(1)).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > bytes_max {
+        return Err(irregular(&format!("has more than {bytes_max} bytes")));
+    }
+    Ok(bytes)
+}
+
+fn irregular(what: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, format!("it {what}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+    use std::os::unix::net::UnixListener;
+
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
+
+    use super::*;
+
+    #[test]
+    fn open_regular_refuses_all_other_kinds_at_once() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = |name: &str| folder.path().join(name);
+        fs::write(path("file"), "text").expect("written");
+        symlink(path("file"), path("link")).expect("a link");
+        symlink("/dev/zero", path("zeros")).expect("a link");
+        symlink("nowhere", path("dangling")).expect("a link");
+        mknodat(CWD, path("pipe"), FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).expect("a pipe");
+        let _listener = UnixListener::bind(path("socket")).expect("a socket");
+        fs::create_dir(path("directory")).expect("made");
+        assert_eq!(read_regular(&path("file"), 4).expect("a regular file"), b"text");
+        let too_long = read_regular(&path("file"), 3).expect_err("it is longer");
+        assert!(too_long.to_string().contains("more than 3 bytes"), "{too_long}");
+        for name in ["link", "zeros", "dangling", "pipe", "socket", "directory"] {
+            let error = read_regular(&path(name), 9).expect_err(name);
+            assert_eq!(error.kind(), io::ErrorKind::InvalidInput, "{name}: {error}");
+        }
+        let writing = open_regular_with(OpenOptions::new().write(true).create(true), &path("pipe"));
+        assert_eq!(writing.expect_err("a pipe").kind(), io::ErrorKind::InvalidInput);
+        assert_eq!(open_regular(&path("none")).expect_err("nothing").kind(), io::ErrorKind::NotFound);
+    }
+}
