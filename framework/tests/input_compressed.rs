@@ -224,9 +224,17 @@ fn a_flipped_bit_never_gives_wrong_lines() {
 #[test]
 fn a_file_that_is_not_compressed_at_all_is_an_error() {
     for (name, compression) in [("a.gz", "gzip"), ("a.zst", "zstd")] {
-        let message = check_damaged(&TestFile::new(name, b"plain text\n"), &[]).expect("it is plain text");
-        assert!(message.contains(&format!("{compression} data at byte ")), "{message}");
+        for text in [&b"t"[..], b"text", b"plain text\n", &b"plain text\n".repeat(100_000)] {
+            let message = check_damaged(&TestFile::new(name, text), &[]).expect("it is plain text");
+            let expected = format!(
+                "{compression} data at byte 0 is not valid (it does not begin as {compression} data)"
+            );
+            assert!(message.ends_with(&expected), "{message}");
+        }
     }
+    let file = TestFile::new("a.zst", &[&zstd(b"one\n")[..], b"x"].concat());
+    let message = check_damaged(&file, &[b"one".to_vec()]).expect("x is no frame");
+    assert!(message.ends_with("is not valid (no frame begins there)"), "{message}");
 }
 
 #[test]

@@ -8,7 +8,7 @@ use std::io::{ErrorKind, Read};
 use flate2::bufread::GzDecoder;
 
 use super::Compression;
-use super::decoder::{Decoder, Garbage, TOO_SHORT};
+use super::decoder::{Decoder, Garbage, TOO_SHORT, no_frame};
 use super::source::{PlainFile, Trouble};
 use super::stored::Stored;
 
@@ -31,9 +31,14 @@ enum Next {
 }
 
 impl GzipStream {
-    pub(super) fn new(file: PlainFile) -> Self {
+    pub(super) fn open(file: PlainFile) -> Result<Self, Trouble> {
         let length = file.length();
-        GzipStream { member: Some(GzDecoder::new(Stored::new(file))), length, garbage: None }
+        let mut stored = Stored::new(file);
+        let first = stored.peek(MAGIC.len())?;
+        if !first.starts_with(&MAGIC) && !MAGIC.starts_with(first) {
+            return Err(no_frame(Compression::Gzip, 0));
+        }
+        Ok(GzipStream { member: Some(GzDecoder::new(stored)), length, garbage: None })
     }
 
     /// Goes on with what follows the member that has ended. As gzip(1) has it, zeros up to the end are

@@ -1,121 +1,182 @@
 //! The block streams that Hadoop's codecs write for lz4 and snappy.
 //!
-//! Owns their framing: for each block the length of its content, then chunks, each with its compressed
-//! length, until the content is whole; all lengths in four bytes, the highest first. Does not own the
-//! compression of a chunk.
+//! For each block the length of its content, then chunks, each with its compressed length, until the content is
+//! whole; all lengths in four bytes, the highest first. Empty blocks and empty chunks hold nothing, wherever they
+//! stand: an empty file is an empty block, and files are put together with `cat`.
+
+use std::io::{self, ErrorKind, Read};
 
 use super::Compression;
-use super::decoder::{Decoder, TOO_SHORT};
+use super::decoder::Decoder;
 use super::source::Trouble;
 use super::stored::Stored;
 
-const LENGTH_BYTES: usize = 4;
-/// Content that every reader is expected to manage; Hadoop's default is 256 KiB.
-const BLOCK_BYTES_ALWAYS: usize = 8 << 20;
+const LENGTH_BYTES: u64 = 4;
+/// Content of a chunk that every reader is expected to manage; Hadoop's default is 256 KiB.
+const CHUNK_BYTES_ALWAYS: usize = 8 << 20;
+/// No codec writes larger chunks. Whatever begins with a letter or a byte order mark has a larger one.
+const CHUNK_BYTES_MAX: usize = (128 << 20) - 1;
+/// Hadoop's lengths are Java's numbers with a sign.
+const BLOCK_BYTES_MAX: usize = i32::MAX as usize;
 
-/// Decompresses one chunk into the buffer, and answers how many bytes that were; the content has
-/// room for no more.
-pub(super) type Decompress = fn(&[u8], &mut Vec<u8>, usize) -> Result<usize, String>;
+/// Decompresses one chunk into the front of a buffer, which is as large as the content may be, and returns how many
+/// bytes that were.
+type Decompress = fn(&[u8], &mut [u8]) -> Result<usize, String>;
 
-/// The decompressed bytes of such a file.
-pub(super) struct HadoopBlocks {
-    stored: Stored,
-    compression: Compression,
-    decompress: Decompress,
-    block_max: usize,
-    /// Content of the block that is still to come.
-    left: usize,
-    ended: bool,
-    compressed: Vec<u8>,
-    chunk: Vec<u8>,
-    given: usize,
+/// A compression of chunks.
+#[derive(Clone, Copy)]
+pub(crate) struct ChunkCodec {
+    pub(super) compression: Compression,
+    pub(super) decompress: Decompress,
+    /// The most that a chunk grows by.
+    pub(super) growth: usize,
 }
 
-impl HadoopBlocks {
-    pub(super) fn new(
-        stored: Stored,
-        compression: Compression,
-        decompress: Decompress,
-        memory: usize,
-    ) -> Self {
+/// The decompressed bytes of such a stream.
+pub(crate) struct HadoopBlocks<R> {
+    stored: R,
+    codec: ChunkCodec,
+    chunk_max: usize,
+    /// Bytes of the stream that were taken, and how many of them when the last block began.
+    taken: u64,
+    block_at: u64,
+    /// Content of the block that is still to come.
+    left: usize,
+    compressed: Vec<u8>,
+    chunk: Vec<u8>,
+    filled: usize,
+    given: usize,
+    /// The bytes of a chunk that are more than the memory.
+    too_large: Option<usize>,
+}
+
+impl<R: Read> HadoopBlocks<R> {
+    /// Chunks may have up to `memory` bytes, or what is usual.
+    pub(crate) fn new(stored: R, codec: ChunkCodec, memory: usize) -> Self {
         HadoopBlocks {
             stored,
-            compression,
-            decompress,
-            block_max: memory.max(BLOCK_BYTES_ALWAYS),
+            codec,
+            chunk_max: memory.max(CHUNK_BYTES_ALWAYS),
+            taken: 0,
+            block_at: 0,
             left: 0,
-            ended: false,
             compressed: Vec::new(),
             chunk: Vec::new(),
+            filled: 0,
             given: 0,
+            too_large: None,
         }
     }
 
-    /// `None` at the end of the file.
-    fn length(&mut self) -> Result<Option<usize>, Trouble> {
-        let bytes = self.stored.peek(LENGTH_BYTES)?;
-        let Some(length) = bytes.first_chunk::<LENGTH_BYTES>() else {
-            if bytes.is_empty() {
-                return Ok(None);
+    /// The next length; `None` at the end of the stream.
+    fn length(&mut self, most: usize) -> io::Result<Option<usize>> {
+        let mut bytes = [0; LENGTH_BYTES as usize];
+        let mut filled = 0;
+        while filled < bytes.len() {
+            match self.stored.read(&mut bytes[filled..])? {
+                0 if filled == 0 => return Ok(None),
+                0 => break,
+                read => filled += read,
             }
-            self.stored.skip(LENGTH_BYTES as u64)?;
-            return Err(self.damaged(TOO_SHORT.to_owned()));
+        }
+        self.taken += filled as u64;
+        let length = u32::from_be_bytes(bytes) as usize;
+        if filled < bytes.len() {
+            return Err(self.cut_off(length));
+        }
+        if length > most { Err(self.not_a_block()) } else { Ok(Some(length)) }
+    }
+
+    /// Decompresses the next chunk; false at the end of the stream.
+    fn next_chunk(&mut self) -> io::Result<bool> {
+        while self.left == 0 {
+            self.block_at = self.taken;
+            let Some(length) = self.length(BLOCK_BYTES_MAX)? else { return Ok(false) };
+            self.left = length;
+        }
+        let is_first = self.taken == self.block_at + LENGTH_BYTES;
+        let Some(length) = self.length(CHUNK_BYTES_MAX)? else {
+            return Err(self.cut_off(if is_first { self.left } else { 0 }));
         };
-        let length = u32::from_be_bytes(*length) as usize;
-        self.stored.skip(LENGTH_BYTES as u64)?;
-        Ok(Some(length))
-    }
-
-    /// Decompresses the next chunk; false at the end of the file.
-    fn next_chunk(&mut self) -> Result<bool, Trouble> {
-        if self.left == 0 {
-            match self.length()? {
-                // An empty block ends what was written.
-                None | Some(0) => return Ok(false),
-                Some(length) => self.left = length,
-            }
-        }
-        if self.left > self.block_max {
-            return Err(Trouble::WindowTooLarge { window: self.left as u64 });
-        }
-        let Some(length) = self.length()? else { return Err(self.damaged(TOO_SHORT.to_owned())) };
-        if length > self.block_max {
-            return Err(Trouble::WindowTooLarge { window: length as u64 });
-        }
+        self.check_room(length)?;
         self.compressed.clear();
-        while self.compressed.len() < length {
-            let bytes = self.stored.peek(1)?;
-            let taken = bytes.len().min(length - self.compressed.len());
-            if taken == 0 {
-                return Err(self.damaged(TOO_SHORT.to_owned()));
-            }
-            self.compressed.extend_from_slice(&bytes[..taken]);
-            self.stored.skip(taken as u64)?;
+        let read = self.stored.by_ref().take(length as u64).read_to_end(&mut self.compressed)?;
+        self.taken += read as u64;
+        if read < length {
+            return Err(ErrorKind::UnexpectedEof.into());
         }
-        self.given = 0;
-        let decompressed = (self.decompress)(&self.compressed, &mut self.chunk, self.left);
-        let bytes = decompressed.map_err(|reason| self.damaged(format!("is not valid ({reason})")))?;
-        self.chunk.truncate(bytes);
-        self.left -= bytes;
+        (self.given, self.filled) = (0, 0);
+        if length > 0 {
+            self.decompress()?;
+        }
         Ok(true)
     }
 
+    fn decompress(&mut self) -> io::Result<()> {
+        let possible = self.left.min(self.compressed.len().saturating_mul(self.codec.growth));
+        let room = possible.min(self.chunk_max);
+        if self.chunk.len() < room {
+            self.chunk.resize(room, 0);
+        }
+        match (self.codec.decompress)(&self.compressed, &mut self.chunk[..room]) {
+            Ok(bytes) => {
+                self.filled = bytes;
+                self.left -= bytes;
+                Ok(())
+            }
+            Err(_) if room < possible => self.check_room(possible),
+            Err(reason) => Err(io::Error::new(ErrorKind::InvalidData, reason)),
+        }
+    }
+
+    fn check_room(&mut self, bytes: usize) -> io::Result<()> {
+        if bytes <= self.chunk_max {
+            return Ok(());
+        }
+        self.too_large = Some(bytes);
+        Err(io::Error::new(ErrorKind::OutOfMemory, "a chunk is larger than the memory of the task"))
+    }
+
+    /// The stream has ended behind this length, which is no length where it is that of a word of text.
     #[cold]
-    fn damaged(&self, reason: String) -> Trouble {
-        Trouble::Damaged { compression: self.compression, offset: self.stored.position(), reason }
+    fn cut_off(&self, length: usize) -> io::Error {
+        if length > CHUNK_BYTES_MAX { self.not_a_block() } else { ErrorKind::UnexpectedEof.into() }
+    }
+
+    #[cold]
+    fn not_a_block(&self) -> io::Error {
+        let what = match self.block_at {
+            0 => format!("it does not begin as {} data", self.codec.compression),
+            at => format!("no block begins at byte {at}"),
+        };
+        io::Error::new(ErrorKind::InvalidData, what)
     }
 }
 
-impl Decoder for HadoopBlocks {
-    fn read(&mut self, into: &mut [u8]) -> Result<usize, Trouble> {
-        while self.given == self.chunk.len() && !self.ended {
-            self.ended = !self.next_chunk()?;
+impl<R: Read> Read for HadoopBlocks<R> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        while self.given == self.filled {
+            if !self.next_chunk()? {
+                return Ok(0);
+            }
         }
-        let rest = &self.chunk[self.given..];
+        let rest = &self.chunk[self.given..self.filled];
         let read = rest.len().min(into.len());
         into[..read].copy_from_slice(&rest[..read]);
         self.given += read;
         Ok(read)
+    }
+}
+
+impl Decoder for HadoopBlocks<Stored> {
+    fn read(&mut self, into: &mut [u8]) -> Result<usize, Trouble> {
+        Read::read(self, into).map_err(|error| match self.too_large {
+            Some(bytes) => Trouble::WindowTooLarge { window: bytes as u64 },
+            None => {
+                let is_cut_off = error.kind() == ErrorKind::UnexpectedEof;
+                self.stored.failed(self.codec.compression, &error, is_cut_off)
+            }
+        })
     }
 
     fn position(&self) -> u64 {

@@ -8,33 +8,34 @@ use std::io::{ErrorKind, Read};
 use lz4_flex::frame::FrameDecoder;
 
 use super::Compression;
-use super::decoder::{Decoder, TOO_SHORT};
-use super::hadoop_blocks::HadoopBlocks;
+use super::decoder::{Decoder, SKIPPABLE_MAGIC, TOO_SHORT, begins_with_any, no_frame};
+use super::hadoop_blocks::{ChunkCodec, HadoopBlocks};
 use super::source::{PlainFile, Trouble};
 use super::stored::Stored;
 
 const MAGIC: u32 = 0x184D_2204;
 const LEGACY_MAGIC: u32 = 0x184C_2102;
-/// Frames with a magic number between these carry no data of the file.
-const SKIPPABLE_MAGIC: std::ops::RangeInclusive<u32> = 0x184D_2A50..=0x184D_2A5F;
 const SKIPPABLE_HEADER_BYTES: usize = 8;
-/// No lz4 data grows by more than this when it is decompressed.
-const GROWTH: usize = 255;
 
 /// A decoder for what the file holds.
 pub(super) fn open(file: PlainFile, memory: usize) -> Result<Box<dyn Decoder>, Trouble> {
     let mut stored = Stored::new(file);
-    let magic = stored.peek(4)?.first_chunk().map(|bytes| u32::from_le_bytes(*bytes));
-    Ok(match magic {
-        Some(magic) if magic != MAGIC && magic != LEGACY_MAGIC && !SKIPPABLE_MAGIC.contains(&magic) => {
-            Box::new(HadoopBlocks::new(stored, Compression::Lz4, decompress_block, memory))
-        }
-        _ => Box::new(Lz4Frames { between: Some(stored), frame: None }),
+    Ok(if begins_frame(stored.peek(4)?) {
+        Box::new(Lz4Frames { between: Some(stored), frame: None })
+    } else {
+        Box::new(HadoopBlocks::new(stored, CHUNKS, memory))
     })
 }
 
-fn decompress_block(compressed: &[u8], into: &mut Vec<u8>, room: usize) -> Result<usize, String> {
-    into.resize(room.min(compressed.len().saturating_mul(GROWTH)), 0);
+fn begins_frame(bytes: &[u8]) -> bool {
+    begins_with_any(bytes, SKIPPABLE_MAGIC.chain([MAGIC, LEGACY_MAGIC]))
+}
+
+/// A byte of a length stands for 255 bytes that came before.
+pub(crate) const CHUNKS: ChunkCodec =
+    ChunkCodec { compression: Compression::Lz4, decompress: decompress_chunk, growth: 255 };
+
+fn decompress_chunk(compressed: &[u8], into: &mut [u8]) -> Result<usize, String> {
     lz4_flex::block::decompress_into(compressed, into).map_err(|error| error.to_string())
 }
 
@@ -55,6 +56,9 @@ impl Lz4Frames {
             if header.is_empty() {
                 return Ok(false);
             }
+            if !begins_frame(header) {
+                return Err(no_frame(Compression::Lz4, stored.position()));
+            }
             let number = |at: usize| header.get(at..at + 4)?.first_chunk().map(|b| u32::from_le_bytes(*b));
             let (magic, length) = (number(0), number(4));
             let held = header.len() as u64;
@@ -70,11 +74,6 @@ impl Lz4Frames {
                     let reason =
                         "is in lz4's legacy format, which does not say where it ends; compress it anew";
                     return Err(stored.damaged(Compression::Lz4, reason.to_owned()));
-                }
-                (Some(magic), _) if !SKIPPABLE_MAGIC.contains(&magic) => {
-                    return Err(
-                        stored.damaged(Compression::Lz4, "is not valid (no frame begins there)".to_owned())
-                    );
                 }
                 _ => {
                     stored.skip(held)?;

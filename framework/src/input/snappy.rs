@@ -10,7 +10,7 @@ use snap::read::FrameDecoder;
 
 use super::Compression;
 use super::decoder::Decoder;
-use super::hadoop_blocks::HadoopBlocks;
+use super::hadoop_blocks::{ChunkCodec, HadoopBlocks};
 use super::source::{PlainFile, Trouble};
 use super::stored::Stored;
 
@@ -23,16 +23,15 @@ pub(super) fn open(file: PlainFile, memory: usize) -> Result<Box<dyn Decoder>, T
     Ok(if first.starts_with(MAGIC) || MAGIC.starts_with(first) {
         Box::new(SnappyFrames(FrameDecoder::new(stored)))
     } else {
-        Box::new(HadoopBlocks::new(stored, Compression::Snappy, decompress_block, memory))
+        Box::new(HadoopBlocks::new(stored, CHUNKS, memory))
     })
 }
 
-fn decompress_block(compressed: &[u8], into: &mut Vec<u8>, room: usize) -> Result<usize, String> {
-    let length = raw::decompress_len(compressed).map_err(|error| error.to_string())?;
-    if length > room {
-        return Err(format!("a chunk has {length} bytes where its block has {room} left"));
-    }
-    into.resize(length, 0);
+/// Three bytes may stand for 64 that came before.
+pub(crate) const CHUNKS: ChunkCodec =
+    ChunkCodec { compression: Compression::Snappy, decompress: decompress_chunk, growth: 22 };
+
+fn decompress_chunk(compressed: &[u8], into: &mut [u8]) -> Result<usize, String> {
     raw::Decoder::new().decompress(compressed, into).map_err(|error| error.to_string())
 }
 

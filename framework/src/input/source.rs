@@ -187,7 +187,7 @@ fn decoder(
     memory: usize,
 ) -> Result<Box<dyn Decoder>, Trouble> {
     Ok(match compression {
-        Compression::Gzip => Box::new(GzipStream::new(file)),
+        Compression::Gzip => Box::new(GzipStream::open(file)?),
         Compression::Zstd => Box::new(ZstdStream::open(file, split, memory)?),
         #[cfg(feature = "bzip2")]
         Compression::Bzip2 => Box::new(Bzip2Stream::open(file, split)?),

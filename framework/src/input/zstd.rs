@@ -8,15 +8,14 @@ use std::path::Path;
 
 use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
 
-use super::decoder::{Decoder, SplitBlocks, TOO_SHORT};
+use super::decoder::{Decoder, SKIPPABLE_MAGIC, SplitBlocks, TOO_SHORT, begins_with_any, no_frame};
 use super::source::{PlainFile, Trouble};
 use super::stored::Stored;
 use super::{Compression, Split};
 
 /// The longest header of a frame.
 const HEADER_BYTES_MAX: usize = 18;
-/// Frames with a magic number between these carry no data of the file.
-const SKIPPABLE_MAGIC: std::ops::RangeInclusive<u32> = 0x184D_2A50..=0x184D_2A5F;
+const MAGIC: u32 = 0xFD2F_B528;
 /// A window that every decoder is expected to manage.
 const WINDOW_BYTES_ALWAYS: u64 = 8 << 20;
 const SKIPPABLE_HEADER_BYTES: u64 = 8;
@@ -94,6 +93,9 @@ impl ZstdStream {
             let header = self.stored.peek(HEADER_BYTES_MAX)?;
             if header.is_empty() {
                 return Ok(false);
+            }
+            if !begins_with_any(header, SKIPPABLE_MAGIC.chain([MAGIC])) {
+                return Err(no_frame(Compression::Zstd, self.stored.position()));
             }
             if let Some(length) = skippable_length(header) {
                 let wanted = SKIPPABLE_HEADER_BYTES + u64::from(length);

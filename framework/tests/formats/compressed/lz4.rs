@@ -48,5 +48,14 @@ fn blocks_of_hadoop_are_read() {
     read_whole("a.lz4", &[&compressed[..], &[0; 4]].concat(), &content);
     let small = hadoop(b"one\ntwo\n", lz4_flex::block::compress);
     cut_anywhere("a.lz4", &small, b"one\ntwo\n", &[]);
-    huge_blocks_are_refused("a.lz4");
+    if let Some(frame) = filtered("lz4", &["-c"], b"one\n", "lz4") {
+        let file = TestFile::new("a.lz4", [&frame[..], b"x"].concat());
+        let error = read(&ByteLines, &file.whole(), false, show).expect_err("x is no frame").to_string();
+        assert!(error.ends_with("is not valid (no frame begins there)"), "{error}");
+    }
+}
+
+#[test]
+fn text_under_the_name_of_lz4_is_refused_as_such() {
+    other_data_is_no_block("a.lz4", lz4_flex::block::compress);
 }

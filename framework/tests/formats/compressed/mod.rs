@@ -9,6 +9,7 @@
 mod bzip2;
 #[cfg(feature = "lz4")]
 mod lz4;
+mod partitions;
 mod seekable_zstd;
 #[cfg(feature = "snappy")]
 mod snappy;
@@ -16,6 +17,7 @@ mod snappy;
 mod xz;
 
 use std::fs;
+use std::io::Write;
 
 use napreduce::input::{ByteLines, InputError, InputFormat, RecordReader, Split, Splitting};
 use napreduce::testing::JobTest;
@@ -113,9 +115,54 @@ fn hadoop(content: &[u8], compress: impl Fn(&[u8]) -> Vec<u8>) -> Vec<u8> {
     out
 }
 
+/// Files of other kinds under the name of blocks, and blocks that lie about their lengths.
 #[cfg(any(feature = "lz4", feature = "snappy"))]
-fn huge_blocks_are_refused(name: &str) {
-    let file = TestFile::new(name, b"\xf0\0\0\0\xf0\0\0\0\x01");
-    let error = read(&ByteLines, &file.whole(), false, show).expect_err("it is hostile").to_string();
-    assert!(error.ends_with(" needs 3840MiB to be decompressed; raise --task-memory"), "{error}");
+fn other_data_is_no_block(name: &str, compress: impl Fn(&[u8]) -> Vec<u8>) {
+    let said = |bytes: &[u8], memory: usize| {
+        let file = TestFile::new(name, bytes);
+        let mut reader = ByteLines.open(&file.whole(), memory).expect("nothing is read yet");
+        let error = loop {
+            match reader.read_batch(&mut |_: &[u8]| Ok::<(), InputError>(())) {
+                Ok(true) => {}
+                Ok(false) => panic!("{name}: {} bytes are taken for whole", bytes.len()),
+                Err(error) => break error.to_string(),
+            }
+        };
+        assert!(!error.contains("memory"), "{error}");
+        error
+    };
+    let large = b"a,b,c\n".repeat(3_000_000);
+    for other in [
+        &b"n\n"[..],
+        b"line",
+        b"a line of text\n",
+        b"\xef\xbb\xbfa line",
+        b"\x89PNG\r\n\x1a\n",
+        b"\xf0\0\0\0\xf0\0\0\0\x01",
+        &large,
+    ] {
+        for memory in [1 << 20, 64 << 20] {
+            let error = said(other, memory);
+            assert!(error.contains("is not valid (it does not begin as "), "{error}");
+        }
+    }
+    let block = hadoop(b"one\ntwo\n", &compress);
+    let error = said(&[&block[..], b"a line of text\n"].concat(), 1 << 20);
+    assert!(error.contains(&format!("no block begins at byte {}", block.len())), "{error}");
+    for lie in [1_u32, 7, 9, 1000] {
+        let lying = [&lie.to_be_bytes()[..], &block[4..]].concat();
+        said(&lying, 1 << 20);
+    }
+    // A writer that is given more than its buffer holds makes a block of many chunks.
+    let chunk = vec![b'x'; 1 << 20];
+    let compressed = compress(&chunk);
+    let mut many = (20_u32 << 20).to_be_bytes().to_vec();
+    for _ in 0..20 {
+        many.extend(u32::try_from(compressed.len()).expect("short").to_be_bytes());
+        many.extend(&compressed);
+    }
+    let records = napreduce::input::FixedRecords { length: 1 << 20 };
+    let file = TestFile::new(name, &many);
+    let read = read(&records, &file.whole(), false, |record| record.len().to_string()).expect("it is intact");
+    assert_eq!(read.len(), 20);
 }

@@ -1,0 +1,342 @@
+//! Every way to lay out the same content: empty members, frames and blocks, and what may stand between them.
+//!
+//! A seed decides the layout. Whatever it is, the content is the one that the programs of the field read.
+
+use super::*;
+
+const CASES: u64 = 30;
+const SIZES: [u64; 6] = [1, 2, 7, 40, 333, 5000];
+
+/// A seeded choice (xorshift).
+struct Choice(u64);
+
+impl Choice {
+    fn new(seed: u64) -> Choice {
+        Choice(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1)
+    }
+
+    fn below(&mut self, most: u64) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        usize::try_from((self.0 >> 11) % most).expect("a small number")
+    }
+
+    /// Content in pieces, of which some are empty, some are part of a line and some are many lines.
+    fn pieces(&mut self) -> Vec<Vec<u8>> {
+        let piece = |choice: &mut Choice| match choice.below(5) {
+            0 | 1 => Vec::new(),
+            2 => b"ab\nc"[..=choice.below(4)].to_vec(),
+            3 => vec![b'x'; choice.below(300)],
+            _ => content(choice.below(60) as u64),
+        };
+        (0..=self.below(7)).map(|_| piece(self)).collect()
+    }
+}
+
+/// A file and the places where it can be cut without anybody seeing it.
+struct Layout {
+    bytes: Vec<u8>,
+    content: Vec<u8>,
+    ends: Vec<usize>,
+}
+
+/// Lays out pieces, each made by `piece`, with `between` before, between and behind them.
+fn lay_out(
+    seed: u64,
+    piece: &dyn Fn(&mut Choice, &[u8]) -> Vec<u8>,
+    between: &dyn Fn(&mut Choice) -> Vec<Vec<u8>>,
+    before: bool,
+) -> Layout {
+    let mut choice = Choice::new(seed);
+    let pieces = choice.pieces();
+    let mut layout = Layout { bytes: Vec::new(), content: pieces.concat(), ends: vec![0] };
+    let pad = |layout: &mut Layout, choice: &mut Choice| {
+        for padding in between(choice) {
+            layout.bytes.extend(padding);
+            layout.ends.push(layout.bytes.len());
+        }
+    };
+    if before {
+        pad(&mut layout, &mut choice);
+    }
+    for content in &pieces {
+        layout.bytes.extend(piece(&mut choice, content));
+        layout.ends.push(layout.bytes.len());
+        pad(&mut layout, &mut choice);
+    }
+    layout
+}
+
+/// What the format has between two of its parts; none, one or two of them.
+fn some(choice: &mut Choice, mut one: impl FnMut(&mut Choice) -> Vec<u8>) -> Vec<Vec<u8>> {
+    (0..choice.below(3)).map(|_| one(choice)).collect()
+}
+
+/// The lines of all pieces of a file of this size.
+fn lines_cut(file: &TestFile, size: u64) -> Result<Vec<String>, InputError> {
+    let pieces = match ByteLines.splittable(&file.path) {
+        true => file.pieces(size.max(file.size / 64)),
+        false => vec![file.whole()],
+    };
+    let read = pieces.iter().map(|piece| read(&ByteLines, piece, false, show));
+    Ok(read.collect::<Result<Vec<_>, _>>()?.concat())
+}
+
+/// A layout is read as its content at every split size, and when it is cut or something follows it, nothing
+/// is missing without an error.
+fn check(name: &str, seed: u64, layout: &Layout) {
+    let Layout { bytes, content, ends } = layout;
+    let expected = lines_of(content);
+    let file = TestFile::new(name, bytes);
+    for size in SIZES {
+        let lines = lines_cut(&file, size).unwrap_or_else(|error| panic!("{name}, seed {seed}: {error}"));
+        assert!(lines == expected, "{name}, seed {seed}: {} lines of {}", lines.len(), expected.len());
+    }
+    let mut choice = Choice::new(seed ^ 0xABCD);
+    for _ in 0..12 {
+        let cut = choice.below(bytes.len() as u64 + 1);
+        let file = TestFile::new(name, &bytes[..cut]);
+        let is_seen = lines_cut(&file, 333).is_err();
+        assert!(is_seen || ends.contains(&cut), "{name}, seed {seed}: cut at byte {cut} is taken for whole");
+    }
+    for garbage in [&b"x"[..], b"garbage\nof several lines\n", &[0xff; 40]] {
+        let file = TestFile::new(name, [bytes, garbage].concat());
+        if let Ok(lines) = lines_cut(&file, 333) {
+            assert!(lines == expected, "{name}, seed {seed}: garbage hides lines");
+        }
+    }
+}
+
+/// Checks many layouts, and has them all decompressed by Python, whose `decompress` is in `script`.
+fn check_all(
+    name: &str,
+    packages: &[&str],
+    script: &str,
+    piece: &dyn Fn(&mut Choice, &[u8]) -> Vec<u8>,
+    between: &dyn Fn(&mut Choice) -> Vec<Vec<u8>>,
+    before: bool,
+) {
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let mut contents = Vec::new();
+    for seed in 1..=CASES {
+        let layout = lay_out(seed, piece, between, before);
+        check(name, seed, &layout);
+        fs::write(folder.path().join(format!("{seed}.in")), &layout.bytes).expect("a written file");
+        contents.push(layout.content);
+    }
+    let script = format!(
+        "import subprocess\n{script}\nfor number in range(1, {CASES} + 1):\n    data = open(f\"{{number}}.in\", \
+         \"rb\").read()\n    open(f\"{{number}}.out\", \"wb\").write(decompress(data))\n"
+    );
+    if python(packages, &script, folder.path()).is_none() {
+        return;
+    }
+    for (content, seed) in contents.iter().zip(1..) {
+        let theirs = fs::read(folder.path().join(format!("{seed}.out"))).expect("Python wrote it");
+        assert!(theirs == *content, "{name}, seed {seed}: others read other bytes");
+    }
+}
+
+/// What a program makes of standard input, as `decompress` of a script.
+fn by_program(program: &str) -> String {
+    format!(
+        "def decompress(data):\n    return subprocess.run([\"{program}\", \"-dc\"], input=data, check=True, \
+         capture_output=True).stdout"
+    )
+}
+
+fn nothing(_: &mut Choice) -> Vec<Vec<u8>> {
+    Vec::new()
+}
+
+/// A frame without content of the file, of zstd and of lz4.
+fn skippable(choice: &mut Choice) -> Vec<u8> {
+    let magic = 0x184D_2A50_u32 + choice.below(16) as u32;
+    let length = choice.below(50);
+    [&magic.to_le_bytes()[..], &(length as u32).to_le_bytes(), &vec![0x28; length]].concat()
+}
+
+#[test]
+fn gzip_members_of_any_size_are_read_as_gzip_reads_them() {
+    let member = |choice: &mut Choice, content: &[u8]| {
+        let builder = flate2::GzBuilder::new();
+        let builder = if choice.below(2) == 0 { builder.filename("a") } else { builder };
+        let level = flate2::Compression::new(choice.below(10) as u32);
+        let mut encoder = builder.write(Vec::new(), level);
+        encoder.write_all(content).expect("a Vec takes every write");
+        encoder.finish().expect("a Vec takes every write")
+    };
+    let script = "import gzip\ndecompress = gzip.decompress";
+    check_all("a.gz", &["gzip"], script, &member, &nothing, false);
+}
+
+#[test]
+fn zstd_frames_of_any_size_are_read_as_zstd_reads_them() {
+    let frame = |_: &mut Choice, content: &[u8]| {
+        ruzstd::encoding::compress_to_vec(content, ruzstd::encoding::CompressionLevel::Fastest)
+    };
+    let between = |choice: &mut Choice| some(choice, skippable);
+    if filtered("zstd", &["-c"], b"", "zstd").is_some() {
+        check_all("a.zst", &["subprocess"], &by_program("zstd"), &frame, &between, true);
+    }
+}
+
+#[cfg(feature = "bzip2")]
+#[test]
+fn bzip2_streams_of_any_size_are_read_as_bzip2_reads_them() {
+    let stream = |choice: &mut Choice, content: &[u8]| {
+        let level = ::bzip2::Compression::new(1 + choice.below(9) as u32);
+        let mut encoder = ::bzip2::write::BzEncoder::new(Vec::new(), level);
+        encoder.write_all(content).expect("a Vec takes every write");
+        encoder.finish().expect("a Vec takes every write")
+    };
+    check_all("a.bz2", &["bz2"], "import bz2\ndecompress = bz2.decompress", &stream, &nothing, false);
+}
+
+#[cfg(feature = "xz")]
+#[test]
+fn xz_streams_and_padding_are_read_as_xz_reads_them() {
+    let check =
+        |_: &mut Choice, content: &[u8]| filtered("xz", &["-c", "-0"], content, "xz").unwrap_or_default();
+    let blocks = |choice: &mut Choice, content: &[u8]| match choice.below(2) {
+        0 => check(choice, content),
+        _ => filtered("xz", &["-c", "--block-size=100"], content, "xz").unwrap_or_default(),
+    };
+    let padding = |choice: &mut Choice| vec![vec![0; 4]; choice.below(3) * choice.below(300)];
+    if filtered("xz", &["-c"], b"", "xz").is_some() {
+        check_all("a.xz", &["subprocess"], &by_program("xz"), &blocks, &padding, false);
+    }
+}
+
+#[cfg(feature = "lz4")]
+#[test]
+fn lz4_frames_of_any_size_are_read_as_lz4_reads_them() {
+    use lz4_flex::frame::{BlockMode, BlockSize, FrameEncoder, FrameInfo};
+    let frame = |choice: &mut Choice, content: &[u8]| {
+        let mode = [BlockMode::Independent, BlockMode::Linked][choice.below(2)];
+        let info = FrameInfo::new().block_size(BlockSize::Max64KB).block_mode(mode).content_checksum(true);
+        let info = info.block_checksums(choice.below(2) == 0);
+        let mut encoder = FrameEncoder::with_frame_info(info, Vec::new());
+        encoder.write_all(content).expect("a Vec takes every write");
+        encoder.finish().expect("a Vec takes every write")
+    };
+    let between = |choice: &mut Choice| some(choice, skippable);
+    if filtered("lz4", &["-c"], b"", "lz4").is_some() {
+        check_all("a.lz4", &["subprocess"], &by_program("lz4"), &frame, &between, true);
+    }
+}
+
+#[cfg(feature = "snappy")]
+#[test]
+fn snappy_frames_and_padding_are_read_wherever_they_stand() {
+    let frame = |_: &mut Choice, content: &[u8]| {
+        // The encoder writes nothing at all for no content.
+        let mut encoder = snap::write::FrameEncoder::new(Vec::new());
+        encoder.write_all(content).expect("a Vec takes every write");
+        let frames = encoder.into_inner().expect("a Vec takes every write");
+        if frames.is_empty() { b"\xff\x06\0\0sNaPpY".to_vec() } else { frames }
+    };
+    let padding = |choice: &mut Choice| {
+        some(choice, |choice| {
+            let kind = [0xfe_u8, 0x80, 0xfd][choice.below(3)];
+            let length = choice.below(50);
+            [&[kind, length as u8, 0, 0][..], &vec![7; length]].concat()
+        })
+    };
+    // A frame's chunks can be told from a whole file at each of their ends.
+    for seed in 1..=CASES {
+        let mut layout = lay_out(seed, &frame, &padding, false);
+        layout.ends.extend(chunk_ends(&layout.bytes));
+        check("a.snappy", seed, &layout);
+    }
+}
+
+#[cfg(feature = "snappy")]
+fn chunk_ends(frames: &[u8]) -> Vec<usize> {
+    let mut ends = vec![0];
+    while let Some([_, one, two, three]) =
+        frames.get(ends[ends.len() - 1]..).and_then(|rest| rest.first_chunk())
+    {
+        let length = u32::from_le_bytes([*one, *two, *three, 0]) as usize;
+        ends.push(ends[ends.len() - 1] + 4 + length);
+    }
+    ends
+}
+
+/// A block of Hadoop's framing, in chunks of any size, some of them without a byte.
+#[cfg(any(feature = "lz4", feature = "snappy"))]
+fn hadoop_block(choice: &mut Choice, content: &[u8], compress: &dyn Fn(&[u8]) -> Vec<u8>) -> Vec<u8> {
+    let length = |bytes: usize| u32::try_from(bytes).expect("a short one").to_be_bytes();
+    let mut block = length(content.len()).to_vec();
+    for chunk in content.chunks(1 + choice.below(500)) {
+        let compressed = compress(chunk);
+        block.extend([&length(compressed.len())[..], &compressed].concat());
+    }
+    block
+}
+
+/// The framing as Python reads it, with Arrow's `codec` for what is in a chunk.
+#[cfg(any(feature = "lz4", feature = "snappy"))]
+fn hadoop_script(codec: &str) -> String {
+    format!(
+        r#"
+import pyarrow, struct
+codec = pyarrow.Codec("{codec}")
+def content_bytes(chunk, left):
+    if "{codec}" == "snappy":
+        length = shift = 0
+        for byte in chunk:
+            length |= (byte & 0x7f) << shift
+            shift += 7
+            if byte < 0x80:
+                return length
+    # Raw lz4 does not say; the chunks of a block are of one size, but for the last.
+    at = size = 0
+    while at < len(chunk):
+        token = chunk[at]; at += 1
+        literals = token >> 4
+        while literals >= 15 and (token >> 4) == 15:
+            literals += chunk[at]; at += 1
+            if chunk[at - 1] < 255: break
+        at += literals; size += literals
+        if at >= len(chunk): break
+        at += 2
+        match = (token & 15) + 4
+        while (token & 15) == 15:
+            match += chunk[at]; at += 1
+            if chunk[at - 1] < 255: break
+        size += match
+    return size
+def decompress(data):
+    at, out = 0, b""
+    while at < len(data):
+        left, = struct.unpack_from(">I", data, at); at += 4
+        while left:
+            length, = struct.unpack_from(">I", data, at); at += 4
+            chunk = data[at:at + length]; at += length
+            size = content_bytes(chunk, left)
+            out += codec.decompress(chunk, size, asbytes=True)
+            left -= size
+    return out
+"#
+    )
+}
+
+#[cfg(feature = "snappy")]
+#[test]
+fn hadoop_snappy_blocks_are_read_behind_empty_ones() {
+    let compress = |content: &[u8]| snap::raw::Encoder::new().compress_vec(content).expect("it is short");
+    let block = |choice: &mut Choice, content: &[u8]| hadoop_block(choice, content, &compress);
+    let empty = |choice: &mut Choice| some(choice, |_| vec![0; 4]);
+    check_all("a.snappy", &["pyarrow"], &hadoop_script("snappy"), &block, &empty, true);
+}
+
+#[cfg(feature = "lz4")]
+#[test]
+fn hadoop_lz4_blocks_are_read_behind_empty_ones() {
+    let block =
+        |choice: &mut Choice, content: &[u8]| hadoop_block(choice, content, &lz4_flex::block::compress);
+    let empty = |choice: &mut Choice| some(choice, |_| vec![0; 4]);
+    check_all("a.lz4", &["pyarrow"], &hadoop_script("lz4_raw"), &block, &empty, true);
+}
