@@ -21,6 +21,8 @@ const FOOTER_MAGIC: &[u8] = b"YZ";
 /// Memory that a decoder is expected to have in any case; what `xz -6` asks for, in bytes.
 const MEMORY_ALWAYS: u64 = 16 << 20;
 const LZMA2: u64 = 0x21;
+/// How much is searched for the end of a stream that is not where it belongs.
+const SEARCHED_BYTES: u64 = 4 << 20;
 
 #[derive(Debug, Clone, Copy)]
 struct Block {
@@ -226,22 +228,50 @@ fn read_blocks(file: &mut PlainFile) -> Result<Vec<Block>, Trouble> {
                 continue;
             }
         }
-        let blocks = read_stream(file, &mut end)?;
+        let blocks = read_stream(file, &mut end, streams.is_empty())?;
         streams.push(blocks);
     }
     Ok(streams.into_iter().rev().flatten().collect())
 }
 
-/// The blocks of the stream that ends at `end`, which is moved to where it begins.
-fn read_stream(file: &mut PlainFile, end: &mut u64) -> Result<Vec<Block>, Trouble> {
+fn is_footer(footer: &[u8]) -> bool {
+    footer[10..] == *FOOTER_MAGIC && footer[..4] == crc32(&footer[4..10])
+}
+
+/// What is wrong where no stream ends at `end`: the last one was cut off there, or other data follow one.
+#[cold]
+fn no_stream_ends(file: &mut PlainFile, end: u64, is_last: bool) -> Result<Trouble, Trouble> {
     let length = file.length();
-    let cut_off = || damaged(length, TOO_SHORT);
-    let footer_at = end.checked_sub(FOOTER_BYTES).filter(|at| *at >= HEADER_BYTES).ok_or_else(cut_off)?;
+    let from = end.saturating_sub(SEARCHED_BYTES);
+    let mut bytes = vec![0; (end - from) as usize];
+    file.read_exact_at(&mut bytes, from)?;
+    let Some(footer) = bytes.windows(FOOTER_BYTES as usize).rposition(is_footer) else {
+        let reason = "ends too early, or more than 4 MiB of other data follow it";
+        return Ok(damaged(length, if from == 0 { TOO_SHORT } else { reason }));
+    };
+    let behind = &bytes[footer + FOOTER_BYTES as usize..];
+    let padding = 4 * behind.chunks(4).take_while(|four| **four == [0; 4]).count();
+    let next = &behind[padding..];
+    let is_cut_off = is_last && (next.starts_with(HEADER_MAGIC) || HEADER_MAGIC.starts_with(next));
+    Ok(match is_cut_off {
+        true => damaged(length, TOO_SHORT),
+        false => {
+            let reason = format!("is not valid (no stream begins there, and {} bytes follow)", next.len());
+            damaged(end - next.len() as u64, &reason)
+        }
+    })
+}
+
+/// The blocks of the stream that ends at `end`, which is moved to where it begins.
+fn read_stream(file: &mut PlainFile, end: &mut u64, is_last: bool) -> Result<Vec<Block>, Trouble> {
+    let footer_at = end.checked_sub(FOOTER_BYTES).filter(|at| *at >= HEADER_BYTES);
     let mut footer = [0; FOOTER_BYTES as usize];
-    file.read_exact_at(&mut footer, footer_at)?;
-    if &footer[10..] != FOOTER_MAGIC || footer[..4] != crc32(&footer[4..10]) {
-        return Err(cut_off());
+    if let Some(at) = footer_at {
+        file.read_exact_at(&mut footer, at)?;
     }
+    let Some(footer_at) = footer_at.filter(|_| is_footer(&footer)) else {
+        return Err(no_stream_ends(file, *end, is_last)?);
+    };
     let [.., size0, size1, size2, size3, flags0, flags1, _, _] = footer;
     let index_bytes = (u64::from(u32::from_le_bytes([size0, size1, size2, size3])) + 1) * 4;
     let flags = [flags0, flags1];

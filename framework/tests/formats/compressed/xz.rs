@@ -42,3 +42,34 @@ fn damage_is_found() {
     let found = damage("a.xz", &both, b"one\ntwo\nthree\n", &[first.len()]);
     assert!(found > both.len() * 7, "only {found} of {} flips were found", both.len() * 8);
 }
+
+#[test]
+fn xz_data_followed_by_other_data_says_where_they_begin() {
+    let (Some(first), Some(second)) = (xz(b"one\n", &["-0"]), xz(b"two\n", &["-0"])) else { return };
+    let said = |bytes: Vec<u8>| {
+        let file = TestFile::new("a.xz", bytes);
+        read(&ByteLines, &file.whole(), false, show).expect_err("it is not xz data alone").to_string()
+    };
+    let large = vec![b'x'; 300_000];
+    for behind in 1..4 {
+        let error = said([&first[..], &vec![0; behind]].concat());
+        assert!(error.ends_with(&format!("(no stream begins there, and {behind} bytes follow)")), "{error}");
+    }
+    for other in [&b"x"[..], b"a line\n", &[0xff; 5000], &large] {
+        for padding in [0, 4, 400] {
+            let error = said([&first[..], &vec![0; padding], other].concat());
+            let expected = format!(
+                "xz data at byte {} is not valid (no stream begins there, and {} bytes follow)",
+                first.len() + padding,
+                other.len()
+            );
+            assert!(error.ends_with(&expected), "{error} instead of {expected}");
+        }
+        let error = said([&first[..], other, &second].concat());
+        assert!(error.contains("is not valid ("), "{error}");
+    }
+    for cut in 1..second.len() {
+        let error = said([&first[..], &[0; 8], &second[..cut]].concat());
+        assert!(error.ends_with("ends too early; the file is incomplete"), "cut at byte {cut}: {error}");
+    }
+}
