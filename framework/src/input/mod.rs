@@ -72,6 +72,8 @@ pub use self::text_records::{TextRecordReader, TextRecords};
 pub use self::whole::{WholeFile, WholeFileReader, WholeFiles};
 #[cfg(feature = "csv")]
 pub(crate) use self::window::Window;
+#[cfg(all(feature = "avro", feature = "xz"))]
+pub(crate) use self::xz::in_memory as xz_in_memory;
 pub(crate) use napreduce_live::InputSplit;
 
 /// Objects in stores that are looked at beside each other when a job is planned.

@@ -24,6 +24,17 @@ const LZMA2: u64 = 0x21;
 /// How much is searched for the end of a stream that is not where it belongs.
 const SEARCHED_BYTES: u64 = 4 << 20;
 
+/// A decoder of xz data of any number of streams, whose dictionaries fit into `memory` bytes, or are usual.
+#[cfg(feature = "avro")]
+pub(crate) fn in_memory(stored: &[u8], memory: usize) -> XzReader<&[u8]> {
+    XzReader::new_mem_limit(stored, true, decoder_memory(memory))
+}
+
+/// The memory of a decoder, in KiB.
+fn decoder_memory(memory: usize) -> u32 {
+    u32::try_from((memory as u64).max(MEMORY_ALWAYS) >> 10).unwrap_or(u32::MAX)
+}
+
 #[derive(Debug, Clone, Copy)]
 struct Block {
     at: u64,
@@ -64,7 +75,7 @@ impl XzStream {
             blocks.clear();
         }
         blocks.reverse();
-        let memory = u32::try_from((memory as u64).max(MEMORY_ALWAYS) >> 10).unwrap_or(u32::MAX);
+        let memory = decoder_memory(memory);
         let (of_split, position) = (SplitBlocks::of(split, starts_file), split.offset);
         Ok(XzStream { between: Some(file), blocks, block: None, memory, of_split, position })
     }

@@ -11,7 +11,7 @@ use napreduce::testing::JobTest;
 use napreduce::{Emit, Job, borrowed};
 use serde::Deserialize;
 
-use super::kit::{TestFile, python, read, refused_or_intact, same_at_every_cut};
+use super::kit::{TestFile, filtered, python, read, refused_or_intact, same_at_every_cut};
 
 #[derive(Debug, Deserialize)]
 struct Flight<'a> {
@@ -169,16 +169,106 @@ fn damaged_and_hostile_files_are_refused_by_name() {
     assert!(said(&block(itself, 1, b"")).ends_with("its values are nested too deeply"));
     assert!(
         said(&block("\"null\"", i64::MAX, b""))
-            .ends_with("it is damaged: a block of 9223372036854775807 rows")
+            .ends_with("a block has 9223372036854775807 rows of no bytes; at most 4294967296 are read")
     );
-    let many = said(&block(r#"{"type":"array","items":"null"}"#, 1, b"\xfe\xff\xff\xff\x0f\0"));
-    assert!(many.ends_with("it is damaged: 2147483647 items cannot be in 1 bytes"), "{many}");
+    let many = said(&block(r#"{"type":"array","items":"int"}"#, 1, b"\xfe\xff\xff\xff\x0f\0"));
+    assert!(many.ends_with("2147483647 items cannot be in 1 bytes"), "{many}");
+    let many = said(&block("\"int\"", 100, b"\0"));
+    assert!(many.ends_with("it is damaged: a block of 100 rows in 1 bytes"), "{many}");
+    for items in [
+        r#""null""#,
+        r#"{"type":"fixed","name":"Z","size":0}"#,
+        r#"{"type":"record","name":"E","fields":[]}"#,
+    ] {
+        let many =
+            said(&block(&format!(r#"{{"type":"array","items":{items}}}"#), 1, b"\xfe\xff\xff\xff\x0f\0"));
+        assert!(many.contains("do not fit the memory of the task; raise --task-memory"), "{many}");
+    }
     assert!(
         said(&head(SCHEMA, "lzo"))
             .ends_with("compressed with \"lzo\", which is not read; write it with deflate or zstandard")
     );
     assert!(said(b"carrier,delay\n").ends_with("it does not begin as an Avro container file"));
     assert!(flights().check(&TestFile::new("a", by_hand(1)).path).is_ok());
+}
+
+/// One block of a schema with these bytes.
+fn one_block(schema: &str, rows: i64, content: &[u8]) -> TestFile {
+    let mut file = head(schema, "null");
+    long(rows, &mut file);
+    counted(content, &mut file);
+    TestFile::new("a.avro", [&file[..], MARKER].concat())
+}
+
+#[test]
+fn arrays_whose_items_take_no_bytes_are_read() {
+    for items in [
+        r#""null""#,
+        r#"{"type":"fixed","name":"Z","size":0}"#,
+        r#"{"type":"record","name":"E","fields":[{"name":"n","type":"null"}]}"#,
+    ] {
+        let schema = format!(
+            r#"{{"type":"record","name":"R","fields":[{{"name":"a","type":{{"type":"array","items":{items}}}}}]}}"#
+        );
+        let mut content = Vec::new();
+        for count in [5, 0, 50_000] {
+            if count > 0 {
+                long(count, &mut content);
+            }
+            long(0, &mut content);
+        }
+        // The same counted again, with the bytes of the block behind the count.
+        [-3, 0, 0].iter().for_each(|number| long(*number, &mut content));
+        let file = one_block(&schema, 4, &content);
+        #[derive(Deserialize)]
+        struct Row {
+            a: Vec<serde::de::IgnoredAny>,
+        }
+        let rows = read(&AvroRows::<Row>::default(), &file.whole(), false, |row| row.a.len().to_string());
+        assert_eq!(rows.unwrap_or_else(|error| panic!("{error}")), ["5", "0", "50000", "3"]);
+    }
+}
+
+#[test]
+fn rows_that_take_no_bytes_are_all_read() {
+    let file = one_block("\"null\"", 3_000_000, b"");
+    let rows = read(&AvroRows::<()>::default(), &file.whole(), false, |()| String::new());
+    assert_eq!(rows.unwrap_or_else(|error| panic!("{error}")).len(), 3_000_000);
+}
+
+#[test]
+fn blocks_of_every_codec_are_read_or_named_with_their_feature() {
+    let content = |rows: std::ops::Range<i64>| {
+        let mut content = Vec::new();
+        rows.for_each(|row| long(row, &mut content));
+        content
+    };
+    let mut codecs: Vec<(&str, Option<Vec<u8>>)> =
+        vec![("zstandard", filtered("zstd", &["-c"], &content(0..900), "zstd"))];
+    codecs.push((
+        "bzip2",
+        filtered("bzip2", &["-c"], &content(0..900), "bzip2").filter(|_| cfg!(feature = "bzip2")),
+    ));
+    codecs.push((
+        "xz",
+        filtered("xz", &["-c", "-6"], &content(0..900), "xz-utils").filter(|_| cfg!(feature = "xz")),
+    ));
+    for (codec, stored) in codecs {
+        let mut file = head("\"long\"", codec);
+        long(900, &mut file);
+        counted(stored.as_deref().unwrap_or_default(), &mut file);
+        let file = TestFile::new("a.avro", [&file[..], MARKER].concat());
+        let rows = read(&AvroRows::<i64>::default(), &file.whole(), false, |row| row.to_string());
+        match (rows, stored) {
+            (Ok(rows), Some(_)) => assert_eq!(rows, (0..900).map(|row| row.to_string()).collect::<Vec<_>>()),
+            (Err(error), None) => {
+                let expected = format!("build this program with the feature {codec} of napreduce");
+                assert!(error.to_string().ends_with(&expected), "{error}");
+            }
+            (Ok(_), None) => panic!("{codec} is read without data"),
+            (Err(error), Some(_)) => panic!("{codec}: {error}"),
+        }
+    }
 }
 
 #[test]
@@ -196,13 +286,16 @@ def flight(number, first):
     return {"carrier": f"Ü{number}", "delay": -number if number % 2 else None, "kind": "Night", "id": b"ab",
             "marks": {"a": 0.5}, "first": first}
 rows = [flight(number, flight(number, None) if number % 3 else None) for number in range(500)]
-for codec in ["null", "deflate"]:
+for codec in CODECS:
     fastavro.writer(open(f"{codec}.avro", "wb"), fastavro.parse_schema(schema), rows, codec=codec, sync_interval=400)
 "#;
-    if python(&["fastavro"], script, folder.path()).is_none() {
+    let mut codecs = vec!["null", "deflate"];
+    codecs.extend(["bzip2"].iter().filter(|_| cfg!(feature = "bzip2")));
+    codecs.extend(["xz"].iter().filter(|_| cfg!(feature = "xz")));
+    if python(&["fastavro"], &format!("CODECS = {codecs:?}\n{script}"), folder.path()).is_none() {
         return;
     }
-    for codec in ["null", "deflate"] {
+    for codec in codecs {
         let bytes = fs::read(folder.path().join(format!("{codec}.avro"))).expect("Python wrote it");
         let file = TestFile::new("a.avro", bytes);
         let sizes = [97, 400, 1000, 5003, file.size - 1];

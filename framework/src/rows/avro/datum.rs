@@ -20,6 +20,11 @@ fn cut_off() -> Error {
     Error::custom("its bytes end too early")
 }
 
+#[cold]
+fn too_many_empty() -> Error {
+    Error::custom("its values of no bytes do not fit the memory of the task; raise --task-memory")
+}
+
 /// Takes a number off the front: zigzag, seven bits a byte.
 pub(super) fn take_long(bytes: &mut &[u8]) -> Option<i64> {
     let mut number = 0u64;
@@ -62,18 +67,24 @@ pub(super) struct Datum<'a, 'de> {
     kind: usize,
     bytes: &'a mut &'de [u8],
     depth: usize,
+    /// How many more values may have no byte: the bytes that there are bound all others.
+    empty_left: &'a mut u64,
 }
 
 impl<'a, 'de> Datum<'a, 'de> {
-    pub(super) fn new(schema: &'a Schema, bytes: &'a mut &'de [u8]) -> Self {
-        Datum { schema, kind: schema.root, bytes, depth: 0 }
+    pub(super) fn new(schema: &'a Schema, bytes: &'a mut &'de [u8], empty_left: &'a mut u64) -> Self {
+        Datum { schema, kind: schema.root, bytes, depth: 0, empty_left }
     }
 
     fn inner(&mut self, kind: usize) -> Result<Datum<'_, 'de>, Error> {
         if self.depth >= DEPTH_MAX {
             return Err(Error::custom("its values are nested too deeply"));
         }
-        Ok(Datum { schema: self.schema, kind, bytes: self.bytes, depth: self.depth + 1 })
+        if self.schema.may_be_empty(kind) {
+            *self.empty_left = self.empty_left.checked_sub(1).ok_or_else(too_many_empty)?;
+        }
+        let (bytes, depth) = (&mut *self.bytes, self.depth + 1);
+        Ok(Datum { schema: self.schema, kind, bytes, depth, empty_left: self.empty_left })
     }
 
     fn kind(&self) -> &'a Kind {
@@ -124,8 +135,13 @@ impl<'de> Deserializer<'de> for Datum<'_, 'de> {
             Kind::Fixed(size) => visitor.visit_borrowed_bytes(take(datum.bytes, *size)?),
             Kind::Enum(symbols) => visitor.visit_str(datum.symbol(symbols)?),
             Kind::Record(fields) => visitor.visit_map(Fields { datum, fields, next: 0 }),
-            Kind::Array(item) => all(visitor, Blocks { datum, item: *item, left: 0, ended: false }),
-            Kind::Map(value) => visitor.visit_map(Blocks { datum, item: *value, left: 0, ended: false }),
+            Kind::Array(item) => {
+                let takes_bytes = !datum.schema.may_be_empty(*item);
+                all(visitor, Blocks { datum, item: *item, takes_bytes, left: 0, ended: false })
+            }
+            Kind::Map(value) => {
+                visitor.visit_map(Blocks { datum, item: *value, takes_bytes: true, left: 0, ended: false })
+            }
             Kind::Union(_) => Err(Error::custom("its union is of unions")),
         }
     }
@@ -255,6 +271,8 @@ impl<'de> SeqAccess<'de> for Fields<'_, 'de> {
 struct Blocks<'a, 'de> {
     datum: Datum<'a, 'de>,
     item: usize,
+    /// Whether each item takes a byte at least; those of a map have keys.
+    takes_bytes: bool,
     left: u64,
     ended: bool,
 }
@@ -270,7 +288,7 @@ impl Blocks<'_, '_> {
             }
             self.left = count.unsigned_abs();
             self.ended = count == 0;
-            if self.left > self.datum.bytes.len() as u64 {
+            if self.takes_bytes && self.left > self.datum.bytes.len() as u64 {
                 let held = self.datum.bytes.len();
                 return Err(Error::custom(format_args!("{} items cannot be in {held} bytes", self.left)));
             }

@@ -21,8 +21,8 @@ use crate::input::{BadRows, InputError, InputFormat, Split, Splitting};
 ///
 /// A struct takes the fields that its own are called like; others are passed over. A union with null is an
 /// `Option`, an enum a unit variant or a text. Logical types are not looked at: a date is its number of days,
-/// a decimal its bytes. Blocks may be in deflate, zstandard, and snappy with the feature `snappy`. A block
-/// belongs to the split that holds the first byte of the marker before it.
+/// a decimal its bytes. Blocks may be in deflate and zstandard, and in snappy, bzip2 and xz with the features of
+/// these names. A block belongs to the split that holds the first byte of the marker before it.
 ///
 /// ```
 /// use napreduce::rows::AvroRows;
@@ -85,6 +85,10 @@ enum Codec {
     Zstandard,
     #[cfg(feature = "snappy")]
     Snappy,
+    #[cfg(feature = "bzip2")]
+    Bzip2,
+    #[cfg(feature = "xz")]
+    Xz,
 }
 
 impl Codec {
@@ -95,11 +99,16 @@ impl Codec {
             b"zstandard" => Ok(Codec::Zstandard),
             #[cfg(feature = "snappy")]
             b"snappy" => Ok(Codec::Snappy),
-            #[cfg(not(feature = "snappy"))]
-            b"snappy" => {
-                Err("its blocks are compressed with snappy; build this program with the feature snappy of \
-                              napreduce"
-                    .to_owned())
+            #[cfg(feature = "bzip2")]
+            b"bzip2" => Ok(Codec::Bzip2),
+            #[cfg(feature = "xz")]
+            b"xz" => Ok(Codec::Xz),
+            #[allow(unreachable_patterns, reason = "with all features none is left")]
+            b"snappy" | b"bzip2" | b"xz" => {
+                let name = String::from_utf8_lossy(name);
+                Err(format!(
+                    "its blocks are compressed with {name}; build this program with the feature {name} of napreduce"
+                ))
             }
             other => Err(format!(
                 "its blocks are compressed with {:?}, which is not read; write it with deflate or zstandard",
@@ -134,6 +143,10 @@ impl Codec {
                 }
                 Ok(content)
             }
+            #[cfg(feature = "bzip2")]
+            Codec::Bzip2 => read_up_to(bzip2::bufread::MultiBzDecoder::new(&stored[..]), limit),
+            #[cfg(feature = "xz")]
+            Codec::Xz => read_up_to(crate::input::xz_in_memory(&stored, limit), limit),
         }
     }
 }

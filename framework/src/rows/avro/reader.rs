@@ -27,7 +27,9 @@ const MARKER_BYTES: usize = 16;
 const BLOCK_HEADER_BYTES: usize = 20;
 const SEARCH_BYTES: usize = 64 << 10;
 /// Rows of no bytes that a block may have.
-const EMPTY_ROWS_MAX: u64 = 1 << 20;
+const EMPTY_ROWS_MAX: u64 = 1 << 32;
+/// What a value of no bytes takes in memory, about.
+const EMPTY_VALUE_BYTES: u64 = 64;
 const TOO_SHORT: &str = "it ends too early; the file is incomplete";
 
 /// Reads [`AvroRows`].
@@ -257,8 +259,16 @@ impl<R: TypedRow> AvroRowReader<R> {
             let stored = self.file.read(header.content, header.bytes)?;
             let content = self.codec.decompress(stored, self.memory);
             self.content = content.map_err(|reason| self.file.bad(at, reason))?;
-            if header.rows > (self.content.len() as u64).max(EMPTY_ROWS_MAX) {
-                return Err(self.file.bad(at, format!("it is damaged: a block of {} rows", header.rows)));
+            let (rows, held) = (header.rows, self.content.len());
+            if !self.schema.may_be_empty(self.schema.root) && rows > held as u64 {
+                return Err(self
+                    .file
+                    .bad(at, format!("it is damaged: a block of {rows} rows in {held} bytes")));
+            }
+            if rows > (held as u64).max(EMPTY_ROWS_MAX) {
+                let reason =
+                    format!("a block has {rows} rows of no bytes; at most {EMPTY_ROWS_MAX} are read");
+                return Err(self.file.bad(at, reason));
             }
             return Ok(Some((at, header.rows, std::mem::take(&mut self.skipped))));
         }
@@ -283,23 +293,26 @@ impl<R: TypedRow> RecordReader<AvroRows<R>> for AvroRowReader<R> {
         each: &mut impl FnMut(R::Of<'_>) -> Result<(), E>,
     ) -> Result<bool, E> {
         let Some((at, rows, skipped)) = self.next_block()? else { return Ok(false) };
-        let AvroRowReader { file, schema, content, position, gate, split, .. } = self;
+        let AvroRowReader { file, schema, content, position, gate, split, memory, .. } = self;
+        let empty_max = *memory as u64 / EMPTY_VALUE_BYTES;
+        let unreadable = |error| file.bad(at, format!("a row cannot be read: {error}"));
         let mut rest = &content[..];
         for number in 0..rows {
             let begin = rest;
             if number < skipped {
-                let passed = IgnoredAny::deserialize(Datum::new(schema, &mut rest));
-                passed.map_err(|error| file.bad(at, format!("it is damaged: {error}")))?;
+                let passed = IgnoredAny::deserialize(Datum::new(schema, &mut rest, &mut { empty_max }));
+                passed.map_err(unreadable)?;
                 continue;
             }
-            match R::Of::deserialize(Datum::new(schema, &mut rest)) {
+            match R::Of::deserialize(Datum::new(schema, &mut rest, &mut { empty_max })) {
                 Ok(row) => each(row)?,
                 Err(error) => {
                     // A row of another type ends where its schema says; bytes that are no row at all do not.
                     rest = begin;
-                    let shown = serde_json::Value::deserialize(Datum::new(schema, &mut &*begin));
-                    let passed = IgnoredAny::deserialize(Datum::new(schema, &mut rest));
-                    passed.map_err(|error| file.bad(at, format!("it is damaged: {error}")))?;
+                    let shown =
+                        serde_json::Value::deserialize(Datum::new(schema, &mut &*begin, &mut { empty_max }));
+                    let passed = IgnoredAny::deserialize(Datum::new(schema, &mut rest, &mut { empty_max }));
+                    passed.map_err(unreadable)?;
                     let row = shown.map(|row| row.to_string()).unwrap_or_default();
                     let place = RowPlace::Row(row_in_words(position, split));
                     gate.pass(BadRow { place, row: row.as_bytes(), reason: error.to_string() })?;

@@ -32,6 +32,8 @@ pub(super) enum Kind {
 #[derive(Debug)]
 pub(super) struct Schema {
     kinds: Vec<Kind>,
+    /// Whether values of each type may have no byte.
+    empty: Vec<bool>,
     pub(super) root: usize,
 }
 
@@ -42,12 +44,36 @@ impl Schema {
             serde_json::from_slice(text).map_err(|error| format!("its schema is no JSON: {error}"))?;
         let mut parser = Parser::default();
         let root = parser.parse(&value, "", 0)?;
-        Ok(Schema { kinds: parser.kinds, root })
+        Ok(Schema { empty: empty_kinds(&parser.kinds), kinds: parser.kinds, root })
     }
 
     pub(super) fn kind(&self, number: usize) -> &Kind {
         &self.kinds[number]
     }
+
+    /// Whether values of this type may have no byte: null, and records of nothing else.
+    pub(super) fn may_be_empty(&self, number: usize) -> bool {
+        self.empty[number]
+    }
+}
+
+/// Which types may have values of no byte.
+fn empty_kinds(kinds: &[Kind]) -> Vec<bool> {
+    let mut empty: Vec<bool> = vec![true; kinds.len()];
+    let mut has_changed = true;
+    // A record may name types that come behind it.
+    while std::mem::take(&mut has_changed) {
+        for (number, kind) in kinds.iter().enumerate() {
+            let is_empty = match kind {
+                Kind::Null | Kind::Fixed(0) => true,
+                Kind::Record(fields) => fields.iter().all(|(_, kind)| empty[*kind]),
+                _ => false,
+            };
+            has_changed |= empty[number] != is_empty;
+            empty[number] = is_empty;
+        }
+    }
+    empty
 }
 
 #[derive(Default)]
