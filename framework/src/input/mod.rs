@@ -53,8 +53,12 @@ pub use self::compression::Compression;
 pub(crate) use self::compression::lines_splitting;
 pub use self::error::InputError;
 pub use self::fixed::{FixedReader, FixedRecords};
+#[cfg(all(feature = "sequence-file", any(feature = "lz4", feature = "snappy")))]
+pub(crate) use self::hadoop_blocks::HadoopBlocks;
 #[cfg(any(feature = "csv", feature = "json-lines"))]
 pub(crate) use self::lines::{LineBlocks, for_each_line};
+#[cfg(all(feature = "sequence-file", feature = "lz4"))]
+pub(crate) use self::lz4::CHUNKS as LZ4_CHUNKS;
 #[cfg(feature = "storage")]
 pub(crate) use self::objects::count as count_storage;
 pub(crate) use self::opening::{InputBytes, open_input};
@@ -62,6 +66,8 @@ pub(crate) use self::opening::{InputBytes, open_input};
 pub(crate) use self::opening::{PositionedRead, open_path};
 pub(crate) use self::paths::{InputFile, expand};
 pub use self::place::InputPlace;
+#[cfg(all(feature = "sequence-file", feature = "snappy"))]
+pub(crate) use self::snappy::CHUNKS as SNAPPY_CHUNKS;
 #[cfg(any(feature = "csv", feature = "json-lines"))]
 pub(crate) use self::source::Source;
 pub use self::splits::Splitting;

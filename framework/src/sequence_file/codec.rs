@@ -7,6 +7,13 @@ use std::io::Read;
 use flate2::bufread::{MultiGzDecoder, ZlibDecoder};
 use napreduce_live::ByteSize;
 
+#[cfg(any(feature = "lz4", feature = "snappy"))]
+use crate::input::HadoopBlocks;
+#[cfg(feature = "lz4")]
+use crate::input::LZ4_CHUNKS;
+#[cfg(feature = "snappy")]
+use crate::input::SNAPPY_CHUNKS;
+
 /// How values or blocks are compressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Codec {
@@ -15,6 +22,10 @@ pub(super) enum Codec {
     Zstandard,
     #[cfg(feature = "bzip2")]
     Bzip2,
+    #[cfg(feature = "lz4")]
+    Lz4,
+    #[cfg(feature = "snappy")]
+    Snappy,
 }
 
 const PACKAGE: &str = "org.apache.hadoop.io.compress.";
@@ -27,9 +38,21 @@ impl Codec {
             "ZStandardCodec" => Ok(Codec::Zstandard),
             #[cfg(feature = "bzip2")]
             "BZip2Codec" => Ok(Codec::Bzip2),
-            _ => Err(format!(
-                "it is compressed with {class}, which is not read; write it with DefaultCodec or GzipCodec"
-            )),
+            #[cfg(feature = "lz4")]
+            "Lz4Codec" => Ok(Codec::Lz4),
+            #[cfg(feature = "snappy")]
+            "SnappyCodec" => Ok(Codec::Snappy),
+            known => {
+                let features = [("BZip2Codec", "bzip2"), ("Lz4Codec", "lz4"), ("SnappyCodec", "snappy")];
+                Err(match features.iter().find(|(codec, _)| *codec == known) {
+                    Some((_, feature)) => format!(
+                        "it is compressed with {class}; build this program with the feature {feature} of napreduce"
+                    ),
+                    None => format!(
+                        "it is compressed with {class}, which is not read; write it with DefaultCodec or GzipCodec"
+                    ),
+                })
+            }
         }
     }
 
@@ -44,6 +67,10 @@ impl Codec {
             }
             #[cfg(feature = "bzip2")]
             Codec::Bzip2 => read_up_to(bzip2::bufread::MultiBzDecoder::new(stored), limit),
+            #[cfg(feature = "lz4")]
+            Codec::Lz4 => read_up_to(HadoopBlocks::new(stored, LZ4_CHUNKS, limit), limit),
+            #[cfg(feature = "snappy")]
+            Codec::Snappy => read_up_to(HadoopBlocks::new(stored, SNAPPY_CHUNKS, limit), limit),
         }
     }
 }

@@ -24,8 +24,8 @@ use crate::input::{InputError, InputFormat, Split, Splitting};
 /// Records of SequenceFiles, as pairs of key and value; made by
 /// [`Job::sequence_file`](crate::Job::sequence_file).
 ///
-/// Records and blocks may be compressed by Hadoop's DefaultCodec, GzipCodec and ZStandardCodec, and with the
-/// feature `bzip2` by its BZip2Codec. Records belong to the split that holds the first byte of the marker
+/// Records and blocks may be compressed by Hadoop's DefaultCodec, GzipCodec and ZStandardCodec, and by its
+/// BZip2Codec, Lz4Codec and SnappyCodec with the features `bzip2`, `lz4` and `snappy`. Records belong to the split that holds the first byte of the marker
 /// before them.
 ///
 /// ```

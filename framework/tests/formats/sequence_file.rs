@@ -39,11 +39,16 @@ fn zlib(bytes: &[u8]) -> Vec<u8> {
     encoder.finish().expect("a Vec takes every write")
 }
 
-fn head(layout: Layout, key: &str, value: &str) -> Vec<u8> {
+/// What Hadoop calls a compression, and what it makes of bytes.
+type Codec<'c> = (&'c str, &'c dyn Fn(&[u8]) -> Vec<u8>);
+
+const ZLIB: Codec<'_> = ("DefaultCodec", &zlib);
+
+fn head(layout: Layout, key: &str, value: &str, codec: &str) -> Vec<u8> {
     let flags = [u8::from(layout != Layout::Plain), u8::from(layout == Layout::Blocks)];
     let mut file = [b"SEQ\x06", &text(key)[..], &text(value), &flags].concat();
     if layout != Layout::Plain {
-        file.extend(text("org.apache.hadoop.io.compress.DefaultCodec"));
+        file.extend(text(&format!("org.apache.hadoop.io.compress.{codec}")));
     }
     file.extend(1_u32.to_be_bytes());
     file.extend([text("by"), text("hand")].concat());
@@ -53,7 +58,11 @@ fn head(layout: Layout, key: &str, value: &str) -> Vec<u8> {
 
 /// A file of numbers and texts, with a marker before each three of them.
 fn file(layout: Layout, records: i64) -> Vec<u8> {
-    let mut file = head(layout, LONG, TEXT);
+    file_in(layout, records, ZLIB)
+}
+
+fn file_in(layout: Layout, records: i64, (codec, compress): Codec<'_>) -> Vec<u8> {
+    let mut file = head(layout, LONG, TEXT, codec);
     let all: Vec<(Vec<u8>, Vec<u8>)> =
         (0..records).map(|number| (number.to_be_bytes().to_vec(), text(&format!("ä{number}")))).collect();
     for (number, three) in all.chunks(3).enumerate() {
@@ -67,14 +76,14 @@ fn file(layout: Layout, records: i64) -> Vec<u8> {
             let key_lengths: Vec<u8> = three.iter().map(|(key, _)| length(key)).collect();
             let value_lengths: Vec<u8> = three.iter().map(|(_, value)| length(value)).collect();
             for part in [key_lengths, keys, value_lengths, values] {
-                let part = zlib(&part);
+                let part = compress(&part);
                 file.push(length(&part));
                 file.extend(part);
             }
             continue;
         }
         for (key, value) in three {
-            let value = if layout == Layout::Records { zlib(value) } else { value.clone() };
+            let value = if layout == Layout::Records { compress(value) } else { value.clone() };
             file.extend(u32::try_from(key.len() + value.len()).expect("short").to_be_bytes());
             file.extend(u32::try_from(key.len()).expect("short").to_be_bytes());
             file.extend([&key[..], &value].concat());
@@ -125,6 +134,61 @@ fn a_task_may_be_preempted_before_every_record() {
     }
 }
 
+/// Hadoop's framing: a block for each kilobyte, and an empty one behind it.
+#[cfg(any(feature = "lz4", feature = "snappy"))]
+fn framed(content: &[u8], compress: &dyn Fn(&[u8]) -> Vec<u8>) -> Vec<u8> {
+    let number = |bytes: &[u8]| u32::try_from(bytes.len()).expect("short").to_be_bytes();
+    let mut out = Vec::new();
+    for block in content.chunks(10) {
+        let chunk = compress(block);
+        out.extend([&number(block)[..], &number(&chunk), &chunk, &[0; 4]].concat());
+    }
+    out
+}
+
+#[test]
+fn every_codec_of_hadoop_is_read_or_named_with_its_feature() {
+    let mut codecs: Vec<(&str, &str, bool)> = Vec::new();
+    codecs.push(("Lz4Codec", "lz4", cfg!(feature = "lz4")));
+    codecs.push(("SnappyCodec", "snappy", cfg!(feature = "snappy")));
+    codecs.push(("BZip2Codec", "bzip2", cfg!(feature = "bzip2")));
+    for (codec, feature, _) in codecs.into_iter().filter(|(_, _, is_read)| !is_read) {
+        let file = TestFile::new("a.seq", file_in(Layout::Blocks, 1, (codec, &zlib)));
+        let error = read(&numbers(), &file.whole(), false, show).expect_err("it is not read").to_string();
+        assert!(
+            error.ends_with(&format!("build this program with the feature {feature} of napreduce")),
+            "{error}"
+        );
+    }
+    #[cfg(feature = "lz4")]
+    check_codec(("Lz4Codec", &|bytes| framed(bytes, &lz4_flex::block::compress)));
+    #[cfg(feature = "snappy")]
+    check_codec(("SnappyCodec", &|bytes| {
+        framed(bytes, &|chunk| snap::raw::Encoder::new().compress_vec(chunk).expect("short"))
+    }));
+    check_codec(("ZStandardCodec", &|bytes| {
+        ruzstd::encoding::compress_to_vec(bytes, ruzstd::encoding::CompressionLevel::Fastest)
+    }));
+    #[cfg(feature = "bzip2")]
+    check_codec(("BZip2Codec", &|bytes| {
+        let mut encoder = bzip2::write::BzEncoder::new(Vec::new(), bzip2::Compression::new(9));
+        encoder.write_all(bytes).expect("a Vec takes every write");
+        encoder.finish().expect("a Vec takes every write")
+    }));
+}
+
+fn check_codec(codec: Codec<'_>) {
+    for layout in [Layout::Records, Layout::Blocks] {
+        let bytes = file_in(layout, 11, codec);
+        let file = TestFile::new("a.seq", &bytes);
+        let lines = same_at_every_cut(&numbers(), &file, [7, 40, 300], show);
+        assert_eq!(lines, expected(11), "{} {layout:?}", codec.0);
+        for cut in 1..bytes.len() {
+            refused_or_intact(&numbers(), &TestFile::new("a.seq", &bytes[..cut]), &expected(11), show);
+        }
+    }
+}
+
 #[test]
 fn types_are_those_that_the_file_names() {
     let whole = TestFile::new("a.seq", file(Layout::Plain, 1));
@@ -137,7 +201,7 @@ fn types_are_those_that_the_file_names() {
         "{error}"
     );
     let mut bytes =
-        head(Layout::Plain, "org.apache.hadoop.io.NullWritable", "org.apache.hadoop.io.BytesWritable");
+        head(Layout::Plain, "org.apache.hadoop.io.NullWritable", "org.apache.hadoop.io.BytesWritable", "");
     bytes.extend(b"\0\0\0\x06\0\0\0\0\0\0\0\x02ab");
     let whole = TestFile::new("a.seq", bytes);
     let read =
@@ -167,7 +231,7 @@ fn damaged_and_hostile_files_are_refused_by_name() {
         let error = read(&numbers(), &file.whole(), false, show).expect_err("it is refused").to_string();
         error.replace(&file.path.display().to_string(), "a")
     };
-    let begin = head(Layout::Plain, LONG, TEXT);
+    let begin = head(Layout::Plain, LONG, TEXT, "");
     let with = |record: &[u8]| said(&[&begin[..], record].concat());
     assert!(with(b"\x7f\xff\xff\xff\0\0\0\x08").ends_with("it ends too early; the file is incomplete"));
     assert!(with(b"\0\0\0\x01\0\0\0\x08a").ends_with("it is damaged: a key of 8 bytes in a record of 1"));
