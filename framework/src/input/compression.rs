@@ -9,7 +9,7 @@ use std::path::Path;
 use super::opening::open_path;
 #[cfg(feature = "xz")]
 use super::xz;
-use super::{InputError, Splitting, zstd};
+use super::{InputError, InputFile, Splitting, zstd};
 
 /// A compression that is undone while reading. Files in it are read by one task, unless they consist
 /// of blocks that can be found from anywhere: lines of bzip2, of xz with several blocks, and of zstd
@@ -161,6 +161,21 @@ pub(super) fn check(path: &Path) -> Result<(), InputError> {
         Some(refused) => Err(refused.error(path)),
         None => Ok(()),
     }
+}
+
+/// A warning about compressed files without a byte, which no compressor writes.
+pub(crate) fn about_empty(files: &[Vec<InputFile>]) -> Option<String> {
+    let empty = files.iter().flatten().filter(|file| file.size == 0);
+    let mut empty = empty.filter_map(|file| Some((file, Compression::of(&file.path)?)));
+    let (first, compression) = empty.next()?;
+    let others = match empty.count() {
+        0 => String::new(),
+        more => format!(" (and so have {more} more compressed files)"),
+    };
+    let first = first.path.display();
+    Some(format!(
+        "{first} has 0 bytes{others}, which is not valid {compression} data; it is read as an empty file"
+    ))
 }
 
 /// As many as the longest magic has, or as there are.

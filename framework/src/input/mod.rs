@@ -49,6 +49,7 @@ use std::path::Path;
 
 pub use self::bad_rows::BadRows;
 pub use self::compression::Compression;
+pub(crate) use self::compression::about_empty;
 #[cfg(feature = "csv")]
 pub(crate) use self::compression::lines_splitting;
 pub use self::error::InputError;

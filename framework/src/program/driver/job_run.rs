@@ -14,7 +14,7 @@ use serde_json::Value;
 use super::named_paths::{NamedPath, by_input};
 use super::{Driver, cannot_print};
 use crate::builder::Job;
-use crate::input::{expand, stamp};
+use crate::input::{about_empty, expand, stamp};
 use crate::program::{Envelope, Error, report};
 use crate::settings::Settings;
 
@@ -181,6 +181,9 @@ impl JobRun<'_, '_> {
         let mut splits = job.split(&files, split_size, &mut settings)?;
         stamp(&mut splits)?;
         if !driver.run.quiet {
+            if let Some(warning) = about_empty(&files) {
+                eprintln!("{}: {warning}", driver.name);
+            }
             for refusal in job.pipeline.refusals(&files, split_size) {
                 eprintln!("{}: {refusal}; one map task reads all of it", driver.name);
             }
