@@ -84,7 +84,10 @@ pub enum InputError {
         extension: &'static str,
     },
     /// A socket, a terminal or the like.
-    #[error("input {} is neither a file nor a directory", path.display())]
+    #[error(
+        "input {} is neither a file nor a directory; give its data as standard input, whose name is -",
+        path.display()
+    )]
     NotAFile {
         /// What was given or found.
         path: PathBuf,

@@ -140,7 +140,10 @@ fn what_is_missing_or_no_file_is_named() {
     assert!(error("in/[").starts_with("input in/[ is not a valid pattern: "));
 
     let _socket = UnixListener::bind(root.path().join("socket")).expect("a socket");
-    assert_eq!(error("socket"), "input socket is neither a file nor a directory");
+    assert_eq!(
+        error("socket"),
+        "input socket is neither a file nor a directory; give its data as standard input, whose name is -"
+    );
     symlink(root.path().join("gone"), root.path().join("in/link")).expect("a link");
     assert_eq!(error("in"), "input in/link does not exist");
 }

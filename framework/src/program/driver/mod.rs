@@ -18,7 +18,7 @@ use napreduce_live::{
 };
 
 use self::deadline::ChainDeadline;
-use self::standard_input::{DASH, StandardInput};
+use self::standard_input::{DASH, SpooledInput, passing};
 use super::arguments::{ReportFormat, RunArguments};
 use super::cluster::Cluster;
 use super::engine::{Engine, EngineKind};
@@ -76,12 +76,12 @@ pub struct Driver<'p> {
     engine_kind: Option<EngineKind>,
     /// Started when the first job needs it.
     engine: Option<Engine>,
-    /// Read when the first job needs it.
-    standard_input: Option<StandardInput>,
     /// Files that the jobs so far read and did not write.
     reads: BTreeSet<PathBuf>,
     /// The outputs of the jobs so far.
     written: Vec<PathBuf>,
+    /// Inputs that can be read once only, by name; read when the first job needs them.
+    spooled: BTreeMap<PathBuf, SpooledInput>,
 }
 
 impl<'p> Driver<'p> {
@@ -125,9 +125,9 @@ impl<'p> Driver<'p> {
             cluster: None,
             engine_kind,
             engine: None,
-            standard_input: None,
             reads: BTreeSet::new(),
             written: Vec::new(),
+            spooled: BTreeMap::new(),
         })
     }
 
@@ -275,23 +275,22 @@ impl<'p> Driver<'p> {
         self.reservation.take().map_or(Ok(()), OutputReservation::give_back).map_err(Error::from)
     }
 
-    /// Where standard input is to be read, if `path` means it.
+    /// Where tasks read what `path` means, if it can be read once only.
     fn kept(&mut self, path: PathBuf) -> Result<PathBuf, Error> {
-        if path != Path::new(DASH) {
-            return Ok(path);
-        }
+        let Some(name) = passing(&path) else { return Ok(path) };
         if self.is_elsewhere() {
-            return Err(Error::Usage(
-                "standard input (-) is not where the tasks of a cluster are; write it to a file that all workers see, \
-                 and give its path"
-                    .to_owned(),
-            ));
+            let shown =
+                if name == Path::new(DASH) { "standard input (-)".into() } else { name.to_string_lossy() };
+            return Err(Error::Usage(format!(
+                "{shown} is not where the tasks of a cluster are; write it to a file that all workers see, and give its \
+                 path"
+            )));
         }
-        let kept = match self.standard_input.take() {
-            Some(kept) => kept,
-            None => StandardInput::spool(&mut std::io::stdin().lock())?,
-        };
-        Ok(self.standard_input.insert(kept).path())
+        if let Some(spooled) = self.spooled.get(&name) {
+            return Ok(spooled.path());
+        }
+        let spooled = SpooledInput::read(&name)?;
+        Ok(self.spooled.entry(name).or_insert(spooled).path())
     }
 
     /// Whether tasks are no children of this process, and have another current directory.

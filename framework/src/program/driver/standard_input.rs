@@ -1,35 +1,79 @@
-//! Standard input as an input, under the name `-`.
+//! Inputs that can be read once only: standard input, under the name `-`, and named pipes.
 //!
-//! Owns the file in which it is kept, which has no name any more, so that nothing stays behind however the
-//! program ends. Does not own what is read from it.
+//! Each is kept in a file which has no name any more, so that nothing stays behind however the program ends.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::os::fd::AsRawFd;
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
 use crate::program::Error;
 
-/// What is typed for it.
+/// The name of standard input.
 pub(super) const DASH: &str = "-";
+/// Links that are followed from one to the next.
+const LINKS_MAX: usize = 40;
 
-/// All that was read from standard input.
-pub(super) struct StandardInput {
+/// Under which name an input is kept that can be read once only, or means another file in each process: `/dev/stdin`
+/// and what `<(command)` gives. `None` of all others.
+pub(super) fn passing(path: &Path) -> Option<PathBuf> {
+    if path == Path::new(DASH) {
+        return Some(path.to_owned());
+    }
+    match own_descriptor(path) {
+        Some(0) => Some(DASH.into()),
+        Some(_) => Some(path.to_owned()),
+        None => fs::metadata(path).is_ok_and(|found| found.file_type().is_fifo()).then(|| path.to_owned()),
+    }
+}
+
+/// The descriptor of this process that a path leads to.
+fn own_descriptor(path: &Path) -> Option<u32> {
+    let own = fs::canonicalize("/proc/self").ok()?;
+    let mut path = path.to_owned();
+    for _ in 0..LINKS_MAX {
+        let directory = Path::new(".").join(path.parent()?);
+        let directory = fs::canonicalize(directory).ok()?;
+        if directory.starts_with(&own) && directory.ends_with("fd") {
+            return path.file_name()?.to_str()?.parse().ok();
+        }
+        path = directory.join(fs::read_link(&path).ok()?);
+    }
+    None
+}
+
+/// All that was read from such an input.
+pub(super) struct SpooledInput {
     file: File,
 }
 
-impl StandardInput {
+impl SpooledInput {
+    /// Reads the input of this name, one that is [`passing`], to its end.
+    pub(super) fn read(name: &Path) -> Result<SpooledInput, Error> {
+        if name == Path::new(DASH) {
+            return SpooledInput::spool("standard input", &mut io::stdin().lock());
+        }
+        let shown = name.display().to_string();
+        let mut from = File::open(name).map_err(|error| {
+            Error::Usage(format!(
+                "cannot read {shown}: {error}; give its data as standard input, whose name is -"
+            ))
+        })?;
+        SpooledInput::spool(&shown, &mut from)
+    }
+
     /// Reads to the end, into a file of the directory for temporary files.
-    pub(super) fn spool(from: &mut impl Read) -> Result<StandardInput, Error> {
+    fn spool(name: &str, from: &mut impl Read) -> Result<SpooledInput, Error> {
         let directory = std::env::temp_dir();
         let spooled = unnamed_file(&directory).and_then(|mut file| {
             io::copy(from, &mut file)?;
-            Ok(StandardInput { file })
+            Ok(SpooledInput { file })
         });
         spooled.map_err(|error| {
             let directory = directory.display();
             Error::Usage(format!(
-                "cannot keep standard input in {directory}: {error}; set TMPDIR to a directory with room for it"
+                "cannot keep {name} in {directory}: {error}; set TMPDIR to a directory with room for it"
             ))
         })
     }
@@ -61,7 +105,8 @@ mod tests {
 
     #[test]
     fn what_was_read_is_found_until_it_is_dropped() {
-        let spooled = StandardInput::spool(&mut &b"to be\n"[..]).expect("room for six bytes");
+        let spooled =
+            SpooledInput::spool("standard input", &mut &b"to be\n"[..]).expect("room for six bytes");
         let path = spooled.path();
         assert_eq!(fs::read(&path).expect("it is there"), b"to be\n");
         assert_eq!(fs::read(&path).expect("from the beginning"), b"to be\n");
@@ -70,5 +115,31 @@ mod tests {
         assert!(
             !fs::read_link(&path).is_ok_and(|target| target.to_string_lossy().contains("napreduce-input"))
         );
+    }
+
+    #[test]
+    fn passing_inputs_of_any_spelling_are_found() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("file");
+        fs::write(&file, "to be\n").expect("written");
+        let link = folder.path().join("link");
+        std::os::unix::fs::symlink("/dev/stdin", &link).expect("a link");
+        for path in [
+            Path::new("-"),
+            Path::new("/dev/stdin"),
+            Path::new("/dev/fd/0"),
+            Path::new("/proc/self/fd/0"),
+            &link,
+        ] {
+            assert_eq!(passing(path).as_deref(), Some(Path::new(DASH)), "{}", path.display());
+        }
+        let opened = File::open(&file).expect("it is there");
+        let own = PathBuf::from(format!("/dev/fd/{}", opened.as_raw_fd()));
+        assert_eq!(passing(&own), Some(own.clone()));
+        let spooled = SpooledInput::read(&own).expect("it can be read");
+        assert_eq!(fs::read(spooled.path()).expect("it is there"), b"to be\n");
+        for path in [&file, Path::new("s3://bucket/key"), Path::new("no-such-file"), Path::new("/dev/null")] {
+            assert_eq!(passing(path), None, "{}", path.display());
+        }
     }
 }
