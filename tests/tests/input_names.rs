@@ -64,3 +64,33 @@ fn compressed_files_without_a_byte_are_warned_of() {
     let ended = run(wordcount(&folder).args(["in/a.txt", "in/d.txt"]));
     assert!(!ended.stderr.contains("0 bytes"), "{}", ended.stderr);
 }
+
+#[test]
+fn braces_and_file_uris_name_files() {
+    let folder = Folder::new();
+    for (name, text) in
+        [("in/a.txt", "a\n"), ("in/b.txt", "b\n"), ("in/c/d.log", "d\n"), ("in/x{1,2}", "x\n")]
+    {
+        folder.write(name, text);
+    }
+    let here = folder.path("in").display().to_string();
+    for (input, expected) in [
+        ("in/{a,b}.txt".to_owned(), "a\t1\nb\t1\n"),
+        ("in/{{a,b}.t?t,c/*.log}".to_owned(), "a\t1\nb\t1\nd\t1\n"),
+        ("{in/a.txt,in/c}".to_owned(), "a\t1\nd\t1\n"),
+        ("in/x{1,2}".to_owned(), "x\t1\n"),
+        (format!("file://{here}/a.txt"), "a\t1\n"),
+        (format!("file:{here}/{{a,b}}.*"), "a\t1\nb\t1\n"),
+        (format!("file://localhost{here}/c"), "d\t1\n"),
+    ] {
+        let ended = run(wordcount(&folder).arg(&input));
+        assert_eq!(counted(&folder, ended), expected, "{input}");
+    }
+    run(wordcount(&folder).arg("in/{a,z}.txt")).failed(2, &["input in/z.txt does not exist"]);
+    run(wordcount(&folder).arg("in/{a*,z*}")).failed(2, &["input in/z* matches no file"]);
+    let mut elsewhere = program("wordcount");
+    elsewhere.env_remove("NAPREDUCE_CLUSTER").current_dir(folder.root());
+    elsewhere.args(["in/a.txt", "--reduces", "1", "--output"]).arg(format!("file://{here}/../there"));
+    run(&mut elsewhere).succeeded();
+    assert_eq!(joined(&folder.path("there")), b"a\t1\n");
+}

@@ -65,7 +65,7 @@ pub(crate) use self::objects::count as count_storage;
 pub(crate) use self::opening::{InputBytes, open_input};
 #[cfg(any(feature = "avro", feature = "parquet", feature = "sequence-file"))]
 pub(crate) use self::opening::{PositionedRead, open_path};
-pub(crate) use self::paths::{InputFile, expand};
+pub(crate) use self::paths::{InputFile, expand, local_path};
 pub use self::place::InputPlace;
 #[cfg(all(feature = "sequence-file", feature = "snappy"))]
 pub(crate) use self::snappy::CHUNKS as SNAPPY_CHUNKS;

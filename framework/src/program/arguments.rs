@@ -7,12 +7,13 @@ use std::panic::{self, AssertUnwindSafe};
 use std::path::PathBuf;
 use std::rc::Rc;
 
+use clap::builder::{PathBufValueParser, TypedValueParser};
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, ValueEnum};
 use napreduce_live::{ByteSize, ByteSizeError, ProgressMode};
 
 use super::cluster::ClusterArguments;
 use super::engine::EngineArguments;
-use crate::input::BadRows;
+use crate::input::{BadRows, local_path};
 use crate::settings::SETTINGS_HELP;
 
 /// How the report at the end of a program is printed.
@@ -48,12 +49,12 @@ pub(crate) struct RunArguments {
     pub recursive: bool,
 
     /// Directory to create for the output
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", value_parser = local_paths())]
     pub output: PathBuf,
 
     /// Of programs with several jobs: where a directory for what passes between them is made, and removed
     /// at the end; on a cluster, all workers see it [default: beside the output]
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", value_parser = local_paths())]
     pub intermediate: Option<PathBuf>,
 
     /// Reduce tasks, and so part files [default: the number of slots]
@@ -118,6 +119,11 @@ impl RunArguments {
             ProgressArgument::Never => ProgressMode::Never,
         }
     }
+}
+
+/// Paths, of which `file:///path` is one, too.
+fn local_paths() -> impl TypedValueParser<Value = PathBuf> {
+    PathBufValueParser::new().map(|path| local_path(&path))
 }
 
 /// The least that a task can be divided for, and the most: what is larger is a slip of the pen.

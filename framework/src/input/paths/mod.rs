@@ -47,24 +47,20 @@ impl InputFile {
 /// A directory means the files directly in it, or with `recursive` all files below it; one with directories
 /// in it is refused otherwise. Names starting with `_` or `.` are left out, there and where a glob matches
 /// them without spelling that first letter. A directory that a glob matches is a directory argument.
+///
+/// `{a,b}` stands for two arguments, and `file:///path` for a path.
 pub fn expand<P: AsRef<Path>>(inputs: &[P], recursive: bool) -> Result<Vec<InputFile>, InputError> {
     let mut expansion = Expansion { recursive, ..Expansion::default() };
-    for input in inputs {
-        let path = input.as_ref();
-        if let Some(scheme) = StorageScheme::of(path) {
-            expansion.add_objects(path, scheme)?;
-            continue;
-        }
-        match (fs::metadata(path), path.to_str()) {
-            (Ok(metadata), _) => expansion.add(path, &metadata, &HashSet::new())?,
-            // What exists under this very name is meant by it, also with the letters of a glob.
-            (Err(error), Some(text)) if is_absent(&error) && pattern::is_glob(text) => {
-                expansion.add_glob(text)?;
-            }
-            (Err(error), _) => return Err(unreadable(path, error)),
-        }
-    }
+    inputs.iter().try_for_each(|input| expansion.add_argument(&local_path(input.as_ref())))?;
     Ok(expansion.in_order())
+}
+
+/// The path that is meant by a URI of this machine's files, as Hadoop writes them; other paths as they are.
+pub(crate) fn local_path(path: &Path) -> PathBuf {
+    let uri = path.to_str().and_then(|text| text.strip_prefix("file:"));
+    let local =
+        uri.and_then(|rest| rest.strip_prefix("//localhost").or(rest.strip_prefix("//")).or(Some(rest)));
+    local.filter(|local| local.starts_with('/')).map_or_else(|| path.to_owned(), PathBuf::from)
 }
 
 fn is_absent(error: &io::Error) -> bool {
@@ -125,6 +121,32 @@ struct Expansion {
 }
 
 impl Expansion {
+    fn add_argument(&mut self, path: &Path) -> Result<(), InputError> {
+        let scheme = StorageScheme::of(path);
+        let found = match scheme {
+            Some(_) => None,
+            None => Some(fs::metadata(path)),
+        };
+        match (found, path.to_str()) {
+            // What exists under this very name is meant by it, also with the letters of a glob.
+            (Some(Ok(metadata)), _) => return self.add(path, &metadata, &HashSet::new()),
+            (Some(Err(error)), _) if !is_absent(&error) => return Err(unreadable(path, error)),
+            (_, Some(text)) => {
+                if let Some(alternatives) = pattern::alternatives(text) {
+                    return alternatives.iter().try_for_each(|one| self.add_argument(Path::new(one)));
+                }
+                if scheme.is_none() && pattern::is_glob(text) {
+                    return self.add_glob(text);
+                }
+            }
+            (_, None) => {}
+        }
+        match scheme {
+            Some(scheme) => self.add_objects(path, scheme),
+            None => Err(InputError::Missing { path: path.to_owned() }),
+        }
+    }
+
     /// Adds what a path means. Directories that are `covered` are arguments themselves, wherever
     /// they are met.
     fn add(

@@ -18,6 +18,38 @@ pub(super) fn is_glob(text: &str) -> bool {
     text.contains(['*', '?', '['])
 }
 
+/// What the first `{a,b}` of an argument stands for: the argument with each in its place. `None` without one;
+/// braces in brackets, and those without a comma, are letters of names.
+pub(super) fn alternatives(text: &str) -> Option<Vec<String>> {
+    let (mut depth, mut in_brackets) = (0, false);
+    let (mut begin, mut commas) = (0, Vec::new());
+    for (at, letter) in text.char_indices() {
+        match letter {
+            _ if in_brackets => in_brackets = letter != ']',
+            '[' => in_brackets = text[at..].contains(']'),
+            '{' => {
+                depth += 1;
+                if depth == 1 {
+                    (begin, commas) = (at, vec![at]);
+                }
+            }
+            ',' if depth == 1 => commas.push(at),
+            '}' if depth > 0 => {
+                depth -= 1;
+                if depth == 0 && commas.len() > 1 {
+                    commas.push(at);
+                    let parts = commas.windows(2).map(|pair| &text[pair[0] + 1..pair[1]]);
+                    return Some(
+                        parts.map(|part| [&text[..begin], part, &text[at + 1..]].concat()).collect(),
+                    );
+                }
+            }
+            _ => {}
+        }
+    }
+    None
+}
+
 /// A glob, name by name.
 pub(super) struct PathPattern {
     parts: Vec<Part>,
