@@ -94,3 +94,21 @@ fn braces_and_file_uris_name_files() {
     run(&mut elsewhere).succeeded();
     assert_eq!(joined(&folder.path("there")), b"a\t1\n");
 }
+
+#[test]
+fn side_files_may_have_commas_and_hashes_in_their_names() {
+    let folder = Folder::new();
+    folder.write("in", "be\nto\n");
+    folder.write("odd,na#me", "be\n");
+    for files in ["odd,na#me#known", r"odd\,na\#me#known"] {
+        let mut command = program("testjobs");
+        command.env_remove("NAPREDUCE_CLUSTER").current_dir(folder.root());
+        command.args(["in", "--job", "known-lines", "--output", "out", "--overwrite", "--files", files]);
+        let ended = run(&mut command);
+        if files.contains('\\') {
+            ended.succeeded();
+        } else {
+            ended.failed(2, &["cannot read the side file odd", r"a comma is written \,"]);
+        }
+    }
+}

@@ -48,9 +48,9 @@ pub(crate) struct ClusterArguments {
     pub deadline: Option<Duration>,
 
     /// Files that every task finds by name (napreduce::program::side_file): PATH, or PATH#NAME for another
-    /// name
-    #[arg(long, value_name = "PATH[#NAME]", value_delimiter = ',', value_parser = side_files::parse)]
-    pub files: Vec<SideFileSource>,
+    /// name; with commas between them (`\,` and `\#` in a path are these letters)
+    #[arg(long, value_name = "PATH[#NAME],...", value_parser = side_files::parse)]
+    pub files: Vec<Vec<SideFileSource>>,
 
     /// Submit to the cluster, print the job's id on standard output and leave
     #[arg(long)]
@@ -153,7 +153,7 @@ impl Cluster {
             Some(Interrupted::Detach) => OnInterrupt::Detach,
             Some(Interrupted::Kill) | None => OnInterrupt::Kill,
         };
-        let files = arguments.files.clone();
+        let files = arguments.files.concat();
         Ok(Cluster {
             client,
             submit: SubmitOptions { files, file_bytes_max, ..SubmitOptions::default() },

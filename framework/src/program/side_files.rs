@@ -11,6 +11,8 @@ use std::sync::{Mutex, PoisonError};
 
 use napreduce_live::{SideFileSource, no_try_helps};
 
+use crate::input::local_path;
+
 /// Where a worker has put the side files of a job.
 const DIRECTORY_VARIABLE: &str = "NAPREDUCE_FILES_DIR";
 
@@ -92,7 +94,12 @@ pub(super) fn by_name(files: &[SideFileSource]) -> Result<BTreeMap<String, PathB
     let mut by_name = BTreeMap::new();
     for SideFileSource { path, name } in files {
         let shown = path.display();
-        let unreadable = |error: io::Error| format!("cannot read the side file {shown}: {error}");
+        let unreadable = |error: io::Error| {
+            let is_missing = error.kind() == io::ErrorKind::NotFound;
+            let hint =
+                if is_missing { r"; in a path a comma is written \, and a # is written \#" } else { "" };
+            format!("cannot read the side file {shown}: {error}{hint}")
+        };
         if !std::fs::metadata(path).map_err(unreadable)?.is_file() {
             return Err(format!("cannot take {shown} along: it is not a regular file"));
         }
@@ -104,17 +111,70 @@ pub(super) fn by_name(files: &[SideFileSource]) -> Result<BTreeMap<String, PathB
     Ok(by_name)
 }
 
-/// Reads one of `--files`.
-pub(super) fn parse(text: &str) -> Result<SideFileSource, String> {
-    let (path, name) = match text.rsplit_once('#') {
-        Some((path, name)) => (PathBuf::from(path), Some(name.to_owned())),
-        None => (PathBuf::from(text), None),
+/// Reads `--files PATH[#NAME],...`. A path with a comma or a `#` is meant by its text where nothing else is found;
+/// `\,` and `\#` are these letters in any case.
+pub(super) fn parse(text: &str) -> Result<Vec<SideFileSource>, String> {
+    let is_there = |text: &str| Path::new(text).exists();
+    let listed = split(text, ',').into_iter().map(|one| {
+        let source = parse_one(one)?;
+        Ok(if !source.path.exists() && is_there(one) { of_path(one)? } else { source })
+    });
+    match listed.collect::<Result<Vec<_>, String>>() {
+        Ok(listed) if listed.iter().all(|source| source.path.exists()) => Ok(listed),
+        _ if is_there(text) => Ok(vec![of_path(text)?]),
+        listed => listed,
+    }
+}
+
+/// `PATH` or `PATH#NAME`.
+fn parse_one(text: &str) -> Result<SideFileSource, String> {
+    let parts = split(text, '#');
+    let Some((name, path)) = parts.split_last().filter(|(_, path)| !path.is_empty()) else {
+        return of_path(&unescaped(text));
     };
-    let of_file = || path.file_name().and_then(|name| name.to_str()).map(str::to_owned);
-    let name = name.or_else(of_file).filter(|name| is_name(name) && !path.as_os_str().is_empty());
+    let (path, name) = (local_path(Path::new(&unescaped(&path.join("#")))), unescaped(name));
+    let is_source = is_name(&name) && !path.as_os_str().is_empty();
+    if is_source { Ok(SideFileSource { path, name }) } else { Err(no_source(text)) }
+}
+
+/// A file under its own name.
+fn of_path(text: &str) -> Result<SideFileSource, String> {
+    let path = local_path(Path::new(text));
     let name =
-        name.ok_or_else(|| format!("{text:?} names no file; give PATH, or PATH#NAME with a plain name"))?;
+        path.file_name().and_then(|name| name.to_str()).filter(|name| is_name(name)).map(str::to_owned);
+    let name = name.ok_or_else(|| no_source(text))?;
     Ok(SideFileSource { path, name })
+}
+
+fn no_source(text: &str) -> String {
+    format!("{text:?} names no file; give PATH, or PATH#NAME with a plain name")
+}
+
+/// The parts between letters that have no backslash before them, which are still as they were.
+fn split(text: &str, letter: char) -> Vec<&str> {
+    let (mut parts, mut begin, mut is_escaped) = (Vec::new(), 0, false);
+    for (at, found) in text.char_indices() {
+        if found == letter && !is_escaped {
+            parts.push(&text[begin..at]);
+            begin = at + 1;
+        }
+        is_escaped = found == '\\' && !is_escaped;
+    }
+    parts.push(&text[begin..]);
+    parts
+}
+
+/// Without the backslashes before commas, `#` and backslashes.
+fn unescaped(text: &str) -> String {
+    let mut letters = text.chars().peekable();
+    let mut plain = String::new();
+    while let Some(letter) = letters.next() {
+        match letters.next_if(|next| letter == '\\' && matches!(next, ',' | '#' | '\\')) {
+            Some(next) => plain.push(next),
+            None => plain.push(letter),
+        }
+    }
+    plain
 }
 
 fn is_name(name: &str) -> bool {
@@ -128,13 +188,36 @@ mod tests {
     #[test]
     fn a_file_has_its_own_name_unless_it_is_given_another() {
         let source = |path: &str, name: &str| SideFileSource { path: path.into(), name: name.to_owned() };
-        assert_eq!(parse("data/stop.txt"), Ok(source("data/stop.txt", "stop.txt")));
-        assert_eq!(parse("data/stop.txt#words"), Ok(source("data/stop.txt", "words")));
-        assert_eq!(parse("a#b#c"), Ok(source("a#b", "c")));
+        assert_eq!(parse("data/stop.txt"), Ok(vec![source("data/stop.txt", "stop.txt")]));
+        assert_eq!(parse("file:///data/stop.txt#words"), Ok(vec![source("/data/stop.txt", "words")]));
+        assert_eq!(parse("a#b#c,d"), Ok(vec![source("a#b", "c"), source("d", "d")]));
         for text in ["", "a#", "a#../b", "a#..", "..", "#b", "a#b/c"] {
             let error = parse(text).expect_err(text);
             assert!(error.contains("names no file; give PATH, or PATH#NAME"), "{error}");
         }
+    }
+
+    #[test]
+    fn side_file_names_may_have_commas_and_hashes() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = |name: &str| folder.path().join(name).display().to_string();
+        let read = |text: &str| -> Vec<(String, String)> {
+            let listed = parse(text).expect("it names files");
+            listed.into_iter().map(|source| (source.path.display().to_string(), source.name)).collect()
+        };
+        let named = |file: &str, name: &str| (path(file), name.to_owned());
+        for name in ["a,b", "a#b", r"a\b", "plain"] {
+            std::fs::write(path(name), name).expect("written");
+            assert_eq!(read(&path(name)), [named(name, name)]);
+        }
+        let both = format!("{},{}", path(r"a\,b"), path(r"a\#b#a\#\,"));
+        assert_eq!(read(&both), [named("a,b", "a,b"), named("a#b", "a#,")]);
+        assert_eq!(
+            read(&format!("{},{}", path("a#b"), path("plain#a"))),
+            [named("a#b", "a#b"), named("plain", "a")]
+        );
+        std::fs::write(path("a"), "").expect("written");
+        assert_eq!(read(&path("a#b")), [named("a", "b")], "a file with a name of its own comes first");
     }
 
     #[test]

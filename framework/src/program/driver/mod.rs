@@ -92,7 +92,7 @@ impl<'p> Driver<'p> {
         report: ReportFormat,
         settings: Settings,
     ) -> Result<Driver<'p>, Error> {
-        let files = side_files::by_name(&run.cluster.files).map_err(Error::Usage)?;
+        let files = side_files::by_name(&run.cluster.files.concat()).map_err(Error::Usage)?;
         // Definitions are called here, too, to be planned.
         side_files::know(files.clone());
         let engine_kind = run.engine.kind()?;
@@ -181,11 +181,11 @@ impl<'p> Driver<'p> {
 
     /// Adds a side file, as `--files` does.
     pub(crate) fn take_along(&mut self, path: &Path, name: &str) -> Result<(), Error> {
-        self.run.cluster.files.push(side_files::named(path, name).map_err(Error::Usage)?);
-        self.files = side_files::by_name(&self.run.cluster.files).map_err(Error::Usage)?;
+        self.run.cluster.files.push(vec![side_files::named(path, name).map_err(Error::Usage)?]);
+        self.files = side_files::by_name(&self.run.cluster.files.concat()).map_err(Error::Usage)?;
         side_files::know(self.files.clone());
         if let Some(cluster) = &mut self.cluster {
-            cluster.take_along(&self.run.cluster.files);
+            cluster.take_along(&self.run.cluster.files.concat());
         }
         Ok(())
     }
@@ -207,7 +207,7 @@ impl<'p> Driver<'p> {
     /// # let _ = drive;
     /// ```
     pub fn set_side_file(&mut self, name: &str, path: impl AsRef<Path>) -> Result<(), Error> {
-        self.run.cluster.files.retain(|before| before.name != name);
+        self.run.cluster.files.iter_mut().for_each(|listed| listed.retain(|before| before.name != name));
         self.take_along(path.as_ref(), name)
     }
 

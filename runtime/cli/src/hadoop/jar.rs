@@ -99,7 +99,8 @@ impl StreamingJob {
         let from = path(&root.local_file(from)?)?;
         let name = if name.is_empty() { from.rsplit('/').next().unwrap_or_default() } else { name };
         self.names.push(name.to_owned());
-        let argument = format!("{from}#{name}");
+        let escaped = |text: &str| text.replace('\\', r"\\").replace(',', r"\,").replace('#', r"\#");
+        let argument = format!("{}#{}", escaped(&from), escaped(name));
         self.pass("--files", argument);
         Ok(())
     }
