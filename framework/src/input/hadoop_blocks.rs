@@ -14,6 +14,8 @@ use super::stored::Stored;
 const LENGTH_BYTES: u64 = 4;
 /// Content of a chunk that every reader is expected to manage; Hadoop's default is 256 KiB.
 const CHUNK_BYTES_ALWAYS: usize = 8 << 20;
+/// A file that ends within a first chunk that is larger is taken for other data, and not for one that was cut off.
+const CHUNK_BYTES_USUAL: usize = 1 << 20;
 /// No codec writes larger chunks. Whatever begins with a letter or a byte order mark has a larger one.
 const CHUNK_BYTES_MAX: usize = (128 << 20) - 1;
 /// Hadoop's lengths are Java's numbers with a sign.
@@ -98,13 +100,16 @@ impl<R: Read> HadoopBlocks<R> {
         let Some(length) = self.length(CHUNK_BYTES_MAX)? else {
             return Err(self.cut_off(if is_first { self.left } else { 0 }));
         };
-        self.check_room(length)?;
         self.compressed.clear();
-        let read = self.stored.by_ref().take(length as u64).read_to_end(&mut self.compressed)?;
-        self.taken += read as u64;
-        if read < length {
-            return Err(ErrorKind::UnexpectedEof.into());
+        let held = length.min(self.chunk_max);
+        let mut read = self.stored.by_ref().take(held as u64).read_to_end(&mut self.compressed)? as u64;
+        read += io::copy(&mut self.stored.by_ref().take((length - held) as u64), &mut io::sink())?;
+        self.taken += read;
+        if read < length as u64 {
+            let is_doubtful = is_first && self.block_at == 0 && length > CHUNK_BYTES_USUAL;
+            return Err(if is_doubtful { self.not_a_block() } else { ErrorKind::UnexpectedEof.into() });
         }
+        self.check_room(length)?;
         (self.given, self.filled) = (0, 0);
         if length > 0 {
             self.decompress()?;

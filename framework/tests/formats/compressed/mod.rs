@@ -138,6 +138,8 @@ fn other_data_is_no_block(name: &str, compress: impl Fn(&[u8]) -> Vec<u8>) {
         b"a line of text\n",
         b"\xef\xbb\xbfa line",
         b"\x89PNG\r\n\x1a\n",
+        b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0\x03\0>\0",
+        b"\0a\0 \0l\0i\0n\0e\0\n",
         b"\xf0\0\0\0\xf0\0\0\0\x01",
         &large,
     ] {
@@ -146,7 +148,12 @@ fn other_data_is_no_block(name: &str, compress: impl Fn(&[u8]) -> Vec<u8>) {
             assert!(error.contains("is not valid (it does not begin as "), "{error}");
         }
     }
+    for (other, what) in [(&b"\x1f\x8b\x08\0\0\0\0\0"[..], "holds gzip data"), (b"PK\x03\x04", "with zip")] {
+        let error = ByteLines.check(&TestFile::new(name, other).path).expect_err("it is something else");
+        assert!(error.to_string().contains(what), "{error}");
+    }
     let block = hadoop(b"one\ntwo\n", &compress);
+    assert!(ByteLines.check(&TestFile::new(name, &block).path).is_ok());
     let error = said(&[&block[..], b"a line of text\n"].concat(), 1 << 20);
     assert!(error.contains(&format!("no block begins at byte {}", block.len())), "{error}");
     for lie in [1_u32, 7, 9, 1000] {
