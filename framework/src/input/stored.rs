@@ -48,7 +48,7 @@ impl Stored {
     }
 
     /// Whether a decoder asked for more than there is.
-    #[cfg(any(feature = "lz4", feature = "snappy"))]
+    #[cfg(feature = "lz4")]
     pub(super) fn is_starved(&self) -> bool {
         self.starved
     }
@@ -107,13 +107,20 @@ impl Stored {
     }
 }
 
-impl BufRead for Stored {
-    fn fill_buf(&mut self) -> io::Result<&[u8]> {
-        if let Err(trouble) = self.peek(1) {
+impl Stored {
+    /// As [`peek`](Stored::peek), for a reader; what is wrong is known to [`failed`](Stored::failed).
+    pub(super) fn fill(&mut self, wanted: usize) -> io::Result<&[u8]> {
+        if let Err(trouble) = self.peek(wanted) {
             self.trouble = Some(trouble);
             return Err(io::Error::other("the file cannot be read"));
         }
         Ok(&self.buffer[self.taken..self.filled])
+    }
+}
+
+impl BufRead for Stored {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        self.fill(1)
     }
 
     fn consume(&mut self, bytes: usize) {

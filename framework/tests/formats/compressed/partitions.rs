@@ -173,8 +173,14 @@ fn gzip_members_of_any_size_are_read_as_gzip_reads_them() {
 
 #[test]
 fn zstd_frames_of_any_size_are_read_as_zstd_reads_them() {
-    let frame = |_: &mut Choice, content: &[u8]| {
-        ruzstd::encoding::compress_to_vec(content, ruzstd::encoding::CompressionLevel::Fastest)
+    let frame = |choice: &mut Choice, content: &[u8]| {
+        let by_program =
+            |level| filtered("zstd", &["-c", level, "--no-check"], content, "zstd").unwrap_or_default();
+        match choice.below(3) {
+            0 => by_program("-1"),
+            1 => by_program("-19"),
+            _ => ruzstd::encoding::compress_to_vec(content, ruzstd::encoding::CompressionLevel::Fastest),
+        }
     };
     let between = |choice: &mut Choice| some(choice, skippable);
     if filtered("zstd", &["-c"], b"", "zstd").is_some() {
@@ -240,8 +246,10 @@ fn snappy_frames_and_padding_are_read_wherever_they_stand() {
     let padding = |choice: &mut Choice| {
         some(choice, |choice| {
             let kind = [0xfe_u8, 0x80, 0xfd][choice.below(3)];
-            let length = choice.below(50);
-            [&[kind, length as u8, 0, 0][..], &vec![7; length]].concat()
+            // A chunk without data may be longer than one with them.
+            let length = [choice.below(50), choice.below(200_000)][choice.below(2)];
+            let [one, two, three, _] = (length as u32).to_le_bytes();
+            [&[kind, one, two, three][..], &vec![7; length]].concat()
         })
     };
     // A frame's chunks can be told from a whole file at each of their ends.

@@ -25,6 +25,13 @@ fn frames_are_read_and_damage_is_found() {
     let found = damage("a.snappy", &compressed, content, &[10]);
     assert!(found > compressed.len() * 7, "only {found} of {} flips were found", compressed.len() * 8);
     is_preemption_safe("snappy", &compressed, 10);
+    for garbage in [&b"x"[..], b"a line\n"] {
+        let file = TestFile::new("a.sz", [&compressed[..], garbage].concat());
+        let error = read(&ByteLines, &file.whole(), false, show).expect_err("no chunk begins so").to_string();
+        let expected =
+            format!("snappy data at byte {} is not valid (no chunk begins there)", compressed.len());
+        assert!(error.ends_with(&expected), "{error}");
+    }
 }
 
 #[test]
