@@ -5,6 +5,10 @@
 
 mod kit;
 
+use std::io::Write;
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
 use kit::{Browser, Sample, asking};
 use napreduce_web::WebRole;
 
@@ -143,10 +147,51 @@ fn whoever_dribbles_is_cut_off_and_heads_have_a_bound() {
     assert_eq!(sample.ask("GET /healthz", &[], "").status, 200);
 }
 
+/// Connections that hold places without asking for anything.
+const HELD: usize = 500;
+
+fn hold(sample: &Sample, begun: &[u8]) -> Vec<TcpStream> {
+    (0..HELD)
+        .map(|_| {
+            let mut stream = TcpStream::connect(sample.address()).expect("a connection");
+            // Whoever gave up its place for a later one may find the other side gone.
+            let _ = stream.write_all(begun);
+            stream
+        })
+        .collect()
+}
+
+#[test]
+fn held_connections_do_not_delay_health() {
+    let sample = Sample::start();
+    let host = sample.address();
+    let half_head = "GET / HTTP/1.1\r\nX-Slow: x".to_owned();
+    let then_idle = format!("GET /healthz HTTP/1.1\r\nHost: {host}\r\n\r\n");
+    let half_body = format!(
+        "POST /api/nap/v1/sign-in HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\n\
+         Content-Length: 99\r\n\r\n{{"
+    );
+    for begun in [String::new(), half_head, then_idle, half_body] {
+        let held = hold(&sample, begun.as_bytes());
+        let asked = Instant::now();
+        let health = sample.ask("GET /healthz", &[], "");
+        assert_eq!((health.status, health.body.as_str()), (200, "ok\n"), "after {begun:?}");
+        assert!(asked.elapsed() < Duration::from_secs(3), "{:?} after {begun:?}", asked.elapsed());
+        drop(held);
+    }
+}
+
+#[test]
+fn health_is_answered_when_too_much_is_asked() {
+    let sample = Sample::with_requests_max(1);
+    let statuses: Vec<u16> = (0..20).map(|_| sample.ask("GET /healthz", &[], "").status).collect();
+    assert_eq!(statuses, [200; 20]);
+}
+
 #[test]
 fn too_many_requests_are_told_so() {
     let sample = Sample::with_requests_max(5);
-    let told: Vec<u16> = (0..8).map(|_| sample.ask("GET /healthz", &[], "").status).collect();
+    let told: Vec<u16> = (0..8).map(|_| sample.ask("GET /api/openapi.json", &[], "").status).collect();
     assert!(told.starts_with(&[200; 5]) && told.contains(&429), "{told:?}");
 }
 

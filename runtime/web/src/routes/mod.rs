@@ -122,17 +122,22 @@ async fn answer(
     let query = list::parse_query(query, route)?;
     let wanted = parts.headers.get(IF_NONE_MATCH).cloned();
     let headers = parts.headers;
-    let called = spawn_blocking(move || {
+    let call = move || {
         let shown = web.shown.clone();
         let mut call = Call { web: &web, shown, credentials, path, query, headers, body };
         if let Some(name) = call.asked::<String>(route::RECORDING.name)? {
             call.shown = call::recording(&web, &name)?;
         }
         if route.is_order() { orders::given_once(route, &call) } else { (route.answer)(&call) }
-    });
-    let reply = called.await.map_err(|error| {
-        Problem::new(StatusCode::INTERNAL_SERVER_ERROR, format!("internal error: {error}; please report it"))
-    })??;
+    };
+    let reply = if route.is_instant {
+        call()?
+    } else {
+        spawn_blocking(call).await.map_err(|error| {
+            let detail = format!("internal error: {error}; please report it");
+            Problem::new(StatusCode::INTERNAL_SERVER_ERROR, detail)
+        })??
+    };
     Ok(if route.method == Method::GET { tagged(reply, wanted.as_ref()) } else { reply.into_response() })
 }
 

@@ -24,6 +24,8 @@ pub struct Route {
     pub takes: Option<Body>,
     pub gives: Answer,
     pub answer: Answering,
+    /// Answered at once, without a thread that others may hold.
+    pub is_instant: bool,
 }
 
 impl Route {
@@ -35,7 +37,24 @@ impl Route {
         answer: Answering,
     ) -> Route {
         let (method, role) = (Method::GET, WebRole::View);
-        Route { method, dialect, path, role, about, query: &[], takes: None, gives, answer }
+        Route {
+            method,
+            dialect,
+            path,
+            role,
+            about,
+            query: &[],
+            takes: None,
+            gives,
+            answer,
+            is_instant: false,
+        }
+    }
+
+    /// This one, which asks no source, answered at once.
+    pub const fn at_once(mut self) -> Route {
+        self.is_instant = true;
+        self
     }
 
     /// This one with a query.
@@ -166,7 +185,18 @@ pub const fn post(
     answer: Answering,
 ) -> Route {
     let (dialect, role) = (Dialect::Native, WebRole::Operate);
-    Route { method: Method::POST, dialect, path, role, about, query: &[], takes, gives, answer }
+    Route {
+        method: Method::POST,
+        dialect,
+        path,
+        role,
+        about,
+        query: &[],
+        takes,
+        gives,
+        answer,
+        is_instant: false,
+    }
 }
 
 pub const fn order<Takes: JsonSchema>(path: &'static str, about: &'static str, answer: Answering) -> Route {

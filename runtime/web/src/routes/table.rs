@@ -69,7 +69,7 @@ pub fn all_routes() -> impl Iterator<Item = &'static Route> {
 }
 
 static NATIVE: &[Route] = &[
-    get_as("text/plain", "/healthz", "Whether the server runs", whole::health).for_anybody(),
+    get_as("text/plain", "/healthz", "Whether the server runs", whole::health).for_anybody().at_once(),
     get_as("application/json", "/api/openapi.json", "This description", whole::description).for_anybody(),
     get_as("application/openmetrics-text", "/metrics", "Metrics for Prometheus", whole::metrics),
     post(

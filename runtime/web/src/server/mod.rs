@@ -40,6 +40,7 @@ use crate::what_if::{WhatIfSettings, WhatIfs};
 
 /// Where a server is unless it is said; another port if this one is taken.
 pub const DEFAULT_ADDRESS: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 8088);
+const HEALTH: &str = "/healthz";
 /// Requests within a second.
 const REQUESTS_MAX: u32 = 200;
 
@@ -255,6 +256,8 @@ async fn guard(State(web): State<Arc<Web>>, mut request: Request, next: Next) ->
     let is_data = is_of_programs(path) || path == "/metrics";
     let refused = match web.hosts.check(request.headers(), is_data) {
         Err(stranger) => Some(stranger.into()),
+        // A monitor has to tell a busy server from a dead one; refusing costs as much as this answer.
+        Ok(()) if path == HEALTH => None,
         Ok(()) if !web.pace.allows(Instant::now()) => Some(
             Problem::new(StatusCode::TOO_MANY_REQUESTS, "too many requests").remedy("try again in a second"),
         ),

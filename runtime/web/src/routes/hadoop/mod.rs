@@ -127,6 +127,7 @@ pub static ROUTES: &[Route] = &[
         takes: takes::<AppStateWanted>(),
         gives: json::<AppStateAnswer>(),
         answer: yarn::kill,
+        is_instant: false,
     },
     ask::<AppQueue>("/ws/v1/cluster/apps/{job}/queue", "YARN: its queue", yarn::queue),
     ask::<AppPriority>("/ws/v1/cluster/apps/{job}/priority", "YARN: its priority", yarn::priority),
