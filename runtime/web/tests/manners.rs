@@ -63,6 +63,27 @@ fn every_list_says_by_what_it_is_sorted_and_what_its_items_have() {
     assert!(asked > 80, "{asked} were asked for");
 }
 
+#[test]
+fn orders_about_tasks_accept_the_name_of_an_attempt() {
+    let sample = Sample::start();
+    let order = |path: &str| sample.post(&format!("/api/nap/v1/tasks/{path}"), r#"{"reason":"why"}"#);
+    for (path, ordered) in
+        [("job_0002_m_0000/suspend", "job_0002_m_0000"), ("job_0002_m_0000.1/kill", "job_0002_m_0000.1")]
+    {
+        let told = order(path);
+        assert_eq!((told.status, told.json()["ordered"].as_str()), (202, Some(ordered)), "{}", told.body);
+    }
+    let [task, attempt] = sample.orders().try_into().expect("two orders");
+    assert!(task.contains("attempt: None, command: Suspend"), "{task}");
+    assert!(attempt.contains("attempt: Some(1), command: Kill"), "{attempt}");
+    let odd = order("job_0002_m_0000.x/kill");
+    assert_eq!(odd.status, 400, "{}", odd.body);
+    // What is read of an attempt is read of its task.
+    let read = |name: &str| sample.get(&format!("/api/nap/v1/tasks/{name}")).json()["task"].clone();
+    assert_eq!(read("job_0001_m_0000.1"), "job_0001_m_0000");
+    assert_eq!(read("job_0001_m_0000"), "job_0001_m_0000");
+}
+
 fn order(sample: &Sample, path: &str, key: &str, name: WebRole, body: &str) -> Answer {
     let token = format!("Bearer {}", sample.token(name));
     let headers =

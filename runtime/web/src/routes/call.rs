@@ -8,7 +8,7 @@ use std::sync::Arc;
 use axum::body::{Body, Bytes};
 use axum::http::header::{CONTENT_TYPE, HeaderName, HeaderValue};
 use axum::http::{HeaderMap, Response, StatusCode};
-use napreduce_core::JobId;
+use napreduce_core::{AttemptId, JobId, TaskId};
 use napreduce_protocol::JobDetail;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -50,6 +50,17 @@ impl Call<'_> {
     pub fn part<T: FromStr<Err: ToString>>(&self, name: &str) -> Result<T, Problem> {
         let text = self.path.iter().find(|(known, _)| known == name).map_or("", |(_, text)| text.as_str());
         named(text)
+    }
+
+    /// The task of the path, and the number of its attempt if an attempt is named.
+    ///
+    /// # Errors
+    /// When it is neither.
+    pub fn task(&self) -> Result<(TaskId, Option<u32>), Problem> {
+        match self.part::<AttemptId>("task") {
+            Ok(attempt) => Ok((attempt.task, Some(attempt.number))),
+            Err(_) => Ok((self.part("task")?, None)),
+        }
     }
 
     /// Something of the query, if it is there.

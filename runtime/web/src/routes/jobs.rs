@@ -75,7 +75,7 @@ pub fn tasks(call: &Call<'_>) -> Result<Reply, Problem> {
 
 /// A task of a job that is known, whether any of it was begun or not.
 pub fn task(call: &Call<'_>) -> Result<Reply, Problem> {
-    let task = call.part::<TaskId>("task")?;
+    let task = call.task()?.0;
     let job = of_task(call, task)?;
     let tasks = call.shown.source.tasks(task.job)?;
     let pending = TaskSummary::of(task, TaskPhase::Pending, 0);
@@ -84,7 +84,7 @@ pub fn task(call: &Call<'_>) -> Result<Reply, Problem> {
 }
 
 pub fn task_timeline(call: &Call<'_>) -> Result<Reply, Problem> {
-    let job = of_task(call, call.part::<TaskId>("task")?)?;
+    let job = of_task(call, call.task()?.0)?;
     let until_micros = end_of(&job);
     drawn(call, TimelineAnswer::of([&job], TimelineWindow { from_micros: 0, until_micros }, None))
 }
@@ -155,7 +155,7 @@ pub fn explain(call: &Call<'_>) -> Result<Reply, Problem> {
 }
 
 pub fn explain_task(call: &Call<'_>) -> Result<Reply, Problem> {
-    let task = call.part::<TaskId>("task")?;
+    let task = call.task()?.0;
     Reply::json(&TaskExplanation::of(task, &call.shown.source.explain(task.job, Some(task))?))
 }
 

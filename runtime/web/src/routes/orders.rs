@@ -3,7 +3,7 @@
 //! Owns what they say and what is said of them. Does not own what they do (the coordinator).
 
 use axum::http::StatusCode;
-use napreduce_core::{JobId, TaskId, WorkerId};
+use napreduce_core::{AttemptId, JobId, WorkerId};
 use napreduce_protocol::{JobCommand, TaskCommand};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -105,9 +105,10 @@ fn of_job(call: &Call<'_>, what: fn(JobId) -> OperatorCommand) -> Result<Reply, 
 }
 
 fn of_task(call: &Call<'_>, command: TaskCommand) -> Result<Reply, Problem> {
-    let task = call.part::<TaskId>("task")?;
+    let (task, attempt) = call.task()?;
+    let named = attempt.map_or_else(|| task.to_string(), |number| AttemptId { task, number }.to_string());
     let said: Reason = call.json()?;
-    order(call, &OperatorCommand::Task(task, command), task, &reason(call, said.reason)?)
+    order(call, &OperatorCommand::Task { task, attempt, command }, named, &reason(call, said.reason)?)
 }
 
 pub fn kill_job(call: &Call<'_>) -> Result<Reply, Problem> {

@@ -172,7 +172,9 @@ impl PageSource for ClusterSource {
         let ordered = self.ask(|client| match *order {
             OperatorCommand::KillJob(job) => client.kill_job(job, reason).map(none),
             OperatorCommand::Job(job, command) => client.command_job(job, command, reason).map(none),
-            OperatorCommand::Task(task, command) => client.command_task(task, None, command, reason),
+            OperatorCommand::Task { task, attempt, command } => {
+                client.command_task(task, attempt, command, reason)
+            }
             OperatorCommand::Drain { worker, hand_back } => client.drain(worker, hand_back, reason).map(none),
             OperatorCommand::Undrain(worker) => client.undrain(worker, reason).map(none),
         });

@@ -29,8 +29,12 @@ pub const LOG_PIECE_BYTES_MAX: u64 = 1 << 20;
 pub enum OperatorCommand {
     KillJob(JobId),
     Job(JobId, JobCommand),
-    /// To all live attempts of a task that it can be done to.
-    Task(TaskId, TaskCommand),
+    Task {
+        task: TaskId,
+        /// This attempt alone; without a number, all live attempts that it can be done to.
+        attempt: Option<u32>,
+        command: TaskCommand,
+    },
     Drain {
         worker: WorkerId,
         /// Give back what runs, rather than finish it.
