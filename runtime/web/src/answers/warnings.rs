@@ -37,7 +37,8 @@ impl WarningAnswer {
 
     /// Those about workers, in their order.
     pub fn of_workers(workers: &[WorkerSummary]) -> Vec<WarningAnswer> {
-        workers.iter().flat_map(|worker| state_of(worker).into_iter().chain(memory_of(worker))).collect()
+        let there = workers.iter().filter(|worker| !is_replaced(worker, workers));
+        there.flat_map(|worker| state_of(worker).into_iter().chain(memory_of(worker))).collect()
     }
 
     /// Whether the disk of a directory is about to be full; nothing where that cannot be known.
@@ -60,6 +61,14 @@ fn disk_is_short(directory: &Path, free: u64, whole: u64) -> Option<WarningAnswe
         remedy: "make room: jobs fail when the coordinator cannot write",
         ..WarningAnswer::default()
     })
+}
+
+/// Whether a worker was lost and one of its name has joined from its host since.
+fn is_replaced(worker: &WorkerSummary, workers: &[WorkerSummary]) -> bool {
+    let is_newer = |other: &WorkerSummary| {
+        other.worker > worker.worker && other.name == worker.name && other.host == worker.host
+    };
+    worker.state == WorkerPhase::Lost && workers.iter().any(is_newer)
 }
 
 /// What there is to say of where it is.
@@ -148,6 +157,23 @@ mod tests {
             ]
         );
         assert_eq!(said(&quiet), []);
+    }
+
+    #[test]
+    fn lost_worker_warns_until_its_successor_joins() {
+        let lost = worker(1, WorkerPhase::Lost, 0);
+        let mut next = worker(5, WorkerPhase::Up, 0);
+        assert_eq!(said(&[lost.clone(), next.clone()]).len(), 1, "another worker");
+        next.name = lost.name.clone();
+        assert_eq!(said(&[lost.clone(), next.clone()]), []);
+        let mut elsewhere = next.clone();
+        elsewhere.host = "elsewhere".to_owned();
+        assert_eq!(said(&[lost.clone(), elsewhere]).len(), 1, "the same name on another host");
+        // The successor is lost, too: one warning, about the newest.
+        next.state = WorkerPhase::Lost;
+        let warnings = said(&[lost, next]);
+        assert_eq!(warnings.len(), 1);
+        assert!(warnings[0].1.starts_with("worker_0005"), "{warnings:?}");
     }
 
     #[test]
