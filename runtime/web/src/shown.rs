@@ -4,8 +4,8 @@
 
 use std::sync::Arc;
 
-use crate::answers::RecordingKind;
-use crate::ledgers::Ledgers;
+use crate::answers::{JobSlots, LedgerRow, RecordingKind};
+use crate::per_job::JobValues;
 use crate::source::PageSource;
 
 /// A cluster or a history, and what is remembered of it.
@@ -15,11 +15,14 @@ pub struct Shown {
     pub name: String,
     pub kind: RecordingKind,
     pub source: Arc<dyn PageSource>,
-    pub ledgers: Ledgers,
+    /// The entries of each job's ledger.
+    pub ledgers: JobValues<Vec<LedgerRow>>,
+    /// The slots that each job held.
+    pub slots: JobValues<JobSlots>,
 }
 
 impl Shown {
     pub fn new(name: String, kind: RecordingKind, source: Arc<dyn PageSource>) -> Shown {
-        Shown { name, kind, source, ledgers: Ledgers::default() }
+        Shown { name, kind, source, ledgers: JobValues::default(), slots: JobValues::default() }
     }
 }

@@ -1,16 +1,18 @@
-//! What has happened since the server started, in numbers that never fall.
+//! What has happened since the server started, or in all of a history, in numbers that never fall.
 //!
-//! Owns counters and histograms of jobs that have ended since then, each of them counted once. Does not own
+//! Owns counters and histograms of jobs that have ended, each of them counted once. Does not own
 //! their form in text (`routes`) nor what is so at present.
 
 use std::collections::HashSet;
 use std::sync::Mutex;
 use std::sync::atomic::AtomicU64;
+use std::time::{Duration, Instant};
 
 use napreduce_core::{JobId, fields};
 use napreduce_protocol::{JobDetail, JobSummary};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
 
@@ -19,8 +21,8 @@ use crate::clock::now_micros;
 use crate::lock::lock;
 use crate::source::{PageSource, SourceError};
 
-/// Jobs that are asked for at once, at most; the others are counted when somebody asks next.
-const JOBS_AT_ONCE: usize = 200;
+/// One reading counts jobs for so long; the others are counted by the next one.
+const READ_TIME: Duration = Duration::from_secs(3);
 /// Requesters that have a label of their own.
 const REQUESTERS_MAX: usize = 32;
 /// What stands for the others.
@@ -39,6 +41,7 @@ fields! {
         counted: Mutex<Counted>,
         jobs: Counts,
         unread: Counter,
+        uncounted: Gauge,
         preemptions: Counts,
         work_saved: Seconds,
         work_lost: Seconds,
@@ -102,16 +105,22 @@ impl Tally {
         let mut counted = lock(&self.counted);
         let jobs = source.jobs()?;
         let ended: Vec<&JobSummary> = jobs.iter().filter(|job| job.ended_millis.is_some()).collect();
-        if !counted.has_begun {
+        // All jobs of a history ended before the server started.
+        if source.is_live() && !counted.has_begun {
             let is_before = |job: &&&JobSummary| job.ended_millis < Some(self.started_millis);
             counted.jobs.extend(ended.iter().filter(is_before).map(|job| job.job));
-            counted.has_begun = true;
         }
+        counted.has_begun = true;
         // A job that the history has given up does not come back.
         let listed: HashSet<JobId> = ended.iter().map(|job| job.job).collect();
         counted.jobs.retain(|job| listed.contains(job));
-        let fresh = ended.into_iter().rev().filter(|job| !counted.jobs.contains(&job.job));
-        for job in fresh.take(JOBS_AT_ONCE).collect::<Vec<_>>() {
+        let fresh: Vec<_> = ended.into_iter().rev().filter(|job| !counted.jobs.contains(&job.job)).collect();
+        let begun = Instant::now();
+        self.uncounted.set(fresh.len() as i64);
+        for job in fresh {
+            if begun.elapsed() > READ_TIME {
+                break;
+            }
             match source.job(job.job) {
                 // What is kept of it for a moment is older than the list.
                 Ok(detail) if detail.summary.ended_millis.is_none() => continue,
@@ -127,6 +136,7 @@ impl Tally {
             }
             self.count_job(job);
             counted.jobs.insert(job.job);
+            self.uncounted.dec();
         }
         Ok(())
     }
@@ -185,6 +195,9 @@ impl Tally {
         registry.register("jobs_ended", "Jobs that have ended since the server started", self.jobs.clone());
         let unread = "Ended jobs whose history could not be read; their preemptions are counted nowhere";
         registry.register("jobs_unread", unread, self.unread.clone());
+        let uncounted =
+            "Ended jobs that are not counted yet, since reading them takes longer than one answer may";
+        registry.register("jobs_uncounted", uncounted, self.uncounted.clone());
         let taken = "Requests to take a slot, of jobs that have ended since the server started";
         registry.register("preemptions", taken, self.preemptions.clone());
         let saved = "Work that a kill would have lost, likewise";
@@ -330,6 +343,16 @@ mod tests {
         ] {
             assert!(text.lines().any(|known| known == line), "no {line} in\n{text}");
         }
+    }
+
+    #[test]
+    fn one_reading_counts_every_job_that_has_ended() {
+        let (tally, source) = (Tally::new(STARTED), Ended::default());
+        (1..=300).for_each(|number| source.add(number, JobPhase::Succeeded));
+        tally.count(&source).expect("it answers");
+        let text = printed(&tally);
+        assert!(text.contains("jobs_ended_total{end=\"succeeded\"} 300\n"), "{text}");
+        assert!(text.contains("jobs_uncounted 0\n"), "{text}");
     }
 
     #[test]

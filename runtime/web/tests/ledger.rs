@@ -41,6 +41,21 @@ fn the_ledger_of_all_jobs_is_listed_newest_first_and_filtered() {
 }
 
 #[test]
+fn totals_do_not_fall_as_jobs_come() {
+    let sample = Sample::preempted();
+    for _ in 0..60 {
+        sample.submit();
+        let totals = sample.get(&format!("{LEDGER}/totals?{WHOLE}")).json();
+        assert_eq!((&totals["count"], &totals["remarks"]), (&json!(2), &json!([])));
+    }
+    let shares = sample.get("/api/nap/v1/shares?from=1790000000000&until=1790000003000&step=3000").json();
+    // Sixty-one jobs hold a slot since 100 ms.
+    let held = shares["queues"][0]["map"]["held"][0].as_f64().expect("a mean");
+    assert!(held > 61.0 * 2.9 / 3.0 - 0.1, "{held}");
+    assert_eq!(shares["jobs_left_out"], 0);
+}
+
+#[test]
 fn a_ledger_that_makes_no_sense_is_refused() {
     let sample = Sample::preempted();
     for (query, detail) in [

@@ -22,6 +22,8 @@ use napreduce_web::{OperatorCommand, PageSource, SourceError, WebRole, WebServer
 
 const BASE: u64 = 1_790_000_000_000;
 const JOBS: u32 = 1_000;
+/// Jobs that still run.
+const RUNNING: u32 = 50;
 const ATTEMPTS: u32 = 100_000;
 const ROUNDS: usize = 100;
 
@@ -29,7 +31,8 @@ const ROUNDS: usize = 100;
 #[derive(Debug)]
 struct Large {
     jobs: Arc<Vec<JobSummary>>,
-    job: Arc<JobDetail>,
+    running: Arc<JobDetail>,
+    ended: Arc<JobDetail>,
     tasks: Arc<Vec<TaskSummary>>,
 }
 
@@ -69,13 +72,19 @@ impl Large {
             attempts: 1,
             live: vec![live(index)],
         };
-        Large {
-            jobs: Arc::new((1..=JOBS).rev().map(|number| summary(number, JobPhase::Succeeded)).collect()),
-            job: Arc::new(JobDetail {
+        let running = (1..=RUNNING).map(|number| summary(number, JobPhase::Active));
+        let ended = (RUNNING + 1..=JOBS).rev().map(|number| summary(number, JobPhase::Succeeded));
+        let job = |summary| {
+            Arc::new(JobDetail {
                 attempts: (0..ATTEMPTS).map(attempt).collect(),
                 preemptions: (0..ATTEMPTS).step_by(1_000).map(preempted).collect(),
-                ..JobDetail::new(summary(1, JobPhase::Active))
-            }),
+                ..JobDetail::new(summary)
+            })
+        };
+        Large {
+            jobs: Arc::new(running.chain(ended).collect()),
+            running: job(summary(1, JobPhase::Active)),
+            ended: job(summary(JOBS, JobPhase::Succeeded)),
             tasks: Arc::new((0..ATTEMPTS).map(task).collect()),
         }
     }
@@ -94,8 +103,8 @@ impl PageSource for Large {
         Ok(self.jobs.clone())
     }
 
-    fn job(&self, _: JobId) -> Result<Arc<JobDetail>, SourceError> {
-        Ok(self.job.clone())
+    fn job(&self, job: JobId) -> Result<Arc<JobDetail>, SourceError> {
+        Ok(if job.0 <= RUNNING { self.running.clone() } else { self.ended.clone() })
     }
 
     fn workers(&self) -> Result<Arc<Vec<WorkerSummary>>, SourceError> {

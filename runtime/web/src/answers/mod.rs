@@ -40,7 +40,7 @@ pub use preemptions::{PreemptionAnswer, RestoreAnswer, ResumeAnswer};
 pub use quantiles::{PhaseQuantiles, QuantilesAnswer};
 pub use queues::{QueueAnswer, QueueSlotsAnswer, QueuesAnswer};
 pub use recordings::{ComparedJobAnswer, ComparisonAnswer, RecordingAnswer, RecordingKind, SojournAnswer};
-pub use shares::{QueueSharesAnswer, SharesAnswer, SharesOfKind, Steps};
+pub use shares::{JobSlots, QueueSharesAnswer, SharesAnswer, SharesOfKind, SharesSum, Steps};
 pub use tasks::{LiveAnswer, TaskAnswer, TaskStatusAnswer};
 pub use thinned::COLUMNS;
 pub use timeline::{LaneAnswer, NapAnswer, StintAnswer, TimelineAnswer, TimelineWindow};

@@ -70,6 +70,7 @@ fn means(noted: &[&QueueSample], steps: Steps, value: fn(&QueueSlots) -> Option<
 #[cfg(test)]
 mod tests {
     use super::super::samples::detail;
+    use super::super::shares::{JobSlots, SharesSum};
     use super::*;
 
     #[test]
@@ -78,7 +79,9 @@ mod tests {
         let begin = job.summary.submitted_millis;
         let minute = 60_000;
         let steps = Steps { from_millis: begin, until_millis: begin + 20 * minute, step_millis: 5 * minute };
-        let mut shares = SharesAnswer::of([&job], steps);
+        let mut sum = SharesSum::new(steps);
+        sum.add(&job.summary.queue, &JobSlots::of(&job));
+        let mut shares = sum.answer(0, Vec::new());
         assert!(shares.queues[0].map.wanted.is_empty());
         let noted = |at: u64, kind, wanted, guaranteed_permille| QueueSample {
             at_millis: begin + at,

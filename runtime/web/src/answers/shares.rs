@@ -12,6 +12,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 const MILLI_MICROS: u64 = 1_000;
+/// Later than any window.
+const NO_END_MICROS: u64 = u64::MAX / 2;
 
 /// Steps of one length, in milliseconds since 1970; the last one ends with the window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,9 +58,9 @@ pub struct SharesAnswer {
     pub step_millis: u64,
     /// By name, those of which a job was there.
     pub queues: Vec<QueueSharesAnswer>,
-    /// Jobs of the window that are not counted, since there are too many.
+    /// Jobs of the window that are not counted; `remarks` says why.
     pub jobs_left_out: usize,
-    /// What could not be read of what was noted.
+    /// What is left out, and why.
     pub remarks: Vec<String>,
 }
 
@@ -84,35 +86,83 @@ pub struct SharesOfKind {
     pub guaranteed: Vec<Option<f64>>,
 }
 
+/// A stretch of time in which an attempt held a slot, or was suspended and held none.
+#[derive(Debug, Clone, Copy)]
+struct Stretch {
+    from_micros: u64,
+    until_micros: u64,
+    kind: TaskKind,
+    is_suspended: bool,
+}
+
+/// The stretches of the attempts of one job.
+#[derive(Debug)]
+pub struct JobSlots(Vec<Stretch>);
+
+impl JobSlots {
+    /// Stretches of a job that runs have no end yet: they reach beyond every window.
+    pub fn of(detail: &JobDetail) -> JobSlots {
+        let until = detail.summary.ended_millis.map_or(NO_END_MICROS, |ended| ended * MILLI_MICROS);
+        let timeline = Timeline::of(detail, until);
+        let stints = timeline.stints.iter().map(|stint| Stretch {
+            from_micros: stint.from_micros,
+            until_micros: stint.until_micros,
+            kind: stint.attempt.task.kind,
+            is_suspended: false,
+        });
+        let naps = timeline.naps.iter().filter(|nap| nap.is_suspended()).map(|nap| Stretch {
+            from_micros: nap.from_micros,
+            until_micros: nap.until_micros,
+            kind: nap.attempt.task.kind,
+            is_suspended: true,
+        });
+        JobSlots(stints.chain(naps).collect())
+    }
+
+    /// How many stretches there are.
+    pub fn count(&self) -> usize {
+        self.0.len()
+    }
+}
+
+/// Adds up the slots of queues, job by job.
+#[derive(Debug)]
+pub struct SharesSum {
+    steps: Steps,
+    queues: BTreeMap<String, [Sums; 2]>,
+}
+
 /// Microseconds in each step.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 struct Sums {
     held: Vec<u64>,
     suspended: Vec<u64>,
 }
 
-impl SharesAnswer {
-    pub fn of<'job>(jobs: impl IntoIterator<Item = &'job JobDetail>, steps: Steps) -> SharesAnswer {
-        let lengths = steps.lengths();
-        let none = Sums { held: vec![0; lengths.len()], suspended: vec![0; lengths.len()] };
-        let mut queues: BTreeMap<&str, [Sums; 2]> = BTreeMap::new();
-        for job in jobs {
-            let sums = queues.entry(&job.summary.queue).or_insert_with(|| [none.clone(), none.clone()]);
-            let of_kind = |kind: TaskKind| usize::from(kind == TaskKind::Reduce);
-            let timeline = Timeline::of(job, steps.until_millis * MILLI_MICROS);
-            for stint in &timeline.stints {
-                let held = &mut sums[of_kind(stint.attempt.task.kind)].held;
-                steps
-                    .parts(stint.from_micros, stint.until_micros)
-                    .for_each(|(at, micros)| held[at] += micros);
-            }
-            for nap in timeline.naps.iter().filter(|nap| nap.is_suspended()) {
-                let suspended = &mut sums[of_kind(nap.attempt.task.kind)].suspended;
-                steps
-                    .parts(nap.from_micros, nap.until_micros)
-                    .for_each(|(at, micros)| suspended[at] += micros);
+impl SharesSum {
+    pub fn new(steps: Steps) -> SharesSum {
+        SharesSum { steps, queues: BTreeMap::new() }
+    }
+
+    pub fn add(&mut self, queue: &str, job: &JobSlots) {
+        if !self.queues.contains_key(queue) {
+            let none = vec![0; usize::try_from(self.steps.count()).unwrap_or(0)];
+            let none = Sums { held: none.clone(), suspended: none };
+            self.queues.insert(queue.to_owned(), [none.clone(), none]);
+        }
+        let Some(sums) = self.queues.get_mut(queue) else { return };
+        for stretch in &job.0 {
+            let of_kind = &mut sums[usize::from(stretch.kind == TaskKind::Reduce)];
+            let sums = if stretch.is_suspended { &mut of_kind.suspended } else { &mut of_kind.held };
+            for (at, micros) in self.steps.parts(stretch.from_micros, stretch.until_micros) {
+                sums[at] += micros;
             }
         }
+    }
+
+    /// The means; of a step in which `jobs_left_out` held slots they are too low.
+    pub fn answer(self, jobs_left_out: usize, remarks: Vec<String>) -> SharesAnswer {
+        let lengths = self.steps.lengths();
         let mean = |sums: Vec<u64>| -> Vec<f64> {
             // Thousandths are more than a picture shows.
             let of = |(sum, length): (u64, &u64)| (sum as f64 / *length as f64 * 1e3).round() / 1e3;
@@ -124,14 +174,13 @@ impl SharesAnswer {
             wanted: Vec::new(),
             guaranteed: Vec::new(),
         };
-        let queues = queues.into_iter().map(|(queue, [map, reduce])| QueueSharesAnswer {
-            queue: queue.to_owned(),
+        let queues = self.queues.into_iter().map(|(queue, [map, reduce])| QueueSharesAnswer {
+            queue,
             map: of_kind(map),
             reduce: of_kind(reduce),
         });
-        let Steps { from_millis, until_millis, step_millis } = steps;
+        let Steps { from_millis, until_millis, step_millis } = self.steps;
         let queues = queues.collect();
-        let (jobs_left_out, remarks) = (0, Vec::new());
         SharesAnswer { from_millis, until_millis, step_millis, queues, jobs_left_out, remarks }
     }
 }
@@ -144,6 +193,14 @@ mod tests {
 
     use super::super::samples::{detail, preempted};
     use super::*;
+
+    fn shares_of(jobs: &[&JobDetail], steps: Steps) -> SharesAnswer {
+        let mut sum = SharesSum::new(steps);
+        for job in jobs {
+            sum.add(&job.summary.queue, &JobSlots::of(job));
+        }
+        sum.answer(0, Vec::new())
+    }
 
     #[test]
     fn slots_are_counted_by_queue_kind_and_step() {
@@ -158,7 +215,7 @@ mod tests {
         let mut other = detail();
         other.summary.queue = "research".to_owned();
         let steps = Steps { from_millis: begin, until_millis: begin + 1_250, step_millis: 500 };
-        let shares = SharesAnswer::of([&job, &other], steps);
+        let shares = shares_of(&[&job, &other], steps);
         let held: Vec<_> = shares
             .queues
             .iter()
@@ -177,7 +234,7 @@ mod tests {
         job.summary.queue = "default".to_owned();
         let begin = job.summary.submitted_millis;
         let steps = Steps { from_millis: begin, until_millis: begin + 1_000, step_millis: 500 };
-        let map = &SharesAnswer::of([&job], steps).queues[0].map;
+        let map = &shares_of(&[&job], steps).queues[0].map;
         assert_eq!((&map.held, &map.suspended), (&vec![1.0, 0.0], &vec![0.0, 1.0]));
     }
 

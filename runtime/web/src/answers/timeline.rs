@@ -32,6 +32,10 @@ pub struct TimelineAnswer {
     pub jobs_left_out: usize,
     /// Of the window; as many as there are rows, unless it is thinned.
     pub stints_total: usize,
+    /// How long slots were held in the window, by all stints together.
+    pub held_micros: u64,
+    /// How long work waited in naps, likewise.
+    pub napped_micros: u64,
     /// Whether rows stand for several stints, since there are more than a page can hold: what is narrower
     /// than a column of its lane is drawn with its neighbours. A shorter window shows each.
     pub is_thinned: bool,
@@ -131,10 +135,13 @@ impl TimelineAnswer {
         naps.sort_by_key(|nap| (nap.from_micros, nap.attempt));
         let starts = placed.iter().map(|(_, stint)| stint.from_micros);
         let base_micros = starts.min().unwrap_or(from_micros).max(from_micros);
+        let within = |from: u64, until: u64| until.min(until_micros).saturating_sub(from.max(base_micros));
         let mut answer = TimelineAnswer {
             base_micros,
             until_micros,
             stints_total: placed.len(),
+            held_micros: placed.iter().map(|(_, one)| within(one.from_micros, one.until_micros)).sum(),
+            napped_micros: naps.iter().map(|one| within(one.from_micros, one.until_micros)).sum(),
             ..TimelineAnswer::default()
         };
         let columns = columns.filter(|_| is_too_much(&placed, naps.len()));
@@ -354,6 +361,10 @@ mod tests {
         let answer = TimelineAnswer::of([&job], window, Some(100));
         assert_eq!((answer.is_thinned, answer.stints_total), (true, whole.stints_total));
         assert_eq!((answer.naps.len(), answer.naps_left_out), (0, 1));
+        let sums = |answer: &TimelineAnswer| (answer.held_micros, answer.napped_micros);
+        assert_eq!(sums(&answer), sums(&whole));
+        assert_eq!(whole.held_micros, whole.stints.length.iter().sum::<u64>());
+        assert_eq!(whole.napped_micros, whole.naps.iter().map(|nap| nap.length).sum::<u64>());
         let rows = answer.stints.start.len();
         assert!((100..=201 * answer.lanes.len()).contains(&rows), "{rows}");
         assert_eq!(answer.stints.count.len(), rows);

@@ -13,8 +13,9 @@ use super::list::page;
 use super::whole::{drawn, timeline_of};
 use super::window::asked_columns;
 use crate::answers::{
-    CountersAnswer, HistoryAnswer, JobExplanation, JobFilter, JobStatusAnswer, PreemptionAnswer,
-    QuantilesAnswer, TaskExplanation, TaskStatusAnswer, TimelineAnswer, TimelineWindow,
+    CountersAnswer, HistoryAnswer, JobExplanation, JobFilter, JobStatusAnswer, LedgerRow, PreemptionAnswer,
+    PreemptionTotals, QuantilesAnswer, TaskExplanation, TaskStatusAnswer, TimelineAnswer,
+    TimelineWindow,
 };
 use crate::clock::now_micros;
 use crate::problem::Problem;
@@ -66,6 +67,15 @@ pub fn preemptions(call: &Call<'_>) -> Result<Reply, Problem> {
     let detail = call.job()?;
     let entries: Vec<PreemptionAnswer> = ledger_of(&detail).iter().map(PreemptionAnswer::from).collect();
     page(call, entries.iter())
+}
+
+/// What all preemptions of a job come to.
+pub fn preemption_totals(call: &Call<'_>) -> Result<Reply, Problem> {
+    let detail = call.job()?;
+    let rows = LedgerRow::all_of(&detail, now_micros());
+    let totals = PreemptionTotals::of(&rows.iter().rev().collect::<Vec<_>>());
+    let (from_millis, until_millis) = (detail.summary.submitted_millis, end_of(&detail) / 1_000);
+    Reply::json(&PreemptionTotals { from_millis, until_millis, ..totals })
 }
 
 pub fn tasks(call: &Call<'_>) -> Result<Reply, Problem> {

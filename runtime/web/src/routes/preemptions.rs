@@ -2,10 +2,11 @@
 //! and how slots went.
 //!
 //! Owns what these routes answer, and how their queries are read. Does not own the sums (`answers`) nor which
-//! jobs are looked at (`ledgers`).
+//! jobs are read (`per_job`).
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use napreduce_core::{JobId, Primitive};
 
@@ -13,7 +14,7 @@ use super::call::{Call, Reply};
 use super::list::page_with;
 use super::window::asked_window;
 use crate::answers::{FlowAnswer, LedgerFilter, LedgerRow, OPEN_END, PreemptionTotals};
-use crate::ledgers::{Window, WindowLedger};
+use crate::per_job::Window;
 use crate::problem::Problem;
 
 /// A window is so long unless it is said.
@@ -29,24 +30,35 @@ struct Asked {
     window: Window,
     filter: LedgerFilter,
     queues: HashMap<JobId, String>,
-    ledger: WindowLedger,
+    /// By job.
+    ledger: Vec<Arc<Vec<LedgerRow>>>,
+    /// What is left out, and why.
+    remarks: Vec<String>,
 }
 
 impl Asked {
     fn read(call: &Call<'_>, filter: LedgerFilter) -> Result<Asked, Problem> {
         let window = asked_window(call, WINDOW_MILLIS)?;
         let jobs = call.shown.source.jobs()?;
-        let mut ledger = call.shown.ledgers.of_window(&*call.shown.source, &jobs, window)?;
-        ledger.remarks.extend(call.shown.source.remarks());
+        let source = &*call.shown.source;
+        let mut ledger = Vec::new();
+        let left_out = call.shown.ledgers.each(source, &jobs, window, |_, rows| ledger.push(rows))?;
+        let remarks = left_out.remarks.into_iter().chain(source.remarks()).collect();
         let queues = jobs.iter().map(|job| (job.job, job.queue.clone())).collect();
         let (from_micros, until_micros) = (window.from * 1_000, window.until * 1_000);
-        Ok(Asked { window, filter: LedgerFilter { from_micros, until_micros, ..filter }, queues, ledger })
+        Ok(Asked {
+            window,
+            filter: LedgerFilter { from_micros, until_micros, ..filter },
+            queues,
+            ledger,
+            remarks,
+        })
     }
 
     /// The entries that are meant, newest first.
     fn rows(&self) -> Vec<&LedgerRow> {
         let mut rows: Vec<&LedgerRow> =
-            self.ledger.jobs.iter().flat_map(|rows| rows.iter()).filter(|row| self.takes(row)).collect();
+            self.ledger.iter().flat_map(|rows| rows.iter()).filter(|row| self.takes(row)).collect();
         rows.sort_by_key(|row| Reverse(row.answer.requested_micros));
         rows
     }
@@ -83,7 +95,7 @@ fn some_of(call: &Call<'_>, name: &str, known: &[&str]) -> Result<Vec<String>, P
 pub fn list(call: &Call<'_>) -> Result<Reply, Problem> {
     let asked = Asked::read(call, asked_filter(call)?)?;
     let answers: Vec<_> = asked.rows().into_iter().map(|row| &row.answer).collect();
-    page_with(call, answers.into_iter(), asked.ledger.remarks.clone())
+    page_with(call, answers.into_iter(), asked.remarks.clone())
 }
 
 pub fn totals(call: &Call<'_>) -> Result<Reply, Problem> {
@@ -93,7 +105,7 @@ pub fn totals(call: &Call<'_>) -> Result<Reply, Problem> {
     Reply::json(&PreemptionTotals {
         from_millis: from,
         until_millis: until,
-        remarks: asked.ledger.remarks.clone(),
+        remarks: asked.remarks.clone(),
         ..totals
     })
 }
@@ -113,5 +125,5 @@ pub fn flows(call: &Call<'_>) -> Result<Reply, Problem> {
             (row.victim_queue.clone(), to)
         }
     });
-    page_with(call, flows.iter(), asked.ledger.remarks.clone())
+    page_with(call, flows.iter(), asked.remarks.clone())
 }

@@ -6,9 +6,9 @@ use napreduce_protocol::JobSummary;
 
 use super::call::{Call, Reply};
 use super::window::asked_window;
-use crate::answers::{SharesAnswer, Steps};
+use crate::answers::{SharesSum, Steps};
 use crate::clock::now_millis;
-use crate::ledgers::Window;
+use crate::per_job::Window;
 use crate::problem::Problem;
 
 /// A window of a cluster is so long unless it is said; of a history, it is all of it.
@@ -29,13 +29,14 @@ pub fn shares(call: &Call<'_>) -> Result<Reply, Problem> {
         let count = steps.count();
         return Err(Problem::wrong(format!("step={step_millis}: {count} steps; at most {STEPS_MAX}")));
     }
-    let (jobs, jobs_left_out) = window.jobs(&all);
-    let details = jobs.into_iter().map(|job| source.job(job.job)).collect::<Result<Vec<_>, _>>()?;
-    let shares = SharesAnswer::of(details.iter().map(|detail| &**detail), steps);
-    let mut shares = SharesAnswer { jobs_left_out, ..shares };
+    let mut sum = SharesSum::new(steps);
+    let left_out =
+        call.shown.slots.each(&**source, &all, window, |job, slots| sum.add(&job.queue, &slots))?;
+    let mut shares = sum.answer(left_out.jobs, left_out.remarks);
     let noted = source.window(window.from, window.until)?;
     shares.note(&noted.queues);
-    shares.remarks = noted.remarks;
+    shares.remarks.extend(noted.remarks);
+    shares.remarks.extend(source.remarks());
     Reply::json(&shares)
 }
 

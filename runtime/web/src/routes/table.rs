@@ -231,6 +231,11 @@ static NATIVE: &[Route] = &[
         .asking(&[
             field(
                 "neighbours",
+    get::<PreemptionTotals>(
+        "/api/nap/v1/jobs/{job}/preemptions/totals",
+        "What all of these come to",
+        jobs::preemption_totals,
+    ),
                 "true: with the attempts of other jobs at that time, as far as there is room",
             ),
             moment("from", "only what lies after it, in milliseconds since 1970"),

@@ -19,11 +19,13 @@ use crate::answers::{
     COLUMNS_KIND, QueuesAnswer, StatusAnswer, TimelineAnswer, TimelineWindow, WorkerAnswer, columns_of,
 };
 use crate::clock::now_micros;
-use crate::ledgers::Window;
+use crate::per_job::Window;
 use crate::problem::Problem;
 
 /// A window is so long unless it is said.
 const WINDOW_MILLIS: u64 = 10 * 60_000;
+/// Jobs of one picture at most, the newest ones: it needs all attempts of each.
+const DRAWN_JOBS_MAX: usize = 50;
 /// Workers come and go seldom.
 const CHANGES_MILLIS: u64 = 24 * 60 * 60_000;
 
@@ -113,7 +115,9 @@ pub fn timeline_of(
     let (from, until) = (window.from_micros / 1_000, window.until_micros / 1_000);
     let all = call.shown.source.jobs()?;
     let own = about.map(|about| about.summary.job);
-    let (jobs, jobs_left_out) = Window { from, until }.jobs(&all);
+    let mut jobs = Window { from, until }.jobs(&all);
+    let jobs_left_out = jobs.len().saturating_sub(DRAWN_JOBS_MAX);
+    jobs.truncate(DRAWN_JOBS_MAX);
     let mut details: Vec<_> = about.cloned().into_iter().collect();
     for job in jobs.into_iter().filter(|job| Some(job.job) != own) {
         details.push(call.shown.source.job(job.job)?);

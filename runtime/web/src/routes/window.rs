@@ -5,7 +5,7 @@
 use super::call::Call;
 use crate::answers::COLUMNS;
 use crate::clock::now_millis;
-use crate::ledgers::Window;
+use crate::per_job::Window;
 use crate::problem::Problem;
 
 /// From `from` until `until`; as long as this and until now, unless they are said.

@@ -68,8 +68,8 @@ function sums({ job, life, history }) {
   return {
     took: ended - job.submitted_millis,
     waited: first - job.submitted_millis,
-    held: life.stints.length.reduce((sum, length) => sum + length, 0) / 1000,
-    napped: life.naps.reduce((sum, nap) => sum + nap.length, 0) / 1000,
+    held: life.held_micros / 1000,
+    napped: life.napped_micros / 1000,
     attempts: history.attempts.length,
     taken: taken.length,
     saved: total(history.preemptions, "work_saved_millis"),

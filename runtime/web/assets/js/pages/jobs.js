@@ -54,7 +54,7 @@ export function remarks(page) {
 /** How many there are, and a way to more of them. */
 export function under(page, more) {
   const words = page.next === null ? `${count(page.total)} in all` : `${count(page.items.length)} of ${count(page.total)} are shown`;
-  const isMore = page.next !== null && page.items.length < LIMIT_MAX;
+  const isMore = more && page.next !== null && page.items.length < LIMIT_MAX;
   return make("p", { class: "under" }, words, isMore && make("button", { type: "button", click: more }, "Show more"));
 }
 

@@ -44,7 +44,7 @@ export function view({ main, query, again }) {
       };
       renew(list, remarks(page), shownTimes(totals), figures(totals), ways(totals), conversions(totals),
         make("h2", {}, "Each of them"), ledger(page.items, "No slot was wanted back in these times."), under(page, more),
-        make("h2", {}, "From whom to whom"), matrix(flows.items, chosen.flows || "queue"));
+        make("h2", {}, "From whom to whom"), matrix(flows.items, chosen.flows || "queue"), flows.next !== null && under(flows, null));
     },
   };
 }
@@ -91,14 +91,19 @@ function quickness(latency) {
   return [short(latency.p50_micros), `95 %: ${short(latency.p95_micros)}, 99 %: ${short(latency.p99_micros)}`];
 }
 
+/** A sum; where some of it is left out, it is at least that. */
+export function least({ remarks: leftOut }, figure) {
+  return leftOut.length > 0 ? `at least ${figure}` : figure;
+}
+
 function figures(totals) {
   const cards = [
-    ["Slots wanted back", count(totals.count), `${count(totals.taken)} were taken`],
+    ["Slots wanted back", least(totals, count(totals.count)), `${count(totals.taken)} were taken`],
     ["Slot free after", ...quickness(totals.freeing)],
     ["Resumed within", ...quickness(totals.resuming)],
     ["Restored within", ...quickness(totals.restoring)],
-    ["Work saved", span(totals.work_saved_millis), `${span(totals.work_lost_millis)} lost`],
-    ["Time without a slot", span(totals.slot_millis), "of those that were taken"],
+    ["Work saved", least(totals, span(totals.work_saved_millis)), `${span(totals.work_lost_millis)} lost`],
+    ["Time without a slot", least(totals, span(totals.slot_millis)), "of those that were taken"],
   ];
   return make("section", { class: "cards", "aria-label": "In all" }, cards.map(([label, figure, more]) =>
     make("div", { class: "card" }, make("div", { class: "label" }, label), make("div", { class: "figure" }, figure), make("div", { class: "more" }, more))));

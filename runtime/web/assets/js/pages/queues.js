@@ -18,6 +18,7 @@ export function view({ main, query, again }) {
     again();
   } }, [["", "the usual times"], ...LENGTHS].map(([value, words]) => make("option", { value }, words)));
   times.value = last;
+  const more = { isWanted: false, show: () => { more.isWanted = true; again(); } };
   main.append(make("h1", {}, "Queues"), about, list, make("h2", {}, "Slots over time"), make("div", { class: "bar" }, times), pictures);
   return {
     title: "Queues",
@@ -27,7 +28,7 @@ export function view({ main, query, again }) {
       about.textContent = session.is_live ? `The scheduler in force is ${answer.scheduler}. Slots are in use of those guaranteed; more are wanted.` : "";
       const empty = session.is_live ? `The scheduler ${answer.scheduler} has no queues: it orders jobs by other things.` : "A history knows no queues as they were, but what their jobs held.";
       renew(list, table(columns(queues), queues, empty));
-      renew(pictures, shares(await get(`shares${meant(last)}`), queues));
+      renew(pictures, shares(await get(`shares${meant(last)}`), queues, more));
     },
   };
 }

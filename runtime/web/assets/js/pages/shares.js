@@ -8,14 +8,14 @@ import { count, moment, utc } from "../format.js";
 const SHOWN_MAX = 24;
 const KINDS = [["map", "Map slots"], ["reduce", "Reduce slots"]];
 
-/** A row for each queue: those that held the most first. `queues` are as they are now, with their guarantees. */
-export function shares(answer, queues) {
+/** A row for each queue: those that held the most first. `queues` are as they are now, with their guarantees; `more` shows all of many. */
+export function shares(answer, queues, more) {
   if (answer.queues.length === 0) return [make("p", { class: "empty" }, "No job was there in these times.")];
   const now = new Map(queues.map((queue) => [queue.queue, queue]));
   const guarantee = (queue, kind) => now.get(queue.queue)?.[kind].guaranteed ?? null;
   const sum = (queue) => KINDS.flatMap(([kind]) => queue[kind].held).reduce((total, held) => total + held, 0);
   const sorted = [...answer.queues].sort((one, other) => sum(other) - sum(one));
-  const shown = sorted.slice(0, SHOWN_MAX);
+  const shown = sorted.slice(0, more.isWanted ? sorted.length : SHOWN_MAX);
   // One scale for each kind, so that queues can be compared.
   const most = Object.fromEntries(KINDS.map(([kind]) => {
     const tops = shown.flatMap((queue) => [guarantee(queue, kind) ?? 0, ...queue[kind].guaranteed, ...demand(queue[kind]),
@@ -27,15 +27,15 @@ export function shares(answer, queues) {
       make("h3", {}, link(`/jobs?queue=${encodeURIComponent(queue.queue)}`, queue.queue)),
       KINDS.map(([kind, words]) => chart(answer, queue[kind], { kind, words, most: most[kind], guaranteed: guarantee(queue, kind) }))));
   const left = [];
-  if (sorted.length > shown.length) left.push(`${count(sorted.length - shown.length)} queues that held less are not shown`);
-  if (answer.jobs_left_out) left.push(`${count(answer.jobs_left_out)} older jobs of these times are not counted`);
+  const rest = sorted.length - shown.length;
+  const showAll = rest > 0 && make("button", { type: "button", click: more.show }, `Show ${count(rest)} more that held less`);
   const any = (says) => shown.some((queue) => KINDS.some(([kind]) => says(queue, kind)));
   const signs = {
     isGuaranteed: any((queue, kind) => guarantee(queue, kind) !== null || queue[kind].guaranteed.some((slots) => slots !== null)),
     isWanted: any((queue, kind) => queue[kind].wanted.length > 0),
   };
   left.push(...answer.remarks);
-  return [times(answer, signs), ...rows, left.length > 0 && make("p", { class: "under" }, left.join("; "))];
+  return [times(answer, signs), ...rows, showAll, left.length > 0 && make("p", { class: "under" }, left.join("; "))];
 }
 
 /** What jobs held and wanted beside that, in each step of which it is known. */
@@ -70,7 +70,7 @@ function chart(answer, shares, { kind, words, most, guaranteed }) {
   const isNoted = shares.guaranteed.some((slots) => slots !== null);
   if (isNoted) lines.push(level(answer, shares.guaranteed, most, "guaranteed"));
   else if (guaranteed !== null) lines.push(height(make("u"), guaranteed));
-  const said = summary(words, shares, wanted, guaranteed);
+  const said = summary(words, shares, wanted, guaranteed, answer.jobs_left_out > 0);
   return make("figure", { class: kind },
     make("div", { class: "steps", role: "img", "aria-label": said, title: said }, steps, lines, make("span", { class: "most", "aria-hidden": "true" }, count(most))),
     make("figcaption", {}, said));
@@ -112,11 +112,11 @@ function runs(answer, held, suspended) {
   return found;
 }
 
-function summary(words, { held, suspended }, wanted, guaranteed) {
+function summary(words, { held, suspended }, wanted, guaranteed, isPart) {
   const form = (slots) => (slots > 0 && slots < 0.05 ? "under 0.1" : slots.toLocaleString("en-GB", { maximumFractionDigits: 1 }));
   const mean = held.reduce((total, slots) => total + slots, 0) / held.length;
   const naps = Math.max(...suspended);
-  return [`${words}: ${form(mean)} held in the mean, ${form(Math.max(...held))} at most`, naps > 0 && `${form(naps)} suspended at most`,
+  return [`${words}: ${isPart ? "at least " : ""}${form(mean)} held in the mean, ${form(Math.max(...held))} at most`, naps > 0 && `${form(naps)} suspended at most`,
     wanted.some((slots) => slots !== null) && `${form(Math.max(...wanted))} wanted at most`,
     guaranteed !== null && `${form(guaranteed)} guaranteed`].filter(Boolean).join(", ");
 }

@@ -96,10 +96,15 @@ export function taskOrders(task, done) {
 }
 
 function preemptions(items) {
-  const sum = (name) => items.reduce((total, item) => total + item[name], 0);
-  const often = items.length === 1 ? "Once" : `${count(items.length)} times`;
-  const words = `${often} a slot was wanted back; ${span(sum("work_saved_millis"))} of work was saved, ${span(sum("work_lost_millis"))} lost.`;
-  return [items.length > 0 && make("p", {}, words), ledger(items, "Nobody took a slot of this job.")];
+  return ledger(items, "Nobody took a slot of this job.");
+}
+
+/** What all preemptions of a job come to, however few are shown. */
+async function preemptionTotals(id) {
+  const totals = await get(`jobs/${id}/preemptions/totals`);
+  if (totals.count === 0) return [];
+  const often = totals.count === 1 ? "Once" : `${count(totals.count)} times`;
+  return make("p", {}, `${often} a slot was wanted back; ${span(totals.work_saved_millis)} of work was saved, ${span(totals.work_lost_millis)} lost.`);
 }
 
 /** Entries of the ledger; victim and beneficiary are links. */
@@ -180,8 +185,8 @@ function events(items) {
 /** The tabs in order: name in the address, and what makes one. */
 export const TABS = [
   ["timeline", { label: "Timeline", make: timeline }],
-  ["tasks", { label: "Tasks", make: list("tasks", tasks, "ID, state or worker") }],
-  ["preemptions", { label: "Preemptions", make: list("preemptions", preemptions) }],
+  ["tasks", { label: "Tasks", make: list("tasks", tasks, "ID, state, worker or why") }],
+  ["preemptions", { label: "Preemptions", make: list("preemptions", preemptions, null, preemptionTotals) }],
   ["counters", { label: "Counters", make: counters }],
   ["settings", { label: "Settings", make: settings }],
   ["attempts", { label: "Attempts and logs", make: list("attempts", attempts, "ID, worker or end", quantiles) }],

@@ -1,0 +1,274 @@
+//! Values computed from each job of a time window: entries of the ledger, slots that were held.
+//!
+//! Totals are sums over all jobs of their window, so every job has to be read. A job that has ended is read once and its value is
+//! kept. Jobs that run are read again after a pause that grows with the cost of reading them. One call reads for `READ_TIME` at most
+//! and reports the jobs it left out; the next call goes on from there.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use napreduce_core::JobId;
+use napreduce_protocol::{JobDetail, JobSummary};
+
+use crate::answers::{JobSlots, LedgerRow};
+use crate::clock::now_micros;
+use crate::lock::lock;
+use crate::source::{PageSource, SourceError, pause_after};
+
+/// A page asks for the list, the totals and the flows of a window one after the other.
+const READ_TIME: Duration = Duration::from_secs(2);
+
+/// A time window in milliseconds since 1970.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Window {
+    pub from: u64,
+    pub until: u64,
+}
+
+impl Window {
+    /// The jobs that existed in the window, in the order of `all`.
+    pub fn jobs(self, all: &[JobSummary]) -> Vec<&JobSummary> {
+        let exists = |job: &&JobSummary| {
+            job.submitted_millis <= self.until && job.ended_millis.is_none_or(|ended| ended >= self.from)
+        };
+        all.iter().filter(exists).collect()
+    }
+}
+
+/// A value computed from a job.
+pub trait PerJob: Sized {
+    /// The weight up to which values of ended jobs are kept.
+    const WEIGHT_MAX: usize;
+
+    fn of(detail: &JobDetail, now_micros: u64) -> Self;
+
+    fn weight(&self) -> usize;
+}
+
+impl PerJob for Vec<LedgerRow> {
+    /// About 70 MB.
+    const WEIGHT_MAX: usize = 100_000;
+
+    fn of(detail: &JobDetail, now_micros: u64) -> Vec<LedgerRow> {
+        LedgerRow::all_of(detail, now_micros)
+    }
+
+    fn weight(&self) -> usize {
+        self.len()
+    }
+}
+
+impl PerJob for JobSlots {
+    /// About 24 MB.
+    const WEIGHT_MAX: usize = 1_000_000;
+
+    fn of(detail: &JobDetail, _: u64) -> JobSlots {
+        JobSlots::of(detail)
+    }
+
+    fn weight(&self) -> usize {
+        self.count()
+    }
+}
+
+/// The jobs of a window that a call left out.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct LeftOut {
+    pub jobs: usize,
+    /// Why, for people.
+    pub remarks: Vec<String>,
+}
+
+/// The values of the jobs of one source.
+#[derive(Debug)]
+pub struct JobValues<T> {
+    ended: Mutex<Ended<T>>,
+    open: Mutex<Open<T>>,
+}
+
+/// Values that do not change any more. The jobs submitted first are dropped first.
+#[derive(Debug)]
+struct Ended<T> {
+    values: BTreeMap<JobId, Arc<T>>,
+    weight: usize,
+}
+
+#[derive(Debug)]
+struct Open<T> {
+    values: HashMap<JobId, (Instant, Arc<T>)>,
+    fresh_until: Instant,
+}
+
+impl<T> Default for JobValues<T> {
+    fn default() -> JobValues<T> {
+        JobValues {
+            ended: Mutex::new(Ended { values: BTreeMap::new(), weight: 0 }),
+            open: Mutex::new(Open { values: HashMap::new(), fresh_until: Instant::now() }),
+        }
+    }
+}
+
+impl<T: PerJob> JobValues<T> {
+    /// Passes each job of a window and its value to `each`.
+    ///
+    /// # Errors
+    /// When the source does not answer.
+    pub fn each<'job>(
+        &self,
+        source: &dyn PageSource,
+        all: &'job [JobSummary],
+        window: Window,
+        mut each: impl FnMut(&'job JobSummary, Arc<T>),
+    ) -> Result<LeftOut, SourceError> {
+        let deadline = Instant::now() + READ_TIME;
+        let stale = self.refresh(source, all, deadline)?;
+        let mut left_out = LeftOut::default();
+        let mut unread = 0;
+        for job in window.jobs(all) {
+            let known = lock(&self.ended).values.get(&job.job).cloned();
+            let value = match known {
+                Some(value) => Some(value),
+                None if job.ended_millis.is_none() => None,
+                None if Instant::now() > deadline => None,
+                None => match read::<T>(source, job.job) {
+                    Ok((value, has_ended)) => {
+                        // The answer of the source may be older than its list.
+                        if has_ended {
+                            lock(&self.ended).keep(job.job, value.clone());
+                        }
+                        Some(value)
+                    }
+                    Err(error @ SourceError::Unavailable(_)) => return Err(error),
+                    Err(error) => {
+                        left_out.jobs += 1;
+                        left_out.remarks.push(format!("{}: {error}", job.job));
+                        continue;
+                    }
+                },
+            };
+            // A job that has ended since counts as it was last seen, so that no total falls.
+            match value.or_else(|| stale.get(&job.job).cloned()) {
+                Some(value) => each(job, value),
+                None => unread += 1,
+            }
+        }
+        if unread > 0 {
+            let jobs = if unread == 1 { "1 job is" } else { &format!("{unread} jobs are") };
+            left_out
+                .remarks
+                .push(format!("{jobs} not counted yet: reading takes longer than one answer may"));
+            left_out.jobs += unread;
+        }
+        Ok(left_out)
+    }
+
+    /// The values of the jobs that run. Those that are new or old are read, the ones read longest ago first.
+    fn refresh(
+        &self,
+        source: &dyn PageSource,
+        all: &[JobSummary],
+        deadline: Instant,
+    ) -> Result<HashMap<JobId, Arc<T>>, SourceError> {
+        let mut open = lock(&self.open);
+        let begun = Instant::now();
+        let is_old = begun >= open.fresh_until;
+        let is_due = |job: &JobId| is_old || !open.values.contains_key(job);
+        let runs = all.iter().filter(|job| job.ended_millis.is_none()).map(|job| job.job);
+        let mut running: Vec<JobId> = runs.filter(is_due).collect();
+        if is_old || !running.is_empty() {
+            running.sort_by_key(|job| open.values.get(job).map(|(read, _)| *read));
+            for job in &running {
+                if Instant::now() > deadline {
+                    break;
+                }
+                match read(source, *job) {
+                    Ok((value, _)) => drop(open.values.insert(*job, (Instant::now(), value))),
+                    Err(error @ SourceError::Unavailable(_)) => return Err(error),
+                    // Removed since it was listed, or damaged; the caller reports it as not counted.
+                    Err(error) => tracing::debug!(%error, %job, "a job that runs could not be read"),
+                }
+            }
+            let listed: HashSet<JobId> = all.iter().map(|job| job.job).collect();
+            let ended = lock(&self.ended);
+            open.values.retain(|job, _| listed.contains(job) && !ended.values.contains_key(job));
+            if is_old {
+                open.fresh_until = Instant::now() + pause_after(begun.elapsed());
+            }
+        }
+        Ok(open.values.iter().map(|(job, (_, value))| (*job, value.clone())).collect())
+    }
+}
+
+fn read<T: PerJob>(source: &dyn PageSource, job: JobId) -> Result<(Arc<T>, bool), SourceError> {
+    let detail = source.job(job)?;
+    Ok((Arc::new(T::of(&detail, now_micros())), detail.summary.ended_millis.is_some()))
+}
+
+impl<T: PerJob> Ended<T> {
+    /// A value without content weighs one; one above the limit is not kept.
+    fn keep(&mut self, job: JobId, value: Arc<T>) {
+        let weight = |value: &T| value.weight() + 1;
+        if weight(&value) > T::WEIGHT_MAX {
+            return;
+        }
+        self.weight += weight(&value);
+        if let Some(known) = self.values.insert(job, value) {
+            self.weight -= weight(&known);
+        }
+        while self.weight > T::WEIGHT_MAX {
+            let Some((_, oldest)) = self.values.pop_first() else { break };
+            self.weight -= weight(&oldest);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use napreduce_protocol::JobPhase;
+
+    use super::*;
+    use crate::answers::samples::job;
+
+    /// Weighs what it says.
+    #[derive(Debug)]
+    struct Weight(usize);
+
+    impl PerJob for Weight {
+        const WEIGHT_MAX: usize = 100;
+
+        fn of(_: &JobDetail, _: u64) -> Weight {
+            Weight(0)
+        }
+
+        fn weight(&self) -> usize {
+            self.0
+        }
+    }
+
+    #[test]
+    fn window_holds_every_job_that_existed_in_it() {
+        let ended = |number| job(number, JobPhase::Succeeded, 0, 0);
+        let all: Vec<JobSummary> = (1..=160).rev().map(ended).collect();
+        let begin = all[0].submitted_millis;
+        assert_eq!(Window { from: begin, until: begin + 1 }.jobs(&all).len(), 160);
+        assert_eq!(Window { from: begin - 9, until: begin - 1 }.jobs(&all).len(), 0);
+        let after = Window { from: begin + 1_501, until: begin + 9_999 }.jobs(&all);
+        assert!(after.is_empty(), "they had ended");
+    }
+
+    #[test]
+    fn kept_values_drop_the_oldest_jobs_above_the_limit() {
+        let mut kept = Ended { values: BTreeMap::new(), weight: 0 };
+        for number in (1..=9).rev() {
+            kept.keep(JobId(number), Arc::new(Weight(24)));
+            assert!(kept.weight <= Weight::WEIGHT_MAX);
+        }
+        let jobs: Vec<JobId> = kept.values.keys().copied().collect();
+        assert_eq!(jobs, [JobId(6), JobId(7), JobId(8), JobId(9)]);
+        kept.keep(JobId(9), Arc::new(Weight(24)));
+        assert_eq!(kept.weight, 4 * 25);
+        kept.keep(JobId(10), Arc::new(Weight(101)));
+        assert_eq!((kept.values.len(), kept.weight), (4, 4 * 25));
+    }
+}
