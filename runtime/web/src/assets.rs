@@ -123,6 +123,18 @@ mod tests {
     }
 
     #[test]
+    fn only_the_clock_module_reads_the_clock_of_the_browser() {
+        for file in all(&FILES).into_iter().filter(|file| !file.path().ends_with("js/clock.js")) {
+            let (name, text) = (file.path().display(), file.contents_utf8().expect("text"));
+            let text: String = text.split_whitespace().collect();
+            for reading in ["Date.now", "newDate()", "newDate;", "Date()", "timeOrigin", "Temporal."] {
+                assert!(!text.contains(reading), "{name} has {reading}");
+            }
+        }
+        assert!(FILES.get_file("js/clock.js").is_some());
+    }
+
+    #[test]
     fn files_are_found_under_their_hash_alone() {
         let assets = Assets::new();
         let status = |path: &str| assets.file(path).status();

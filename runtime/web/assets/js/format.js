@@ -1,6 +1,8 @@
 // Times, spans and sizes in words, as the command line prints them; moments in local time, with UTC beside them.
 // Owns their forms. Does not own where they stand.
 
+import { now } from "./clock.js";
+
 /** Milliseconds, in the coarsest terms that still say something. */
 export function span(millis) {
   if (millis === null || millis === undefined) return "–";
@@ -40,11 +42,16 @@ export function count(number) {
   return Number(number).toLocaleString("en-GB");
 }
 
+/** How long something took or, while it goes on, has taken. */
+export function taken(begun, ended) {
+  return span(Math.max(0, (ended ?? now()) - begun));
+}
+
 /** A moment: today's without the date. */
 export function moment(millis) {
   if (millis === null || millis === undefined) return "–";
   const date = new Date(millis);
-  const isToday = date.toDateString() === new Date().toDateString();
+  const isToday = date.toDateString() === new Date(now()).toDateString();
   const time = date.toLocaleTimeString("en-GB");
   return isToday ? time : `${date.toLocaleDateString("en-CA")} ${time}`;
 }

@@ -1,6 +1,8 @@
 // Asks the server: reads by the cookie, orders by the token of this tab.
 // Owns that nothing is fetched again which has not changed, and what is said when nobody answers. Does not own pages.
 
+import { heard } from "./clock.js";
+
 export const BASE = "/api/nap/v1/";
 const TOKEN = "nap-token";
 const KEPT_MAX = 64;
@@ -33,11 +35,14 @@ async function problem(response) {
 }
 
 async function send(path, options) {
+  let response;
   try {
-    return await fetch(BASE + path, { ...options, signal: AbortSignal.timeout(15_000) });
+    response = await fetch(BASE + path, { ...options, signal: AbortSignal.timeout(15_000) });
   } catch {
     throw new Problem(0, "the server of this page does not answer", "it is asked again by itself");
   }
+  heard(response.headers.get("date"));
+  return response;
 }
 
 const JSON_FORM = { accept: "application/json", read: (response) => response.json() };

@@ -2,6 +2,7 @@
 // Owns what is compared, and the choice of both in the address. Does not own pictures (timeline).
 
 import { link, make, renew, state, table } from "../elements.js";
+import { now } from "../clock.js";
 import { count, signed, span } from "../format.js";
 import { get, ofRecording } from "../net.js";
 import { getTimeline } from "../timeline/columns.js";
@@ -62,7 +63,7 @@ async function told(id) {
 /** What a job comes to, as numbers; times in milliseconds. */
 function sums({ job, life, history }) {
   const total = (list, name) => list.reduce((sum, item) => sum + (item[name] ?? 0), 0);
-  const ended = job.ended_millis ?? Date.now();
+  const ended = job.ended_millis ?? now();
   const first = Math.min(ended, ...history.attempts.map((attempt) => attempt.launched_millis));
   const taken = history.preemptions.filter((one) => one.freed_micros !== null);
   return {

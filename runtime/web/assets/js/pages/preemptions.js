@@ -1,6 +1,7 @@
 // The ledger of the cluster: what the preemptions of a window of time come to, each of them, and from whom to whom slots went.
 // Owns the filters, which the address holds, and the figures. Does not own the columns of an entry (tabs).
 
+import { now } from "../clock.js";
 import { link, make, renew, table } from "../elements.js";
 import { count, moment, short, span, utc } from "../format.js";
 import { get, ofRecording } from "../net.js";
@@ -49,11 +50,16 @@ export function view({ main, query, again }) {
   };
 }
 
-/** Times in the address are those that its sender saw; else the window moves on. Moments are whole seconds, so that answers may be kept. */
+/** The moment so many milliseconds ago; a whole second, so that answers may be kept. */
+export function since(millis) {
+  return Math.floor((now() - millis) / 1000) * 1000;
+}
+
+/** Times in the address are those that its sender saw; else the window moves on. */
 function windowOf(chosen, isLive) {
   if (chosen.from || chosen.until) return Object.fromEntries(["from", "until"].filter((name) => chosen[name]).map((name) => [name, chosen[name]]));
   const [, , millis] = LENGTHS.find(([name]) => name === (chosen.last || (isLive ? "1h" : "all"))) ?? LENGTHS[1];
-  return millis === null ? { from: 0 } : { from: Math.floor((Date.now() - millis) / 1000) * 1000 };
+  return millis === null ? { from: 0 } : { from: since(millis) };
 }
 
 function filters(chosen, changed, set) {
@@ -85,15 +91,15 @@ function shownTimes(totals) {
   return make("p", { class: "under" }, make("span", {}, since, " until ", time(totals.until_millis)), link(`/preemptions?${said}`, "Hold these times"));
 }
 
+/** A sum; where some of it is left out, it is at least that. */
+export function least({ remarks: leftOut }, figure) {
+  return leftOut.length > 0 ? `at least ${figure}` : figure;
+}
+
 /** Half were as quick as the first, 95 and 99 of a hundred as the others. */
 function quickness(latency) {
   if (latency.count === 0) return ["–", "none was measured"];
   return [short(latency.p50_micros), `95 %: ${short(latency.p95_micros)}, 99 %: ${short(latency.p99_micros)}`];
-}
-
-/** A sum; where some of it is left out, it is at least that. */
-export function least({ remarks: leftOut }, figure) {
-  return leftOut.length > 0 ? `at least ${figure}` : figure;
 }
 
 function figures(totals) {

@@ -4,7 +4,7 @@
 import { link, make, renew, table } from "../elements.js";
 import { count } from "../format.js";
 import { get, ofRecording } from "../net.js";
-import { LENGTHS } from "./preemptions.js";
+import { LENGTHS, since } from "./preemptions.js";
 import { shares } from "./shares.js";
 
 export function view({ main, query, again }) {
@@ -33,11 +33,11 @@ export function view({ main, query, again }) {
   };
 }
 
-/** Without a word, what the server thinks of. Moments are whole seconds, so that answers may be kept. */
+/** Without a word, what the server thinks of. */
 function meant(last) {
   const length = LENGTHS.find(([name]) => name === last);
   if (!length) return "";
-  return `?from=${length[2] === null ? 0 : Math.floor((Date.now() - length[2]) / 1000) * 1000}`;
+  return `?from=${length[2] === null ? 0 : since(length[2])}`;
 }
 
 /** Without those in which no queue says anything. */

@@ -2,7 +2,7 @@
 // Owns what is asked for, and that how far it can be trusted is said first. Does not own the list of recordings (recordings).
 
 import { card, link, make, renew, state, table } from "../elements.js";
-import { count, moment, span } from "../format.js";
+import { count, moment, span, taken } from "../format.js";
 import { Problem, mayOrder, order } from "../net.js";
 import { orderButton } from "../orders.js";
 
@@ -113,7 +113,7 @@ function title({ what_if, schedulers }) {
 function words({ state: word, begun_millis, ended_millis, percent: done }, limit) {
   if (word === "queued") return "waiting for its turn";
   const far = done === null ? "" : `, ${done} % done`;
-  if (word === "running") return `running for ${span(Math.max(0, Date.now() - begun_millis))}${far}, ${span(limit)} at most`;
+  if (word === "running") return `running for ${taken(begun_millis)}${far}, ${span(limit)} at most`;
   return `${word} after ${span(ended_millis - begun_millis)}`;
 }
 
