@@ -179,3 +179,21 @@ fn totals_agree_with_the_history_of_all_jobs() {
         assert!(metrics.lines().any(|known| known == line), "no {line} in\n{metrics}");
     }
 }
+
+#[test]
+fn filters_find_a_task_among_all_and_match_no_field_name() {
+    let recording = Recording::start();
+    let found = |list: &str, text: &str| {
+        let page = recording.get(&format!("jobs/job_0001/{list}?text={text}&limit=1"));
+        (page["total"].as_u64().expect("a total"), page["items"][0].clone())
+    };
+    let (total, attempt) = found("attempts", "m_100039");
+    assert_eq!((total, &attempt["attempt"]), (1, &json!("job_0001_m_100039.1")));
+    let (total, task) = found("tasks", "M_100039");
+    assert_eq!((total, &task["task"]), (1, &json!("job_0001_m_100039")));
+    let (total, _) = found("attempts", "worker_0003%20(machine-2)");
+    assert_eq!(total, u64::from(TASKS).div_ceil(7));
+    for (list, name) in [("attempts", "launched_millis"), ("attempts", "null"), ("tasks", "live")] {
+        assert_eq!(found(list, name).0, 0, "{list} {name}");
+    }
+}

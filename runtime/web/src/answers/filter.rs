@@ -1,8 +1,8 @@
-//! Which jobs of a list are meant: what REST takes in its query and `nap job list` in its flags.
+//! Which jobs, tasks and attempts of a list are meant: what REST takes in its query and `nap job list` in its flags.
 //!
 //! Owns what a job must be like. Does not own how that is written, nor the order of a list.
 
-use napreduce_protocol::{JobPhase, JobSummary};
+use napreduce_protocol::{AttemptSummary, JobPhase, JobSummary, TaskSummary};
 
 /// What a job must be like to be listed; what is empty asks for nothing.
 ///
@@ -66,9 +66,54 @@ impl JobFilter {
     }
 }
 
+/// A text that a task or an attempt must show, in whatever case.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TextFilter(String);
+
+impl TextFilter {
+    /// Without a text, everything is meant.
+    pub fn new(text: Option<String>) -> TextFilter {
+        TextFilter(text.unwrap_or_default().trim().to_lowercase())
+    }
+
+    /// By its ID and state, and the IDs, workers, states and reasons of its attempts.
+    pub fn takes_task(&self, task: &TaskSummary) -> bool {
+        if self.0.is_empty() {
+            return true;
+        }
+        let mut shown =
+            format!("{}\n{}\n{}", task.task, task.state, task.reason.as_deref().unwrap_or_default());
+        for live in &task.live {
+            let reason = live.reason.as_deref().unwrap_or_default();
+            shown += &format!("\n{}\n{}\n{}\n{reason}", live.attempt, live.worker, live.state);
+        }
+        self.is_in(shown)
+    }
+
+    /// By its ID, its worker and how it ended; one that goes on is `active`.
+    pub fn takes_attempt(&self, attempt: &AttemptSummary) -> bool {
+        if self.0.is_empty() {
+            return true;
+        }
+        let AttemptSummary { attempt, worker, worker_name, end, .. } = attempt;
+        let end = end.as_deref().unwrap_or("active");
+        self.is_in(format!("{attempt}\n{worker} ({worker_name})\n{end}"))
+    }
+
+    fn is_in(&self, mut shown: String) -> bool {
+        if shown.is_ascii() {
+            shown.make_ascii_lowercase();
+        } else {
+            shown = shown.to_lowercase();
+        }
+        shown.contains(&self.0)
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use napreduce_protocol::JobPhase;
+    use napreduce_core::AttemptState;
+    use napreduce_protocol::{JobPhase, LiveAttempt, TaskPhase};
 
     use super::super::samples::{job, summary};
     use super::*;
@@ -106,6 +151,31 @@ mod tests {
             1,
             0
         )));
+    }
+
+    #[test]
+    fn text_filter_matches_what_is_shown_and_no_field_name() {
+        let attempt = &super::super::samples::detail().attempts[0];
+        let takes = |text: &str| TextFilter::new(Some(text.to_owned())).takes_attempt(attempt);
+        for text in ["", " m_0003.1 ", "LEFT-HAND", "worker_0002 (left", "bad row"] {
+            assert!(takes(text), "{text}");
+        }
+        for text in ["active", "launched", "null", "outcome", "worker_0003"] {
+            assert!(!takes(text), "{text}");
+        }
+        let live = LiveAttempt {
+            attempt: attempt.attempt,
+            worker: attempt.worker,
+            state: AttemptState::Running,
+            reason: None,
+            bytes_done: 0,
+            bytes_total: 0,
+        };
+        let mut task = TaskSummary::of(attempt.attempt.task, TaskPhase::Active, 1);
+        task.live.push(live);
+        let takes = |text: &str| TextFilter::new(Some(text.to_owned())).takes_task(&task);
+        assert!(["job_0007_m_0003", "Active", "worker_0002", "running"].into_iter().all(takes));
+        assert!(!["live", "bytes_total", "reason", "done"].into_iter().any(takes));
     }
 
     #[test]

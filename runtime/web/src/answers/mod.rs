@@ -26,7 +26,7 @@ mod workers;
 pub use cluster::{CurrentJob, JobCounts, SlotsInUse, StatusAnswer, WorkerCounts};
 pub use columns::{COLUMNS_KIND, columns_of};
 pub use explaining::{JobExplanation, ReasonAnswer, TaskExplanation};
-pub use filter::JobFilter;
+pub use filter::{JobFilter, TextFilter};
 pub use flows::FlowAnswer;
 pub use jobs::{
     AttemptAnswer, CountersAnswer, EventAnswer, HistoryAnswer, JobAnswer, JobStatusAnswer, PartAnswer,

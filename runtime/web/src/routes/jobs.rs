@@ -9,12 +9,12 @@ use napreduce_history_files::{ledger_of, write_trace};
 use napreduce_protocol::{JobDetail, LogStream, TaskPhase, TaskSummary};
 
 use super::call::{Call, Reply};
-use super::list::page;
+use super::list::{page, page_of};
 use super::whole::{drawn, timeline_of};
 use super::window::asked_columns;
 use crate::answers::{
     CountersAnswer, HistoryAnswer, JobExplanation, JobFilter, JobStatusAnswer, LedgerRow, PreemptionAnswer,
-    PreemptionTotals, QuantilesAnswer, TaskExplanation, TaskStatusAnswer, TimelineAnswer,
+    PreemptionTotals, QuantilesAnswer, TaskExplanation, TaskStatusAnswer, TextFilter, TimelineAnswer,
     TimelineWindow,
 };
 use crate::clock::now_micros;
@@ -60,13 +60,15 @@ pub fn events(call: &Call<'_>) -> Result<Reply, Problem> {
 }
 
 pub fn attempts(call: &Call<'_>) -> Result<Reply, Problem> {
-    page(call, call.job()?.attempts.iter())
+    let job = call.job()?;
+    let filter = TextFilter::new(call.asked("text")?);
+    page_of(call, &job.summary, job.attempts.iter().filter(|attempt| filter.takes_attempt(attempt)))
 }
 
 pub fn preemptions(call: &Call<'_>) -> Result<Reply, Problem> {
     let detail = call.job()?;
     let entries: Vec<PreemptionAnswer> = ledger_of(&detail).iter().map(PreemptionAnswer::from).collect();
-    page(call, entries.iter())
+    page_of(call, &detail.summary, entries.iter())
 }
 
 /// What all preemptions of a job come to.
@@ -80,7 +82,8 @@ pub fn preemption_totals(call: &Call<'_>) -> Result<Reply, Problem> {
 
 pub fn tasks(call: &Call<'_>) -> Result<Reply, Problem> {
     let tasks = call.shown.source.tasks(call.part::<JobId>("job")?)?;
-    page(call, tasks.iter())
+    let filter = TextFilter::new(call.asked("text")?);
+    page(call, tasks.iter().filter(|task| filter.takes_task(task)))
 }
 
 /// A task of a job that is known, whether any of it was begun or not.

@@ -212,9 +212,14 @@ static NATIVE: &[Route] = &[
     get::<HistoryAnswer>("/api/nap/v1/jobs/{job}/history", "All that happened to it", jobs::history),
     get::<EventPage>("/api/nap/v1/jobs/{job}/events", "What happened to it as a whole", jobs::events)
         .asking(list_of!(HistoryLine)),
-    get::<TaskPage>("/api/nap/v1/jobs/{job}/tasks", "Its tasks", jobs::tasks).asking(list_of!(TaskSummary)),
-    get::<AttemptPage>("/api/nap/v1/jobs/{job}/attempts", "Its attempts", jobs::attempts)
-        .asking(list_of!(AttemptSummary)),
+    get::<TaskPage>("/api/nap/v1/jobs/{job}/tasks", "Its tasks", jobs::tasks).asking(list_of!(
+        TaskSummary,
+        field("text", "only those with this in their ID, state or reason, or in their attempts or workers")
+    )),
+    get::<AttemptPage>("/api/nap/v1/jobs/{job}/attempts", "Its attempts", jobs::attempts).asking(list_of!(
+        AttemptSummary,
+        field("text", "only those with this in their ID, worker or end; one that goes on is active")
+    )),
     get::<QuantilesAnswer>(
         "/api/nap/v1/jobs/{job}/quantiles",
         "How the attempts compare that did its tasks: time, bytes, records",
@@ -226,16 +231,16 @@ static NATIVE: &[Route] = &[
         jobs::preemptions,
     )
     .asking(list_of!(PreemptionAnswer)),
-    get::<TimelineAnswer>("/api/nap/v1/jobs/{job}/timeline", "The life of its attempts", jobs::timeline)
-        .or_as(COLUMNS_KIND)
-        .asking(&[
-            field(
-                "neighbours",
     get::<PreemptionTotals>(
         "/api/nap/v1/jobs/{job}/preemptions/totals",
         "What all of these come to",
         jobs::preemption_totals,
     ),
+    get::<TimelineAnswer>("/api/nap/v1/jobs/{job}/timeline", "The life of its attempts", jobs::timeline)
+        .or_as(COLUMNS_KIND)
+        .asking(&[
+            field(
+                "neighbours",
                 "true: with the attempts of other jobs at that time, as far as there is room",
             ),
             moment("from", "only what lies after it, in milliseconds since 1970"),

@@ -2,7 +2,7 @@
 // Owns the head and the choice of tabs. Does not own the tabs (tabs) nor pictures (timeline).
 
 import { facts, link, make, progress, renew, sentence, state } from "../elements.js";
-import { moment, span, utc } from "../format.js";
+import { moment, taken, utc } from "../format.js";
 import { get, mayOrder } from "../net.js";
 import { orderButton } from "../orders.js";
 import { TABS } from "./tabs.js";
@@ -52,7 +52,7 @@ function heading(job) {
       ["Reduces", progress(job.reduce, "reduce")],
       ["User, queue", `${job.user}, ${job.queue}, priority ${job.priority}`],
       ["Submitted", make("time", { title: utc(job.submitted_millis) }, moment(job.submitted_millis))],
-      ["Took", job.ended_millis === null ? null : span(job.ended_millis - job.submitted_millis)],
+      [job.ended_millis === null ? "Takes" : "Took", taken(job.submitted_millis, job.ended_millis)],
       ["Output", make("code", {}, job.output)],
       ["Parts", parts ? `${parts}, ${records.toLocaleString("en-GB")} records` : null],
     ]),

@@ -2,7 +2,7 @@
 // Owns the list. Does not own a job (job).
 
 import { link, make, progress, renew, state, table } from "../elements.js";
-import { count, moment, span, utc } from "../format.js";
+import { count, moment, taken, utc } from "../format.js";
 import { get, ofRecording } from "../net.js";
 
 const STATES = ["active", "suspended", "stopping", "succeeded", "failed", "killed"];
@@ -69,6 +69,6 @@ function rows(jobs, sorting) {
     ["Maps", (job) => progress(job.map, "map"), null, "map"],
     ["Reduces", (job) => progress(job.reduce, "reduce"), null, "reduce"],
     ["Submitted", (job) => make("time", { title: utc(job.submitted_millis) }, moment(job.submitted_millis)), null, "submitted"],
-    ["Took", (job) => (job.ended_millis === null ? "" : span(job.ended_millis - job.submitted_millis)), "number", "took"],
+    ["Took", (job) => taken(job.submitted_millis, job.ended_millis), "number", "took"],
   ], jobs, "No job is like this.", sorting);
 }

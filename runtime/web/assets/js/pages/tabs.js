@@ -2,7 +2,7 @@
 // Owns what stands in each. Does not own the head (job) nor how pictures are drawn (timeline).
 
 import { link, make, renew, sentence, state, table } from "../elements.js";
-import { bytes, count, moment, short, span, utc } from "../format.js";
+import { bytes, count, moment, short, span, taken, utc } from "../format.js";
 import { get, mayOrder, ofRecording } from "../net.js";
 import { orderButton } from "../orders.js";
 import { getTimeline } from "../timeline/columns.js";
@@ -14,7 +14,10 @@ import { settings } from "./settings.js";
 const STEP = 100;
 const LIMIT_MAX = 10_000;
 
-/** A tab that is a list in pages; `filtered` narrows it by the text in its search field, and `above` tells what all of it comes to. */
+/**
+ * A tab that is a list in pages; `filtered` says what the text in its search field is looked for in, and `above` tells what all of it
+ * comes to.
+ */
 function list(path, show, filtered, above) {
   return ({ id, place, query, again }) => {
     let limit = STEP;
@@ -33,15 +36,16 @@ function list(path, show, filtered, above) {
       again();
     };
     const search = filtered && make("input", { type: "search", placeholder: filtered, "aria-label": "Filter", value: wanted,
-      input: (event) => { wanted = event.target.value; again(); } });
+      input: (event) => { wanted = event.target.value.trim(); again(); } });
     const rows = make("div");
     place.append(...(search ? [make("div", { class: "bar" }, search)] : []), rows);
     return {
       async refresh(job) {
-        const sort = sorting.by ? `&sort=${encodeURIComponent(sorting.by)}` : "";
-        const page = await get(`jobs/${id}/${path}?limit=${wanted ? LIMIT_MAX : limit}${sort}`);
-        const items = wanted ? page.items.filter((item) => JSON.stringify(item).includes(wanted)) : page.items;
-        renew(rows, above ? await above(id) : [], show(items, job, again, sorting), under(page, more));
+        const asked = new URLSearchParams({ limit });
+        if (sorting.by) asked.set("sort", sorting.by);
+        if (filtered && wanted) asked.set("text", wanted);
+        const page = await get(`jobs/${id}/${path}?${asked}`);
+        renew(rows, above ? await above(id) : [], show(page.items, job, { again, sorting, isFiltered: asked.has("text") }), under(page, more));
       },
     };
   };
@@ -64,7 +68,7 @@ function timeline({ id, place, again }) {
   };
 }
 
-function tasks(items, job, again, sorting) {
+function tasks(items, job, { again, sorting, isFiltered }) {
   const isOpen = job.ended_millis === null;
   const columns = [
     ["Task", (task) => sentence(task.task), "id", "task"],
@@ -77,7 +81,7 @@ function tasks(items, job, again, sorting) {
     ["Why", (task) => sentence(task.live.map((live) => live.reason).find(Boolean) ?? task.reason ?? ""), "text"],
   ];
   if (mayOrder() && isOpen) columns.push(["", (task) => taskOrders(task, again), "id"]);
-  return table(columns, items, isOpen ? "No task is like this." : "The job has ended: its attempts have a tab of their own.", sorting);
+  return table(columns, items, isFiltered ? "No task is like this." : isOpen ? "The job has no tasks yet." : "No task was begun.", sorting);
 }
 
 /** What can be ordered of a task as it is. */
@@ -160,19 +164,24 @@ function moved(size, records) {
 }
 
 /** Attempts in a list, each with its logs. */
-export function attempts(items, job, again, sorting) {
+export function attempts(items, job, { sorting, isFiltered } = {}) {
   return table([
     ["Attempt", (item) => sentence(item.attempt), "id", "attempt"],
     ["Worker", (item) => sentence(`${item.worker} (${item.worker_name})`), "id", "worker"],
     ["Launched", (item) => make("time", { title: utc(item.launched_millis) }, moment(item.launched_millis)), "id", "launched"],
-    ["Took", (item) => (item.ended_millis === null ? "" : span(item.ended_millis - item.launched_millis)), "number", "took"],
+    ["Took", (item) => (goesOn(item, job) ? taken(item.launched_millis, null) : item.ended_millis === null ? "" : taken(item.launched_millis, item.ended_millis)), "number", "took"],
     ["Read", (item) => moved(item.input_bytes, item.input_records), "number", "read"],
     ["Wrote", (item) => moved(item.output_bytes, item.output_records), "number", "wrote"],
     ["Waited for maps", (item) => (item.shuffle_millis ? span(item.shuffle_millis) : ""), "number", "shuffle"],
     ["Processor", (item) => (item.processor_millis === null ? "" : span(item.processor_millis)), "number", "processor"],
     ["End", (item) => (item.end ? (item.end === "done" ? state("done") : sentence(item.end)) : state("active")), "text"],
     ["Logs", (item) => [logButton(item.attempt, "stdout"), logButton(item.attempt, "stderr")], "id"],
-  ], items, "No attempt was launched yet.", sorting);
+  ], items, isFiltered ? "No attempt is like this." : job.ended_millis === null ? "No attempt was launched yet." : "No attempt was launched.", sorting);
+}
+
+/** Nothing goes on in a job that has ended. */
+function goesOn(attempt, job) {
+  return attempt.ended_millis === null && job.ended_millis === null;
 }
 
 function events(items) {

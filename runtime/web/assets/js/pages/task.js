@@ -42,8 +42,8 @@ export function view({ main, parts, again }) {
       ], happened(history), "Nothing of it was begun yet."));
       renew(below,
         history.preemptions.length > 0 && [make("h2", {}, "Slots that were taken from it"), ledger(history.preemptions, "")],
-        make("h2", {}, "Attempts"), attempts([...history.attempts].reverse()));
-      const last = history.attempts.at(-1);
+        make("h2", {}, "Attempts"), attempts([...history.attempts].reverse(), of));
+      const main = mainAttempt(task);
       // A history has what attempts printed that failed, behind the buttons of the list, and no more.
       if (session.is_live && last && last.attempt !== newest?.attempt) {
         newest = { attempt: last.attempt, logs: STREAMS.map((stream) => new Log(last.attempt, stream)), isOver: false };

@@ -91,11 +91,35 @@ pub fn page<'all, T: Listed + 'all>(
     page_with(call, all, call.shown.source.remarks())
 }
 
+/// The same, of a job.
+pub fn page_of<'all, T: Listed + 'all>(
+    call: &Call<'_>,
+    job: &JobSummary,
+    all: impl Iterator<Item = &'all T>,
+) -> Result<Reply, Problem> {
+    // Nothing in a job goes on after its end.
+    page_until(call, all, call.shown.source.remarks(), job.ended_millis.or_else(|| now_of(call)))
+}
+
+/// Until when what goes on has taken time; nothing goes on in a history.
+fn now_of(call: &Call<'_>) -> Option<u64> {
+    call.shown.source.is_live().then(now_millis)
+}
+
 /// The same, of something of which other things are left out.
 pub fn page_with<'all, T: Listed + 'all>(
     call: &Call<'_>,
     all: impl Iterator<Item = &'all T>,
     remarks: Vec<String>,
+) -> Result<Reply, Problem> {
+    page_until(call, all, remarks, now_of(call))
+}
+
+fn page_until<'all, T: Listed + 'all>(
+    call: &Call<'_>,
+    all: impl Iterator<Item = &'all T>,
+    remarks: Vec<String>,
+    until_millis: Option<u64>,
 ) -> Result<Reply, Problem> {
     let limit = call.asked::<usize>("limit")?.unwrap_or(LIMIT);
     if !(1..=LIMIT_MAX).contains(&limit) {
@@ -105,7 +129,7 @@ pub fn page_with<'all, T: Listed + 'all>(
     let mut all: Vec<&T> = all.collect();
     let total = all.len();
     if let Some(wanted) = call.asked::<String>("sort")? {
-        all = sort::first(&all, T::SORTS, &wanted, after.saturating_add(limit))?;
+        all = sort::first(&all, T::SORTS, &wanted, after.saturating_add(limit), until_millis)?;
     }
     let items: Vec<T::Item> = all.iter().skip(after).take(limit).map(|item| item.item()).collect();
     let shown = after.saturating_add(items.len());

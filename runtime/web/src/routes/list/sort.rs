@@ -23,11 +23,47 @@ pub enum SortKey<'item> {
 /// Something that a list may be sorted by. An item without a key comes last, in both directions.
 pub struct SortField<T: ?Sized> {
     pub name: &'static str,
-    key: fn(&T) -> Option<SortKey<'_>>,
+    key: KeyOf<T>,
+}
+
+enum KeyOf<T: ?Sized> {
+    Item(fn(&T) -> Option<SortKey<'_>>),
+    /// The length of a time from a beginning to an end, which what goes on does not have yet.
+    Length(fn(&T) -> Option<(u64, End)>),
+}
+
+/// The end of a time.
+enum End {
+    At(u64),
+    /// It goes on; so many of its units are a millisecond.
+    Open {
+        units: u64,
+    },
 }
 
 const fn by<T>(name: &'static str, key: fn(&T) -> Option<SortKey<'_>>) -> SortField<T> {
-    SortField { name, key }
+    SortField { name, key: KeyOf::Item(key) }
+}
+
+const fn by_length<T>(name: &'static str, key: fn(&T) -> Option<(u64, End)>) -> SortField<T> {
+    SortField { name, key: KeyOf::Length(key) }
+}
+
+impl<T> KeyOf<T> {
+    /// `now_millis` ends what goes on; without it, that has no key.
+    fn of<'item>(&self, item: &'item T, now_millis: Option<u64>) -> Option<SortKey<'item>> {
+        match self {
+            KeyOf::Item(key) => key(item),
+            KeyOf::Length(key) => {
+                let (begun, end) = key(item)?;
+                let ended = match end {
+                    End::At(ended) => ended,
+                    End::Open { units } => now_millis?.saturating_mul(units),
+                };
+                number(ended.saturating_sub(begun))
+            }
+        }
+    }
 }
 
 /// The first of them by fields with commas between them, the first one first; with `-` before it a field is
@@ -41,6 +77,7 @@ pub fn first<'all, T>(
     fields: &[SortField<T>],
     wanted: &str,
     count: usize,
+    now_millis: Option<u64>,
 ) -> Result<Vec<&'all T>, Problem> {
     let mut chosen = Vec::new();
     for word in wanted.split(',') {
@@ -51,15 +88,16 @@ pub fn first<'all, T>(
                 format!("sort={word}: this is sorted by {}; with - before it downwards", known.join(", "));
             return Err(Problem::wrong(told));
         };
-        chosen.push((field.key, is_downwards));
+        chosen.push((&field.key, is_downwards));
     }
     // A text that is split has a first part.
     let (by, is_downwards) = chosen[0];
-    let mut keyed: Vec<_> = all.iter().enumerate().map(|(at, item)| (by(item), at)).collect();
+    let mut keyed: Vec<_> = all.iter().enumerate().map(|(at, item)| (by.of(item, now_millis), at)).collect();
     let order = |(one, at): &(Option<SortKey<'_>>, usize), (other, other_at): &(_, usize)| {
-        let later = chosen[1..]
-            .iter()
-            .map(|(key, is_downwards)| compare(key(all[*at]), key(all[*other_at]), *is_downwards));
+        let later = chosen[1..].iter().map(|(key, is_downwards)| {
+            let key = |at: usize| key.of(all[at], now_millis);
+            compare(key(*at), key(*other_at), *is_downwards)
+        });
         std::iter::once(compare(*one, *other, is_downwards))
             .chain(later)
             .find(|order| order.is_ne())
@@ -99,17 +137,24 @@ fn attempt(id: AttemptId) -> Option<SortKey<'static>> {
     number((task << 32) | i128::from(id.number))
 }
 
-/// How long something took that has ended.
-fn took(begun: u64, ended: Option<u64>) -> Option<SortKey<'static>> {
-    ended.and_then(|ended| number(ended.saturating_sub(begun)))
+/// From a beginning to an end in milliseconds, if it has come.
+fn took(begun: u64, ended: Option<u64>) -> Option<(u64, End)> {
+    Some((begun, ended.map_or(End::Open { units: 1 }, End::At)))
+}
+
+/// From a request until its slot was free, in microseconds.
+fn freed(one: &PreemptionAnswer) -> Option<(u64, End)> {
+    let end = match (one.freed_micros, one.end) {
+        (Some(freed), _) => End::At(freed),
+        (None, None) => End::Open { units: 1_000 },
+        // Withdrawn, or its attempt ended first.
+        (None, Some(_)) => return None,
+    };
+    Some((one.requested_micros, end))
 }
 
 fn figure(attempt: &AttemptSummary, value: fn(&AttemptFigures) -> u64) -> Option<SortKey<'static>> {
     attempt.figures.as_ref().map(value).and_then(number)
-}
-
-fn between(from: u64, until: Option<u64>) -> Option<SortKey<'static>> {
-    took(from, until)
 }
 
 fn done(phase: &PhaseProgress) -> Option<SortKey<'static>> {
@@ -133,7 +178,7 @@ pub const JOBS: &[SortField<JobSummary>] = &[
     by("reduce", |job| done(&job.progress.reduce)),
     by("submitted", |job| number(job.submitted_millis)),
     by("ended", |job| job.ended_millis.and_then(number)),
-    by("took", |job| took(job.submitted_millis, job.ended_millis)),
+    by_length("took", |job| took(job.submitted_millis, job.ended_millis)),
 ];
 
 pub const TASKS: &[SortField<TaskSummary>] = &[
@@ -148,7 +193,7 @@ pub const ATTEMPTS: &[SortField<AttemptSummary>] = &[
     by("worker", |one| number(one.worker.0)),
     by("launched", |one| number(one.launched_millis)),
     by("ended", |one| one.ended_millis.and_then(number)),
-    by("took", |one| took(one.launched_millis, one.ended_millis)),
+    by_length("took", |one| took(one.launched_millis, one.ended_millis)),
     by("end", |one| one.end.as_deref().and_then(text)),
     by("read", |one| figure(one, |figures| figures.input_bytes)),
     by("wrote", |one| figure(one, |figures| figures.output_bytes)),
@@ -184,7 +229,7 @@ pub const PREEMPTIONS: &[SortField<PreemptionAnswer>] = &[
     by("by", |one| text(&one.by)),
     by("beneficiary", |one| one.beneficiary.as_deref().and_then(text)),
     by("end", |one| one.end.and_then(text)),
-    by("took", |one| between(one.requested_micros, one.freed_micros)),
+    by_length("took", freed),
     by("suspended", |one| one.suspended_millis.and_then(number)),
     by("resident", |one| number(one.resident_bytes)),
     by("checkpoint", |one| number(one.checkpoint_bytes)),
@@ -211,7 +256,7 @@ mod tests {
     use super::*;
     use crate::answers::samples::job;
 
-    fn sorted(wanted: &str) -> Vec<u32> {
+    fn sorted(wanted: &str, now_millis: Option<u64>) -> Vec<u32> {
         let mut jobs = [
             job(1, JobPhase::Succeeded, 0, 0),
             job(2, JobPhase::Active, 1, 0),
@@ -221,7 +266,7 @@ mod tests {
         jobs[2].ended_millis = Some(jobs[2].submitted_millis + 9);
         let all: Vec<&JobSummary> = jobs.iter().collect();
         let numbers = |count| -> Vec<u32> {
-            let first = first(&all, JOBS, wanted, count).expect("it can be sorted so");
+            let first = first(&all, JOBS, wanted, count, now_millis).expect("it can be sorted so");
             first.iter().map(|job| job.job.0).collect()
         };
         let whole = numbers(usize::MAX);
@@ -233,6 +278,7 @@ mod tests {
 
     #[test]
     fn a_list_is_sorted_up_and_down_and_what_has_no_key_comes_last() {
+        let sorted = |wanted| sorted(wanted, None);
         assert_eq!(sorted("job"), [1, 2, 3, 10]);
         assert_eq!(sorted("-job"), [10, 3, 2, 1]);
         assert_eq!(sorted("took"), [3, 1, 10, 2]);
@@ -243,8 +289,15 @@ mod tests {
     }
 
     #[test]
+    fn running_items_sort_by_the_time_until_now() {
+        let submitted = job(1, JobPhase::Active, 1, 0).submitted_millis;
+        assert_eq!(sorted("-took", Some(submitted + 9_000)), [2, 1, 10, 3]);
+        assert_eq!(sorted("took", Some(submitted + 20)), [3, 2, 1, 10]);
+    }
+
+    #[test]
     fn what_a_list_is_not_sorted_by_is_refused() {
-        let told = first(&[], ATTEMPTS, "took,-speed", 1).expect_err("there is no speed").detail;
+        let told = first(&[], ATTEMPTS, "took,-speed", 1, None).expect_err("there is no speed").detail;
         assert_eq!(
             told,
             "sort=-speed: this is sorted by attempt, worker, launched, ended, took, end, read, wrote, records, \
