@@ -1,11 +1,12 @@
-// A task: its life as a bar and in words, what was taken from it, its attempts, and the logs of the newest as they grow.
-// Owns what stands there. Does not own pictures (timeline), lists (tabs) nor logs (logs).
+// A task: its life as a bar and in words, what was taken from it, its attempts, and the logs of the one that did it or is at it.
+// Owns what stands there. Does not own pictures (timeline), lists (tabs), words (life) nor logs (logs).
 
 import { facts, link, make, renew, sentence, state, table } from "../elements.js";
-import { bytes, count, moment, short, span, utc } from "../format.js";
+import { bytes, count, moment, utc } from "../format.js";
 import { get, mayOrder } from "../net.js";
 import { getTimeline } from "../timeline/columns.js";
 import { Timeline } from "../timeline/timeline.js";
+import { happened } from "./life.js";
 import { Log } from "./logs.js";
 import { attempts, ledger, taskOrders } from "./tabs.js";
 import { why } from "./why.js";
@@ -21,7 +22,7 @@ export function view({ main, parts, again }) {
   const logs = make("section", { hidden: true });
   const picture = new Timeline({ label: `The life of ${id}`, byTask: true, own: Number(job.slice(4)) });
   main.append(head, orders, picture.element, life, below, logs);
-  let newest = null;
+  let read = null;
   const shown = {
     title: id,
     isLive: true,
@@ -45,60 +46,38 @@ export function view({ main, parts, again }) {
         make("h2", {}, "Attempts"), attempts([...history.attempts].reverse(), of));
       const main = mainAttempt(task);
       // A history has what attempts printed that failed, behind the buttons of the list, and no more.
-      if (session.is_live && last && last.attempt !== newest?.attempt) {
-        newest = { attempt: last.attempt, logs: STREAMS.map((stream) => new Log(last.attempt, stream)), isOver: false };
+      if (session.is_live && main && main.attempt !== read?.attempt) {
+        read = { attempt: main.attempt, logs: STREAMS.map((stream) => new Log(main.attempt, stream)), isOver: false };
         logs.hidden = false;
-        logs.replaceChildren(...newest.logs.flatMap((log, at) => [make("h2", {}, `${STREAMS[at]} of ${last.attempt}`), log.element]));
+        logs.replaceChildren(...read.logs.flatMap((log, at) => [make("h2", {}, `${STREAMS[at]} of ${main.attempt}`), log.element]));
       }
-      if (newest && !newest.isOver) {
+      if (read && !read.isOver) {
         // What was written up to the end is read once after it.
-        newest.isOver = last.ended_millis !== null;
-        await Promise.all(newest.logs.map((log) => log.readOn()));
+        read.isOver = main.ended_millis !== null;
+        await Promise.all(read.logs.map((log) => log.readOn()));
       }
     },
   };
   return shown;
 }
 
+/** The attempt that did the task; until one has, the first that is alive, else the last one. */
+function mainAttempt({ live, history }) {
+  const isAlive = (one) => live.some(({ attempt }) => attempt === one.attempt);
+  return history.attempts.find(({ outcome }) => outcome === "done") ?? history.attempts.find(isAlive) ?? history.attempts.at(-1);
+}
+
 function heading(task, job) {
-  const [live] = task.live;
-  const last = task.history.attempts.at(-1);
+  const main = mainAttempt(task);
+  const live = task.live.find(({ attempt }) => attempt === main?.attempt);
+  const others = task.live.filter((one) => one !== live).map(({ attempt, worker }) => make("div", {}, sentence(`${attempt} on ${worker}, too`)));
   return [
     make("h1", {}, task.task, " ", make("span", { class: "quiet" }, "of ", link(`/jobs/${job.job}/tasks`, `${job.job} ${job.name}`))),
     facts([
       ["State", state(task.state)],
       ["Attempts", count(task.history.attempts.length)],
-      ["Worker", live || last ? sentence(`${(live ?? last).worker}${last ? ` (${last.worker_name})` : ""}`) : null],
+      [main?.outcome === "done" ? "Done by" : "Attempt", main ? [sentence(`${main.attempt} on ${main.worker} (${main.worker_name})`), others] : null],
       ["Done", live?.bytes_total ? `${Math.floor((100 * live.bytes_done) / live.bytes_total)} % of ${bytes(live.bytes_total)}` : null],
     ]),
   ];
-}
-
-/** Its life in words, oldest first; moments in microseconds. */
-function happened({ attempts: all, preemptions, resumes, restores }) {
-  const began = (one) => {
-    const restore = restores.find((known) => known.attempt === one.attempt);
-    const from = restore ? `, ${restore.refused ? `anew instead of from ${restore.from}: ${restore.refused}` : `to go on from ${restore.from} with ${span(restore.work_saved_millis)} of work`}` : "";
-    const starting = one.started_micros === null ? "" : `; it began to work ${short(one.started_micros - one.launched_micros)} later`;
-    return { at: one.launched_micros, what: `${one.attempt} was launched on ${one.worker} (${one.worker_name})${from}${starting}` };
-  };
-  const wanted = (one) => ({
-    at: one.requested_micros,
-    what: `${one.by} wanted its slot${one.beneficiary ? ` for ${one.beneficiary}` : ""}, by ${one.primitive}: ${one.reason}`,
-  });
-  const taken = (one) => {
-    const held = one.checkpoint_bytes ? `, ${bytes(one.checkpoint_bytes)} in files` : one.resident_bytes ? `, ${bytes(one.resident_bytes)} kept in memory` : "";
-    const lost = one.work_lost_millis ? `, ${span(one.work_lost_millis)} of it lost` : "";
-    const to = one.used_by ? `; the slot went to ${one.used_by}` : "";
-    return { at: one.freed_micros, what: `${one.attempt} was ${one.end} after ${span(one.active_millis)} of work${held}${lost}${to}` };
-  };
-  const wentOn = (one) => ({
-    at: one.resumed_micros ?? one.ordered_micros,
-    what: `${one.attempt} ${one.resumed_micros === null ? "is to go on" : "went on"} after a nap of ${span(one.suspended_millis)}`,
-  });
-  const over = (one) => ({ at: one.ended_micros, what: `${one.attempt} ended: ${one.end}` });
-  return [
-    ...all.map(began), ...preemptions.map(wanted), ...preemptions.filter((one) => one.freed_micros !== null).map(taken),
-    ...resumes.map(wentOn), ...all.filter((one) => one.ended_micros !== null).map(over),
-  ].sort((one, other) => one.at - other.at);
 }
