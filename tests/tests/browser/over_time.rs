@@ -31,6 +31,11 @@ fn what_was_wanted_and_who_came_and_went_is_seen_after_a_kill_and_of_a_copy() {
     browser.until("slots that were wanted", wanted);
     open("/queues");
     browser.until_says("wanted at most");
+    // Two slots are held and seven more are wanted: the axis is that of what is held, and the number stands beside the clipped line.
+    let axis = "const chart = document.querySelector('.shares figure.map'); \
+                const words = [chart?.querySelector('.most').innerText, chart?.querySelector('.beyond')?.innerText]; \
+                return /^[2-4],[5-9] wanted$/.test(words.join())";
+    browser.until("what is wanted is clipped", axis);
     browser.picture("queues-over-time");
     browser.has_no_complaints();
     cluster.kill_coordinator();

@@ -16,9 +16,10 @@ export function shares(answer, queues, more) {
   const sum = (queue) => KINDS.flatMap(([kind]) => queue[kind].held).reduce((total, held) => total + held, 0);
   const sorted = [...answer.queues].sort((one, other) => sum(other) - sum(one));
   const shown = sorted.slice(0, more.isWanted ? sorted.length : SHOWN_MAX);
-  // One scale for each kind, so that queues can be compared.
+  // One scale for each kind, so that queues can be compared. What is wanted has no part in it: one large job would flatten all.
   const most = Object.fromEntries(KINDS.map(([kind]) => {
-    const tops = shown.flatMap((queue) => [guarantee(queue, kind) ?? 0, ...queue[kind].guaranteed, ...demand(queue[kind]),
+    const maximum = (queue) => now.get(queue.queue)?.[kind].maximum ?? 0;
+    const tops = shown.flatMap((queue) => [guarantee(queue, kind) ?? 0, maximum(queue), ...queue[kind].guaranteed,
       ...queue[kind].held.map((held, at) => held + queue[kind].suspended[at])]);
     return [kind, Math.max(1, Math.ceil(Math.max(...tops)))];
   }));
@@ -65,14 +66,16 @@ function chart(answer, shares, { kind, words, most, guaranteed }) {
     return step;
   });
   const wanted = demand(shares);
-  const lines = [level(answer, wanted, most, "wanted")];
+  const lines = [level(answer, wanted.map((slots) => (slots === null ? null : Math.min(slots, most))), most, "wanted")];
+  const highest = Math.max(0, ...wanted);
+  const beyond = highest > most && make("span", { class: "beyond", "aria-hidden": "true" }, `${count(Math.ceil(highest))} wanted`);
   // Where nothing was noted, it is guaranteed what it is now.
   const isNoted = shares.guaranteed.some((slots) => slots !== null);
   if (isNoted) lines.push(level(answer, shares.guaranteed, most, "guaranteed"));
   else if (guaranteed !== null) lines.push(height(make("u"), guaranteed));
   const said = summary(words, shares, wanted, guaranteed, answer.jobs_left_out > 0);
   return make("figure", { class: kind },
-    make("div", { class: "steps", role: "img", "aria-label": said, title: said }, steps, lines, make("span", { class: "most", "aria-hidden": "true" }, count(most))),
+    make("div", { class: "steps", role: "img", "aria-label": said, title: said }, steps, lines, make("span", { class: "most", "aria-hidden": "true" }, count(most)), beyond),
     make("figcaption", {}, said));
 }
 
