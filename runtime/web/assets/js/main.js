@@ -1,7 +1,7 @@
 // The page as a whole: which view an address is and what it wants to hear of, keys that work everywhere.
 // Owns the way from an address to a view. Does not own views (pages) nor when they are asked for again (rounds).
 
-import { make } from "./elements.js";
+import { make, sentence } from "./elements.js";
 import { Live } from "./live.js";
 import { Problem, get, ofRecording, recording, signIn } from "./net.js";
 import * as about from "./pages/about.js";
@@ -33,6 +33,8 @@ const VIEWS = [
   [/^\/recordings\/compare$/, comparison, () => []],
   [/^\/about$/, about, () => []],
 ];
+/** What the addresses name that are about one thing. */
+const NAMED = [[/^\/jobs\/\w+\/tasks\//, "task"], [/^\/jobs\/./, "job"], [/^\/workers\/./, "worker"]];
 const main = document.getElementById("main");
 const notice = document.getElementById("notice");
 let shown = null;
@@ -50,13 +52,9 @@ async function show() {
     else anchor.removeAttribute("aria-current");
   }
   main.replaceChildren();
-  if (!found) {
-    document.title = "Not found – napreduce";
-    main.append(make("h1", {}, "There is no such page"), make("p", {}, "The pages are named above."));
-    live.follow([]);
-    main.dataset.ready = "true";
-    return;
-  }
+  if (!found) return nothing("There is no such page", "The pages are named above.");
+  delete main.dataset.ready;
+  main.setAttribute("aria-busy", "true");
   const [parts, page, topics] = found;
   const current = {};
   current.rounds = new Rounds({ ask: () => ask(current), live });
@@ -66,6 +64,20 @@ async function show() {
   // First, so that nothing happens between what is asked for and what is heard.
   live.follow(topics(parts));
   await current.rounds.now();
+}
+
+/** What stands in the place of a view that there is not. */
+function nothing(title, ...words) {
+  document.title = "Not found – napreduce";
+  leave();
+  live.follow([]);
+  main.replaceChildren(make("h1", {}, title), make("p", {}, words));
+  ready();
+}
+
+function ready() {
+  main.removeAttribute("aria-busy");
+  main.dataset.ready = "true";
 }
 
 function leave() {
@@ -89,8 +101,15 @@ async function ask(current) {
     signedOut(problem);
     return "over";
   }
+  const kind = NAMED.find(([pattern]) => pattern.test(location.pathname))?.[1];
+  if (problem?.status === 404 && kind && !current.isKnown) {
+    say(null);
+    nothing(`No such ${problem.message.includes("recording") ? "recording" : kind}`, sentence([problem.message, problem.remedy].filter(Boolean).join("; ")));
+    return "over";
+  }
+  current.isKnown ||= problem === null;
   say(problem);
-  main.dataset.ready = "true";
+  ready();
   if (current.view.isLive === false) {
     live.follow([]);
     return "over";
@@ -116,7 +135,7 @@ function signedOut(problem) {
       make("p", { class: "quiet" }, "nap up prints one, too. With --view its reader may look, and order nothing."),
     ),
   );
-  main.dataset.ready = "true";
+  ready();
 }
 
 /** Goes to an address of the page. */

@@ -208,19 +208,22 @@ function outline(context, model, scale, stint, y, colours) {
   context.strokeRect(x - 1.5, y(model.rowOf[stint]) + 0.5, Math.max(3, scale.x(start[stint] + length[stint]) - x) + 2, ROW - 1);
 }
 
-/** Between ticks, in seconds: from a microsecond to a day. */
+/** Between ticks, in seconds: from a microsecond to ten years. */
 const STEPS = [
   ...[-6, -5, -4, -3, -2, -1].flatMap((power) => [1, 2, 5].map((digit) => Number(`${digit}e${power}`))),
   1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1800, 3600, 7200, 21_600, 43_200, 86_400,
+  ...[2, 7, 30, 90, 365, 3650].map((days) => days * 86_400),
 ];
-/** So wide that no label touches the next. */
 const TICK = 80;
+/** Pixels between labels. */
+const APART = 8;
 
 function axis(context, scale, height, colours, label) {
   const seconds = (scale.until - scale.from) / 1e6;
-  const step = STEPS.find((known) => (scale.width * known) / seconds >= TICK) ?? 86_400;
+  const step = STEPS.find((known) => (scale.width * known) / seconds >= TICK) ?? STEPS.at(-1);
   context.font = "11px system-ui, sans-serif";
   context.textBaseline = "middle";
+  let free = -Infinity;
   // Counted, since sums of tenths drift.
   for (let tick = Math.ceil(scale.from / 1e6 / step); tick * step * 1e6 <= scale.until; tick += 1) {
     const micros = Math.round(tick * step * 1e6);
@@ -232,8 +235,12 @@ function axis(context, scale, height, colours, label) {
     context.lineTo(x, height);
     context.stroke();
     context.fillStyle = colours.quiet;
-    const half = 30;
-    context.textAlign = x < scale.left + half ? "start" : x > scale.left + scale.width - half ? "end" : "center";
-    context.fillText(label(micros, step), x, AXIS / 2);
+    const words = label(micros, step);
+    const wide = context.measureText(words).width;
+    const begin = Math.max(scale.left, Math.min(x - wide / 2, scale.left + scale.width - wide));
+    if (begin < free) continue;
+    context.textAlign = "left";
+    context.fillText(words, begin, AXIS / 2);
+    free = begin + wide + APART;
   }
 }

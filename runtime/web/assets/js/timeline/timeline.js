@@ -12,6 +12,8 @@ import { ENDS, Model } from "./model.js";
 const LABELS = 130;
 const NARROW = 70;
 const HEIGHT_MIN = 96;
+/** Pixels of a picture on paper; browsers draw nothing on canvases that are much higher. */
+const PRINTED_MAX = 8000;
 const STEP_MILLIS = 1000;
 /** Of an older answer it is not known whether what went on still does. */
 const KNOWN_MILLIS = 15_000;
@@ -27,6 +29,11 @@ export class Timeline {
   #selected = -1;
   #byTask;
   #isTable = false;
+  #isPrinted = false;
+  #print = ({ type }) => {
+    this.#isPrinted = type === "beforeprint";
+    this.draw();
+  };
 
   /**
    * `own` is the number of the job it is about; `swapped` is told when rows are to be slots instead of tasks, or tasks again;
@@ -61,6 +68,8 @@ export class Timeline {
     this.canvas.addEventListener("pointerdown", (event) => this.#grab(event));
     this.resized = new ResizeObserver(() => this.draw());
     this.resized.observe(this.scroller);
+    addEventListener("beforeprint", this.#print);
+    addEventListener("afterprint", this.#print);
     this.moving = setInterval(() => this.#moveOn(), STEP_MILLIS);
   }
 
@@ -70,6 +79,8 @@ export class Timeline {
 
   leave() {
     clearInterval(this.moving);
+    removeEventListener("beforeprint", this.#print);
+    removeEventListener("afterprint", this.#print);
     this.resized.disconnect();
     this.closer?.leave();
   }
@@ -158,7 +169,9 @@ export class Timeline {
     const begin = performance.now();
     const wide = this.scroller.clientWidth;
     const whole = AXIS + this.#model.rows.length * ROW + 8;
-    const high = Math.max(HEIGHT_MIN, Math.min(whole, Math.round(innerHeight * 0.6)));
+    // On paper nothing can be scrolled.
+    const most = this.#isPrinted ? PRINTED_MAX : Math.round(innerHeight * 0.6);
+    const high = Math.max(HEIGHT_MIN, Math.min(whole, most));
     const ratio = devicePixelRatio || 1;
     if (this.canvas.width !== Math.round(wide * ratio) || this.canvas.height !== Math.round(high * ratio)) {
       this.canvas.width = Math.round(wide * ratio);
@@ -169,7 +182,7 @@ export class Timeline {
     const context = this.canvas.getContext("2d");
     context.setTransform(ratio, 0, 0, ratio, 0, 0);
     draw(context, this.#model, this.#scale(), {
-      top: this.scroller.scrollTop, height: high, selected: this.#selected, colours: palette(this.element), label: (micros, step) => this.#label(micros, step),
+      top: this.#isPrinted ? 0 : this.scroller.scrollTop, height: high, selected: this.#selected, colours: palette(this.element), label: (micros, step) => this.#label(micros, step),
     });
     if (this.#model.length === 0) this.#nothing(context, wide, high);
     this.canvas.dataset.stints = String(this.#model.length);
@@ -220,7 +233,7 @@ export class Timeline {
     }
     inView.sort((one, other) => stints.start[one] - stints.start[other]);
     this.table.show(inView.length, (row) => inView[row]);
-    this.inView.textContent = `${count(inView.length)} of ${count(this.#model.length)} stretches are in view`;
+    this.inView.textContent = `${count(inView.length)} of ${count(this.#model.length)} ${this.#answer.is_thinned ? "bars" : "stretches"} are in view`;
   }
 
   #columns() {
@@ -339,6 +352,24 @@ export class Timeline {
     event.preventDefault();
     event.stopPropagation();
     action();
+    if ("hljknp".includes(event.key)) this.#reveal();
+  }
+
+  /** Brings the selected bar into view, in the picture and on the page. */
+  #reveal() {
+    if (this.#selected < 0) return;
+    const { start, length } = this.#model.answer.stints;
+    const { from, until } = this.#scale();
+    const [begin, end] = [start[this.#selected], start[this.#selected] + length[this.#selected]];
+    if (end < from || begin > until) {
+      this.#window = [begin - (until - from) / 2, begin + (until - from) / 2];
+      this.draw();
+      this.#look();
+    }
+    this.said.scrollIntoView({ block: "nearest" });
+    const top = this.canvas.getBoundingClientRect().top + AXIS + this.#model.rowOf[this.#selected] * ROW - this.scroller.scrollTop;
+    if (top < AXIS) scrollBy(0, top - AXIS);
+    else if (top + ROW > innerHeight) scrollBy(0, top + ROW - innerHeight);
   }
 
   #step(by) {
