@@ -9,7 +9,7 @@ use napreduce_history::{EndedJob, HistoryLimits, HistoryStore};
 use napreduce_history_files::History;
 use napreduce_protocol::{
     AttemptSummary, HistoryLine, JobDetail, JobEnd, JobPhase, JobProgress, JobSummary, PhaseProgress,
-    PreemptionEnd, PreemptionSummary, ResumeSummary,
+    PreemptionEnd, PreemptionSummary, RestoreSummary, ResumeSummary,
 };
 
 const BASE: u64 = 1_790_000_000_000;
@@ -41,7 +41,7 @@ fn ended(name: &str, tasks: u32, took: u64) -> JobDetail {
 
 fn keep(directory: &Path, detail: JobDetail) {
     std::fs::create_dir_all(directory).expect("a folder");
-    let limits = HistoryLimits { jobs_max: 10, bytes_max: u64::MAX };
+    let limits = HistoryLimits { jobs_max: 100, bytes_max: u64::MAX };
     let (history, remarks) = History::open(directory, limits).expect("a history");
     assert!(remarks.is_empty(), "{remarks:?}");
     let end = JobEnd::Killed { job: detail.summary.job, reason: detail.summary.name.clone() };
@@ -108,5 +108,110 @@ pub fn large(directory: &Path, maps: u32, slots: u32) {
     }
     let last = free.into_iter().max().expect("slots");
     job.summary.ended_millis = Some(last);
+    keep(directory, job);
+}
+
+/// A large job that lost its slots 3,480 times, and sixty newer ones of another queue that each lost one; ended at a moment.
+pub fn preempted(directory: &Path, tasks: u32, ended_millis: u64) {
+    for number in 1..=61 {
+        let (tasks, taken) = if number == 1 { (tasks, 3_480) } else { (1, 1) };
+        let mut job = ended("preempted", tasks, 0);
+        let (begun, end) = (ended_millis - 9_000, ended_millis);
+        job.summary.job = JobId(number);
+        job.summary.queue = if number == 1 { "research" } else { "production" }.to_owned();
+        (job.summary.submitted_millis, job.summary.ended_millis) = (begun, Some(end));
+        let of_job = |index| {
+            let id = attempt(index);
+            AttemptId { task: TaskId { job: JobId(number), ..id.task }, ..id }
+        };
+        job.attempts.extend((0..tasks).map(|index| AttemptSummary {
+            attempt: of_job(index),
+            worker: WorkerId(index % 100 + 1),
+            worker_name: format!("machine-{}", index % 100),
+            launched_millis: begun + 1_000,
+            ended_millis: Some(end - 1_000),
+            end: Some("done".to_owned()),
+            figures: None,
+            moments: None,
+        }));
+        job.preemptions.extend((0..taken).map(|index| {
+            let requested = (begun + 2_000) * 1_000 + u64::from(index);
+            let victim = of_job(index % tasks);
+            PreemptionSummary {
+                by: "natjam".to_owned(),
+                freed_micros: Some(requested + 1_000),
+                end: Some(PreemptionEnd::Suspended),
+                work_saved_millis: 1_000,
+                ..PreemptionSummary::wanted(requested, victim, WorkerId(1), Primitive::Suspend)
+            }
+        }));
+        keep(directory, job);
+    }
+}
+
+/// Two maps: of the first, `.1` was checkpointed and `.2` went on from it, by a clock that is a little behind; of the second, `.2` was
+/// quicker than `.1`, which was killed and is the last in the list.
+pub fn causes(directory: &Path) {
+    let mut job = ended("causes", 2, 9_000);
+    let micros = |millis: u64| (BASE + millis) * 1_000;
+    let mut add = |index: u32, number: u32, launched: u64, end: u64, words: &str| {
+        let attempt = AttemptId { number, ..attempt(index) };
+        job.attempts.push(AttemptSummary {
+            attempt,
+            worker: WorkerId(10 * (index + 1) + number),
+            worker_name: format!("machine-{}", 10 * (index + 1) + number),
+            launched_millis: BASE + launched,
+            ended_millis: Some(BASE + end),
+            end: Some(words.to_owned()),
+            figures: None,
+            moments: None,
+        });
+        attempt
+    };
+    let first = add(0, 1, 100, 3_001, "checkpointed");
+    let second = add(0, 2, 3_000, 8_000, "done");
+    add(1, 2, 2_000, 5_000, "done");
+    add(1, 1, 100, 5_000, "killed: another attempt was quicker");
+    job.preemptions.push(PreemptionSummary {
+        by: "natjam".to_owned(),
+        freed_micros: Some(micros(3_000) + 400),
+        end: Some(PreemptionEnd::Checkpointed),
+        ..PreemptionSummary::wanted(micros(2_990), first, WorkerId(11), Primitive::Checkpoint)
+    });
+    job.restores.push(RestoreSummary {
+        attempt: second,
+        from: first,
+        worker: WorkerId(12),
+        from_worker: Some(WorkerId(11)),
+        ordered_micros: micros(3_000),
+        restored_micros: Some(micros(3_100)),
+        worker_micros: None,
+        work_saved_millis: 2_800,
+        refused: None,
+    });
+    keep(directory, job);
+}
+
+/// A job of so many maps at once, of which the last was killed and begun again.
+pub fn tall(directory: &Path, maps: u32) {
+    let mut job = ended("tall", maps, 9_000);
+    for index in 0..maps {
+        job.attempts.push(AttemptSummary {
+            attempt: attempt(index),
+            worker: WorkerId(index + 1),
+            worker_name: format!("machine-{index}"),
+            launched_millis: BASE + 100,
+            ended_millis: Some(BASE + 8_000),
+            end: Some("killed".to_owned()),
+            figures: None,
+            moments: None,
+        });
+    }
+    let requested = (BASE + 7_000) * 1_000;
+    job.preemptions.push(PreemptionSummary {
+        freed_micros: Some(requested + 1_000),
+        end: Some(PreemptionEnd::Suspended),
+        ..PreemptionSummary::wanted(requested, attempt(maps - 1), WorkerId(maps), Primitive::Suspend)
+    });
     keep(directory, job);
 }

@@ -19,6 +19,7 @@ mod recordings;
 mod taken;
 mod thinned;
 mod what_if;
+mod whole;
 
 use std::process::{Child, Command, Stdio};
 
