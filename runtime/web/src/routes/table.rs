@@ -169,6 +169,7 @@ static NATIVE: &[Route] = &[
     )
     .asking(list_of!(
         WorkerSample,
+        field("worker", "only of this worker"),
         moment("from", "in milliseconds since 1970; a day ago unless said"),
         moment("until", "likewise; now unless said")
     )),

@@ -73,7 +73,9 @@ pub fn worker(call: &Call<'_>) -> Result<Reply, Problem> {
 pub fn worker_changes(call: &Call<'_>) -> Result<Reply, Problem> {
     let Window { from, until } = asked_window(call, CHANGES_MILLIS)?;
     let window = call.shown.source.window(from, until)?;
-    page_with(call, window.workers.iter().rev(), window.remarks)
+    let worker = call.asked::<WorkerId>("worker")?;
+    let meant = window.workers.iter().rev().filter(|change| worker.is_none_or(|one| one == change.worker));
+    page_with(call, meant, window.remarks)
 }
 
 pub fn queues(call: &Call<'_>) -> Result<Reply, Problem> {

@@ -10,7 +10,7 @@ import { Timeline } from "../timeline/timeline.js";
 import { became, drain } from "./workers.js";
 
 const WINDOW_MILLIS = 600_000;
-const CHANGES_MAX = 1000;
+const CHANGES_MAX = 100;
 
 export function view({ main, parts, again }) {
   const [, id] = parts;
@@ -30,10 +30,9 @@ export function view({ main, parts, again }) {
       renew(head, heading(worker));
       if (mayOrder() && session.is_live) renew(orders, buttons(worker, again));
       picture.show(await getTimeline(slots({})));
-      const changes = await get(`workers/changes?limit=${CHANGES_MAX}&from=0`);
-      const own = changes.items.filter((change) => change.worker === id);
+      const changes = await get(`workers/changes?worker=${id}&limit=${CHANGES_MAX}&from=0`);
       renew(below, make("h2", {}, "What it keeps suspended"), kept(worker.suspended),
-        make("h2", {}, "What became of it"), became({ items: own, total: own.length, remarks: changes.remarks }));
+        make("h2", {}, "What became of it"), became(changes));
     },
   };
 }
