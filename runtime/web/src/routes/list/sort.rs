@@ -153,6 +153,15 @@ fn freed(one: &PreemptionAnswer) -> Option<(u64, End)> {
     Some((one.requested_micros, end))
 }
 
+/// How long a process slept, in milliseconds; one that waits to go on still does.
+fn slept(one: &PreemptionAnswer) -> Option<(u64, End)> {
+    if let Some(millis) = one.suspended_millis {
+        return Some((0, End::At(millis)));
+    }
+    let is_asleep = one.end == Some("suspended") && one.given_back == Some("waiting");
+    Some((one.freed_micros.filter(|_| is_asleep)? / 1_000, End::Open { units: 1 }))
+}
+
 fn figure(attempt: &AttemptSummary, value: fn(&AttemptFigures) -> u64) -> Option<SortKey<'static>> {
     attempt.figures.as_ref().map(value).and_then(number)
 }
@@ -230,7 +239,7 @@ pub const PREEMPTIONS: &[SortField<PreemptionAnswer>] = &[
     by("beneficiary", |one| one.beneficiary.as_deref().and_then(text)),
     by("end", |one| one.end.and_then(text)),
     by_length("took", freed),
-    by("suspended", |one| one.suspended_millis.and_then(number)),
+    by_length("suspended", slept),
     by("resident", |one| number(one.resident_bytes)),
     by("checkpoint", |one| number(one.checkpoint_bytes)),
     by("saved", |one| number(one.work_saved_millis)),
