@@ -8,9 +8,9 @@ use std::process::{Command, Output};
 const PROGRAMS: [(&str, &str); 10] = [
     ("wordcount", env!("CARGO_BIN_EXE_wordcount")),
     ("terasort", env!("CARGO_BIN_EXE_terasort")),
-    ("grep", env!("CARGO_BIN_EXE_grep")),
+    ("matching-lines", env!("CARGO_BIN_EXE_matching-lines")),
     ("secondary-sort", env!("CARGO_BIN_EXE_secondary-sort")),
-    ("join", env!("CARGO_BIN_EXE_join")),
+    ("join-orders", env!("CARGO_BIN_EXE_join-orders")),
     ("top-words", env!("CARGO_BIN_EXE_top-words")),
     ("kmeans", env!("CARGO_BIN_EXE_kmeans")),
     ("sessions", env!("CARGO_BIN_EXE_sessions")),

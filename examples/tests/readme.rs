@@ -50,8 +50,8 @@ fn wordcount_counts_each_word() {
 }
 
 #[test]
-fn grep_keeps_the_lines_that_match() {
-    prints_what_is_written_under("grep");
+fn matching_lines_keeps_the_lines_that_match() {
+    prints_what_is_written_under("matching-lines");
 }
 
 #[test]
@@ -65,8 +65,8 @@ fn secondary_sort_sees_the_readings_of_a_city_by_date() {
 }
 
 #[test]
-fn join_names_the_user_of_each_order_that_has_one() {
-    prints_what_is_written_under("join");
+fn join_orders_names_the_user_of_each_order_that_has_one() {
+    prints_what_is_written_under("join-orders");
 }
 
 #[test]

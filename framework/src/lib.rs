@@ -130,7 +130,7 @@
 //! # Several inputs
 //!
 //! A job may read inputs of different kinds, each with a name, a format and a map of its own; all
-//! maps emit the same types. On the command line paths go by the names: `join users=users.csv
+//! maps emit the same types. On the command line paths go by the names: `join-orders users=users.csv
 //! orders=orders.csv --output DIR`.
 //!
 //! ```

@@ -172,10 +172,10 @@ fn a_chain_whose_output_exists_is_refused_before_its_first_job() {
 }
 
 #[test]
-fn grep_keeps_lines_in_order_and_counts_by_pattern() {
+fn matching_lines_keeps_lines_in_order_and_counts_by_pattern() {
     let folder = Folder::new();
     folder.write("in", "alpha\nbeta\nalphabet\ngamma\n");
-    let mut command = program("grep");
+    let mut command = program("matching-lines");
     command.current_dir(folder.root());
     command.args(["in", "--output", "out", "--quiet", "-e", "alpha", "-e", "bet", "--split-size", "8"]);
     run(&mut command).succeeded();

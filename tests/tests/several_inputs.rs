@@ -17,7 +17,7 @@ fn folder() -> Folder {
 }
 
 fn join(folder: &Folder, rest: &[&str]) -> Command {
-    let mut command = program("join");
+    let mut command = program("join-orders");
     command.env_remove("NAPREDUCE_CLUSTER").env_remove("NAPREDUCE_DIR").current_dir(folder.root());
     command.args(rest).args(["--output", "named", "--overwrite", "--reduces", "1"]);
     command
@@ -58,7 +58,7 @@ fn paths_that_no_input_takes_are_refused_with_what_to_do() {
 #[test]
 fn help_and_usage_name_the_inputs() {
     let folder = folder();
-    let help = run(program("join").arg("--help")).succeeded().stdout;
+    let help = run(program("join-orders").arg("--help")).succeeded().stdout;
     assert!(help.contains("<NAME=PATH>..."), "{help}");
     assert!(help.contains("users=PATH, orders=PATH"), "{help}");
     run(&mut join(&folder, &[])).failed(2, &["<NAME=PATH>..."]);

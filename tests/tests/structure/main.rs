@@ -13,6 +13,7 @@ mod layers;
 mod layout;
 mod nameable;
 mod paths;
+mod programs;
 mod surface;
 mod words;
 
@@ -22,7 +23,7 @@ use std::fmt::Write;
 /// A rule: its sentence, and the function that finds what breaks it.
 type Rule = (&'static str, fn(&[SourceFile]) -> Vec<Violation>);
 
-const RULES: [Rule; 13] = [
+const RULES: [Rule; 14] = [
     (
         "the core and the schedulers have no clock, file, thread, runtime, unordered map or unseeded randomness",
         calls::pure_core,
@@ -35,6 +36,7 @@ const RULES: [Rule; 13] = [
     ("modules of one crate do not import each other in a circle", circles::no_circles),
     ("dependencies come from the public registry", layout::public_registry),
     ("what a signature of the framework shows can be named with it alone", nameable::every_type),
+    ("a program has no name of a program of the system", programs::own_names),
     ("what a page links to or names is there", docs::names_are_there),
     ("a patch in a page fits what is there", docs::patches_fit),
     ("no tracked file names a path of one machine", words::machine_paths),

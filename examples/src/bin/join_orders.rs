@@ -1,4 +1,4 @@
-//! Puts the name of its user to each order: `join users=PATH... orders=PATH... --output DIR`.
+//! Puts the name of its user to each order: `join-orders users=PATH... orders=PATH... --output DIR`.
 //!
 //! Owns that a user comes before its orders. Does not own which file is which, as the command line says that,
 //! nor the order of a user's orders, which is that of the input.
@@ -45,6 +45,6 @@ fn join(_: &()) -> Job {
 fn main() -> ExitCode {
     Program::new()
         .about("Puts the name of its user (ID,NAME) to each order (ID,AMOUNT)")
-        .examples("join users=users.csv orders=orders.csv --output named")
+        .examples("join-orders users=users.csv orders=orders.csv --output named")
         .main(join)
 }

@@ -1,4 +1,4 @@
-//! Keeps the lines that match: `grep INPUT... --output DIR --pattern REGEX [--pattern REGEX]...`.
+//! Keeps the lines that match: `matching-lines INPUT... --output DIR --pattern REGEX [--pattern REGEX]...`.
 //!
 //! Owns what matching means (any of the patterns) and counts matching lines by pattern. Does not own the
 //! order of the output: a map-only job keeps that of the input.
@@ -22,7 +22,7 @@ fn checked(pattern: &str) -> Result<String, regex::Error> {
     Regex::new(pattern).map(|_| pattern.to_owned())
 }
 
-fn grep(parameters: &Patterns) -> Job {
+fn matching_lines(parameters: &Patterns) -> Job {
     let patterns: Vec<_> = parameters
         .patterns
         .iter()
@@ -49,8 +49,8 @@ fn main() -> ExitCode {
     Program::new()
         .about("Keeps the lines that match a regular expression, and counts them by pattern")
         .examples(
-            "grep 'logs/*.log' --output errors --pattern 'ERROR|FATAL'
-             grep README.md --output found -e cargo -e nap",
+            "matching-lines 'logs/*.log' --output errors --pattern 'ERROR|FATAL'
+             matching-lines README.md --output found -e cargo -e nap",
         )
-        .main(grep)
+        .main(matching_lines)
 }
