@@ -34,8 +34,8 @@ pub(super) fn ask(
     };
     let greeting = greeting.frame(None).map_err(|error| format!("cannot be sent {error}"))?;
     let mut starting = Command::new("sh");
-    starting.arg("-c").arg("--").arg(command).envs(environment(at, py_files));
-    starting.envs(at.environment.iter().map(|(name, value)| (name, value)));
+    starting.arg("-c").arg("--").arg(command).envs(at.environment.iter().map(|(name, value)| (name, value)));
+    starting.envs(environment(at, py_files));
     if let Some(directory) = &at.directory {
         starting.current_dir(directory);
     }

@@ -53,7 +53,9 @@ pub(super) fn environment(place: &CommandPlace, py_files: &[String]) -> Vec<(&'s
             paths.push(":");
             paths.push(directory.join(file));
         }
-        if let Some(before) = std::env::var_os(MODULES_VARIABLE).filter(|before| !before.is_empty()) {
+        let own = place.environment.iter().find(|(name, _)| *name == MODULES_VARIABLE);
+        let before = own.map_or_else(|| std::env::var_os(MODULES_VARIABLE), |(_, value)| Some(value.clone()));
+        if let Some(before) = before.filter(|before| !before.is_empty()) {
             paths.push(":");
             paths.push(before);
         }
