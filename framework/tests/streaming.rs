@@ -206,6 +206,27 @@ fn a_mapper_or_a_combiner_that_fails_fails_its_task() {
 }
 
 #[test]
+fn a_failing_combiner_is_named_and_no_script_of_ours_is() {
+    for (mapper, combiner, says) in [
+        ("cat", "cat; exit 4", "the combiner `cat; exit 4` exited with status 4"),
+        ("cat; exit 3", "cat", "the mapper `cat; exit 3` exited with status 3"),
+        ("cat", "no-such-program-here", "the combiner `no-such-program-here` exited with status 127"),
+        ("sh -c 'kill -9 $$'", "cat", "the mapper `sh -c 'kill -9 $$'` exited with status 137"),
+    ] {
+        let failed = failure(JobTest::new(combining(mapper, combiner)).input("a\t1\n"));
+        assert!(failed.contains(says), "{mapper}, {combiner}: {failed}");
+        assert!(!failed.contains("LC_ALL"), "{failed}");
+    }
+}
+
+#[test]
+fn a_pipeline_that_fails_in_its_middle_fails_its_task_when_a_shell_is_asked_to_look() {
+    let documented = "bash -o pipefail -c 'cat | false | cat'";
+    let failed = failure(JobTest::new(commands(documented, "cat")).input("a\n"));
+    assert!(failed.contains("exited with status 1"), "{failed}");
+}
+
+#[test]
 fn a_combiner_need_not_read_everything() {
     let many = "a\t1\n".repeat(200_000);
     let output = JobTest::new(combining("cat", "head -n 1")).input(&many).run();

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 #: So many pairs are kept until those of one key are combined.
 _COMBINED_PAIRS = 100_000
 _PROGRESS_SECONDS = 1.0
+_DONE_SECONDS = 0.1
+_DONE = struct.Struct(">Q")
 _HERE = str(Path(__file__).parent)
 
 
@@ -62,6 +64,20 @@ class _Task:
         self._pipe = pipe
         self._function = function
         self._told = 0.0
+        #: Records or values that are done, and when that is to be told next.
+        self._done = 0
+        self._due = float("inf")
+
+    def tell_done(self) -> None:
+        """From here on ``nap`` is told how far the task is."""
+        self._due = 0.0
+
+    def _did(self, count: int) -> None:
+        self._done += count
+        now = time.monotonic()
+        if now >= self._due:
+            self._due = now + _DONE_SECONDS
+            self._pipe.write(frames.DONE, _DONE.pack(self._done))
 
     def progress(self) -> None:
         now = time.monotonic()
@@ -233,7 +249,6 @@ class _Map(_Task):
     def __init__(self, pipe: Pipe, job: "Job") -> None:
         super().__init__(pipe, job.make_map())
         self._decode = job.decode_record
-        self._done = 0
         self._is_mapping = False
         self._out: Any = _Lines(pipe)
         if job.reduces_groups:
@@ -259,11 +274,11 @@ class _Map(_Task):
         self.flush()
 
     def _records(self, payload: bytes) -> None:
-        function, decode, add_all = self._function, self._decode, self._out.add_all
+        function, decode, add_all, did = self._function, self._decode, self._out.add_all, self._did
         self._is_mapping = True
         for record in frames.strings(payload):
             add_all(function(decode(record)))
-            self._done += 1
+            did(1)
         self._is_mapping = False
 
     def flush(self) -> None:
@@ -325,8 +340,10 @@ class _Reduce(_Task):
                 return
             if kind != frames.VALUES:
                 raise ProtocolError(f"a frame {chr(kind)} in a group")
-            for value in frames.strings(payload):
+            values = frames.strings(payload)
+            for value in values:
                 yield decode(value)
+            self._did(len(values))
 
     def flush(self) -> None:
         self._out.flush()
@@ -363,6 +380,8 @@ def speak(job: "Job", pipe: Pipe) -> bool:
         task = _Map(pipe, job) if told["role"] == "map" else _Reduce(pipe, job)
         if told["restores"]:
             task.restore(payload[4 + length :])
+        if told.get("tells_done"):
+            task.tell_done()
         global _speaking
         _speaking = task
         task.run()

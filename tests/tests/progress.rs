@@ -5,6 +5,7 @@
 
 use std::io::Write;
 use std::path::Path;
+use std::process::Command;
 
 use napreduce_tests::{Ended, Folder, OwnCluster, counter, joined, program, run, wait_until};
 use serde_json::Value;
@@ -95,6 +96,47 @@ fn progress_is_seen_in_the_middle_of_a_batch() {
         std::fs::write(gate, "").expect("an open gate");
         cluster.wait(&[&job]).succeeded();
     }
+}
+
+/// Slow from record to record, with a gate in front of the second half.
+const SLOW: &str = r#"
+import os, time
+from napreduce import Job
+job = Job.text()
+@job.map
+def wait(line):
+    time.sleep(0.02)
+    while line == "15" and not os.path.exists(job.parameters["gate"]):
+        time.sleep(0.02)
+    return [(line, 1)]
+@job.reduce(keys=str, values=int)
+def count(line, counts):
+    yield line, sum(counts)
+job.main()
+"#;
+
+#[test]
+fn progress_of_a_program_in_python_is_the_records_that_it_has_done() {
+    if Command::new("python3").arg("--version").output().is_err() {
+        eprintln!("skipped: there is no python3");
+        return;
+    }
+    let folder = Folder::new();
+    let module = concat!(env!("CARGO_MANIFEST_DIR"), "/../python");
+    let cluster = OwnCluster::start_with(&folder, 1, "fifo", "", &[("PYTHONPATH", module.to_owned())]);
+    folder.write("in", (0..30).map(|line| format!("{line:02}\n")).collect::<String>());
+    folder.write("slow.py", SLOW);
+    let gate = folder.path("gate");
+    let mut submit = program("nap");
+    submit.current_dir(folder.root()).env("PYTHONPATH", module);
+    submit.args(["frames", "--program", "slow.py", "in", "--output", "out", "--detach", "--parameter"]);
+    submit.arg(format!("gate={}", gate.display())).arg("--cluster").arg(cluster.directory());
+    let job = run(&mut submit).succeeded().stdout.trim().to_owned();
+    wait_until("half of the records are done and no more", || {
+        live(&cluster, &job).iter().any(|live| (20..=50).contains(&percent(live)))
+    });
+    std::fs::write(gate, "").expect("an open gate");
+    cluster.wait(&[&job]).succeeded();
 }
 
 #[test]

@@ -4,6 +4,7 @@
 //! Owns the processes. Does not own the protocol (the framework's tests).
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
@@ -49,6 +50,33 @@ fn commands_count_words_as_rust_does() {
     assert_as_wordcount(&folder, "out");
     assert_eq!(counter(&folder.path("out"), "MAP_INPUT_RECORDS"), 3_000);
     assert_eq!(counter(&folder.path("out"), "REDUCE_INPUT_RECORDS"), 9_000);
+}
+
+/// A program of one's own in the folder `bin`, which comes first in the `PATH` of a command, as typed.
+fn with_own_program(command: &mut Command, folder: &Folder, name: &str, script: &str) {
+    let program = folder.write(&format!("bin/{name}"), format!("#!/bin/sh\n{script}\n"));
+    fs::set_permissions(program, fs::Permissions::from_mode(0o755)).expect("it is ours");
+    command.env("PATH", format!("bin:{}", std::env::var("PATH").expect("there is a PATH")));
+}
+
+#[test]
+fn a_relative_folder_of_path_holds_programs_for_commands() {
+    let folder = Folder::new();
+    folder.write("in", "one\n");
+    let mut command = streaming(&folder, "out", &["--mapper", "shout"]);
+    with_own_program(&mut command, &folder, "shout", "tr a-z A-Z");
+    run(&mut command).succeeded();
+    assert_eq!(parts(&folder.path("out"))[0].1, b"ONE\n");
+}
+
+#[test]
+fn a_sort_in_front_of_a_combiner_that_fails_fails_the_job() {
+    let folder = Folder::new();
+    folder.write("in", "one\n");
+    let commands = ["--mapper", "cat", "--combiner", "cat", "--reducer", "cat"];
+    let mut command = streaming(&folder, "out", &commands);
+    with_own_program(&mut command, &folder, "sort", "cat; exit 2");
+    run(&mut command).failed(1, &["the sort in front of the combiner `sort` exited with status 2"]);
 }
 
 #[test]

@@ -8,11 +8,12 @@ use std::process::ExitCode;
 
 use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
+use napreduce_live::{CommandLine, FAILED_PART};
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::lines::first_fields;
-use super::mapper::CommandMapper;
+use super::lines::FirstFields;
+use super::mapper::{CommandMapper, TAB};
 use super::part::CommandPart;
 use super::reducer::CommandReducer;
 use super::taken_along::{take_along, tell_of_others};
@@ -52,7 +53,7 @@ pub struct Commands {
     #[arg(long, value_name = "CMD", value_parser = NonEmptyStringValueParser::new())]
     pub reducer: Option<String>,
 
-    /// So many fields of a line, divided by TABs, are its key
+    /// So many fields of a line are its key
     #[arg(long, value_name = "N", default_value = "1")]
     #[serde(default = "one")]
     pub key_fields: NonZeroU32,
@@ -62,6 +63,11 @@ pub struct Commands {
     #[arg(long, value_name = "N")]
     #[serde(default)]
     pub partition_fields: Option<NonZeroU32>,
+
+    /// What divides the fields of the mapper's lines; reducers read key TAB value all the same
+    #[arg(long, value_name = "BYTE", default_value = "\\t", value_parser = separator)]
+    #[serde(default = "tab")]
+    pub separator: u8,
 }
 
 impl Commands {
@@ -75,7 +81,14 @@ impl Commands {
     /// ```
     pub fn mapper(mapper: impl Into<String>) -> Commands {
         let mapper = mapper.into();
-        Commands { mapper, combiner: None, reducer: None, key_fields: one(), partition_fields: None }
+        Commands {
+            mapper,
+            combiner: None,
+            reducer: None,
+            key_fields: one(),
+            partition_fields: None,
+            separator: TAB,
+        }
     }
 
     /// The command that is the reducer, if there is one.
@@ -90,10 +103,15 @@ impl Commands {
                 ("a --combiner", self.combiner.is_some()),
                 ("--key-fields", self.key_fields != one()),
                 ("--partition-fields", self.partition_fields.is_some()),
+                ("--separator", self.separator != TAB),
             ];
             if let Some((needless, _)) = needless.into_iter().find(|(_, is_said)| *is_said) {
                 return Err(format!("{needless} needs a --reducer; without one, leave it out"));
             }
+        }
+        if self.combiner.is_some() && self.separator != TAB {
+            return Err("a --combiner reads and writes key TAB value; leave --separator or the combiner out"
+                .to_owned());
         }
         match self.partition_fields {
             Some(fields) if fields > self.key_fields => Err(format!(
@@ -109,6 +127,18 @@ fn one() -> NonZeroU32 {
     NonZeroU32::MIN
 }
 
+fn tab() -> u8 {
+    TAB
+}
+
+fn separator(text: &str) -> Result<u8, String> {
+    match text.as_bytes() {
+        b"\\t" => Ok(TAB),
+        [byte] if *byte != b'\n' => Ok(*byte),
+        _ => Err("one byte is needed, such as ',', or \\t for TAB".to_owned()),
+    }
+}
+
 /// The job of these commands: text in, text out.
 ///
 /// ```
@@ -119,39 +149,46 @@ fn one() -> NonZeroU32 {
 /// ```
 pub fn job(commands: &Commands) -> Job {
     let Some(reducer) = commands.command_of_reduce() else { return map_only(&commands.mapper) };
+    let mapper = CommandLine::new("mapper", &commands.mapper);
     let mapper = match &commands.combiner {
-        Some(combiner) => combined(&commands.mapper, combiner, commands.key_fields),
-        None => commands.mapper.clone(),
+        Some(combiner) => combined(mapper, combiner, commands.key_fields),
+        None => mapper,
     };
-    let mapped = Job::bytes().mapper(CommandMapper::new(mapper).key_fields(commands.key_fields));
+    let mapped = Job::bytes()
+        .mapper(CommandMapper::of(mapper).key_fields(commands.key_fields).separator(commands.separator));
     let divided = match commands.partition_fields {
-        Some(fields) => mapped.partition_by(move |key, partitions| {
-            let hash = xxh3_64(first_fields(key, fields));
-            ((u128::from(hash) * u128::from(partitions)) >> 64) as u32
-        }),
+        Some(count) => {
+            let fields = FirstFields { count, separator: commands.separator };
+            mapped.partition_by(move |key, partitions| {
+                let hash = xxh3_64(fields.of_key(key));
+                ((u128::from(hash) * u128::from(partitions)) >> 64) as u32
+            })
+        }
         None => mapped,
     };
     divided.reducer(CommandReducer::new(reducer))
 }
 
-/// A command whose output is sorted by its keys, as a reduce would get it, and goes through another command.
+/// A mapper whose output is sorted by its keys, as a reduce would get it, and goes through a combiner.
 ///
-/// A shell tells the end of the last command of a pipe only: the others leave a file behind when they fail,
-/// beside which each attempt is alone. `sort` is not missed by a combiner that has read enough.
-fn combined(mapper: &str, combiner: &str, key_fields: NonZeroU32) -> String {
-    // What an error shows of a command is its beginning.
-    let shown = |command: &str| command.split_whitespace().collect::<Vec<_>>().join(" ");
-    format!(
-        "# {} | sort | {}\n\
-         napreduce_failed=$PWD/.napreduce-failed\n\
-         {{ (\n{mapper}\n) || echo $? > \"$napreduce_failed\"; }} | \
-         {{ LC_ALL=C sort -s -S 64M -T . -t '\t' -k 1,{key_fields} || {{ napreduce_status=$?; \
-         [ $napreduce_status = 141 ] || echo $napreduce_status > \"$napreduce_failed\"; }}; }} | \
-         (\n{combiner}\n) || exit\n\
-         [ ! -e \"$napreduce_failed\" ] || exit \"$(cat \"$napreduce_failed\")\"",
-        shown(mapper),
-        shown(combiner)
-    )
+/// A shell tells the status of the last command of a pipeline only. So each of these writes its number and its
+/// status to descriptor 3, which is what `set` gets, while descriptor 4 is the output. Without all three the
+/// script fails. `sort` is not missed by a combiner that has read enough (status 141 is SIGPIPE).
+fn combined(mapper: CommandLine, combiner: &str, key_fields: NonZeroU32) -> CommandLine {
+    let (_, command) = mapper.first();
+    let script = format!(
+        "exec 4>&1\n\
+         set -- $({{ {{ (\n{command}\n) 3>&- 4>&-; echo 0:$? >&3; }} | \
+         {{ LC_ALL=C sort -s -S 64M -T . -t '\t' -k 1,{key_fields} 3>&- 4>&-; echo 1:$? >&3; }} | \
+         {{ (\n{combiner}\n) >&4 3>&- 4>&-; echo 2:$? >&3; }}; }} 3>&1)\n\
+         [ $# = 3 ] || exit 1\n\
+         failed=\n\
+         for part in 0 1 2; do for status; do case $status in \
+         $part:0 | 1:141) ;; $part:*) failed=$status ;; esac; done; done\n\
+         [ -z \"$failed\" ] || {{ echo \"$failed\" > {FAILED_PART}; exit \"${{failed#*:}}\"; }}"
+    );
+    let others = [("sort in front of the combiner", "sort"), ("combiner", combiner)];
+    mapper.within(script, others.map(|(role, command)| (role, command.to_owned())).into())
 }
 
 /// A job without reduce: what the command writes of a split is a part file.

@@ -3,12 +3,10 @@
 //! Owns the life of the command within its attempt, and where its lines go. Does not own the bytes in between
 //! (live runtime).
 
-use std::num::NonZeroU32;
-
 use napreduce_core::FaultPlace;
-use napreduce_live::{RunningCommand, SuspendHooks, TaskError};
+use napreduce_live::{CommandLine, RunningCommand, SuspendHooks, TaskError};
 
-use super::lines::{LineTooLong, OutputLines, key_and_value};
+use super::lines::{FirstFields, LineTooLong, OutputLines};
 use super::place::make_place;
 use crate::emit::Emit;
 use crate::output::{Output, Text};
@@ -41,13 +39,13 @@ pub(super) trait Lines {
 /// Records for the reduces.
 pub(super) struct Records<'out> {
     pub(super) out: &'out mut Emit<Vec<u8>, Vec<u8>>,
-    pub(super) key_fields: NonZeroU32,
+    pub(super) key: FirstFields,
 }
 
 impl Lines for Records<'_> {
     #[inline]
     fn line(&mut self, line: &[u8]) {
-        let (key, value) = key_and_value(line, self.key_fields);
+        let (key, value) = self.key.key_and_value(line);
         self.out.emit(key, value);
     }
 
@@ -71,32 +69,32 @@ impl Lines for Output<Text> {
 /// A command as a job knows it; what of it is at work belongs to one attempt, and no clone has it.
 #[derive(Debug)]
 pub(super) struct Conversation {
-    role: &'static str,
-    command: String,
+    line: CommandLine,
     at_work: Option<(RunningCommand, OutputLines)>,
 }
 
 impl Clone for Conversation {
     fn clone(&self) -> Conversation {
-        Conversation::new(self.role, self.command.clone())
+        Conversation::new(self.line.clone())
     }
 }
 
 impl Conversation {
-    pub(super) fn new(role: &'static str, command: String) -> Conversation {
-        Conversation { role, command, at_work: None }
+    pub(super) fn new(line: CommandLine) -> Conversation {
+        Conversation { line, at_work: None }
     }
 
     /// Starts the command.
     pub(super) fn begin(&mut self, task: &TaskInfo<'_>) -> Result<(), TaskError> {
         let (Some(context), Some(scratch)) = (task.context, task.scratch) else {
+            let (role, command) = self.line.first();
             return Err(TaskError::fatal(format!(
-                "the input of the {} `{}` cannot be sampled for a total order: a command is run on whole splits only",
-                self.role, self.command
+                "the input of the {role} `{command}` cannot be sampled for a total order: a command is run on whole splits only"
             )));
         };
         let place = make_place(scratch, task.input())?;
-        let running = RunningCommand::start(self.role, &self.command, &place, context.presence())?;
+        let mut running = RunningCommand::start(&self.line, &place, context.presence())?;
+        running.judge_by_output();
         let longest = usize::try_from(context.memory()).unwrap_or(usize::MAX);
         self.at_work = Some((running, OutputLines::new(longest)));
         Ok(())
@@ -104,14 +102,14 @@ impl Conversation {
 
     /// Gives the command more input, in parts.
     pub(super) fn say(&mut self, parts: &[&[u8]], out: &mut impl Lines) -> Result<(), TaskError> {
-        let (role, command) = (self.role, &self.command);
+        let (role, command) = self.line.first();
         let Some((running, lines)) = &mut self.at_work else { return Err(never_begun(role, command)) };
         running.feed(parts, &mut |piece| pass_on(piece, lines, out, role, command))
     }
 
     /// Takes what the command still has to say, and waits for its end.
     pub(super) fn end(&mut self, out: &mut impl Lines) -> Result<(), TaskError> {
-        let (role, command) = (self.role, &self.command);
+        let (role, command) = self.line.first();
         let Some((running, lines)) = &mut self.at_work else { return Err(never_begun(role, command)) };
         running.finish(&mut |piece| pass_on(piece, lines, out, role, command))?;
         lines.finish(|line| out.line(line));

@@ -63,24 +63,32 @@ impl OutputLines {
     }
 }
 
-/// The first fields of a line, and what stands after the TAB behind them; a line of no more fields
-/// is all key.
-pub(super) fn key_and_value(line: &[u8], key_fields: NonZeroU32) -> (&[u8], &[u8]) {
-    match end_of_fields(line, key_fields) {
-        Some(tab) => (&line[..tab], &line[tab + 1..]),
-        None => (line, &[]),
+/// The first fields of a line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct FirstFields {
+    pub(super) count: NonZeroU32,
+    pub(super) separator: u8,
+}
+
+impl FirstFields {
+    /// The fields, and what stands after the separator behind them; a line of no more fields is all key.
+    pub(super) fn key_and_value(self, line: &[u8]) -> (&[u8], &[u8]) {
+        match self.end(line) {
+            Some(end) => (&line[..end], &line[end + 1..]),
+            None => (line, &[]),
+        }
     }
-}
 
-/// So many fields of a key, or all of it.
-pub(super) fn first_fields(key: &[u8], fields: NonZeroU32) -> &[u8] {
-    &key[..end_of_fields(key, fields).unwrap_or(key.len())]
-}
+    /// The fields of a key, or all of it.
+    pub(super) fn of_key(self, key: &[u8]) -> &[u8] {
+        &key[..self.end(key).unwrap_or(key.len())]
+    }
 
-/// The TAB behind so many fields.
-#[inline]
-fn end_of_fields(line: &[u8], fields: NonZeroU32) -> Option<usize> {
-    memchr::memchr_iter(b'\t', line).nth(fields.get() as usize - 1)
+    /// The separator behind the fields.
+    #[inline]
+    fn end(self, line: &[u8]) -> Option<usize> {
+        memchr::memchr_iter(self.separator, line).nth(self.count.get() as usize - 1)
+    }
 }
 
 #[cfg(test)]
@@ -119,9 +127,9 @@ mod tests {
     #[test]
     fn the_tab_behind_the_fields_of_the_key_divides_key_and_value() {
         let divided = |line: &'static str, fields| {
-            let fields = NonZeroU32::new(fields).expect("not 0");
-            let (key, value) = key_and_value(line.as_bytes(), fields);
-            assert_eq!(first_fields(line.as_bytes(), fields), key, "{line:?}");
+            let fields = FirstFields { count: NonZeroU32::new(fields).expect("not 0"), separator: b'\t' };
+            let (key, value) = fields.key_and_value(line.as_bytes());
+            assert_eq!(fields.of_key(line.as_bytes()), key, "{line:?}");
             (str::from_utf8(key).expect("text"), str::from_utf8(value).expect("text"))
         };
         assert_eq!(divided("a\tb\tc", 1), ("a", "b\tc"));

@@ -4,12 +4,16 @@
 
 use std::num::NonZeroU32;
 
-use napreduce_live::TaskError;
+use napreduce_live::{CommandLine, TaskError};
 
 use super::conversation::{Conversation, Records, suspended_with_conversation};
+use super::lines::FirstFields;
 use crate::emit::Emit;
 use crate::input::ByteLines;
 use crate::user_code::{Mapper, TaskInfo};
+
+/// Divides the fields of a line unless something else is said.
+pub(super) const TAB: u8 = b'\t';
 
 /// A mapper that is a command: it reads lines, each with a newline, and writes lines of `key TAB value`.
 ///
@@ -27,16 +31,18 @@ use crate::user_code::{Mapper, TaskInfo};
 #[must_use = "a command runs in a job: give it to `mapper`"]
 pub struct CommandMapper {
     conversation: Conversation,
-    key_fields: NonZeroU32,
+    key: FirstFields,
 }
 
 impl CommandMapper {
     /// A command for `sh -c`.
     pub fn new(command: impl Into<String>) -> CommandMapper {
-        CommandMapper {
-            conversation: Conversation::new("mapper", command.into()),
-            key_fields: NonZeroU32::MIN,
-        }
+        CommandMapper::of(CommandLine::new("mapper", command))
+    }
+
+    pub(super) fn of(line: CommandLine) -> CommandMapper {
+        let key = FirstFields { count: NonZeroU32::MIN, separator: TAB };
+        CommandMapper { conversation: Conversation::new(line), key }
     }
 
     /// So many fields of a line, with the TABs between them, are the key; one, unless this is said. A line of
@@ -55,7 +61,22 @@ impl CommandMapper {
     /// assert_eq!(by_both.run().text(), "a\t1\ty\na\t2\tx\n");
     /// ```
     pub fn key_fields(self, key_fields: NonZeroU32) -> CommandMapper {
-        CommandMapper { key_fields, ..self }
+        CommandMapper { key: FirstFields { count: key_fields, ..self.key }, ..self }
+    }
+
+    /// What stands between the fields of a line; TAB, unless this is said. A reducer reads key TAB value all the
+    /// same.
+    ///
+    /// ```
+    /// use napreduce::Job;
+    /// use napreduce::streaming::{CommandMapper, CommandReducer};
+    /// use napreduce::testing::JobTest;
+    ///
+    /// let rows = || Job::bytes().mapper(CommandMapper::new("cat").separator(b',')).reducer(CommandReducer::new("cat"));
+    /// assert_eq!(JobTest::new(rows).input("b,1\na,2\n").run().text(), "a\t2\nb\t1\n");
+    /// ```
+    pub fn separator(self, separator: u8) -> CommandMapper {
+        CommandMapper { key: FirstFields { separator, ..self.key }, ..self }
     }
 }
 
@@ -70,12 +91,12 @@ impl Mapper for CommandMapper {
     }
 
     fn map(&mut self, line: &[u8], out: &mut Emit<Vec<u8>, Vec<u8>>) -> Result<(), TaskError> {
-        self.conversation.say(&[line, b"\n"], &mut Records { out, key_fields: self.key_fields })
+        self.conversation.say(&[line, b"\n"], &mut Records { out, key: self.key })
     }
 
     suspended_with_conversation!();
 
     fn finish(&mut self, out: &mut Emit<Vec<u8>, Vec<u8>>) -> Result<(), TaskError> {
-        self.conversation.end(&mut Records { out, key_fields: self.key_fields })
+        self.conversation.end(&mut Records { out, key: self.key })
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Owns what the command reads. Does not own the command's process (`conversation`).
 
-use napreduce_live::{SuspendHooks, TaskError};
+use napreduce_live::{CommandLine, SuspendHooks, TaskError};
 
 use super::conversation::{Conversation, suspended_with_conversation};
 use crate::input::ByteLines;
@@ -18,7 +18,7 @@ pub(super) struct CommandPart {
 
 impl CommandPart {
     pub(super) fn new(command: String) -> CommandPart {
-        CommandPart { conversation: Conversation::new("mapper", command) }
+        CommandPart { conversation: Conversation::new(CommandLine::new("mapper", command)) }
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Owns what the command reads. Does not own the command's process (`conversation`).
 
-use napreduce_live::TaskError;
+use napreduce_live::{CommandLine, TaskError};
 
 use super::conversation::{Conversation, suspended_with_conversation};
 use crate::output::{Output, Text};
@@ -36,7 +36,7 @@ pub struct CommandReducer {
 impl CommandReducer {
     /// A command for `sh -c`.
     pub fn new(command: impl Into<String>) -> CommandReducer {
-        CommandReducer { conversation: Conversation::new("reducer", command.into()) }
+        CommandReducer { conversation: Conversation::new(CommandLine::new("reducer", command)) }
     }
 }
 

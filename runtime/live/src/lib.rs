@@ -100,10 +100,11 @@ pub use napreduce_protocol::{
 };
 pub use napreduce_task::{
     Ask, Boundary, Checkpoint, CheckpointDirectory, CheckpointError, CheckpointStage, CommandError,
-    CommandPlace, Definitions, Ended, FetchedInput, MapResult, NeededInput, OutputPiece, Position,
-    PositionUnit, Presence, ReadPosition, ReduceResult, RunningCommand, SavedCheckpoint, Script,
-    SuspendHooks, TakeOutput, TaskContext, TaskProgress, TaskRunner, UserCounter, counter, progress,
-    set_object_stores, set_user_counters, task_process_main, task_process_requested, user_counters,
+    CommandLine, CommandPlace, Definitions, Ended, FAILED_PART, FetchedInput, MapResult, NeededInput,
+    OutputPiece, Position, PositionUnit, Presence, ReadPosition, ReduceResult, RunningCommand,
+    SavedCheckpoint, Script, SuspendHooks, TakeOutput, TaskContext, TaskProgress, TaskRunner, UserCounter,
+    counter, progress, set_object_stores, set_user_counters, task_process_main, task_process_requested,
+    user_counters,
 };
 pub use output::{OutputReservation, check_output, check_reads};
 pub use progress::ProgressMode;

@@ -18,7 +18,7 @@ mod user_counters;
 pub use checkpoint::{
     Checkpoint, CheckpointDirectory, CheckpointError, CheckpointStage, FetchedInput, NeededInput, OutputPiece,
 };
-pub use command::{CommandError, RunningCommand, TakeOutput};
+pub use command::{CommandError, CommandLine, FAILED_PART, RunningCommand, TakeOutput};
 pub use context::{
     Ask, Boundary, Position, PositionUnit, Presence, ReadPosition, Script, Supervisor, SuspendHooks,
     TaskContext, TaskProgress, progress,

@@ -31,6 +31,7 @@ pub(super) fn ask(
         input: None,
         parameters,
         restores: false,
+        tells_done: false,
     };
     let greeting = greeting.frame(None).map_err(|error| format!("cannot be sent {error}"))?;
     let mut starting = Command::new("sh");

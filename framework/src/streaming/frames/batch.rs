@@ -42,6 +42,10 @@ impl Batch {
         Ok(())
     }
 
+    pub(super) fn count(&self) -> u64 {
+        (self.lengths.len() / LENGTH_BYTES) as u64
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.lengths.is_empty()
     }
@@ -58,7 +62,7 @@ impl Batch {
         let (before, count) = start.split_at_mut(HEAD_BYTES);
         before.copy_from_slice(&head(kind, payload)?);
         // No more than the payload has bytes, whose number fits.
-        count.copy_from_slice(&((self.lengths.len() / LENGTH_BYTES) as u32).to_be_bytes());
+        count.copy_from_slice(&(self.count() as u32).to_be_bytes());
         Ok(BatchFrame { start, batch: self })
     }
 

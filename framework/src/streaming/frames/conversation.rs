@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use napreduce_live::{RunningCommand, SuspendHooks, TaskError};
+use napreduce_live::{CommandLine, Presence, RunningCommand, SuspendHooks, TaskError};
 
 use super::super::place::make_place;
 use super::batch::Batch;
@@ -37,6 +37,9 @@ struct AtWork {
     talk: Talk,
     batch: Batch,
     places: Places,
+    presence: Presence,
+    /// Records or values sent to it.
+    sent: u64,
     /// What it is told first, until it is told.
     untold: Option<Untold>,
 }
@@ -72,7 +75,11 @@ impl Conversation {
         let mut place = make_place(scratch, task.input())?;
         place.environment.extend(environment(&place, &self.program.py_files));
         let role = if self.role == Role::Map { "mapper" } else { "reducer" };
-        let running = RunningCommand::start(role, &self.program.command, &place, context.presence())?;
+        let running = RunningCommand::start(
+            &CommandLine::new(role, &self.program.command),
+            &place,
+            context.presence(),
+        )?;
         let limit = usize::try_from(context.memory()).unwrap_or(usize::MAX);
         self.at_work = Some(AtWork {
             who: Who { role, name: self.program.name.clone() },
@@ -80,6 +87,8 @@ impl Conversation {
             talk: Talk::new(self.program.description.clone(), limit),
             batch: Batch::default(),
             places: Places::default(),
+            presence: context.presence(),
+            sent: 0,
             untold: Some(Untold {
                 input: task.input().map(|path| path.display().to_string()),
                 attempt: task.attempt().to_string(),
@@ -138,13 +147,14 @@ impl Conversation {
         self.send_batch(FrameKind::RecordBatch, out)?;
         self.at_work()?.talk.want_state();
         self.send(FrameKind::Save, b"", out)?;
-        let AtWork { who, running, talk, places, .. } = self.at_work()?;
+        let AtWork { who, running, talk, places, presence, sent, .. } = self.at_work()?;
         while talk.answer().is_none() {
             if running.has_ended() || !running.takes_input() {
                 return Err(who.gone(running, talk, places, out));
             }
             running.attend(&mut |piece| talk.take(piece, out).map_err(|wrong| who.told(wrong, places)))?;
         }
+        presence.answer(*sent);
         out.check()
     }
 
@@ -172,8 +182,12 @@ impl Conversation {
         }
         self.at_work()?.talk.say_end();
         self.send(FrameKind::End, b"", out)?;
-        let AtWork { who, running, talk, places, .. } = self.at_work()?;
-        running.finish(&mut |piece| talk.take(piece, out).map_err(|wrong| who.told(wrong, places)))?;
+        let AtWork { who, running, talk, places, presence, .. } = self.at_work()?;
+        running.finish(&mut |piece| {
+            let taken = talk.take(piece, out).map_err(|wrong| who.told(wrong, places));
+            presence.answer(talk.done());
+            taken
+        })?;
         if let Some(missing) = talk.missing() {
             return Err(who.wrong(format_args!("ended {missing}")));
         }
@@ -193,6 +207,8 @@ impl Conversation {
         }
         let batch = std::mem::take(&mut at_work.batch);
         at_work.places.end_batch();
+        at_work.sent += batch.count();
+        at_work.presence.give(at_work.sent);
         let frame = batch.frame(kind).map_err(|error| at_work.who.too_much(&error))?;
         let sent = self.feed(&frame.parts(), out);
         let at_work = self.at_work()?;
@@ -210,14 +226,20 @@ impl Conversation {
 
     fn feed(&mut self, parts: &[&[u8]], out: &mut impl TakeBatch) -> Result<(), TaskError> {
         let (program, role) = (Arc::clone(&self.program), self.role);
-        let AtWork { who, running, talk, places, untold, .. } = self.at_work()?;
+        let AtWork { who, running, talk, places, presence, untold, .. } = self.at_work()?;
         let greeting = untold.take().map(|Untold { input, attempt, state }| {
             let (attempt, parameters) = (Some(attempt), &program.parameters);
             let restores = state.is_some();
-            Greeting { version: VERSION, role, attempt, input, parameters, restores }.frame(state.as_deref())
+            let tells_done = true;
+            Greeting { version: VERSION, role, attempt, input, parameters, restores, tells_done }
+                .frame(state.as_deref())
         });
         let greeting = greeting.transpose().map_err(|error| who.too_much(&error))?;
-        let mut take = |piece: &[u8]| talk.take(piece, out).map_err(|wrong| who.told(wrong, places));
+        let mut take = |piece: &[u8]| {
+            let taken = talk.take(piece, out).map_err(|wrong| who.told(wrong, places));
+            presence.answer(talk.done());
+            taken
+        };
         if let Some(greeting) = greeting {
             running.feed(&[&greeting], &mut take)?;
         }
@@ -240,6 +262,9 @@ impl Conversation {
 impl AtWork {
     #[inline]
     fn collect(&mut self, string: &[u8]) -> Result<(), TaskError> {
+        if self.sent == 0 && self.batch.is_empty() {
+            self.presence.give(0);
+        }
         self.batch.push(string).map_err(|error| self.who.too_much(&error))
     }
 }

@@ -37,6 +37,8 @@ pub enum FrameKind {
     Counters,
     /// `L`: a line for the log, which says that the program is at work.
     Log,
+    /// `P`: how many records or values the program has done.
+    Done,
     /// `X`: the program has failed.
     Failure,
     /// `S`: the state is wanted.
@@ -52,7 +54,7 @@ pub enum FrameKind {
 }
 
 impl FrameKind {
-    const ALL: [(u8, FrameKind); 14] = [
+    const ALL: [(u8, FrameKind); 15] = [
         (b'H', FrameKind::Hello),
         (b'R', FrameKind::RecordBatch),
         (b'O', FrameKind::Output),
@@ -61,6 +63,7 @@ impl FrameKind {
         (b'g', FrameKind::GroupEnd),
         (b'C', FrameKind::Counters),
         (b'L', FrameKind::Log),
+        (b'P', FrameKind::Done),
         (b'X', FrameKind::Failure),
         (b'S', FrameKind::Save),
         (b'D', FrameKind::State),

@@ -33,6 +33,8 @@ pub(super) struct Greeting<'a> {
     pub(super) parameters: &'a BTreeMap<String, String>,
     /// Whether a state follows.
     pub(super) restores: bool,
+    /// Whether the program may send `P`, which came later than version 1 did.
+    pub(super) tells_done: bool,
 }
 
 impl Greeting<'_> {
@@ -154,6 +156,7 @@ mod tests {
             input: None,
             parameters: &parameters,
             restores: true,
+            tells_done: true,
         };
         let frame = greeting.frame(Some(b"state")).expect("it is short");
         let json = u32::from_be_bytes([frame[5], frame[6], frame[7], frame[8]]) as usize;

@@ -87,6 +87,8 @@ struct Course {
     is_finished: bool,
     answer: Option<Answer>,
     counters: HashMap<String, UserCounter>,
+    /// Records or values that it has done, by its own account.
+    done: u64,
 }
 
 impl Talk {
@@ -100,6 +102,7 @@ impl Talk {
             is_finished: false,
             answer: None,
             counters: HashMap::new(),
+            done: 0,
         };
         Talk { decoder: FrameDecoder::new(limit), course }
     }
@@ -111,6 +114,11 @@ impl Talk {
             self.course.handle(frame, out)?;
         }
         Ok(())
+    }
+
+    /// How many records or values it says to have done.
+    pub(super) fn done(&self) -> u64 {
+        self.course.done
     }
 
     /// It is asked for its state from here on.
@@ -165,6 +173,12 @@ impl Course {
             FrameKind::Output if self.answer.is_some() => return unexpected("after its state"),
             FrameKind::Output => out.take_batch(frame.payload)?,
             FrameKind::Counters => self.count(frame.payload)?,
+            FrameKind::Done => match frame.payload.try_into() {
+                Ok(done) => self.done = u64::from_be_bytes(done),
+                Err(_) => {
+                    return unexpected(&format!("of {} bytes; it holds a number of 8", frame.payload.len()));
+                }
+            },
             FrameKind::Log => {
                 // A program that is at work and has nothing to say says nothing.
                 if !frame.payload.is_empty() {
@@ -301,6 +315,7 @@ mod tests {
             (&[HELLO, (FrameKind::Stateless, "")], "a frame d that nobody has asked for"),
             (&[HELLO, (FrameKind::Finished, "")], "a frame F before the end of its input"),
             (&[HELLO, (FrameKind::RecordBatch, "")], "a frame R which is for programs, and not from them"),
+            (&[HELLO, (FrameKind::Done, "7")], "a frame P of 1 bytes; it holds a number of 8"),
             (&[HELLO, (FrameKind::Counters, "[1]")], "a frame C that is no object"),
             (&[HELLO, (FrameKind::Counters, r#"{"x":-1}"#)], "a frame C that is no object"),
             (
@@ -313,6 +328,13 @@ mod tests {
             let error = said(&mut Talk::new(described(), 100), frames).err().expect(says);
             assert!(error.contains(says), "{says}: {error}");
         }
+    }
+
+    #[test]
+    fn what_a_program_has_done_is_known() {
+        let mut talk = Talk::new(described(), 100);
+        said(&mut talk, &[HELLO, (FrameKind::Done, "\0\0\0\0\0\0\x01\0")]).expect("it is a number");
+        assert_eq!(talk.done(), 256);
     }
 
     #[test]

@@ -7,11 +7,13 @@
 //! task does the same to the command. Nothing of it can be saved: a task with a command is
 //! suspended, killed or waited for.
 
+mod command_line;
 mod error;
 mod pipes;
 mod reporter;
 mod running;
 
+pub use command_line::{CommandLine, FAILED_PART};
 pub use error::CommandError;
 pub use running::{RunningCommand, TakeOutput};
 

@@ -8,7 +8,7 @@ use std::process::{ChildStderr, ChildStdin, ChildStdout};
 
 use napreduce_core::fields;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::io::{Errno, ioctl_fionbio};
+use rustix::io::{Errno, ioctl_fionbio, ioctl_fionread};
 
 /// As much as a pipe holds, usually.
 const READ_BYTES: usize = 64 << 10;
@@ -33,6 +33,8 @@ fields! {
         errors: Option<ChildStderr> = Some(errors),
         unwritten: Vec<u8>,
         written: usize,
+        /// Bytes written in all.
+        passed: u64,
         read: Box<[u8]> = vec![0; READ_BYTES].into_boxed_slice(),
     }
 
@@ -73,7 +75,10 @@ impl Pipes {
     pub(super) fn write(&mut self) -> io::Result<()> {
         let Some(input) = &mut self.input else { return Ok(()) };
         match input.write(&self.unwritten[self.written..]) {
-            Ok(count) => self.written += count,
+            Ok(count) => {
+                self.written += count;
+                self.passed += count as u64;
+            }
             Err(error) => match error.kind() {
                 io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted => return Ok(()),
                 io::ErrorKind::BrokenPipe => self.close_input(),
@@ -85,6 +90,12 @@ impl Pipes {
             self.written = 0;
         }
         Ok(())
+    }
+
+    /// Bytes that the command has taken out of its input; `None` when its input is closed.
+    pub(super) fn taken(&self) -> Option<u64> {
+        let left = ioctl_fionread(self.input.as_ref()?).ok()?;
+        Some(self.passed.saturating_sub(left))
     }
 
     /// What there is to read, at most a pipe full; empty when there is nothing now, or nothing any more.

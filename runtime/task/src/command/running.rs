@@ -5,6 +5,7 @@
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
+use std::path::PathBuf;
 use std::process::{Child, ExitStatus};
 use std::time::{Duration, Instant};
 
@@ -14,6 +15,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use wait4::Wait4;
 
+use super::command_line::CommandLine;
 use super::error::CommandError;
 use super::pipes::Pipes;
 use super::reporter::Reporter;
@@ -31,6 +33,9 @@ const LATE_LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 const MEMORY_EVERY: Duration = Duration::from_secs(1);
 const MEMORY_LOOK: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
 
+/// A command, or the programs of a pipeline, may have read so much without having worked on it.
+const READ_AHEAD: u64 = 128 << 10;
+
 /// A command that wants no more input has mostly ended when that is seen; if not, it is looked at again now
 /// and then.
 const UNWANTED_PER_LOOK: u64 = 1024;
@@ -45,8 +50,8 @@ fields! {
     /// A command that was started. It is killed when this is dropped.
     #[derive(Debug)]
     pub struct RunningCommand {
-        role: &'static str = role,
-        command: String = command.to_owned(),
+        line: CommandLine = line.clone(),
+        directory: Option<PathBuf> = directory,
         child: Child = child,
         end: OwnedFd = end,
         /// Once it is reaped; its number may be somebody else's then.
@@ -58,6 +63,10 @@ fields! {
         /// Pieces of input that came after it had enough.
         unwanted: u64,
         presence: Presence = presence,
+        /// Bytes of input that it was fed.
+        fed: u64,
+        /// Its output says how far it is; if not, whoever feeds it does.
+        is_judged_by_output: bool,
         /// When its memory was.
         looked: Instant = Instant::now(),
         /// It was sent SIGTSTP, which it handles.
@@ -67,8 +76,8 @@ fields! {
     }
 
     fn of(
-        role: &'static str,
-        command: &str,
+        line: &CommandLine,
+        directory: Option<PathBuf>,
         child: Child,
         end: OwnedFd,
         pipes: Pipes,
@@ -77,22 +86,21 @@ fields! {
 }
 
 impl RunningCommand {
-    /// Starts a command, by `sh -c`, at its place. `role` says in messages what it is for.
+    /// Starts a command, by `sh -c`, at its place.
     ///
     /// # Errors
     ///
     /// When no shell could be started. Whether there is such a command is seen when it ends.
     pub fn start(
-        role: &'static str,
-        command: &str,
+        line: &CommandLine,
         place: &CommandPlace,
         presence: Presence,
     ) -> Result<RunningCommand, CommandError> {
         let failed = |error: io::Error| {
-            let command = command.to_owned();
-            CommandError::NotStarted { role, command, error }
+            let (role, command) = line.first();
+            CommandError::NotStarted { role, command: command.to_owned(), error }
         };
-        let mut child = start_command(command, place).map_err(failed)?;
+        let mut child = start_command(&line.script, place).map_err(failed)?;
         let missing = || io::Error::other("it has no pipes");
         let opened = presence.bell().and_then(|_| {
             let input = child.stdin.take().ok_or_else(missing)?;
@@ -105,7 +113,10 @@ impl RunningCommand {
             ))
         });
         match opened {
-            Ok((end, pipes)) => Ok(RunningCommand::of(role, command, child, end, pipes, presence)),
+            Ok((end, pipes)) => {
+                presence.take_back();
+                Ok(RunningCommand::of(line, place.directory.clone(), child, end, pipes, presence))
+            }
             Err(error) => {
                 // Errors only say that it is gone already.
                 let _ = child.kill();
@@ -113,6 +124,12 @@ impl RunningCommand {
                 Err(failed(error))
             }
         }
+    }
+
+    /// Has its output say how far the attempt is: a command that writes has worked on what it had read then,
+    /// but for what programs read ahead. One that writes only at its end is at its beginning until then.
+    pub fn judge_by_output(&mut self) {
+        self.is_judged_by_output = true;
     }
 
     /// Gives it more input, and takes what output there is meanwhile. What a command does not read that ends
@@ -129,7 +146,14 @@ impl RunningCommand {
                 false => Ok(()),
             };
         }
+        if self.is_judged_by_output && self.fed == 0 {
+            self.presence.give(0);
+        }
         self.pipes.append(input);
+        self.fed += input.iter().map(|part| part.len() as u64).sum::<u64>();
+        if self.is_judged_by_output && self.pipes.unwritten() >= KEPT_BYTES {
+            self.presence.give(self.fed);
+        }
         while self.pipes.unwritten() >= KEPT_BYTES {
             self.attend(take)?;
         }
@@ -217,14 +241,16 @@ impl RunningCommand {
 
     /// Takes what there is of its output, at most a pipe full; whether there was anything.
     fn take_output(&mut self, take: &mut TakeOutput<'_>) -> Result<bool, TaskError> {
-        let (role, command) = (self.role, &self.command);
-        let output = self.pipes.read().map_err(|error| {
-            TaskError::from(CommandError::Pipe { doing: "read from", role, command: command.clone(), error })
-        })?;
+        let taken = self.pipes.taken();
+        let line = &self.line;
+        let output = self.pipes.read().map_err(|error| broken(line, "read from", error))?;
         if output.is_empty() {
             return Ok(false);
         }
         self.presence.is_well();
+        if let Some(taken) = taken.filter(|_| self.is_judged_by_output) {
+            self.presence.answer(taken.saturating_sub(READ_AHEAD));
+        }
         take(output)?;
         Ok(true)
     }
@@ -233,8 +259,8 @@ impl RunningCommand {
     /// of the input.
     fn look_for_failure(&mut self) -> Result<(), TaskError> {
         if self.was_asked_to_stop {
-            let (role, command) = (self.role, self.command.clone());
-            return Err(CommandError::Disturbed { role, command }.into());
+            let (role, command) = self.line.first();
+            return Err(CommandError::Disturbed { role, command: command.to_owned() }.into());
         }
         let Some(status) = self.reap()? else { return Ok(()) };
         self.listen_to_the_end()?;
@@ -264,10 +290,8 @@ impl RunningCommand {
 
     /// Takes what it has written to standard error; whether there was anything.
     fn listen(&mut self) -> Result<bool, TaskError> {
-        let (role, command) = (self.role, &self.command);
-        let piece = self.pipes.read_errors().map_err(|error| {
-            TaskError::from(CommandError::Pipe { doing: "listen to", role, command: command.clone(), error })
-        })?;
+        let line = &self.line;
+        let piece = self.pipes.read_errors().map_err(|error| broken(line, "listen to", error))?;
         let is_there = !piece.is_empty();
         if self.reporter.take(piece, &mut io::stderr().lock()) {
             self.presence.is_well();
@@ -295,13 +319,18 @@ impl RunningCommand {
         if status.success() {
             return Ok(());
         }
-        let (role, command) = (self.role, self.command.clone());
-        Err(CommandError::Failed { role, command, status }.into())
+        let (role, command, status) = self.line.failed(self.directory.as_deref(), status);
+        Err(CommandError::Failed { role, command: command.to_owned(), status }.into())
     }
 
     fn broken(&self, doing: &'static str, error: io::Error) -> TaskError {
-        CommandError::Pipe { doing, role: self.role, command: self.command.clone(), error }.into()
+        broken(&self.line, doing, error)
     }
+}
+
+fn broken(line: &CommandLine, doing: &'static str, error: io::Error) -> TaskError {
+    let (role, command) = line.first();
+    CommandError::Pipe { doing, role, command: command.to_owned(), error }.into()
 }
 
 impl SuspendHooks for RunningCommand {
@@ -335,6 +364,7 @@ impl SuspendHooks for RunningCommand {
 
 impl Drop for RunningCommand {
     fn drop(&mut self) {
+        self.presence.take_back();
         if let Some(family) = self.family() {
             family.kill();
             // Errors only say that it is gone already.

@@ -10,7 +10,7 @@ use napreduce_core::{AttemptId, JobId, TaskId, TaskKind};
 use napreduce_protocol::{Counter, FromTask, TaskError, WireError};
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::RunningCommand;
+use super::{CommandLine, RunningCommand};
 use crate::context::{Supervisor, SuspendHooks, TaskContext};
 use crate::process::CommandPlace;
 
@@ -46,7 +46,8 @@ impl Scene {
         context.gate().attach(Box::new(Told(told)));
         let place = CommandPlace::default();
         let mut command =
-            RunningCommand::start("mapper", script, &place, context.presence()).expect("a shell");
+            RunningCommand::start(&CommandLine::new("mapper", script), &place, context.presence())
+                .expect("a shell");
         let process = command_says(&mut command).parse().ok().and_then(Pid::from_raw).expect("a number");
         Scene { context, heard, command, process }
     }
@@ -142,7 +143,8 @@ fn time_and_memory_of_what_a_command_runs_are_counted() {
     let context = TaskContext::new(AttemptId { task: MAP, number: 1 }, 1 << 20);
     let script = "awk 'BEGIN { s = \"x\"; while (length(s) < 20000000) s = s s; print length(s); fflush() } { n++ }'; true";
     let place = CommandPlace::default();
-    let mut command = RunningCommand::start("mapper", script, &place, context.presence()).expect("a shell");
+    let mut command = RunningCommand::start(&CommandLine::new("mapper", script), &place, context.presence())
+        .expect("a shell");
     assert_eq!(command_says(&mut command), (1 << 25).to_string());
     command.look_at_memory();
     let held = context.counters().get(Counter::PeakCommandBytes);
@@ -150,6 +152,50 @@ fn time_and_memory_of_what_a_command_runs_are_counted() {
     command.finish(&mut |_| Ok(())).expect("it ends");
     let took = context.counters().get(Counter::CommandCpuMillis);
     assert!((1..600_000).contains(&took), "{took} ms");
+}
+
+/// Feeds a command lines of a megabyte, as a reader would that has read so far, and ends its input.
+fn feed_a_megabyte(context: &TaskContext, script: &str) -> RunningCommand {
+    let place = CommandPlace::default();
+    let line = CommandLine::new("mapper", script);
+    let mut command = RunningCommand::start(&line, &place, context.presence()).expect("a shell");
+    command.judge_by_output();
+    let piece = [b'\n'; 1 << 10];
+    context.progress().set_total(1 << 20);
+    for fed in 0..1 << 10 {
+        context.progress().set_done(fed << 10);
+        command.feed(&[&piece], &mut |_| Ok(())).expect("it reads");
+    }
+    context.progress().set_done(1 << 20);
+    command
+}
+
+#[test]
+fn progress_of_a_command_that_reads_all_at_once_stays_at_its_beginning() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let context = Arc::new(TaskContext::new(AttemptId { task: MAP, number: 1 }, 1 << 20));
+    let script = format!(
+        "cd {}; cat > all; echo > read; while [ ! -e open ]; do sleep 0.01; done; cat all",
+        folder.path().display()
+    );
+    let mut command = feed_a_megabyte(&context, &script);
+    let working = std::thread::spawn(move || command.finish(&mut |_| Ok(())));
+    wait_until("it has read all", || folder.path().join("read").exists());
+    assert_eq!(context.progress().done(), 0);
+    fs::write(folder.path().join("open"), "").expect("an open gate");
+    working.join().expect("no panic").expect("it ends");
+    assert_eq!(context.progress().done(), 1 << 20);
+}
+
+#[test]
+fn progress_of_a_command_that_answers_as_it_reads_follows_its_output() {
+    let context = TaskContext::new(AttemptId { task: MAP, number: 1 }, 1 << 20);
+    let mut command = feed_a_megabyte(&context, "cat");
+    let done = context.progress().done();
+    assert!((400_000..=(1 << 20) - (128 << 10)).contains(&done), "{done} bytes");
+    command.finish(&mut |_| Ok(())).expect("it ends");
+    drop(command);
+    assert_eq!(context.progress().done(), 1 << 20);
 }
 
 #[test]

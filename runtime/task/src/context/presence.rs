@@ -50,6 +50,22 @@ impl Presence {
         self.gate.bell()
     }
 
+    /// A program outside this process was given so much, in all, of what the attempt has read so far. The
+    /// attempt's progress is what the program has answered for from then on.
+    pub fn give(&self, units: u64) {
+        self.progress.give(units);
+    }
+
+    /// That program has answered for so much, in all, of what it was given.
+    pub fn answer(&self, units: u64) {
+        self.progress.answer(units);
+    }
+
+    /// That program has ended, or another one begins.
+    pub(crate) fn take_back(&self) {
+        self.progress.take_back();
+    }
+
     /// Says that the task is well.
     pub fn is_well(&self) {
         self.progress.still_waiting();

@@ -3,6 +3,7 @@
 //! Owns the cells that the work sets and the control thread reads. Does not own when they are told
 //! (`control`), nor how long an attempt may show no sign (`worker::hang`).
 
+use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -38,6 +39,60 @@ pub struct TaskProgress {
     signs: AtomicU64,
     /// What is being read, and how many bytes were done before it.
     reading: Mutex<Option<(u64, ReadPosition)>>,
+    given: Mutex<Given>,
+}
+
+/// Marks kept of what was given; with more of them every other one is forgotten.
+const MARKS_MAX: usize = 1024;
+
+/// Input given to a program outside this process, in whatever unit the program answers for.
+#[derive(Debug, Default)]
+struct Given {
+    /// How much was given, and the bytes of input done then. The first one has been answered for.
+    marks: VecDeque<Mark>,
+    answered: u64,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Mark {
+    units: u64,
+    bytes: u64,
+}
+
+impl Given {
+    fn give(&mut self, mark: Mark) {
+        match self.marks.back_mut() {
+            Some(last) if last.bytes == mark.bytes => *last = mark,
+            _ => self.marks.push_back(mark),
+        }
+        if self.marks.len() > MARKS_MAX {
+            let mut is_odd = true;
+            self.marks.retain(|_| {
+                is_odd = !is_odd;
+                !is_odd
+            });
+        }
+    }
+
+    /// No more counts as answered than was given.
+    fn answer(&mut self, units: u64) {
+        let given = self.marks.back().map_or(0, |mark| mark.units);
+        self.answered = self.answered.max(units.min(given));
+        while self.marks.get(1).is_some_and(|next| next.units <= self.answered) {
+            self.marks.pop_front();
+        }
+    }
+
+    /// Bytes of input answered for; `None` while nothing was given.
+    fn bytes(&self) -> Option<u64> {
+        let from = self.marks.front()?;
+        let Some(to) = self.marks.get(1) else { return Some(from.bytes) };
+        let passed = u128::from(self.answered.saturating_sub(from.units));
+        let span = u128::from(to.bytes.saturating_sub(from.bytes));
+        let share = (span * passed).checked_div(u128::from(to.units.saturating_sub(from.units)));
+        // Less than `span`.
+        Some(from.bytes + share.unwrap_or(0) as u64)
+    }
 }
 
 /// What the control thread sees of an attempt.
@@ -73,6 +128,23 @@ impl TaskProgress {
         *self.reading() = position.map(|position| (before, position));
     }
 
+    /// A program outside this process was given so much, in all, of what has been read so far. From the first
+    /// call on the input counts as consumed when that program has answered for it.
+    pub(super) fn give(&self, units: u64) {
+        let bytes = self.read();
+        self.given().give(Mark { units, bytes });
+    }
+
+    /// The program has answered for so much, in all, of what it was given.
+    pub(super) fn answer(&self, units: u64) {
+        self.given().answer(units);
+    }
+
+    /// No program outside this process has input that it has yet to answer for.
+    pub(super) fn take_back(&self) {
+        *self.given() = Given::default();
+    }
+
     /// Says that the task is well, though it consumes nothing now: it waits for somebody else.
     pub fn still_waiting(&self) {
         self.moved_on(None);
@@ -94,8 +166,15 @@ impl TaskProgress {
         Signs { bytes_done: self.done(), bytes_total: self.total(), others }
     }
 
-    /// Bytes consumed so far; in the middle of a batch of records, too.
+    /// Bytes consumed so far; in the middle of a batch of records, too. Those that a program outside this
+    /// process was given count when it has answered for them.
     pub fn done(&self) -> u64 {
+        let answered = self.given().bytes();
+        answered.unwrap_or_else(|| self.read())
+    }
+
+    /// Bytes read so far.
+    fn read(&self) -> u64 {
         let read = self.reading().as_ref().map_or(0, |(before, position)| before + position.bytes());
         self.done.load(Ordering::Relaxed).max(read)
     }
@@ -103,6 +182,11 @@ impl TaskProgress {
     /// Bytes in all; 0 while unknown.
     pub fn total(&self) -> u64 {
         self.total.load(Ordering::Relaxed)
+    }
+
+    /// Nothing is left half-changed under this lock.
+    fn given(&self) -> MutexGuard<'_, Given> {
+        self.given.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Nothing is left half-changed under this lock.
@@ -223,6 +307,38 @@ mod tests {
         progress.set_done(1_100);
         progress.set_reading(0, None);
         assert_eq!(progress.done(), 1_100);
+    }
+
+    #[test]
+    fn given_input_is_done_when_it_is_answered_for() {
+        let progress = TaskProgress::default();
+        progress.set_done(100);
+        progress.give(0);
+        for (units, bytes) in [(10, 200), (20, 200), (30, 600)] {
+            progress.set_done(bytes);
+            progress.give(units);
+        }
+        assert_eq!(progress.done(), 100);
+        for (answered, expected) in [(5, 125), (20, 200), (25, 400), (3, 400), (1_000, 600)] {
+            progress.answer(answered);
+            assert_eq!(progress.done(), expected, "{answered} units answered for");
+        }
+        progress.take_back();
+        progress.set_done(700);
+        assert_eq!(progress.done(), 700);
+    }
+
+    #[test]
+    fn marks_of_given_input_are_bounded_and_lose_no_progress() {
+        let progress = TaskProgress::default();
+        for units in 0..100_000 {
+            progress.set_done(units * 10);
+            progress.give(units);
+        }
+        assert!(progress.given().marks.len() <= MARKS_MAX);
+        assert_eq!(progress.done(), 0);
+        progress.answer(70_000);
+        assert!((699_000..=700_000).contains(&progress.done()), "{}", progress.done());
     }
 
     #[test]
