@@ -111,8 +111,11 @@ impl FromStr for TaskSelector {
     type Err = String;
 
     fn from_str(text: &str) -> Result<TaskSelector, String> {
-        let wrong =
-            || format!("{text:?} names no task; write job_0007_m_0003, or job_0007_m_0003.1 for an attempt");
+        let wrong = || {
+            format!(
+                "{text:?} names no task; write job_0007_m_0003, or job_0007_m_0003.1 for an attempt; last_m_0003 is one of the last job"
+            )
+        };
         let read = || {
             let rest = text.strip_prefix("job_").unwrap_or(text);
             let (job_number, rest) = rest.split_once('_')?;
@@ -154,6 +157,42 @@ impl TaskSelector {
         let of_task = attempts.into_iter().filter(|attempt| attempt.task == self.task);
         of_task.filter(|attempt| self.attempt.is_none_or(|number| number == attempt.number)).max()
     }
+}
+
+/// A task or attempt as a command line names it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TaskName {
+    Whole(TaskSelector),
+    /// `m_0003` of the job submitted last.
+    OfLast(String),
+}
+
+impl FromStr for TaskName {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<TaskName, String> {
+        match text.strip_prefix("last_") {
+            // Whether it is one is seen with any job.
+            Some(rest) if within(JobId(1), rest).is_some() => Ok(TaskName::OfLast(rest.to_owned())),
+            _ => text.parse().map(TaskName::Whole),
+        }
+    }
+}
+
+/// The tasks that are meant.
+pub fn find_tasks(names: &[TaskName], client: &mut ClusterClient) -> Result<Vec<TaskSelector>> {
+    let mut found = Vec::new();
+    for name in names {
+        match name {
+            TaskName::Whole(selector) => found.push(*selector),
+            TaskName::OfLast(rest) => {
+                for job in select(&[JobSelector::Last], client)? {
+                    found.push(TaskSelector::of_job(job, rest).map_err(anyhow::Error::msg)?);
+                }
+            }
+        }
+    }
+    Ok(found)
 }
 
 /// The worker of that number (`worker_0001`, `1`) or name.
@@ -223,6 +262,9 @@ mod tests {
         }
         assert_eq!(TaskSelector::of_job(JobId(7), "r_0003.2"), Ok(TaskSelector { task, attempt: Some(2) }));
         assert_eq!(TaskSelector::of_job(JobId(7), "job_0007_r_3"), Ok(TaskSelector { task, attempt: None }));
+        assert_eq!("7_r_3".parse(), Ok(TaskName::Whole(TaskSelector { task, attempt: None })));
+        assert_eq!("last_r_3.1".parse(), Ok(TaskName::OfLast("r_3.1".to_owned())));
+        assert!("last_x_3".parse::<TaskName>().is_err() && "last".parse::<TaskName>().is_err());
         let other = TaskSelector::of_job(JobId(8), "job_0007_r_0003");
         assert_eq!(other, Err("job_0007_r_0003 is no task of job_0008".to_owned()));
         let attempts = [1, 3, 2].map(|number| AttemptId { task, number });

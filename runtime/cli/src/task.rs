@@ -12,7 +12,7 @@ use napreduce_web::answers::{TaskAnswer, TaskExplanation};
 use crate::cluster::ClusterArguments;
 use crate::explaining::explanations;
 use crate::format::FormatArguments;
-use crate::ids::{JobSelector, TaskSelector, select};
+use crate::ids::{JobSelector, TaskName, TaskSelector, find_tasks, select};
 use crate::screen::Screen;
 use crate::settling::{Ordered, WaitArguments, settle};
 
@@ -28,7 +28,7 @@ Examples:
   nap task kill job_0007_m_0003       end its attempts; the task is run again, and it is no failure
   nap task explain job_0007_r_0000    why it does not run
 
-TASK is job_0007_m_0003 and means its live attempts; job_0007_m_0003.1 is one of them.
+TASK is job_0007_m_0003 and means its live attempts; job_0007_m_0003.1 is one of them; last_m_0003 is a task of the last job.
 These commands return when what was ordered is done. Exit status: 0 it is done, or queued for a free slot; 1 it was refused, something
 else happened first, or it takes longer than --timeout; 2 it cannot be ordered.")]
 pub struct Arguments {
@@ -59,9 +59,9 @@ enum Command {
     Kill(Commanded),
     /// Why a task does not run
     Explain {
-        /// job_0007_m_0003
+        /// job_0007_m_0003, or last_m_0003
         #[arg(value_name = "TASK", required = true)]
-        tasks: Vec<TaskSelector>,
+        tasks: Vec<TaskName>,
 
         #[command(flatten)]
         format: FormatArguments,
@@ -70,9 +70,9 @@ enum Command {
 
 #[derive(Debug, Clone, Args)]
 struct Commanded {
-    /// job_0007_m_0003, or job_0007_m_0003.1 for one attempt
+    /// job_0007_m_0003, or job_0007_m_0003.1 for one attempt; last_m_0003 of the last job
     #[arg(value_name = "TASK", required = true)]
-    tasks: Vec<TaskSelector>,
+    tasks: Vec<TaskName>,
 
     /// Shown in the job's history [default: "asked for by nap task ..."]
     #[arg(long, value_name = "TEXT")]
@@ -104,8 +104,8 @@ pub fn run(arguments: &Arguments, cluster: &ClusterArguments) -> Result<()> {
         Command::Kill(commanded) => command(commanded, TaskCommand::Kill, &mut client),
         Command::Explain { tasks, format } => {
             let mut explained = Vec::new();
-            for TaskSelector { task, .. } in tasks {
-                explained.push((*task, client.explain(task.job, Some(*task))?));
+            for TaskSelector { task, .. } in find_tasks(tasks, &mut client)? {
+                explained.push((task, client.explain(task.job, Some(task))?));
             }
             let answer = |(task, reasons): &(TaskId, Vec<Reason>)| TaskExplanation::of(*task, reasons);
             format.print(|_| explanations(&explained), || explained.iter().map(answer).collect::<Vec<_>>())
@@ -119,8 +119,8 @@ fn command(commanded: &Commanded, command: TaskCommand, client: &mut ClusterClie
     let default = format!("asked for by nap task {}", command.in_words());
     let reason = commanded.reason.as_deref().unwrap_or(&default);
     let (mut ordered, mut refused) = (Vec::new(), None);
-    for TaskSelector { task, attempt } in &commanded.tasks {
-        match client.command_task(*task, *attempt, command, reason) {
+    for TaskSelector { task, attempt } in find_tasks(&commanded.tasks, client)? {
+        match client.command_task(task, attempt, command, reason) {
             Ok(attempts) => ordered.push(Ordered { job: task.job, attempts }),
             Err(error) => {
                 refused = Some(error);

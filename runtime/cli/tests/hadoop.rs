@@ -119,7 +119,7 @@ fn what_cannot_be_done_is_said_in_words_that_programs_know() {
     place.check_fails("fs -touchz /books/a.txt", 1, "Not a zero-length file");
     place.check_fails("fs -put no.txt /books", 1, "put: `no.txt': No such file or directory");
     place.check_fails("fs -cat /books/../../a.txt", 1, "a path without .. is needed");
-    place.check_fails("fs -chmod 777 /books", 2, "fs -chmod is not known");
+    place.check_fails("fs -setfacl 777 /books", 2, "fs -setfacl is not known");
     place.check_fails("fs -ls -h /books", 2, "fs -ls -h is not known");
     place.check_fails("distcp a b", 2, "no command \"distcp\"; there are jar, fs and version");
     place.check_fails("jar any.jar -mapper cat -libjars x.jar", 2, "-libjars x.jar is not known");
@@ -166,6 +166,97 @@ fn a_script_written_for_hadoop_runs_as_it_is() {
     ]);
     assert!(ended.status.success(), "{}", said(&ended));
     place.check("fs -cat /out/part-*", "be\t2\nnot\t1\nor\t1\nto\t2\n");
+}
+
+#[test]
+fn files_are_moved_merged_and_looked_at_as_scripts_do() {
+    let place = Place::new();
+    place.write("a.txt", "one\n");
+    place.write("b.txt", "two\n");
+    place.check("fs -mkdir -p /out/old", "");
+    place.check("fs -put a.txt /out/part-00000", "");
+    place.check("fs -moveFromLocal b.txt /out/part-00001", "");
+    assert!(!place.path("b.txt").exists());
+    place.write("mark", "{}");
+    place.check("fs -put mark /out/_SUCCESS", "");
+    place.check("fs -getmerge /out all.txt", "");
+    assert_eq!(fs::read_to_string(place.path("all.txt")).expect("it was merged"), "one\ntwo\n");
+    place.check("fs -getmerge -nl /out/part-* all.txt", "");
+    assert_eq!(fs::read_to_string(place.path("all.txt")).expect("it was merged"), "one\n\ntwo\n\n");
+    place.check("fs -text /out/*0*", "one\ntwo\n");
+    place.check("fs -cat /out/_SUCCESS", "{}");
+    place.check("fs -cp /out/part-00000 /copy", "");
+    place.check("fs -mv /copy /out/old", "");
+    place.check("fs -appendToFile a.txt /out/old/copy", "");
+    place.check("fs -tail /out/old/copy", "one\none\n");
+    place.check("fs -head /out/old/copy", "one\none\n");
+    place.check("fs -count /out", &format!("{:>12} {:>12} {:>18} /out\n", 2, 4, 18));
+    place.check("fs -chmod -R 700 /out/old", "");
+    place.check("fs -setrep -w 3 /out", "");
+    place.check("fs -rm /out/old/copy", "");
+    place.check("fs -rmdir /out/old", "");
+    let zipped = Command::new("gzip").arg("a.txt").current_dir(place.folder.path()).status();
+    assert!(zipped.expect("gzip runs").success());
+    place.check("fs -put a.txt.gz /a.gz", "");
+    place.check("fs -text /a.gz", "one\n");
+}
+
+#[test]
+fn a_file_is_never_lost_by_a_copy_onto_itself_or_onto_another() {
+    let place = Place::new();
+    place.write("store/a", "one\n");
+    place.write("store/b", "two\n");
+    place.check("fs -mkdir /folder", "");
+    place.check_fails("fs -cp -f /a /a", 1, "is the place itself");
+    place.check_fails("fs -put -f store/a /a", 1, "is the place itself");
+    place.check_fails("fs -getmerge /a store/a", 1, "is the place itself");
+    place.check_fails("fs -appendToFile store/a /a", 1, "is the place itself");
+    place.check_fails("fs -cp /folder /folder/inside", 1, "is the place itself");
+    place.check_fails("fs -mv /a /b", 1, "mv: `/b': File exists");
+    place.check_fails("fs -cp /a /b", 1, "cp: `/b': File exists");
+    place.check("fs -cat /a /b", "one\ntwo\n");
+}
+
+#[test]
+fn fields_of_keys_are_divided_and_ordered_as_a_script_says() {
+    let place = Place::new();
+    place.write("store/rows", "b,9,x\na,10,y\na,9,z\nb,10,w\n");
+    let ended = place.hadoop(&[
+        "jar",
+        "any.jar",
+        "-Dmapreduce.map.output.compress=true",
+        "-Dmapreduce.map.memory.mb=2048",
+        "-Dstream.map.output.field.separator=,",
+        "-Dstream.num.map.output.key.fields=2",
+        "-Dmapreduce.map.output.key.field.separator=,",
+        "-Dmapreduce.job.output.key.comparator.class=org.apache.hadoop.mapreduce.lib.partition.KeyFieldBasedComparator",
+        "-D",
+        "mapreduce.partition.keycomparator.options=-k1,1 -k2,2nr",
+        "-Dleast.rows=1",
+        "-input",
+        "/rows,/rows",
+        "-output",
+        "/out",
+        "-mapper",
+        "sed s/$/$least_rows/",
+        "-reducer",
+        "cat",
+    ]);
+    assert!(ended.status.success(), "{}", said(&ended));
+    assert!(said(&ended).contains("-D mapreduce.map.memory.mb has no effect here"), "{}", said(&ended));
+    place.check("fs -cat /out/*", "a,10\ty1\na,9\tz1\nb,10\tw1\nb,9\tx1\n");
+}
+
+#[test]
+fn a_sort_in_front_of_a_reducer_that_fails_fails_the_job() {
+    let place = Place::new();
+    place.write("store/rows", "b\na\n");
+    // There is no field 0.
+    let order = "mapreduce.partition.keycomparator.options=-k0,1n";
+    let class = "mapreduce.job.output.key.comparator.class=KeyFieldBasedComparator";
+    let line = format!("jar any.jar -D {order} -D {class} -input /rows -output /out -mapper cat");
+    place.check_fails(&line, 1, "was ended by signal 15");
+    assert!(!place.path("store/out/_SUCCESS").exists());
 }
 
 /// A job with counters, a combiner and a second step, in the words of mrjob.

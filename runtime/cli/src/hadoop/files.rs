@@ -3,19 +3,20 @@
 //! Owns the commands, what they print and their exit statuses, as programs expect them of Hadoop. Does not
 //! own which file a path means (`root`).
 
-use std::fs::{self, File, Metadata};
-use std::io::{self, Write};
+use std::fs::{self, File, Metadata, OpenOptions};
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
 
+use flate2::bufread::MultiGzDecoder;
 use jiff::Timestamp;
 
 use super::root::HadoopRoot;
 use super::{FAILED, refuse};
 
 /// Each command, and the flags that it knows.
-const COMMANDS: [(&str, &[&str]); 13] = [
+const COMMANDS: [(&str, &[&str]); 28] = [
     ("-mkdir", &["-p"]),
     ("-put", &["-f"]),
     ("-copyFromLocal", &["-f"]),
@@ -29,7 +30,31 @@ const COMMANDS: [(&str, &[&str]); 13] = [
     ("-touchz", &[]),
     ("-get", &["-f"]),
     ("-copyToLocal", &["-f"]),
+    ("-moveFromLocal", &["-f"]),
+    ("-appendToFile", &[]),
+    ("-text", &[]),
+    ("-head", &[]),
+    ("-tail", &[]),
+    ("-mv", &[]),
+    ("-cp", &["-f"]),
+    ("-getmerge", &["-nl", "-skip-empty-file"]),
+    ("-count", &[]),
+    ("-rmdir", &[]),
+    ("-chmod", &["-R"]),
+    ("-chown", &["-R"]),
+    ("-chgrp", &["-R"]),
+    ("-setrep", &["-R", "-w"]),
+    ("-expunge", &[]),
 ];
+
+/// Commands about what files here do not have.
+const WITHOUT_EFFECT: [&str; 4] = ["-chown", "-chgrp", "-setrep", "-expunge"];
+
+/// As much as Hadoop prints of either end of a file.
+const END_BYTES: u64 = 1024;
+
+/// Marks an output that is whole. Hadoop's is empty, and where several files are printed it counts as that.
+const MARK: &str = "_SUCCESS";
 
 /// Does one command; what was wrong is said for each path, as Hadoop does.
 pub(super) fn run(root: &HadoopRoot, arguments: &[String]) -> ExitCode {
@@ -43,6 +68,10 @@ pub(super) fn run(root: &HadoopRoot, arguments: &[String]) -> ExitCode {
     let (flags, paths) = rest.split_at(count);
     if let Some(flag) = flags.iter().find(|flag| !known.contains(&flag.as_str())) {
         return refuse(&format!("fs {command} {flag} is not known; see: nap hadoop --help"));
+    }
+    if WITHOUT_EFFECT.contains(&command.as_str()) {
+        eprintln!("nap hadoop: fs {command} has no effect here");
+        return ExitCode::SUCCESS;
     }
     if paths.is_empty() {
         return refuse(&format!("fs {command} needs a path"));
@@ -78,15 +107,18 @@ impl Files<'_> {
     }
 
     fn each(&self, paths: &[String]) -> Vec<Outcome> {
-        let copied = |inward| match paths.split_last() {
-            Some((to, from)) if !from.is_empty() => {
-                from.iter().map(|from| self.copy(inward, from, to)).collect()
-            }
-            _ => vec![Err("a file to copy and a place for it are needed".to_owned())],
-        };
         match self.verb {
-            "put" | "copyFromLocal" => copied(true),
-            "get" | "copyToLocal" => copied(false),
+            "put" | "copyFromLocal" | "moveFromLocal" | "get" | "copyToLocal" | "mv" | "cp" => {
+                match paths.split_last() {
+                    Some((to, from)) if !from.is_empty() => {
+                        from.iter().map(|from| self.transfer(from, to)).collect()
+                    }
+                    _ => vec![Err("a file to copy and a place for it are needed".to_owned())],
+                }
+            }
+            "getmerge" => vec![self.merge(paths)],
+            "appendToFile" => vec![self.append(paths)],
+            "chmod" => vec![self.set_mode(paths)],
             _ => paths.iter().map(|path| self.one(path)).collect(),
         }
     }
@@ -98,10 +130,21 @@ impl Files<'_> {
             "test" => self.test(path),
             "rm" | "rmr" => self.remove(path),
             verb => {
-                for file in self.there(path)? {
+                let files = self.there(path)?;
+                let is_printed = |file: &PathBuf| path.ends_with(MARK) || !is_mark(file);
+                for file in
+                    files.into_iter().filter(|file| !["cat", "text"].contains(&verb) || is_printed(file))
+                {
                     let shown = |error| wrong(&self.root.shown(&file), &error);
                     match verb {
-                        "cat" => print(&file).map_err(shown)?,
+                        "cat" => print(&mut File::open(&file).map_err(shown)?).map_err(shown)?,
+                        "text" => print(&mut as_text(&file).map_err(shown)?).map_err(shown)?,
+                        "head" => {
+                            print(&mut File::open(&file).map_err(shown)?.take(END_BYTES)).map_err(shown)?
+                        }
+                        "tail" => print(&mut end_of(&file).map_err(shown)?).map_err(shown)?,
+                        "count" => self.count(&file).map_err(shown)?,
+                        "rmdir" => self.remove_empty(&file)?,
                         "du" => self.sizes(&file).map_err(shown)?,
                         _ => self.list(&file).map_err(shown)?,
                     }
@@ -156,21 +199,32 @@ impl Files<'_> {
             if self.root.is_inside(&file) {
                 return Err(format!("`{shown}': the folder that stands for hdfs:/// stays"));
             }
-            let is_folder = file.symlink_metadata().is_ok_and(|found| found.is_dir());
-            if is_folder && !recursive {
+            if is_folder(&file) && !recursive {
                 return Err(format!("`{shown}': Is a directory"));
             }
-            let removed = if is_folder { fs::remove_dir_all(&file) } else { fs::remove_file(&file) };
-            removed.map_err(|error| wrong(&shown, &error))?;
+            remove(&file).map_err(|error| wrong(&shown, &error))?;
         }
         Ok(true)
     }
 
-    /// Into the file system or out of it; into a folder, under the name that it has.
-    fn copy(&self, inward: bool, from: &str, to: &str) -> Outcome {
-        let (sources, place) = match inward {
-            true => (vec![self.root.local_file(from)?], self.root.file(to)?),
-            false => (self.there(from)?, self.root.local_file(to)?),
+    fn remove_empty(&self, file: &Path) -> Result<(), String> {
+        let shown = self.root.shown(file);
+        match self.root.is_inside(file) {
+            true => Err(format!("`{shown}': the folder that stands for hdfs:/// stays")),
+            false => fs::remove_dir(file).map_err(|error| wrong(&shown, &error)),
+        }
+    }
+
+    /// Into the file system, out of it or within it; into a folder, under the name that it has.
+    fn transfer(&self, from: &str, to: &str) -> Outcome {
+        let place = match self.verb {
+            "get" | "copyToLocal" => self.root.local_file(to)?,
+            _ => self.root.file(to)?,
+        };
+        let sources = match self.verb {
+            "put" if from == "-" => return self.take_standard_input(&place, to),
+            "put" | "copyFromLocal" | "moveFromLocal" => vec![self.root.local_file(from)?],
+            _ => self.there(from)?,
         };
         for source in sources {
             let target = match source.file_name() {
@@ -181,14 +235,126 @@ impl Files<'_> {
                 return Err(missing(from));
             }
             if target.exists() && !self.has("-f") {
-                return Err(format!(
-                    "`{}': File exists",
-                    if inward { self.root.shown(&target) } else { to.to_owned() }
-                ));
+                let is_here = ["get", "copyToLocal"].contains(&self.verb);
+                let shown = if is_here { to.to_owned() } else { self.root.shown(&target) };
+                return Err(format!("`{shown}': File exists"));
             }
-            copy_all(&source, &target).map_err(|error| wrong(to, &error))?;
+            self.refuse_own_place(from, &source, &target)?;
+            let done = match self.verb {
+                "mv" => fs::rename(&source, &target),
+                "moveFromLocal" => copy_all(&source, &target).and_then(|()| remove(&source)),
+                _ => copy_all(&source, &target),
+            };
+            done.map_err(|error| wrong(to, &error))?;
         }
         Ok(true)
+    }
+
+    /// A file that is copied onto itself would be lost, and a folder into itself has no end.
+    fn refuse_own_place(&self, from: &str, source: &Path, target: &Path) -> Result<(), String> {
+        let real = |path: &Path| match path.canonicalize() {
+            Ok(real) => real,
+            Err(_) => {
+                let parent = path.parent().and_then(|parent| parent.canonicalize().ok());
+                parent.zip(path.file_name()).map_or(path.to_owned(), |(parent, name)| parent.join(name))
+            }
+        };
+        match real(target).starts_with(real(source)) || self.root.is_inside(source) {
+            true => Err(format!("`{from}': is the place itself, or holds it")),
+            false => Ok(()),
+        }
+    }
+
+    fn take_standard_input(&self, place: &Path, to: &str) -> Outcome {
+        let mut options = OpenOptions::new();
+        match (self.verb, self.has("-f")) {
+            ("appendToFile", _) => options.append(true).create(true),
+            (_, true) => options.write(true).create(true).truncate(true),
+            (_, false) => options.write(true).create_new(true),
+        };
+        let taken = options.open(place).and_then(|mut file| io::copy(&mut io::stdin().lock(), &mut file));
+        taken.map(|_| true).map_err(|error| wrong(to, &error))
+    }
+
+    /// All files of some folders, one after the other, in a file of this machine.
+    fn merge(&self, paths: &[String]) -> Outcome {
+        let Some((to, from)) = paths.split_last().filter(|(_, from)| !from.is_empty()) else {
+            return Err("a folder and a file to write are needed".to_owned());
+        };
+        let mut sources = Vec::new();
+        for from in from {
+            for found in self.there(from)? {
+                let inside = if found.is_dir() {
+                    sorted(&found).map_err(|error| wrong(from, &error))?
+                } else {
+                    vec![found]
+                };
+                sources.extend(inside.into_iter().filter(|file| file.is_file() && !is_mark(file)));
+            }
+        }
+        let target = self.root.local_file(to)?;
+        for source in &sources {
+            self.refuse_own_place(to, source, &target)?;
+        }
+        let merged = File::create(&target).and_then(|mut out| {
+            for source in &sources {
+                io::copy(&mut File::open(source)?, &mut out)?;
+                if self.has("-nl") {
+                    out.write_all(b"\n")?;
+                }
+            }
+            Ok(true)
+        });
+        merged.map_err(|error| wrong(to, &error))
+    }
+
+    /// Local files at the end of one in the file system.
+    fn append(&self, paths: &[String]) -> Outcome {
+        let Some((to, from)) = paths.split_last().filter(|(_, from)| !from.is_empty()) else {
+            return Err("a file to append and a place for it are needed".to_owned());
+        };
+        let target = self.root.file(to)?;
+        for from in from {
+            if from == "-" {
+                self.take_standard_input(&target, to)?;
+                continue;
+            }
+            let source = self.root.local_file(from)?;
+            self.refuse_own_place(from, &source, &target)?;
+            let mut read = File::open(&source).map_err(|error| wrong(from, &error))?;
+            let end = OpenOptions::new().append(true).create(true).open(&target);
+            end.and_then(|mut end| io::copy(&mut read, &mut end)).map_err(|error| wrong(to, &error))?;
+        }
+        Ok(true)
+    }
+
+    /// Modes are those of the system, in whose words they are said.
+    fn set_mode(&self, paths: &[String]) -> Outcome {
+        let Some((mode, paths)) = paths.split_first().filter(|(_, paths)| !paths.is_empty()) else {
+            return Err("a mode and a path are needed".to_owned());
+        };
+        let mut chmod = Command::new("chmod");
+        chmod.args(self.flags).arg("--").arg(mode);
+        for path in paths {
+            chmod.args(self.there(path)?);
+        }
+        chmod.status().map(|status| status.success()).map_err(|error| format!("cannot run chmod: {error}"))
+    }
+
+    fn count(&self, file: &Path) -> io::Result<()> {
+        let (mut folders, mut files, mut bytes) = (0_u64, 0_u64, 0_u64);
+        let mut left = vec![file.to_owned()];
+        while let Some(next) = left.pop() {
+            let found = next.metadata()?;
+            if found.is_dir() {
+                folders += 1;
+                left.extend(sorted(&next)?);
+            } else {
+                files += 1;
+                bytes += found.len();
+            }
+        }
+        writeln!(io::stdout().lock(), "{folders:>12} {files:>12} {bytes:>18} {}", self.root.shown(file))
     }
 
     fn list(&self, file: &Path) -> io::Result<()> {
@@ -254,10 +420,42 @@ fn wrong(path: &str, error: &io::Error) -> String {
     }
 }
 
-fn print(file: &Path) -> io::Result<()> {
+fn is_mark(file: &Path) -> bool {
+    file.file_name().is_some_and(|name| name == MARK)
+}
+
+fn is_folder(file: &Path) -> bool {
+    file.symlink_metadata().is_ok_and(|found| found.is_dir())
+}
+
+fn remove(file: &Path) -> io::Result<()> {
+    if is_folder(file) { fs::remove_dir_all(file) } else { fs::remove_file(file) }
+}
+
+fn print(from: &mut impl Read) -> io::Result<()> {
     let mut out = io::stdout().lock();
-    io::copy(&mut File::open(file)?, &mut out)?;
+    io::copy(from, &mut out)?;
     out.flush()
+}
+
+/// Text as it is, or as gzip has it.
+fn as_text(file: &Path) -> io::Result<Box<dyn Read>> {
+    let mut read = BufReader::new(File::open(file)?);
+    let begin = read.fill_buf()?;
+    let other =
+        [&b"SEQ"[..], b"BZh", b"\x28\xB5\x2F\xFD", b"Obj\x01"].iter().any(|magic| begin.starts_with(magic));
+    match begin {
+        [0x1F, 0x8B, ..] => Ok(Box::new(MultiGzDecoder::new(read))),
+        _ if other => Err(io::Error::other("is no text; -text knows gzip alone")),
+        _ => Ok(Box::new(read)),
+    }
+}
+
+fn end_of(file: &Path) -> io::Result<File> {
+    let mut read = File::open(file)?;
+    let length = read.metadata()?.len();
+    read.seek(SeekFrom::Start(length.saturating_sub(END_BYTES)))?;
+    Ok(read)
 }
 
 fn sorted(folder: &Path) -> io::Result<Vec<PathBuf>> {

@@ -1,8 +1,9 @@
 //! `nap hadoop jar`: options of Hadoop's streaming as those of `nap streaming`.
 //!
-//! Owns which options and properties are known, and what they are called here; all others are refused by
-//! name. Does not own the job.
+//! Options that are known become those of `nap streaming`; all others are refused by name. Properties are in
+//! `properties`.
 
+use super::properties::{Meaning, Order, meaning};
 use super::root::HadoopRoot;
 
 const NONE: &str = "NONE";
@@ -28,6 +29,26 @@ const BY_FIELDS: [&str; 3] = [
 const INPUT_VARIABLES: &str =
     "export mapreduce_map_input_file=\"$NAPREDUCE_INPUT_FILE\" map_input_file=\"$NAPREDUCE_INPUT_FILE\"\n";
 
+/// Options that take a value.
+const OPTIONS: [&str; 14] = [
+    "-D",
+    "-cmdenv",
+    "-combiner",
+    "-file",
+    "-files",
+    "-input",
+    "-inputformat",
+    "-jobconf",
+    "-mapper",
+    "-numReduceTasks",
+    "-output",
+    "-outputformat",
+    "-partitioner",
+    "-reducer",
+];
+
+const IDENTITY_REDUCER: &str = "org.apache.hadoop.mapred.lib.IdentityReducer";
+
 #[derive(Default)]
 struct StreamingJob {
     /// Options that are passed on.
@@ -39,59 +60,102 @@ struct StreamingJob {
     /// The partitioner of the job is Hadoop's by fields of the key.
     is_by_fields: bool,
     partition_fields: Option<u32>,
+    /// The comparator of the job is Hadoop's by fields of the key.
+    is_ordered_by_fields: bool,
+    order: Option<Order>,
+    key_fields: Option<u32>,
+    /// What divides the fields of a mapper's lines, and those of a key.
+    separator: Option<u8>,
+    key_separator: Option<u8>,
     mapper: Option<String>,
     combiner: Option<String>,
     reducer: Option<String>,
+    /// What was accepted and has no effect here, for people.
+    notes: Vec<String>,
+}
+
+/// The options of `nap streaming`, and notes for people.
+#[derive(Debug)]
+pub(super) struct Streaming {
+    pub(super) options: Vec<String>,
+    pub(super) notes: Vec<String>,
 }
 
 /// The options of `nap streaming` for `ANY.jar OPTIONS`.
-pub(super) fn as_streaming(root: &HadoopRoot, arguments: &[String]) -> Result<Vec<String>, String> {
+pub(super) fn as_streaming(root: &HadoopRoot, arguments: &[String]) -> Result<Streaming, String> {
     let Some((_jar, mut rest)) = arguments.split_first() else {
         return Err("jar needs the name of a jar, any one, and the options of a streaming job".to_owned());
     };
     let mut job = StreamingJob::default();
-    while let Some((option, behind)) = rest.split_first() {
-        if option == "-verbose" {
-            rest = behind;
+    while let Some((word, behind)) = rest.split_first() {
+        rest = behind;
+        // Hadoop's parser takes two dashes for one.
+        let option = if word.starts_with("--") { &word[1..] } else { word };
+        if ["-verbose", "-background", "-debug"].contains(&option) {
             continue;
         }
-        let (value, behind) =
-            behind.split_first().ok_or_else(|| format!("{option} needs a value, or is not known"))?;
-        job.take(root, option, value)?;
-        rest = behind;
+        if let Some(property) = option.strip_prefix("-D").filter(|property| !property.is_empty()) {
+            job.property(property)?;
+            continue;
+        }
+        let value = rest.first().filter(|value| !is_option(value));
+        match value {
+            Some(value) => job.take(root, option, value)?,
+            None if OPTIONS.contains(&option) => return Err(format!("{option} needs a value")),
+            None => return Err(unknown(option)),
+        }
+        rest = &rest[1..];
     }
-    job.into_options()
+    job.into_streaming()
+}
+
+fn is_option(word: &str) -> bool {
+    let word = if word.starts_with("--") { &word[1..] } else { word };
+    OPTIONS.contains(&word) || word == "-verbose" || (word.starts_with("-D") && word.contains('='))
+}
+
+fn unknown(option: &str) -> String {
+    format!("{option} is not known; see: nap hadoop --help")
 }
 
 impl StreamingJob {
     fn take(&mut self, root: &HadoopRoot, option: &str, value: &str) -> Result<(), String> {
         match option {
-            "-input" => self.pass("--input", path(&root.file(value)?)?),
+            "-input" => {
+                for one in paths(value) {
+                    self.pass("--input", path(&root.file(one)?)?);
+                }
+            }
             "-output" => self.pass("--output", path(&root.file(value)?)?),
             "-files" | "-file" => {
                 for file in value.split(',') {
                     self.side_file(root, file)?;
                 }
             }
-            "-mapper" => self.mapper = Some(value.to_owned()),
-            "-combiner" => self.combiner = Some(value.to_owned()),
-            "-reducer" => self.reducer = Some(value.to_owned()),
+            "-mapper" => self.mapper = Some(command(option, value)?),
+            "-combiner" => self.combiner = Some(command(option, value)?),
+            "-reducer" if value == IDENTITY_REDUCER => self.reducer = Some("cat".to_owned()),
+            "-reducer" => self.reducer = Some(command(option, value)?),
             "-numReduceTasks" => self.reduces = Some(number(option, value)?),
             "-cmdenv" => {
                 let (name, value) =
                     value.split_once('=').ok_or_else(|| format!("-cmdenv {value}: NAME=VALUE is needed"))?;
-                self.environment.push(format!("export {name}='{}'\n", value.replace('\'', r"'\''")));
+                self.export(name, value);
             }
-            "-D" => self.property(value)?,
+            "-D" | "-jobconf" => self.property(value)?,
             "-inputformat" | "-outputformat" | "-partitioner" if PLAIN.contains(&value) => {}
             "-partitioner" if BY_FIELDS.contains(&value) => self.is_by_fields = true,
-            _ => return Err(format!("{option} {value} is not known; see: nap hadoop --help")),
+            _ => return Err(unknown(&format!("{option} {value}"))),
         }
         Ok(())
     }
 
     fn pass(&mut self, option: &str, value: String) {
         self.options.extend([option.to_owned(), value]);
+    }
+
+    fn export(&mut self, name: &str, value: &str) {
+        self.environment.push(format!("export {name}='{}'\n", value.replace('\'', r"'\''")));
     }
 
     fn side_file(&mut self, root: &HadoopRoot, file: &str) -> Result<(), String> {
@@ -107,59 +171,94 @@ impl StreamingJob {
 
     fn property(&mut self, text: &str) -> Result<(), String> {
         let (name, value) = text.split_once('=').ok_or_else(|| format!("-D {text}: NAME=VALUE is needed"))?;
-        match name {
-            "mapreduce.job.reduces" | "mapred.reduce.tasks" => self.reduces = Some(number(name, value)?),
-            "mapreduce.job.name" | "mapred.job.name" => self.pass("--name", value.to_owned()),
-            "mapreduce.job.queuename" | "mapred.job.queue.name" => self.pass("--queue", value.to_owned()),
-            "mapreduce.map.maxattempts" | "mapreduce.reduce.maxattempts" => {
-                self.pass("--conf", format!("attempts-max={value}"));
-            }
-            "mapreduce.task.timeout" | "mapred.task.timeout" => {
-                self.pass("--conf", format!("task-timeout={}s", number(name, value)?.div_ceil(1000)));
-            }
-            "mapreduce.job.reduce.slowstart.completedmaps" => {
-                self.pass("--conf", format!("slowstart={value}"))
-            }
-            "stream.num.map.output.key.fields" => {
-                self.pass("--key-fields", number(name, value)?.to_string());
-            }
-            "num.key.fields.for.partition" => self.partition_fields = Some(number(name, value)?),
-            "mapreduce.partition.keypartitioner.options" | "mapred.text.key.partitioner.options" => {
-                self.partition_fields = first_fields(name, value)?;
-            }
-            "stream.map.output.field.separator"
-            | "mapreduce.map.output.key.field.separator"
-            | "map.output.key.field.separator"
-                if value == "\t" => {}
-            _ => return Err(format!("-D {name} is not known; leave it out, or see: nap hadoop --help")),
+        match meaning(name, value)? {
+            Meaning::Option(option, value) => self.pass(option, value),
+            Meaning::Flag(option) => self.options.push(option.to_owned()),
+            Meaning::Reduces(count) => self.reduces = Some(count),
+            Meaning::KeyFields(count) => self.key_fields = Some(count),
+            Meaning::PartitionFields(count) => self.partition_fields = count,
+            Meaning::OrderedByFields => self.is_ordered_by_fields = true,
+            Meaning::Order(order) => self.order = Some(order),
+            Meaning::Separator(byte) => self.separator = Some(byte),
+            Meaning::KeySeparator(byte) => self.key_separator = Some(byte),
+            Meaning::Variable(name) => self.export(&name, value),
+            Meaning::AsItIs => {}
+            Meaning::WithoutEffect(why) => self.notes.push(format!("-D {name} has no effect here: {why}")),
         }
         Ok(())
     }
 
-    fn into_options(self) -> Result<Vec<String>, String> {
-        let StreamingJob { mut options, names, environment, reduces, mapper, combiner, reducer, .. } = self;
-        let mapper = mapper.ok_or("-mapper is missing")?;
-        let environment = environment.concat();
-        let command = |text: &str| format!("{environment}{}", beside(text, &names));
-        options.extend(["--mapper".to_owned(), format!("{INPUT_VARIABLES}{}", command(&mapper))]);
+    fn into_streaming(mut self) -> Result<Streaming, String> {
+        let mapper = self.mapper.take().ok_or("-mapper is missing")?;
         // As in Hadoop: one reduce, and what it reads is what it writes.
-        let reducer = reducer.unwrap_or_else(|| "cat".to_owned());
-        match reduces.unwrap_or(1) {
-            0 => {}
-            _ if reducer == NONE => {}
-            reduces => {
-                if let Some(combiner) = combiner {
-                    options.extend(["--combiner".to_owned(), command(&combiner)]);
-                }
-                options.extend(["--reducer".to_owned(), command(&reducer)]);
-                options.extend(["--reduces".to_owned(), reduces.to_string()]);
-                // Without that partitioner Hadoop does not look at the number.
-                if let (true, Some(fields)) = (self.is_by_fields, self.partition_fields) {
-                    options.extend(["--partition-fields".to_owned(), fields.to_string()]);
-                }
+        let reducer = self.reducer.take().unwrap_or_else(|| "cat".to_owned());
+        let reduces = if reducer == NONE { 0 } else { self.reduces.unwrap_or(1) };
+        let separator = self.separator.unwrap_or(b'\t');
+        if let Some(count) = self.key_fields {
+            self.pass("--key-fields", count.to_string());
+        }
+        if separator != b'\t' {
+            if reduces == 0 || self.combiner.is_some() {
+                return Err(
+                    "-D stream.map.output.field.separator is for jobs with a reducer and without a combiner"
+                        .to_owned(),
+                );
+            }
+            self.pass("--separator", char::from(separator).to_string());
+        }
+        // A key whose fields are divided by something else has one field.
+        let has_fields = self.key_separator.unwrap_or(b'\t') == separator;
+        if reduces > 0 && self.is_ordered_by_fields && !has_fields {
+            return Err(
+                "KeyFieldBasedComparator needs the fields of keys to be divided as those of lines: set \
+                        mapreduce.map.output.key.field.separator to stream.map.output.field.separator"
+                    .to_owned(),
+            );
+        }
+        let environment = self.environment.concat();
+        let command = |text: &str| format!("{environment}{}", beside(text, &self.names));
+        let mapper = format!("{INPUT_VARIABLES}{}", command(&mapper));
+        let combiner = self.combiner.as_deref().map(command);
+        let mut reducer = command(&reducer);
+        if let Some(order) = self.order.as_ref().filter(|_| self.is_ordered_by_fields) {
+            reducer = order.before(&reducer, separator, self.key_fields.unwrap_or(1));
+        }
+        self.pass("--mapper", mapper);
+        if reduces > 0 {
+            if let Some(combiner) = combiner {
+                self.pass("--combiner", combiner);
+            }
+            self.pass("--reducer", reducer);
+            self.pass("--reduces", reduces.to_string());
+            // Without that partitioner Hadoop does not look at the number.
+            if let (true, true, Some(fields)) = (self.is_by_fields, has_fields, self.partition_fields) {
+                self.pass("--partition-fields", fields.to_string());
             }
         }
-        Ok(options)
+        Ok(Streaming { options: self.options, notes: self.notes })
+    }
+}
+
+/// Paths with commas between them; those inside of braces belong to a pattern.
+fn paths(value: &str) -> impl Iterator<Item = &str> {
+    let mut depth = 0_u32;
+    let divides = move |letter: char| {
+        match letter {
+            '{' => depth += 1,
+            '}' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        letter == ',' && depth == 0
+    };
+    value.split(divides).filter(|path| !path.is_empty())
+}
+
+/// A command, and no name of Hadoop's for what is done in Java.
+fn command(option: &str, value: &str) -> Result<String, String> {
+    let is_class = value.starts_with("org.apache.hadoop.") || value == "aggregate";
+    match is_class {
+        true => Err(format!("{option} {value}: Java is not run here; give a command, such as cat")),
+        false => Ok(value.to_owned()),
     }
 }
 
@@ -177,17 +276,6 @@ fn path(file: &std::path::Path) -> Result<String, String> {
     file.to_str().map(str::to_owned).ok_or_else(|| format!("{} is no UTF-8", file.display()))
 }
 
-/// How many fields `-k1,N` means; `-k1` is all of the key.
-fn first_fields(name: &str, value: &str) -> Result<Option<u32>, String> {
-    let last = match value.strip_prefix("-k1") {
-        Some("") => return Ok(None),
-        Some(rest) => rest.strip_prefix(','),
-        None => None,
-    };
-    let last = last.and_then(|last| last.parse().ok()).filter(|last| *last > 0);
-    last.map(Some).ok_or_else(|| format!("-D {name}={value} is not known; -k1,N is, for the first N fields"))
-}
-
 fn number(name: &str, value: &str) -> Result<u32, String> {
     value.parse().map_err(|_| format!("{name} {value}: a whole number is needed"))
 }
@@ -200,7 +288,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let root = HadoopRoot::new(folder.path(), "ann").expect("a folder");
         let arguments: Vec<String> = line.iter().map(|word| (*word).to_owned()).collect();
-        let options = as_streaming(&root, &arguments)?;
+        let options = as_streaming(&root, &arguments)?.options;
         let folder = folder.path().to_str().expect("a path of letters");
         Ok(options.into_iter().map(|option| option.replace(folder, "ROOT")).collect())
     }
@@ -262,6 +350,49 @@ mod tests {
     }
 
     #[test]
+    fn options_are_spelled_as_hadoop_lets_people_spell_them() {
+        let start = ["any.jar", "--mapper", "cat"];
+        let options = |more: &[&str]| {
+            let options = translate(&[&start, more].concat()).expect("all is known");
+            options.join(" ").replace(INPUT_VARIABLES, "")
+        };
+        let with =
+            |before: &str, reduces: u32| format!("{before}--mapper cat --reducer cat --reduces {reduces}");
+        assert_eq!(options(&["-Dmapreduce.job.reduces=2"]), with("", 2));
+        assert_eq!(options(&["-jobconf", "mapred.reduce.tasks=2", "-verbose"]), with("", 2));
+        let two = "--input ROOT/a --input ROOT/b{c,d} ";
+        assert_eq!(options(&["-input", "/a,/b{c,d}"]), with(two, 1));
+        assert_eq!(
+            options(&["-D", "my.least=3"]),
+            "--mapper export my_least='3'\ncat --reducer export my_least='3'\ncat --reduces 1"
+        );
+        assert_eq!(options(&["-reducer", IDENTITY_REDUCER]), with("", 1));
+    }
+
+    #[test]
+    fn separators_and_orders_of_keys_are_passed_on() {
+        let start = ["any.jar", "-mapper", "cat", "-D", "stream.num.map.output.key.fields=2"];
+        let options = |more: &[&str]| {
+            let options = translate(&[&start, more].concat()).expect("all is known");
+            options.join(" ").replace(INPUT_VARIABLES, "")
+        };
+        let comma = ["-D", "stream.map.output.field.separator=,", "-D", "map.output.key.field.separator=,"];
+        let by_first = ["-partitioner", "KeyFieldBasedPartitioner", "-D", "num.key.fields.for.partition=1"];
+        let plain = "--key-fields 2 --separator , --mapper cat --reducer cat --reduces 1";
+        assert_eq!(options(&[comma, by_first].concat()), format!("{plain} --partition-fields 1"));
+        // Fields of keys are divided by TAB then, and such a key has one.
+        assert_eq!(options(&[&comma[..2], &by_first].concat()), plain);
+        let order = [
+            "-D",
+            "mapreduce.job.output.key.comparator.class=org.apache.hadoop.mapreduce.lib.partition.KeyFieldBasedComparator",
+            "-D",
+            "mapreduce.partition.keycomparator.options=-k1,1 -k2,2nr",
+        ];
+        assert!(options(&[comma, order].concat()).contains("-t ',' -k 1,1 -k 2,2nr ||"));
+        assert!(!options(&order[2..]).contains("sort"));
+    }
+
+    #[test]
     fn fields_of_keys_divide_them_where_that_partitioner_is_named() {
         let start = ["any.jar", "-mapper", "cat", "-D", "stream.num.map.output.key.fields=3"];
         let options = |more: &[&str]| {
@@ -286,6 +417,10 @@ mod tests {
         for (line, part) in [
             (&["any.jar"][..], "-mapper is missing"),
             (&[], "jar needs the name of a jar"),
+            (&["any.jar", "-nosuch", "-mapper", "cat"], "-nosuch is not known"),
+            (&["any.jar", "-mapper", "-reducer", "cat"], "-mapper needs a value"),
+            (&["any.jar", "-input", "-Dmapreduce.job.reduces=2"], "-input needs a value"),
+            (&["any.jar", "-reducer", "aggregate"], "Java is not run here"),
             (&["any.jar", "-libjars", "x.jar"], "-libjars x.jar is not known"),
             (&["any.jar", "-archives", "x.zip"], "-archives x.zip is not known"),
             (&["any.jar", "-inputformat", "com.example.Own"], "-inputformat com.example.Own is not known"),
@@ -296,8 +431,16 @@ mod tests {
                 "-k1,N is, for the first N fields",
             ),
             (
-                &["any.jar", "-D", "stream.map.output.field.separator=,"],
-                "-D stream.map.output.field.separator is not known",
+                &[
+                    "any.jar",
+                    "-mapper",
+                    "cat",
+                    "-D",
+                    "stream.map.output.field.separator=,",
+                    "-combiner",
+                    "cat",
+                ],
+                "without a combiner",
             ),
             (&["any.jar", "-D", "mapreduce.job.reduces=few"], "a whole number is needed"),
             (&["any.jar", "-mapper"], "-mapper needs a value"),

@@ -6,6 +6,7 @@
 
 mod files;
 mod jar;
+mod properties;
 mod root;
 
 use std::ffi::OsString;
@@ -29,7 +30,8 @@ Usage: nap hadoop [--hadoop-root DIR] COMMAND
 
 Commands:
   jar ANY.jar OPTIONS   run a streaming job: -files -D -cmdenv -input -output -mapper -combiner -reducer -numReduceTasks
-  fs OPTIONS            -mkdir -put -copyFromLocal -ls -lsr -cat -rm -rmr -du -test -touchz -get -copyToLocal
+  fs OPTIONS            -mkdir -put -copyFromLocal -ls -lsr -cat -text -head -tail -getmerge -rm -rmr -rmdir -mv -cp -du -count
+                        -test -touchz -get -copyToLocal -moveFromLocal -appendToFile -chmod
   version               the version whose options these are
 
 Paths are those of a folder: hdfs:///a/b is DIR/a/b, and so are /a/b, and a/b below /user/NAME; file:///a/b is /a/b.
@@ -85,7 +87,10 @@ pub fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
             Err(error) => refuse(&error),
         },
         "jar" => match HadoopRoot::find(folder).and_then(|root| jar::as_streaming(&root, arguments)) {
-            Ok(options) => streaming::run_as("nap hadoop jar", options.into_iter().map(OsString::from)),
+            Ok(job) => {
+                job.notes.iter().for_each(|note| eprintln!("nap hadoop: {note}"));
+                streaming::run_as("nap hadoop jar", job.options.into_iter().map(OsString::from))
+            }
             Err(error) => refuse(&error),
         },
         other => refuse(&format!("no command {other:?}; there are jar, fs and version")),
