@@ -228,7 +228,7 @@
 //!
 //! ```toml
 //! [dev-dependencies]
-//! napreduce = { version = "0.2", features = ["testing"] }
+//! napreduce = { path = "../napreduce/framework", features = ["testing"] }
 //! ```
 //!
 //! ```

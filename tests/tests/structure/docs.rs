@@ -43,6 +43,28 @@ fn missing(page: &SourceFile, known: &BTreeSet<&str>) -> Vec<Violation> {
     violations
 }
 
+/// The README of a package is shown where the repository is not: its links are whole addresses.
+pub fn published_pages_stand_alone(files: &[SourceFile]) -> Vec<Violation> {
+    let mut violations = Vec::new();
+    for manifest in files.iter().filter(|file| file.path.ends_with(".toml")) {
+        let folder = manifest.path.rsplit_once('/').map_or("", |(folder, _)| folder);
+        for name in manifest.text.lines().filter_map(|line| line.strip_prefix("readme = \"")) {
+            let path = joined(folder, name.trim_end_matches('"'));
+            let Some(page) = files.iter().find(|file| file.path == path) else {
+                violations.push(manifest.at(0, format!("its readme {path} is not there")));
+                continue;
+            };
+            for (index, line) in page.text.lines().enumerate() {
+                for target in between(line, "](", ')').filter(|target| !target.contains("://")) {
+                    violations
+                        .push(page.at(index + 1, format!("a link to {target}, on a page of a package")));
+                }
+            }
+        }
+    }
+    violations
+}
+
 /// Of a patch in a page, what it keeps or takes away stands in the file that it names: who follows a recipe
 /// finds the place. The file may be followed by words in brackets.
 pub fn patches_fit(files: &[SourceFile]) -> Vec<Violation> {
@@ -122,6 +144,18 @@ mod tests {
             found("see `runtime/live/` and `docs/page.md`"),
             ["docs/page.md:1: runtime/live/ is named, and is not there"]
         );
+    }
+
+    #[test]
+    fn a_link_into_the_repository_on_a_page_of_a_package_is_told() {
+        let page = |text: &str| {
+            let manifest = SourceFile::sample("a/Cargo.toml", "[package]\nreadme = \"../README.md\"\n");
+            let files = [manifest, SourceFile::sample("README.md", text)];
+            let violations = published_pages_stand_alone(&files);
+            violations.iter().map(ToString::to_string).collect::<Vec<String>>()
+        };
+        assert_eq!(page("[a](https://example.org/a)"), [""; 0]);
+        assert_eq!(page("\n[a](docs/a.md)"), ["README.md:2: a link to docs/a.md, on a page of a package"]);
     }
 
     #[test]

@@ -23,7 +23,7 @@ use std::fmt::Write;
 /// A rule: its sentence, and the function that finds what breaks it.
 type Rule = (&'static str, fn(&[SourceFile]) -> Vec<Violation>);
 
-const RULES: [Rule; 14] = [
+const RULES: [Rule; 15] = [
     (
         "the core and the schedulers have no clock, file, thread, runtime, unordered map or unseeded randomness",
         calls::pure_core,
@@ -38,6 +38,7 @@ const RULES: [Rule; 14] = [
     ("what a signature of the framework shows can be named with it alone", nameable::every_type),
     ("a program has no name of a program of the system", programs::own_names),
     ("what a page links to or names is there", docs::names_are_there),
+    ("a page that a package shows links to nothing in the repository", docs::published_pages_stand_alone),
     ("a patch in a page fits what is there", docs::patches_fit),
     ("no tracked file names a path of one machine", words::machine_paths),
     ("nothing is left for later in a comment", words::unfinished),
