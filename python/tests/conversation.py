@@ -16,7 +16,7 @@ MODULE = Path(__file__).parent.parent
 class Conversation:
     """One program, from its hello to its end."""
 
-    def __init__(self, folder, source, role="map", state=None, parameters=None, version=1):
+    def __init__(self, folder, source, role="map", state=None, parameters=None, version=1, tells_done=False):
         program = folder / "program.py"
         program.write_text(source)
         environment = {**os.environ, "NAPREDUCE_FRAMES": "1", "PYTHONPATH": str(MODULE), "PYTHONHASHSEED": "0"}
@@ -35,6 +35,7 @@ class Conversation:
                 "input": "in",
                 "parameters": parameters or {},
                 "restores": state is not None,
+                "tells_done": tells_done,
             }
         ).encode()
         self.send("H", struct.pack(">I", len(told)) + told + (state or b""))

@@ -126,6 +126,17 @@ def test_a_reduce_gets_group_by_group_in_batches(tmp_path):
         assert output == [[b"be\t9223372036854775811", b"to\t-1"]]
 
 
+@pytest.mark.parametrize("role", ["map", "reduce"])
+def test_a_program_says_how_many_records_or_values_it_has_done(tmp_path, role):
+    with Conversation(tmp_path, WORDS, role, tells_done=True) as program:
+        program.until("H")
+        if role == "map":
+            program.send_strings("R", b"to be")
+        else:
+            program.send_group(b"be", struct.pack(">q", 1))
+        assert program.next() == ("P", struct.pack(">Q", 1))
+
+
 def test_values_that_are_not_read_are_left_out(tmp_path):
     source = WORDS.replace("sum(counts)", "next(counts)")
     with Conversation(tmp_path, source, "reduce") as program:
