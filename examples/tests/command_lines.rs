@@ -5,7 +5,7 @@
 
 use std::process::{Command, Output};
 
-const PROGRAMS: [(&str, &str); 10] = [
+const PROGRAMS: [(&str, &str); 11] = [
     ("wordcount", env!("CARGO_BIN_EXE_wordcount")),
     ("terasort", env!("CARGO_BIN_EXE_terasort")),
     ("matching-lines", env!("CARGO_BIN_EXE_matching-lines")),
@@ -15,6 +15,7 @@ const PROGRAMS: [(&str, &str); 10] = [
     ("kmeans", env!("CARGO_BIN_EXE_kmeans")),
     ("sessions", env!("CARGO_BIN_EXE_sessions")),
     ("balance", env!("CARGO_BIN_EXE_balance")),
+    ("slow-count", env!("CARGO_BIN_EXE_slow-count")),
     ("levels", env!("CARGO_BIN_EXE_levels")),
 ];
 

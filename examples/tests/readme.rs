@@ -80,6 +80,11 @@ fn balance_goes_from_day_to_day() {
 }
 
 #[test]
+fn slow_count_counts_each_word() {
+    prints_what_is_written_under("slow-count");
+}
+
+#[test]
 fn levels_sorts_lines_into_several_outputs() {
     prints_what_is_written_under("levels");
 }
