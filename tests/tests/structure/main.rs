@@ -8,6 +8,7 @@
 mod calls;
 mod circles;
 mod docs;
+mod features;
 mod files;
 mod layers;
 mod layout;
@@ -23,7 +24,7 @@ use std::fmt::Write;
 /// A rule: its sentence, and the function that finds what breaks it.
 type Rule = (&'static str, fn(&[SourceFile]) -> Vec<Violation>);
 
-const RULES: [Rule; 15] = [
+const RULES: &[Rule] = &[
     (
         "the core and the schedulers have no clock, file, thread, runtime, unordered map or unseeded randomness",
         calls::pure_core,
@@ -35,6 +36,7 @@ const RULES: [Rule; 15] = [
     ("a crate names only crates below it", layers::one_direction),
     ("modules of one crate do not import each other in a circle", circles::no_circles),
     ("dependencies come from the public registry", layout::public_registry),
+    ("a feature that changes what a crate does is on for all members", features::for_all_members),
     ("what a signature of the framework shows can be named with it alone", nameable::every_type),
     ("a program has no name of a program of the system", programs::own_names),
     ("what a page links to or names is there", docs::names_are_there),
@@ -49,7 +51,7 @@ fn the_repository_keeps_its_structure_rules() {
     let files = files::tracked();
     assert!(files.len() > 50, "only {} files found: is this the whole repository?", files.len());
     let mut report = String::new();
-    for (sentence, rule) in RULES {
+    for &(sentence, rule) in RULES {
         let violations = rule(&files);
         if !violations.is_empty() {
             writeln!(report, "\n{sentence} ({} times not):", violations.len()).unwrap();
