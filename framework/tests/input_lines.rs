@@ -6,7 +6,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use napreduce::input::{ByteLines, InputError, InputFormat, RecordReader, Split, TextLines};
+use napreduce::input::{ByteLines, InputError, InputFormat, LossyLines, RecordReader, Split, TextLines};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use tempfile::TempDir;
@@ -323,4 +323,49 @@ fn a_missing_file_is_named() {
     let split = Split::whole(Path::new("no/such file"), 10);
     let error = TextLines.open(&split, 100).err().expect("there is no such file");
     assert_eq!(error.to_string(), "cannot read no/such file: no such file or directory");
+}
+
+#[test]
+fn byte_order_mark_is_removed_from_the_first_line_of_text_alone() {
+    let text = "\u{feff}a\u{feff}b\r\n\u{feff}c\n";
+    let file = TestFile::new(text.as_bytes());
+    let with = naive(text.as_bytes());
+    let without = [(0, "a\u{feff}b".as_bytes().to_vec()), with[1].clone()];
+    let lossy = |split: &Split, resume| {
+        read(&LossyLines, split, 1 << 20, resume, |line: &str| line.as_bytes().to_vec())
+    };
+    for (cut, resume) in (0..=file.size).flat_map(|cut| [(cut, false), (cut, true)]) {
+        let splits = file.splits(&[cut]);
+        let all = |read: &dyn Fn(&Split) -> Result<Vec<Line>, InputError>| -> Vec<Line> {
+            splits.iter().flat_map(|split| read(split).expect("it is text")).collect()
+        };
+        assert_eq!(all(&|split| read_text(split, 1 << 20, resume)), without, "text cut at {cut}");
+        assert_eq!(all(&|split| lossy(split, resume)), without, "lossy text cut at {cut}");
+        assert_eq!(all(&|split| read_bytes(split, 1 << 20, resume)), with, "bytes cut at {cut}");
+    }
+    for empty in ["\u{feff}", "\u{feff}\n", "\u{feff}\r\n"] {
+        let file = TestFile::new(empty.as_bytes());
+        let lines = read_text(&file.whole(), 1 << 20, true).expect("it is text");
+        assert_eq!(lines, [(0, Vec::new())], "{empty:?}");
+    }
+}
+
+#[test]
+fn text_with_the_mark_of_another_encoding_is_refused() {
+    for (mark, encoding) in [
+        (b"\xff\xfe".as_slice(), "UTF-16"),
+        (b"\xfe\xff", "UTF-16"),
+        (b"\xff\xfe\0\0", "UTF-32"),
+        (b"\0\0\xfe\xff", "UTF-32"),
+    ] {
+        let file = TestFile::new(&[mark, b"\n\0a\0"].concat());
+        let nothing = |_: &str| -> Result<(), InputError> { Ok(()) };
+        let mut text = TextLines.open(&file.whole(), 1 << 20).expect("it opens");
+        let error = text.read_batch(&mut nothing.clone()).expect_err("it is not UTF-8").to_string();
+        assert!(error.contains(&format!("begins with a byte order mark of {encoding}")), "{error}");
+        assert!(error.contains(&format!("iconv -f {encoding} -t UTF-8 ")), "{error}");
+        let mut lossy = LossyLines.open(&file.whole(), 1 << 20).expect("it opens");
+        assert!(lossy.read_batch(&mut nothing.clone()).is_err());
+        read_bytes(&file.whole(), 1 << 20, false).expect("bytes are read as they are");
+    }
 }

@@ -46,9 +46,11 @@ fn grouped(text: &str, begins: impl Fn(&str) -> bool) -> Vec<String> {
 fn paragraphs(text: &str) -> Vec<String> {
     let mut paragraphs = vec![String::new()];
     for line in text.split_inclusive('\n') {
-        match line {
-            "\n" | "\r\n" => paragraphs.push(String::new()),
-            line => paragraphs.last_mut().expect("one").push_str(line),
+        match line.trim_start_matches('\r') {
+            // Behind a newline, the last line is blank without one of its own.
+            "\n" => paragraphs.push(String::new()),
+            "" if text.len() > line.len() => paragraphs.push(String::new()),
+            _ => paragraphs.last_mut().expect("one").push_str(line),
         }
     }
     let trimmed = |text: &String| {
@@ -81,9 +83,10 @@ proptest! {
     }
 
     #[test]
-    fn paragraphs_are_what_stands_between_blank_lines(text in "(a{0,2}\r?\n){0,20}a{0,2}", size in 1u64..20) {
+    fn paragraphs_are_what_stands_between_blank_lines(text in "\u{feff}?(a{0,2}\r{0,3}\n){0,20}(a{1,2}\r{0,2})?", size in 1u64..20) {
         let found = records(TextRecords::paragraphs, &text, size);
-        prop_assert_eq!(found, quoted(paragraphs(&text).iter().map(String::as_str)));
+        let unmarked = text.trim_start_matches('\u{feff}');
+        prop_assert_eq!(found, quoted(paragraphs(unmarked).iter().map(String::as_str)));
     }
 
     #[test]
@@ -154,4 +157,32 @@ fn an_empty_delimiter_is_refused() {
 #[should_panic(expected = "a marker is the beginning of one line")]
 fn a_marker_over_two_lines_is_refused() {
     let _ = TextRecords::beginning_with("a\nb");
+}
+
+#[test]
+fn blank_line_of_any_length_divides_paragraphs_at_every_cut() {
+    for blank in ["\n", "\r\n", "\r\r\n", &("\r".repeat(9000) + "\n")] {
+        let text = format!("one\n{blank}two\r\n{blank}{blank}three\n{blank}");
+        for size in [1, 2, 3, 5, 4096, 10_000].into_iter().filter(|size| text.len() < 200 * size) {
+            let found = records(TextRecords::paragraphs, &text, size as u64);
+            assert_eq!(found, quoted(["one", "two", "three"]), "a blank line of {} bytes", blank.len());
+        }
+    }
+}
+
+#[test]
+fn byte_order_mark_is_not_part_of_the_first_record_at_any_cut() {
+    let text = "\u{feff}#a\u{feff}b\n\n\u{feff}c;d\n#e\n";
+    let paragraphs = quoted(["#a\u{feff}b", "\u{feff}c;d\n#e"]);
+    for size in 1..=text.len() as u64 {
+        let lines = records(|| TextRecords::delimited_by("\n"), text, size);
+        assert_eq!(lines, quoted(["#a\u{feff}b", "", "\u{feff}c;d", "#e"]));
+        let marked = records(|| TextRecords::beginning_with("#"), text, size);
+        assert_eq!(marked, quoted(["#a\u{feff}b\n\n\u{feff}c;d", "#e"]));
+        assert_eq!(records(TextRecords::paragraphs, text, size), paragraphs);
+        for blank in ["\n", "\r\n", "\n\r\n"] {
+            let text = format!("\u{feff}{blank}{}", &text[3..]);
+            assert_eq!(records(TextRecords::paragraphs, &text, size), paragraphs, "{blank:?}");
+        }
+    }
 }

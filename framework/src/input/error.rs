@@ -157,6 +157,18 @@ pub enum InputError {
         /// Of the first byte that is wrong, in the decompressed file.
         offset: u64,
     },
+    /// A text job met a file that begins with the byte order mark of another encoding.
+    #[error(
+        "{0} begins with a byte order mark of {encoding}, and only UTF-8 text is read; convert it first: iconv -f {encoding} \
+         -t UTF-8 {0}",
+        path.display()
+    )]
+    OtherEncoding {
+        /// The file.
+        path: PathBuf,
+        /// The encoding, as iconv calls it.
+        encoding: &'static str,
+    },
     /// A line that does not fit the memory of the task.
     #[error(
         "line at byte {offset} of {} is longer than {}; raise --task-memory",

@@ -8,6 +8,7 @@ use std::ops::Range;
 use napreduce_data::lend;
 use napreduce_live::ReadPosition;
 
+use super::mark::mark_length;
 use super::newlines::{Newlines, PART_BYTES};
 use super::source::Source;
 use super::window::Window;
@@ -133,9 +134,21 @@ impl LineBlocks {
     }
 
     /// Where the first line of the file begins.
-    #[cfg(any(feature = "csv", feature = "json-lines"))]
+    #[cfg(feature = "csv")]
     pub(crate) fn file_start(&self) -> Option<u64> {
         self.source.file_start()
+    }
+
+    /// The length of the byte order mark that the current block begins with, if it begins the file.
+    ///
+    /// # Errors
+    /// Fails if the mark is not that of UTF-8.
+    pub(crate) fn mark(&self) -> Result<usize, InputError> {
+        let (block, base, _) = self.block();
+        match self.source.file_start() == Some(base) {
+            true => mark_length(self.source.path(), block),
+            false => Ok(0),
+        }
     }
 
     /// Where the current line begins, for other threads.
@@ -160,13 +173,13 @@ impl LineBlocks {
 }
 
 /// Hands out the range of each line of `block`, which begins at `base`, without its newline and one CR before
-/// that, while the block is lent to whoever packs keys that lie in it. `line` is kept at the offset of the
-/// line that is handed out, and is left behind the last one.
+/// that, while the block is lent to whoever packs keys that lie in it. The first line also loses the `mark`
+/// bytes of a byte order mark. `line` is kept at the offset of the line that is handed out, and is left behind
+/// the last one.
 #[inline]
 pub(crate) fn for_each_line<E>(
-    block: &[u8],
-    base: u64,
-    line: &ReadPosition,
+    (block, base, line): (&[u8], u64, &ReadPosition),
+    mut mark: usize,
     mut each: impl FnMut(Range<usize>) -> Result<(), E>,
 ) -> Result<(), E> {
     let mut start = 0;
@@ -176,13 +189,15 @@ pub(crate) fn for_each_line<E>(
             for position in newlines.find(part) {
                 let newline = part_start + usize::from(*position);
                 line.set(base + start as u64);
-                each(start..without_return(block, start, newline))?;
+                let text = start + std::mem::take(&mut mark);
+                each(text..without_return(block, text, newline))?;
                 start = newline + 1;
             }
         }
         if start < block.len() {
             line.set(base + start as u64);
-            each(start..without_return(block, start, block.len()))?;
+            let text = start + mark;
+            each(text..without_return(block, text, block.len()))?;
         }
         line.set(base + block.len() as u64);
         Ok(())

@@ -25,6 +25,7 @@ mod hadoop_blocks;
 mod lines;
 #[cfg(feature = "lz4")]
 mod lz4;
+mod mark;
 mod newlines;
 #[cfg(feature = "storage")]
 mod objects;
@@ -60,6 +61,8 @@ pub(crate) use self::hadoop_blocks::HadoopBlocks;
 pub(crate) use self::lines::{LineBlocks, for_each_line};
 #[cfg(all(feature = "sequence-file", feature = "lz4"))]
 pub(crate) use self::lz4::CHUNKS as LZ4_CHUNKS;
+#[cfg(feature = "csv")]
+pub(crate) use self::mark::mark_length;
 #[cfg(feature = "storage")]
 pub(crate) use self::objects::count as count_storage;
 pub(crate) use self::opening::{InputBytes, open_input};

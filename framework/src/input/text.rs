@@ -14,7 +14,10 @@ use super::{InputError, InputFormat, RecordReader, Split, Splitting};
 /// Lines of UTF-8 text, as `&str`.
 ///
 /// A line ends at `\n`; one `\r` before that is removed too. The last line needs no newline. A line may be as
-/// long as the task's memory. Files ending in `.gz` and `.zst` are decompressed.
+/// long as the task's memory. Files ending in `.gz` and `.zst` are decompressed. A UTF-8 byte order mark at the
+/// start of a file is not part of its first line; files with a mark of UTF-16 or UTF-32 fail the job. A `\r`
+/// elsewhere is part of its line: read files whose lines end in `\r` alone with
+/// [`TextRecords::delimited_by("\r")`](crate::input::TextRecords::delimited_by).
 ///
 /// ```
 /// use napreduce::Job;
@@ -27,7 +30,7 @@ use super::{InputError, InputFormat, RecordReader, Split, Splitting};
 #[derive(Clone, Copy, Debug, Default)]
 pub struct TextLines;
 
-/// Lines of any bytes, as `&[u8]`; otherwise as [`TextLines`].
+/// Lines of any bytes, as `&[u8]`, with a byte order mark if there is one; otherwise as [`TextLines`].
 ///
 /// ```
 /// use napreduce::Job;
@@ -172,22 +175,27 @@ fn text_lines<E: From<InputError>>(
     blocks: &LineBlocks,
     each: &mut impl FnMut(&str) -> Result<(), E>,
 ) -> Result<(), E> {
-    let (block, base, line) = blocks.block();
+    let mark = blocks.mark()?;
+    let (block, ..) = blocks.block();
     match std::str::from_utf8(block) {
-        Ok(text) => for_each_line(block, base, line, |range| each(&text[range])),
+        Ok(text) => for_each_line(blocks.block(), mark, |range| each(&text[range])),
         Err(error) => Err(blocks.not_text(error.valid_up_to()).into()),
     }
 }
 
 fn byte_lines<E>(blocks: &LineBlocks, each: &mut impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
-    let (block, base, line) = blocks.block();
-    for_each_line(block, base, line, |range| each(&block[range]))
+    let (block, ..) = blocks.block();
+    for_each_line(blocks.block(), 0, |range| each(&block[range]))
 }
 
-fn lossy_lines<E>(blocks: &LineBlocks, each: &mut impl FnMut(&str) -> Result<(), E>) -> Result<(), E> {
-    let (block, base, line) = blocks.block();
+fn lossy_lines<E: From<InputError>>(
+    blocks: &LineBlocks,
+    each: &mut impl FnMut(&str) -> Result<(), E>,
+) -> Result<(), E> {
+    let mark = blocks.mark()?;
+    let (block, ..) = blocks.block();
     match std::str::from_utf8(block) {
-        Ok(text) => for_each_line(block, base, line, |range| each(&text[range])),
-        Err(_) => for_each_line(block, base, line, |range| each(&String::from_utf8_lossy(&block[range]))),
+        Ok(text) => for_each_line(blocks.block(), mark, |range| each(&text[range])),
+        Err(_) => for_each_line(blocks.block(), mark, |range| each(&String::from_utf8_lossy(&block[range]))),
     }
 }

@@ -8,13 +8,17 @@ use std::path::Path;
 use memchr::memmem::Finder;
 use napreduce_live::ReadPosition;
 
+use super::mark::{MARK_BYTES, mark_length};
 use super::source::Source;
 use super::window::Window;
 use super::{Compression, InputError, InputFormat, RecordReader, Split, Splitting};
 
+/// Bytes in which blank lines are looked for backwards at a time.
+const LOOK_BACK_BYTES: usize = 4 << 10;
+
 /// Records of UTF-8 text over any number of lines, as `&str`. A record may be as long as the task's memory.
 /// Files are cut between records, but for compressed ones, and for delimiters that can overlap themselves
-/// (`abab`), which are not cut.
+/// (`abab`), which are not cut. A UTF-8 byte order mark at the start of a file is not part of its first record.
 ///
 /// ```
 /// use napreduce::Job;
@@ -80,7 +84,8 @@ impl TextRecords {
         TextRecords { boundary: Boundary::Marker([b"\n", marker.as_bytes()].concat()) }
     }
 
-    /// Lines between blank ones, without the newline at the end. A blank line has no character but `\r`.
+    /// Lines between blank ones, without the newline at the end. A blank line has no character but `\r`, of which
+    /// it may have several.
     ///
     /// ```
     /// use napreduce::Job;
@@ -106,13 +111,12 @@ impl Boundary {
         }
     }
 
-    /// Bytes before a record that are looked at to see that it begins there.
-    fn look_back(&self) -> u64 {
+    /// Where to begin to read to see whether a record begins at `offset`.
+    fn look_back(&self, split: &Split, offset: u64, memory: usize) -> Result<u64, InputError> {
         match self {
-            Boundary::Delimiter(delimiter) => delimiter.len() as u64,
-            Boundary::Marker(_) => 1,
-            // A newline, and a blank line of two bytes.
-            Boundary::BlankLines => 3,
+            Boundary::Delimiter(delimiter) => Ok(offset.saturating_sub(delimiter.len() as u64)),
+            Boundary::Marker(_) => Ok(offset.saturating_sub(1)),
+            Boundary::BlankLines => before_blank_line(split, offset, memory),
         }
     }
 
@@ -146,7 +150,7 @@ impl InputFormat for TextRecords {
 
     fn open_at(&self, split: &Split, offset: u64, memory: usize) -> Result<TextRecordReader, InputError> {
         let is_start = offset > split.offset || offset == 0;
-        let first = if is_start { offset } else { offset.saturating_sub(self.boundary.look_back()) };
+        let first = if is_start { offset } else { self.boundary.look_back(split, offset, memory)? };
         let source = Source::open(split, first, memory)?;
         Ok(TextRecordReader {
             end: if source.is_compressed() { u64::MAX } else { split.end() },
@@ -220,6 +224,10 @@ impl TextRecordReader {
     /// Goes to the first record that begins in the split; false if none does.
     fn enter(&mut self, earliest: u64) -> Result<bool, InputError> {
         if self.window.offset() == 0 && matches!(self.boundary, Boundary::BlankLines) {
+            while self.window.available().len() < MARK_BYTES && !self.window.ended() {
+                self.fill()?;
+            }
+            self.window.take(mark_length(self.source.path(), self.window.available())?);
             self.pass_over_blank_lines()?;
             if self.window.offset() >= earliest {
                 return Ok(true);
@@ -283,12 +291,39 @@ impl TextRecordReader {
 fn blank_lines(bytes: &[u8], ended: bool) -> Option<usize> {
     let mut blank = 0;
     loop {
-        match &bytes[blank..] {
-            [b'\n', ..] => blank += 1,
-            [b'\r', b'\n', ..] => blank += 2,
-            [] | [b'\r'] if !ended => return None,
-            [b'\r'] => return Some(blank + 1),
-            _ => return Some(blank),
+        let line = &bytes[blank..];
+        let returns = line.iter().take_while(|byte| **byte == b'\r').count();
+        match line.get(returns) {
+            Some(b'\n') => blank += returns + 1,
+            Some(_) => return Some(blank),
+            None if ended => return Some(bytes.len()),
+            None => return None,
+        }
+    }
+}
+
+/// Where the newline before the last blank line in front of `offset` stands, or what is there instead of one; 0
+/// where that is the start of the file. A line that `offset` cuts counts as blank if it is so before it.
+fn before_blank_line(split: &Split, offset: u64, memory: usize) -> Result<u64, InputError> {
+    let mut end = offset;
+    let mut buffer = vec![0; LOOK_BACK_BYTES];
+    loop {
+        let start = end.saturating_sub(LOOK_BACK_BYTES as u64);
+        let mut source = Source::open(split, start, memory)?;
+        let mut read = 0;
+        while start + (read as u64) < end {
+            match source.read(&mut buffer[read..(end - start) as usize])? {
+                0 => break,
+                more => read += more,
+            }
+        }
+        let bytes = &buffer[..read];
+        let bytes = if end == offset { bytes.strip_suffix(b"\n").unwrap_or(bytes) } else { bytes };
+        match bytes.iter().rposition(|byte| *byte != b'\r') {
+            Some(at) if start + (at as u64) < MARK_BYTES as u64 => return Ok(0),
+            Some(at) => return Ok(start + at as u64),
+            None if start == 0 => return Ok(0),
+            None => end = start,
         }
     }
 }
@@ -355,8 +390,10 @@ impl TextRecordReader {
                 Found::Nothing { .. } if ended => (self.without_newline(&bytes[start..]), bytes.len()),
                 Found::Nothing { searched } => return Ok((start, searched.saturating_sub(start))),
             };
-            self.position.set(base + start as u64);
-            each(self.checked(base + start as u64, record)?)?;
+            let offset = base + start as u64;
+            self.position.set(offset);
+            let mark = if offset == 0 { mark_length(self.source.path(), record)? } else { 0 };
+            each(self.checked(offset + mark as u64, &record[mark..])?)?;
             (start, from) = (next, next);
         }
         Ok((start, 0))

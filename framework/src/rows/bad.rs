@@ -40,7 +40,8 @@ pub(super) enum RowPlace {
     /// A line that begins at this offset.
     #[cfg(any(feature = "csv", feature = "json-lines"))]
     Offset(u64),
-    #[cfg(any(feature = "avro", feature = "parquet"))]
+    /// In words.
+    #[cfg(any(feature = "avro", feature = "csv", feature = "parquet"))]
     Row(String),
 }
 
@@ -93,7 +94,7 @@ impl BadRowGate {
         match place {
             #[cfg(any(feature = "csv", feature = "json-lines"))]
             RowPlace::Offset(offset) => self.line(offset),
-            #[cfg(any(feature = "avro", feature = "parquet"))]
+            #[cfg(any(feature = "avro", feature = "csv", feature = "parquet"))]
             RowPlace::Row(row) => row,
         }
     }

@@ -9,7 +9,7 @@ use napreduce_live::ReadPosition;
 use serde::Serialize;
 
 use super::bad::{BadRow, BadRowGate, RowPlace};
-use super::{TypedRow, without_mark};
+use super::TypedRow;
 use crate::input::{
     BadRows, InputError, InputFormat, LineBlocks, RecordReader, Split, Splitting, TextLines, for_each_line,
 };
@@ -107,11 +107,10 @@ impl<R: TypedRow> RecordReader<JsonRows<R>> for JsonRowReader<R> {
         if !self.lines.advance()? {
             return Ok(false);
         }
-        let file_start = self.lines.file_start();
-        let (block, base, line) = self.lines.block();
-        for_each_line(block, base, line, |range| {
+        let mark = self.lines.mark()?;
+        let (block, _, line) = self.lines.block();
+        for_each_line(self.lines.block(), mark, |range| {
             let row = &block[range];
-            let row = if Some(line.get()) == file_start { without_mark(row) } else { row };
             if row.trim_ascii().is_empty() {
                 return Ok(());
             }

@@ -137,9 +137,3 @@ macro_rules! borrowed {
         $crate::rows::BorrowedRow<dyn for<'row> $crate::rows::LendRow<'row, Of = $($row)::+<'row>>>
     };
 }
-
-/// The bytes behind the mark (U+FEFF) with which some programs begin a file of UTF-8 text.
-#[cfg(any(feature = "csv", feature = "json-lines"))]
-fn without_mark(bytes: &[u8]) -> &[u8] {
-    bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes)
-}

@@ -130,6 +130,7 @@ impl From<InputError> for TaskError {
             | InputError::Shortened { .. }
             | InputError::Changed { .. }
             | InputError::NotText { .. }
+            | InputError::OtherEncoding { .. }
             | InputError::Nested { .. }
             | InputError::NotDecompressed { .. }
             | InputError::Misnamed { .. }

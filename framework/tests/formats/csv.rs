@@ -218,3 +218,112 @@ fn a_row_that_is_no_line_of_fields_fails_the_task_by_name() {
     let panic = std::panic::catch_unwind(|| JobTest::new(keyed).input("a\n").run()).expect_err("it fails");
     assert!(panic.downcast_ref::<String>().expect("a message").contains("key must be a string"));
 }
+
+#[test]
+fn header_behind_empty_lines_names_the_columns_at_every_cut() {
+    for start in ["\n", "\r\n\n", "\u{feff}\n", "\u{feff}\r\n\r\n", "\u{feff}", "\r\r\n"] {
+        let file = TestFile::new("a.csv", format!("{start}carrier,delay\nLH,1\n\nU2,2\n"));
+        let rows = same_at_every_cut(&flights(), &file, 1..=file.size, show);
+        assert_eq!(rows, ["LH Some(1)", "U2 Some(2)"], "{start:?}");
+        let multiline = flights().multiline();
+        for resume in [false, true] {
+            assert_eq!(
+                read(&multiline, &file.whole(), resume, show).expect("it is intact"),
+                rows,
+                "{start:?}"
+            );
+        }
+    }
+    assert_eq!(
+        message("\n\na;b\nLH;1\n"),
+        "a.csv cannot be read as rows at byte 2: none of the columns carrier, delay is in its header, which begins \
+         \"a;b\"; check the names, the separator, and whether there is a header"
+    );
+}
+
+#[test]
+fn rows_that_end_in_carriage_returns_are_read_at_every_cut() {
+    let rows = ["LH Some(1)", "a\rb None", "U2 Some(2)"];
+    for (text, ends) in [
+        ("carrier,delay\rLH,1\r\"a\rb\",\rU2,2", "between rows"),
+        ("\u{feff}carrier,delay\rLH,1\r\r\"a\rb\",\rU2,2\r", "behind a mark"),
+        ("\rcarrier,delay\rLH,1\r\"a\rb\",\nU2,2\r\n", "or otherwise"),
+        ("carrier,delay\r\r\nLH,1\r\r\n\"a\rb\",\r\r\nU2,2\r\r\n", "with a newline behind two"),
+    ] {
+        let file = TestFile::new("a.csv", text);
+        assert_eq!(same_at_every_cut(&flights(), &file, 1..=file.size, show), rows, "{ends}");
+        for resume in [false, true] {
+            let found = read(&flights().multiline(), &file.whole(), resume, show).expect("it is intact");
+            assert_eq!(found, rows, "{ends}");
+        }
+    }
+    let pairs = CsvRows::<(String, u64)>::default().without_header();
+    let text: String = (0..50_000).map(|number| format!("name {number},{number}\r")).collect();
+    let file = TestFile::new("a.csv", text);
+    let rows = same_at_every_cut(&pairs, &file, [9999, 300_000], |(name, number)| format!("{name} {number}"));
+    assert_eq!((rows.len(), rows[49_999].as_str()), (50_000, "name 49999 49999"));
+    let carriers =
+        || Job::csv::<borrowed!(Flight)>().map_only(|row: Flight<'_>, out| out.emit(row.carrier, ()));
+    let test = JobTest::new(carriers).input("carrier,delay\rLH,1\rLH,x\rU2,2\r").bad_rows(BadRows::Skip);
+    assert_eq!(test.run().text(), "LH\nU2\n");
+    test.split_size(9).assert_preemption_safe();
+}
+
+#[test]
+fn carriage_return_in_a_line_that_ends_in_a_newline_is_a_bad_row() {
+    let text = message("carrier,delay\nLH,1\rU2,2\nLH,3\n");
+    assert!(
+        text.starts_with(
+            "a.csv has a bad row at line 2: a carriage return outside quotes ends it before its line"
+        ),
+        "{text}"
+    );
+    let text = message("carrier,delay\rLH,1\rU2,x\rLH,3\n");
+    assert!(text.starts_with("a.csv has a bad row at byte 19: column delay: invalid digit"), "{text}");
+}
+
+#[test]
+fn quote_and_escape_characters_are_chosen() {
+    let show = |(text, number): (String, u64)| format!("{text} {number}");
+    let check = |format: CsvRows<(String, u64)>, text: &str, rows: &[&str]| {
+        let file = TestFile::new("a.csv", text);
+        let format = format.without_header();
+        assert_eq!(same_at_every_cut(&format, &file, 1..=file.size, show), rows, "{text:?}");
+    };
+    let csv = CsvRows::<(String, u64)>::default;
+    let escaped = "\"say \\\"hi\\\"\",1\n\"a\"\"\\\\\",2\n\\,3\n";
+    check(csv().escape(b'\\'), escaped, &["say \"hi\" 1", "a\"\\ 2", "\\ 3"]);
+    check(csv().escape(Some(b'\\')).double_quote(false), "\"a\\\"b\"\"c\",1", &["a\"b\"c\" 1"]);
+    check(csv().quote(b'\''), "'a,''b''',1\n\"c\",2\n", &["a,'b' 1", "\"c\" 2"]);
+    check(csv().quoting(false), "\"a,1\n\"b\",2\r\n", &["\"a 1", "\"b\" 2"]);
+}
+
+#[test]
+fn written_quotes_are_those_of_the_reader() {
+    let write = || {
+        let format = Csv::default().quote(b'\'').without_header();
+        Job::text().map_only_to(format, |line: &str, out| out.emit(&(line, 1)))
+    };
+    let written = JobTest::new(write).input("it's\na,b\n\"c\"\n").run().text();
+    assert_eq!(written, "'it''s',1\n'a,b',1\n\"c\",1\n");
+    let read = || {
+        let format = CsvRows::<(String, u64)>::default().quote(b'\'').without_header();
+        Job::input(format).map_only(|(text, _), out| out.emit(text, ()))
+    };
+    assert_eq!(JobTest::new(read).input(written).run().text(), "it's\na,b\n\"c\"\n");
+}
+
+#[test]
+fn csv_in_utf_16_is_refused() {
+    for mark in [b"\xff\xfe".as_slice(), b"\xfe\xff"] {
+        let bytes = [mark, b"c\0,\0d\0\n\0"].concat();
+        let file = TestFile::new("a.csv", &bytes);
+        for format in [flights(), flights().multiline(), flights().without_header()] {
+            let error = read(&format, &file.whole(), false, show).expect_err("it is not UTF-8").to_string();
+            assert!(
+                error.contains("a.csv begins with a byte order mark of UTF-16, and only UTF-8"),
+                "{error}"
+            );
+        }
+    }
+}

@@ -3,85 +3,108 @@
 //! Owns quotes, separators and the ends of records, as RFC 4180 has them: a quote inside quotes is doubled,
 //! and anything behind a closing quote belongs to its field. Does not own where the bytes come from.
 
-use memchr::{memchr, memchr2};
+use memchr::{memchr, memchr2, memchr3};
 
-const QUOTE: u8 = b'"';
+/// The bytes with a meaning.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Syntax {
+    pub(super) delimiter: u8,
+    pub(super) quote: u8,
+    /// Whether a field can be quoted.
+    pub(super) quoting: bool,
+    /// Inside quotes, the byte behind it is part of the field.
+    pub(super) escape: Option<u8>,
+    /// Whether two quotes inside quotes stand for one.
+    pub(super) double_quote: bool,
+}
 
 /// A quoted field that nothing closes.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Unclosed;
 
-/// How much of the bytes a record took, its newline included, and how many fields it has.
+/// How much of the bytes a record took, its line end included, and how many fields it has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Taken {
     pub(super) bytes: usize,
     pub(super) fields: usize,
 }
 
-/// Takes one record off the front of `bytes`, and hands each of its fields to `each` with its number. `None`
-/// where the record may go on behind `bytes`, which it cannot when they are `all` there is. Quoted fields are
-/// put together in `scratch`.
+/// Takes one record off the front of `bytes`, up to `\n`, `\r\n` or `\r`, and hands each of its fields to `each`
+/// with its number. `None` where the record may go on behind `bytes`, which it cannot when they are `all` there
+/// is. Quoted fields are put together in `scratch`.
 pub(super) fn take_record(
     bytes: &[u8],
     all: bool,
-    delimiter: u8,
+    syntax: Syntax,
     scratch: &mut Vec<u8>,
     mut each: impl FnMut(usize, &[u8]),
 ) -> Result<Option<Taken>, Unclosed> {
     let mut at = 0;
     let mut fields = 0;
     loop {
-        let quoted = bytes.get(at) == Some(&QUOTE);
-        if quoted {
+        let is_quoted = syntax.quoting && bytes.get(at) == Some(&syntax.quote);
+        if is_quoted {
             scratch.clear();
-            match take_quoted(&bytes[at..], all, scratch) {
+            match take_quoted(&bytes[at..], all, syntax, scratch) {
                 Some(taken) => at += taken,
                 None if all => return Err(Unclosed),
                 None => return Ok(None),
             }
         }
         let rest = &bytes[at..];
-        let end = match memchr2(delimiter, b'\n', rest) {
+        let end = match memchr3(syntax.delimiter, b'\n', b'\r', rest) {
             Some(end) => end,
             None if all => rest.len(),
             None => return Ok(None),
         };
-        let ends_line = rest.get(end) != Some(&delimiter);
-        let plain = match (&rest[..end], rest.get(end)) {
-            ([field @ .., b'\r'], Some(b'\n')) => field,
-            (field, _) => field,
-        };
-        if quoted {
-            scratch.extend_from_slice(plain);
+        if is_quoted {
+            scratch.extend_from_slice(&rest[..end]);
             each(fields, scratch);
         } else {
-            each(fields, plain);
+            each(fields, &rest[..end]);
         }
         fields += 1;
         at += end;
-        if ends_line {
-            return Ok(Some(Taken { bytes: (at + 1).min(bytes.len()), fields }));
-        }
-        at += 1;
+        let line_end = match &rest[end..] {
+            [byte, ..] if *byte == syntax.delimiter => {
+                at += 1;
+                continue;
+            }
+            [b'\r', b'\n', ..] => 2,
+            // A newline may follow.
+            [b'\r'] if !all => return Ok(None),
+            [] => 0,
+            [_, ..] => 1,
+        };
+        return Ok(Some(Taken { bytes: at + line_end, fields }));
     }
 }
 
 /// What stands in quotes at the front of `bytes`, and how many bytes that takes; `None` where no
 /// quote closes it.
-fn take_quoted(bytes: &[u8], all: bool, scratch: &mut Vec<u8>) -> Option<usize> {
+fn take_quoted(bytes: &[u8], all: bool, syntax: Syntax, scratch: &mut Vec<u8>) -> Option<usize> {
+    let quote = syntax.quote;
     let mut at = 1;
     loop {
-        let end = at + memchr(QUOTE, &bytes[at..])?;
+        let found = match syntax.escape {
+            Some(escape) => memchr2(quote, escape, &bytes[at..]),
+            None => memchr(quote, &bytes[at..]),
+        };
+        let end = at + found?;
         scratch.extend_from_slice(&bytes[at..end]);
         at = end + 1;
-        match bytes.get(at) {
-            Some(&QUOTE) => {
-                scratch.push(QUOTE);
-                at += 1;
-            }
+        let next = bytes.get(at);
+        if syntax.escape == Some(bytes[end]) && bytes[end] != quote {
+            scratch.push(*next?);
+            at += 1;
+        } else if syntax.double_quote && next == Some(&quote) {
+            scratch.push(quote);
+            at += 1;
+        } else if next.is_none() && !all {
             // The other one of a pair may follow.
-            None if !all => return None,
-            _ => return Some(at),
+            return None;
+        } else {
+            return Some(at);
         }
     }
 }
@@ -92,9 +115,16 @@ mod tests {
     use proptest::collection::vec;
     use proptest::prelude::*;
 
+    const SYNTAX: Syntax =
+        Syntax { delimiter: b',', quote: b'"', quoting: true, escape: None, double_quote: true };
+
     fn fields(bytes: &[u8], all: bool) -> Result<Option<(usize, Vec<String>)>, Unclosed> {
+        fields_in(SYNTAX, bytes, all)
+    }
+
+    fn fields_in(syntax: Syntax, bytes: &[u8], all: bool) -> Result<Option<(usize, Vec<String>)>, Unclosed> {
         let mut found = Vec::new();
-        let taken = take_record(bytes, all, b',', &mut Vec::new(), |number, field| {
+        let taken = take_record(bytes, all, syntax, &mut Vec::new(), |number, field| {
             assert_eq!(number, found.len());
             found.push(String::from_utf8_lossy(field).into_owned());
         })?;
@@ -115,18 +145,51 @@ mod tests {
         check("\"\"", 2, &[""]);
         check("a\"b,c", 5, &["a\"b", "c"]);
         check("\"a\"b,c", 6, &["ab", "c"]);
-        check("a\rb", 3, &["a\rb"]);
+        check("a\rb", 2, &["a"]);
+        check("\"a\rb\"\r\n", 7, &["a\rb"]);
     }
 
     #[test]
     fn a_record_that_may_go_on_is_none_yet() {
-        for start in ["", "a", "a,", "\"a\n", "\"a\"", "a,\"b\"\"", "\"a\",b"] {
+        for start in ["", "a", "a,", "\"a\n", "\"a\"", "a,\"b\"\"", "\"a\",b", "a\r"] {
             assert_eq!(fields(start.as_bytes(), false), Ok(None), "{start:?}");
         }
         assert_eq!(fields(b"a,\"b\n", true), Err(Unclosed));
     }
 
+    /// What the csv crate reads with these settings.
+    fn theirs(syntax: Syntax, bytes: &[u8]) -> Vec<Vec<String>> {
+        let mut reader = csv::ReaderBuilder::new();
+        reader.has_headers(false).flexible(true).quote(syntax.quote).quoting(syntax.quoting);
+        reader.escape(syntax.escape).double_quote(syntax.double_quote);
+        let text = |field: &[u8]| String::from_utf8_lossy(field).into_owned();
+        let records = reader.from_reader(bytes).into_byte_records();
+        records.map(|record| record.expect("bytes can be read").iter().map(text).collect()).collect()
+    }
+
     proptest! {
+        #[test]
+        fn record_with_any_syntax_equals_the_csv_crate(
+            text in "([a\\\\'\"]{0,3}|'[a\\\\',\n\"]{0,4}'|\"[a\\\\',\r\"]{0,4}\")([,\n\r]([a\\\\'\"]{0,3}|'[a,\n]{0,3}')){0,6}",
+            quote in prop_oneof![Just(b'"'), Just(b'\'')],
+            quoting in any::<bool>(),
+            escape in prop_oneof![Just(None), Just(Some(b'\\'))],
+            double_quote in any::<bool>(),
+        ) {
+            let syntax = Syntax { delimiter: b',', quote, quoting, escape, double_quote };
+            let (mut found, mut rest) = (Vec::new(), text.as_bytes());
+            while !rest.is_empty() {
+                // The csv crate takes what stands behind an open quote as a field.
+                let Ok(taken) = fields_in(syntax, rest, true) else { return Ok(()) };
+                let (taken, record) = taken.expect("it is whole");
+                if !matches!(&rest[..taken], b"\n" | b"\r\n" | b"\r") {
+                    found.push(record);
+                }
+                rest = &rest[taken..];
+            }
+            prop_assert_eq!(found, theirs(syntax, text.as_bytes()));
+        }
+
         #[test]
         fn what_the_csv_crate_writes_is_read(rows in vec(vec("[a\"\n\r, ]{0,4}", 2..5), 1..6)) {
             let mut writer = csv::WriterBuilder::new().flexible(true).from_writer(Vec::new());

@@ -12,7 +12,7 @@ use std::path::Path;
 
 use csv::{ByteRecord, ErrorKind};
 
-use self::fields::{Taken, Unclosed, take_record};
+use self::fields::{Syntax, Taken, Unclosed, take_record};
 pub use self::reader::CsvRowReader;
 pub use self::writer::Csv;
 use super::TypedRow;
@@ -22,10 +22,10 @@ use crate::input::{BadRows, Compression, InputError, InputFormat, Split, Splitti
 /// Rows of comma-separated values as values of the serde type `R`; made by [`Job::csv`](crate::Job::csv) and
 /// [`Job::tsv`](crate::Job::tsv).
 ///
-/// The first line of each file names its columns. A struct takes the columns that its fields are called like,
-/// in any order, and no others are decoded; any other type takes all of them in their order. Empty lines are
-/// passed over. A field in quotes may hold separators and doubled quotes, and newlines only if
-/// [`multiline`](CsvRows::multiline) is asked for.
+/// The first line of each file that is not empty names its columns. A struct takes the columns that its fields
+/// are called like, in any order, and no others are decoded; any other type takes all of them in their order.
+/// Empty lines are passed over. Lines end in `\n`, `\r\n` or `\r`. A field in quotes may hold separators and
+/// doubled quotes, and newlines only if [`multiline`](CsvRows::multiline) is asked for.
 ///
 /// ```
 /// use napreduce::Job;
@@ -47,14 +47,15 @@ pub struct CsvRows<R> {
 /// How a file is written.
 #[derive(Clone, Copy)]
 struct Dialect {
-    delimiter: u8,
+    syntax: Syntax,
     header: bool,
     multiline: bool,
 }
 
 impl<R> Default for CsvRows<R> {
     fn default() -> Self {
-        let dialect = Dialect { delimiter: b',', header: true, multiline: false };
+        let syntax = Syntax { delimiter: b',', quote: b'"', quoting: true, escape: None, double_quote: true };
+        let dialect = Dialect { syntax, header: true, multiline: false };
         CsvRows { dialect, bad_rows: BadRows::default(), row: PhantomData }
     }
 }
@@ -62,7 +63,68 @@ impl<R> Default for CsvRows<R> {
 impl<R> CsvRows<R> {
     /// What stands between fields instead of a comma: `b'\t'` or `b';'`.
     pub fn delimiter(mut self, delimiter: u8) -> Self {
-        self.dialect.delimiter = delimiter;
+        self.dialect.syntax.delimiter = delimiter;
+        self
+    }
+
+    /// The quote character instead of `"`.
+    ///
+    /// ```
+    /// use napreduce::Job;
+    /// use napreduce::rows::CsvRows;
+    /// use napreduce::testing::JobTest;
+    ///
+    /// let job = || {
+    ///     let format = CsvRows::<(String, u64)>::default().without_header().quote(b'\'');
+    ///     Job::input(format).map_only(|(name, count), out| out.emit(name, count))
+    /// };
+    /// assert_eq!(JobTest::new(job).input("'a,\"b\"',1\n").run().text(), "a,\"b\"\t1\n");
+    /// ```
+    pub fn quote(mut self, quote: u8) -> Self {
+        self.dialect.syntax.quote = quote;
+        self
+    }
+
+    /// Whether fields can be quoted, which is the default. Otherwise a quote is a character as any other.
+    ///
+    /// ```
+    /// use napreduce::Job;
+    /// use napreduce::rows::CsvRows;
+    /// use napreduce::testing::JobTest;
+    ///
+    /// let job = || {
+    ///     let format = CsvRows::<(String, u64)>::default().without_header().quoting(false);
+    ///     Job::input(format).map_only(|(name, count), out| out.emit(name, count))
+    /// };
+    /// assert_eq!(JobTest::new(job).input("\"a,1\n").run().text(), "\"a\t1\n");
+    /// ```
+    pub fn quoting(mut self, quoting: bool) -> Self {
+        self.dialect.syntax.quoting = quoting;
+        self
+    }
+
+    /// A character that makes the next one inside quotes part of the field, such as `b'\\'`. Doubled quotes
+    /// still stand for one, unless [`double_quote(false)`](CsvRows::double_quote) says otherwise.
+    ///
+    /// ```
+    /// use napreduce::Job;
+    /// use napreduce::rows::CsvRows;
+    /// use napreduce::testing::JobTest;
+    ///
+    /// let job = || {
+    ///     let format = CsvRows::<(String, u64)>::default().without_header().escape(b'\\');
+    ///     Job::input(format).map_only(|(text, count), out| out.emit(text, count))
+    /// };
+    /// assert_eq!(JobTest::new(job).input("\"say \\\"hi\\\"\",1\n").run().text(), "say \"hi\"\t1\n");
+    /// ```
+    pub fn escape(mut self, escape: impl Into<Option<u8>>) -> Self {
+        self.dialect.syntax.escape = escape.into();
+        self
+    }
+
+    /// Whether two quotes inside quotes stand for one, which is the default.
+    pub fn double_quote(mut self, double_quote: bool) -> Self {
+        self.dialect.syntax.double_quote = double_quote;
         self
     }
 
@@ -72,8 +134,8 @@ impl<R> CsvRows<R> {
         self
     }
 
-    /// Newlines may stand inside quotes. Where a row begins is then known only to whoever reads from the
-    /// start, so each file is read by one task.
+    /// Newlines may stand inside quotes, where a lone `\r` may stand in any case. Where a row begins is then known
+    /// only to whoever reads from the start, so each file is read by one task.
     ///
     /// ```
     /// use napreduce::Job;
@@ -115,7 +177,7 @@ impl<R: TypedRow> InputFormat for CsvRows<R> {
 
 /// Which columns become rows, and the row that is being read.
 struct Table {
-    delimiter: u8,
+    syntax: Syntax,
     /// Fields that every row must have; `None` where nothing says so.
     fields: Option<usize>,
     /// Names and positions of the columns that are decoded, in the order of the file; `None` for all.
@@ -126,14 +188,14 @@ struct Table {
 }
 
 impl Table {
-    fn without_header(delimiter: u8) -> Table {
+    fn without_header(syntax: Syntax) -> Table {
         let (record, scratch) = (ByteRecord::new(), Vec::new());
-        Table { delimiter, fields: None, header: None, positions: None, record, scratch }
+        Table { syntax, fields: None, header: None, positions: None, record, scratch }
     }
 
     /// The columns of `R` in a file with this header; what is wrong with it, if none of them is there.
-    fn of<R: TypedRow>(delimiter: u8, header: &ByteRecord) -> Result<Table, String> {
-        let mut table = Table::without_header(delimiter);
+    fn of<R: TypedRow>(syntax: Syntax, header: &ByteRecord) -> Result<Table, String> {
+        let mut table = Table::without_header(syntax);
         table.fields = Some(header.len());
         let wanted = columns::<R>();
         let is_wanted = |name: &[u8]| wanted.is_none_or(|wanted| wanted.iter().any(|w| w.as_bytes() == name));
@@ -160,7 +222,7 @@ impl Table {
         let Table { record, scratch, positions, .. } = self;
         record.clear();
         let mut next = 0;
-        take_record(bytes, all, self.delimiter, scratch, |number, field| match positions {
+        take_record(bytes, all, self.syntax, scratch, |number, field| match positions {
             None => record.push_field(field),
             Some(positions) if positions.get(next) == Some(&number) => {
                 record.push_field(field);

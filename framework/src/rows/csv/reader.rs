@@ -8,16 +8,20 @@ use std::marker::PhantomData;
 use csv::ByteRecord;
 use napreduce_live::ReadPosition;
 
+use super::super::TypedRow;
 use super::super::bad::{BadRow, BadRowGate, RowPlace, bad_table};
-use super::super::{TypedRow, without_mark};
 use super::{Dialect, Table};
-use crate::input::{BadRows, InputError, LineBlocks, RecordReader, Source, Split, Window, for_each_line};
+use crate::input::{
+    BadRows, InputError, LineBlocks, RecordReader, Source, Split, Window, for_each_line, mark_length,
+};
 
 use super::CsvRows;
 
 const UNCLOSED_LINE: &str =
     "a quoted field is not closed on its line; where fields hold newlines, read them with multiline()";
 const UNCLOSED_FILE: &str = "a quoted field is not closed up to the end of the file";
+const LONE_RETURN: &str =
+    "a carriage return outside quotes ends it before its line; end all lines in the same way";
 
 /// Reads [`CsvRows`].
 ///
@@ -42,23 +46,39 @@ pub struct CsvRowReader<R> {
     records: Records,
     table: Table,
     gate: BadRowGate,
-    /// Where the first record of the file begins, if it is in this split.
+    beginning: Beginning,
+    /// Where the file begins, if it does in this split.
     file_start: Option<u64>,
-    header: bool,
     row: PhantomData<fn() -> R>,
 }
 
 /// Where the bytes of records come from.
 enum Records {
     Lines(LineBlocks),
-    /// Records that may go over several lines.
+    /// Records that may go over several lines, or whose lines end in `\r`.
     Multiline(Multiline),
+    /// The first split holds all records of the file; this one ends here.
+    InFirstSplit(Split),
 }
 
 struct Multiline {
     source: Source,
     window: Window,
     position: ReadPosition,
+    split_length: u64,
+}
+
+/// The beginning of a file.
+#[derive(Default)]
+struct Beginning {
+    /// Bytes of its byte order mark.
+    mark: usize,
+    /// The first record that is not an empty line, if it names columns.
+    header: Option<ByteRecord>,
+    /// Bytes before the line of the header.
+    header_at: u64,
+    /// Whether the first record ends in `\r` alone. Such a file is read as a whole by its first split.
+    ends_in_return: bool,
 }
 
 impl<R: TypedRow> CsvRowReader<R> {
@@ -69,14 +89,17 @@ impl<R: TypedRow> CsvRowReader<R> {
         offset: u64,
         memory: usize,
     ) -> Result<Self, InputError> {
-        let header = if dialect.header { read_header(dialect, split, memory)? } else { None };
-        let table = match header {
-            Some(header) => Table::of::<R>(dialect.delimiter, &header)
-                .map_err(|reason| bad_table(&split.path, 0, reason))?,
-            None => Table::without_header(dialect.delimiter),
+        let beginning = read_beginning(dialect, split, memory)?;
+        let table = match &beginning.header {
+            Some(header) => Table::of::<R>(dialect.syntax, header)
+                .map_err(|reason| bad_table(&split.path, beginning.header_at, reason))?,
+            None => Table::without_header(dialect.syntax),
         };
-        let (records, file_start) = match dialect.multiline {
-            true => (Records::Multiline(Multiline::open(split, offset, memory)?), Some(0)),
+        let (records, file_start) = match dialect.multiline || beginning.ends_in_return {
+            true if split.offset == 0 => {
+                (Records::Multiline(Multiline::open(split, offset, memory)?), Some(0))
+            }
+            true => (Records::InFirstSplit(split.clone()), None),
             false => {
                 let lines = LineBlocks::open(split, offset, memory)?;
                 let file_start = lines.file_start();
@@ -84,43 +107,65 @@ impl<R: TypedRow> CsvRowReader<R> {
             }
         };
         let gate = BadRowGate::new(bad_rows, split, memory);
-        Ok(CsvRowReader { records, table, gate, file_start, header: dialect.header, row: PhantomData })
+        Ok(CsvRowReader { records, table, gate, beginning, file_start, row: PhantomData })
     }
 }
 
-/// The first record of the file; `None` of an empty one.
-fn read_header(dialect: Dialect, split: &Split, memory: usize) -> Result<Option<ByteRecord>, InputError> {
-    let file = Split::whole(&split.path, split.file_length);
-    let mut beginning = Multiline::open(&file, 0, memory)?;
-    let mut table = Table::without_header(dialect.delimiter);
+fn read_beginning(dialect: Dialect, split: &Split, memory: usize) -> Result<Beginning, InputError> {
+    let file = Split { offset: 0, length: split.file_length, ..split.clone() };
+    let mut reader = Multiline::open(&file, 0, memory)?;
+    let mut table = Table::without_header(dialect.syntax);
+    let mut beginning = Beginning::default();
     loop {
-        let available = without_mark(beginning.window.available());
-        if available.is_empty() && beginning.window.ended() {
-            return Ok(None);
+        let at = reader.window.offset();
+        let ended = reader.window.ended();
+        let available = reader.window.available();
+        beginning.mark = if at == 0 { mark_length(&split.path, available)? } else { beginning.mark };
+        let available = if at == 0 { &available[beginning.mark..] } else { available };
+        if available.is_empty() && ended {
+            return Ok(beginning);
         }
         let line = memchr::memchr(b'\n', available).filter(|_| !dialect.multiline);
         let (bytes, all) = match line {
             Some(newline) => (&available[..=newline], true),
-            None => (available, beginning.window.ended()),
+            None => (available, ended),
         };
         match table.take(bytes, all) {
-            Ok(Some(_)) => return Ok(Some(table.record)),
-            Ok(None) => beginning.fill()?,
-            Err(_) => {
-                let reason = "the header has a quoted field that is not closed".to_owned();
-                return Err(bad_table(&split.path, 0, reason));
+            Ok(Some(taken)) => {
+                let record = &bytes[..taken.bytes];
+                beginning.ends_in_return |= record.ends_with(b"\r") && record.len() < available.len();
+                if is_empty_line(record) {
+                    let mark = if at == 0 { beginning.mark } else { 0 };
+                    reader.window.take(mark + taken.bytes);
+                    continue;
+                }
+                beginning.header = dialect.header.then_some(table.record);
+                beginning.header_at = at;
+                return Ok(beginning);
             }
+            Ok(None) => reader.fill()?,
+            Err(_) if dialect.header => {
+                let reason = "the header has a quoted field that is not closed".to_owned();
+                return Err(bad_table(&split.path, at, reason));
+            }
+            Err(_) => return Ok(beginning),
         }
     }
 }
 
+fn is_empty_line(record: &[u8]) -> bool {
+    matches!(record, b"" | b"\n" | b"\r\n" | b"\r")
+}
+
 impl Multiline {
+    /// Reads on to the end of the file of `split`, from whichever of its bytes `offset` is.
     fn open(split: &Split, offset: u64, memory: usize) -> Result<Self, InputError> {
-        let source = Source::open(split, offset, memory)?;
         let position = ReadPosition::new(split.offset..split.end(), 0..split.length);
         position.set(offset);
+        let file = Split { length: split.file_length - split.offset, ..split.clone() };
+        let source = Source::open(&file, offset, memory)?;
         let window = Window::new(offset, None, 1, memory.saturating_add(1));
-        Ok(Multiline { source, window, position })
+        Ok(Multiline { source, window, position, split_length: split.length })
     }
 
     fn fill(&mut self) -> Result<(), InputError> {
@@ -132,8 +177,10 @@ impl Multiline {
 struct Batch<'r> {
     table: &'r mut Table,
     gate: &'r BadRowGate,
+    beginning: &'r Beginning,
     file_start: Option<u64>,
-    header: bool,
+    /// Whether each record is a line, whose end is known.
+    lines: bool,
 }
 
 impl Batch<'_> {
@@ -143,30 +190,36 @@ impl Batch<'_> {
         &mut self,
         (bytes, all): (&[u8], bool),
         offset: u64,
-        unclosed: &str,
         each: &mut impl FnMut(R::Of<'_>) -> Result<(), E>,
     ) -> Result<Option<usize>, E> {
-        let is_first = self.file_start == Some(offset);
-        let record = if is_first { without_mark(bytes) } else { bytes };
-        let mark = bytes.len() - record.len();
+        let mark = if self.file_start == Some(offset) { self.beginning.mark } else { 0 };
+        let is_header = self.beginning.header.is_some()
+            && self.file_start.map(|start| start + self.beginning.header_at) == Some(offset);
+        let record = &bytes[mark..];
         let (taken, reason) = match self.table.take(record, all) {
             Ok(None) => return Ok(None),
-            Ok(Some(taken)) if is_first && self.header => return Ok(Some(taken.bytes + mark)),
-            Ok(Some(taken)) => {
-                let is_empty = matches!(&record[..taken.bytes], b"" | b"\n" | b"\r\n");
-                match self.table.row::<R>(taken) {
-                    _ if is_empty => return Ok(Some(taken.bytes + mark)),
-                    Ok(row) => {
-                        each(row)?;
-                        return Ok(Some(taken.bytes + mark));
-                    }
-                    Err(reason) => (taken.bytes, reason),
-                }
+            Ok(Some(taken)) if self.lines && taken.bytes < record.len() => {
+                (record.len(), LONE_RETURN.to_owned())
             }
-            Err(_) => (record.len(), unclosed.to_owned()),
+            Ok(Some(taken)) if is_header || is_empty_line(&record[..taken.bytes]) => {
+                return Ok(Some(taken.bytes + mark));
+            }
+            Ok(Some(taken)) => match self.table.row::<R>(taken) {
+                Ok(row) => {
+                    each(row)?;
+                    return Ok(Some(taken.bytes + mark));
+                }
+                Err(reason) => (taken.bytes, reason),
+            },
+            Err(_) if self.lines => (record.len(), UNCLOSED_LINE.to_owned()),
+            Err(_) => (record.len(), UNCLOSED_FILE.to_owned()),
         };
         let row = record[..taken].trim_ascii_end();
-        self.gate.pass(BadRow { place: RowPlace::Offset(offset), row, reason })?;
+        let place = match self.beginning.ends_in_return {
+            true => RowPlace::Row(format!("byte {offset}")),
+            false => RowPlace::Offset(offset),
+        };
+        self.gate.pass(BadRow { place, row, reason })?;
         Ok(Some(taken + mark))
     }
 }
@@ -176,16 +229,17 @@ impl<R: TypedRow> RecordReader<CsvRows<R>> for CsvRowReader<R> {
         &mut self,
         each: &mut impl FnMut(R::Of<'_>) -> Result<(), E>,
     ) -> Result<bool, E> {
-        let CsvRowReader { records, table, gate, file_start, header, .. } = self;
-        let mut batch = Batch { table, gate, file_start: *file_start, header: *header };
+        let CsvRowReader { records, table, gate, beginning, file_start, .. } = self;
+        let lines = matches!(records, Records::Lines(_));
+        let mut batch = Batch { table, gate, beginning, file_start: *file_start, lines };
         match records {
             Records::Lines(lines) => {
                 if !lines.advance()? {
                     return Ok(false);
                 }
-                let (block, base, line) = lines.block();
-                for_each_line(block, base, line, |range| {
-                    batch.pass::<R, E>((&block[range], true), line.get(), UNCLOSED_LINE, each).map(drop)
+                let (block, _, line) = lines.block();
+                for_each_line(lines.block(), 0, |range| {
+                    batch.pass::<R, E>((&block[range], true), line.get(), each).map(drop)
                 })?;
                 Ok(true)
             }
@@ -196,7 +250,7 @@ impl<R: TypedRow> RecordReader<CsvRows<R>> for CsvRowReader<R> {
                     let offset = base + done as u64;
                     from.position.set(offset);
                     let rest = (&available[done..], from.window.ended());
-                    match batch.pass::<R, E>(rest, offset, UNCLOSED_FILE, each)? {
+                    match batch.pass::<R, E>(rest, offset, each)? {
                         Some(taken) => done += taken,
                         None => break,
                     }
@@ -208,6 +262,7 @@ impl<R: TypedRow> RecordReader<CsvRows<R>> for CsvRowReader<R> {
                 }
                 from.fill()?;
             },
+            Records::InFirstSplit(_) => Ok(false),
         }
     }
 
@@ -215,21 +270,24 @@ impl<R: TypedRow> RecordReader<CsvRows<R>> for CsvRowReader<R> {
         match &self.records {
             Records::Lines(lines) => lines.offset(),
             Records::Multiline(from) => from.position.get(),
+            Records::InFirstSplit(split) => split.end(),
         }
     }
 
     fn consumed(&self) -> u64 {
         match &self.records {
             Records::Lines(lines) => lines.consumed(),
-            Records::Multiline(from) => from.source.consumed(from.position.get()),
+            Records::Multiline(from) => from.source.consumed(from.position.get()).min(from.split_length),
+            Records::InFirstSplit(split) => split.length,
         }
     }
 
     fn position(&self) -> Option<ReadPosition> {
-        Some(match &self.records {
-            Records::Lines(lines) => lines.position(),
-            Records::Multiline(from) => from.position.clone(),
-        })
+        match &self.records {
+            Records::Lines(lines) => Some(lines.position()),
+            Records::Multiline(from) => Some(from.position.clone()),
+            Records::InFirstSplit(_) => None,
+        }
     }
 
     fn byte_position(&self) -> Option<ReadPosition> {

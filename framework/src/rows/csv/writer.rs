@@ -44,6 +44,7 @@ use crate::task::TaskError;
 /// ```
 pub struct Csv {
     delimiter: u8,
+    quote: u8,
     header: bool,
     /// Whether there is a row in this part already.
     begun: bool,
@@ -53,14 +54,15 @@ pub struct Csv {
 
 impl Default for Csv {
     fn default() -> Self {
-        Csv { delimiter: b',', header: true, begun: false, writer: None, lines: SharedBytes::default() }
+        let lines = SharedBytes::default();
+        Csv { delimiter: b',', quote: b'"', header: true, begun: false, writer: None, lines }
     }
 }
 
 /// A clone is a fresh format: what was begun stays where it was begun.
 impl Clone for Csv {
     fn clone(&self) -> Self {
-        Csv { delimiter: self.delimiter, header: self.header, ..Csv::default() }
+        Csv { delimiter: self.delimiter, quote: self.quote, header: self.header, ..Csv::default() }
     }
 }
 
@@ -68,6 +70,12 @@ impl Csv {
     /// What stands between fields instead of a comma: `b'\t'` or `b';'`.
     pub fn delimiter(mut self, delimiter: u8) -> Self {
         self.delimiter = delimiter;
+        self
+    }
+
+    /// The quote character instead of `"`. Inside quotes it is doubled.
+    pub fn quote(mut self, quote: u8) -> Self {
+        self.quote = quote;
         self
     }
 
@@ -81,6 +89,7 @@ impl Csv {
         let writer = self.writer.get_or_insert_with(|| {
             csv::WriterBuilder::new()
                 .delimiter(self.delimiter)
+                .quote(self.quote)
                 .has_headers(self.header && !self.begun)
                 .from_writer(self.lines.clone())
         });
