@@ -313,6 +313,113 @@ fn written_quotes_are_those_of_the_reader() {
     assert_eq!(JobTest::new(read).input(written).run().text(), "it's\na,b\n\"c\"\n");
 }
 
+/// The rows of type `R` in a csv text, as `Debug` prints them.
+fn rows_of<R: serde::de::DeserializeOwned + std::fmt::Debug + 'static>(text: &str) -> Vec<String> {
+    let file = TestFile::new("a.csv", text);
+    same_at_every_cut(&CsvRows::<R>::default(), &file, [3, 20], |row| format!("{row:?}"))
+}
+
+#[derive(Debug, Deserialize)]
+#[allow(dead_code)]
+struct With<T> {
+    id: u64,
+    #[serde(flatten)]
+    rest: T,
+}
+
+#[test]
+fn flattened_texts_arrive_as_written() {
+    let text =
+        "id,zip,count,note\n1,01234,7,\n2,7,1e5,true\n3,-0,NaN,0x10\n4,18446744073709551616,1.50,\"+1\"\n";
+    assert_eq!(
+        rows_of::<With<BTreeMap<String, String>>>(text),
+        [
+            r#"With { id: 1, rest: {"count": "7", "note": "", "zip": "01234"} }"#,
+            r#"With { id: 2, rest: {"count": "1e5", "note": "true", "zip": "7"} }"#,
+            r#"With { id: 3, rest: {"count": "NaN", "note": "0x10", "zip": "-0"} }"#,
+            r#"With { id: 4, rest: {"count": "1.50", "note": "+1", "zip": "18446744073709551616"} }"#,
+        ]
+    );
+}
+
+#[test]
+fn flattened_fields_of_other_types_are_read() {
+    let text = "id,a,b\n1,7,08\n2,0,18446744073709551615\n";
+    assert_eq!(
+        rows_of::<With<BTreeMap<String, u64>>>(text),
+        [
+            r#"With { id: 1, rest: {"a": 7, "b": 8} }"#,
+            r#"With { id: 2, rest: {"a": 0, "b": 18446744073709551615} }"#
+        ]
+    );
+    let text = "id,a,b\n1,-0,1e400\n2,7,5e-324\n3,inf,-1.50\n";
+    assert_eq!(
+        rows_of::<With<BTreeMap<String, f64>>>(text),
+        [
+            r#"With { id: 1, rest: {"a": -0.0, "b": inf} }"#,
+            r#"With { id: 2, rest: {"a": 7.0, "b": 5e-324} }"#,
+            r#"With { id: 3, rest: {"a": inf, "b": -1.5} }"#,
+        ]
+    );
+    let text = "id,a,b,c\n1,,,\n2,1,,-3\n";
+    assert_eq!(
+        rows_of::<With<BTreeMap<String, Option<i64>>>>(text),
+        [
+            r#"With { id: 1, rest: {"a": None, "b": None, "c": None} }"#,
+            r#"With { id: 2, rest: {"a": Some(1), "b": None, "c": Some(-3)} }"#,
+        ]
+    );
+    let rows = rows_of::<With<BTreeMap<String, bool>>>("id,a,b\n1,true,false\n");
+    assert_eq!(rows, [r#"With { id: 1, rest: {"a": true, "b": false} }"#]);
+}
+
+#[derive(Debug, Deserialize)]
+#[allow(dead_code)]
+struct Address {
+    zip: String,
+    number: Option<u32>,
+    name: String,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(tag = "kind")]
+#[allow(dead_code)]
+enum Event {
+    Moved { id: u64, zip: String },
+    Paid { id: u64, zip: u64 },
+}
+
+#[test]
+fn flattened_structs_and_tagged_enums_get_each_field_as_its_type() {
+    let text = "zip,id,number,name\n10115,1,7,8\n01234,2,,\n,3,,true\n";
+    assert_eq!(
+        rows_of::<With<Address>>(text),
+        [
+            r#"With { id: 1, rest: Address { zip: "10115", number: Some(7), name: "8" } }"#,
+            r#"With { id: 2, rest: Address { zip: "01234", number: None, name: "" } }"#,
+            r#"With { id: 3, rest: Address { zip: "", number: None, name: "true" } }"#,
+        ]
+    );
+    let text = "id,kind,zip\n1,Moved,10115\n2,Paid,10115\n";
+    assert_eq!(rows_of::<Event>(text), [r#"Moved { id: 1, zip: "10115" }"#, "Paid { id: 2, zip: 10115 }"]);
+    let value = "id,a,b,c\n1,7,-1.5,01\n";
+    assert_eq!(
+        rows_of::<With<BTreeMap<String, serde_json::Value>>>(value),
+        [r#"With { id: 1, rest: {"a": Number(7), "b": Number(-1.5), "c": String("01")} }"#]
+    );
+}
+
+#[test]
+fn flattened_field_of_the_wrong_type_is_named() {
+    let file = TestFile::new("a.csv", "id,zip,number,name\n1,10115,x,a\n");
+    let error = read(&CsvRows::<With<Address>>::default(), &file.whole(), false, |row| format!("{row:?}"));
+    let error = error.expect_err("number is not one").to_string();
+    assert!(
+        error.contains("at line 2: column number: invalid type: string \"x\", expected u32; "),
+        "{error}"
+    );
+}
+
 #[test]
 fn csv_in_utf_16_is_refused() {
     for mark in [b"\xff\xfe".as_slice(), b"\xfe\xff"] {

@@ -5,12 +5,13 @@
 
 mod fields;
 mod reader;
+mod row;
 mod writer;
 
 use std::marker::PhantomData;
 use std::path::Path;
 
-use csv::{ByteRecord, ErrorKind};
+use csv::ByteRecord;
 
 use self::fields::{Syntax, Taken, Unclosed, take_record};
 pub use self::reader::CsvRowReader;
@@ -26,6 +27,9 @@ use crate::input::{BadRows, Compression, InputError, InputFormat, Split, Splitti
 /// are called like, in any order, and no others are decoded; any other type takes all of them in their order.
 /// Empty lines are passed over. Lines end in `\n`, `\r\n` or `\r`. A field in quotes may hold separators and
 /// doubled quotes, and newlines only if [`multiline`](CsvRows::multiline) is asked for.
+///
+/// A type that takes any value, such as one behind `#[serde(flatten)]`, gets numbers where a number says the
+/// same as the field, and the field as it is written otherwise, or if the type takes nothing but text.
 ///
 /// ```
 /// use napreduce::Job;
@@ -239,15 +243,6 @@ impl Table {
         {
             return Err(format!("it has {} fields where the header has {fields}", taken.fields));
         }
-        self.record.deserialize(self.header.as_ref()).map_err(|error| match error.kind() {
-            ErrorKind::Deserialize { err, .. } => {
-                let name = err.field().and_then(|at| self.header.as_ref()?.get(usize::try_from(at).ok()?));
-                match name {
-                    Some(name) => format!("column {}: {}", String::from_utf8_lossy(name), err.kind()),
-                    None => err.to_string(),
-                }
-            }
-            _ => error.to_string(),
-        })
+        row::deserialize(&self.record, self.header.as_ref())
     }
 }
