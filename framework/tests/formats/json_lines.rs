@@ -3,6 +3,7 @@
 //! Owns cuts, borrowed and owned rows, bad rows and what other programs write. Does not own JSON nor lines.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::fs;
 
 use napreduce::input::BadRows;
@@ -92,4 +93,70 @@ fn polars_writes_what_is_read_and_reads_what_is_written() {
     let script = "import polars; print(polars.read_ndjson('ours.jsonl').to_dicts())";
     let read = python(&["polars"], script, folder.path()).expect("it was there before");
     assert_eq!(read, "[{'page': '/', 'millis': 1}, {'page': 'a\\n\"', 'millis': None}]\n");
+}
+
+#[derive(Debug, Deserialize)]
+#[allow(dead_code)]
+struct With<T> {
+    id: u64,
+    #[serde(flatten)]
+    rest: T,
+}
+
+/// A line as a row of type `R`.
+fn row_of<R: serde::de::DeserializeOwned + std::fmt::Debug + 'static>(line: &str) -> Result<String, String> {
+    let file = TestFile::new("a.jsonl", line);
+    let rows = read(&JsonRows::<R>::default(), &file.whole(), false, |row: R| format!("{row:?}"));
+    rows.map(|rows| rows.concat()).map_err(|error| error.to_string())
+}
+
+#[test]
+fn integer_beyond_64_bits_is_never_rounded_for_a_type_that_takes_any_number() {
+    type Any = With<BTreeMap<String, serde_json::Value>>;
+    for integer in ["18446744073709551616", "-9223372036854775809", "123456789012345678901234567890"] {
+        for error in [
+            row_of::<Any>(&format!(r#"{{"id":1,"a":{integer}}}"#)),
+            row_of::<Any>(&format!(r#"{{"id":1,"a":[{{"b":"x\"12345678901234567890"}},{integer}]}}"#)),
+            row_of::<serde_json::Value>(&format!("[{integer}]")),
+        ] {
+            let error = error.expect_err("digits would be lost");
+            assert!(error.contains(&format!("the integer {integer} has more than 64 bits")), "{error}");
+        }
+    }
+    // They fit, are not integers, or are not read.
+    for line in [
+        r#"{"id":18446744073709551615,"a":-9223372036854775808}"#,
+        r#"{"id":1,"a":18446744073709551616.0,"b":1e30,"c":"18446744073709551616"}"#,
+        r#"{"id":1,"18446744073709551616":null}"#,
+    ] {
+        row_of::<Any>(line).expect(line);
+    }
+    #[derive(Debug, Deserialize)]
+    #[allow(dead_code)]
+    struct Only {
+        id: u64,
+    }
+    assert_eq!(row_of::<Only>(r#"{"id":1,"a":18446744073709551616}"#), Ok("Only { id: 1 }".to_owned()));
+}
+
+#[test]
+fn integer_beyond_64_bits_has_the_type_that_a_row_asks_for() {
+    assert_eq!(row_of::<u128>("18446744073709551616"), Ok("18446744073709551616".to_owned()));
+    assert_eq!(row_of::<i128>(&i128::MIN.to_string()), Ok(i128::MIN.to_string()));
+    assert_eq!(row_of::<f64>("18446744073709551617"), Ok("1.8446744073709552e19".to_owned()));
+    assert_eq!(
+        row_of::<With<BTreeMap<String, f64>>>(r#"{"id":1,"a":100000000000000000000}"#),
+        Ok(r#"With { id: 1, rest: {"a": 1e20} }"#.to_owned())
+    );
+    row_of::<u64>("18446744073709551616").expect_err("it does not fit");
+}
+
+#[test]
+fn json_in_utf_16_is_refused() {
+    let file = TestFile::new("a.jsonl", b"\xff\xfe1\0\n\0");
+    let error = read(&visits(), &file.whole(), false, show).expect_err("it is not UTF-8").to_string();
+    assert!(
+        error.contains("a.jsonl begins with a byte order mark of UTF-16, and only UTF-8 text"),
+        "{error}"
+    );
 }
