@@ -5,7 +5,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use napreduce::builder::BadRecord;
-use napreduce::input::BadRows;
+use napreduce::input::{BadRows, TextRecords, WholeFile};
 use napreduce::testing::JobTest;
 use napreduce::{Emit, Job};
 
@@ -38,11 +38,44 @@ fn refused(test: JobTest<fn() -> Job>) -> String {
 }
 
 #[test]
-fn the_first_bad_record_fails_the_job_unless_it_is_said_otherwise() {
+fn bad_record_fails_the_job_with_its_line_its_text_and_what_to_do() {
     let message = refused(JobTest::new(halved as fn() -> Job).input("4\nx\n"));
-    assert!(message.contains("no number: \"x\", reading ") && message.contains("byte 2"), "{message}");
+    let expected = "input-0000 has a bad record at line 2: no number: \"x\"; the record begins with \"x\"; mend it, or \
+                    pass --bad-records skip to leave out such records";
+    assert!(message.ends_with(expected), "{message}");
     let message = refused(JobTest::new(doubled as fn() -> Job).input(INPUT).reduces(2));
-    assert!(message.contains("invalid digit found in string"), "{message}");
+    assert!(
+        message.contains("at line 2: invalid digit found in string; the record begins with \"x\"; "),
+        "{message}"
+    );
+}
+
+#[test]
+fn bad_record_is_quoted_up_to_a_length_and_wherever_it_lies() {
+    let long = format!("1\n\u{feff}{}\r\n", "é".repeat(5000));
+    let message = refused(JobTest::new(doubled as fn() -> Job).input(&long));
+    assert!(message.contains("ééé\u{fffd}\"...; mend it") && message.len() < 700, "{message}");
+    // A mark is no part of the first record.
+    let message = refused(JobTest::new(doubled as fn() -> Job).input("\u{feff}x\r\n"));
+    assert!(message.contains(" at line 1: ") && message.contains("begins with \"x\";"), "{message}");
+    let message = refused(JobTest::new(doubled as fn() -> Job).input("1\n2\n3\nx").split_size(3));
+    assert!(message.contains(" at byte 6: ") && message.contains("begins with \"x\";"), "{message}");
+    fn marked() -> Job {
+        Job::input(TextRecords::beginning_with("#"))
+            .map_only(|_: &str, _| Err::<(), BadRecord>(BadRecord::new("it has two lines")))
+    }
+    let message = refused(JobTest::new(marked as fn() -> Job).input("#a\nb\n#c\n"));
+    assert!(
+        message.contains("at line 1: it has two lines; the record begins with \"#a\"; mend it"),
+        "{message}"
+    );
+    fn whole() -> Job {
+        Job::whole_files().map_only(|_: WholeFile<'_>, _| Err::<(), BadRecord>(BadRecord::new("it is empty")))
+    }
+    let message = refused(JobTest::new(whole as fn() -> Job).input("a"));
+    let expected =
+        "a bad record: it is empty (mend it, or pass --bad-records skip to leave out such records), reading ";
+    assert!(message.contains(expected), "{message}");
 }
 
 #[test]
@@ -64,8 +97,9 @@ fn so_many_may_be_left_out_in_each_map_and_no_more() {
     };
     assert_eq!(of("x\n4\ny\n", 2).run().text(), "2\n");
     let message = refused(of("x\n4\ny\n", 1));
-    assert!(message.contains("one more bad record than the 1 that may be left out"), "{message}");
-    assert!(message.contains("no number: \"y\"") && message.contains("byte 4"), "{message}");
+    let expected = "input-0000 has more bad records than the 1 that may be left out, the last one at line 3: no number: \
+                    \"y\"; the record begins with \"y\"; mend them, or pass --bad-records with more";
+    assert!(message.ends_with(expected), "{message}");
     // Two maps, each with one.
     assert_eq!(of("4\nx\n", 1).input("y\n6\n").setting("combine-files=false").run().text(), "2\n3\n");
 }

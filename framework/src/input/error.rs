@@ -234,8 +234,8 @@ pub enum InputError {
     #[error(
         "{} has {} at {place}: {reason}; the row is {row}; {}",
         path.display(),
-        which(*most),
-        remedy(*most)
+        which("row", *most),
+        remedy("row", *most)
     )]
     BadRow {
         /// The file.
@@ -313,17 +313,19 @@ fn with_feature(feature: Option<&str>) -> String {
         .map_or(String::new(), |name| format!("; or build this program with the feature {name} of napreduce"))
 }
 
-fn which(most: Option<u64>) -> String {
+/// Which bad `record` or `row` fails a job that may leave out `most` of them.
+pub(crate) fn which(record: &str, most: Option<u64>) -> String {
     match most {
-        None => "a bad row".to_owned(),
-        Some(most) => format!("more bad rows than the {most} that may be left out, the last one"),
+        None => format!("a bad {record}"),
+        Some(most) => format!("more bad {record}s than the {most} that may be left out, the last one"),
     }
 }
 
-fn remedy(most: Option<u64>) -> &'static str {
+/// What to do about it.
+pub(crate) fn remedy(record: &str, most: Option<u64>) -> String {
     match most {
-        None => "mend it, or pass --bad-rows skip to leave out such rows",
-        Some(_) => "mend them, or pass --bad-rows with more",
+        None => format!("mend it, or pass --bad-{record}s skip to leave out such {record}s"),
+        Some(_) => format!("mend them, or pass --bad-{record}s with more"),
     }
 }
 

@@ -5,7 +5,7 @@ use std::path::Path;
 use super::InputError;
 
 /// The mark of UTF-8, and its length.
-const UTF_8_MARK: &[u8] = b"\xef\xbb\xbf";
+pub(crate) const UTF_8_MARK: &[u8] = b"\xef\xbb\xbf";
 pub(crate) const MARK_BYTES: usize = UTF_8_MARK.len();
 
 /// Encodings that are not read, each with its mark. No UTF-8 text begins with one of these.

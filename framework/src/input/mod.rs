@@ -54,6 +54,7 @@ pub(crate) use self::compression::about_empty;
 #[cfg(feature = "csv")]
 pub(crate) use self::compression::lines_splitting;
 pub use self::error::InputError;
+pub(crate) use self::error::{remedy, which};
 pub use self::fixed::{FixedReader, FixedRecords};
 #[cfg(all(feature = "sequence-file", any(feature = "lz4", feature = "snappy")))]
 pub(crate) use self::hadoop_blocks::HadoopBlocks;
@@ -72,6 +73,8 @@ pub(crate) use self::paths::{InputFile, expand, local_path};
 pub use self::place::InputPlace;
 #[cfg(all(feature = "sequence-file", feature = "snappy"))]
 pub(crate) use self::snappy::CHUNKS as SNAPPY_CHUNKS;
+#[cfg(any(feature = "avro", feature = "csv", feature = "json-lines", feature = "parquet"))]
+pub(crate) use self::place::quoted;
 #[cfg(any(feature = "csv", feature = "json-lines"))]
 pub(crate) use self::source::Source;
 pub use self::splits::Splitting;

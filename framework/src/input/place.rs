@@ -8,6 +8,7 @@ use std::fmt;
 use std::path::Path;
 use std::rc::Rc;
 
+use super::mark::UTF_8_MARK;
 use super::source::Source;
 use super::{InputError, ReadPosition, Split};
 
@@ -15,6 +16,9 @@ use super::{InputError, ReadPosition, Split};
 const COUNTED_BYTES: usize = 64 << 10;
 /// No more is read once more to say where something has failed.
 const COUNTED_BYTES_MAX: u64 = 1 << 30;
+
+/// Bytes of a record that are quoted.
+const QUOTED_BYTES: usize = 200;
 
 /// Where the current record of a map lies: `out.input()` gives it. It prints as `logs/a.txt line 3`, or with
 /// the byte where the line is not known.
@@ -105,14 +109,44 @@ impl InputPlace {
     }
 }
 
+impl InputPlace {
+    /// The line or, where it is not known, the byte: `line 3`. `None` where there is no
+    /// [`offset`](InputPlace::offset).
+    pub(crate) fn in_file(&self) -> Option<String> {
+        let offset = self.offset()?;
+        Some(self.line().map_or_else(|| format!("byte {offset}"), |line| format!("line {line}")))
+    }
+
+    /// The first line of the record, cut if it is long and quoted; `None` where it cannot be read again.
+    pub(crate) fn quote(&self) -> Option<String> {
+        let offset = self.offset()?;
+        let mut source = Source::open(&self.file.split, offset, self.file.memory).ok()?;
+        let mut line = vec![0; QUOTED_BYTES + 1];
+        let mut length = 0;
+        while length < line.len() {
+            match source.read(&mut line[length..]).ok()? {
+                0 => break,
+                read => length += read,
+            }
+        }
+        line.truncate(length);
+        let end = memchr::memchr(b'\n', &line).unwrap_or(length);
+        let line = line[..end].strip_suffix(b"\r").unwrap_or(&line[..end]);
+        Some(quoted(if offset == 0 { line.strip_prefix(UTF_8_MARK).unwrap_or(line) } else { line }))
+    }
+}
+
+/// The beginning of a record, as text on one line.
+pub(crate) fn quoted(record: &[u8]) -> String {
+    let cut = &record[..record.len().min(QUOTED_BYTES)];
+    let dots = if cut.len() < record.len() { "..." } else { "" };
+    format!("{:?}{dots}", String::from_utf8_lossy(cut))
+}
+
 impl fmt::Display for InputPlace {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{}", self.path().display())?;
-        match (self.line(), self.offset()) {
-            (Some(line), _) => write!(formatter, " line {line}"),
-            (None, Some(offset)) => write!(formatter, " byte {offset}"),
-            (None, None) => Ok(()),
-        }
+        self.in_file().map_or(Ok(()), |place| write!(formatter, " {place}"))
     }
 }
 

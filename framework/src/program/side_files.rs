@@ -28,17 +28,25 @@ static HERE: Mutex<BTreeMap<String, PathBuf>> = Mutex::new(BTreeMap::new());
 /// May be called by definitions, maps and reduces, and finds the file embedded and on a cluster.
 ///
 /// ```
-/// use napreduce::Job;
+/// use napreduce::program::side_file;
+/// use napreduce::{Job, TaskError};
 ///
 /// fn without_stop_words(_: &()) -> Job {
-///     let stop_words = napreduce::program::side_file("stop.txt").and_then(std::fs::read_to_string).unwrap_or_default();
-///     Job::text().map_only(move |line, out| {
+///     let stop_words = side_file("stop.txt").and_then(std::fs::read_to_string);
+///     Job::text().map_only(move |line, out| -> Result<(), TaskError> {
+///         // Without the file the job fails.
+///         let stop_words = stop_words.as_ref().map_err(|error| TaskError::fatal(error.to_string()))?;
 ///         if !stop_words.lines().any(|word| word == line) {
-///             out.emit(line, ())
+///             out.emit(line, ());
 ///         }
+///         Ok(())
 ///     })
 /// }
-/// # let _ = without_stop_words(&());
+/// # use napreduce::testing::JobTest;
+/// # let failed = std::panic::catch_unwind(|| JobTest::new(|| without_stop_words(&())).input("the\n").run());
+/// # let message = failed.expect_err("no file was passed");
+/// # let message = message.downcast_ref::<String>().expect("a message");
+/// # assert!(message.contains("no side file is called \"stop.txt\"; pass it with --files PATH"), "{message}");
 /// ```
 ///
 /// # Errors

@@ -9,12 +9,10 @@ use napreduce_live::{UserCounter, counter};
 
 #[cfg(any(feature = "csv", feature = "json-lines"))]
 use crate::input::Source;
-use crate::input::{BadRows, InputError, Split};
+use crate::input::{BadRows, InputError, Split, quoted};
 
 /// Rows that are left out, in the report of a job.
 const COUNTER: &str = "BAD_ROWS";
-/// Bytes of a row that are quoted.
-const QUOTED_BYTES: usize = 200;
 #[cfg(any(feature = "csv", feature = "json-lines"))]
 const READ_BYTES: usize = 64 << 10;
 
@@ -125,13 +123,6 @@ impl BadRowGate {
         }
         Some(newlines)
     }
-}
-
-/// The beginning of a row, as text on one line.
-fn quoted(row: &[u8]) -> String {
-    let cut = &row[..row.len().min(QUOTED_BYTES)];
-    let dots = if cut.len() < row.len() { "..." } else { "" };
-    format!("{:?}{dots}", String::from_utf8_lossy(cut))
 }
 
 /// What a format of rows is made with, in errors about the file as a whole.

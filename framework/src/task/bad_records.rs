@@ -6,7 +6,7 @@
 use napreduce_core::{FailureClass, FaultPlace};
 use napreduce_live::{TaskError, counter};
 
-use crate::input::{BadRows, InputPlace};
+use crate::input::{BadRows, InputPlace, remedy, which};
 
 /// Records that are left out, in the report of a job.
 const COUNTER: &str = "BAD_RECORDS";
@@ -21,21 +21,37 @@ pub(crate) fn pass(error: TaskError, choice: BadRows, place: Option<&InputPlace>
     let counter = counter(COUNTER);
     let before = counter.get();
     match choice {
-        BadRows::Fail => return Err(error),
-        BadRows::AtMost(most) if before >= most => {
-            let message = format!(
-                "{}; that is one more bad record than the {most} that may be left out: mend them, or pass --bad-records \
-                 with more",
-                error.message
-            );
-            return Err(TaskError { message, ..error });
-        }
+        BadRows::Fail => return Err(described(error, None, place)),
+        BadRows::AtMost(most) if before >= most => return Err(described(error, Some(most), place)),
         BadRows::AtMost(_) | BadRows::Skip => {}
     }
     if before == 0 {
+        let quote = quote(place);
         let place = place.map_or_else(String::new, InputPlace::to_string);
-        eprintln!("{place}: left out a bad record: {}; others are only counted, as {COUNTER}", error.message);
+        eprintln!(
+            "{place}: left out a bad record: {}{quote}; others are only counted, as {COUNTER}",
+            error.message
+        );
     }
     counter.add(1);
     Ok(())
+}
+
+/// Completes the error with the place of the record, its text, and how to leave it out.
+fn described(error: TaskError, most: Option<u64>, place: Option<&InputPlace>) -> TaskError {
+    let (which, remedy, quote) = (which("record", most), remedy("record", most), quote(place));
+    let located = place.and_then(|place| Some((place.path().display(), place.in_file()?)));
+    match located.filter(|_| !error.is_located) {
+        Some((path, place)) => {
+            let message = format!("{path} has {which} at {place}: {}{quote}; {remedy}", error.message);
+            TaskError { message, ..error }.located()
+        }
+        // The format knows the place.
+        None => TaskError { message: format!("{which}: {} ({remedy})", error.message), ..error },
+    }
+}
+
+fn quote(place: Option<&InputPlace>) -> String {
+    let quote = place.and_then(InputPlace::quote);
+    quote.map_or_else(String::new, |quote| format!("; the record begins with {quote}"))
 }
