@@ -1,0 +1,20 @@
+//! Adds up the numbers of each name.
+
+use napreduce::builder::BadRecord;
+use napreduce::{Emit, Job};
+
+fn sums(_: &()) -> Job {
+    Job::text()
+        .map(|line: &str, out: &mut Emit<String, u64>| -> Result<(), BadRecord> {
+            let (name, number) =
+                line.split_once(' ').ok_or_else(|| BadRecord::new("expected NAME NUMBER"))?;
+            out.emit(name, number.parse()?);
+            Ok(())
+        })
+        .combine(|sum, more| *sum += more)
+        .reduce_total(|name, sum, out| out.emit(name, sum))
+}
+
+fn main() -> std::process::ExitCode {
+    napreduce::main(sums)
+}
