@@ -214,7 +214,6 @@ pub fn json(experiment: &Experiment, outcomes: &[Outcome]) -> Value {
             "confidence": intervals,
             "runs": outcome.summaries,
             "choices": super::choices::value(&outcome.first.judged),
-            "events_a_second": outcome.events_a_second,
         })
     };
     json!({

@@ -9,7 +9,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
-use std::time::Instant;
 
 use anyhow::{Context, Result, anyhow};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -35,8 +34,6 @@ pub struct Outcome {
     pub others: Vec<Run>,
     /// What came of each job of each run, if that was asked for.
     pub jobs: Vec<JobLine>,
-    /// Engine events a second of one core, over all runs.
-    pub events_a_second: f64,
 }
 
 impl Outcome {
@@ -50,7 +47,6 @@ struct Done {
     summary: RunSummary,
     jobs: Vec<JobLine>,
     run: Run,
-    seconds: f64,
 }
 
 /// Instants between two looks at the bar.
@@ -90,22 +86,12 @@ pub fn all(
     let mut outcomes = Vec::new();
     for variant in &experiment.variants {
         let of_it: Vec<Done> = results.by_ref().take(runs).collect::<Result<_>>()?;
-        let seconds: f64 = of_it.iter().map(|done| done.seconds).sum();
-        let events: u64 = of_it.iter().map(|done| done.summary.events).sum();
         let summaries = of_it.iter().map(|done| done.summary.clone()).collect();
         let jobs = of_it.iter().flat_map(|done| done.jobs.iter().cloned()).collect();
         let mut of_it = of_it.into_iter().map(|done| done.run);
         let first = of_it.next().context("no run was asked for")?;
         let others = of_it.filter(|_| arguments.plot.is_some()).collect();
-        let events_a_second = events as f64 / seconds.max(1e-9);
-        outcomes.push(Outcome {
-            label: variant.label.clone(),
-            summaries,
-            first,
-            others,
-            jobs,
-            events_a_second,
-        });
+        outcomes.push(Outcome { label: variant.label.clone(), summaries, first, others, jobs });
     }
     Ok(outcomes)
 }
@@ -121,7 +107,6 @@ fn one(
     let seed = experiment.seed + offset;
     let mut settings = variant.settings.clone();
     (settings.seed, settings.engine.seed) = (seed, seed);
-    let begun = Instant::now();
     let run = match &variant.subject {
         Subject::Baseline(baseline) => run_baseline(experiment.source.workload(seed), &settings, *baseline),
         Subject::Policy(policy) => {
@@ -131,12 +116,11 @@ fn one(
             simulate(experiment, arguments, named, settings, recording, progress)?
         }
     };
-    let seconds = begun.elapsed().as_secs_f64();
     let jobs = match arguments.results {
         Some(_) => jobs::of(&run, &variant.label, seed),
         None => Vec::new(),
     };
-    Ok(Done { summary: RunSummary::of(&run), jobs, run, seconds })
+    Ok(Done { summary: RunSummary::of(&run), jobs, run })
 }
 
 /// A run under a policy.
