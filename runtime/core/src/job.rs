@@ -26,6 +26,18 @@ pub struct MapSpec {
     pub preferred: Vec<WorkerId>,
 }
 
+/// What a job is to the master of a job, where jobs have masters. Only in the simulator.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum JobPart {
+    /// A job that has no master.
+    #[default]
+    Whole,
+    /// A master: its only map holds a container until the job that it manages has ended.
+    Master,
+    /// A job that a master manages, and that is submitted when that one has started.
+    Managed,
+}
+
 /// What a job asks for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JobSpec {

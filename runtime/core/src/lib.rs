@@ -40,7 +40,7 @@ pub use engine::{Engine, EngineSnapshot, SnapshotError};
 pub use event::{DEFAULT_RACK, Event, FailureClass, Report};
 pub use fault::FaultPlace;
 pub use ids::{AttemptId, IdError, JobId, TaskId, TaskKind, WorkerId};
-pub use job::{JobChange, JobOutcome, JobSpec, JobSpecError, MapSpec, Slots};
+pub use job::{JobChange, JobOutcome, JobPart, JobSpec, JobSpecError, MapSpec, Slots};
 pub use preemption::{CostEstimate, PreemptRequest, Primitive, RequestState, Requester, TaskEviction};
 pub use primitive_choice::{AutoSettings, Judged, PrimitiveChoice};
 pub use ratio::{Ratio, RatioError};

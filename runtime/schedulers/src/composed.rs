@@ -142,6 +142,14 @@ impl Scheduler for Composed {
         self.reduce.admits(spec)
     }
 
+    fn rank(&self, spec: &JobSpec) -> i128 {
+        self.map.rank(spec)
+    }
+
+    fn maxima(&self, spec: &JobSpec, slots: u32) -> Vec<(String, u64)> {
+        self.map.maxima(spec, slots)
+    }
+
     fn can_meet(&self, now: Time, spec: &JobSpec, view: &ClusterView<'_>) -> Result<(), String> {
         self.map.can_meet(now, spec, view)?;
         self.reduce.can_meet(now, spec, view)

@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use napreduce_core::{Actions, ClusterView, Event, Job, JobChange, Scheduler, Time};
+use napreduce_core::{Actions, ClusterView, Event, Job, JobChange, JobSpec, Scheduler, Time};
 
 use crate::serving::{other_kind_first, serve};
 use crate::tables::{Built, PolicyTable, PolicyTables};
@@ -29,7 +29,7 @@ impl Scheduler for Fifo {
 
     fn schedule(&mut self, _now: Time, view: &ClusterView<'_>, actions: &mut Actions) {
         let Some(offer) = actions.offer() else { return };
-        if view.shares_slots() && offer.reserved_for.is_none() && other_kind_first(view, offer.kind) {
+        if actions.chooses_kind(view) && other_kind_first(view, offer.kind) {
             return actions.decline("an earlier job goes first, with the other kind of task");
         }
         let served = if let Some(beneficiary) = offer.reserved_for {
@@ -44,6 +44,10 @@ impl Scheduler for Fifo {
         if !served {
             actions.decline("every job that wants a slot waits for one of another worker");
         }
+    }
+
+    fn rank(&self, spec: &JobSpec) -> i128 {
+        if self.ignore_priority { 0 } else { -i128::from(spec.priority) }
     }
 
     fn can_change(&self, change: &JobChange) -> Result<(), String> {

@@ -69,6 +69,9 @@ fields! {
         /// How long it must run without being stopped before a policy may take its slot.
         #[serde(default)]
         pub(crate) spared_for: Span,
+        /// It is the master of a job.
+        #[serde(skip)]
+        pub(crate) is_master: bool,
         active_before: Span,
         active_since: Option<Time>,
     }
@@ -165,9 +168,10 @@ impl Attempt {
         self.active_since.map_or(Span::default(), |since| now.since(since))
     }
 
-    /// Whether it is no victim yet: its task was preempted again and again without progress.
+    /// Whether it is no victim: a master never is, and no task yet that was preempted again and again without
+    /// progress.
     pub fn is_spared(&self, now: Time) -> bool {
-        self.holds_slot && self.runs_for(now) < self.spared_for
+        self.is_master || (self.holds_slot && self.runs_for(now) < self.spared_for)
     }
 
     /// Whether an operator wants it suspended, so that no policy resumes it.

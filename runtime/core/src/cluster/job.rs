@@ -17,7 +17,7 @@ use crate::cluster::task_set::TaskSet;
 use crate::cluster::{GivingOrder, Listed};
 use crate::effect::MapOutput;
 use crate::ids::{AttemptId, JobId, TaskId, TaskKind, WorkerId};
-use crate::job::{JobOutcome, JobSpec};
+use crate::job::{JobOutcome, JobPart, JobSpec};
 use crate::states::{JobState, TaskState};
 use crate::time::{Span, Time};
 
@@ -31,6 +31,7 @@ fields! {
         pub(crate) spec: JobSpec = spec,
         pub(crate) submitted: Time = submitted,
         pub(crate) state: JobState = JobState::Active,
+        pub(crate) part: JobPart,
         /// Decided with the step to `Stopping`.
         pub(crate) outcome: Option<JobOutcome>,
         /// An operator wants it to pause, and why.
@@ -133,6 +134,16 @@ impl Job {
     /// Which job.
     pub fn id(&self) -> JobId {
         self.id
+    }
+
+    /// Whether it is a master, none of whose containers can be taken.
+    pub fn is_master(&self) -> bool {
+        self.part == JobPart::Master
+    }
+
+    /// Whether a master manages it, which counts where running jobs are counted.
+    pub fn is_managed(&self) -> bool {
+        self.part == JobPart::Managed
     }
 
     /// What it asked for.
@@ -264,6 +275,12 @@ impl Job {
         let has_inputs = kind == TaskKind::Map || self.phases.map.is_done();
         let goes_on = self.state == JobState::Active && self.held.is_none();
         goes_on && has_inputs && self.holding[kind] > 0 && self.phases[kind].done > 0
+    }
+
+    /// Whether its reduces hold slots and wait for maps none of which has a slot.
+    pub(crate) fn waits_for_itself(&self) -> bool {
+        let maps_wait = self.holding.map == 0 && self.wants(TaskKind::Map);
+        self.state == JobState::Active && self.holding.reduce > 0 && maps_wait
     }
 
     /// Whether it could use a slot of a kind on some worker.

@@ -50,6 +50,7 @@ use crate::cluster::lengths::KnownLengths;
 use crate::cluster::racks::Racks;
 use crate::cluster::task::Task;
 use crate::ids::{AttemptId, JobId, TaskId, TaskKind, WorkerId};
+use crate::job::JobPart;
 use crate::numbers::Numbers;
 use crate::preemption::{PreemptRequest, Primitive};
 use crate::primitive_choice::Judged;
@@ -137,6 +138,10 @@ pub(crate) struct Cluster {
     pub held_slots: ByKind<u32>,
     /// Open requests by the kind of their victim.
     pub freeing: ByKind<u32>,
+    /// What jobs that are about to be submitted are, where jobs have masters.
+    pub parts: BTreeMap<JobId, JobPart>,
+    /// Where slots are of one kind, the jobs whose reduces wait for maps none of which has a slot.
+    pub waiting_for_themselves: BTreeSet<JobId>,
     /// Jobs the policy has to be told of.
     pub changed: Vec<JobId>,
     /// Jobs some of whose attempts of a kind may be stragglers.
@@ -205,7 +210,9 @@ impl Cluster {
     pub fn forget_attempt(&mut self, id: AttemptId, before: AttemptState) -> Attempt {
         let attempt = self.attempts.remove(&id).expect("an attempt ends once");
         let kind = id.task.kind;
-        self.worker_mut(attempt.worker).forget(id);
+        let worker = self.worker_mut(attempt.worker);
+        worker.forget(id);
+        worker.masters -= u32::from(attempt.is_master);
         let job = self.job_mut(id.task.job);
         job.live.remove(&id);
         job.awaiting_inputs.remove(&id);
@@ -312,9 +319,11 @@ impl Cluster {
         }
     }
 
-    /// The workers that could run a task of a kind.
+    /// The workers that could run a task of a kind: what masters hold is theirs until their jobs end.
     pub fn usable(&self, kind: TaskKind) -> BTreeSet<WorkerId> {
-        let usable = |(_, worker): &(WorkerId, &Worker)| worker.takes_attempts() && worker.slots[kind] > 0;
+        let usable = |(_, worker): &(WorkerId, &Worker)| {
+            worker.takes_attempts() && worker.slots[kind] > worker.masters
+        };
         self.workers.iter().filter(usable).map(|(id, _)| id).collect()
     }
 

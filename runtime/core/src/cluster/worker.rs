@@ -88,6 +88,9 @@ fields! {
         /// It had as many stopped ones as it keeps, and still has more than half of them.
         #[serde(default)]
         pub(crate) full: bool,
+        /// How many of its slots masters hold.
+        #[serde(skip)]
+        pub(crate) masters: u32,
         /// Its slots are counted among those of the cluster.
         #[serde(skip)]
         pub(crate) listed: ByKind<bool>,

@@ -69,6 +69,9 @@ impl Engine {
         self.keep_hold(&attempt);
         self.pass_on_commit(id.task);
         self.close_request(id, attempt.worker, held_slot);
+        if attempt.is_master {
+            self.cluster.find_avoided();
+        }
         self.cluster.refresh(job);
     }
 

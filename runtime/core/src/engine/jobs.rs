@@ -6,7 +6,7 @@ use crate::cluster::Job;
 use crate::effect::{Effect, Record};
 use crate::engine::Engine;
 use crate::ids::{AttemptId, JobId};
-use crate::job::{JobOutcome, JobSpec};
+use crate::job::{JobOutcome, JobPart, JobSpec};
 use crate::states::{JobInput, JobState};
 use crate::time::Time;
 
@@ -19,12 +19,21 @@ impl Engine {
         }
         self.record(Record::JobAccepted(id));
         let runnable = spec.check().map_err(|error| error.to_string());
-        let runnable = runnable.and_then(|()| self.scheduler.admits(spec));
-        if let Err(why) = runnable.and_then(|()| self.can_meet(self.cluster.now, spec)) {
+        let part = self.cluster.parts.remove(&id).unwrap_or_default();
+        // A master is let in: its job is judged when that is submitted.
+        let admitted = |()| match part {
+            JobPart::Master => Ok(()),
+            JobPart::Whole | JobPart::Managed => {
+                self.scheduler.admits(spec)?;
+                self.can_meet(self.cluster.now, spec)
+            }
+        };
+        if let Err(why) = runnable.and_then(admitted) {
             self.job_over(id, JobOutcome::Failed { reason: format!("{id} cannot run: {why}") });
             return;
         }
         let mut job = Job::new(id, spec.clone(), self.cluster.now);
+        job.part = part;
         job.learn_racks(&self.cluster.racks);
         let nothing_to_do = job.is_complete();
         self.cluster.jobs.insert(id, job);
@@ -85,7 +94,8 @@ impl Engine {
         job.state = job.state.on(JobInput::Drained).expect("a stopping job can end");
         let outcome = job.outcome.take().expect("the outcome was decided with the step to stopping");
         self.cluster.touch(id);
-        if let Some(job) = self.cluster.jobs.remove(&id).filter(|_| outcome == JobOutcome::Succeeded) {
+        let ended = self.cluster.jobs.remove(&id);
+        if let Some(job) = ended.filter(|job| outcome == JobOutcome::Succeeded && !job.is_master()) {
             self.cluster.lengths.note(&job, self.cluster.now);
         }
         self.cluster.forget_lost_workers();

@@ -9,6 +9,7 @@ mod changes;
 mod check;
 mod choices;
 mod containment;
+mod deadlocks;
 mod drain;
 mod endings;
 mod isolation;
@@ -36,7 +37,8 @@ use rand_pcg::Pcg32;
 use crate::cluster::{Cluster, ClusterView};
 use crate::effect::{Effect, Order, Record};
 use crate::event::Event;
-use crate::ids::{AttemptId, WorkerId};
+use crate::ids::{AttemptId, JobId, WorkerId};
+use crate::job::{JobPart, JobSpec};
 use crate::scheduler::{Action, Scheduler};
 use crate::settings::EngineSettings;
 use crate::states::{AttemptInput, AttemptState};
@@ -121,6 +123,7 @@ impl Engine {
         self.resume_recalled();
         self.run_isolated();
         self.schedule();
+        self.resolve_deadlocks();
         self.convert();
         self.speculate();
         self.note_vain(events);
@@ -136,6 +139,21 @@ impl Engine {
         }
     }
 
+    /// Says what a job is that is about to be submitted, where jobs have masters.
+    pub fn announce(&mut self, job: JobId, part: JobPart) {
+        self.cluster.parts.insert(job, part);
+    }
+
+    /// The place of a job among those that wait for their masters; the smaller first.
+    pub fn rank(&self, spec: &JobSpec) -> i128 {
+        self.scheduler.rank(spec)
+    }
+
+    /// The queues that a job like this is in, and the most map slots of so many that each may have.
+    pub fn maxima(&self, spec: &JobSpec, slots: u32) -> Vec<(String, u64)> {
+        self.scheduler.maxima(spec, slots)
+    }
+
     /// Names the jobs that changed to the policy.
     fn tell_changed(&mut self) {
         if self.cluster.changed.is_empty() {
@@ -148,6 +166,7 @@ impl Engine {
             }
         }
         for id in changed.drain(..) {
+            self.note_deadlock(id);
             self.scheduler.job_changed(self.cluster.now, id, &ClusterView::new(&self.cluster));
         }
         self.cluster.changed = changed;

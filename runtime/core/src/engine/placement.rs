@@ -61,6 +61,7 @@ impl Engine {
         let mut known = Attempt::new(attempt, worker, from, now, self.cluster.events);
         known.duplicate_of = duplicate_of;
         known.spared_for = spared_for;
+        known.is_master = self.cluster.job(id.job).is_master();
         if from != Start::Fresh {
             known.goes_on_from(saved, kept);
         }
@@ -72,6 +73,10 @@ impl Engine {
             job.awaiting_inputs.insert(attempt);
         }
         let freed = self.cluster.occupy(worker, id.kind, id.job);
+        if self.cluster.job(id.job).is_master() {
+            self.cluster.worker_mut(worker).masters += 1;
+            self.cluster.find_avoided();
+        }
         self.cluster.refresh(id.job);
         self.record(Record::AttemptLaunched { attempt, worker, duplicate_of });
         self.record_taken(freed, attempt);

@@ -19,7 +19,7 @@ impl Engine {
     pub(super) fn preempt(&mut self, wish: &Preempt) -> Result<(), String> {
         let Preempt { attempt: id, primitive: asked, grace, ref reason, beneficiary } = *wish;
         let attempt = self.cluster.attempts.get(&id).ok_or_else(|| format!("{id} is not live"))?;
-        if self.cluster.requests.contains_key(&id) {
+        if attempt.is_master || self.cluster.requests.contains_key(&id) {
             return Ok(());
         }
         if attempt.state == AttemptState::Killing {
@@ -247,7 +247,9 @@ impl Engine {
             RequestState::Forced => self.cluster.tally.requests_forced += 1,
             RequestState::Created | RequestState::Ordered => self.cluster.tally.requests_satisfied += 1,
         }
-        let kind = id.task.kind;
+        // A reduce that gave way to its own job did so for a map.
+        let own = request.beneficiary == Some(id.task.job);
+        let kind = if own { TaskKind::Map } else { id.task.kind };
         let wanted = |job: &JobId| self.cluster.jobs.get(job).is_some_and(|job| job.wants_on(kind, worker));
         if let Some(job) = request.beneficiary.filter(wanted)
             && slot_freed

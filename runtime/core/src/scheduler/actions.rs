@@ -5,6 +5,7 @@
 
 use std::borrow::Cow;
 
+use crate::cluster::ClusterView;
 use crate::effect::Start;
 use crate::ids::{AttemptId, JobId, TaskId, TaskKind, WorkerId};
 use crate::preemption::{Primitive, TaskEviction};
@@ -141,6 +142,13 @@ impl Actions {
     /// The kinds of task that the policy is to decide about: both, unless it is one of several.
     pub fn kinds(&self) -> &'static [TaskKind] {
         self.kinds
+    }
+
+    /// Whether the policy decides which kind of task the offered slot is used for: slots are of one kind, this
+    /// one is kept for nobody, and no other policy decides about the other kind.
+    pub fn chooses_kind(&self, view: &ClusterView<'_>) -> bool {
+        let kept = self.offer.is_none_or(|offer| offer.reserved_for.is_some());
+        view.shares_slots() && !kept && self.kinds.len() == TaskKind::ALL.len()
     }
 
     /// Calls a policy that decides about these kinds only, and takes over what it decides.

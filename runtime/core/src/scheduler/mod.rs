@@ -97,6 +97,18 @@ pub trait Scheduler: Send {
         None
     }
 
+    /// The place of a job among those that wait for their masters; the smaller first, of equals the one that
+    /// came first.
+    fn rank(&self, spec: &JobSpec) -> i128 {
+        -i128::from(spec.priority)
+    }
+
+    /// The queues with a maximum that a job like this would be in, and how many map slots of so many each may
+    /// have: the masters of its jobs must leave one.
+    fn maxima(&self, _spec: &JobSpec, _slots: u32) -> Vec<(String, u64)> {
+        Vec::new()
+    }
+
     /// What there is to say of a job, for people who ask why it does not get on.
     fn remarks(&self, _now: Time, _job: &Job, _view: &ClusterView<'_>) -> Vec<String> {
         Vec::new()

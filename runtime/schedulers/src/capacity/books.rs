@@ -188,7 +188,7 @@ impl Books {
         let leaf = self.queues.leaf_of(&job.spec().queue);
         let entry = Entry { leaf, user, amounts: ByKind::default() };
         self.entries.insert(job.id(), entry);
-        let limits = self.limits_of(leaf, &job.spec().user);
+        let limits = if job.is_managed() { Vec::new() } else { self.limits_of(leaf, &job.spec().user) };
         for next in self.running.enter(job.id(), job.submitted(), limits) {
             self.update(next, view);
         }

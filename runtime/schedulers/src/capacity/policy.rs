@@ -3,7 +3,7 @@
 //! Owns the two schedulers. Does not own any decision: the assignment gives slots, the watch takes them.
 
 use napreduce_core::{
-    Actions, ClusterView, Event, Job, JobChange, JobId, Offer, QueueShare, Scheduler, Time,
+    Actions, ClusterView, Event, Job, JobChange, JobId, JobSpec, Offer, QueueShare, Scheduler, Time,
 };
 use serde::{Deserialize, Serialize};
 
@@ -54,6 +54,7 @@ impl Capacity {
     fn give(&mut self, now: Time, view: &ClusterView<'_>, offer: Offer, actions: &mut Actions) {
         let (books, delay) = (&self.books, &mut self.delay);
         let assignment = Assignment { books, kind: offer.kind, slots: view.slots(offer.kind) };
+        let chooses_kind = actions.chooses_kind(view);
         let mut takes = |job: JobId| view.job(job).is_some_and(|job| delay.serve(now, job, offer, actions));
         if let Some(job) = offer.reserved_for {
             let may = books.leaf_of(job).is_some_and(|leaf| assignment.is_within_maxima(leaf));
@@ -64,7 +65,7 @@ impl Capacity {
             }
             return;
         }
-        if view.shares_slots() && assignment.other_kind_first() {
+        if chooses_kind && assignment.other_kind_first() {
             return actions.decline("somebody else goes first, with the other kind of task");
         }
         match assignment.give(&mut takes) {
@@ -93,6 +94,10 @@ impl CapacityMonitor {
 
 impl Scheduler for Capacity {
     fn on_event(&mut self, _now: Time, _event: &Event, _view: &ClusterView<'_>) {}
+
+    fn maxima(&self, spec: &JobSpec, slots: u32) -> Vec<(String, u64)> {
+        self.books.queues.maxima(&spec.queue, slots)
+    }
 
     fn job_changed(&mut self, _now: Time, job: JobId, view: &ClusterView<'_>) {
         self.books.update(job, view);

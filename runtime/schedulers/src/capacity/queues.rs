@@ -128,6 +128,14 @@ impl Queues {
         whole.max(u32::from(share > Ratio::ZERO).min(slots))
     }
 
+    /// The queues with a maximum that a job which names this queue is in, and how many of so many slots each
+    /// may have.
+    pub fn maxima(&self, name: &str, slots: u32) -> Vec<(String, u64)> {
+        let path = std::iter::successors(Some(self.leaf_of(name)), |&number| self.all[number].parent);
+        let limited = path.filter(|&number| self.all[number].maximum < Ratio::ONE);
+        limited.map(|number| (self.all[number].name.clone(), self.maximum(number, slots).into())).collect()
+    }
+
     /// Adds the queues below one, and those below them.
     fn add_below(
         &mut self,

@@ -129,8 +129,10 @@ pub(super) fn applications(of: &mut Containers<'_>, leaf: usize) -> Vec<Applicat
     (0..).zip(jobs).map(application).collect()
 }
 
+/// Whether an attempt holds a slot that can be taken; that of a master cannot.
 fn holds_slot(view: &ClusterView<'_>, attempt: AttemptId) -> bool {
-    view.attempt(attempt).is_some_and(|known| known.holds_slot())
+    let is_master = || view.job(attempt.task.job).is_some_and(Job::is_master);
+    view.attempt(attempt).is_some_and(|known| known.holds_slot()) && !is_master()
 }
 
 /// Whether an attempt is suspended and would go on with a slot of its worker, and with no other.

@@ -208,6 +208,10 @@ impl Scheduler for Fair {
         Some(self.tree.listed())
     }
 
+    fn maxima(&self, spec: &JobSpec, _slots: u32) -> Vec<(String, u64)> {
+        self.tree.maxima(spec)
+    }
+
     fn admits(&self, spec: &JobSpec) -> Result<(), String> {
         self.tree.path_for(spec).map(drop).map_err(|error| error.to_string())
     }

@@ -195,7 +195,9 @@ impl Tree {
         self.pools[pool].jobs.insert(job.id());
         let (submitted, priority) = (job.submitted(), job.spec().priority);
         self.jobs.insert(job.id(), Entry { pool, submitted, priority, kinds: ByKind::default(), looks });
-        self.running.enter(job.id(), submitted, self.limits_of(pool, &job.spec().user))
+        // It runs when its master does.
+        let limits = if job.is_managed() { Vec::new() } else { self.limits_of(pool, &job.spec().user) };
+        self.running.enter(job.id(), submitted, limits)
     }
 
     /// The limits on running jobs that count a job of this user in this pool.
@@ -226,6 +228,16 @@ impl Tree {
             }
         };
         self.pools.iter().skip(1).map(share).collect()
+    }
+
+    /// The pools with a maximum of map slots that a job like this is in, as far as they are there.
+    pub(super) fn maxima(&self, spec: &JobSpec) -> Vec<(String, u64)> {
+        let path = self.path_for(spec).unwrap_or_else(|_| DEFAULT_POOL.to_owned());
+        let inner = format!("{path}.{DEFAULT_POOL}");
+        let ends = inner.match_indices('.').map(|(end, _)| end).chain([inner.len()]);
+        let pools = ends.filter_map(|end| self.by_name.get(&inner[..end])).map(|pool| &self.pools[*pool]);
+        let limited = pools.filter(|pool| pool.max.map < UNBOUNDED);
+        limited.map(|pool| (pool.name.to_string(), pool.max.map)).collect()
     }
 
     /// Why a job has no place among those that run.

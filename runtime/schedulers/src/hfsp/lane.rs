@@ -22,6 +22,9 @@ use crate::hfsp::virtual_job::ENDLESS;
 pub(super) struct Member {
     pub submitted: Time,
     pub training: Training,
+    /// It is the master of a job: no sample, and no victim.
+    #[serde(default)]
+    pub is_master: bool,
     /// Its size comes from a sample, or was known.
     pub trained: bool,
     /// What a task takes, as far as is known.
@@ -154,6 +157,7 @@ impl Lane {
         self.ranking.enter(now, id, submitted, weight, &groups);
         let member = Member {
             submitted,
+            is_master: job.is_master(),
             trained: known.is_some(),
             training,
             task_time: mean(&groups),

@@ -56,7 +56,7 @@ impl Lane {
         if places.untried {
             enter(&mut self.untried, (wish.tasks_left, member.submitted, id), there);
         }
-        if !member.trained {
+        if !member.trained && !member.is_master {
             count(&mut self.training_slots, wish.holding.min(member.training.target), there);
         }
         let Some(turn) = wish.turn else { return };
@@ -99,6 +99,6 @@ fn places(member: &Member) -> Places {
         untried: wish.untried > 0 && wish.eligible > 0,
         launchable: wish.eligible > 0 && !member.is_endless(),
         waiting: wish.eligible + wish.suspended > 0,
-        holder: member.trained && wish.holding > wish.requested,
+        holder: member.trained && !member.is_master && wish.holding > wish.requested,
     }
 }

@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use napreduce_core::{
-    Actions, AttemptId, ByKind, ClusterView, Event, JobChange, JobId, Primitive, QueueShare, Ratio, Report,
-    Scheduler, TaskKind, Time,
+    Actions, AttemptId, ByKind, ClusterView, Event, JobChange, JobId, JobSpec, Primitive, QueueShare, Ratio,
+    Report, Scheduler, TaskKind, Time,
 };
 
 use crate::hfsp::configuration::{HfspConfiguration, HfspError};
@@ -103,6 +103,11 @@ impl Scheduler for Hfsp {
         if view.job(job).is_none() {
             self.state.delay.forget(job);
         }
+    }
+
+    /// Nothing is known of a job that has not begun but how many tasks it has.
+    fn rank(&self, spec: &JobSpec) -> i128 {
+        spec.maps.len() as i128 + i128::from(spec.reduces)
     }
 
     fn schedule(&mut self, now: Time, view: &ClusterView<'_>, actions: &mut Actions) {

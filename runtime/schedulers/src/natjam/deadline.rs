@@ -95,7 +95,7 @@ impl NatjamR {
     }
 
     fn answer(&mut self, view: &ClusterView<'_>, offer: Offer, actions: &mut Actions) {
-        if view.shares_slots() && offer.reserved_for.is_none() && self.queue.other_kind_first(offer.kind) {
+        if actions.chooses_kind(view) && self.queue.other_kind_first(offer.kind) {
             return actions.decline("a job that is more urgent goes first, with the other kind of task");
         }
         let served = match offer.reserved_for {
@@ -221,6 +221,10 @@ impl Scheduler for NatjamR {
                 self.preempt(kind, view, actions);
             }
         }
+    }
+
+    fn rank(&self, spec: &JobSpec) -> i128 {
+        spec.deadline.map_or(i128::MAX, |deadline| i128::from(deadline.0))
     }
 
     fn can_meet(&self, now: Time, spec: &JobSpec, view: &ClusterView<'_>) -> Result<(), String> {

@@ -83,7 +83,7 @@ fn dues(
     });
     let mut dues = Vec::new();
     // Not those that a policy was told of: of several that come at once it hears later.
-    for job in view.jobs().filter(|job| job.state() == JobState::Active) {
+    for job in view.jobs().filter(|job| job.state() == JobState::Active && !job.is_master()) {
         let held = ByKind::of(|kind| held(now, job, kind, view));
         match job.spec().deadline {
             Some(deadline) => {

@@ -44,7 +44,7 @@ impl Flags {
         Flags {
             open,
             saved: open && job.checkpointed(kind).next().is_some(),
-            holds: job.holding(kind) > 0,
+            holds: job.holding(kind) > 0 && !job.is_master(),
             only_suspended: !open && job.wants(kind),
         }
     }

@@ -10,7 +10,7 @@ use rand_pcg::Pcg64;
 use serde::{Deserialize, Serialize};
 
 use napreduce_core::{
-    Actions, ByKind, ClusterView, Event, GivingOrder, JobChange, JobId, Offer, QueueShare, Release,
+    Actions, ByKind, ClusterView, Event, GivingOrder, JobChange, JobId, JobSpec, Offer, QueueShare, Release,
     Scheduler, TaskKind, Time,
 };
 
@@ -63,7 +63,7 @@ impl Natjam {
     /// Gives the offered slot to a production job, else to saved work of research, else to new work of
     /// research.
     fn answer(&mut self, view: &ClusterView<'_>, offer: Offer, actions: &mut Actions) {
-        if view.shares_slots() && offer.reserved_for.is_none() && self.other_kind_first(offer.kind) {
+        if actions.chooses_kind(view) && self.other_kind_first(offer.kind) {
             return actions.decline("somebody else goes first, with the other kind of task");
         }
         let served = match offer.reserved_for {
@@ -210,6 +210,11 @@ impl Scheduler for Natjam {
                 }
             }
         }
+    }
+
+    fn rank(&self, spec: &JobSpec) -> i128 {
+        let research = i128::from(!self.configuration.is_production(spec));
+        (research << 64) - i128::from(spec.priority)
     }
 
     fn can_change(&self, _change: &JobChange) -> Result<(), String> {

@@ -228,7 +228,8 @@ fn unwanted(cluster: &Cluster, attempt: &Attempt) -> String {
 /// That an attempt is no victim yet, and why.
 fn spared(cluster: &Cluster, attempt: &Attempt) -> String {
     let task = cluster.job(attempt.id.task.job).task(attempt.id.task);
-    let Some(task) = task.filter(|_| attempt.is_spared(cluster.now)) else { return String::new() };
+    let spared = attempt.is_spared(cluster.now) && !attempt.is_master;
+    let Some(task) = task.filter(|_| spared) else { return String::new() };
     let (times, least) = (task.fruitless, attempt.spared_for.to_text());
     format!(
         "; it was preempted {times} times without progress, and is no victim before it has run for {least}"

@@ -1,0 +1,114 @@
+//! Where slots are of one kind, reduces may hold all of them while the maps that they wait for have none: after
+//! a map failed, was preempted, or its output was lost. As in Hadoop, a reduce then gives way to a map of its own
+//! job; and where nothing runs at all, what is suspended behind masters begins again elsewhere.
+
+use crate::cluster::Attempt;
+use crate::engine::Engine;
+use crate::ids::{AttemptId, JobId, TaskKind, WorkerId};
+use crate::preemption::{PreemptRequest, Primitive, RequestState, Requester};
+use crate::states::{AttemptState, JobState};
+
+impl Engine {
+    /// Lists a job that changed, if its reduces wait for maps none of which has a slot.
+    pub(super) fn note_deadlock(&mut self, id: JobId) {
+        if !self.cluster.shares_slots {
+            return;
+        }
+        if self.cluster.jobs.get(&id).is_some_and(|job| job.waits_for_itself()) {
+            self.cluster.waiting_for_themselves.insert(id);
+        } else {
+            self.cluster.waiting_for_themselves.remove(&id);
+        }
+    }
+
+    /// Frees slots for jobs that would wait for each other or for themselves for ever.
+    pub(super) fn resolve_deadlocks(&mut self) {
+        if !self.cluster.shares_slots {
+            return;
+        }
+        self.tell_changed();
+        let jobs: Vec<JobId> = self.cluster.waiting_for_themselves.iter().copied().collect();
+        for job in jobs {
+            if let Some(attempt) = self.reduce_in_the_way(job) {
+                let reason = format!("the maps of {job} that it waits for have no slot");
+                self.open_request(PreemptRequest {
+                    attempt,
+                    primitive: Primitive::Kill,
+                    asked: Primitive::Kill,
+                    by: Requester::Engine,
+                    earliest: None,
+                    grace: None,
+                    reason,
+                    beneficiary: Some(job),
+                    created: self.cluster.now,
+                    state: RequestState::Created,
+                    estimate: None,
+                });
+            }
+        }
+        if let Some(attempt) = self.suspended_for_ever() {
+            let reason = "masters hold every slot of its worker, and nothing else runs";
+            self.give_up(attempt, Primitive::Kill, Requester::Engine, reason.to_owned());
+        }
+    }
+
+    /// The youngest reduce of a job whose slot a map of the job could use; none while one of them is about to
+    /// go, or another slot would do.
+    fn reduce_in_the_way(&self, id: JobId) -> Option<AttemptId> {
+        let cluster = &self.cluster;
+        let job = cluster.jobs.get(&id)?;
+        let of_use = |worker: WorkerId| job.wants_on(TaskKind::Map, worker);
+        let has_slot = |worker: WorkerId| cluster.workers[&worker].has_slot_for(id, TaskKind::Map);
+        let mut free = cluster.free.map.iter().map(|(_, worker)| worker);
+        if free.any(|worker| of_use(worker) && has_slot(worker)) {
+            return None;
+        }
+        let (first, last) = AttemptId::range_of(id, TaskKind::Reduce);
+        let reduces = || job.live.range(first..=last).map(|id| &cluster.attempts[id]);
+        let goes = |one: &Attempt| {
+            let stops = !matches!(
+                one.state,
+                AttemptState::Launching | AttemptState::Running | AttemptState::Resuming
+            );
+            one.holds_slot && (stops || cluster.requests.contains_key(&one.id))
+        };
+        if reduces().any(goes) {
+            return None;
+        }
+        let able = reduces().filter(|one| one.holds_slot && of_use(one.worker));
+        able.max_by_key(|one| (one.launched, one.id)).map(|one| one.id)
+    }
+
+    /// A suspended attempt whose worker has no slot for it, where nothing runs that could free one.
+    fn suspended_for_ever(&self) -> Option<AttemptId> {
+        let cluster = &self.cluster;
+        let nothing_suspended = TaskKind::ALL.iter().all(|kind| cluster.suspended_on[*kind].is_empty());
+        if nothing_suspended || cluster.attempts.values().any(|one| self.gets_on(one)) {
+            return None;
+        }
+        let could_launch = |kind: &TaskKind| cluster.launchable[*kind] > 0 && cluster.free_slots[*kind] > 0;
+        if TaskKind::ALL.iter().any(could_launch) {
+            return None;
+        }
+        let waits = |one: &&Attempt| {
+            one.state == AttemptState::Suspended
+                && !one.held
+                && cluster.job(one.id.task.job).state == JobState::Active
+                && !self.has_slot_to_resume(one.id)
+        };
+        cluster.attempts.values().filter(waits).map(|one| one.id).min_by_key(|id| (id.task.kind, *id))
+    }
+
+    /// Whether an attempt changes its state by itself: not a master, what is suspended, or a reduce that waits
+    /// for maps.
+    fn gets_on(&self, one: &Attempt) -> bool {
+        match one.state {
+            AttemptState::Suspended => false,
+            AttemptState::Running => {
+                let maps_done = || self.cluster.job(one.id.task.job).phases.map.is_done();
+                !one.is_master && (one.id.task.kind == TaskKind::Map || maps_done())
+            }
+            _ => true,
+        }
+    }
+}
