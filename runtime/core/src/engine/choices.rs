@@ -164,7 +164,12 @@ impl Engine {
             able.shuffle(&mut self.random);
         } else {
             let unknown = self.mean_remaining(&able);
-            able.sort_by_cached_key(|id| eviction_key(&self.cluster.attempts[id], wish.eviction, unknown));
+            let claimant = wish.beneficiary.and_then(|id| self.cluster.jobs.get(&id));
+            let is_near = |worker| claimant.is_some_and(|job| job.next_local(wish.kind, worker).is_some());
+            able.sort_by_cached_key(|id| {
+                let attempt = &self.cluster.attempts[id];
+                eviction_key(attempt, wish.eviction, unknown, is_near(attempt.worker))
+            });
         }
         able.truncate(wish.count as usize);
         for attempt in able {
@@ -197,14 +202,16 @@ impl Engine {
     }
 }
 
-/// The order in which attempts go; of equal ones the younger, then the one with the larger index.
-fn eviction_key(attempt: &Attempt, eviction: TaskEviction, unknown: Span) -> impl Ord + use<> {
+/// The order in which attempts go; of equal ones the one near the data of whoever gets the slot, then the
+/// younger, then the one with the larger index.
+fn eviction_key(attempt: &Attempt, eviction: TaskEviction, unknown: Span, is_near: bool) -> impl Ord + use<> {
     let remaining = attempt.smoothed_remaining().unwrap_or(unknown).0;
     let by = match eviction {
         TaskEviction::ShortestRemaining => remaining,
         TaskEviction::LongestRemaining => u64::MAX - remaining,
         TaskEviction::LeastProgress => u64::from(attempt.progress_millionths().unwrap_or_default()),
-        TaskEviction::Youngest | TaskEviction::Random => 0,
+        TaskEviction::Youngest => u64::MAX - attempt.launched.0,
+        TaskEviction::Random => 0,
     };
-    (by, Reverse(attempt.launched), Reverse(attempt.id))
+    (by, !is_near, Reverse(attempt.launched), Reverse(attempt.id))
 }

@@ -183,7 +183,8 @@ impl Lane {
         }
     }
 
-    /// Stops the attempts of a job that were launched last, where tasks may be stopped.
+    /// Stops the attempts of a job that were launched last, where tasks may be stopped. If their work is kept,
+    /// those go first whose slots are near the data of the claimant.
     fn stop_youngest(&mut self, job: JobId, count: u32, claimant: &Claimant<'_>, round: &mut Round<'_, '_>) {
         let view = round.view;
         let Some(known) = view.job(job) else { return };
@@ -192,7 +193,12 @@ impl Lane {
         let of_use = |attempt: &Attempt| claimant.job.next_task(self.kind, attempt.worker()).is_some();
         let able = all.filter(|attempt| round.can_give(attempt) && of_use(attempt));
         let mut able: Vec<&Attempt> = able.collect();
-        able.sort_unstable_by_key(|attempt| Reverse((attempt.launched(), attempt.id())));
+        let is_near = |attempt: &Attempt| claimant.job.next_local(self.kind, attempt.worker()).is_some();
+        let keeps_work = round.configuration.primitive != Primitive::Kill;
+        able.sort_by_cached_key(|attempt| {
+            let (far, age) = (!is_near(attempt), Reverse(attempt.launched()));
+            (far && keeps_work, age, far, Reverse(attempt.id()))
+        });
         let mut left = count;
         for victim in able.into_iter().take(count as usize + LOOKS_MAX) {
             if left == 0 {
