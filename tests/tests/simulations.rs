@@ -88,6 +88,43 @@ fn equal_seeds_give_equal_events_and_figures_are_drawn() {
 }
 
 #[test]
+fn equal_runs_print_equal_json() {
+    let folder = Folder::new();
+    folder.write("three.toml", WORKLOAD);
+    let arguments =
+        ["--workload", "three.toml", "--scheduler", "fifo,hfsp", "--runs", "2", "--format", "json"];
+    let said = || sim(&folder, &arguments).succeeded().stdout;
+    assert_eq!(said(), said());
+}
+
+#[test]
+fn numbers_that_do_not_fit_are_refused() {
+    let folder = Folder::new();
+    folder.write("three.toml", WORKLOAD);
+    folder.write("huge.tsv", "job0\t1\t1\t18446744073709551615\t1\t5\n");
+    for (arguments, says) in [
+        (
+            &["--workload", "three.toml", "--nodes", "4294967295"][..],
+            "4294967295 machines; give at most 100000",
+        ),
+        (&["--workload", "three.toml", "--map-slots", "4294967295"], "give at most 10000000 slots in all"),
+        (&["--workload", "three.toml", "--runs", "4294967295"], "give at most 100000 runs"),
+        (&["--workload", "three.toml", "--seed", "18446744073709551615", "--runs", "2"], "seeds below 2^64"),
+        (&["--trace", "huge.tsv"], "map tasks (at most 1000000); give a larger block"),
+    ] {
+        sim(&folder, arguments).failed(2, &[says]);
+    }
+}
+
+#[test]
+fn workers_that_are_lost_too_soon_are_given_up() {
+    let folder = Folder::new();
+    folder.write("three.toml", WORKLOAD);
+    let arguments = ["--workload", "three.toml", "--worker-mean", "2s", "--worker-return", "1s"];
+    sim(&folder, &arguments).failed(1, &["no end is in sight", "a machine is lost after 2s on average"]);
+}
+
+#[test]
 fn every_job_of_every_run_is_told_to_programs() {
     let folder = Folder::new();
     folder.write("three.toml", WORKLOAD);
@@ -139,8 +176,8 @@ fn what_makes_no_sense_is_named() {
             "no scheduler \"fare\"; allowed: fifo, fair",
         ),
         (&["--workload", "nothing.toml"], 1, "nothing.toml"),
-        (&["--trace", "bad.tsv"], 1, "bad.tsv"),
-        (&["--workload", "bad.toml"], 1, "bad.toml"),
+        (&["--trace", "bad.tsv"], 2, "bad.tsv"),
+        (&["--workload", "bad.toml"], 2, "bad.toml"),
         (&["--workload", "three.toml", "--nodes", "0"], 1, "--nodes 0"),
         (&["--workload", "three.toml", "--runs", "0"], 1, "--runs 0"),
         (
@@ -156,7 +193,7 @@ fn what_makes_no_sense_is_named() {
         sim(&folder, arguments).failed(status, &[says]);
     }
     let line = sim(&folder, &["--trace", "bad.tsv"]);
-    line.failed(1, &["bad.tsv", "2", "8"]);
+    line.failed(2, &["bad.tsv", "2", "8"]);
 }
 
 #[test]

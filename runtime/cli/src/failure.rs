@@ -3,6 +3,7 @@
 //! Owns which error means which status. Does not own the statuses of single errors (live runtime).
 
 use napreduce_live::{ClientError, ClusterDirectoryError, CoordinatorError, JobError, WorkerError};
+use napreduce_sim::{LimitError, SimulationError, SwimError, WorkloadError};
 
 use crate::log::LogError;
 
@@ -33,6 +34,9 @@ pub fn status(error: &anyhow::Error) -> u8 {
     let of_directory = || error.downcast_ref().map(ClusterDirectoryError::exit_status);
     let of_worker = || error.downcast_ref().map(WorkerError::exit_status);
     let of_log = || error.downcast_ref::<LogError>().map(|_| WRONG_USAGE);
+    let of_workload = || error.is::<LimitError>() || error.is::<WorkloadError>() || error.is::<SwimError>();
+    let of_run = || error.downcast_ref().is_some_and(SimulationError::is_of_input);
+    let of_simulation = || (of_workload() || of_run()).then_some(WRONG_USAGE);
     let of_coordinator = || error.downcast_ref().map(CoordinatorError::exit_status);
     of_client
         .or_else(of_job)
@@ -40,6 +44,7 @@ pub fn status(error: &anyhow::Error) -> u8 {
         .or_else(of_worker)
         .or_else(of_coordinator)
         .or_else(of_log)
+        .or_else(of_simulation)
         .unwrap_or(FAILED)
 }
 

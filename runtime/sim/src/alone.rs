@@ -30,8 +30,8 @@ fn beside_master(plan: &SimulatedJob, settings: &SimulationSettings, containers:
 }
 
 fn scheduled(plan: &SimulatedJob, settings: &SimulationSettings, slots: (u64, u64)) -> Span {
-    let start = settings.overheads.launch.0 + settings.overheads.order_latency.0;
-    let maps: Vec<u64> = plan.maps.iter().map(|task| task.work.0 + start).collect();
+    let start = (settings.overheads.launch + settings.overheads.order_latency).0;
+    let maps: Vec<u64> = plan.maps.iter().map(|task| task.work.0.saturating_add(start)).collect();
     let ends = list_schedule(&maps, slots.0);
     let maps_end = ends.iter().copied().max().unwrap_or(0);
     if plan.reduces.is_empty() {
@@ -58,12 +58,12 @@ fn reduces_end(plan: &SimulatedJob, slots: u64, open_at: u64, maps_end: u64, sta
     for task in &plan.reduces {
         let Some(Reverse(begins)) = free.pop() else { break };
         // It has fetched everything at the earliest one map's share after the last map.
-        let fetched = (begins + start + task.shuffle.0).max(if begins < maps_end {
-            maps_end + task.shuffle.0 / maps
+        let fetched = begins.saturating_add(start).saturating_add(task.shuffle.0).max(if begins < maps_end {
+            maps_end.saturating_add(task.shuffle.0 / maps)
         } else {
             0
         });
-        let end = fetched + task.reduce.0;
+        let end = fetched.saturating_add(task.reduce.0);
         last = last.max(end);
         free.push(Reverse(end));
     }
@@ -80,14 +80,18 @@ fn list_schedule(tasks: &[u64], slots: u64) -> Vec<u64> {
     let slots = slots.max(1);
     let equal = tasks.windows(2).all(|pair| pair[0] == pair[1]);
     if equal || tasks.len() as u64 <= slots {
-        return (0..).zip(tasks).map(|(index, task)| (index / slots + 1) * task).collect();
+        return (0..)
+            .zip(tasks)
+            .map(|(index, task): (u64, _)| task.saturating_mul(index / slots + 1))
+            .collect();
     }
     let mut free = slots_free_at(tasks.len(), slots, 0);
     let mut ends = Vec::with_capacity(tasks.len());
     for task in tasks {
         let Some(Reverse(begins)) = free.pop() else { break };
-        ends.push(begins + task);
-        free.push(Reverse(begins + task));
+        let end = begins.saturating_add(*task);
+        ends.push(end);
+        free.push(Reverse(end));
     }
     ends
 }

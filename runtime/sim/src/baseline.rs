@@ -148,7 +148,8 @@ impl<'a> Fluid<'a> {
                 let (behind, closing) = (job.remaining() - other.remaining(), job.rate - other.rate);
                 // A little later, so that there is no doubt who has less.
                 let overtakes = other.rate > 0.0 && behind > 0.0 && closing > 0.0;
-                overtakes.then(|| self.now + (behind + 2.0 * NOTHING) / closing)
+                let at = self.now + (behind + 2.0 * NOTHING) / closing;
+                (overtakes && at > self.now).then_some(at)
             })
         })
     }
@@ -159,6 +160,10 @@ impl<'a> Fluid<'a> {
             let Some(phase) = job.phase() else { continue };
             let done = (job.rate * span).min(job.left[phase]);
             job.left[phase] -= done;
+            // What is left takes less time than can be told apart at this time.
+            if to + job.left[phase] / job.rate <= to {
+                job.left[phase] = 0.0;
+            }
         }
         self.now = self.now.max(to);
     }
@@ -173,7 +178,7 @@ impl<'a> Fluid<'a> {
             }
             let Served { plan, mut result, .. } = self.jobs.remove(place);
             (result.ended, result.ending) = (now, Ending::Succeeded);
-            self.run.books.useful += result.work.0;
+            self.run.books.useful = self.run.books.useful.saturating_add(result.work.0);
             self.run.jobs.push(result);
             if let Some(mut followers) = plan.followed_by
                 && let Some(mut next) = followers.jobs.pop_front()

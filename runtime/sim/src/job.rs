@@ -112,11 +112,10 @@ impl SimulatedJob {
     }
 
     pub fn work(&self, kind: TaskKind) -> Span {
-        let total: u64 = match kind {
-            TaskKind::Map => self.maps.iter().map(|task| task.work.0).sum(),
-            TaskKind::Reduce => self.reduces.iter().map(|task| task.work().0).sum(),
-        };
-        Span(total)
+        match kind {
+            TaskKind::Map => self.maps.iter().fold(Span(0), |sum, task| sum + task.work),
+            TaskKind::Reduce => self.reduces.iter().fold(Span(0), |sum, task| sum + task.work()),
+        }
     }
 }
 

@@ -23,7 +23,7 @@ pub use job::{Followers, SimulatedJob, SimulatedMap, SimulatedReduce};
 pub use presets::OverheadPreset;
 pub use run::{Allocation, AllocationStep, Ending, JobResult, Preemptions, Run, SimulationError};
 pub use settings::{
-    CheckpointByPhase, Cost, Failures, MachineBandwidth, MachineMemory, Overheads, ProgressMark,
+    CheckpointByPhase, Cost, Failures, LimitError, MachineBandwidth, MachineMemory, Overheads, ProgressMark,
     SimulationSettings, ToldProgress,
 };
 pub use simulation::{Recording, Simulation};

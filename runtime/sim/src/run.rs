@@ -181,13 +181,31 @@ impl Allocation {
     }
 }
 
+/// A job, as an error names it.
+fn named(first: Option<JobId>) -> String {
+    first.map_or(String::new(), |job| format!(" (the first is {job})"))
+}
+
+impl SimulationError {
+    /// Whether numbers of the workload or the options are to blame.
+    pub fn is_of_input(&self) -> bool {
+        matches!(
+            self,
+            SimulationError::NoRoom { .. }
+                | SimulationError::JobTooLong { .. }
+                | SimulationError::TooLong { .. }
+                | SimulationError::OutOfOrder { .. }
+        )
+    }
+}
+
 /// Why a simulation cannot be carried out.
 #[derive(Debug, thiserror::Error)]
 pub enum SimulationError {
     /// Nothing will ever happen again, but there is work.
     #[error(
-        "nothing happens after {at}, but {jobs} jobs have not ended{}; see whether there are slots of both kinds, and \
-         whether the policy gives them to every job", first.map_or(String::new(), |job| format!(" (the first is {job})"))
+        "nothing happens after {at}, but {jobs} jobs have not ended{}; {slots}; see whether there are slots of both \
+         kinds, and whether the policy gives them to every job", named(*first)
     )]
     Stalled {
         /// Since when.
@@ -195,6 +213,8 @@ pub enum SimulationError {
         /// How many have not ended.
         jobs: usize,
         first: Option<JobId>,
+        /// What holds them.
+        slots: String,
     },
     /// One instant never ends.
     #[error(
@@ -207,9 +227,8 @@ pub enum SimulationError {
         rounds: u32,
     },
     #[error(
-        "no end is in sight at {at}: {why}; {jobs} jobs have not ended{}, so that the policy gives and takes slots for \
-         nothing; for a look, end the run before that with --until and have --events written",
-        first.map_or(String::new(), |job| format!(" (the first is {job})"))
+        "no end is in sight at {at}: {why}; {jobs} jobs have not ended{}; {slots}; for a look, end the run before that \
+         with --until and have --events written", named(*first)
     )]
     Endless {
         /// When it was given up.
@@ -219,6 +238,8 @@ pub enum SimulationError {
         /// How many have not ended.
         jobs: usize,
         first: Option<JobId>,
+        /// What holds them.
+        slots: String,
     },
     /// The policy wants to be woken for a time that is over, or again and again for nothing.
     #[error("at {at} the policy would keep the clock from going on: {said}")]
@@ -235,9 +256,22 @@ pub enum SimulationError {
         /// The time of the one before it.
         after: Time,
     },
-    /// The policy wants the container of a job's master, or an operator has its job killed.
-    #[error("{master} is to give up its container; masters are maps to a policy: let it preempt no maps")]
-    MasterTaken { master: String },
+    /// A queue whose masters would hold all that it may have.
+    #[error(
+        "{job} cannot run: queue {queue} may have {most} containers, and a job needs one for its master and one for its \
+         tasks; raise its maximum, or give more containers"
+    )]
+    NoRoom { job: Arc<str>, queue: String, most: u64 },
+    #[error(
+        "{job}: its longest task takes {} and all of them {}; give at most ten years to a task and 30,000 years to a job",
+        longest.to_text(), all.to_text()
+    )]
+    JobTooLong { job: Arc<str>, longest: Span, all: Span },
+    /// Times that slot time cannot be counted up to.
+    #[error(
+        "nothing happens before {at}, and with so many slots times are counted up to {last}; give shorter times"
+    )]
+    TooLong { at: Time, last: Time },
     /// A trigger names a job that the workload does not have, or that was submitted before.
     #[error(
         "a trigger submits {name}, but no job of that name waits for a trigger; mark it with submit = \"trigger\""

@@ -6,6 +6,16 @@
 use napreduce_core::{EngineSettings, Ratio, Slots, Span, TaskKind, Time, fields};
 use serde::{Deserialize, Serialize};
 
+/// The most machines of a cluster.
+pub(crate) const MACHINES_MAX: u32 = 100_000;
+/// The most slots of a cluster, of both kinds together.
+pub(crate) const SLOTS_MAX: u64 = 10_000_000;
+
+/// A number that is too large, or too small, to be simulated.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct LimitError(pub String);
+
 fields! {
     /// What can be chosen about a simulation.
     #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -62,6 +72,32 @@ impl SimulationSettings {
         let quarter = u32::try_from(containers / 4).unwrap_or(u32::MAX).max(1);
         self.masters_max = Some(masters_max.unwrap_or(quarter));
         self.engine.shared_slots = true;
+    }
+
+    /// Checks that a cluster of this size fits into memory.
+    ///
+    /// # Errors
+    /// Names the number and its limit.
+    pub fn check(&self) -> Result<(), LimitError> {
+        if self.machines > MACHINES_MAX {
+            let error = format!("{} machines; give at most {MACHINES_MAX}", self.machines);
+            return Err(LimitError(error));
+        }
+        let (maps, reduces) = self.slots_in_all();
+        if maps.saturating_add(reduces) > SLOTS_MAX {
+            let error = format!(
+                "{} machines with {} map and {} reduce slots each; give at most {SLOTS_MAX} slots in all",
+                self.machines, self.slots.map, self.slots.reduce
+            );
+            return Err(LimitError(error));
+        }
+        Ok(())
+    }
+
+    /// The last time up to which slot time is counted without overflow.
+    pub(crate) fn last_time(&self) -> Time {
+        let (maps, reduces) = self.slots_in_all();
+        Time(u64::MAX / 2 / maps.saturating_add(reduces).max(1))
     }
 
     /// The slots of a machine, by its number from 0.

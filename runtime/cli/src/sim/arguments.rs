@@ -302,6 +302,7 @@ impl Arguments {
         };
         settings.record_allocation = self.plot.is_some();
         settings.until = self.until.map(|until| Time(0) + span(until));
+        settings.check()?;
         Ok(settings)
     }
 }

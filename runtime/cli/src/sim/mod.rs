@@ -20,11 +20,15 @@ use anyhow::{Result, ensure};
 pub use arguments::Arguments;
 use fidelity::Fidelity;
 use napreduce_schedulers::SchedulerName;
+use napreduce_sim::LimitError;
 use source::Source;
 use variants::Variant;
 
 use crate::cluster::ClusterArguments;
 use crate::parent::end_with_parent;
+
+/// The most runs of each variant: what came of each is kept until the end.
+const RUNS_MAX: u32 = 100_000;
 
 /// Everything that is the same for all runs, and the variants.
 struct Experiment {
@@ -68,6 +72,12 @@ pub fn run(arguments: &Arguments, cluster: &ClusterArguments) -> Result<()> {
     }
     let (seed, runs) = (arguments.seed.unwrap_or(source.seed), arguments.runs);
     ensure!(runs > 0, "--runs 0 runs nothing; give 1 or more");
+    let last = seed.checked_add(u64::from(runs) - 1);
+    if runs > RUNS_MAX || last.is_none() {
+        let limit =
+            format!("--runs {runs} from seed {seed}; give at most {RUNS_MAX} runs, of seeds below 2^64");
+        return Err(LimitError(limit).into());
+    }
     let experiment = Experiment { source, settings, variants, seed, runs };
     let record = arguments.record.as_deref().map(recording::begin).transpose()?;
     let outcomes = runs::all(&experiment, arguments, record.as_ref())?;

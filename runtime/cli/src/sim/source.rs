@@ -109,6 +109,7 @@ impl Source {
             "--bytes-per-reduce 0 makes reduces without end; give a size such as 1GiB"
         );
         let model = SizeModel { block, bytes_per_reduce, reduces_max: Some(nodes), ..SizeModel::default() };
+        model.check(&trace).with_context(|| name.clone())?;
         // A report each second of each task of a day would be most of what happens.
         let jobs = trace.jobs.len();
         Ok(Source { progress: None, ..Source::of(&name, jobs, Origin::Trace(trace, model)) })

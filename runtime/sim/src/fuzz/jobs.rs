@@ -11,10 +11,20 @@ pub(super) const QUEUES: [&str; 3] = ["production", "research", "default"];
 /// A workload file.
 pub(super) fn file(draw: &mut Draw) -> String {
     let (machines, maps, reduces) = (draw.number(1, 5), draw.number(1, 3), draw.number(1, 2));
-    let mut text = format!(
-        "cluster = {{ machines = {machines}, map-slots = {maps}, reduce-slots = {reduces} }}\n\n{}",
-        overheads(draw)
-    );
+    let cluster = format!("machines = {machines}, map-slots = {maps}, reduce-slots = {reduces}");
+    on_cluster(&cluster, draw)
+}
+
+/// A workload file for slots of one kind, where each job has a master.
+pub(super) fn file_in_containers(draw: &mut Draw) -> String {
+    let (machines, containers) = (draw.number(1, 5), draw.number(2, 5));
+    let most = draw.number(1, 6);
+    let most = if draw.chance(50) { format!(", masters-max = {most}") } else { String::new() };
+    on_cluster(&format!("machines = {machines}, containers = {containers}{most}"), draw)
+}
+
+fn on_cluster(cluster: &str, draw: &mut Draw) -> String {
+    let mut text = format!("cluster = {{ {cluster} }}\n\n{}", overheads(draw));
     for number in 0..draw.number(2, 10) {
         text += &job(number, draw);
     }

@@ -174,7 +174,7 @@ impl VirtualAttempt {
             u64::try_from(share).unwrap_or(u64::MAX)
         };
         let there = there.min(self.fails_at).max(self.done);
-        self.done = there.min(self.done + time.since(self.since).0);
+        self.done = there.min(self.done.saturating_add(time.since(self.since).0));
         self.since = time;
     }
 

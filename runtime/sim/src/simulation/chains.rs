@@ -10,7 +10,7 @@ use napreduce_core::{Span, chain_share};
 
 use super::Simulation;
 use crate::job::{Followers, SimulatedJob};
-use crate::run::{Ending, JobResult};
+use crate::run::{Ending, JobResult, SimulationError};
 
 /// How many jobs of chains ended well, by class, and how long they took together.
 #[derive(Debug, Default)]
@@ -31,21 +31,26 @@ impl ChainLengths {
 
 impl Simulation {
     /// A job has ended: the next one of its chain comes, or all that is left of it never does.
-    pub(super) fn follow(&mut self, mut ended: SimulatedJob, result: &JobResult) {
+    pub(super) fn follow(
+        &mut self,
+        mut ended: SimulatedJob,
+        result: &JobResult,
+    ) -> Result<(), SimulationError> {
         let followers = ended.followed_by.take();
         if ended.is_chained && result.ending == Ending::Succeeded {
             let (jobs, total) = self.chain_lengths.0.entry(ended.class).or_default();
-            (*jobs, *total) = (*jobs + 1, *total + result.sojourn().0);
+            (*jobs, *total) = (*jobs + 1, total.saturating_add(result.sojourn().0));
         }
-        let Some(Followers { mut jobs, deadline }) = followers.map(|rest| *rest) else { return };
+        let Some(Followers { mut jobs, deadline }) = followers.map(|rest| *rest) else { return Ok(()) };
         if result.ending != Ending::Succeeded {
             let never = jobs.iter().map(|job| job.name.to_string());
-            return self.run.never_submitted.extend(never);
+            self.run.never_submitted.extend(never);
+            return Ok(());
         }
-        let Some(mut next) = jobs.pop_front() else { return };
+        let Some(mut next) = jobs.pop_front() else { return Ok(()) };
         let left = deadline.map(|deadline| Span(deadline.0.saturating_sub(result.sojourn().0)));
         (next.submit, next.deadline, next.is_chained) = (self.now, left, true);
         next.followed_by = (!jobs.is_empty()).then(|| Box::new(Followers { jobs, deadline: left }));
-        self.arrive_job(next);
+        self.arrive_job(next)
     }
 }

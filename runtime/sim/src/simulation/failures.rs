@@ -34,7 +34,7 @@ fn words_of(id: AttemptId) -> [u64; 4] {
 /// How long the `life`-th life of a machine lasts.
 fn lifetime(seed: u64, machine: u32, life: u64, mean: Span) -> Span {
     let drawn = uniform(draw(seed, 2, &[u64::from(machine), life]));
-    Span(((-(1.0 - drawn).ln()) * mean.0 as f64) as u64 + 1)
+    Span((((-(1.0 - drawn).ln()) * mean.0 as f64) as u64).saturating_add(1))
 }
 
 /// A number that depends on all of these, and looks like any other.

@@ -11,7 +11,7 @@ use napreduce_core::Time;
 use super::Simulation;
 use super::queue::Due;
 use crate::job::SimulatedJob;
-use crate::run::JobResult;
+use crate::run::{JobResult, SimulationError};
 
 /// Jobs that are being set up or cleaned up after.
 #[derive(Debug, Default)]
@@ -46,12 +46,14 @@ impl Simulation {
         self.job_tasks.clean_up.insert(number, result);
     }
 
-    pub(super) fn job_task_ends(&mut self, number: u64) {
+    pub(super) fn job_task_ends(&mut self, number: u64) -> Result<(), SimulationError> {
         if let Some((plan, came)) = self.job_tasks.set_up.remove(&number) {
-            self.hand_over(plan, came);
-        } else if let Some(result) = self.job_tasks.clean_up.remove(&number) {
+            return self.hand_over(plan, came);
+        }
+        if let Some(result) = self.job_tasks.clean_up.remove(&number) {
             self.over(result);
         }
+        Ok(())
     }
 
     /// Starts a task of a job.
@@ -61,7 +63,7 @@ impl Simulation {
         let overheads = self.settings.overheads;
         let beat = |time: Time| match overheads.heartbeat.0 {
             0 => time,
-            period => Time(time.0.next_multiple_of(period)),
+            period => Time(time.0.checked_next_multiple_of(period).unwrap_or(u64::MAX)),
         };
         let heard = beat(beat(self.now) + overheads.order_latency + overheads.launch);
         self.queue.push(heard, Due::JobTaskEnds { number });

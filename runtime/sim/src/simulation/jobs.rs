@@ -5,7 +5,8 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use napreduce_core::{
-    AttemptId, Event, JobId, JobOutcome, JobSpec, MapSpec, Span, TaskId, TaskKind, Time, WorkerId, fields,
+    AttemptId, Event, JobId, JobOutcome, JobPart, JobSpec, MapSpec, Span, TaskId, TaskKind, Time, WorkerId,
+    fields,
 };
 
 use super::Simulation;
@@ -15,6 +16,11 @@ use super::reports::Group;
 use crate::books;
 use crate::job::SimulatedJob;
 use crate::run::{Ending, JobResult, SimulationError};
+
+/// The longest that a task may take: ten years.
+const TASK_MAX: Span = Span::from_secs(10 * 365 * 86_400);
+/// The longest that the tasks of a job may take one after the other: 30,000 years.
+const JOB_MAX: Span = Span::from_secs(30_000 * 365 * 86_400);
 
 /// A checkpoint.
 #[derive(Debug, Clone, Copy)]
@@ -171,25 +177,39 @@ fn mark(bits: &mut [u64], index: u32, on: bool) -> bool {
     was != on
 }
 
+/// Checks that the lengths of a job's tasks, and their sum, can be calculated with.
+fn check_lengths(plan: &SimulatedJob) -> Result<(), SimulationError> {
+    let tasks = plan.maps.iter().map(|task| task.work).chain(plan.reduces.iter().map(|task| task.work()));
+    let (mut longest, mut all) = (Span(0), Span(0));
+    for task in tasks {
+        (longest, all) = (longest.max(task), all + task);
+    }
+    if longest > TASK_MAX || all > JOB_MAX {
+        return Err(SimulationError::JobTooLong { job: plan.name.clone(), longest, all });
+    }
+    Ok(())
+}
+
 impl Simulation {
     /// A job comes: it is submitted at once, or when its master has started.
-    pub(super) fn arrive_job(&mut self, plan: SimulatedJob) {
+    pub(super) fn arrive_job(&mut self, plan: SimulatedJob) -> Result<(), SimulationError> {
+        check_lengths(&plan)?;
         self.allow_for(&plan);
         self.run.books.job_came();
         if self.settings.overheads.job_tasks {
             self.set_up(plan);
-        } else {
-            self.hand_over(plan, self.now);
+            return Ok(());
         }
+        self.hand_over(plan, self.now)
     }
 
     /// A job that came at a time, and was set up if that is needed, is to run.
-    pub(super) fn hand_over(&mut self, plan: SimulatedJob, came: Time) {
+    pub(super) fn hand_over(&mut self, plan: SimulatedJob, came: Time) -> Result<(), SimulationError> {
         if self.settings.masters_max.is_some() {
-            self.await_master(plan, came);
-        } else {
-            self.submit(plan, came, None);
+            return self.await_master(plan, came);
         }
+        self.submit(plan, came, None);
+        Ok(())
     }
 
     /// Submits a job that came at a time; its number.
@@ -205,6 +225,11 @@ impl Simulation {
         let mut running = RunningJob::new(plan, result);
         running.management = management;
         let job = self.jobs.push(running);
+        match management {
+            Some(Management::Master { .. }) => self.engine.announce(job, JobPart::Master),
+            Some(Management::Managed { .. }) => self.engine.announce(job, JobPart::Managed),
+            None => {}
+        }
         self.batch.push(
             Group::Arrival,
             0,
@@ -219,11 +244,10 @@ impl Simulation {
         let Some(plan) = self.triggered.remove(&*name) else {
             return Err(SimulationError::NoSuchJob { name });
         };
-        self.arrive_job(plan);
-        Ok(())
+        self.arrive_job(plan)
     }
 
-    fn spec_of(&self, plan: &SimulatedJob, came: Time) -> JobSpec {
+    pub(super) fn spec_of(&self, plan: &SimulatedJob, came: Time) -> JobSpec {
         let on = |machine: &u32| -> Option<WorkerId> {
             let worker = *self.on_machine.get(*machine as usize)?;
             Some(self.workers[worker as usize].id)
@@ -275,7 +299,7 @@ impl Simulation {
             TaskKind::Reduce => {
                 assert!(job.has_had_every_map(), "{} is done before the last map of its job", id.task);
                 let maps_end = job.maps_end.unwrap_or(job.result.submitted);
-                job.held.done_at += self.now.since(maps_end).0;
+                job.held.done_at = job.held.done_at.saturating_add(self.now.since(maps_end).0);
             }
             TaskKind::Map if !job.plan.reduces.is_empty() => {
                 job.maps_done += 1;
@@ -359,7 +383,7 @@ impl Simulation {
         if let Some(recorder) = &mut self.recorder {
             recorder.job_ended(self.now, &job, outcome)?;
         }
-        self.follow(job.plan, &job.result);
+        self.follow(job.plan, &job.result)?;
         if self.settings.overheads.job_tasks {
             self.clean_up(job.result);
         } else {

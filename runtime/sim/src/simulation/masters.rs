@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use napreduce_core::{Report, Span, Time};
+use napreduce_core::{JobId, Report, Span, Time};
 
 use super::Simulation;
 use super::attempts::Phase;
@@ -18,15 +18,32 @@ use crate::run::SimulationError;
 /// A job, and when it came.
 type Came = (SimulatedJob, Time);
 
+/// A job whose master is held back.
+#[derive(Debug)]
+struct HeldBack {
+    job: Came,
+    place: Place,
+}
+
+/// Where masters of a job are counted: by the queue that it names, and by those of the policy that have a
+/// maximum.
+#[derive(Debug, Clone)]
+struct Place {
+    queue: Arc<str>,
+    maxima: Vec<(String, u64)>,
+}
+
 /// What is known of masters that have not started, and how many there are.
 #[derive(Debug, Default)]
 pub(super) struct Masters {
-    /// Jobs for which there is no room yet, by queue: more important ones first, then as they came.
-    held_back: BTreeMap<Arc<str>, BTreeMap<(i64, u64), Came>>,
+    /// Jobs for which there is no room yet, by queue: in the order of the policy, then as they came.
+    held_back: BTreeMap<Arc<str>, BTreeMap<(i128, u64), HeldBack>>,
     /// Jobs whose master has not started, by its number.
     starting: BTreeMap<u32, Came>,
-    /// How many of each queue there are.
-    there: BTreeMap<Arc<str>, u32>,
+    /// Where each master that is there is counted.
+    there: BTreeMap<JobId, Place>,
+    of_queue: BTreeMap<Arc<str>, u64>,
+    of_policy: BTreeMap<String, u64>,
     /// When the last one that was ordered to start has.
     free_at: Time,
     came: u64,
@@ -39,42 +56,82 @@ impl Masters {
 
     /// When the jobs came that no master manages yet.
     pub fn waiting_since(&self) -> impl Iterator<Item = Time> + '_ {
-        let held_back = self.held_back.values().flat_map(BTreeMap::values);
+        let held_back = self.held_back.values().flat_map(BTreeMap::values).map(|held| &held.job);
         held_back.chain(self.starting.values()).map(|(_, came)| *came)
     }
 
-    /// The first job of a queue that is held back.
-    fn take_next(&mut self, queue: &str) -> Option<(SimulatedJob, Time)> {
-        let waiting = self.held_back.get_mut(queue)?;
-        let (_, next) = waiting.pop_first()?;
+    /// The first job that is held back and has room for its master: beside so many of its queue, and with a
+    /// container left for tasks in each queue of the policy.
+    fn take_next(&mut self, of_queue_max: u64) -> Option<HeldBack> {
+        let count = |name: &String| self.of_policy.get(name).copied().unwrap_or_default();
+        let has_room = |place: &Place| {
+            self.of_queue.get(&place.queue).is_none_or(|there| *there < of_queue_max)
+                && place.maxima.iter().all(|(name, most)| count(name) + 1 < *most)
+        };
+        let heads = self.held_back.values().filter_map(BTreeMap::first_key_value);
+        let able = heads.filter(|(_, held)| has_room(&held.place));
+        let (key, held) = able.min_by_key(|(key, _)| **key)?;
+        let (key, queue) = (*key, held.place.queue.clone());
+        let waiting = self.held_back.get_mut(&queue)?;
+        let next = waiting.remove(&key);
         if waiting.is_empty() {
-            self.held_back.remove(queue);
+            self.held_back.remove(&queue);
         }
-        Some(next)
+        next
+    }
+
+    fn count(&mut self, master: JobId, place: Place) {
+        *self.of_queue.entry(place.queue.clone()).or_default() += 1;
+        for (name, _) in &place.maxima {
+            *self.of_policy.entry(name.clone()).or_default() += 1;
+        }
+        self.there.insert(master, place);
+    }
+
+    fn uncount(&mut self, master: JobId) {
+        let Some(place) = self.there.remove(&master) else { return };
+        let of_queue = self.of_queue.get_mut(&place.queue);
+        let of_policy = place.maxima.iter().map(|(name, _)| name);
+        of_queue.into_iter().for_each(|there| *there -= 1);
+        for name in of_policy {
+            if let Some(there) = self.of_policy.get_mut(name) {
+                *there -= 1;
+            }
+        }
     }
 }
 
 impl Simulation {
     /// A job waits for its master.
-    pub(super) fn await_master(&mut self, plan: SimulatedJob, came: Time) {
-        let queue = plan.queue.clone();
+    pub(super) fn await_master(&mut self, plan: SimulatedJob, came: Time) -> Result<(), SimulationError> {
+        let spec = self.spec_of(&plan, came);
+        let (containers, _) = self.settings.slots_in_all();
+        let maxima = self.engine.maxima(&spec, u32::try_from(containers).unwrap_or(u32::MAX));
+        if let Some((queue, most)) = maxima.iter().find(|(_, most)| *most < 2) {
+            let (job, queue, most) = (plan.name.clone(), queue.clone(), *most);
+            return Err(SimulationError::NoRoom { job, queue, most });
+        }
         self.masters.came += 1;
-        let place = (-i64::from(plan.priority), self.masters.came);
-        self.masters.held_back.entry(queue.clone()).or_default().insert(place, (plan, came));
-        self.fill_up(&queue);
+        let key = (self.engine.rank(&spec), self.masters.came);
+        let place = Place { queue: plan.queue.clone(), maxima };
+        let held = HeldBack { job: (plan, came), place };
+        self.masters.held_back.entry(held.place.queue.clone()).or_default().insert(key, held);
+        self.fill_up();
+        Ok(())
     }
 
-    /// Has masters of a queue started, as many as there may be.
-    fn fill_up(&mut self, queue: &Arc<str>) {
-        let most = self.settings.masters_max.unwrap_or(u32::MAX);
-        while self.masters.there.get(queue).is_none_or(|there| *there < most) {
-            let Some((plan, came)) = self.masters.take_next(queue) else { return };
-            *self.masters.there.entry(queue.clone()).or_default() += 1;
+    /// Has masters started, as many as there may be: a container is left for tasks.
+    fn fill_up(&mut self) {
+        let most = self.settings.masters_max.map_or(u64::MAX, u64::from);
+        let (containers, _) = self.settings.slots_in_all();
+        while (self.masters.there.len() as u64) + 1 < containers {
+            let Some(HeldBack { job: (plan, came), place }) = self.masters.take_next(most) else { return };
             let mut master = SimulatedJob::new(format!("{} (master)", plan.name), plan.submit);
             (master.user, master.queue) = (plan.user.clone(), plan.queue.clone());
             (master.priority, master.deadline) = (plan.priority, plan.deadline);
             let master = master.with_maps(1, Span(0));
             let id = self.submit(master, came, Some(Management::Master { of: None }));
+            self.masters.count(id, place);
             self.masters.starting.insert(id.0, (plan, came));
         }
     }
@@ -107,12 +164,8 @@ impl Simulation {
     }
 
     /// The job of a master has ended, and so does the master.
-    pub(super) fn managed_ended(&mut self, master: napreduce_core::JobId) {
-        let Some(job) = self.jobs.get_mut(master) else { return };
-        let queue = job.plan.queue.clone();
-        if let Some(there) = self.masters.there.get_mut(&queue) {
-            *there -= 1;
-        }
+    pub(super) fn managed_ended(&mut self, master: JobId) {
+        self.masters.uncount(master);
         let managing = self.workers.iter().flat_map(|worker| &worker.attempts).copied().find(|place| {
             let attempt = self.attempts.at(*place);
             attempt.id.task.job == master && attempt.phase == Phase::Managing
@@ -120,7 +173,7 @@ impl Simulation {
         if let Some(place) = managing {
             self.master_ends(place);
         }
-        self.fill_up(&queue);
+        self.fill_up();
     }
 
     fn master_ends(&mut self, place: u32) {
@@ -128,15 +181,5 @@ impl Simulation {
         self.rest(place, Phase::Ended);
         self.attempts.at_mut(place).asked = true;
         self.tell(place, Report::CommitRequested);
-    }
-
-    /// Whether an attempt is a master, which nobody may take a container from.
-    pub(super) fn refuse_master(&mut self, place: u32) -> Result<(), SimulationError> {
-        let job = self.attempts.at(place).id.task.job;
-        let job = self.jobs.at_mut(job);
-        if job.is_master() {
-            return Err(SimulationError::MasterTaken { master: job.plan.name.to_string() });
-        }
-        Ok(())
     }
 }

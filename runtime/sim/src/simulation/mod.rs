@@ -39,9 +39,9 @@ use std::sync::Arc;
 
 use napreduce_core::{AttemptId, ClusterView, Engine, EngineSettings, Scheduler, TaskKind, Time, fields};
 
-use self::attempts::Attempts;
+use self::attempts::{Attempts, Phase};
 use self::chains::ChainLengths;
-use self::guard::Guard;
+use self::guard::{Guard, Happened};
 use self::job_tasks::JobTasks;
 use self::jobs::Jobs;
 use self::log::Log;
@@ -60,8 +60,6 @@ use crate::workload::Workload;
 /// So many rounds of one instant mean that it will never end: the policy takes and gives the same slots again
 /// and again.
 const ROUNDS_MAX: u32 = 50_000;
-/// So many instants without anything but timers mean that nothing will ever happen again.
-const IDLE_INSTANTS_MAX: u32 = 200_000;
 
 fields! {
     /// A run of a workload under a policy, in virtual time.
@@ -104,7 +102,6 @@ fields! {
         finishing: Vec<(AttemptId, u64)>,
         /// When the engine wants to be woken.
         armed: Option<Time>,
-        idle_instants: u32,
         chain_lengths: ChainLengths,
         guard: Guard,
         log: Option<Log>,
@@ -186,25 +183,29 @@ impl Simulation {
             self.run.books.advance(self.now);
             return Ok(false);
         }
+        let last = self.settings.last_time();
+        if next > last {
+            return Err(SimulationError::TooLong { at: next, last });
+        }
         self.now = next.max(self.now);
         self.run.books.advance(self.now);
         let before = self.run.events;
-        let idle = self.happen()?;
-        self.idle_instants = if idle { self.idle_instants + 1 } else { 0 };
+        let happened = self.happen()?;
+        self.guard.note_instant(happened);
         self.run.busiest_instant = self.run.busiest_instant.max(self.run.events - before);
         self.look_for_end()?;
-        if self.idle_instants > IDLE_INSTANTS_MAX { Err(self.stalled()) } else { Ok(true) }
+        Ok(true)
     }
 
     /// Whether the policy may yet submit a job that waits for a trigger: it wants to be woken, and was not in
     /// vain for too long.
     fn may_trigger(&self) -> bool {
-        !self.triggered.is_empty() && self.armed.is_some() && self.idle_instants < IDLE_INSTANTS_MAX
+        !self.triggered.is_empty() && self.armed.is_some() && !self.is_idle()
     }
 
-    /// Does all that happens at this instant; true when there was nothing but timers.
-    fn happen(&mut self) -> Result<bool, SimulationError> {
-        let mut idle = true;
+    /// Does all that happens at this instant.
+    fn happen(&mut self) -> Result<Happened, SimulationError> {
+        let mut happened = Happened::Nothing;
         for _ in 0..ROUNDS_MAX {
             let mut due = std::mem::take(&mut self.due);
             while let Some(one) = self.queue.pop_due(self.now) {
@@ -213,29 +214,42 @@ impl Simulation {
             if due.len() > 1 {
                 due.sort_by_key(|one| rank(*one));
             }
-            idle &= due.iter().all(|one| matches!(one, Due::Wake | Due::Tick | Due::Heartbeat { .. }));
             for one in due.drain(..) {
+                happened = happened.max(self.kind_of(one));
                 self.one_happens(one)?;
             }
             self.due = due;
             while self.coming.peek().is_some_and(|job| job.submit <= self.now) {
-                idle = false;
+                happened = Happened::Something;
                 let Some(job) = self.coming.next() else { break };
                 if job.submit < self.last_submit {
                     return Err(SimulationError::OutOfOrder { at: job.submit, after: self.last_submit });
                 }
                 self.last_submit = job.submit;
-                self.arrive_job(job);
+                self.arrive_job(job)?;
             }
             let mut beats = std::mem::take(&mut self.beats);
             beats.sort_unstable();
             beats.into_iter().for_each(|worker| self.heartbeat(worker));
             if self.batch.is_empty() {
-                return Ok(idle);
+                return Ok(happened);
             }
             self.hand_in()?;
         }
         Err(SimulationError::Thrashing { at: self.now, rounds: ROUNDS_MAX })
+    }
+
+    /// What it means for the guard that this happens.
+    fn kind_of(&self, due: Due) -> Happened {
+        match due {
+            Due::Wake | Due::Heartbeat { .. } | Due::Lost { .. } | Due::Returns { .. } => Happened::Nothing,
+            Due::Tick => {
+                let mut places = self.workers.iter().flat_map(|worker| &worker.attempts);
+                let works = places.any(|place| self.attempts.at(*place).phase == Phase::Working);
+                if works { Happened::Progress } else { Happened::Nothing }
+            }
+            _ => Happened::Something,
+        }
     }
 
     fn one_happens(&mut self, due: Due) -> Result<(), SimulationError> {
@@ -257,16 +271,11 @@ impl Simulation {
                 self.batch.push(reports::Group::Timer, 0, None, napreduce_core::Event::Woken);
             }
             Due::Wake => {}
-            Due::JobTaskEnds { number } => self.job_task_ends(number),
+            Due::JobTaskEnds { number } => self.job_task_ends(number)?,
             Due::Tick => self.tick(),
             Due::Heartbeat { worker } => self.beats.push(worker),
         }
         Ok(())
-    }
-
-    fn stalled(&self) -> SimulationError {
-        let waiting = self.engine.view().jobs().next().map(|job| job.id());
-        SimulationError::Stalled { at: self.now, jobs: self.jobs.running, first: waiting }
     }
 
     /// Ends the run: checks the books and says what came of it.

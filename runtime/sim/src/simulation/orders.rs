@@ -26,9 +26,9 @@ impl Simulation {
                     Order::Launch { attempt, from, .. } => self.launch(worker, attempt, from),
                     Order::Commit { attempt } => self.commit(worker, attempt),
                     Order::Resume { attempt } => self.send_resume(worker, attempt),
-                    Order::Suspend { attempt } => self.send_to(worker, attempt, OrderKind::Suspend)?,
-                    Order::Checkpoint { attempt } => self.send_to(worker, attempt, OrderKind::Checkpoint)?,
-                    Order::Kill { attempt } => self.send_kill(worker, attempt)?,
+                    Order::Suspend { attempt } => self.send_to(worker, attempt, OrderKind::Suspend),
+                    Order::Checkpoint { attempt } => self.send_to(worker, attempt, OrderKind::Checkpoint),
+                    Order::Kill { attempt } => self.send_kill(worker, attempt),
                     // Reduces see new outputs by themselves.
                     // Nobody ends a simulated worker from outside.
                     Order::MoreInputs { .. } | Order::MoveOutput { .. } => {}
@@ -108,19 +108,17 @@ impl Simulation {
     }
 
     /// An attempt is to be killed; one that was to give up its slot by this is counted.
-    fn send_kill(&mut self, worker: u32, id: AttemptId) -> Result<(), SimulationError> {
+    fn send_kill(&mut self, worker: u32, id: AttemptId) {
         if self.engine.view().request(id).is_some() {
             self.jobs.at_mut(id.task.job).result.preemptions.kill += 1;
         }
-        self.send_to(worker, id, OrderKind::Kill)
+        self.send_to(worker, id, OrderKind::Kill);
     }
 
-    fn send_to(&mut self, worker: u32, id: AttemptId, order: OrderKind) -> Result<(), SimulationError> {
+    fn send_to(&mut self, worker: u32, id: AttemptId, order: OrderKind) {
         if let Some(place) = self.workers[worker as usize].find(id, &self.attempts) {
-            self.refuse_master(place)?;
             self.send(place, order);
         }
-        Ok(())
     }
 
     /// Sends an order: now, or in the answer to the next heartbeat of the worker.
@@ -181,7 +179,7 @@ impl Simulation {
     pub(super) fn expect_heartbeat(&mut self, worker: u32, at_once: bool) {
         let period = self.settings.overheads.heartbeat;
         let known = &mut self.workers[worker as usize];
-        let this = self.now.0.next_multiple_of(period.0);
+        let this = self.now.0.checked_next_multiple_of(period.0).unwrap_or(u64::MAX);
         let answered_now = known.answered == Some(self.now);
         let next = if at_once {
             self.now

@@ -19,7 +19,9 @@ impl Simulation {
         let own = self.jobs.at_mut(self.attempts.at(place).id.task.job).plan.memory;
         let others: Vec<u32> =
             self.workers[worker].attempts.iter().copied().filter(|other| *other != place).collect();
-        let resident: u64 = others.iter().map(|other| self.attempts.at(*other).pages.resident).sum();
+        let resident = others
+            .iter()
+            .fold(0_u64, |sum, other| sum.saturating_add(self.attempts.at(*other).pages.resident));
         let there = memory.ram.saturating_sub(memory.base);
         let over = resident.saturating_add(own).saturating_sub(there);
         let wanted = u128::from(over) * u128::from(memory.excess_permille) / 1_000;
@@ -36,8 +38,8 @@ impl Simulation {
             victim.resident -= out;
             victim.paged_out += out;
             wanted -= out;
-            moved += out;
-            self.run.paged_out += out;
+            moved = moved.saturating_add(out);
+            self.run.paged_out = self.run.paged_out.saturating_add(out);
         }
         self.attempts.at_mut(place).pages = Pages { resident: own, ..Pages::default() };
         memory.time_of(moved)

@@ -225,11 +225,12 @@ impl Simulation {
         let (id, worker) = (attempt.id, attempt.worker as usize);
         let job = self.jobs.at_mut(id.task.job);
         job.result.preemptions.suspend += 1;
-        let memory = job.plan.memory;
         let before = self.workers[worker].suspended_memory;
-        let after = before + memory;
+        let after = before + u128::from(job.plan.memory);
         self.workers[worker].suspended_memory = after;
-        let swapped = overheads.spare_memory.map_or(0, |spare| after.saturating_sub(spare.max(before)));
+        let swapped =
+            overheads.spare_memory.map_or(0, |spare| after.saturating_sub(before.max(spare.into())));
+        let swapped = u64::try_from(swapped).unwrap_or(u64::MAX);
         let now = self.now;
         let attempt = self.attempts.at_mut(place);
         attempt.swapped = swapped;
@@ -251,7 +252,7 @@ impl Simulation {
         let attempt = self.attempts.at(place);
         let (swapped, worker, job) = (attempt.swapped, attempt.worker as usize, attempt.id.task.job);
         let memory = self.jobs.at_mut(job).plan.memory;
-        self.workers[worker].suspended_memory -= memory;
+        self.workers[worker].suspended_memory -= u128::from(memory);
         let lasts = self.settings.overheads.resume.of(swapped) + self.page_for(place);
         self.enter(place, Phase::Resuming, lasts);
     }
@@ -269,7 +270,7 @@ impl Simulation {
         let attempt = self.attempts.at(place);
         let (swapped, worker, job) = (attempt.swapped, attempt.worker as usize, attempt.id.task.job);
         let memory = self.jobs.at_mut(job).plan.memory;
-        self.workers[worker].suspended_memory -= memory;
+        self.workers[worker].suspended_memory -= u128::from(memory);
         let overheads = self.settings.overheads;
         let saved = self.checkpoint_bytes(place);
         let lasts = overheads.resume.of(swapped) + overheads.checkpoint_write.of(saved);
@@ -285,7 +286,7 @@ impl Simulation {
         }
         if matches!(phase, Phase::Suspending | Phase::Suspended | Phase::ResumeOrdered) {
             let memory = self.jobs.at_mut(job).plan.memory;
-            self.workers[worker].suspended_memory -= memory;
+            self.workers[worker].suspended_memory -= u128::from(memory);
         }
         self.enter(place, Phase::Cleaning, self.settings.overheads.kill);
     }

@@ -23,7 +23,7 @@ fields! {
         /// Both kinds of slots are the same ones.
         shared: bool = shared,
         /// Memory of its suspended attempts.
-        pub suspended_memory: u64,
+        pub suspended_memory: u128,
         /// When it last spoke with the coordinator.
         pub answered: Option<Time>,
         /// Whether its next heartbeat is in the queue, and when that is.

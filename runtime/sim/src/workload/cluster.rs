@@ -76,6 +76,7 @@ impl ClusterShape {
         if !(1..=self.machines).contains(&self.racks) {
             return Err(("racks", format!("{} for {} machines; give 1 to {1}", self.racks, self.machines)));
         }
+        self.settings(self.machines).check().map_err(|error| ("machines", error.to_string()))?;
         match (self.containers, self.masters_max) {
             (Some(_), _) if slots || self.map_machines.is_some() => {
                 let error = "containers are for tasks of both kinds; leave out map-slots, reduce-slots and map-machines";

@@ -80,6 +80,26 @@ impl Distribution {
         }
     }
 
+    /// About the mean, or the median where the tail has none.
+    pub(super) fn typical(&self) -> f64 {
+        match self {
+            Distribution::Fixed(number) | Distribution::Exponential(number) => *number,
+            Distribution::Uniform([from, to]) => (from + to) / 2.0,
+            Distribution::LogUniform([from, to]) => (from * to).sqrt(),
+            Distribution::Hyperexponential { means, shares } => {
+                let sum: f64 = means.iter().zip(shares).map(|(mean, share)| mean * share).sum();
+                sum / shares.iter().sum::<f64>()
+            }
+            Distribution::LogNormal { median, maximum, .. } => {
+                maximum.map_or(*median, |most| median.min(most))
+            }
+            Distribution::Pareto { minimum, shape, maximum } => {
+                let median = minimum * 2_f64.powf(1.0 / shape);
+                maximum.map_or(median, |most| median.min(most))
+            }
+        }
+    }
+
     /// What is wrong with its parameters, if anything is.
     ///
     /// # Errors

@@ -23,8 +23,12 @@ use crate::alone::alone;
 use crate::job::{Followers, SimulatedJob, SimulatedMap, SimulatedReduce};
 use crate::settings::{Overheads, ToldProgress};
 
-/// More tasks of one kind are refused, or not drawn.
-const TASKS_MAX: f64 = 10_000_000.0;
+/// The most tasks of one kind that a job has; no more are drawn.
+pub(super) const TASKS_MAX: u32 = 1_000_000;
+/// The most tasks that all jobs of a workload are expected to have.
+pub(super) const ALL_TASKS_MAX: u64 = 20_000_000;
+/// More copies of an input are refused.
+const REPLICAS_MAX: u32 = 100;
 /// More instances of one entry are refused.
 const REPEAT_MAX: u32 = 10_000_000;
 
@@ -255,7 +259,7 @@ impl WorkloadFile {
         plan.slowstart_permille = u32::try_from(job.slowstart.of(1000)).unwrap_or(1000);
         plan.attempts_max = job.attempts_max;
         plan.memory = job.memory;
-        let maps = whole(job.maps.count.draw(&mut random).min(TASKS_MAX));
+        let maps = whole(job.maps.count.draw(&mut random).min(TASKS_MAX.into()));
         plan.maps = (0..maps)
             .map(|_| SimulatedMap {
                 work: span(job.maps.seconds.draw(&mut random)),
@@ -272,8 +276,8 @@ impl WorkloadFile {
             plan.maps.iter_mut().for_each(|map| map.preferred = drawn(replicas, &mut random));
         }
         if let Some(reduces) = &job.reduces {
-            let count = whole(reduces.count.draw(&mut random).min(TASKS_MAX));
-            let bytes: u64 = plan.maps.iter().map(|task| task.output_bytes).sum();
+            let count = whole(reduces.count.draw(&mut random).min(TASKS_MAX.into()));
+            let bytes = plan.maps.iter().fold(0_u64, |sum, task| sum.saturating_add(task.output_bytes));
             // Of a stream of its own, so that everything else is the same without.
             let mut of_skew =
                 Pcg64::new(u128::from(seed), (1 << 102) | ((entry as u128) << 32) | u128::from(number));
@@ -317,8 +321,18 @@ impl WorkloadFile {
             let error = "0 bytes a second move nothing; give more, or leave it out for no limit".to_owned();
             return Err(("overheads.machine-bandwidth".to_owned(), error));
         }
-        if let Some(none) = self.replicas.filter(|replicas| *replicas == 0) {
-            return Err(("replicas".to_owned(), format!("{none}; give at least 1")));
+        let tasks = |job: &JobEntry| {
+            let reduces = job.reduces.as_ref().map_or(0.0, |reduces| reduces.count.typical());
+            let each = [job.maps.count.typical(), reduces].map(|count| count.min(TASKS_MAX.into()));
+            f64::from(job.repeat) * each.iter().sum::<f64>().max(1.0)
+        };
+        let tasks: f64 = self.jobs.iter().map(tasks).sum();
+        if tasks > ALL_TASKS_MAX as f64 {
+            let error = format!("some {tasks:.0} tasks in all; give at most {ALL_TASKS_MAX}");
+            return Err(("jobs".to_owned(), error));
+        }
+        if let Some(wrong) = self.replicas.filter(|replicas| !(1..=REPLICAS_MAX).contains(replicas)) {
+            return Err(("replicas".to_owned(), format!("{wrong}; give 1 to {REPLICAS_MAX}")));
         }
         let mut names = BTreeSet::new();
         for job in &self.jobs {
@@ -377,7 +391,7 @@ impl JobEntry {
 fn count(of: &Distribution) -> Result<(), String> {
     of.check()?;
     match of {
-        Distribution::Fixed(number) if *number > TASKS_MAX => {
+        Distribution::Fixed(number) if *number > f64::from(TASKS_MAX) => {
             Err(format!("{number} tasks; give at most {TASKS_MAX}"))
         }
         _ => Ok(()),

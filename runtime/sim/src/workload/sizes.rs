@@ -12,8 +12,10 @@ use rand_pcg::Pcg64;
 use serde::{Deserialize, Serialize};
 
 use super::Workload;
+use super::file::{ALL_TASKS_MAX, TASKS_MAX};
 use super::swim::{SwimJob, SwimTrace};
 use crate::job::{SimulatedJob, SimulatedMap, SimulatedReduce};
+use crate::settings::LimitError;
 
 fields! {
     /// How tasks and their times follow from bytes. By default 10 MB/s for everything a task does with bytes,
@@ -81,6 +83,33 @@ impl SizeModel {
             Some(most) if wanted > u64::from(most) => u64::from(most / 5).max(1),
             _ => wanted,
         }
+    }
+
+    /// Checks that the tasks of these jobs fit into memory.
+    ///
+    /// # Errors
+    /// Names the first job with too many.
+    pub fn check(&self, trace: &SwimTrace) -> Result<(), LimitError> {
+        let mut all = 0_u64;
+        for job in &trace.jobs {
+            let tasks = [("map", "block", self.maps(job)), ("reduce", "bytes-per-reduce", self.reduces(job))];
+            for (kind, size, count) in tasks {
+                if count > u64::from(TASKS_MAX) {
+                    let error = format!(
+                        "job {:?}: {count} {kind} tasks (at most {TASKS_MAX}); give a larger {size}, or scale the trace",
+                        job.name
+                    );
+                    return Err(LimitError(error));
+                }
+                all += count;
+            }
+        }
+        if all > ALL_TASKS_MAX {
+            let error =
+                format!("{all} tasks in all (at most {ALL_TASKS_MAX}); take fewer jobs, or scale the trace");
+            return Err(LimitError(error));
+        }
+        Ok(())
     }
 
     /// The job with its tasks.
@@ -157,7 +186,7 @@ fn span(bytes: u64, rate: u64) -> Span {
 }
 
 pub(super) fn drawn(replicas: Replicas, random: &mut Pcg64) -> Vec<u32> {
-    let mut machines: Vec<u32> = Vec::with_capacity(replicas.count as usize);
+    let mut machines: Vec<u32> = Vec::new();
     while machines.len() < replicas.count.min(replicas.machines) as usize {
         let machine = random.random_range(0..replicas.machines);
         if !machines.contains(&machine) && replicas.may_follow(&machines, machine) {

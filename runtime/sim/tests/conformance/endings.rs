@@ -23,7 +23,16 @@ fn cases() -> u64 {
 
 #[test]
 fn a_finite_workload_ends_under_every_policy_primitive_and_configuration() {
-    let (next, cases) = (AtomicU64::new(0), cases());
+    all_end(cases(), Case::draw);
+}
+
+#[test]
+fn a_finite_workload_ends_in_containers_or_is_refused() {
+    all_end(cases(), Case::draw_in_containers);
+}
+
+fn all_end(cases: u64, draw: fn(u64) -> Case) {
+    let next = AtomicU64::new(0);
     let failed = Mutex::new(Vec::new());
     let work = || {
         loop {
@@ -31,7 +40,7 @@ fn a_finite_workload_ends_under_every_policy_primitive_and_configuration() {
             if seed >= cases {
                 return;
             }
-            let case = Case::draw(seed);
+            let case = draw(seed);
             if let Err(why) = case.run() {
                 failed.lock().unwrap().push(format!("{}: {why}", case.flags()));
             }

@@ -6,7 +6,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use napreduce_core::{Actions, AttemptId, ClusterView, Event, JobId, Primitive, Scheduler, TaskKind, Time};
+use napreduce_core::{
+    Actions, AttemptId, ClusterView, Event, JobId, Primitive, Requester, Scheduler, TaskKind, Time,
+};
 
 pub struct Watched {
     policy: Box<dyn Scheduler>,
@@ -32,7 +34,7 @@ impl Watched {
     /// Looks at the requests that are open, and at those that were not open before.
     fn look(&mut self, view: &ClusterView<'_>) {
         let mut open = BTreeMap::new();
-        for request in view.requests() {
+        for request in view.requests().filter(|request| request.by == Requester::Policy) {
             let victim = request.attempt.task;
             let kept = (request.primitive, request.created);
             assert_ne!(request.beneficiary, Some(victim.job), "{}: {victim} gives to its own job", self.name);

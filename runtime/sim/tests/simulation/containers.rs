@@ -4,8 +4,9 @@
 
 use super::*;
 use napreduce_core::TaskKind;
+use napreduce_schedulers::SchedulerConfiguration;
 use napreduce_schedulers::natjam::{Natjam, NatjamConfiguration};
-use napreduce_sim::{JobResult, SimulationError};
+use napreduce_sim::{Ending, JobResult, SimulationError};
 
 /// Machines with so many containers each, whose masters take two seconds to start.
 fn containers(machines: u32, containers: u32) -> SimulationSettings {
@@ -106,12 +107,168 @@ fn production_evicts_reduces_for_its_master_its_maps_and_its_reduces() {
 }
 
 #[test]
-fn a_policy_that_wants_the_container_of_a_master_is_refused() {
+fn natjam_that_preempts_maps_spares_masters() {
     let configuration = NatjamConfiguration { preempt_maps: true, ..NatjamConfiguration::default() };
-    let refused = natjam(configuration, containers(1, 4), production_and_research());
+    let run = natjam(configuration, containers(1, 4), production_and_research()).unwrap();
+    // As without: the master is all that research has of maps.
+    assert_eq!(end(&run, "production"), 22.0);
+    assert_eq!(run.job("research").unwrap().preemptions.checkpoint, 2);
+}
+
+/// A run under the policy of a configuration file.
+fn under(
+    name: &str,
+    tables: &str,
+    settings: SimulationSettings,
+    jobs: Vec<SimulatedJob>,
+) -> Result<Run, SimulationError> {
+    let tables = toml::from_str(tables).unwrap();
+    let policy = SchedulerConfiguration { scheduler: name.parse().unwrap(), tables }.build().unwrap();
+    let mut simulation = Simulation::new(policy, settings, Workload::of(jobs));
+    while simulation.step()? {
+        simulation.check().unwrap();
+    }
+    simulation.run()
+}
+
+const TWO_QUEUES: &str = r#"
+    [capacity]
+    mode = "preemptive"
+    [capacity.monitor]
+    interval = "1s"
+    max-wait-before-kill = "0s"
+    total-per-round = 1
+    dead-zone = 0
+    natural-termination-factor = 1
+    [[capacity.queue]]
+    name = "research"
+    guaranteed-percent = 20
+    [[capacity.queue]]
+    name = "production"
+    guaranteed-percent = 80
+"#;
+
+#[test]
+fn the_monitor_takes_no_master() {
+    let mut jobs = production_and_research();
+    // More masters of research than its guarantee.
+    for number in 0..3 {
+        let mut more = SimulatedJob::new(format!("more-{number}"), at(0)).with_maps(1, seconds(100));
+        more.queue = "research".into();
+        jobs.push(more);
+    }
+    jobs.push(SimulatedJob {
+        queue: "production".into(),
+        ..SimulatedJob::new("wide", at(12)).with_maps(8, seconds(50))
+    });
+    let run = under("capacity", TWO_QUEUES, containers(2, 4), jobs).unwrap();
+    assert_eq!((run.jobs.len(), run.unfinished), (6, 0));
+    assert!(run.jobs.iter().any(|job| job.preemptions.kill > 0), "the monitor takes something");
+}
+
+#[test]
+fn admission_by_deadline_lets_masters_in_and_judges_their_jobs() {
+    let job = |name: &str, second, deadline| SimulatedJob {
+        deadline: Some(seconds(deadline)),
+        ..SimulatedJob::new(name, at(second)).with_maps(2, seconds(10))
+    };
+    let tables = "[natjam-deadline]\nadmission = \"refuse\"\n";
+    let jobs = vec![job("one", 0, 60), job("one", 30, 60), job("one", 60, 1)];
+    let run = under("natjam-deadline", tables, containers(1, 3), jobs).unwrap();
+    let endings: Vec<bool> = run.jobs.iter().map(|job| job.ending == Ending::Succeeded).collect();
+    assert_eq!(endings, [true, true, false], "the deadline of the third cannot be kept");
+    assert_eq!(run.unfinished, 0);
+}
+
+#[test]
+fn masters_start_by_deadline_where_the_policy_goes_by_it() {
+    let job = |name: &str, deadline| SimulatedJob {
+        deadline: Some(seconds(deadline)),
+        ..SimulatedJob::new(name, at(0)).with_maps(1, seconds(10))
+    };
+    let mut settings = containers(4, 2);
+    settings.masters_max = Some(1);
+    let jobs = vec![job("first", 50), job("late", 900), job("soon", 100)];
+    let run = under("natjam-deadline", "", settings, jobs).unwrap();
+    let ends: Vec<f64> = ["first", "soon", "late"].map(|name| end(&run, name)).to_vec();
+    assert_eq!(ends, [12.0, 24.0, 36.0]);
+}
+
+#[test]
+fn masters_of_many_queues_leave_a_container() {
+    let job = |name: &str| SimulatedJob {
+        queue: name.into(),
+        ..SimulatedJob::new(name, at(0)).with_maps(2, seconds(10))
+    };
+    let run = fifo(containers(1, 3), vec![job("a"), job("b"), job("c")]);
+    assert_eq!((run.jobs.len(), run.unfinished), (3, 0));
+}
+
+#[test]
+fn a_job_counts_once_where_running_jobs_are_limited() {
+    let job = |name| SimulatedJob::new(name, at(0)).with_maps(1, seconds(10));
+    for (name, tables) in
+        [("fair", "[fair]\nuser-max-running-jobs = 1"), ("capacity", "[capacity]\nuser-max-running-jobs = 1")]
+    {
+        let run = under(name, tables, containers(2, 2), vec![job("first"), job("second")]).unwrap();
+        let ends: Vec<f64> = ["first", "second"].map(|name| end(&run, name)).to_vec();
+        assert_eq!(ends, [12.0, 24.0], "{name}");
+    }
+}
+
+#[test]
+fn a_queue_with_one_container_is_refused() {
+    let tables =
+        "[capacity]\nmode = \"hard-cap\"\n[[capacity.queue]]\nname = \"default\"\nguaranteed-percent = 20\n";
+    let job = SimulatedJob::new("job", at(0)).with_maps(1, seconds(10));
+    let refused = under("capacity", tables, containers(1, 5), vec![job]).unwrap_err();
+    assert!(refused.is_of_input());
     assert_eq!(
-        refused.expect_err("research's master is all it has of maps").to_string(),
-        "research (master) is to give up its container; masters are maps to a policy: let it preempt no maps"
+        refused.to_string(),
+        "job cannot run: queue default may have 1 containers, and a job needs one for its master and one for its \
+         tasks; raise its maximum, or give more containers"
+    );
+}
+
+#[test]
+fn masters_leave_a_container_of_a_queue_with_a_maximum() {
+    let tables =
+        "[capacity]\nmode = \"hard-cap\"\n[[capacity.queue]]\nname = \"default\"\nguaranteed-percent = 40\n";
+    let job = |name: &str| SimulatedJob::new(name, at(0)).with_maps(3, seconds(10));
+    let run = under("capacity", tables, containers(1, 8), vec![job("a"), job("b"), job("c")]).unwrap();
+    assert_eq!((run.jobs.len(), run.unfinished), (3, 0));
+}
+
+#[test]
+fn a_reduce_gives_way_to_a_map_of_its_job_that_has_to_run_again() {
+    // Beside the master there are three containers; reduces start with the first map.
+    let job = |name: String| {
+        let mut job = SimulatedJob::new(name, at(0)).with_maps(4, seconds(10));
+        job = job.with_reduces(3, seconds(2), seconds(5));
+        (job.slowstart_permille, job.attempts_max) = (0, 100);
+        job
+    };
+    for seed in 0..20 {
+        let mut settings = containers(1, 4);
+        settings.seed = seed;
+        settings.failures.attempt = 0.3;
+        let run = fifo(settings, vec![job("job".to_owned())]);
+        assert_eq!((run.jobs.len(), run.unfinished), (1, 0), "seed {seed}");
+    }
+}
+
+#[test]
+fn a_run_that_gets_nowhere_says_what_holds_the_slots() {
+    // The queue has its maximum with what is done in it, and only for maps.
+    let mut settings = SimulationSettings::new(1, Slots { map: 1, reduce: 0 });
+    settings.overheads.master = seconds(0);
+    let job =
+        SimulatedJob::new("job", at(0)).with_maps(1, seconds(1)).with_reduces(2, seconds(0), seconds(1));
+    let simulation = Simulation::new(Box::new(Fifo::default()), settings, Workload::of(vec![job]));
+    let error = simulation.run().unwrap_err().to_string();
+    assert!(
+        error.contains("1 jobs have not ended (the first is job_0001); of 1 slots none is held; 0 maps and 2 reduces wait"),
+        "{error}"
     );
 }
 

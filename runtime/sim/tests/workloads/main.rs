@@ -2,6 +2,7 @@
 //!
 //! Owns the tests of the format. Does not own traces: those are the oracle's and the reader's.
 
+mod numbers;
 mod systems;
 
 use napreduce_core::{Slots, Span, TaskKind, Time};
@@ -127,7 +128,7 @@ fn inputs_have_places_and_nothing_else_changes_by_it() {
         );
     }
     assert_eq!(with, without);
-    assert!(refused(&text("replicas = 0\n")).contains("replicas: 0; give at least 1"));
+    assert!(refused(&text("replicas = 0\n")).contains("replicas: 0; give 1 to 100"));
 }
 
 #[test]

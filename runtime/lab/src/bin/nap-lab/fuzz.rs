@@ -26,7 +26,8 @@ use crate::place;
 #[command(after_help = "\
 Examples:
   nap lab fuzz-policies
-  nap lab fuzz-policies --runs 100 --seed 4711 --keep failing")]
+  nap lab fuzz-policies --runs 100 --seed 4711 --keep failing
+  nap lab fuzz-policies --containers --runs 2000")]
 pub struct FuzzArguments {
     /// How many runs
     #[arg(long, value_name = "N", default_value_t = 5_000, value_parser = clap::value_parser!(u64).range(1..))]
@@ -35,6 +36,10 @@ pub struct FuzzArguments {
     /// The seed of the first one; the others have those after it
     #[arg(long, value_name = "S", default_value_t = 0)]
     pub seed: u64,
+
+    /// Clusters with containers in the place of map and reduce slots, where each job has a master
+    #[arg(long)]
+    pub containers: bool,
 
     /// Where the files of what failed are written
     #[arg(long, value_name = "FOLDER", default_value = ".")]
@@ -54,7 +59,8 @@ pub fn run(arguments: &FuzzArguments) -> Result<bool> {
             if number >= arguments.runs {
                 return;
             }
-            let case = Case::draw(arguments.seed.wrapping_add(number));
+            let seed = arguments.seed.wrapping_add(number);
+            let case = if arguments.containers { Case::draw_in_containers(seed) } else { Case::draw(seed) };
             let told = tell(&case, &bar);
             if let Err(why) = told {
                 failed.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push((case, why));
