@@ -32,7 +32,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 /// Version of the files' form and of the entries in them.
-pub(crate) const JOURNAL_VERSION: u32 = 5;
+pub(crate) const JOURNAL_VERSION: u32 = 6;
 
 /// When what is written to the journal is forced to the disk. A coordinator that is killed loses nothing
 /// whatever is chosen here; only a machine that loses power does.

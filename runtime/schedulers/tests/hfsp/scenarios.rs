@@ -44,6 +44,23 @@ fn a_small_job_suspends_the_youngest_task_of_a_large_one_which_goes_on_first() {
 }
 
 #[test]
+fn a_victim_whose_worker_holds_the_input_goes_before_a_younger_one() {
+    let jobs = "worker 1 1+0
+         job 1 maps 2 name long
+             > launch m0.1 on 1
+         started m0.1
+         at 500ms
+         worker 2 1+0
+             > launch m1.1 on 2
+         started m1.1
+         at 1000ms
+         job 2 maps 1 name short local 1";
+    check_with(knowing(|_| ()), &format!("{jobs}\n             > suspend m0.1"));
+    // What a kill loses counts more.
+    check_with(knowing(|it| it.primitive = Primitive::Kill), &format!("{jobs}\n             > kill m1.1"));
+}
+
+#[test]
 fn nothing_is_taken_from_a_smaller_job_nor_with_wait() {
     check_with(
         knowing(|_| ()),
