@@ -14,7 +14,7 @@ pub struct PhaseProgress {
     pub done: u32,
     /// Attempts that hold a slot.
     pub running: u32,
-    /// Attempts that are suspended.
+    /// Attempts that are suspended, and tasks that operators suspended whose attempts are gone since.
     pub suspended: u32,
     /// Tasks that will go on from a checkpoint.
     pub checkpointed: u32,

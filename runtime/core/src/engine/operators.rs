@@ -10,7 +10,7 @@
 use crate::cluster::Attempt;
 use crate::effect::Record;
 use crate::engine::Engine;
-use crate::ids::{AttemptId, JobId, TaskId};
+use crate::ids::{AttemptId, JobId, TaskId, TaskKind};
 use crate::preemption::{PreemptRequest, Primitive, RequestState, Requester};
 use crate::states::{AttemptState, JobState};
 
@@ -117,7 +117,7 @@ impl Engine {
         }
     }
 
-    /// Whether a job can be resumed by an operator.
+    /// Whether a job can be resumed by an operator: it is suspended as a whole, or some of its tasks are.
     ///
     /// # Errors
     /// Says why not, for people.
@@ -125,6 +125,7 @@ impl Engine {
         let job = self.cluster.jobs.get(&id).ok_or_else(|| self.no_such_job(id))?;
         match (job.state, &job.held) {
             (JobState::Active, Some(_)) => Ok(()),
+            (JobState::Active, None) if !self.held_tasks(id).is_empty() => Ok(()),
             (JobState::Active, None) => Err("it is not suspended".to_owned()),
             _ => Err("it is ending".to_owned()),
         }
@@ -206,6 +207,14 @@ impl Engine {
         }
     }
 
+    /// The tasks of a job that operators suspended, by their last attempts.
+    fn held_tasks(&self, id: JobId) -> Vec<AttemptId> {
+        let job = self.cluster.job(id);
+        let live = job.live.iter().copied().filter(|attempt| self.cluster.attempts[attempt].held);
+        let gone = TaskKind::ALL.into_iter().flat_map(|kind| job.held_tasks(kind));
+        live.chain(gone.filter_map(|task| job.held_attempt(task))).collect()
+    }
+
     /// Whether a task is held whose suspended attempt is gone.
     fn held_without_attempt(&self, task: TaskId) -> bool {
         let job = self.cluster.jobs.get(&task.job);
@@ -282,6 +291,12 @@ impl Engine {
     pub(super) fn job_resume_requested(&mut self, id: JobId, reason: &str) {
         if let Err(why) = self.can_resume_job(id) {
             return self.refuse(format!("{id} cannot be resumed: {why}"));
+        }
+        if self.cluster.job(id).held.is_none() {
+            for attempt in self.held_tasks(id) {
+                self.attempt_resume_requested(attempt, reason);
+            }
+            return;
         }
         let job = self.cluster.job_mut(id);
         job.held = None;

@@ -332,7 +332,7 @@ fn what_an_operator_suspended_stays_suspended_over_a_drain_as_a_checkpoint() {
              > its attempt is gone; it goes on from the checkpoint made on worker_0001 when an operator resumes it
          whyjob 1
              > suspended; 0 of 1 map tasks are done; 0 attempts run, 0 are suspended, 0 tasks wait
-             > 1 map tasks are suspended by an operator, without an attempt
+             > job_0001_m_0000 is suspended by an operator, and its attempt is gone
          lost 2
          worker 3 1+0
          operator resume m0.1: go on

@@ -172,7 +172,8 @@ impl Coordinator {
     fn list_tasks(&self, job: Option<JobId>) -> Result<Vec<TaskSummary>, Refusal> {
         let Some(job) = job else {
             let all = self.state.jobs.keys().flat_map(|job| self.tasks_of(*job));
-            return Ok(all.filter(|task| !task.live.is_empty()).collect());
+            let is_suspended = |task: &TaskSummary| task.state == TaskPhase::Suspended;
+            return Ok(all.filter(|task| !task.live.is_empty() || is_suspended(task)).collect());
         };
         if self.state.view().job(job).is_some() {
             return Ok(self.tasks_of(job));
@@ -274,7 +275,10 @@ impl Coordinator {
             view.attempt(*attempt)
                 .is_some_and(|known| known.is_held() && known.state() == AttemptState::Suspended)
         };
-        let attempts = job.attempts().filter(|attempt| of(*attempt)).filter(held);
+        let live = job.attempts().filter(held);
+        let gone = TaskKind::ALL.into_iter().flat_map(|kind| job.held_tasks(kind));
+        let attempts =
+            live.chain(gone.filter_map(|task| job.held_attempt(task))).filter(|attempt| of(*attempt));
         let command = |attempt| format!("let it go on with: nap task resume {attempt}");
         attempts.map(|attempt| Reason::new(ReasonCode::Remedy, command(attempt))).collect()
     }

@@ -39,7 +39,13 @@ impl Coordinator {
         if self.pause.take().is_none() {
             return;
         }
-        for job in self.jobs_that(|coordinator, job| coordinator.state.engine.can_resume_job(job).is_ok()) {
+        // What operators suspended task by task stays so.
+        let is_paused = |coordinator: &Coordinator, job| {
+            let known = coordinator.state.view().job(job);
+            known.is_some_and(|known| known.held().is_some())
+                && coordinator.state.engine.can_resume_job(job).is_ok()
+        };
+        for job in self.jobs_that(is_paused) {
             self.enter(Event::JobResumeRequested { job, reason: "its program goes on".to_owned() });
         }
     }

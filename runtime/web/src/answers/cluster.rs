@@ -2,7 +2,7 @@
 //!
 //! Owns what is put together from the lists of jobs and workers. Does not own the lists.
 
-use napreduce_core::{JobId, Reason};
+use napreduce_core::{JobId, Reason, ReasonCode};
 use napreduce_protocol::{JobPhase, JobSummary, PhaseProgress, WorkerPhase, WorkerSummary};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -57,7 +57,7 @@ answer! {
 pub struct SlotsInUse {
     pub slots: u64,
     pub used: u64,
-    /// Tasks that gave up theirs, and whose memory is kept.
+    /// Tasks that gave up theirs and are suspended.
     pub suspended: u64,
 }
 
@@ -68,7 +68,7 @@ pub struct CurrentJob {
     pub job: JobAnswer,
     /// Whether nothing of it runs.
     pub is_waiting: bool,
-    /// The first reason why, of the first jobs that wait.
+    /// The first reason why, of the first jobs that wait; of a job that runs, that an operator suspended some of it.
     pub why: Option<String>,
     /// Its kind, as explanations have it.
     pub code: Option<&'static str>,
@@ -89,9 +89,15 @@ impl StatusAnswer {
         for job in jobs.iter().filter(|job| !has_ended(job)) {
             let is_waiting = !runs(job);
             let mut telling = None;
-            if is_waiting && explained < EXPLAINED_MAX {
+            let has_suspended = job.progress.map.suspended + job.progress.reduce.suspended > 0;
+            if (is_waiting || has_suspended) && explained < EXPLAINED_MAX {
                 explained += 1;
-                telling = explain(job.job)?.into_iter().find(|reason| reason.code.is_why());
+                // Of a job that runs: what an operator suspended, since nothing else resumes it.
+                let tells = |reason: &Reason| match is_waiting {
+                    true => reason.code.is_why(),
+                    false => reason.code == ReasonCode::HeldByOperator,
+                };
+                telling = explain(job.job)?.into_iter().find(tells);
             }
             let code = telling.as_ref().map(|reason| reason.code.in_words());
             let why = telling.map(|reason| reason.text);
@@ -147,7 +153,6 @@ fn slots(workers: &[WorkerSummary], of: fn(&WorkerSummary) -> (u32, u32), suspen
 mod tests {
     use std::convert::Infallible;
 
-    use napreduce_core::ReasonCode;
     use serde_json::{json, to_value};
 
     use super::super::samples::{job, worker};

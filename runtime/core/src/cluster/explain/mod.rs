@@ -79,11 +79,7 @@ impl ClusterView<'_> {
             if job.held.is_none() {
                 reasons.extend(suspended::of_job(self.cluster(), job, kind));
             }
-            let held = job.held_tasks(kind).count();
-            if held > 0 {
-                let text = format!("{held} {kind} tasks are suspended by an operator, without an attempt");
-                reasons.push(Reason::new(ReasonCode::HeldByOperator, text));
-            }
+            reasons.extend(held_without_attempts(job, kind));
             if let Some(index) = job.phases[kind].pending.iter().next() {
                 reasons.extend(waits(self.cluster(), job, TaskId { job: job.id, kind, index }));
             }
@@ -133,6 +129,24 @@ fn ending(job: &Job) -> Vec<Reason> {
     };
     let text = format!("{} is ending, since {why}; {live} attempts are being killed", job.id);
     vec![Reason::new(ReasonCode::Ending, text)]
+}
+
+/// That operators suspended tasks whose attempts are gone, if they did.
+fn held_without_attempts(job: &Job, kind: TaskKind) -> Option<Reason> {
+    let mut held = job.held_tasks(kind);
+    let first = held.next()?;
+    let text = match held.count() {
+        0 => format!("{first} is suspended by an operator, and its attempt is gone"),
+        1 => format!(
+            "{first} and 1 other {kind} task are suspended by an operator, and their attempts are gone"
+        ),
+        more => {
+            format!(
+                "{first} and {more} other {kind} tasks are suspended by an operator, and their attempts are gone"
+            )
+        }
+    };
+    Some(Reason::new(ReasonCode::HeldByOperator, text))
 }
 
 /// What a pending task waits for.

@@ -87,7 +87,7 @@ impl LiveJob {
             tasks,
             done: job.tasks_done(kind),
             running: job.holding(kind),
-            suspended: stopped,
+            suspended: stopped + u32::try_from(job.held_tasks(kind).count()).unwrap_or(u32::MAX),
             checkpointed: match self.book.has_checkpoints() {
                 true => u32::try_from(job.eligible(kind).filter(from_checkpoint).count()).unwrap_or(u32::MAX),
                 false => 0,

@@ -182,3 +182,34 @@ fn a_process_that_was_sent_a_stop_is_suspended_in_good_order() {
                                          > ...",
     );
 }
+
+/// Its worker is lost with the suspended attempt: the task stays suspended, is listed and counted, and goes on when
+/// its job is resumed.
+#[test]
+fn held_task_without_attempt_is_listed_and_resumed_with_its_job() {
+    check(
+        "set liveness 300ms
+         worker w 1
+         submit 1 maps 2 reduces 1       > launch m0.1 on w
+         started m0.1
+         suspend m0: ada asked           > m0.1
+                                         > suspend m0.1
+         suspended m0.1 after 2000ms     > launch m1.1 on w
+         started m1.1
+         disconnect w
+         until workers                   > 1 w lost: ...
+         worker v 1                      > launch m1.2 on v
+         started m1.2
+         ask tasks                       > m0 suspended: ada asked
+                                         > m1 active, 2 attempts, m1.2 running
+         ask progress 1                  > ...1 suspended
+         ask why 1                       > ...
+                                         > ...m_0000 is suspended by an operator, and its attempt is gone
+                                         > ...
+                                         > let it go on with: nap task resume job_0001_m_0000.1
+         resume 1: ada asked
+         done m1.2                       > launch m0.2 on v
+         ask tasks                       > m0 active, ...
+                                         > ...",
+    );
+}

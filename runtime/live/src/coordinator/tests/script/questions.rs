@@ -7,7 +7,7 @@
 //! job 1                           active, priority 0, queue default: why
 //! jobs                            1 active: why
 //! end 1                           waits for it: succeeded: part-r-00000; failed: why; killed: why
-//! tasks 1                         m0 suspended, m0.1 suspended: why; m0 done, 2 attempts
+//! tasks 1, or tasks of all jobs   m0 suspended, m0.1 suspended: why; m0 done, 2 attempts
 //! attempts 1                      m0.1 done; m0.1 is live
 //! progress 1                      of the maps: 1/2, 10/20 bytes, 1 suspended
 //! workers                         1 w lost: why
@@ -65,6 +65,7 @@ impl Stage {
             }
             ["why", of] => ToCoordinator::Explain { job: job(of), task: None },
             ["jobs"] => ToCoordinator::Jobs { limit: 99 },
+            ["tasks"] => ToCoordinator::Tasks { job: None },
             ["tasks", of] => ToCoordinator::Tasks { job: Some(job(of)) },
             ["workers"] => ToCoordinator::Workers,
             ["queues"] => ToCoordinator::Queues,
