@@ -16,6 +16,8 @@ use super::{Compression, Split};
 /// Bytes that a compressed block has at most: 900,000 symbols of 20 bits each, and its tables.
 const BLOCK_BYTES_MAX: u64 = 3 << 20;
 const HEAD_BYTES: u64 = 4;
+/// Bytes that are searched for blocks at a time.
+const SEARCHED_BYTES: usize = 256 << 10;
 
 /// The decompressed bytes of the blocks of a split, and of those behind them.
 pub(super) struct Bzip2Stream {
@@ -165,8 +167,26 @@ impl Bzip2Stream {
             Behind::Nothing => {}
             Behind::Garbage(offset) => {
                 let length = self.bits.file_length();
+                self.check_garbage(offset, length)?;
                 self.position = length;
                 self.garbage = Some(Garbage { offset, bytes: length - offset });
+            }
+        }
+        Ok(())
+    }
+
+    /// Refuses other data before blocks, which tasks that begin behind them would read.
+    fn check_garbage(&mut self, offset: u64, length: u64) -> Result<(), Trouble> {
+        for from in (offset..length).step_by(SEARCHED_BYTES) {
+            self.bits.go_to(from);
+            let mut bit = from * 8;
+            while let Some(mark) = self.bits.find(bit, (from + SEARCHED_BYTES as u64) * 8)? {
+                if mark.kind == Kind::Block {
+                    return Err(
+                        self.damaged(offset, "is not valid (no stream begins there, but blocks follow)")
+                    );
+                }
+                bit = mark.bit + 1;
             }
         }
         Ok(())

@@ -70,6 +70,23 @@ fn a_mark_that_is_none_is_read_as_data() {
 }
 
 #[test]
+fn bzip2_streams_behind_garbage_are_an_error_at_every_cut() {
+    let (first, second) = (bzip2(&content(9000), 1), bzip2(&content(9000), 1));
+    for garbage in [&b"x"[..], &[b'y'; 400_000]] {
+        let file = TestFile::new("a.bz2", [&first[..], garbage, &second].concat());
+        for size in [9_000, 50_001, file.size] {
+            let pieces = file.pieces(size);
+            let read = pieces.iter().map(|piece| read(&ByteLines, piece, false, show));
+            let read = read.map(|lines| lines.map(|lines| lines.len())).collect::<Result<Vec<_>, _>>();
+            let error = read.expect_err("lines would be left out").to_string();
+            let expected =
+                format!("at byte {} is not valid (no stream begins there, but blocks follow)", first.len());
+            assert!(error.ends_with(&expected), "{error}");
+        }
+    }
+}
+
+#[test]
 fn tasks_over_parts_of_a_file_may_be_preempted() {
     is_preemption_safe("bz2", &bzip2(&content(12_000), 1), 60_000);
 }
