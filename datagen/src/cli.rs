@@ -4,6 +4,7 @@
 //! Parsing, progress and reports are modules of their own.
 
 mod arguments;
+pub(crate) mod printing;
 mod progress;
 mod suite;
 mod summary;
@@ -17,6 +18,7 @@ use datagen::rows::RowsError;
 use datagen::tera::{self, TeraError, TeraSettings};
 use datagen::text::{self, TextError, TextSettings};
 use datagen::validate::{self, ValidateError, ValidateSettings};
+use printing::{print_error, printed};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
 use std::io;
@@ -38,7 +40,7 @@ pub(crate) enum Failure {
     Validate(#[from] ValidateError),
     #[error("cannot catch signals: {0}")]
     Signals(io::Error),
-    #[error("cannot print the report: {0}")]
+    #[error("cannot print: {0}")]
     Print(io::Error),
 }
 
@@ -78,7 +80,16 @@ impl Failure {
 
 /// Does what the command line says.
 pub(crate) fn run() -> Result<ExitCode, Failure> {
-    let arguments = Arguments::parse();
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(refused) => {
+            let result = refused.print();
+            if !refused.use_stderr() {
+                printed(result).map_err(Failure::Print)?;
+            }
+            return Ok(ExitCode::from(u8::try_from(refused.exit_code()).unwrap_or(FAILED)));
+        }
+    };
     let watch = Watch::default();
     for signal in [SIGINT, SIGTERM] {
         // The first signal asks for an orderly end; one more, if that should take too long, ends the program
@@ -148,7 +159,7 @@ where
     let started = Instant::now();
     let written = progress::during("writing", &output.watch, quiet, work)?;
     if !quiet {
-        eprintln!("{}", summary::of_written(what, &output.directory, &written, started.elapsed()));
+        print_error(summary::of_written(what, &output.directory, &written, started.elapsed()));
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -162,11 +173,11 @@ fn run_validate(arguments: ValidateArguments, watch: Watch) -> Result<ExitCode, 
     };
     let work = || validate::validate_with(&settings);
     let report = progress::during("validating", &settings.watch, arguments.quiet, work)?;
-    let printed = if arguments.json {
+    let result = if arguments.json {
         summary::print_json(&report, &mut io::stdout().lock())
     } else {
         summary::print_report(&report, &mut io::stdout().lock())
     };
-    printed.map_err(Failure::Print)?;
+    printed(result).map_err(Failure::Print)?;
     Ok(if report.unordered == 0 { ExitCode::SUCCESS } else { ExitCode::from(FAILED) })
 }

@@ -5,13 +5,14 @@
 
 mod cli;
 
+use cli::printing::print_error;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
     match cli::run() {
         Ok(code) => code,
         Err(failure) => {
-            eprintln!("datagen: {failure}");
+            print_error(format_args!("datagen: {failure}"));
             failure.exit_code()
         }
     }

@@ -131,8 +131,14 @@ class Job:
             sys.exit(0 if speak(self, private_pipe()) else 1)
         self.describe()
         line = self.command_line(sys.argv[1:] if arguments is None else arguments)
-        sys.stdout.flush()
-        sys.stderr.flush()
+        for stream in (sys.stdout, sys.stderr):
+            try:
+                # It is None if the descriptor was closed.
+                if stream is not None:
+                    stream.flush()
+            except (OSError, ValueError):
+                # The job does not depend on what its program has printed.
+                pass
         os.execv(line[0], line)
 
     def command_line(self, arguments: Sequence[str]) -> List[str]:

@@ -21,6 +21,6 @@ pub use folder::Folder;
 pub use gated_job::{COUNTERS_OF_RECORDS, GatedJob};
 pub use noted_job::NotedJob;
 pub use output::{counter, joined, parts, report, sorted_lines};
-pub use own_cluster::{OwnCluster, wait_until};
+pub use own_cluster::{NapUp, OwnCluster, wait_until};
 pub use processes::Process;
 pub use programs::{Ended, cluster, program, run};

@@ -5,7 +5,7 @@
 use std::fs;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -180,6 +180,35 @@ impl Drop for OwnCluster {
         {
             let _ = process.wait();
         }
+    }
+}
+
+/// A `nap up` that a test has started itself; it ends with the test.
+pub struct NapUp(Child);
+
+impl NapUp {
+    /// What was started.
+    pub fn of(child: Child) -> NapUp {
+        NapUp(child)
+    }
+
+    /// The number of its process.
+    pub fn number(&self) -> u32 {
+        self.0.id()
+    }
+
+    /// Ends it as Ctrl-C does, unless it has ended; how it has.
+    pub fn end(&mut self) -> ExitStatus {
+        if let Ok(None) = self.0.try_wait() {
+            kill_process(Pid::from_child(&self.0), Signal::INT).expect("it runs");
+        }
+        self.0.wait().expect("a child of this test")
+    }
+}
+
+impl Drop for NapUp {
+    fn drop(&mut self) {
+        self.end();
     }
 }
 

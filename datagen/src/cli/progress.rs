@@ -3,6 +3,7 @@
 //! Owns when and how progress shows: nothing in the first second, then a bar on a terminal and lines
 //! elsewhere. Does not own the counting.
 
+use super::printing::print_error;
 use datagen::Watch;
 use indicatif::{DecimalBytes, ProgressBar, ProgressStyle};
 use std::io::{IsTerminal, stderr};
@@ -55,7 +56,7 @@ fn show(verb: &'static str, watch: &Watch, done: &Receiver<()>) {
         bar.finish_and_clear();
     } else {
         loop {
-            eprintln!("{}", line(verb, watch.done(), watch.total(), started.elapsed()));
+            print_error(line(verb, watch.done(), watch.total(), started.elapsed()));
             if done.recv_timeout(LINE_INTERVAL) != Err(RecvTimeoutError::Timeout) {
                 break;
             }

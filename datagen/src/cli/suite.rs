@@ -3,6 +3,7 @@
 //! Owns their arguments, and calling the library with them. Does not own progress and reports.
 
 use super::arguments::{Destination, parse_exponent};
+use super::printing::print_error;
 use super::{Failure, generate, output_settings, progress, summary};
 use clap::Args;
 use datagen::Watch;
@@ -203,7 +204,7 @@ pub(super) fn run_centroids(arguments: &CentroidsArguments, watch: Watch) -> Res
     };
     progress::during("reading", &settings.watch, arguments.quiet, || centroids::generate(&settings))?;
     if !arguments.quiet {
-        eprintln!("{}: {} centroids", arguments.output.display(), arguments.clusters);
+        print_error(format_args!("{}: {} centroids", arguments.output.display(), arguments.clusters));
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -6,6 +6,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use napreduce_live::printing::print_error;
 use napreduce_live::{ReadPosition, progress};
 
 #[cfg(feature = "bzip2")]
@@ -152,11 +153,11 @@ impl Source {
                 let read = decoder.read(into);
                 if let Some(Garbage { offset, bytes }) = decoder.take_garbage() {
                     let name = Compression::of(&self.path).map(|compression| compression.to_string());
-                    eprintln!(
+                    print_error(format_args!(
                         "{}: trailing garbage ignored: {bytes} bytes behind the {} data, from byte {offset} on",
                         self.path.display(),
                         name.unwrap_or_default()
-                    );
+                    ));
                 }
                 read
             }

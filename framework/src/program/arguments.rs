@@ -5,10 +5,12 @@
 use std::ffi::OsString;
 use std::panic::{self, AssertUnwindSafe};
 use std::path::PathBuf;
+use std::process::ExitCode;
 use std::rc::Rc;
 
 use clap::builder::{PathBufValueParser, TypedValueParser};
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, ValueEnum};
+use napreduce_live::printing::printed;
 use napreduce_live::{ByteSize, ByteSizeError, ProgressMode};
 
 use super::cluster::ClusterArguments;
@@ -241,8 +243,8 @@ impl Face {
     }
 }
 
-/// Parses the arguments; ends this process with status 2 and a message when they are wrong.
-pub(crate) fn parse<P: Args>(face: &Face) -> CommandLine<P> {
+/// Parses the arguments. Otherwise prints help, a version or a usage error, and returns the exit status.
+pub(crate) fn parse<P: Args>(face: &Face) -> Result<CommandLine<P>, ExitCode> {
     let arguments = match &face.called {
         Some((_, arguments)) => arguments.clone(),
         None => std::env::args_os().skip(1).collect(),
@@ -250,8 +252,14 @@ pub(crate) fn parse<P: Args>(face: &Face) -> CommandLine<P> {
     let line: Vec<OsString> = std::iter::once(face.name().into()).chain(arguments).collect();
     let matches = command::<P>(face, None).try_get_matches_from(&line);
     // Only whoever reads about the inputs needs their names.
-    let matches = matches.unwrap_or_else(|_| command::<P>(face, input_names(face)).get_matches_from(line));
-    from_matches(&matches).unwrap_or_else(|error| error.exit())
+    let matches = matches.or_else(|_| command::<P>(face, input_names(face)).try_get_matches_from(line));
+    matches.and_then(|matches| from_matches(&matches)).map_err(|refused| {
+        let result = refused.print();
+        if !refused.use_stderr() {
+            printed(result);
+        }
+        ExitCode::from(u8::try_from(refused.exit_code()).unwrap_or(1))
+    })
 }
 
 fn from_matches<P: Args>(matches: &ArgMatches) -> Result<CommandLine<P>, clap::Error> {

@@ -38,11 +38,12 @@ use std::process::ExitCode;
 use std::rc::Rc;
 
 use clap::Args;
+use napreduce_live::printing::finish;
 use napreduce_live::{Definitions, TaskError, TaskRunner, task_process_main, task_process_requested};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use arguments::Face;
+use arguments::{CommandLine, Face};
 pub use driver::{Driver, JobRun};
 pub use ended::{CounterValues, JobError, JobReport, PartReport};
 pub use error::Error;
@@ -305,24 +306,36 @@ impl Program {
         if let Some(status) = engine::hadoop_requested() {
             return status;
         }
-        let line = arguments::parse::<P>(&self.face);
         let name = self.face.name();
+        let status = match arguments::parse::<P>(&self.face) {
+            Ok(line) => self.run(&name, line, drive),
+            Err(status) => status,
+        };
+        finish(&name, status)
+    }
+
+    /// Runs the driver; returns its exit status.
+    fn run<P, F, E>(&self, name: &str, line: CommandLine<P>, drive: F) -> ExitCode
+    where
+        F: FnOnce(&mut Driver, &P) -> Result<(), E>,
+        E: Into<Box<dyn std::error::Error>>,
+    {
         let settings = match Settings::parse(&line.run.conf) {
             Ok(settings) => {
                 Settings { bad_rows: line.run.bad_rows, bad_records: line.run.bad_records, ..settings }
             }
-            Err(error) => return report::failure(&name, &Error::from(error)),
+            Err(error) => return report::failure(name, &Error::from(error)),
         };
-        let mut driver = match Driver::new(&self, &name, line.run, line.report, settings) {
+        let mut driver = match Driver::new(self, name, line.run, line.report, settings) {
             Ok(driver) => driver,
-            Err(error) => return report::failure(&name, &error),
+            Err(error) => return report::failure(name, &error),
         };
         let quiet = driver.is_quiet();
         let result = drive(&mut driver, &line.parameters);
         drop(driver);
         match result {
             Ok(()) => ExitCode::SUCCESS,
-            Err(error) => report::ending(&name, &*error.into(), quiet),
+            Err(error) => report::ending(name, &*error.into(), quiet),
         }
     }
 

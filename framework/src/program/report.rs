@@ -2,10 +2,10 @@
 //!
 //! Owns the two forms of the report. Does not own what is in it.
 
-use std::io::Write;
 use std::process::ExitCode;
 
 use napreduce_core::JobId;
+use napreduce_live::printing::{print, print_error};
 use napreduce_live::{JobReport, several_lines};
 use serde_json::{Map, Value, json};
 
@@ -14,11 +14,11 @@ use super::error::Error;
 
 /// Prints a job that succeeded: counters, wall time and output for people, or one line of JSON on
 /// standard output.
-pub(crate) fn success(report: &JobReport, format: ReportFormat, quiet: bool) -> std::io::Result<()> {
+pub(crate) fn success(report: &JobReport, format: ReportFormat, quiet: bool) {
     match format {
-        ReportFormat::Text if quiet => Ok(()),
-        ReportFormat::Text => std::io::stderr().lock().write_all(text(report).as_bytes()),
-        ReportFormat::Json => writeln!(std::io::stdout().lock(), "{}", json_object(report)),
+        ReportFormat::Text if quiet => {}
+        ReportFormat::Text => print_error(text(report).trim_end()),
+        ReportFormat::Json => print(format_args!("{}\n", json_object(report))),
     }
 }
 
@@ -31,13 +31,13 @@ pub(crate) fn ending(name: &str, error: &(dyn std::error::Error + 'static), quie
 }
 
 /// Prints the id of a job that is left to itself.
-pub(crate) fn detached(job: JobId) -> std::io::Result<()> {
-    writeln!(std::io::stdout().lock(), "{job}")
+pub(crate) fn detached(job: JobId) {
+    print(format_args!("{job}\n"));
 }
 
 /// Prints why the program ends without success, and gives its exit status.
 pub(crate) fn failure(name: &str, error: &(dyn std::error::Error + 'static)) -> ExitCode {
-    eprintln!("{name}: {}", several_lines(&error.to_string()));
+    print_error(format_args!("{name}: {}", several_lines(&error.to_string())));
     ExitCode::from(error.downcast_ref::<Error>().map_or(1, Error::exit_status))
 }
 

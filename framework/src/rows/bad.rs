@@ -5,6 +5,7 @@
 #[cfg(any(feature = "avro", feature = "csv", feature = "parquet"))]
 use std::path::Path;
 
+use napreduce_live::printing::print_error;
 use napreduce_live::{UserCounter, counter};
 
 #[cfg(any(feature = "csv", feature = "json-lines"))]
@@ -66,13 +67,13 @@ impl BadRowGate {
             BadRows::AtMost(_) | BadRows::Skip => {}
         }
         if before == 0 {
-            eprintln!(
+            print_error(format_args!(
                 "{}: left out a bad row at {}: {}; the row is {}; others are only counted, as {COUNTER}",
                 self.split.path.display(),
                 self.place(bad.place),
                 bad.reason,
                 quoted(bad.row)
-            );
+            ));
         }
         self.counter.add(1);
         Ok(())

@@ -8,6 +8,8 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Component, Path};
 
+use napreduce_live::printing::print_error;
+
 use crate::program::{Driver, Error};
 
 /// Makes the file that a command begins with a side file, unless it is one; the command as tasks are to run
@@ -50,10 +52,10 @@ pub(super) fn tell_of_others(driver: &Driver<'_>, flag: &str, command: &str) {
     };
     let word = command.split(|letter| !is_plain(letter)).find(is_left).filter(|_| !driver.is_quiet());
     if let Some((word, name)) = word.and_then(|word| Some((word, Path::new(word).file_name()?.display()))) {
-        eprintln!(
+        print_error(format_args!(
             "{flag} names {word}, a file of this directory, and commands start in one of their own; if it is meant, \
              take it along with --files {word} and call it {name}"
-        );
+        ));
     }
 }
 

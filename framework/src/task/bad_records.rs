@@ -4,6 +4,7 @@
 //! says so with an error that is fatal and the input's fault.
 
 use napreduce_core::{FailureClass, FaultPlace};
+use napreduce_live::printing::print_error;
 use napreduce_live::{TaskError, counter};
 
 use crate::input::{BadRows, InputPlace, remedy, which};
@@ -28,10 +29,10 @@ pub(crate) fn pass(error: TaskError, choice: BadRows, place: Option<&InputPlace>
     if before == 0 {
         let quote = quote(place);
         let place = place.map_or_else(String::new, InputPlace::to_string);
-        eprintln!(
+        print_error(format_args!(
             "{place}: left out a bad record: {}{quote}; others are only counted, as {COUNTER}",
             error.message
-        );
+        ));
     }
     counter.add(1);
     Ok(())

@@ -7,6 +7,7 @@
 use std::path::Path;
 
 use napreduce_data::ReduceInput;
+use napreduce_live::printing::print_error;
 use napreduce_live::{Boundary, ReduceTask, SuspendHooks, TaskContext, TaskError};
 
 use super::errors::{reduce_error, values_error};
@@ -166,11 +167,11 @@ impl<'a> GroupLoop<'a> {
         self.saved = UserState::ask(|state| reducer.save(state), |state| out.save_format(state))?;
         self.declined = self.saved.is_none();
         if self.declined {
-            eprintln!(
+            print_error(format_args!(
                 "{}: goes on instead of being checkpointed, since its reducer or its output format does not save \
                  its state",
                 self.context.attempt()
-            );
+            ));
         }
         Ok(!self.declined)
     }

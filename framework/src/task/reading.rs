@@ -6,6 +6,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::Path;
 
+use napreduce_live::printing::print_error;
 use napreduce_live::{
     Boundary, Counter, InputSplit, MapTask, PositionUnit, Split, SuspendHooks, TaskContext, TaskError,
 };
@@ -238,10 +239,10 @@ impl RecordLoop<'_> {
         let prepared = sink.prepare_checkpoint()?;
         self.declined = !prepared;
         if self.declined {
-            eprintln!(
+            print_error(format_args!(
                 "{}: goes on instead of being checkpointed, since its mapper does not save its state",
                 self.context.attempt()
-            );
+            ));
         }
         Ok(prepared)
     }

@@ -8,6 +8,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::{Path, PathBuf};
 
 use napreduce_data::{READ_MAX, ReduceInput, ReduceSettings, SavedReduceInput};
+use napreduce_live::printing::print_error;
 use napreduce_live::{
     Checkpoint, CheckpointStage, Counter, NeededInput, PositionUnit, ReduceResult, ReduceTask,
     SavedCheckpoint, TaskContext, TaskError,
@@ -53,7 +54,10 @@ impl<R: Reducer, C: CombineStage<R::Value>> ReduceWork<'_, R, C> {
         )?;
         let Start { with: Parts { mut reducer, input, mut out, in_group }, restored } = begun;
         let restore = task.restore.as_deref().filter(|_| restored);
-        input.remarks().iter().for_each(|remark| eprintln!("{}: {remark}", context.attempt()));
+        input
+            .remarks()
+            .iter()
+            .for_each(|remark| print_error(format_args!("{}: {remark}", context.attempt())));
         let bytes = input.statistics();
         context.progress().set_total(bytes.bytes_total);
         context.progress().set_done(bytes.bytes);

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use napreduce_core::FaultPlace;
 use napreduce_data::{SavePlace, SavedFile};
+use napreduce_live::printing::print_error;
 use napreduce_live::{
     Checkpoint, CheckpointDirectory, CheckpointStage, OutputPiece, PartOutput, SavedCheckpoint, TaskContext,
     TaskError, set_user_counters, user_counters,
@@ -148,10 +149,10 @@ pub(crate) fn start<T>(
         Ok(with) => Ok(Start { with, restored: true }),
         Err(ResumeError::Task(error)) => Err(error),
         Err(ResumeError::Checkpoint(reason)) => {
-            eprintln!(
+            print_error(format_args!(
                 "{}: starts from scratch, since its checkpoint is of no use: {reason}",
                 context.attempt()
-            );
+            ));
             context.restore_refused(&reason);
             set_user_counters(&counted);
             if !fresh_possible {

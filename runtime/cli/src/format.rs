@@ -3,10 +3,9 @@
 //! Owns the two forms and how spans are written. Does not own what is in them, nor where it is read
 //! (`screen`).
 
-use std::io::{self, Write};
-
 use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
+use napreduce_protocol::printing::print;
 use serde::Serialize;
 
 use crate::screen::Screen;
@@ -41,21 +40,14 @@ impl FormatArguments {
         answer: impl FnOnce() -> A,
     ) -> Result<()> {
         match self.format {
-            Format::Table => print(&text(&Screen::of_stdout(self.utc))),
+            Format::Table => print(text(&Screen::of_stdout(self.utc))),
             Format::Json => {
                 // As a value first: its fields are in the order of the alphabet, whatever they are made from.
                 let value = serde_json::to_value(answer()).context("cannot write JSON")?;
-                print(&format!("{value:#}\n"))
+                print(format_args!("{value:#}\n"));
             }
         }
-    }
-}
-
-/// Prints to standard output. Somebody who has read enough, such as `head`, is no error.
-pub fn print(text: &str) -> Result<()> {
-    match io::stdout().lock().write_all(text.as_bytes()) {
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        written => written.context("cannot print"),
+        Ok(())
     }
 }
 

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 
 use clap::Args;
+use napreduce_protocol::printing::print_error;
 
 const PROGRAM: &str = "nap-lab";
 const FAILED: u8 = 1;
@@ -26,9 +27,9 @@ pub fn run(arguments: &Arguments) -> ExitCode {
     let beside = std::env::current_exe().ok().map(|own| own.with_file_name(PROGRAM));
     let program = beside.filter(|path| path.is_file()).unwrap_or_else(|| PathBuf::from(PROGRAM));
     let error = Command::new(&program).args(&arguments.rest).exec();
-    eprintln!(
+    print_error(format_args!(
         "nap: cannot run {}: {error}; it is built with `cargo build --release` and belongs beside nap",
         program.display()
-    );
+    ));
     ExitCode::from(FAILED)
 }

@@ -41,9 +41,13 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use napreduce_live::several_lines;
+use napreduce_protocol::printing::{finish, print_error, printed};
 
 use cluster::ClusterArguments;
 use failure::{Failure, in_words, status};
+
+/// The name of the program.
+const NAME: &str = "nap";
 
 /// Operate and examine napreduce.
 #[derive(Debug, Parser)]
@@ -96,8 +100,6 @@ enum Command {
 }
 
 /// Does what the command line of this process asks for, and says how the process is to end.
-///
-/// Ends the process itself where the command line is wrong or asks for help.
 pub fn main() -> ExitCode {
     // A coordinator commits outputs to them.
     napreduce::program::know_stores();
@@ -112,21 +114,31 @@ pub fn main() -> ExitCode {
     match line.next() {
         Some(command) if command == "streaming" => return streaming::run(line),
         Some(command) if command == "frames" => return frames::run(line),
-        Some(command) if command == "hadoop" => return hadoop::run(line),
+        Some(command) if command == "hadoop" => return finish(NAME, hadoop::run(line)),
         _ => {}
     }
-    let matches = without_empty_variables(Arguments::command()).get_matches();
-    let Arguments { command, cluster } =
-        Arguments::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
-    match run(&command, &cluster) {
-        Ok(status) => status,
-        Err(error) => {
+    let matches = without_empty_variables(Arguments::command()).try_get_matches();
+    let parsed = matches.and_then(|matches| Arguments::from_arg_matches(&matches));
+    let status = match parsed.map(|Arguments { command, cluster }| run(&command, &cluster)) {
+        Ok(Ok(status)) => status,
+        Ok(Err(error)) => {
             if !matches!(error.downcast_ref(), Some(Failure::Said)) {
-                eprintln!("nap: {}", several_lines(&in_words(&error)));
+                print_error(format_args!("nap: {}", several_lines(&in_words(&error))));
             }
             ExitCode::from(status(&error))
         }
+        Err(refused) => print_refusal(&refused),
+    };
+    finish(NAME, status)
+}
+
+/// Prints help, a version or a usage error; returns the exit status that it means.
+fn print_refusal(refused: &clap::Error) -> ExitCode {
+    let result = refused.print();
+    if !refused.use_stderr() {
+        printed(result);
     }
+    ExitCode::from(u8::try_from(refused.exit_code()).unwrap_or(1))
 }
 
 fn run(command: &Command, cluster: &ClusterArguments) -> Result<ExitCode> {

@@ -5,6 +5,7 @@
 use anyhow::Result;
 use clap::{Args, Subcommand};
 use napreduce_live::{QueueListing, QueueSlots, QueueSummary};
+use napreduce_protocol::printing::print_error;
 use napreduce_web::answers::QueueAnswer;
 
 use crate::cluster::ClusterArguments;
@@ -37,10 +38,10 @@ pub fn run(arguments: &Arguments, cluster: &ClusterArguments) -> Result<()> {
     let Command::List { format } = &arguments.command;
     let QueueListing { scheduler, queues, .. } = cluster.connect()?.queues()?;
     let Some(queues) = queues else {
-        eprintln!(
+        print_error(format_args!(
             "nap: the scheduler {scheduler} has no queues; fair, capacity, natjam and hfsp (with weights) have: nap coordinator \
              --scheduler"
-        );
+        ));
         return match format.format {
             Format::Table => Ok(()),
             Format::Json => format.print(|_| String::new(), Vec::<QueueAnswer>::new),

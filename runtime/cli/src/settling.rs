@@ -10,6 +10,7 @@ use anyhow::Result;
 use clap::Args;
 use napreduce_core::{AttemptId, JobId};
 use napreduce_live::{ClusterClient, CommandOutcome, TaskCommand, parse_time, several_lines};
+use napreduce_protocol::printing::print_error;
 
 use crate::failure::Failure;
 
@@ -52,7 +53,10 @@ pub fn settle(
     for Ordered { job, attempts } in ordered {
         let outcomes = wait_for(*job, attempts, command, until, client)?;
         for (attempt, outcome) in &outcomes {
-            eprintln!("{attempt} {}", several_lines(&in_words(command, outcome, wait.timeout)));
+            print_error(format_args!(
+                "{attempt} {}",
+                several_lines(&in_words(command, outcome, wait.timeout))
+            ));
         }
         let done = |outcome: &CommandOutcome| match outcome {
             CommandOutcome::Done | CommandOutcome::Queued => true,
@@ -83,11 +87,11 @@ fn wait_for(
         if began.elapsed() >= tell_after {
             tell_after = began.elapsed() + TELL_AGAIN;
             let left = until.saturating_duration_since(Instant::now());
-            eprintln!(
+            print_error(format_args!(
                 "{job}: {open} of {} attempts to {}; waits for {left:.0?}",
                 outcomes.len(),
                 command.in_words()
-            );
+            ));
         }
         thread::sleep(look.min(until.saturating_duration_since(Instant::now())));
         look = (look * 2).min(LOOK_MAX);

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use clap::{Args, Command};
 use clap_complete::Shell;
+use napreduce_protocol::printing::{print, print_error};
 
 /// The name under which all of it is known.
 const NAME: &str = "nap";
@@ -40,7 +41,8 @@ pub struct ManualArguments {
 pub fn complete(arguments: &CompletionArguments, mut command: Command) -> Result<()> {
     let mut script = Vec::new();
     clap_complete::generate(arguments.shell, &mut command, NAME, &mut script);
-    crate::format::print(&String::from_utf8_lossy(&script))
+    print(String::from_utf8_lossy(&script));
+    Ok(())
 }
 
 pub fn write_manual(arguments: &ManualArguments, mut command: Command) -> Result<()> {
@@ -50,11 +52,11 @@ pub fn write_manual(arguments: &ManualArguments, mut command: Command) -> Result
     // Settings of the whole reach the commands when it is built.
     command.build();
     let count = write_pages(&command, NAME.to_owned(), directory).with_context(cannot)?;
-    eprintln!(
+    print_error(format_args!(
         "wrote {count} pages to {}; see: man -l {}",
         directory.display(),
         directory.join("nap.1").display()
-    );
+    ));
     Ok(())
 }
 

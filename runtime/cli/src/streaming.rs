@@ -8,6 +8,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use napreduce::{Program, streaming};
+use napreduce_protocol::printing::print_error;
 
 const ABOUT: &str = "\
 Any program as mapper and reducer. Both are commands for sh -c, one process for each attempt: the mapper reads lines and writes \
@@ -47,8 +48,8 @@ pub fn run_as(name: &str, arguments: impl Iterator<Item = OsString>) -> ExitCode
 /// Something stands before a command of that name whose options are those of a job, which would be without
 /// effect.
 pub fn misplaced(name: &str) -> ExitCode {
-    eprintln!(
+    print_error(format_args!(
         "nap: options of a job stand after `nap {name}`, and its cluster is named with --cluster; see: nap {name} --help"
-    );
+    ));
     ExitCode::from(WRONG_USAGE)
 }

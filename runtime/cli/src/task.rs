@@ -6,6 +6,7 @@ use anyhow::Result;
 use clap::{Args, Subcommand};
 use napreduce_core::{Reason, TaskId};
 use napreduce_live::{ClusterClient, LiveAttempt, TaskCommand, TaskSummary};
+use napreduce_protocol::printing::print_error;
 
 use napreduce_web::answers::{TaskAnswer, TaskExplanation};
 
@@ -130,7 +131,7 @@ fn command(commanded: &Commanded, command: TaskCommand, client: &mut ClusterClie
     }
     let settled = if commanded.wait.no_wait {
         for attempt in ordered.iter().flat_map(|ordered| &ordered.attempts) {
-            eprintln!("{attempt} {}", in_words(command));
+            print_error(format_args!("{attempt} {}", in_words(command)));
         }
         Ok(())
     } else {

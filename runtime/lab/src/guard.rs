@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, ExitCode, Stdio};
 
 pub use charges::{Charge, start_of};
+use napreduce_live::printing::print_error;
 use rustix::process::Pid;
 
 use crate::jobs::{called, own_binary};
@@ -53,12 +54,12 @@ pub fn guard_requested() -> bool {
 /// The main function of a guard.
 pub fn guard_program() -> ExitCode {
     if let Err(error) = service::ignore_signals() {
-        eprintln!("{GUARD_PROGRAM}: cannot ignore signals: {error}");
+        print_error(format_args!("{GUARD_PROGRAM}: cannot ignore signals: {error}"));
         return ExitCode::FAILURE;
     }
     let left = service::serve(io::stdin().lock(), io::stdout());
     for what in &left {
-        eprintln!("{GUARD_PROGRAM}: {what}");
+        print_error(format_args!("{GUARD_PROGRAM}: {what}"));
     }
     // Whoever waits for it hears it; nobody may be there any more.
     let said = writeln!(io::stdout(), "{}", left.join("; "));

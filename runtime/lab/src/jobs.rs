@@ -16,6 +16,7 @@ use std::time::Instant;
 use clap::Args;
 use napreduce::program::Error;
 use napreduce::{Driver, Program};
+use napreduce_live::printing::{print, print_error};
 use napreduce_live::task_process_requested;
 pub use replayed::{
     RECORD_BYTES, RECORDS, REPLAYED, REPLAYED_MAPS, ReplayedTask, ReplayedTasks, TaskBody, records,
@@ -81,7 +82,7 @@ pub(crate) fn called(name: &str) -> bool {
 /// The main function of the job program, which may have other jobs as well.
 pub fn job_program(program: Program) -> ExitCode {
     if !task_process_requested() && !ends_with_parent() {
-        eprintln!("{JOB_PROGRAM}: the experiment that started this has ended");
+        print_error(format_args!("{JOB_PROGRAM}: the experiment that started this has ended"));
         return ExitCode::FAILURE;
     }
     let program = program
@@ -99,7 +100,7 @@ fn drive(driver: &mut Driver<'_>, work: &Work) -> Result<(), Error> {
     for number in 0..work.times {
         let began = Instant::now();
         driver.job(&work.job).parameters(work).output(output.join(number.to_string())).run()?;
-        println!("{}", began.elapsed().as_micros());
+        print(format_args!("{}\n", began.elapsed().as_micros()));
     }
     Ok(())
 }

@@ -89,6 +89,7 @@ pub use directory_mark::{DirectoryKind, DirectoryMarkError};
 pub use embedded::{EmbeddedSettings, run_embedded};
 pub use guests::{GuestCheckpointSettings, GuestEngine, GuestEngineSettings};
 pub use journal::{FsyncPolicy, JournalError};
+pub use napreduce_protocol::printing;
 pub use napreduce_protocol::{
     AttemptSummary, ByteSize, ByteSizeError, CheckpointSupport, CommandOutcome, Counter, CounterValues,
     Counters, Digest, DigestError, FileStamp, HistoryLine, InputSplit, JobCommand, JobDetail, JobEnd,

@@ -22,6 +22,7 @@ mod object_stores;
 pub mod path_bytes;
 mod plan;
 mod preemptions;
+pub mod printing;
 mod progress;
 mod queues;
 mod regular_file;

@@ -3,6 +3,7 @@
 
 use super::files::{SourceFile, Violation};
 use super::paths::{Named, in_imports, in_tokens};
+use proc_macro2::{TokenStream, TokenTree};
 use quote::ToTokens;
 use std::collections::BTreeSet;
 use syn::visit::Visit;
@@ -93,6 +94,51 @@ pub fn no_unwrap(files: &[SourceFile]) -> Vec<Violation> {
     violations
 }
 
+/// Macros that panic when they cannot write.
+const PANICKING_PRINTS: [&str; 4] = ["print", "println", "eprint", "eprintln"];
+
+pub fn no_panicking_prints(files: &[SourceFile]) -> Vec<Violation> {
+    let is_product = |file: &&SourceFile| {
+        let is_for_tests =
+            file.is_test() || file.path.ends_with("/tests.rs") || file.path.starts_with("runtime/scenarios/");
+        file.is_rust() && file.path.contains("src/") && !is_for_tests
+    };
+    let mut violations = Vec::new();
+    for file in files.iter().filter(is_product) {
+        match file.syntax() {
+            Ok(syntax) => {
+                let mut syntax = syntax.clone();
+                WithoutTests.visit_file_mut(&mut syntax);
+                for (line, name) in macros(syntax.to_token_stream()) {
+                    if PANICKING_PRINTS.contains(&name.as_str()) {
+                        let what =
+                            format!("{name}! panics on a full disk; call napreduce_protocol::printing");
+                        violations.push(file.at(line, what));
+                    }
+                }
+            }
+            Err(violation) => violations.push(violation),
+        }
+    }
+    violations
+}
+
+/// The macros that are called, with their lines.
+fn macros(tokens: TokenStream) -> Vec<(usize, String)> {
+    let tokens: Vec<TokenTree> = tokens.into_iter().collect();
+    let mut found = Vec::new();
+    for (at, token) in tokens.iter().enumerate() {
+        let TokenTree::Group(group) = token else { continue };
+        found.extend(macros(group.stream()));
+        if let [.., TokenTree::Ident(name), TokenTree::Punct(punct)] = &tokens[..at]
+            && punct.as_char() == '!'
+        {
+            found.push((name.span().start().line, name.to_string()));
+        }
+    }
+    found
+}
+
 /// Takes test modules and test functions out of a file.
 pub struct WithoutTests;
 
@@ -159,7 +205,7 @@ fn unsafe_outside(files: &[SourceFile], listed: &[(&str, &str)]) -> Vec<Violatio
 fn unsafe_lines(file: &syn::File) -> Vec<usize> {
     struct Unsafe(Vec<usize>);
     impl<'ast> Visit<'ast> for Unsafe {
-        fn visit_token_stream(&mut self, tokens: &'ast proc_macro2::TokenStream) {
+        fn visit_token_stream(&mut self, tokens: &'ast TokenStream) {
             // Macro input is no syntax tree; its unsafe blocks are found as plain words.
             let named = in_tokens(tokens.clone());
             self.0.extend(named.iter().filter(|named| named.segments == ["unsafe"]).map(|named| named.line));
@@ -235,6 +281,26 @@ mod tests {
         check_passes(no_unwrap, data("#[cfg(test)] mod tests { #[test] fn f() { a.unwrap(); } }"));
         check_passes(no_unwrap, data("mod m { #[cfg(test)] fn f() { a.unwrap(); } }"));
         check_passes(no_unwrap, SourceFile::sample("runtime/data/tests/a.rs", "fn f() { a.unwrap(); }"));
+    }
+
+    #[test]
+    fn printing_macros_outside_tests_are_found() {
+        for code in [
+            "fn f() {\n println!(); }",
+            "fn f() {\n std::eprint!(\"a\") }",
+            "fn f() {\n m!(eprintln!(\"a\")) }",
+        ] {
+            check_caught(no_panicking_prints, data(code), "sample.rs:2: ");
+        }
+        check_passes(
+            no_panicking_prints,
+            data("/// println!()\nfn f() { print(\"println!\"); if print != eprint {} }"),
+        );
+        check_passes(no_panicking_prints, data("#[cfg(test)] mod tests { #[test] fn f() { println!(); } }"));
+        check_passes(
+            no_panicking_prints,
+            SourceFile::sample("runtime/data/tests/a.rs", "fn f() { print!(); }"),
+        );
     }
 
     #[test]

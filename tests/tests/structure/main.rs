@@ -30,6 +30,7 @@ const RULES: &[Rule] = &[
         calls::pure_core,
     ),
     ("code outside tests does not unwrap", calls::no_unwrap),
+    ("a program never panics because it cannot print", calls::no_panicking_prints),
     ("unsafe code lives in the listed modules only", calls::listed_unsafe),
     ("a module is named for its role", layout::role_names),
     ("the top level holds exactly what it is meant to", layout::top_level),

@@ -7,12 +7,13 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+use napreduce_live::printing::print_error;
 use napreduce_live::{JobPlan, JobReport};
 use serde::Serialize;
 use serde_json::Value;
 
+use super::Driver;
 use super::named_paths::{NamedPath, by_input};
-use super::{Driver, cannot_print};
 use crate::builder::Job;
 use crate::input::{about_empty, expand, stamp};
 use crate::program::{Envelope, Error, report};
@@ -132,7 +133,7 @@ impl JobRun<'_, '_> {
         if let Some(deadline) = &mut driver.deadline {
             deadline.ended(&self.definition, began.elapsed());
         }
-        report::success(&report, driver.report, driver.run.quiet).map_err(cannot_print)?;
+        report::success(&report, driver.report, driver.run.quiet);
         Ok(report)
     }
 
@@ -185,7 +186,7 @@ impl JobRun<'_, '_> {
                 eprintln!("{}: {warning}", driver.name);
             }
             for refusal in job.pipeline.refusals(&files, split_size) {
-                eprintln!("{}: {refusal}; one map task reads all of it", driver.name);
+                print_error(format_args!("{}: {refusal}; one map task reads all of it", driver.name));
             }
         }
         let task_memory = driver.run.task_memory.bytes();

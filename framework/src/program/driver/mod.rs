@@ -12,6 +12,7 @@ mod standard_input;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use napreduce_live::printing::print_error;
 use napreduce_live::{
     Chain, ClusterPlace, EmbeddedSettings, JobPlan, JobReport, OutputReservation, StorageScheme,
     check_output, check_reads, run_embedded,
@@ -101,10 +102,10 @@ impl<'p> Driver<'p> {
             None => run.cluster.place()?,
         };
         if place.is_some() && run.slots.is_some() && !run.quiet {
-            eprintln!(
+            print_error(format_args!(
                 "{name}: the workers of a cluster have their own slots; --slots only says how many reduces there are \
                  unless --reduces does"
-            );
+            ));
         }
         let chain = Chain::beside(&chain_place(&run))?;
         let deadline = run.cluster.deadline.and_then(ChainDeadline::of);
@@ -260,7 +261,7 @@ impl<'p> Driver<'p> {
         }
         for line in self.chain.begin(self.place.as_ref())? {
             if !self.run.quiet {
-                eprintln!("{}: {line}", self.name);
+                print_error(format_args!("{}: {line}", self.name));
             }
         }
         Ok(self.chain.token())
@@ -364,7 +365,7 @@ impl<'p> Driver<'p> {
         }
         let ran = cluster.run(plan);
         if let Err(Error::Detached { job }) = &ran {
-            report::detached(*job).map_err(cannot_print)?;
+            report::detached(*job);
         }
         ran
     }
@@ -373,7 +374,7 @@ impl<'p> Driver<'p> {
 impl Drop for Driver<'_> {
     fn drop(&mut self) {
         if let Err(left) = self.chain.end() {
-            eprintln!("{}: {left}", self.name);
+            print_error(format_args!("{}: {left}", self.name));
         }
     }
 }
@@ -393,8 +394,4 @@ fn lies_within(path: &Path, directory: &Path) -> bool {
     let resolved = directory.canonicalize().ok();
     path.ancestors()
         .any(|part| part == directory || (resolved.is_some() && part.canonicalize().ok() == resolved))
-}
-
-fn cannot_print(error: std::io::Error) -> Error {
-    Error::Usage(format!("cannot print the report: {error}"))
 }

@@ -7,6 +7,7 @@ use std::io::{self, Read, Write};
 use std::process::{Command, Stdio};
 
 use napreduce_live::CommandPlace;
+use napreduce_live::printing::print_error;
 
 use super::frame::{FrameDecoder, FrameKind};
 use super::frames_program::environment;
@@ -103,7 +104,9 @@ fn described(decoder: &mut FrameDecoder) -> Result<Option<Description>, String> 
                     .map_err(|error| format!("sent a frame X that cannot be read: {error}"))?;
                 return Err(format!("failed: {}", failure.message.trim_end()));
             }
-            FrameKind::Log => eprintln!("{}", String::from_utf8_lossy(frame.payload).trim_end()),
+            FrameKind::Log => {
+                print_error(format_args!("{}", String::from_utf8_lossy(frame.payload).trim_end()))
+            }
             other => return Err(format!("sent a frame {} before its frame H", char::from(other.letter()))),
         }
     }

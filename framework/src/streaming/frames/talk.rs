@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 
+use napreduce_live::printing::print_error;
 use napreduce_live::{Counter, TaskError, UserCounter, counter};
 use serde::Deserialize;
 
@@ -182,7 +183,7 @@ impl Course {
             FrameKind::Log => {
                 // A program that is at work and has nothing to say says nothing.
                 if !frame.payload.is_empty() {
-                    eprintln!("{}", String::from_utf8_lossy(frame.payload).trim_end());
+                    print_error(format_args!("{}", String::from_utf8_lossy(frame.payload).trim_end()));
                 }
             }
             FrameKind::State | FrameKind::Stateless if !self.is_state_wanted => {

@@ -11,6 +11,7 @@ use std::process::{Command, ExitCode};
 
 use flate2::bufread::MultiGzDecoder;
 use jiff::Timestamp;
+use napreduce_protocol::printing::{print, print_error, printed};
 
 use super::root::HadoopRoot;
 use super::{FAILED, refuse};
@@ -70,7 +71,7 @@ pub(super) fn run(root: &HadoopRoot, arguments: &[String]) -> ExitCode {
         return refuse(&format!("fs {command} {flag} is not known; see: nap hadoop --help"));
     }
     if WITHOUT_EFFECT.contains(&command.as_str()) {
-        eprintln!("nap hadoop: fs {command} has no effect here");
+        print_error(format_args!("nap hadoop: fs {command} has no effect here"));
         return ExitCode::SUCCESS;
     }
     if paths.is_empty() {
@@ -85,7 +86,7 @@ pub(super) fn run(root: &HadoopRoot, arguments: &[String]) -> ExitCode {
             Ok(false) => failed = true,
             Err(error) => {
                 failed = true;
-                eprintln!("{verb}: {error}");
+                print_error(format_args!("{verb}: {error}"));
             }
         }
     }
@@ -137,12 +138,12 @@ impl Files<'_> {
                 {
                     let shown = |error| wrong(&self.root.shown(&file), &error);
                     match verb {
-                        "cat" => print(&mut File::open(&file).map_err(shown)?).map_err(shown)?,
-                        "text" => print(&mut as_text(&file).map_err(shown)?).map_err(shown)?,
+                        "cat" => print_all(&mut File::open(&file).map_err(shown)?).map_err(shown)?,
+                        "text" => print_all(&mut as_text(&file).map_err(shown)?).map_err(shown)?,
                         "head" => {
-                            print(&mut File::open(&file).map_err(shown)?.take(END_BYTES)).map_err(shown)?
+                            print_all(&mut File::open(&file).map_err(shown)?.take(END_BYTES)).map_err(shown)?
                         }
-                        "tail" => print(&mut end_of(&file).map_err(shown)?).map_err(shown)?,
+                        "tail" => print_all(&mut end_of(&file).map_err(shown)?).map_err(shown)?,
                         "count" => self.count(&file).map_err(shown)?,
                         "rmdir" => self.remove_empty(&file)?,
                         "du" => self.sizes(&file).map_err(shown)?,
@@ -354,22 +355,23 @@ impl Files<'_> {
                 bytes += found.len();
             }
         }
-        writeln!(io::stdout().lock(), "{folders:>12} {files:>12} {bytes:>18} {}", self.root.shown(file))
+        print(format_args!("{folders:>12} {files:>12} {bytes:>18} {}\n", self.root.shown(file)));
+        Ok(())
     }
 
     fn list(&self, file: &Path) -> io::Result<()> {
-        let mut out = io::stdout().lock();
         if !file.is_dir() {
-            return writeln!(out, "{}", self.line(file)?);
+            print(format_args!("{}\n", self.line(file)?));
+            return Ok(());
         }
         let recursive = self.verb == "lsr" || self.has("-R");
         let inside = sorted(file)?;
         if !recursive && !inside.is_empty() {
-            writeln!(out, "Found {} items", inside.len())?;
+            print(format_args!("Found {} items\n", inside.len()));
         }
         let mut left: Vec<PathBuf> = inside.into_iter().rev().collect();
         while let Some(next) = left.pop() {
-            writeln!(out, "{}", self.line(&next)?)?;
+            print(format_args!("{}\n", self.line(&next)?));
             if recursive && next.is_dir() {
                 left.extend(sorted(&next)?.into_iter().rev());
             }
@@ -398,10 +400,9 @@ impl Files<'_> {
 
     fn sizes(&self, file: &Path) -> io::Result<()> {
         let each = if file.is_dir() && !self.has("-s") { sorted(file)? } else { vec![file.to_owned()] };
-        let mut out = io::stdout().lock();
         for file in each {
             let bytes = bytes_in(&file)?;
-            writeln!(out, "{bytes}  {bytes}  {}", self.root.shown(&file))?;
+            print(format_args!("{bytes}  {bytes}  {}\n", self.root.shown(&file)));
         }
         Ok(())
     }
@@ -432,10 +433,14 @@ fn remove(file: &Path) -> io::Result<()> {
     if is_folder(file) { fs::remove_dir_all(file) } else { fs::remove_file(file) }
 }
 
-fn print(from: &mut impl Read) -> io::Result<()> {
-    let mut out = io::stdout().lock();
-    io::copy(from, &mut out)?;
-    out.flush()
+fn print_all(from: &mut impl Read) -> io::Result<()> {
+    let mut piece = vec![0; 64 << 10];
+    loop {
+        match from.read(&mut piece)? {
+            0 => return Ok(()),
+            count => printed(io::stdout().lock().write_all(&piece[..count])),
+        }
+    }
 }
 
 /// Text as it is, or as gzip has it.

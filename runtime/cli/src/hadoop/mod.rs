@@ -13,6 +13,7 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::Args;
+use napreduce_protocol::printing::{print, print_error};
 
 use crate::streaming;
 use root::HadoopRoot;
@@ -75,11 +76,11 @@ pub fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     let Some((command, arguments)) = rest.split_first() else { return refuse(HELP) };
     match command.as_str() {
         "version" => {
-            println!("{VERSION}");
+            print(format_args!("{VERSION}\n"));
             ExitCode::SUCCESS
         }
         "--help" | "-h" | "help" => {
-            println!("{HELP}");
+            print(format_args!("{HELP}\n"));
             ExitCode::SUCCESS
         }
         "fs" | "dfs" => match HadoopRoot::find(folder) {
@@ -88,7 +89,7 @@ pub fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
         },
         "jar" => match HadoopRoot::find(folder).and_then(|root| jar::as_streaming(&root, arguments)) {
             Ok(job) => {
-                job.notes.iter().for_each(|note| eprintln!("nap hadoop: {note}"));
+                job.notes.iter().for_each(|note| print_error(format_args!("nap hadoop: {note}")));
                 streaming::run_as("nap hadoop jar", job.options.into_iter().map(OsString::from))
             }
             Err(error) => refuse(&error),
@@ -98,6 +99,6 @@ pub fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
 }
 
 fn refuse(why: &str) -> ExitCode {
-    eprintln!("nap hadoop: {why}");
+    print_error(format_args!("nap hadoop: {why}"));
     ExitCode::from(WRONG_USAGE)
 }

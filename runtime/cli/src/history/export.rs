@@ -12,6 +12,7 @@ use clap::{Args, ValueEnum};
 use napreduce_core::JobId;
 use napreduce_history_files::{HistoryFolder, ledger_of};
 use napreduce_live::JobDetail;
+use napreduce_protocol::printing::print_error;
 use napreduce_web::answers::{AttemptAnswer, EventAnswer, JobAnswer, PartAnswer, PreemptionAnswer};
 use serde::Serialize;
 
@@ -112,7 +113,7 @@ pub fn run(arguments: &ExportArguments) -> Result<()> {
         exported.extend(folder.read(job)?.map(|ended| ended.detail));
     }
     let rows = write_tables(&exported, output, *format)?;
-    eprintln!("{}: {} jobs, {rows} rows in six tables", output.display(), exported.len());
+    print_error(format_args!("{}: {} jobs, {rows} rows in six tables", output.display(), exported.len()));
     Ok(())
 }
 

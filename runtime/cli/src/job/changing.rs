@@ -9,9 +9,9 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use napreduce_core::JobChange;
 use napreduce_live::{ClusterClient, JobCommand, StorageScheme};
+use napreduce_protocol::printing::{print, print_error};
 
 use super::for_each_live;
-use crate::format::print;
 use crate::ids::{JobSelector, select};
 
 #[derive(Debug, Clone, Args)]
@@ -85,7 +85,8 @@ pub fn rerun(arguments: &RerunArguments, client: &mut ClusterClient) -> Result<(
     let output = arguments.output.as_ref().map(absolute).transpose();
     let output = output.context("the current directory cannot be told")?;
     let new = client.rerun(*job, output.as_deref(), &arguments.reason)?;
-    print(&format!("{new}\n"))
+    print(format_args!("{new}\n"));
+    Ok(())
 }
 
 pub fn hold(arguments: &HoldArguments, command: JobCommand, client: &mut ClusterClient) -> Result<()> {
@@ -93,8 +94,8 @@ pub fn hold(arguments: &HoldArguments, command: JobCommand, client: &mut Cluster
     for_each_live(&arguments.jobs, client, |client, job| {
         client.command_job(job, command, &reason)?;
         match command {
-            JobCommand::Hold => eprintln!("{job} is held; what runs of it is let finish"),
-            _ => eprintln!("{job} goes on"),
+            JobCommand::Hold => print_error(format_args!("{job} is held; what runs of it is let finish")),
+            _ => print_error(format_args!("{job} goes on")),
         }
         Ok(())
     })
@@ -104,7 +105,7 @@ pub fn set(arguments: &SetArguments, client: &mut ClusterClient) -> Result<()> {
     let change = JobChange { priority: arguments.priority, queue: arguments.queue.clone() };
     for_each_live(&arguments.jobs, client, |client, job| {
         client.change_job(job, &change, &arguments.reason)?;
-        eprintln!("{job} has {} from now on", change.in_words());
+        print_error(format_args!("{job} has {} from now on", change.in_words()));
         Ok(())
     })
 }

@@ -11,6 +11,7 @@ use clap::Args;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use napreduce_live::{ClusterClient, JobSummary};
+use napreduce_protocol::printing::print_error;
 use napreduce_web::answers::{JobAnswer, JobFilter, PhaseAnswer};
 
 use crate::format::{FormatArguments, or_dash, span};
@@ -131,9 +132,9 @@ pub fn list(arguments: &JobListArguments, client: &mut ClusterClient) -> Result<
     arguments.format.print(|screen| text(&jobs, screen), answers)?;
     if more > 0 {
         let more = if needs_all { more.to_string() } else { "some".to_owned() };
-        eprintln!(
+        print_error(format_args!(
             "nap: {more} more; show them with --limit, or fewer with --state, --queue, --user, --name, --since"
-        );
+        ));
     }
     Ok(())
 }

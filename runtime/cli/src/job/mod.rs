@@ -22,6 +22,7 @@ use napreduce_live::{
     ClusterClient, FollowOptions, JobCommand, JobDetail, JobError, JobPhase, OnInterrupt, ProgressMode,
     TaskCommand, several_lines,
 };
+use napreduce_protocol::printing::print_error;
 use napreduce_web::answers::{CountersAnswer, HistoryAnswer, JobExplanation, JobStatusAnswer};
 use serde::Serialize;
 
@@ -138,7 +139,7 @@ pub fn run(arguments: &Arguments, cluster: &ClusterArguments) -> Result<()> {
         Command::Wait { jobs, quiet } => wait(jobs, *quiet, &mut client),
         Command::Kill { jobs, reason } => for_each_live(jobs, &mut client, |client, job| {
             client.kill_job(job, reason)?;
-            eprintln!("{job} is being killed");
+            print_error(format_args!("{job} is being killed"));
             Ok(())
         }),
         Command::Suspend(commanded) => command(commanded, JobCommand::Suspend, &mut client),
@@ -182,18 +183,18 @@ fn wait(selectors: &[JobSelector], quiet: bool, client: &mut ClusterClient) -> R
     let mut failed = 0;
     for job in select(selectors, client)? {
         match client.follow(job, &options) {
-            Ok(report) => eprintln!(
+            Ok(report) => print_error(format_args!(
                 "{job} {} succeeded in {:.3} s; output in {}",
                 several_lines(&report.name),
                 report.wall.as_secs_f64(),
                 report.output.display()
-            ),
+            )),
             Err(JobError::Failed { reason, .. }) => {
-                eprintln!("{job} failed: {}", several_lines(&reason));
+                print_error(format_args!("{job} failed: {}", several_lines(&reason)));
                 failed += 1;
             }
             Err(error @ JobError::Killed { .. }) => {
-                eprintln!("{}", several_lines(&error.to_string()));
+                print_error(format_args!("{}", several_lines(&error.to_string())));
                 failed += 1;
             }
             Err(error) => return Err(error.into()),
@@ -212,7 +213,7 @@ fn command(commanded: &Commanded, command: JobCommand, client: &mut ClusterClien
             JobCommand::Resume | JobCommand::Release => "goes on",
             JobCommand::Hold => "is held",
         };
-        eprintln!("{job} {said}");
+        print_error(format_args!("{job} {said}"));
         ordered.push(Ordered { job, attempts: Vec::new() });
         Ok(())
     })?;

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Result, bail};
 use clap::Args;
 use napreduce_live::{ClusterClient, JobDetail};
+use napreduce_protocol::printing::print_error;
 use napreduce_web::clock::now_micros;
 use napreduce_web::report_html;
 
@@ -52,7 +53,7 @@ impl ReportFile {
     pub fn write(&self, job: &JobDetail) -> Result<()> {
         let page = report_html(job, now_micros());
         write_whole(&self.output, self.overwrite, |file| file.write_all(page.as_bytes()))?;
-        eprintln!("{}: open it in a browser", Path::new(&self.output).display());
+        print_error(format_args!("{}: open it in a browser", Path::new(&self.output).display()));
         Ok(())
     }
 }

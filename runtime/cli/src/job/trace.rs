@@ -11,6 +11,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use napreduce_history_files::{TraceFigures, write_trace};
 use napreduce_live::{ClusterClient, JobDetail};
+use napreduce_protocol::printing::print_error;
 use napreduce_web::clock::now_micros;
 
 use crate::ids::{JobSelector, select};
@@ -47,10 +48,10 @@ pub fn run(arguments: &TraceArguments, client: &mut ClusterClient) -> Result<()>
     let is_packed = output.extension().is_some_and(|end| end == "gz");
     let figures = write_whole(output, *overwrite, |file| write(&details, is_packed, file))?;
     let TraceFigures { stints, naps } = figures;
-    eprintln!(
+    print_error(format_args!(
         "{}: {stints} stretches at work, {naps} naps; open it in Perfetto (ui.perfetto.dev) or chrome://tracing",
         output.display()
-    );
+    ));
     Ok(())
 }
 

@@ -4,8 +4,10 @@
 //! each day. Does not own what is said: daemons say it by `tracing`, and in a job program nobody listens.
 
 use std::fmt::{self, Debug, Write as _};
-use std::io;
+use std::io::{self, Write};
+use std::panic::{self, AssertUnwindSafe};
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 use std::time::SystemTime;
 
 use napreduce_live::SPAN_TARGET;
@@ -75,7 +77,22 @@ pub fn start(format: LogFormat, files: Option<(&Path, &str)>) -> Result<(), LogE
         .max_log_files(DAYS_MAX)
         .build(path)
         .map_err(|source| LogError::Files { path: path.to_owned(), source })?;
-    install(format, filter, files)
+    install(format, filter, Mutex::new(DailyFiles(files)))
+}
+
+/// Log files of a directory. A line that cannot be written is lost.
+struct DailyFiles(RollingFileAppender);
+
+impl Write for DailyFiles {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        // It complains with `eprintln!` if it cannot begin the file of a new day, which may panic.
+        let written = panic::catch_unwind(AssertUnwindSafe(|| self.0.write(bytes)));
+        written.unwrap_or_else(|_| Err(io::Error::other("standard error cannot be written")))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
 }
 
 fn filter(text: Option<String>) -> Result<Targets, LogError> {
@@ -156,8 +173,7 @@ where
 
 #[cfg(test)]
 mod tests {
-    use std::io::Write;
-    use std::sync::{Arc, Mutex};
+    use std::sync::Arc;
 
     use super::*;
 

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, bail};
 use clap::{Args, Subcommand};
 use napreduce_live::{ClusterClient, WorkerSummary, parse_time};
+use napreduce_protocol::printing::print_error;
 
 use crate::cluster::ClusterArguments;
 use crate::worker::{LeaveArguments, is_up};
@@ -129,17 +130,19 @@ impl Scale {
             plan(&self.bounds, &Round { wanted, waits, slots_each, jobs: &jobs, members: &members });
         for number in 1..=submit {
             let job = self.slurm.submit()?;
-            eprintln!("nap scale: submitted job {job} ({number} of {submit}): {wanted} slots are wanted");
+            print_error(format_args!(
+                "nap scale: submitted job {job} ({number} of {submit}): {wanted} slots are wanted"
+            ));
         }
         if !cancel.is_empty() {
             self.slurm.cancel(&cancel)?;
-            eprintln!("nap scale: cancelled {}, since nothing waits", cancel.join(", "));
+            print_error(format_args!("nap scale: cancelled {}, since nothing waits", cancel.join(", ")));
         }
         for name in &drain {
             let idle = workers.iter().find(|worker| is_up(worker) && worker.name == *name);
             if let Some(worker) = idle {
                 client.drain(worker.worker, false, "idle, says nap scale")?;
-                eprintln!("nap scale: drained {} ({name}), which is idle", worker.worker);
+                print_error(format_args!("nap scale: drained {} ({name}), which is idle", worker.worker));
             }
         }
         Ok(())
@@ -172,7 +175,7 @@ impl Scale {
 
     fn say(&mut self, line: &str) {
         if self.said != line {
-            eprintln!("nap scale: {line}; trying again");
+            print_error(format_args!("nap scale: {line}; trying again"));
             line.clone_into(&mut self.said);
         }
     }

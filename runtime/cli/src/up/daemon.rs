@@ -9,6 +9,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
+use napreduce_protocol::printing::print_error;
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::parent::PARENT_VARIABLE;
@@ -101,7 +102,7 @@ impl Daemon {
         let Some(mut running) = self.running.take() else { return Ok(()) };
         let ended = running.child.try_wait().with_context(|| format!("cannot wait for {}", self.name))?;
         if ended.is_none() {
-            eprintln!("nap up: {} does not end and is killed", self.name);
+            print_error(format_args!("nap up: {} does not end and is killed", self.name));
             running.child.kill().with_context(|| format!("cannot kill {}", self.name))?;
             running.child.wait().with_context(|| format!("cannot wait for {}", self.name))?;
         }
@@ -116,7 +117,7 @@ fn pass_on(name: &str, stderr: Option<ChildStderr>) {
     let mut lines = BufReader::new(stderr);
     let mut line = Vec::new();
     while matches!(lines.read_until(b'\n', &mut line), Ok(count) if count > 0) {
-        eprintln!("{name:<11} | {}", String::from_utf8_lossy(&line).trim_end());
+        print_error(format_args!("{name:<11} | {}", String::from_utf8_lossy(&line).trim_end()));
         line.clear();
     }
 }

@@ -16,6 +16,7 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use daemon::{Daemon, Ended};
 use napreduce_live::{ClusterPlace, OnTerminate};
+use napreduce_protocol::printing::{print, print_error};
 use readiness::Readiness;
 use restarts::Restarts;
 use rustix::process::Signal;
@@ -201,7 +202,7 @@ impl Up {
                 Ok(Event::Ready(line)) => {
                     self.ready = true;
                     let page = self.page.as_ref().map_or(Ok(String::new()), Running::line)?;
-                    crate::format::print(&(line + &page))?;
+                    print(line + &page);
                 }
                 Ok(Event::NotReady(reason)) => bail!("the cluster did not come up: {reason}"),
                 Ok(Event::Signal(signal)) => return Ok(signal),
@@ -235,15 +236,17 @@ impl Up {
             bail!("the coordinator ended before the cluster was up ({how}); see its lines above");
         }
         if well && !is_coordinator {
-            eprintln!("nap up: {name} has left and is not started again");
+            print_error(format_args!("nap up: {name} has left and is not started again"));
             return Ok(());
         }
         if wrongly && !is_coordinator {
-            eprintln!("nap up: {name} ended ({how}) and is not started again; see its lines above");
+            print_error(format_args!(
+                "nap up: {name} ended ({how}) and is not started again; see its lines above"
+            ));
             return Ok(());
         }
         let after = self.restarts.plan(index, lived);
-        eprintln!("nap up: {name} ended ({how}); it is started again in {after:?}");
+        print_error(format_args!("nap up: {name} ended ({how}); it is started again in {after:?}"));
         Ok(())
     }
 

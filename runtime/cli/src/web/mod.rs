@@ -8,6 +8,7 @@ mod what_if;
 use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand};
 use napreduce_live::{ClusterDirectory, ClusterPlace};
+use napreduce_protocol::printing::{print, print_error};
 use napreduce_web::clock::now_millis;
 use napreduce_web::{Revocations, WebRole, link, token};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -91,7 +92,8 @@ pub fn run(arguments: &Arguments, cluster: &ClusterArguments) -> Result<()> {
             let directory = own_directory(cluster)?;
             let address = running::address_in(&directory)?;
             let role = if *view { WebRole::View } else { WebRole::Operate };
-            crate::format::print(&format!("{}\n", link(&directory.secret()?, address, role)?))
+            print(format_args!("{}\n", link(&directory.secret()?, address, role)?));
+            Ok(())
         }
         Command::Serve(arguments) => {
             let filed = cluster.configuration()?.web;
@@ -102,8 +104,11 @@ pub fn run(arguments: &Arguments, cluster: &ClusterArguments) -> Result<()> {
         }
         Command::Token { role, name, days } => {
             let word = token(&secret_of(&cluster.place()?)?, *role, name, *days)?;
-            eprintln!("{name} may {role} for {days} days, unless revoked: nap web revoke {name}");
-            crate::format::print(&format!("{word}\n"))
+            print_error(format_args!(
+                "{name} may {role} for {days} days, unless revoked: nap web revoke {name}"
+            ));
+            print(format_args!("{word}\n"));
+            Ok(())
         }
         Command::Revoke { name, .. } => {
             let file = running::revocations_file(&own_directory(cluster)?);
@@ -113,7 +118,7 @@ pub fn run(arguments: &Arguments, cluster: &ClusterArguments) -> Result<()> {
             let what = name.as_deref().map_or("every token, cookie and link".to_owned(), |name| {
                 format!("every token of the name {name}")
             });
-            eprintln!("{what} made up to now counts no more");
+            print_error(format_args!("{what} made up to now counts no more"));
             Ok(())
         }
     }
@@ -122,7 +127,7 @@ pub fn run(arguments: &Arguments, cluster: &ClusterArguments) -> Result<()> {
 /// Prints where a page is, and waits until a signal comes.
 pub fn wait(line: &str) -> Result<()> {
     let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP]).context("cannot handle signals")?;
-    crate::format::print(line)?;
+    print(line);
     signals.forever().next();
     Ok(())
 }

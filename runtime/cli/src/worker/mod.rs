@@ -12,6 +12,7 @@ use clap::{Args, Subcommand};
 use napreduce_live::{
     ByteSize, ClusterClient, IsolationMode, PageOut, WorkerConfiguration, parse_time, run_worker,
 };
+use napreduce_protocol::printing::print_error;
 
 use crate::cluster::{ClusterArguments, IsolationName, PageOutName, WorkerOptions, rack_name, set};
 use crate::ids::find_worker;
@@ -195,7 +196,7 @@ fn undrain(arguments: &UndrainArguments, client: &mut ClusterClient) -> Result<(
     for name in &arguments.workers {
         let worker = find_worker(name, &workers)?;
         client.undrain(worker, &arguments.reason)?;
-        eprintln!("{worker} stays, and gets tasks again");
+        print_error(format_args!("{worker} stays, and gets tasks again"));
     }
     Ok(())
 }
@@ -206,7 +207,9 @@ fn drain(arguments: &DrainArguments, client: &mut ClusterClient) -> Result<()> {
     for name in &arguments.workers {
         let worker = find_worker(name, &workers)?;
         client.drain(worker, arguments.hand_back, &arguments.reason)?;
-        eprintln!("{worker} gets no more tasks and leaves when nothing of it is needed any more");
+        print_error(format_args!(
+            "{worker} gets no more tasks and leaves when nothing of it is needed any more"
+        ));
         drained.push(worker);
     }
     if arguments.wait {

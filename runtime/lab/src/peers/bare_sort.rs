@@ -12,6 +12,7 @@ use std::process::ExitCode;
 use std::thread;
 
 use memmap2::Mmap;
+use napreduce_live::printing::print_error;
 
 use crate::jobs::called;
 
@@ -48,17 +49,17 @@ pub fn bare_sort_requested() -> bool {
 pub fn bare_sort_program() -> ExitCode {
     let arguments: Vec<_> = std::env::args_os().skip(1).collect();
     let [input, output, threads] = arguments.as_slice() else {
-        eprintln!("usage: {BARE_SORT_PROGRAM} INPUT OUTPUT-FOLDER THREADS");
+        print_error(format_args!("usage: {BARE_SORT_PROGRAM} INPUT OUTPUT-FOLDER THREADS"));
         return ExitCode::from(2);
     };
     let Some(threads) = threads.to_str().and_then(|text| text.parse().ok()).filter(|count| *count > 0) else {
-        eprintln!("{BARE_SORT_PROGRAM}: THREADS has to be a number from 1 on");
+        print_error(format_args!("{BARE_SORT_PROGRAM}: THREADS has to be a number from 1 on"));
         return ExitCode::from(2);
     };
     match sort(Path::new(input), Path::new(output), threads) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("{BARE_SORT_PROGRAM}: {error}");
+            print_error(format_args!("{BARE_SORT_PROGRAM}: {error}"));
             ExitCode::FAILURE
         }
     }

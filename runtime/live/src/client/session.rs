@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use napreduce_core::fields;
+use napreduce_protocol::printing::print_error;
 use napreduce_protocol::{
     Connection, FromCoordinator, HANDSHAKE_DEADLINE, Role, ToCoordinator, TransportError, transport,
 };
@@ -168,7 +169,10 @@ impl Session {
         let left = patience - waited;
         if tell && waited >= outage.tell_after {
             outage.tell_after = waited + TELL_AGAIN;
-            eprintln!("waiting for the coordinator of {}: {trouble}; tries again for {left:.0?}", self.place);
+            print_error(format_args!(
+                "waiting for the coordinator of {}: {trouble}; tries again for {left:.0?}",
+                self.place
+            ));
         }
         sleep(outage.backoff.min(left)).await;
         outage.backoff = (outage.backoff * 2).min(BACKOFF_MAX);

@@ -13,6 +13,7 @@ use napreduce_core::{
     DEFAULT_RACK, Engine, EngineSettings, Event, JobId, Slots, SuspendedMax, WorkerId, fields,
 };
 use napreduce_history::HistoryStore;
+use napreduce_protocol::printing::print_error;
 use napreduce_protocol::{
     FromWorker, Hello, JobEnd, JobError, JobPlan, JobProgress, ToWorker, WorkerNews, several_lines,
 };
@@ -337,7 +338,7 @@ impl Coordinator {
     pub(super) fn say(&self, what: &str) {
         match &self.lasting {
             Some(_) => tracing::info!(target: "coordinator", "{what}"),
-            None => eprintln!("{}", several_lines(what)),
+            None => print_error(format_args!("{}", several_lines(what))),
         }
     }
 }

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use crate::random::random_u128;
 use napreduce_core::TaskKind;
+use napreduce_protocol::printing::print_error;
 use napreduce_protocol::{
     GuestCheckpoints, JobError, JobPlan, ObjectStores, PutCondition, StorageScheme, StoreError,
 };
@@ -77,7 +78,10 @@ impl Drop for SubmissionCheckpoints {
             Some(_) => remove_from_store(path),
         };
         if let Err(error) = removed {
-            eprintln!("warning: cannot remove the checkpoints in {}: {error}", path.display());
+            print_error(format_args!(
+                "warning: cannot remove the checkpoints in {}: {error}",
+                path.display()
+            ));
         }
     }
 }

@@ -9,6 +9,7 @@ use std::os::unix::fs::{DirBuilderExt, symlink};
 use std::path::{Path, PathBuf};
 
 use napreduce_core::JobId;
+use napreduce_protocol::printing::print_error;
 use napreduce_protocol::{Digest, GuestCheckpoints, GuestPlan, JobError, JobPlan};
 
 use super::engine::GuestEngineSettings;
@@ -151,7 +152,7 @@ impl EngineDirectory {
 impl Drop for EngineDirectory {
     fn drop(&mut self) {
         if let Err(error) = fs::remove_dir_all(&self.path) {
-            eprintln!("cannot remove {}: {error}", self.path.display());
+            print_error(format_args!("cannot remove {}: {error}", self.path.display()));
         }
     }
 }

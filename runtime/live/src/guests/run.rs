@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use napreduce_core::JobId;
+use napreduce_protocol::printing::print_error;
 use napreduce_protocol::{
     JobError, JobPlan, JobProgress, JobReport, PartOutput, PhaseProgress, StorageScheme,
 };
@@ -239,10 +240,10 @@ impl Running<'_> {
         }
         if let Err(trouble) = claim.clean_up() {
             let left = trouble.in_words(output);
-            eprintln!(
+            print_error(format_args!(
                 "warning: the output of {} is complete, but not all of its work is removed: {left}",
                 self.job
-            );
+            ));
         }
         Ok(manifest.report(began.elapsed(), output))
     }

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use napreduce_core::TaskKind;
+use napreduce_protocol::printing::print_error;
 use napreduce_protocol::{JobProgress, PhaseProgress};
 
 use super::line::phase_text;
@@ -91,7 +92,7 @@ impl ProgressDisplay {
             Form::Lines { last } => {
                 let recently = last.is_some_and(|last| now.duration_since(last) < PLAIN_INTERVAL);
                 if phase.is_done() || !recently {
-                    eprintln!("{:<6} {}", kind.to_string(), text());
+                    print_error(format_args!("{:<6} {}", kind.to_string(), text()));
                     *last = Some(now);
                 }
             }

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use napreduce_core::{AttemptId, FaultPlace};
 use napreduce_data::Segment;
+use napreduce_protocol::printing::print_error;
 use napreduce_protocol::{ReduceTask, TaskError};
 
 use crate::checkpoint::{
@@ -151,7 +152,10 @@ fn length_of(path: &Path) -> Result<u64, CheckpointError> {
 }
 
 fn refuse(reason: &str, context: &TaskContext) {
-    eprintln!("{}: starts from scratch, since its checkpoint is of no use: {reason}", context.attempt());
+    print_error(format_args!(
+        "{}: starts from scratch, since its checkpoint is of no use: {reason}",
+        context.attempt()
+    ));
     context.restore_refused(reason);
 }
 

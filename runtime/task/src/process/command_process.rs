@@ -9,6 +9,7 @@ use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
+use napreduce_protocol::printing::print_error;
 use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
 
 use super::marker::parent_of_task_process;
@@ -76,9 +77,11 @@ pub fn become_command() -> ! {
     match die_with(&parent) {
         Ok(()) => {
             let error = shell(command).exec();
-            eprintln!("cannot run sh: {error}; commands of a job need a POSIX shell on every worker");
+            print_error(format_args!(
+                "cannot run sh: {error}; commands of a job need a POSIX shell on every worker"
+            ));
         }
-        Err(error) => eprintln!("the command is not started: {error}"),
+        Err(error) => print_error(format_args!("the command is not started: {error}")),
     }
     std::process::exit(CANNOT_RUN)
 }

@@ -12,6 +12,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use napreduce_protocol::printing::print_error;
 use napreduce_protocol::{FromTask, ToTask, WireError, read_message, write_message};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -182,7 +183,7 @@ impl Attendant {
     /// Ends only with the process: when the worker closes the channel, nobody wants the work any more.
     fn run(self) {
         if let Err(error) = self.attend() {
-            eprintln!("{}: control channel: {error}", self.context.attempt());
+            print_error(format_args!("{}: control channel: {error}", self.context.attempt()));
         }
         end_process_group();
     }

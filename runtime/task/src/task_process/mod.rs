@@ -24,6 +24,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use control::{ControlChannel, Word};
 use guest::{guest_main, guest_requested};
 use memory::sample_memory;
+use napreduce_protocol::printing::print_error;
 use napreduce_protocol::{
     Counter, CounterValues, FromTask, IoResult, NamedPart, PROTOCOL_VERSION, PartOutput, ReduceWork,
     StorageScheme, TaskDescription, TaskError, ToTask, WireError, Work, read_message, write_message,
@@ -84,7 +85,7 @@ pub fn task_process_main(definitions: &dyn Definitions) -> ! {
     let status = match serve(definitions) {
         Ok(()) => 0,
         Err(error) => {
-            eprintln!("task process {}: {error}", std::process::id());
+            print_error(format_args!("task process {}: {error}", std::process::id()));
             1
         }
     };
@@ -130,7 +131,8 @@ fn serve(definitions: &dyn Definitions) -> Result<(), TaskProcessError> {
         },
         Err(error) => FromTask::Failed(error.unless_hopeless()),
     };
-    io::stdout().flush()?;
+    // The attempt has done its work, whether or not its log could be written.
+    let _ = io::stdout().flush();
     control.send(&said)?;
     Ok(())
 }

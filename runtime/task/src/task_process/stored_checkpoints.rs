@@ -7,6 +7,7 @@
 use std::path::Path;
 
 use napreduce_core::FaultPlace;
+use napreduce_protocol::printing::print_error;
 use napreduce_protocol::{TaskDescription, TaskError, Work};
 
 use crate::checkpoint::{Checkpoint, CheckpointObjects, ObjectsError};
@@ -31,7 +32,7 @@ pub(super) fn with_stored_checkpoints(
         }
         // It finds none then, and says that it starts from scratch.
         Some(Err(error)) => {
-            eprintln!("{attempt}: {error}");
+            print_error(format_args!("{attempt}: {error}"));
             Vec::new()
         }
     };

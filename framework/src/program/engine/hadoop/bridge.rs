@@ -15,6 +15,8 @@ use std::process::{self, Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use napreduce_live::printing::print_error;
+
 use super::request::{Failure, Shipment, read};
 use super::typed_bytes::Frame;
 
@@ -70,7 +72,7 @@ pub(super) fn main(side: Side, shipment: &OsStr) -> i32 {
         }
     };
     run().unwrap_or_else(|why| {
-        eprintln!("{why}");
+        print_error(&why);
         1
     })
 }
@@ -161,13 +163,16 @@ impl Bridge<'_> {
             Ok((status, reason)) => (status, reason),
             // Of the guest it is not known whether another try helps.
             Err(why) => {
-                eprintln!("{why}");
+                print_error(&why);
                 (64, why)
             }
         };
         let failure = Failure { task: self.name(), status, reason };
         if let Err(error) = failure.write(&self.shipment.parts, &self.attempt.id) {
-            eprintln!("cannot say in {} why it failed: {error}", self.shipment.parts.display());
+            print_error(format_args!(
+                "cannot say in {} why it failed: {error}",
+                self.shipment.parts.display()
+            ));
         }
         Ok(status)
     }

@@ -14,6 +14,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::Duration;
 
+use napreduce_live::printing::print_error;
 use serde_json::{Value, json};
 
 use super::bridge::{Side, command_line, shipped_name};
@@ -51,7 +52,7 @@ pub(super) fn main(installed: &Installed, directory: &Path) -> i32 {
     match ran {
         Ok(()) => 0,
         Err(why) => {
-            eprintln!("{why}");
+            print_error(&why);
             1
         }
     }
@@ -244,7 +245,7 @@ impl Submission<'_> {
             let mut kill = Command::new(&self.installed.command);
             kill.args(["job", "-kill", job]).stdin(Stdio::null()).stdout(Stdio::null());
             if let Err(error) = kill.status() {
-                eprintln!("cannot end {job}: {error}");
+                print_error(format_args!("cannot end {job}: {error}"));
             }
         }
         // It may have ended with its job.
@@ -314,7 +315,7 @@ fn listen(from: impl Read + Send + 'static, said: Sender<String>) -> thread::Joi
     thread::spawn(move || {
         for line in BufReader::new(from).split(b'\n').map_while(Result::ok) {
             let line = String::from_utf8_lossy(&line).into_owned();
-            eprintln!("{line}");
+            print_error(&line);
             // Whoever listened has ended the job.
             let _ = said.send(line);
         }

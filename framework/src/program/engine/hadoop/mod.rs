@@ -23,6 +23,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 use napreduce_live::JobError;
+use napreduce_live::printing::print_error;
 
 /// How the engine is named.
 pub(super) const NAME: &str = "hadoop";
@@ -150,7 +151,7 @@ pub(crate) fn requested() -> Option<ExitCode> {
 }
 
 fn unknown() -> i32 {
-    eprintln!("{MARKER} is for processes that Hadoop starts; run a job with --on {NAME}");
+    print_error(format_args!("{MARKER} is for processes that Hadoop starts; run a job with --on {NAME}"));
     2
 }
 

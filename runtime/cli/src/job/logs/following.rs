@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, anyhow};
 use napreduce_core::{AttemptId, JobId};
 use napreduce_live::{ClientError, ClusterClient, LogStream, several_lines};
+use napreduce_protocol::printing::print_error;
 
 use super::tail;
 use crate::failure::Failure;
@@ -131,10 +132,10 @@ impl LogFollower {
             lines.push(b'\n');
         }
         if was_cut {
-            eprintln!(
+            print_error(format_args!(
                 "nap: the log of {attempt} is at its bound of {} bytes, and what comes is dropped; see --log-bytes-max of nap worker",
                 read.length
-            );
+            ));
         }
         self.print(attempt, &lines).map_err(ClientError::Output)
     }
@@ -142,7 +143,7 @@ impl LogFollower {
     fn refused(&mut self, attempt: AttemptId, reason: &str) {
         let Some(log) = self.logs.get_mut(&attempt) else { return };
         if log.has_ended || self.only.is_some() {
-            eprintln!("nap: {}", several_lines(reason));
+            print_error(format_args!("nap: {}", several_lines(reason)));
             log.is_over = true;
             self.missing += 1;
         }

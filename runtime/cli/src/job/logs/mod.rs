@@ -14,6 +14,7 @@ use napreduce_core::{AttemptId, JobId};
 use napreduce_live::{
     AttemptSummary, ClientError, ClusterClient, JobDetail, LogStream, one_line, several_lines,
 };
+use napreduce_protocol::printing::print_error;
 use serde_json::json;
 
 use super::select;
@@ -175,7 +176,7 @@ fn print_all(logs: &[WantedLog], tail: Option<usize>, client: &mut ClusterClient
             Ok(()) => {}
             Err(ClientError::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(()),
             Err(error @ ClientError::Refused { .. }) if several => {
-                eprintln!("nap: {}", several_lines(&error.to_string()));
+                print_error(format_args!("nap: {}", several_lines(&error.to_string())));
                 missing = Some(error);
             }
             Err(error) => return Err(error.into()),

@@ -11,6 +11,7 @@ use napreduce_lab::{
     PageReport, PreemptReport, SpeedReport, StartReport, SuiteReport, cluster, identity, latency,
     latency_with_page, load, memory, preempt, speed, start, suite,
 };
+use napreduce_live::printing::print_error;
 
 use crate::arguments::Experiment;
 use crate::place::Saved;
@@ -24,7 +25,7 @@ const BY_SIGNAL: u8 = 128;
 pub fn run(experiment: &Experiment) -> ExitCode {
     if let Experiment::Paper(arguments) = experiment {
         return paper::run(arguments).unwrap_or_else(|error| {
-            eprintln!("nap lab: {}", in_words(&error));
+            print_error(format_args!("nap lab: {}", in_words(&error)));
             // 1 says that something does not hold, and an error says nothing of it.
             ExitCode::from(WRONG_USAGE)
         });
@@ -33,7 +34,7 @@ pub fn run(experiment: &Experiment) -> ExitCode {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::from(FAILED),
         Err(error) => {
-            eprintln!("nap lab: {}", in_words(&error));
+            print_error(format_args!("nap lab: {}", in_words(&error)));
             ExitCode::from(status(&error))
         }
     }

@@ -3,7 +3,6 @@
 //! Owns the arguments, the order of the runs, and what is left of one that failed. Does not own a case nor
 //! what is held against it (the simulator).
 
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,6 +11,7 @@ use std::{fs, thread};
 use anyhow::{Context, Result};
 use clap::Args;
 use indicatif::ProgressBar;
+use napreduce_live::printing::{print, print_error};
 use napreduce_sim::fuzz::Case;
 
 use crate::place;
@@ -78,9 +78,14 @@ pub fn run(arguments: &FuzzArguments) -> Result<bool> {
     let mut failed = failed.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
     failed.sort_by_key(|(case, _)| case.seed);
     for (case, why) in &failed {
-        eprintln!("seed {} under {}: {why}\n  {}", case.seed, case.scheduler, keep(case, &arguments.keep)?);
+        print_error(format_args!(
+            "seed {} under {}: {why}\n  {}",
+            case.seed,
+            case.scheduler,
+            keep(case, &arguments.keep)?
+        ));
     }
-    println!("{} runs, {} failed", arguments.runs, failed.len());
+    print(format_args!("{} runs, {} failed\n", arguments.runs, failed.len()));
     Ok(failed.is_empty())
 }
 
@@ -97,9 +102,7 @@ fn tell(case: &Case, bar: &ProgressBar) -> Result<(), String> {
         Err(why) => format!("FAILED: {}", why.lines().next().unwrap_or_default()),
     };
     bar.suspend(|| {
-        let mut out = std::io::stdout().lock();
-        // Who closed the pipe has seen enough; the exit status says the rest.
-        let _ = writeln!(out, "seed {:>8}  {:<16} {line}", case.seed, case.scheduler.in_words());
+        print(format_args!("seed {:>8}  {:<16} {line}\n", case.seed, case.scheduler.in_words()));
     });
     result.map(drop)
 }

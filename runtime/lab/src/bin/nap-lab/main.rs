@@ -13,6 +13,7 @@ mod replay;
 use std::process::ExitCode;
 
 use clap::Parser;
+use napreduce_live::printing::{finish, printed};
 
 /// Measure napreduce on this machine
 #[derive(Debug, Parser)]
@@ -32,7 +33,17 @@ fn main() -> ExitCode {
     if napreduce_lab::guard_requested() {
         return napreduce_lab::guard_program();
     }
-    experiments::run(&Arguments::parse().experiment)
+    let status = match Arguments::try_parse() {
+        Ok(Arguments { experiment }) => experiments::run(&experiment),
+        Err(refused) => {
+            let result = refused.print();
+            if !refused.use_stderr() {
+                printed(result);
+            }
+            ExitCode::from(u8::try_from(refused.exit_code()).unwrap_or(1))
+        }
+    };
+    finish("nap lab", status)
 }
 
 #[cfg(test)]

@@ -3,7 +3,6 @@
 //! Owns the arguments, the progress and the exit status. Does not own figures nor verdicts
 //! (`napreduce_lab::paper`).
 
-use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -13,6 +12,7 @@ use napreduce_lab::WorkSettings;
 use napreduce_lab::paper::{
     PaperReport, PaperSettings, Verdict, paper, paper_again, papers, runs_live, select,
 };
+use napreduce_live::printing::{print, print_error};
 
 use crate::place::{bar, binaries, session};
 
@@ -150,11 +150,15 @@ pub fn run(arguments: &PaperArguments) -> Result<ExitCode> {
     })?;
     bar.finish_and_clear();
     if let Err(interrupted) = session.interrupt.check() {
-        eprintln!("nap lab paper: {interrupted}; the report is of what was measured until then");
+        print_error(format_args!(
+            "nap lab paper: {interrupted}; the report is of what was measured until then"
+        ));
     }
     if arguments.quick {
         let ran = report.runs.iter().count();
-        println!("{ran} runs, one block: everything asked for can be run, and nothing is judged by it");
+        print(format_args!(
+            "{ran} runs, one block: everything asked for can be run, and nothing is judged by it\n"
+        ));
         return Ok(ExitCode::SUCCESS);
     }
     let what =
@@ -166,13 +170,15 @@ pub fn run(arguments: &PaperArguments) -> Result<ExitCode> {
 }
 
 fn finish(report: &PaperReport, arguments: &PaperArguments, command: &str) -> Result<ExitCode> {
-    io::stdout().write_all(report.text().as_bytes()).context("cannot print the report")?;
+    print(report.text());
     if let Some(path) = &arguments.markdown {
         let page = report.markdown(&format!("{command} --markdown {}", path.display()));
         std::fs::write(path, page).with_context(|| format!("cannot write {}", path.display()))?;
     }
     if !report.identical() {
-        eprintln!("nap lab paper: an output of a live run differs from that of the same job undisturbed");
+        print_error(format_args!(
+            "nap lab paper: an output of a live run differs from that of the same job undisturbed"
+        ));
     }
     Ok(if report.count(Verdict::DoesNotHold) > 0 || !report.identical() {
         ExitCode::from(DOES_NOT_HOLD)
@@ -191,9 +197,8 @@ fn list(report: Option<&Path>) -> Result<ExitCode> {
         let judged = report.as_ref()?.judgements.iter().find(|one| one.paper == paper && one.figure == id)?;
         Some(judged.verdict.in_words().to_owned())
     };
-    let mut out = io::stdout().lock();
     for paper in papers()? {
-        writeln!(out, "{}  {}", paper.name, paper.title)?;
+        print(format_args!("{}  {}\n", paper.name, paper.title));
         for id in paper.ids() {
             let figure = &paper.figures[id];
             let takes = match &figure.cannot {
@@ -202,7 +207,7 @@ fn list(report: Option<&Path>) -> Result<ExitCode> {
                 None => format!("{} runs a block", paper.runs_of(figure)),
             };
             let takes = verdict(&paper.name, id).unwrap_or(takes);
-            writeln!(out, "  {id:<9} {takes:<18} {}: {}", figure.title, figure.claim)?;
+            print(format_args!("  {id:<9} {takes:<18} {}: {}\n", figure.title, figure.claim));
         }
     }
     Ok(ExitCode::SUCCESS)

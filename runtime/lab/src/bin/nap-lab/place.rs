@@ -4,13 +4,13 @@
 //! report.
 
 use std::fs;
-use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
 use napreduce_lab::{Interrupt, LabError, Session, WorkSettings};
+use napreduce_live::printing::{print, print_error};
 use serde::Serialize;
 
 /// What an experiment is asked for.
@@ -90,7 +90,7 @@ impl Workplace {
             Format::Table => table(report),
             Format::Json => json,
         };
-        io::stdout().write_all(text.as_bytes()).context("cannot print the report")?;
+        print(text);
         written
     }
 }
@@ -98,7 +98,7 @@ impl Workplace {
 /// What an experiment does is told on standard error, and it ends early on a signal.
 pub fn session(work: WorkSettings, binaries: PathBuf) -> Result<Session> {
     let interrupt = Interrupt::listen().context("cannot catch signals")?;
-    Ok(Session::new(interrupt, work, binaries, |line| eprintln!("{line}")))
+    Ok(Session::new(interrupt, work, binaries, |line| print_error(line)))
 }
 
 /// A bar of so many runs; it is hidden where standard error is no terminal.
@@ -114,9 +114,9 @@ pub fn binaries(named: Option<&Path>) -> Result<PathBuf> {
     }
     let program = std::env::current_exe().context("cannot find this binary; name a folder with --bin-dir")?;
     if cfg!(debug_assertions) {
-        eprintln!(
+        print_error(format_args!(
             "this nap-lab and the binaries beside it are debug builds; for figures use cargo build --release"
-        );
+        ));
     }
     Ok(program.parent().map(Path::to_owned).unwrap_or_default())
 }

@@ -22,6 +22,7 @@ use std::time::Instant;
 
 use arguments::{ArgumentError, GuestArguments};
 use napreduce_core::{AttemptId, FailureClass, TaskId, TaskKind};
+use napreduce_protocol::printing::print_error;
 use napreduce_protocol::{
     Counter, GuestFrameError, GuestPart, GuestPlan, GuestReport, MapsReport, PartOutput, TaskError,
 };
@@ -101,7 +102,7 @@ pub(super) fn guest_main(definitions: &dyn Definitions) -> ! {
         Ok(()) => 0,
         Err(error) => {
             // Last, where an engine looks for the reason.
-            eprintln!("{error}");
+            print_error(&error);
             error.status()
         }
     };

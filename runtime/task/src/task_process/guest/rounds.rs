@@ -10,6 +10,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use napreduce_core::FaultPlace;
+use napreduce_protocol::printing::print_error;
 use napreduce_protocol::{Counter, FromTask, GuestCheckpoints, TaskError, WireError};
 
 use super::saves::{Saves, bytes_in};
@@ -146,7 +147,10 @@ impl Guest {
         if asked.to_end {
             return Err(GuestError::ToldToEnd { left: error.to_string() });
         }
-        eprintln!("{}: goes on from what it has saved before, and saves no more: {error}", self.attempt);
+        print_error(format_args!(
+            "{}: goes on from what it has saved before, and saves no more: {error}",
+            self.attempt
+        ));
         Ok(())
     }
 }
@@ -191,11 +195,11 @@ impl Supervisor for Ear {
             // Nobody is to try it again.
             FromTask::RestoreRefused { .. } => {
                 if let Err(error) = Checkpoint::set_aside(&from.directory) {
-                    eprintln!("{}: {error}", context.attempt());
+                    print_error(format_args!("{}: {error}", context.attempt()));
                 }
                 let in_store = from.stored.as_ref().map(|stored| stored.set_aside(&from.directory));
                 if let Some(Err(error)) = in_store {
-                    eprintln!("{}: {error}", context.attempt());
+                    print_error(format_args!("{}: {error}", context.attempt()));
                 }
             }
             _ => return Ok(()),

@@ -14,6 +14,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use napreduce_core::{AttemptId, FaultPlace};
+use napreduce_protocol::printing::print_error;
 use napreduce_protocol::{GuestCheckpoints, IoResult, TaskError};
 use rustix::fs::{FlockOperation, flock};
 
@@ -75,7 +76,7 @@ impl Saves {
             return stored.bring_furthest(&self.base, self.attempt);
         }
         let found = Checkpoint::furthest(&self.base, self.attempt.task, |error| {
-            eprintln!("{}: {error}; it is left out", self.attempt);
+            print_error(format_args!("{}: {error}; it is left out", self.attempt));
         });
         found.map_err(|error| TaskError::retryable(error.to_string()).at(FaultPlace::SharedStorage))
     }
@@ -104,10 +105,10 @@ impl Saves {
         if let Some(before) = self.last.replace(made.clone()) {
             // Who comes next finds a later one.
             if let Some(Err(error)) = self.stored.as_ref().map(|stored| stored.set_aside(&before)) {
-                eprintln!("{}: {error}", self.attempt);
+                print_error(format_args!("{}: {error}", self.attempt));
             }
             if let Err(error) = Checkpoint::supersede(&before) {
-                eprintln!("{}: {error}", self.attempt);
+                print_error(format_args!("{}: {error}", self.attempt));
             }
         }
         Ok(made)
@@ -153,9 +154,9 @@ fn remove_others(task: &Path, inputs: &str, attempt: AttemptId) {
         let (path, name) = (entry.path(), entry.file_name());
         let Some(directory) = File::open(&path).ok().filter(|_| name != inputs) else { continue };
         if flock(&directory, FlockOperation::NonBlockingLockExclusive).is_ok() {
-            eprintln!(
+            print_error(format_args!(
                 "{attempt}: does not go on from what was saved before: its inputs are by other attempts now"
-            );
+            ));
             // As above.
             let _ = fs::remove_dir_all(&path);
         }

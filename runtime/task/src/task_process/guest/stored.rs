@@ -11,6 +11,7 @@
 use std::path::{Path, PathBuf};
 
 use napreduce_core::{AttemptId, FaultPlace, TaskId};
+use napreduce_protocol::printing::print_error;
 use napreduce_protocol::{StorageScheme, TaskError};
 
 use crate::checkpoint::{Checkpoint, CheckpointObjects, ObjectsError, StoredFile};
@@ -68,7 +69,7 @@ impl StoredSaves {
                 }
                 Err(error @ ObjectsError::Store(_)) => return Err(unread(&error)),
                 Err(error) => {
-                    eprintln!("{attempt}: {error}; it is left out");
+                    print_error(format_args!("{attempt}: {error}; it is left out"));
                     self.objects.set_aside(&directory).map_err(|error| unread(&error))?;
                 }
             }

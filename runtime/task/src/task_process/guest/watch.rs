@@ -8,6 +8,7 @@ use std::os::fd::AsFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use napreduce_protocol::printing::print_error;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::Signal;
 
@@ -87,7 +88,7 @@ impl Watch {
     fn tell_to_end(&self) {
         let mut state = self.lock();
         if state.asked.to_end || state.off || state.stage == GuestStage::Before {
-            eprintln!("told to end; nothing is saved");
+            print_error(format_args!("told to end; nothing is saved"));
             std::process::exit(TOLD_TO_END);
         }
         state.asked.to_end = true;
