@@ -37,6 +37,19 @@ fn help_says_what_a_program_does_with_examples_and_settings() {
 }
 
 #[test]
+fn version_names_the_protocols() {
+    for (name, path) in PROGRAMS {
+        for flag in ["--version", "-V"] {
+            let printed = run(path, &[flag]);
+            let text = String::from_utf8_lossy(&printed.stdout);
+            assert!(printed.status.success(), "{name}");
+            let begins = format!("{name} (napreduce {}, network protocol ", env!("CARGO_PKG_VERSION"));
+            assert!(text.starts_with(&begins) && text.contains(", task protocol "), "{text}");
+        }
+    }
+}
+
+#[test]
 fn what_is_not_understood_ends_with_status_2() {
     for (name, path) in PROGRAMS {
         let wrong = run(path, &["in", "--output", "out", "--faster"]);

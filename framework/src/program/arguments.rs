@@ -11,7 +11,7 @@ use std::rc::Rc;
 use clap::builder::{PathBufValueParser, TypedValueParser};
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, ValueEnum};
 use napreduce_live::printing::printed;
-use napreduce_live::{ByteSize, ByteSizeError, ProgressMode};
+use napreduce_live::{ByteSize, ByteSizeError, ProgressMode, protocol_versions};
 
 use super::cluster::ClusterArguments;
 use super::engine::EngineArguments;
@@ -189,8 +189,17 @@ fn command<P: Args>(face: &Face, input_names: Option<Vec<String>>) -> Command {
     }
     after.push_str(SETTINGS_HELP);
     after.push_str(STATUS_HELP);
+    // A program may have parameters of these names.
+    let has_version = command.get_arguments().any(|argument| argument.get_long() == Some("version"));
+    if !has_version {
+        let short = command.get_arguments().all(|argument| argument.get_short() != Some('V')).then_some('V');
+        let version = Arg::new("napreduce-version").long("version").short(short).action(ArgAction::Version);
+        command = command
+            .version(format!("(napreduce {}, {})", env!("CARGO_PKG_VERSION"), protocol_versions()))
+            .arg(version.help("Print versions"));
+    }
     // Last, because the comment of a struct of parameters would take its place.
-    command.arg(report).about(about.to_owned()).after_help(after)
+    command.disable_version_flag(true).arg(report).about(about.to_owned()).after_help(after)
 }
 
 /// The names of a program's inputs, if they have any and can be known before there are parameters. Since a

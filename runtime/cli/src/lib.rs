@@ -40,7 +40,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
-use napreduce_live::several_lines;
+use napreduce_live::{protocol_versions, several_lines};
 use napreduce_protocol::printing::{finish, print_error, printed};
 
 use cluster::ClusterArguments;
@@ -51,7 +51,7 @@ const NAME: &str = "nap";
 
 /// Operate and examine napreduce.
 #[derive(Debug, Parser)]
-#[command(name = "nap", version, arg_required_else_help = true, after_help = EXAMPLES)]
+#[command(name = "nap", version = version(), arg_required_else_help = true, after_help = EXAMPLES)]
 struct Arguments {
     #[command(subcommand)]
     command: Command,
@@ -130,6 +130,10 @@ pub fn main() -> ExitCode {
         Err(refused) => print_refusal(&refused),
     };
     finish(NAME, status)
+}
+
+fn version() -> String {
+    format!("{} ({})", env!("CARGO_PKG_VERSION"), protocol_versions())
 }
 
 /// Prints help, a version or a usage error; returns the exit status that it means.

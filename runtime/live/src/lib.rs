@@ -97,7 +97,8 @@ pub use napreduce_protocol::{
     NamedPart, PartOutput, PartReport, PhaseProgress, PreemptionEnd, PreemptionSummary, QueueListing,
     QueueSlots, QueueSummary, ReduceTask, RestoreSummary, ResumeSummary, Secret, SecretError, Split,
     StorageScheme, SuspendedMemory, TaskCommand, TaskError, TaskPhase, TaskSummary, WorkerMemory,
-    WorkerPhase, WorkerSummary, is_gone, no_try_helps, one_line, parse_time, several_lines,
+    WorkerPhase, WorkerSummary, is_gone, no_try_helps, one_line, parse_time, protocol_versions,
+    several_lines,
 };
 pub use napreduce_task::{
     Ask, Boundary, Checkpoint, CheckpointDirectory, CheckpointError, CheckpointStage, CommandError,

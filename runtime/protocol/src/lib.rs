@@ -80,3 +80,8 @@ pub use transport::{
 };
 pub use units::{ByteSize, ByteSizeError, parse_time};
 pub use wire::{FrameBuffer, WireError, encode, encode_onto, read_message, write_message};
+
+/// The versions of the protocols, as `--version` prints them.
+pub fn protocol_versions() -> String {
+    format!("network protocol {}, task protocol {PROTOCOL_VERSION}", transport::NETWORK_VERSION)
+}

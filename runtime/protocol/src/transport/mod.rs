@@ -34,7 +34,6 @@ use std::time::Duration;
 pub use connection::{Connection, MessageReceiver, MessageSender, connect};
 pub use error::TransportError;
 pub use listener::{Incoming, Listener};
-#[cfg(test)]
 pub use preamble::NETWORK_VERSION;
 pub use preamble::Role;
 pub use secret::{Secret, SecretError};
