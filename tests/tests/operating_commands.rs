@@ -163,3 +163,38 @@ fn an_ended_job_is_run_again_with_the_program_and_the_files_that_it_had() {
     assert!(!taken.status.success() && taken.stderr.contains("out"), "its output is there: {}", taken.stderr);
     nap(&cluster, &["job", "rerun", "99"]).failed(2, &["there is no job_0099; see: nap job list"]);
 }
+
+#[test]
+fn command_on_several_things_acts_on_those_that_can_be_acted_on() {
+    let folder = Folder::new();
+    folder.write("in", "one\n");
+    let cluster = OwnCluster::start(&folder, 2, "fifo", "");
+    let submit = |job: &str, output: &str| {
+        cluster.submit(&folder, &["in", "--job", job, "--output", output, "--reduces", "1"])
+    };
+    let ended = submit("slow", "ended");
+    cluster.wait(&[&ended]).succeeded();
+    for (number, ended_first) in [(1, true), (2, false)] {
+        let endless = submit("endless", &format!("endless-{number}"));
+        let both = if ended_first { [&ended, &endless] } else { [&endless, &ended] };
+        let [one, other] = both.map(String::as_str);
+        for command in ["suspend", "resume", "hold", "release", "kill"] {
+            nap(&cluster, &["job", command, one, other]).failed(2, &[&ended, &format!("{endless} ")]);
+        }
+        wait_until("it is killed", || cluster.json(&["job", "status", &endless])[0]["state"] == "killed");
+    }
+    let shown = nap(&cluster, &["job", "status", "99", &ended, "50-60"]);
+    assert!(shown.stdout.contains("state      succeeded"), "{}", shown.stdout);
+    shown.failed(2, &["job_0099", "there is no job from job_0050 to job_0060"]);
+    let endless = submit("endless", "endless-3");
+    let map = format!("{endless}_m_0000");
+    wait_until("it runs", || cluster.json(&["task", "list", &endless])[0]["live"][0]["state"] == "running");
+    nap(&cluster, &["task", "kill", &format!("{ended}_m_0000"), &map])
+        .failed(2, &[&ended, &format!("{map}.1")]);
+    nap(&cluster, &["worker", "drain", "nosuch", "local-a"]).failed(2, &["there is no worker nosuch"]);
+    let workers = cluster.json(&["worker", "list"]);
+    let drained = workers.as_array().expect("an array").iter().find(|worker| worker["name"] == "local-a");
+    assert!(drained.is_none_or(|drained| drained["state"] != "up"), "{workers}");
+    nap(&cluster, &["worker", "undrain", "nosuch", "local-b"])
+        .failed(2, &["no worker nosuch", "cannot undrain"]);
+}

@@ -2,20 +2,78 @@
 //!
 //! Owns which error means which status. Does not own the statuses of single errors (live runtime).
 
-use napreduce_live::{ClientError, ClusterDirectoryError, CoordinatorError, JobError, WorkerError};
+use napreduce_live::{
+    ClientError, ClusterDirectoryError, CoordinatorError, JobError, WorkerError, several_lines,
+};
+use napreduce_protocol::printing::print_error;
 use napreduce_sim::{LimitError, SimulationError, SwimError, WorkloadError};
 
 use crate::log::LogError;
 
 const FAILED: u8 = 1;
 const WRONG_USAGE: u8 = 2;
+const NO_COORDINATOR: u8 = 69;
 
-/// What ends a command with status 1 although there is nothing more to say.
+/// What ends a command beside the errors of the crates below.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
-    /// It was said already.
+    /// Printed already; the exit status.
     #[error("failed")]
-    Said,
+    Printed(u8),
+    /// The command line or the configuration asks for something that cannot be.
+    #[error("{}", in_words(.0))]
+    Usage(anyhow::Error),
+}
+
+/// What ends a command with status 1 although there is nothing more to print.
+pub fn printed() -> anyhow::Error {
+    Failure::Printed(FAILED).into()
+}
+
+/// Makes an error one of wrong usage, unless its status is more specific.
+pub fn usage(error: impl Into<anyhow::Error>) -> anyhow::Error {
+    Failure::Usage(error.into()).into()
+}
+
+/// The failures of a command that acts on several things and goes on after each failure.
+#[derive(Debug, Default)]
+pub struct Failures {
+    /// The highest exit status so far.
+    status: u8,
+}
+
+impl Failures {
+    /// Returns the result of acting on one thing, or prints why it failed. Fails if no coordinator answers,
+    /// since acting on other things would fail as well.
+    pub fn check<T, E: Into<anyhow::Error>>(&mut self, result: Result<T, E>) -> anyhow::Result<Option<T>> {
+        let error = match result {
+            Ok(done) => return Ok(Some(done)),
+            Err(error) => error.into(),
+        };
+        if status(&error) == NO_COORDINATOR {
+            return Err(error);
+        }
+        self.status = self.status.max(status(&error));
+        print(&error);
+        Ok(None)
+    }
+
+    /// Counts a failure that is printed already.
+    pub fn add_printed(&mut self) {
+        self.status = self.status.max(FAILED);
+    }
+
+    /// Fails if anything has failed.
+    pub fn finish(self) -> anyhow::Result<()> {
+        if self.status == 0 { Ok(()) } else { Err(Failure::Printed(self.status).into()) }
+    }
+}
+
+/// Prints an error, unless it is printed already.
+pub fn print(error: &anyhow::Error) {
+    if !matches!(error.downcast_ref(), Some(Failure::Printed(_))) {
+        print_error(format_args!("nap: {}", several_lines(&in_words(error))));
+    }
 }
 
 /// An error and what led to it, each said once: some say what led to them themselves.
@@ -29,7 +87,14 @@ pub fn in_words(error: &anyhow::Error) -> String {
 
 /// The exit status that an error means.
 pub fn status(error: &anyhow::Error) -> u8 {
-    let of_client = error.downcast_ref().map(ClientError::exit_status);
+    let own = match error.downcast_ref() {
+        Some(Failure::Printed(status)) => Some(*status),
+        Some(Failure::Usage(error)) => {
+            Some(status(error)).filter(|status| *status != FAILED).or(Some(WRONG_USAGE))
+        }
+        None => None,
+    };
+    let of_client = || error.downcast_ref().map(ClientError::exit_status);
     let of_job = || error.downcast_ref().map(JobError::exit_status);
     let of_directory = || error.downcast_ref().map(ClusterDirectoryError::exit_status);
     let of_worker = || error.downcast_ref().map(WorkerError::exit_status);
@@ -38,7 +103,7 @@ pub fn status(error: &anyhow::Error) -> u8 {
     let of_run = || error.downcast_ref().is_some_and(SimulationError::is_of_input);
     let of_simulation = || (of_workload() || of_run()).then_some(WRONG_USAGE);
     let of_coordinator = || error.downcast_ref().map(CoordinatorError::exit_status);
-    of_client
+    own.or_else(of_client)
         .or_else(of_job)
         .or_else(of_directory)
         .or_else(of_worker)
@@ -50,6 +115,8 @@ pub fn status(error: &anyhow::Error) -> u8 {
 
 #[cfg(test)]
 mod tests {
+    use anyhow::anyhow;
+
     use super::*;
 
     #[test]
@@ -61,5 +128,24 @@ mod tests {
             in_words(&anyhow::Error::new(cause()).context("cannot write out")),
             "cannot write out: no space left"
         );
+    }
+
+    #[test]
+    fn failures_after_a_success_have_the_highest_status() {
+        let mut failures = Failures::default();
+        for result in [Ok(7), Err(usage(anyhow!("no such job"))), Err(anyhow!("it failed"))] {
+            let expected = result.as_ref().ok().copied();
+            assert_eq!(failures.check(result).expect("others can be tried"), expected);
+        }
+        let error = failures.finish().expect_err("two have failed");
+        assert_eq!(status(&error), WRONG_USAGE);
+        assert!(Failures::default().finish().is_ok());
+    }
+
+    #[test]
+    fn usage_error_with_a_status_of_its_own_keeps_it() {
+        assert_eq!(status(&usage(anyhow!("--nodes 0"))), WRONG_USAGE);
+        assert_eq!(status(&usage(Failure::Printed(NO_COORDINATOR))), NO_COORDINATOR);
+        assert_eq!(in_words(&usage(anyhow!("b").context("a"))), "a: b");
     }
 }

@@ -5,9 +5,11 @@
 
 use std::str::FromStr;
 
-use anyhow::{Result, bail};
+use anyhow::{Result, anyhow};
 use napreduce_core::{AttemptId, JobId, TaskId, TaskKind, WorkerId};
 use napreduce_live::{ClusterClient, WorkerSummary};
+
+use crate::failure::{Failures, usage};
 
 /// Jobs that `all` can mean.
 pub const JOBS_MAX: u32 = 100_000;
@@ -60,35 +62,52 @@ impl FromStr for JobSelector {
 }
 
 impl JobSelector {
-    /// The jobs among `existing`, in order; one that is named outright need not be among them, the
-    /// coordinator says so.
-    pub fn select(selectors: &[JobSelector], existing: &[JobId]) -> Result<Vec<JobId>> {
+    /// The jobs among `existing`, in order. A job that is named outright need not be among them; the
+    /// coordinator refuses it.
+    pub fn among(self, existing: &[JobId]) -> Result<Vec<JobId>> {
         let mut existing = existing.to_vec();
         existing.sort();
+        match self {
+            JobSelector::One(job) => Ok(vec![job]),
+            JobSelector::Range(from, to) => {
+                existing.retain(|job| (from..=to).contains(job));
+                match existing.is_empty() {
+                    true => Err(usage(anyhow!("there is no job from {from} to {to}; see: nap job list"))),
+                    false => Ok(existing),
+                }
+            }
+            JobSelector::Last => match existing.last() {
+                Some(last) => Ok(vec![*last]),
+                None => Err(usage(anyhow!(
+                    "there is no job yet; submit one with: PROGRAM INPUT --output DIR --cluster ..."
+                ))),
+            },
+            JobSelector::All => Ok(existing),
+        }
+    }
+
+    /// The jobs among `existing` that any of the selectors means, in order and each once.
+    pub fn select(
+        selectors: &[JobSelector],
+        existing: &[JobId],
+        failures: &mut Failures,
+    ) -> Result<Vec<JobId>> {
         let mut selected = Vec::new();
         for selector in selectors {
-            match *selector {
-                JobSelector::One(job) => selected.push(job),
-                JobSelector::Range(from, to) => {
-                    let within = existing.iter().filter(|job| (from..=to).contains(job));
-                    let before = selected.len();
-                    selected.extend(within);
-                    if selected.len() == before {
-                        bail!("there is no job from {from} to {to}; see: nap job list");
-                    }
-                }
-                JobSelector::Last => match existing.last() {
-                    Some(last) => selected.push(*last),
-                    None => bail!(
-                        "there is no job yet; submit one with: PROGRAM INPUT --output DIR --cluster ..."
-                    ),
-                },
-                JobSelector::All => selected.extend(&existing),
-            }
+            selected.extend(failures.check(selector.among(existing))?.unwrap_or_default());
         }
         selected.sort();
         selected.dedup();
         Ok(selected)
+    }
+
+    /// The one job among `existing` that is meant; `what` names what takes no more.
+    pub fn one_among(self, existing: &[JobId], what: &str) -> Result<JobId> {
+        let jobs = self.among(existing)?;
+        let [job] = jobs[..] else {
+            return Err(usage(anyhow!("{what} takes one job, not {}", jobs.len())));
+        };
+        Ok(job)
     }
 
     /// Whether it takes a listing to know which job is meant.
@@ -98,13 +117,25 @@ impl JobSelector {
 }
 
 /// The jobs that are meant.
-pub fn select(selectors: &[JobSelector], client: &mut ClusterClient) -> Result<Vec<JobId>> {
-    let listed = match selectors.iter().any(JobSelector::needs_listing) {
-        true => client.jobs(JOBS_MAX)?,
-        false => Vec::new(),
-    };
-    let existing: Vec<JobId> = listed.iter().map(|job| job.job).collect();
-    JobSelector::select(selectors, &existing)
+pub fn select(
+    selectors: &[JobSelector],
+    client: &mut ClusterClient,
+    failures: &mut Failures,
+) -> Result<Vec<JobId>> {
+    JobSelector::select(selectors, &existing(selectors, client)?, failures)
+}
+
+/// The one job that is meant; `what` names what takes no more.
+pub fn select_one(selector: JobSelector, what: &str, client: &mut ClusterClient) -> Result<JobId> {
+    selector.one_among(&existing(&[selector], client)?, what)
+}
+
+/// The jobs of the cluster, if a selector needs them.
+fn existing(selectors: &[JobSelector], client: &mut ClusterClient) -> Result<Vec<JobId>> {
+    match selectors.iter().any(JobSelector::needs_listing) {
+        true => Ok(client.jobs(JOBS_MAX)?.iter().map(|job| job.job).collect()),
+        false => Ok(Vec::new()),
+    }
 }
 
 impl FromStr for TaskSelector {
@@ -205,13 +236,14 @@ pub fn find_worker(text: &str, workers: &[WorkerSummary]) -> Result<WorkerId> {
     let number = number(text.strip_prefix("worker_").unwrap_or(text)).map(WorkerId);
     match number.filter(|number| workers.iter().any(|worker| worker.worker == *number)) {
         Some(worker) => Ok(worker),
-        None => bail!("there is no worker {text}; see: nap worker list"),
+        None => Err(usage(anyhow!("there is no worker {text}; see: nap worker list"))),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::failure::status;
 
     #[test]
     fn jobs_are_named_by_number_range_or_word() {
@@ -234,17 +266,19 @@ mod tests {
         let select = |texts: &[&str]| {
             let selectors: Vec<JobSelector> =
                 texts.iter().map(|text| text.parse().expect("a selector")).collect();
-            JobSelector::select(&selectors, &existing).map_err(|error| error.to_string())
+            let mut failures = Failures::default();
+            let selected = JobSelector::select(&selectors, &existing, &mut failures).expect("it has jobs");
+            failures.finish().map(|()| selected).map_err(|error| status(&error))
         };
         assert_eq!(select(&["last"]), Ok(vec![JobId(9)]));
         assert_eq!(select(&["all"]), Ok(vec![JobId(4), JobId(5), JobId(9)]));
         assert_eq!(select(&["5-100", "4", "5"]), Ok(vec![JobId(4), JobId(5), JobId(9)]));
         assert_eq!(select(&["77"]), Ok(vec![JobId(77)]));
-        assert_eq!(
-            select(&["1-3"]),
-            Err("there is no job from job_0001 to job_0003; see: nap job list".to_owned())
-        );
-        let error = JobSelector::select(&[JobSelector::Last], &[]).expect_err("none").to_string();
+        assert_eq!(select(&["1-3", "4"]), Err(2));
+        let range = JobSelector::Range(JobId(1), JobId(3));
+        let error = range.among(&existing).expect_err("none").to_string();
+        assert_eq!(error, "there is no job from job_0001 to job_0003; see: nap job list");
+        let error = JobSelector::Last.among(&[]).expect_err("none").to_string();
         assert!(error.starts_with("there is no job yet"), "{error}");
     }
 

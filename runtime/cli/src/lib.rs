@@ -40,11 +40,10 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
-use napreduce_live::{protocol_versions, several_lines};
-use napreduce_protocol::printing::{finish, print_error, printed};
+use napreduce_live::protocol_versions;
+use napreduce_protocol::printing::{finish, printed};
 
 use cluster::ClusterArguments;
-use failure::{Failure, in_words, status};
 
 /// The name of the program.
 const NAME: &str = "nap";
@@ -122,10 +121,8 @@ pub fn main() -> ExitCode {
     let status = match parsed.map(|Arguments { command, cluster }| run(&command, &cluster)) {
         Ok(Ok(status)) => status,
         Ok(Err(error)) => {
-            if !matches!(error.downcast_ref(), Some(Failure::Said)) {
-                print_error(format_args!("nap: {}", several_lines(&in_words(&error))));
-            }
-            ExitCode::from(status(&error))
+            failure::print(&error);
+            ExitCode::from(failure::status(&error))
         }
         Err(refused) => print_refusal(&refused),
     };

@@ -12,7 +12,7 @@ use napreduce_core::{AttemptId, JobId};
 use napreduce_live::{ClusterClient, CommandOutcome, TaskCommand, parse_time, several_lines};
 use napreduce_protocol::printing::print_error;
 
-use crate::failure::Failure;
+use crate::failure::printed;
 
 const LOOK_FIRST: Duration = Duration::from_millis(20);
 const LOOK_MAX: Duration = Duration::from_millis(500);
@@ -66,7 +66,7 @@ pub fn settle(
         };
         all_done &= outcomes.iter().all(|(_, outcome)| done(outcome));
     }
-    if all_done { Ok(()) } else { Err(Failure::Said.into()) }
+    if all_done { Ok(()) } else { Err(printed()) }
 }
 
 /// The outcomes when none is open any more, or the time is over.

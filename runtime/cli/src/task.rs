@@ -12,8 +12,10 @@ use napreduce_web::answers::{TaskAnswer, TaskExplanation};
 
 use crate::cluster::ClusterArguments;
 use crate::explaining::explanations;
+use crate::failure::Failures;
 use crate::format::FormatArguments;
-use crate::ids::{JobSelector, TaskName, TaskSelector, find_tasks, select};
+use crate::ids::{JobSelector, TaskName, TaskSelector, find_tasks};
+use crate::job::of_each;
 use crate::screen::Screen;
 use crate::settling::{Ordered, WaitArguments, settle};
 
@@ -87,60 +89,60 @@ pub fn run(arguments: &Arguments, cluster: &ClusterArguments) -> Result<()> {
     let mut client = cluster.connect()?;
     match &arguments.command {
         Command::List { jobs, format } => {
-            let mut tasks = Vec::new();
-            if jobs.is_empty() {
-                tasks = client.tasks(None)?;
-            }
-            for job in select(jobs, &mut client)? {
-                tasks.extend(client.tasks(Some(job))?);
-            }
+            let (tasks, failures) = match jobs.is_empty() {
+                true => (client.tasks(None)?, Failures::default()),
+                false => {
+                    let (tasks, failures) =
+                        of_each(jobs, &mut client, |client, job| Ok(client.tasks(Some(job))?))?;
+                    (tasks.concat(), failures)
+                }
+            };
             format.print(
                 |screen| text(&tasks, screen),
                 || tasks.iter().map(TaskAnswer::from).collect::<Vec<_>>(),
-            )
+            )?;
+            failures.finish()
         }
         Command::Suspend(commanded) => command(commanded, TaskCommand::Suspend, &mut client),
         Command::Resume(commanded) => command(commanded, TaskCommand::Resume, &mut client),
         Command::Checkpoint(commanded) => command(commanded, TaskCommand::Checkpoint, &mut client),
         Command::Kill(commanded) => command(commanded, TaskCommand::Kill, &mut client),
         Command::Explain { tasks, format } => {
+            let mut failures = Failures::default();
             let mut explained = Vec::new();
             for TaskSelector { task, .. } in find_tasks(tasks, &mut client)? {
-                explained.push((task, client.explain(task.job, Some(task))?));
+                let reasons = failures.check(client.explain(task.job, Some(task)))?;
+                explained.extend(reasons.map(|reasons| (task, reasons)));
+            }
+            if explained.is_empty() {
+                return failures.finish();
             }
             let answer = |(task, reasons): &(TaskId, Vec<Reason>)| TaskExplanation::of(*task, reasons);
-            format.print(|_| explanations(&explained), || explained.iter().map(answer).collect::<Vec<_>>())
+            format
+                .print(|_| explanations(&explained), || explained.iter().map(answer).collect::<Vec<_>>())?;
+            failures.finish()
         }
     }
 }
 
-/// Has it done to each, in order, and says what became of it; what is refused keeps nobody from waiting for
-/// the rest.
+/// Applies the command to each task in order, waits, and prints the outcomes. A refusal stops neither the
+/// other commands nor the wait.
 fn command(commanded: &Commanded, command: TaskCommand, client: &mut ClusterClient) -> Result<()> {
     let default = format!("asked for by nap task {}", command.in_words());
     let reason = commanded.reason.as_deref().unwrap_or(&default);
-    let (mut ordered, mut refused) = (Vec::new(), None);
+    let (mut ordered, mut failures) = (Vec::new(), Failures::default());
     for TaskSelector { task, attempt } in find_tasks(&commanded.tasks, client)? {
-        match client.command_task(task, attempt, command, reason) {
-            Ok(attempts) => ordered.push(Ordered { job: task.job, attempts }),
-            Err(error) => {
-                refused = Some(error);
-                break;
-            }
-        }
+        let attempts = failures.check(client.command_task(task, attempt, command, reason))?;
+        ordered.extend(attempts.map(|attempts| Ordered { job: task.job, attempts }));
     }
-    let settled = if commanded.wait.no_wait {
+    if commanded.wait.no_wait {
         for attempt in ordered.iter().flat_map(|ordered| &ordered.attempts) {
             print_error(format_args!("{attempt} {}", in_words(command)));
         }
-        Ok(())
     } else {
-        settle(&ordered, command, &commanded.wait, client)
-    };
-    match refused {
-        Some(error) => Err(error.into()),
-        None => settled,
+        failures.check(settle(&ordered, command, &commanded.wait, client))?;
     }
+    failures.finish()
 }
 
 fn in_words(command: TaskCommand) -> &'static str {
@@ -181,10 +183,9 @@ fn percent(live: &LiveAttempt) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
+    use super::*;
     use napreduce_core::{AttemptId, AttemptState, JobId, TaskId, TaskKind, WorkerId};
     use napreduce_live::TaskPhase;
-
-    use super::*;
 
     fn tasks() -> [TaskSummary; 2] {
         let task = |index| TaskId { job: JobId(7), kind: TaskKind::Map, index };

@@ -7,15 +7,15 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
-use napreduce_core::JobId;
 use napreduce_history_files::{HistoryFolder, ledger_of};
 use napreduce_live::JobDetail;
 use napreduce_protocol::printing::print_error;
 use napreduce_web::answers::{AttemptAnswer, EventAnswer, JobAnswer, PartAnswer, PreemptionAnswer};
 use serde::Serialize;
 
+use crate::failure::{Failures, usage};
 use crate::ids::JobSelector;
 use crate::whole_file::{make_empty, write_whole};
 
@@ -105,7 +105,8 @@ struct ExportedPart {
 pub fn run(arguments: &ExportArguments) -> Result<()> {
     let ExportArguments { path, jobs, output, format } = arguments;
     let folder = HistoryFolder::open(path)?;
-    let wanted = JobSelector::select(jobs, folder.jobs())?;
+    let mut failures = Failures::default();
+    let wanted = JobSelector::select(jobs, folder.jobs(), &mut failures)?;
     make_empty(output)?;
     let mut exported = Vec::new();
     for job in wanted {
@@ -114,7 +115,7 @@ pub fn run(arguments: &ExportArguments) -> Result<()> {
     }
     let rows = write_tables(&exported, output, *format)?;
     print_error(format_args!("{}: {} jobs, {rows} rows in six tables", output.display(), exported.len()));
-    Ok(())
+    failures.finish()
 }
 
 fn write_tables(jobs: &[JobDetail], output: &Path, format: TableFormat) -> Result<usize> {
@@ -234,9 +235,8 @@ fn write_lines<T: Serialize>(file: &mut BufWriter<File>, rows: impl Iterator<Ite
 /// When it is not, or cannot be read.
 pub fn read_one(path: &Path, job: JobSelector) -> Result<JobDetail> {
     let folder = HistoryFolder::open(path)?;
-    let jobs: Vec<JobId> = JobSelector::select(&[job], folder.jobs())?;
-    let [job] = jobs[..] else { bail!("a report is of one job, and {} are meant", jobs.len()) };
+    let job = job.one_among(folder.jobs(), "nap history report")?;
     let ended =
-        folder.read(job)?.with_context(|| format!("there is no {job} in {}", folder.path().display()))?;
-    Ok(ended.detail)
+        folder.read(job)?.with_context(|| format!("there is no {job} in {}", folder.path().display()));
+    Ok(ended.map_err(usage)?.detail)
 }

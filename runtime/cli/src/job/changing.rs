@@ -5,14 +5,14 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use clap::Args;
 use napreduce_core::JobChange;
 use napreduce_live::{ClusterClient, JobCommand, StorageScheme};
 use napreduce_protocol::printing::{print, print_error};
 
 use super::for_each_live;
-use crate::ids::{JobSelector, select};
+use crate::ids::{JobSelector, select_one};
 
 #[derive(Debug, Clone, Args)]
 pub struct HoldArguments {
@@ -75,8 +75,7 @@ impl HoldArguments {
 
 /// Submits a job once more; its number is printed.
 pub fn rerun(arguments: &RerunArguments, client: &mut ClusterClient) -> Result<()> {
-    let jobs = select(&[arguments.job], client)?;
-    let [job] = jobs.as_slice() else { bail!("one job is run again at a time; {} are meant", jobs.len()) };
+    let job = select_one(arguments.job, "nap job rerun", client)?;
     let absolute = |output: &PathBuf| match StorageScheme::of(output) {
         None => std::path::absolute(output),
         // It has the same name everywhere.
@@ -84,7 +83,7 @@ pub fn rerun(arguments: &RerunArguments, client: &mut ClusterClient) -> Result<(
     };
     let output = arguments.output.as_ref().map(absolute).transpose();
     let output = output.context("the current directory cannot be told")?;
-    let new = client.rerun(*job, output.as_deref(), &arguments.reason)?;
+    let new = client.rerun(job, output.as_deref(), &arguments.reason)?;
     print(format_args!("{new}\n"));
     Ok(())
 }

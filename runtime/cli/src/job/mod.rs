@@ -28,7 +28,7 @@ use serde::Serialize;
 
 use crate::cluster::ClusterArguments;
 use crate::explaining::explanations;
-use crate::failure::Failure;
+use crate::failure::Failures;
 use crate::format::FormatArguments;
 use crate::ids::{JOBS_MAX, JobSelector, select};
 use crate::screen::Screen;
@@ -152,12 +152,12 @@ pub fn run(arguments: &Arguments, cluster: &ClusterArguments) -> Result<()> {
         Command::Trace(arguments) => trace::run(arguments, &mut client),
         Command::Report(arguments) => report::run(arguments, &mut client),
         Command::Explain(Selected { jobs, format }) => {
-            let mut explained = Vec::new();
-            for job in select(jobs, &mut client)? {
-                explained.push((job, client.explain(job, None)?));
-            }
+            let (explained, failures) =
+                of_each(jobs, &mut client, |client, job| Ok((job, client.explain(job, None)?)))?;
             let answer = |(job, reasons): &(JobId, Vec<Reason>)| JobExplanation::of(*job, reasons);
-            format.print(|_| explanations(&explained), || explained.iter().map(answer).collect::<Vec<_>>())
+            format
+                .print(|_| explanations(&explained), || explained.iter().map(answer).collect::<Vec<_>>())?;
+            failures.finish()
         }
     }
 }
@@ -167,21 +167,36 @@ fn show<A: for<'job> From<&'job JobDetail> + Serialize>(
     client: &mut ClusterClient,
     text: fn(&JobDetail, &Screen) -> String,
 ) -> Result<()> {
-    let mut details = Vec::new();
-    for job in select(&selected.jobs, client)? {
-        details.push(client.job(job)?);
-    }
+    let (details, failures) = of_each(&selected.jobs, client, |client, job| Ok(client.job(job)?))?;
     let texts =
         |screen: &Screen| details.iter().map(|detail| text(detail, screen)).collect::<Vec<_>>().join("\n");
-    selected.format.print(texts, || details.iter().map(A::from).collect::<Vec<_>>())
+    selected.format.print(texts, || details.iter().map(A::from).collect::<Vec<_>>())?;
+    failures.finish()
+}
+
+/// Asks about each job that is meant. The failures are of those that could not be answered.
+pub fn of_each<T>(
+    selectors: &[JobSelector],
+    client: &mut ClusterClient,
+    mut ask: impl FnMut(&mut ClusterClient, JobId) -> Result<T>,
+) -> Result<(Vec<T>, Failures)> {
+    let mut failures = Failures::default();
+    let mut answers = Vec::new();
+    for job in select(selectors, client, &mut failures)? {
+        answers.extend(failures.check(ask(client, job))?);
+    }
+    if answers.is_empty() {
+        std::mem::take(&mut failures).finish()?;
+    }
+    Ok((answers, failures))
 }
 
 fn wait(selectors: &[JobSelector], quiet: bool, client: &mut ClusterClient) -> Result<()> {
     // Whoever waits is not who submitted: Ctrl-C ends the waiting only.
     let on_interrupt = OnInterrupt::Detach;
     let options = FollowOptions { progress: ProgressMode::Auto, quiet, on_interrupt };
-    let mut failed = 0;
-    for job in select(selectors, client)? {
+    let mut failures = Failures::default();
+    for job in select(selectors, client, &mut failures)? {
         match client.follow(job, &options) {
             Ok(report) => print_error(format_args!(
                 "{job} {} succeeded in {:.3} s; output in {}",
@@ -191,22 +206,25 @@ fn wait(selectors: &[JobSelector], quiet: bool, client: &mut ClusterClient) -> R
             )),
             Err(JobError::Failed { reason, .. }) => {
                 print_error(format_args!("{job} failed: {}", several_lines(&reason)));
-                failed += 1;
+                failures.add_printed();
             }
             Err(error @ JobError::Killed { .. }) => {
                 print_error(format_args!("{}", several_lines(&error.to_string())));
-                failed += 1;
+                failures.add_printed();
             }
-            Err(error) => return Err(error.into()),
+            Err(error @ JobError::Interrupted { .. }) => return Err(error.into()),
+            Err(error) => {
+                failures.check(Err::<(), _>(error))?;
+            }
         }
     }
-    if failed > 0 { Err(Failure::Said.into()) } else { Ok(()) }
+    failures.finish()
 }
 
 fn command(commanded: &Commanded, command: JobCommand, client: &mut ClusterClient) -> Result<()> {
     let reason = commanded.which.reason(command);
     let mut ordered = Vec::new();
-    for_each_live(&commanded.which.jobs, client, |client, job| {
+    let mut failures = act_on_each(&commanded.which.jobs, client, |client, job| {
         client.command_job(job, command, &reason)?;
         let said = match command {
             JobCommand::Suspend => "is being suspended",
@@ -218,30 +236,45 @@ fn command(commanded: &Commanded, command: JobCommand, client: &mut ClusterClien
         Ok(())
     })?;
     // What goes on needs slots, which it gets whenever there are some.
-    if commanded.wait.no_wait || command == JobCommand::Resume {
-        return Ok(());
+    if !commanded.wait.no_wait && command != JobCommand::Resume {
+        failures.check(settle(&ordered, TaskCommand::Suspend, &commanded.wait, client))?;
     }
-    settle(&ordered, TaskCommand::Suspend, &commanded.wait, client)
+    failures.finish()
 }
 
-/// Does something to each job that is meant; `all` are those that have not ended.
+/// Does something to each job that is meant, as [`act_on_each`].
 fn for_each_live(
     selectors: &[JobSelector],
     client: &mut ClusterClient,
-    mut act: impl FnMut(&mut ClusterClient, JobId) -> Result<()>,
+    act: impl FnMut(&mut ClusterClient, JobId) -> Result<()>,
 ) -> Result<()> {
+    act_on_each(selectors, client, act)?.finish()
+}
+
+/// Does something to each job that is meant; `all` are those that have not ended. The failures are of those
+/// to which it could not be done.
+fn act_on_each(
+    selectors: &[JobSelector],
+    client: &mut ClusterClient,
+    mut act: impl FnMut(&mut ClusterClient, JobId) -> Result<()>,
+) -> Result<Failures> {
     let mut listed = Vec::new();
     if selectors.iter().any(JobSelector::needs_listing) {
         listed = client.jobs(JOBS_MAX)?;
     }
     let live = |phase: JobPhase| phase.is_active() || phase == JobPhase::Stopping;
+    let mut failures = Failures::default();
+    let mut jobs = Vec::new();
     for selector in selectors {
         let only_live = *selector == JobSelector::All;
         let among = listed.iter().filter(|job| !only_live || live(job.phase));
         let existing: Vec<JobId> = among.map(|job| job.job).collect();
-        for job in JobSelector::select(&[*selector], &existing)? {
-            act(client, job)?;
-        }
+        jobs.extend(failures.check(selector.among(&existing))?.unwrap_or_default());
     }
-    Ok(())
+    jobs.sort();
+    jobs.dedup();
+    for job in jobs {
+        failures.check(act(client, job))?;
+    }
+    Ok(failures)
 }

@@ -5,14 +5,14 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 use clap::Args;
 use napreduce_live::{ClusterClient, JobDetail};
 use napreduce_protocol::printing::print_error;
 use napreduce_web::clock::now_micros;
 use napreduce_web::report_html;
 
-use crate::ids::{JobSelector, select};
+use crate::ids::{JobSelector, select_one};
 use crate::whole_file::write_whole;
 
 #[derive(Debug, Clone, Args)]
@@ -44,8 +44,7 @@ pub struct ReportFile {
 }
 
 pub fn run(arguments: &ReportArguments, client: &mut ClusterClient) -> Result<()> {
-    let jobs = select(&[arguments.job], client)?;
-    let [job] = jobs[..] else { bail!("a report is of one job, and {} are meant", jobs.len()) };
+    let job = select_one(arguments.job, "nap job report", client)?;
     arguments.file.write(&client.job(job)?)
 }
 

@@ -14,7 +14,8 @@ use napreduce_live::{ClusterClient, JobDetail};
 use napreduce_protocol::printing::print_error;
 use napreduce_web::clock::now_micros;
 
-use crate::ids::{JobSelector, select};
+use super::of_each;
+use crate::ids::JobSelector;
 use crate::whole_file::write_whole;
 
 #[derive(Debug, Clone, Args)]
@@ -41,10 +42,7 @@ pub struct TraceArguments {
 
 pub fn run(arguments: &TraceArguments, client: &mut ClusterClient) -> Result<()> {
     let TraceArguments { jobs, output, overwrite } = arguments;
-    let mut details = Vec::new();
-    for job in select(jobs, client)? {
-        details.push(client.job(job)?);
-    }
+    let (details, failures) = of_each(jobs, client, |client, job| Ok(client.job(job)?))?;
     let is_packed = output.extension().is_some_and(|end| end == "gz");
     let figures = write_whole(output, *overwrite, |file| write(&details, is_packed, file))?;
     let TraceFigures { stints, naps } = figures;
@@ -52,7 +50,7 @@ pub fn run(arguments: &TraceArguments, client: &mut ClusterClient) -> Result<()>
         "{}: {stints} stretches at work, {naps} naps; open it in Perfetto (ui.perfetto.dev) or chrome://tracing",
         output.display()
     ));
-    Ok(())
+    failures.finish()
 }
 
 fn write(jobs: &[JobDetail], is_packed: bool, file: &mut impl Write) -> io::Result<TraceFigures> {

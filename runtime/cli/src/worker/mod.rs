@@ -9,12 +9,15 @@ use std::time::Duration;
 
 use anyhow::{Result, anyhow, bail};
 use clap::{Args, Subcommand};
+use napreduce_core::WorkerId;
 use napreduce_live::{
-    ByteSize, ClusterClient, IsolationMode, PageOut, WorkerConfiguration, parse_time, run_worker,
+    ByteSize, ClusterClient, IsolationMode, PageOut, WorkerConfiguration, WorkerSummary, parse_time,
+    run_worker,
 };
 use napreduce_protocol::printing::print_error;
 
 use crate::cluster::{ClusterArguments, IsolationName, PageOutName, WorkerOptions, rack_name, set};
+use crate::failure::{Failures, usage};
 use crate::ids::find_worker;
 use crate::log::LogArguments;
 use crate::parent::end_with_parent;
@@ -133,7 +136,12 @@ pub fn run(arguments: &Arguments, cluster: &ClusterArguments) -> Result<()> {
     }
 }
 
-fn configuration(arguments: &DaemonArguments, cluster: &ClusterArguments) -> Result<WorkerConfiguration> {
+/// What the daemon runs with. An error is one of usage.
+pub fn configuration(arguments: &DaemonArguments, cluster: &ClusterArguments) -> Result<WorkerConfiguration> {
+    choose(arguments, cluster).map_err(usage)
+}
+
+fn choose(arguments: &DaemonArguments, cluster: &ClusterArguments) -> Result<WorkerConfiguration> {
     let file = cluster.configuration()?.worker;
     let leave = limited(arguments.leave.rules(&file)?, arguments.time_limit.or(file.time_limit))?;
     let said = arguments.options.clone();
@@ -193,29 +201,41 @@ fn when(name: PageOutName) -> PageOut {
 
 fn undrain(arguments: &UndrainArguments, client: &mut ClusterClient) -> Result<()> {
     let workers = client.workers()?;
-    for name in &arguments.workers {
-        let worker = find_worker(name, &workers)?;
-        client.undrain(worker, &arguments.reason)?;
-        print_error(format_args!("{worker} stays, and gets tasks again"));
+    let mut failures = Failures::default();
+    for worker in chosen(&arguments.workers, &workers, &mut failures)? {
+        if failures.check(client.undrain(worker, &arguments.reason))?.is_some() {
+            print_error(format_args!("{worker} stays, and gets tasks again"));
+        }
     }
-    Ok(())
+    failures.finish()
 }
 
 fn drain(arguments: &DrainArguments, client: &mut ClusterClient) -> Result<()> {
     let workers = client.workers()?;
+    let mut failures = Failures::default();
     let mut drained = Vec::new();
-    for name in &arguments.workers {
-        let worker = find_worker(name, &workers)?;
-        client.drain(worker, arguments.hand_back, &arguments.reason)?;
-        print_error(format_args!(
-            "{worker} gets no more tasks and leaves when nothing of it is needed any more"
-        ));
-        drained.push(worker);
+    for worker in chosen(&arguments.workers, &workers, &mut failures)? {
+        if failures.check(client.drain(worker, arguments.hand_back, &arguments.reason))?.is_some() {
+            print_error(format_args!(
+                "{worker} gets no more tasks and leaves when nothing of it is needed any more"
+            ));
+            drained.push(worker);
+        }
     }
     if arguments.wait {
         while client.workers()?.iter().any(|worker| drained.contains(&worker.worker) && !is_gone(worker)) {
             std::thread::sleep(LOOK);
         }
     }
-    Ok(())
+    failures.finish()
+}
+
+/// The workers of these names, each once.
+fn chosen(names: &[String], workers: &[WorkerSummary], failures: &mut Failures) -> Result<Vec<WorkerId>> {
+    let mut chosen = Vec::new();
+    for name in names {
+        let worker = failures.check(find_worker(name, workers))?;
+        chosen.extend(worker.filter(|worker| !chosen.contains(worker)));
+    }
+    Ok(chosen)
 }

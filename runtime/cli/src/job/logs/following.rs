@@ -14,7 +14,7 @@ use napreduce_live::{ClientError, ClusterClient, LogStream, several_lines};
 use napreduce_protocol::printing::print_error;
 
 use super::tail;
-use crate::failure::Failure;
+use crate::failure::printed;
 
 const LOOK_MIN: Duration = Duration::from_millis(200);
 /// Attempts of a job are many: they are asked for so seldom that this takes a small part of anybody's time.
@@ -47,7 +47,7 @@ pub fn follow(
     let mut following = LogFollower { stream, tail, only, logs: BTreeMap::new(), last: None, missing: 0 };
     following.logs.extend(only.map(|attempt| (attempt, FollowedLog::default())));
     match following.run(job, client) {
-        Ok(()) if following.missing > 0 => Err(Failure::Said.into()),
+        Ok(()) if following.missing > 0 => Err(printed()),
         Ok(()) => Ok(()),
         Err(ClientError::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         Err(error) => Err(anyhow!(error)),

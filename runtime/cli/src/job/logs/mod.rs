@@ -8,7 +8,7 @@ mod tail;
 
 use std::io::{self, Write};
 
-use anyhow::{Result, bail, ensure};
+use anyhow::{Result, anyhow};
 use clap::Args;
 use napreduce_core::{AttemptId, JobId};
 use napreduce_live::{
@@ -17,10 +17,9 @@ use napreduce_live::{
 use napreduce_protocol::printing::print_error;
 use serde_json::json;
 
-use super::select;
-use crate::failure::Failure;
+use crate::failure::{printed, usage};
 use crate::format::{Format, FormatArguments};
-use crate::ids::{JobSelector, TaskSelector};
+use crate::ids::{JobSelector, TaskSelector, select_one};
 
 /// Columns of why an attempt failed, above its log.
 const WHY_COLUMNS_MAX: usize = 200;
@@ -66,27 +65,23 @@ struct WantedLog {
 
 pub fn run(arguments: &LogArguments, client: &mut ClusterClient) -> Result<()> {
     let is_json = arguments.format.format == Format::Json;
-    ensure!(
-        !(arguments.follow && is_json),
-        "a log that goes on is no JSON; leave out --follow or --format json"
-    );
-    let jobs = select(&[arguments.job], client)?;
-    let [job] = jobs.as_slice() else {
-        bail!("logs are read of one job at a time; {} are meant", jobs.len())
-    };
-    let detail = client.job(*job)?;
+    if arguments.follow && is_json {
+        return Err(usage(anyhow!("a log that goes on is no JSON; leave out --follow or --format json")));
+    }
+    let job = select_one(arguments.job, "nap job logs", client)?;
+    let detail = client.job(job)?;
     let stream = if arguments.stderr { LogStream::Stderr } else { LogStream::Stdout };
     let logs = match arguments.failed {
         true => of_failed(&detail, arguments.stderr),
         false => {
             let one = |attempt: AttemptId| WantedLog { attempt, stream, title: attempt.to_string() };
-            chosen(*job, arguments.attempt.as_deref(), &detail)?.into_iter().map(one).collect()
+            chosen(job, arguments.attempt.as_deref(), &detail)?.into_iter().map(one).collect()
         }
     };
     match arguments.format.format {
         _ if arguments.follow => {
             let only = arguments.attempt.as_ref().and(logs.first()).map(|log| log.attempt);
-            following::follow(*job, only, stream, arguments.tail, client)
+            following::follow(job, only, stream, arguments.tail, client)
         }
         Format::Table => print_all(&logs, arguments.tail, client),
         Format::Json => {
@@ -137,10 +132,10 @@ fn chosen(job: JobId, named: Option<&str>, detail: &JobDetail) -> Result<Vec<Att
         all.sort();
         return Ok(all);
     };
-    let selector = TaskSelector::of_job(job, named).map_err(anyhow::Error::msg)?;
+    let selector = TaskSelector::of_job(job, named).map_err(|error| usage(anyhow!(error)))?;
     match selector.attempt_among(existing) {
         Some(attempt) => Ok(vec![attempt]),
-        None => bail!("there was no attempt {named} of {job}; see: nap job history {job}"),
+        None => Err(usage(anyhow!("there was no attempt {named} of {job}; see: nap job history {job}"))),
     }
 }
 
@@ -182,7 +177,7 @@ fn print_all(logs: &[WantedLog], tail: Option<usize>, client: &mut ClusterClient
             Err(error) => return Err(error.into()),
         }
     }
-    if missing.is_some() { Err(Failure::Said.into()) } else { Ok(()) }
+    if missing.is_some() { Err(printed()) } else { Ok(()) }
 }
 
 /// Standard output; the heading comes before the first bytes, so that empty logs say nothing.
