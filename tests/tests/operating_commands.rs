@@ -198,3 +198,27 @@ fn command_on_several_things_acts_on_those_that_can_be_acted_on() {
     nap(&cluster, &["worker", "undrain", "nosuch", "local-b"])
         .failed(2, &["no worker nosuch", "cannot undrain"]);
 }
+
+#[test]
+fn wrong_usage_is_refused_with_status_2() {
+    let folder = Folder::new();
+    let cluster = OwnCluster::start(&folder, 1, "fifo", "");
+    let simulation = ["sim", "--workload", "fcs-map-heavy"];
+    for wrong in [
+        &[&simulation[..], &["--runs", "0"]].concat()[..],
+        &[&simulation[..], &["--nodes", "0"]].concat(),
+        &["sim", "--workload", "nosuch"],
+        &["sim"],
+        &["worker", "drain", "nosuch"],
+        &["job", "logs", "1", "m_9999"],
+        &["job", "logs", "last"],
+        &["job", "status", "99"],
+        &["job", "list", "--since", "1h", "--until", "2h"],
+        &["job", "list", "--since", "99999999999h"],
+        &["worker", "list", "--timeout", "99999999999h"],
+        &["worker", "--memory-factor", "0"],
+        &["worker", "--grace", "0s"],
+    ] {
+        nap(&cluster, wrong).failed(2, &[]);
+    }
+}

@@ -217,9 +217,8 @@ pub fn find_tasks(names: &[TaskName], client: &mut ClusterClient) -> Result<Vec<
         match name {
             TaskName::Whole(selector) => found.push(*selector),
             TaskName::OfLast(rest) => {
-                for job in select(&[JobSelector::Last], client)? {
-                    found.push(TaskSelector::of_job(job, rest).map_err(anyhow::Error::msg)?);
-                }
+                let job = select_one(JobSelector::Last, "a task of the last job", client)?;
+                found.push(TaskSelector::of_job(job, rest).map_err(anyhow::Error::msg)?);
             }
         }
     }

@@ -3,6 +3,7 @@
 //! Owns reading `2026-11-23`, `2026-11-23T10:30`, `2026-11-23T10:30:00Z` and `2h`. Does not own how moments
 //! are printed (`screen`).
 
+use std::fmt::Display;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -45,12 +46,18 @@ impl WrittenMoment {
     pub fn millis(self, now: Timestamp, zone: &TimeZone) -> Result<u64> {
         let stamp = match self {
             WrittenMoment::At(stamp) => stamp,
-            WrittenMoment::Local(civil) => civil.to_zoned(zone.clone())?.timestamp(),
-            WrittenMoment::Ago(ago) => now.checked_sub(ago)?,
+            WrittenMoment::Local(civil) => {
+                civil.to_zoned(zone.clone()).map_err(|_| far_away(civil))?.timestamp()
+            }
+            WrittenMoment::Ago(ago) => now.checked_sub(ago).map_err(|_| far_away(now))?,
         };
         let millis = u64::try_from(stamp.as_millisecond());
         millis.map_err(|_| anyhow!("{stamp} is before 1970; give a later time"))
     }
+}
+
+fn far_away(moment: impl Display) -> anyhow::Error {
+    anyhow!("{moment} is too far away; give a year from 1970 to 9998")
 }
 
 #[cfg(test)]
@@ -81,5 +88,9 @@ mod tests {
         }
         let early = "1969-01-01T00:00:00Z".parse::<WrittenMoment>().expect("a moment");
         assert!(early.millis(Timestamp::UNIX_EPOCH, &TimeZone::UTC).is_err());
+        let late = "9999-12-31T23:59".parse::<WrittenMoment>().expect("a moment");
+        let zone = TimeZone::fixed(jiff::tz::offset(-12));
+        let error = late.millis(Timestamp::UNIX_EPOCH, &zone).expect_err("it is far away").to_string();
+        assert_eq!(error, "9999-12-31T23:59:00 is too far away; give a year from 1970 to 9998");
     }
 }

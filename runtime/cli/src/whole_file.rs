@@ -8,7 +8,9 @@ use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow};
+
+use crate::failure::usage;
 
 /// Writes a file, and gives back what that says of it.
 ///
@@ -20,7 +22,10 @@ pub fn write_whole<T>(
     write: impl FnOnce(&mut BufWriter<File>) -> io::Result<T>,
 ) -> Result<T> {
     if !overwrite && output.exists() {
-        bail!("{} is there already; name another file, or pass --overwrite", output.display());
+        return Err(usage(anyhow!(
+            "{} is there already; name another file, or pass --overwrite",
+            output.display()
+        )));
     }
     write_beside(output, File::options().write(true).create_new(true), write)
         .with_context(|| format!("cannot write {}", output.display()))
@@ -46,7 +51,7 @@ pub fn make_empty(directory: &Path) -> Result<()> {
     let mut inside =
         fs::read_dir(directory).with_context(|| format!("cannot read {}", directory.display()))?;
     if inside.next().is_some() {
-        bail!("{} is not empty; name another directory", directory.display());
+        return Err(usage(anyhow!("{} is not empty; name another directory", directory.display())));
     }
     Ok(())
 }

@@ -82,10 +82,13 @@ impl Serialize for ByteSize {
     }
 }
 
+/// The longest time that is read. Anything longer is a slip, and moments that far away cannot be computed.
+const TIME_MAX: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
+
 /// Reads a time: `90s`, `10m`, `1h30m`, `200ms`.
 ///
 /// # Errors
-/// Quotes what is no time, or one that is negative.
+/// Quotes what is no time, or one that is negative or longer than 100 years.
 ///
 /// ```
 /// use std::time::Duration;
@@ -95,7 +98,13 @@ impl Serialize for ByteSize {
 /// ```
 pub fn parse_time(text: &str) -> Result<Duration, String> {
     let read = text.parse::<jiff::SignedDuration>().ok().and_then(|time| Duration::try_from(time).ok());
-    read.ok_or_else(|| format!("{text:?} is not a time; write for example 200ms, 90s, 10m or 1h30m"))
+    match read {
+        Some(time) if time > TIME_MAX => {
+            Err(format!("{text:?} is too long; write 876000h (100 years) at most"))
+        }
+        Some(time) => Ok(time),
+        None => Err(format!("{text:?} is not a time; write for example 200ms, 90s, 10m or 1h30m")),
+    }
 }
 
 impl FromStr for ByteSize {
@@ -179,6 +188,21 @@ mod tests {
         }
         for text in ["18446744073709551616", "16777216TiB"] {
             assert_eq!(bytes(text), Err(format!("{text:?} is more than 18446744073709551615 bytes")));
+        }
+    }
+
+    #[test]
+    fn time_of_more_than_a_century_is_refused() {
+        assert_eq!(parse_time("876000h"), Ok(TIME_MAX));
+        for text in ["876000h1s", "99999999999h"] {
+            assert_eq!(
+                parse_time(text),
+                Err(format!("{text:?} is too long; write 876000h (100 years) at most"))
+            );
+        }
+        for text in ["99999999999999999999h", "-1s", "soon"] {
+            let error = parse_time(text).expect_err("it is not a time");
+            assert!(error.starts_with(&format!("{text:?} is not a time")), "{error}");
         }
     }
 

@@ -17,6 +17,8 @@ use napreduce_live::{
     ClientError, ClusterClient, ClusterDirectory, ClusterDirectoryError, ClusterPlace, Patience, parse_time,
 };
 
+use crate::failure::usage;
+
 pub use configuration::Configuration;
 pub use fsync::Fsync;
 pub use options::{
@@ -57,8 +59,12 @@ impl ClusterArguments {
         Ok(ClusterDirectory::resolve(named)?)
     }
 
-    /// What the configuration file says.
+    /// What the configuration file says. An error is one of usage.
     pub fn configuration(&self) -> Result<Configuration> {
+        self.read_configuration().map_err(usage)
+    }
+
+    fn read_configuration(&self) -> Result<Configuration> {
         match &self.config {
             Some(file) => Configuration::read(file),
             None => {

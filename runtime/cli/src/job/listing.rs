@@ -14,6 +14,7 @@ use napreduce_live::{ClusterClient, JobSummary};
 use napreduce_protocol::printing::print_error;
 use napreduce_web::answers::{JobAnswer, JobFilter, PhaseAnswer};
 
+use crate::failure::usage;
 use crate::format::{FormatArguments, or_dash, span};
 use crate::ids::JOBS_MAX;
 use crate::moments::WrittenMoment;
@@ -118,7 +119,7 @@ fn by_all(keys: &[SortKey], one: &JobSummary, other: &JobSummary) -> Ordering {
 }
 
 pub fn list(arguments: &JobListArguments, client: &mut ClusterClient) -> Result<()> {
-    let filter = arguments.filter()?;
+    let filter = arguments.filter().map_err(usage)?;
     let limit = arguments.limit as usize;
     // Which ones come first is only known of all of them.
     let needs_all = !filter.is_open() || !arguments.sort.is_empty();

@@ -9,12 +9,13 @@ mod slurm;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, bail};
+use anyhow::{Result, anyhow};
 use clap::{Args, Subcommand};
 use napreduce_live::{ClusterClient, WorkerSummary, parse_time};
 use napreduce_protocol::printing::print_error;
 
 use crate::cluster::ClusterArguments;
+use crate::failure::usage;
 use crate::worker::{LeaveArguments, is_up};
 use plan::{BatchJob, Bounds, Member, Plan, Round, plan};
 use slurm::{Slurm, WorkerScript};
@@ -71,13 +72,17 @@ pub fn run(arguments: &Arguments, cluster: &ClusterArguments) -> Result<()> {
     let Command::Slurm(arguments) = &arguments.command;
     let bounds = arguments.bounds;
     if bounds.min > bounds.max || bounds.max == 0 {
-        bail!("--min {} --max {} leaves no number of workers; give a larger --max", bounds.min, bounds.max);
+        return Err(usage(anyhow!(
+            "--min {} --max {} leaves no number of workers; give a larger --max",
+            bounds.min,
+            bounds.max
+        )));
     }
     if arguments.every.is_zero() {
-        bail!("--every 0s never rests; give 1s or more");
+        return Err(usage(anyhow!("--every 0s never rests; give 1s or more")));
     }
     // Read here to be refused here, and not by every worker.
-    arguments.leave.rules(&cluster.configuration()?.worker)?;
+    arguments.leave.rules(&cluster.configuration()?.worker).map_err(usage)?;
     let script = WorkerScript {
         program: arguments.program.clone().map_or_else(std::env::current_exe, Ok)?,
         name: arguments.job_name.clone(),

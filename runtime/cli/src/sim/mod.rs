@@ -25,6 +25,7 @@ use source::Source;
 use variants::Variant;
 
 use crate::cluster::ClusterArguments;
+use crate::failure::usage;
 use crate::parent::end_with_parent;
 
 /// The most runs of each variant: what came of each is kept until the end.
@@ -42,6 +43,33 @@ struct Experiment {
 /// Simulates what was asked for and prints it.
 pub fn run(arguments: &Arguments, cluster: &ClusterArguments) -> Result<()> {
     end_with_parent()?;
+    let experiment = experiment(arguments, cluster).map_err(usage)?;
+    let record = arguments.record.as_deref().map(recording::begin).transpose()?;
+    let outcomes = runs::all(&experiment, arguments, record.as_ref())?;
+    if let Some(path) = &arguments.results {
+        jobs::write(path, outcomes.iter().flat_map(|outcome| &outcome.jobs))?;
+    }
+    if let Some(folder) = &arguments.plot {
+        figures::draw(folder, &outcomes, experiment.seed)?;
+    }
+    let fidelity = experiment.source.recorded().map(|recorded| Fidelity::of(recorded, &outcomes));
+    arguments.format.print(
+        |_| {
+            let begin = fidelity.as_ref().map_or_else(String::new, |fidelity| fidelity.text());
+            begin + &report::text(&experiment, &outcomes)
+        },
+        || {
+            let mut said = report::json(&experiment, &outcomes);
+            if let Some(fidelity) = &fidelity {
+                said["recorded"] = fidelity.value();
+            }
+            said
+        },
+    )
+}
+
+/// Everything that is to be run. An error is one of usage.
+fn experiment(arguments: &Arguments, cluster: &ClusterArguments) -> Result<Experiment> {
     let source = Source::read(arguments)?;
     let settings = arguments.settings(&source)?;
     let mut own = source.recorded().and_then(recorded::Recorded::variant);
@@ -78,27 +106,5 @@ pub fn run(arguments: &Arguments, cluster: &ClusterArguments) -> Result<()> {
             format!("--runs {runs} from seed {seed}; give at most {RUNS_MAX} runs, of seeds below 2^64");
         return Err(LimitError(limit).into());
     }
-    let experiment = Experiment { source, settings, variants, seed, runs };
-    let record = arguments.record.as_deref().map(recording::begin).transpose()?;
-    let outcomes = runs::all(&experiment, arguments, record.as_ref())?;
-    if let Some(path) = &arguments.results {
-        jobs::write(path, outcomes.iter().flat_map(|outcome| &outcome.jobs))?;
-    }
-    if let Some(folder) = &arguments.plot {
-        figures::draw(folder, &outcomes, seed)?;
-    }
-    let fidelity = experiment.source.recorded().map(|recorded| Fidelity::of(recorded, &outcomes));
-    arguments.format.print(
-        |_| {
-            let begin = fidelity.as_ref().map_or_else(String::new, |fidelity| fidelity.text());
-            begin + &report::text(&experiment, &outcomes)
-        },
-        || {
-            let mut said = report::json(&experiment, &outcomes);
-            if let Some(fidelity) = &fidelity {
-                said["recorded"] = fidelity.value();
-            }
-            said
-        },
-    )
+    Ok(Experiment { source, settings, variants, seed, runs })
 }

@@ -5,7 +5,7 @@
 mod running;
 mod what_if;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow};
 use clap::{Args, Subcommand};
 use napreduce_live::{ClusterDirectory, ClusterPlace};
 use napreduce_protocol::printing::{print, print_error};
@@ -19,6 +19,7 @@ pub use running::{Running, settings};
 pub use what_if::what_if_settings;
 
 use crate::cluster::{ClusterArguments, WebAddress};
+use crate::failure::usage;
 
 const DAYS_MAX: i64 = 3650;
 
@@ -139,8 +140,8 @@ fn own_directory(cluster: &ClusterArguments) -> Result<ClusterDirectory> {
             directory.check()?;
             Ok(directory)
         }
-        ClusterPlace::Address { address, .. } => {
-            bail!("this is for the machine of the coordinator at {address}; leave out --coordinator there")
-        }
+        ClusterPlace::Address { address, .. } => Err(usage(anyhow!(
+            "this is for the machine of the coordinator at {address}; leave out --coordinator there"
+        ))),
     }
 }
