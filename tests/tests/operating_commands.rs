@@ -4,9 +4,12 @@
 //! Owns the commands of `nap` on a real cluster with queues, over a restart of its coordinator. Does not own
 //! the forms of tables, which `nap` tests by itself.
 
+use std::collections::BTreeSet;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::process::Stdio;
 
-use napreduce_tests::{Ended, Folder, GatedJob, OwnCluster, parts, run, wait_until};
+use napreduce_tests::{Ended, Folder, GatedJob, NapUp, OwnCluster, parts, program, run, wait_until};
 use serde_json::Value;
 
 const FAIR: &str = "[scheduler.fair.root.pools.production]\nweight = 3\nmin-maps = 1\n";
@@ -200,7 +203,7 @@ fn command_on_several_things_acts_on_those_that_can_be_acted_on() {
 }
 
 #[test]
-fn wrong_usage_is_refused_with_status_2() {
+fn wrong_usage_is_refused_with_status_2_before_anything_starts() {
     let folder = Folder::new();
     let cluster = OwnCluster::start(&folder, 1, "fifo", "");
     let simulation = ["sim", "--workload", "fcs-map-heavy"];
@@ -218,7 +221,55 @@ fn wrong_usage_is_refused_with_status_2() {
         &["worker", "list", "--timeout", "99999999999h"],
         &["worker", "--memory-factor", "0"],
         &["worker", "--grace", "0s"],
+        &["coordinator", "--liveness", "1ms"],
+        &["up", "--coordinator", "127.0.0.1:1"],
     ] {
         nap(&cluster, wrong).failed(2, &[]);
     }
+    let files = [
+        "[worker]\nmap-slot = 1",
+        "[worker]\nrack = \"\"",
+        "[worker]\nmemory-factor = 0",
+        "[worker]\nname = \"one\"",
+        "[coordinator]\nliveness = \"1ms\"",
+        "[coordinator]\nscheduler = \"fare\"",
+        "[scheduler.capacity]\ndefault-queue = \"nosuch\"\n[coordinator]\nscheduler = \"capacity\"",
+        "[up]\nworkers = 0",
+        "workers = ",
+    ];
+    for (number, file) in files.into_iter().enumerate() {
+        let directory = folder.path(&format!("wrong-{number}"));
+        folder.write(&format!("wrong-{number}/napreduce.toml"), file);
+        let mut up = program("nap");
+        up.env_remove("NAPREDUCE_DIR").arg("--dir").arg(&directory).args(["up", "--web", "off"]);
+        run(&mut up).failed(2, &[]);
+        let inside = std::fs::read_dir(&directory).expect("a directory").count();
+        assert_eq!(inside, 1, "{file}: nothing has started");
+    }
+}
+
+#[test]
+fn nap_up_uses_a_directory_whose_name_is_not_utf_8() {
+    let folder = Folder::new();
+    let directory = folder.root().join(OsStr::from_bytes(b"n\xff"));
+    let nap = || {
+        let mut command = program("nap");
+        command.env_remove("NAPREDUCE_DIR").arg("--dir").arg(&directory);
+        command
+    };
+    let mut command = nap();
+    command.args(["up", "--workers", "1", "--web", "off"]).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut up = NapUp::of(command.spawn().expect("nap up"));
+    wait_until("a worker", || run(nap().args(["worker", "list", "--wait", "1"])).status.success());
+    folder.write("in", "one\n");
+    let mut wordcount = program("wordcount");
+    wordcount.current_dir(folder.root()).args(["in", "--output", "out", "--detach", "--cluster"]);
+    run(wordcount.arg(&directory)).succeeded();
+    run(nap().args(["job", "wait", "1"])).succeeded();
+    assert!(up.end().success());
+    let names: BTreeSet<OsString> = std::fs::read_dir(folder.root())
+        .expect("a folder")
+        .map(|entry| entry.expect("an entry").file_name())
+        .collect();
+    assert_eq!(names, BTreeSet::from(["in".into(), "out".into(), OsString::from_vec(b"n\xff".to_vec())]));
 }

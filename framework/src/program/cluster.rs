@@ -3,6 +3,7 @@
 //! Owns what the flags mean and that none of them is without effect. Does not own the conversation with a
 //! coordinator (live runtime).
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -24,7 +25,7 @@ const TIMEOUT_VARIABLE: &str = "NAPREDUCE_CONNECT_TIMEOUT";
 pub(crate) struct ClusterArguments {
     /// Run on a cluster, named by its directory or its coordinator's address [env: NAPREDUCE_CLUSTER]
     #[arg(long, value_name = "DIR|HOST:PORT")]
-    cluster: Option<String>,
+    cluster: Option<OsString>,
 
     /// Copy of the cluster's secret, for HOST:PORT [env: NAPREDUCE_SECRET_FILE]
     #[arg(long, value_name = "FILE")]
@@ -74,7 +75,7 @@ impl ClusterArguments {
     /// The cluster to run on; `None` for this program's own processes. Flags that would do nothing
     /// there are refused.
     pub fn place(&self) -> Result<Option<ClusterPlace>, Error> {
-        let named = self.cluster.clone().or_else(|| std::env::var(VARIABLE).ok());
+        let named = self.cluster.clone().or_else(|| std::env::var_os(VARIABLE));
         // Nothing is how to get away from a variable that is set.
         if let Some(text) = named.filter(|text| !text.is_empty()) {
             let place = ClusterPlace::parse(&text, self.secret_file.as_deref());

@@ -2,6 +2,7 @@
 //!
 //! Owns its flags. Does not own what it does (live runtime).
 
+use std::ffi::OsString;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
@@ -12,6 +13,7 @@ use napreduce_live::{ByteSize, CoordinatorConfiguration, run_coordinator};
 use napreduce_schedulers::SchedulerConfiguration;
 
 use crate::cluster::{ClusterArguments, CoordinatorOptions, Fsync, set};
+use crate::failure::usage;
 use crate::log::LogArguments;
 use crate::parent::end_with_parent;
 
@@ -41,7 +43,7 @@ pub struct Arguments {
 
 impl Arguments {
     /// The flags that were given, for another process.
-    pub fn to_line(&self) -> Vec<String> {
+    pub fn to_line(&self) -> Vec<OsString> {
         let said = &self.options;
         let time = |time: Duration| format!("{}us", time.as_micros());
         let size = |size: ByteSize| size.bytes().to_string();
@@ -62,7 +64,7 @@ impl Arguments {
         let given = flags.into_iter().filter_map(|(flag, value)| Some([flag.to_owned(), value?]));
         let switches = [("--no-speculation", said.no_speculation), ("--no-failed-logs", said.no_failed_logs)];
         let switches = switches.into_iter().filter(|(_, said)| *said).map(|(flag, _)| flag.to_owned());
-        given.flatten().chain(switches).chain(self.log.to_line()).collect()
+        given.flatten().chain(switches).map(OsString::from).chain(self.log.to_line()).collect()
     }
 }
 
@@ -74,7 +76,12 @@ pub fn run(arguments: &Arguments, cluster: &ClusterArguments) -> Result<()> {
     Ok(run_coordinator(configuration, open_history)?)
 }
 
-fn configuration(arguments: &Arguments, cluster: &ClusterArguments) -> Result<CoordinatorConfiguration> {
+/// What the daemon runs with. An error is one of usage.
+pub fn configuration(arguments: &Arguments, cluster: &ClusterArguments) -> Result<CoordinatorConfiguration> {
+    choose(arguments, cluster).map_err(usage)
+}
+
+fn choose(arguments: &Arguments, cluster: &ClusterArguments) -> Result<CoordinatorConfiguration> {
     let file = cluster.configuration()?;
     let (said, filed) = (arguments.options.clone(), file.coordinator);
     let bytes = |size: Option<ByteSize>| size.map(ByteSize::bytes);
@@ -207,11 +214,11 @@ mod tests {
         }
         let line = "--bind :1 --heartbeat 1s --liveness 1h --fsync 20ms --journal-bytes-max 1MiB --history-max 3 \
                     --history-bytes-max 5k --blob-bytes-max 2k --no-speculation --no-failed-logs --crashes-max 5 --queues a,b --scheduler fifo --suspended-max unlimited";
-        let parsed = |line: Vec<String>| {
-            let line = [vec!["nap".to_owned()], line].concat();
+        let parsed = |line: Vec<OsString>| {
+            let line = [vec!["nap".into()], line].concat();
             Line::try_parse_from(line).unwrap_or_else(|error| panic!("{error}")).arguments
         };
-        let given = parsed(line.split_whitespace().map(str::to_owned).collect());
+        let given = parsed(line.split_whitespace().map(OsString::from).collect());
         assert_eq!(format!("{:?}", parsed(given.to_line())), format!("{given:?}"));
         assert_eq!(Arguments::default().to_line(), [""; 0]);
     }

@@ -35,7 +35,6 @@ mod web;
 mod whole_file;
 mod worker;
 
-use std::ffi::OsStr;
 use std::process::ExitCode;
 
 use anyhow::Result;
@@ -43,7 +42,7 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use napreduce_live::protocol_versions;
 use napreduce_protocol::printing::{finish, printed};
 
-use cluster::ClusterArguments;
+use cluster::{ClusterArguments, without_empty_variables};
 
 /// The name of the program.
 const NAME: &str = "nap";
@@ -164,16 +163,6 @@ fn run(command: &Command, cluster: &ClusterArguments) -> Result<ExitCode> {
         Command::Man(arguments) => shell::write_manual(arguments, Arguments::command()),
     }
     .map(|()| ExitCode::SUCCESS)
-}
-
-/// A variable that is set to nothing is as one that is not set.
-fn without_empty_variables(command: clap::Command) -> clap::Command {
-    let says_nothing = |name: &OsStr| std::env::var_os(name).is_some_and(|value| value.is_empty());
-    let command = command.mut_args(|argument| match argument.get_env().is_some_and(says_nothing) {
-        true => argument.env(None),
-        false => argument,
-    });
-    command.mut_subcommands(without_empty_variables)
 }
 
 #[cfg(test)]

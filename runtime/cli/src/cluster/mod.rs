@@ -8,6 +8,7 @@ mod fsync;
 mod options;
 mod web_address;
 
+use std::ffi::OsStr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -19,7 +20,7 @@ use napreduce_live::{
 
 use crate::failure::usage;
 
-pub use configuration::Configuration;
+pub use configuration::{Configuration, WebTable};
 pub use fsync::Fsync;
 pub use options::{
     CoordinatorOptions, IsolationName, OnTerminateName, PageOutName, WorkerOptions, rack_name,
@@ -105,4 +106,14 @@ pub fn set<T>(value: &mut T, said: Option<T>, filed: Option<T>) {
     if let Some(said) = said.or(filed) {
         *value = said;
     }
+}
+
+/// A variable that is set to nothing is as one that is not set.
+pub fn without_empty_variables(command: clap::Command) -> clap::Command {
+    let says_nothing = |name: &OsStr| std::env::var_os(name).is_some_and(|value| value.is_empty());
+    let command = command.mut_args(|argument| match argument.get_env().is_some_and(says_nothing) {
+        true => argument.env(None),
+        false => argument,
+    });
+    command.mut_subcommands(without_empty_variables)
 }

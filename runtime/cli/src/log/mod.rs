@@ -4,6 +4,7 @@
 
 mod lines;
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use anyhow::Result;
@@ -41,11 +42,11 @@ impl LogArguments {
     }
 
     /// The flags that were given, for another process.
-    pub fn to_line(&self) -> Vec<String> {
+    pub fn to_line(&self) -> Vec<OsString> {
         let format = self.log_format.and_then(|format| format.to_possible_value());
-        let format = format.map(|format| format.get_name().to_owned());
-        let directory = self.log_directory.as_ref().map(|directory| directory.display().to_string());
+        let format = format.map(|format| format.get_name().into());
+        let directory = self.log_directory.clone().map(OsString::from);
         let flags = [("--log-format", format), ("--log-directory", directory)];
-        flags.into_iter().filter_map(|(flag, value)| Some([flag.to_owned(), value?])).flatten().collect()
+        flags.into_iter().filter_map(|(flag, value)| Some([flag.into(), value?])).flatten().collect()
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! Owns that nothing of it is left when this program has ended. Does not own when it is started again.
 
+use std::ffi::OsString;
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, ChildStderr, Command, ExitStatus, Stdio};
@@ -16,7 +17,7 @@ use crate::parent::PARENT_VARIABLE;
 
 pub struct Daemon {
     pub name: String,
-    line: Vec<String>,
+    line: Vec<OsString>,
     running: Option<Running>,
 }
 
@@ -38,7 +39,7 @@ pub struct Ended {
 
 impl Daemon {
     /// One that this program runs as with these arguments.
-    pub fn new(name: &str, line: Vec<String>) -> Daemon {
+    pub fn new(name: &str, line: Vec<OsString>) -> Daemon {
         Daemon { name: name.to_owned(), line, running: None }
     }
 

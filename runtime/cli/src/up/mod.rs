@@ -7,15 +7,16 @@ mod daemon;
 mod readiness;
 mod restarts;
 
+use std::ffi::OsString;
 use std::path::Path;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-use clap::Args;
+use clap::{Args, Parser};
 use daemon::{Daemon, Ended};
-use napreduce_live::{ClusterPlace, OnTerminate};
+use napreduce_live::{ClusterPlace, CoordinatorConfiguration, OnTerminate, WorkerConfiguration};
 use napreduce_protocol::printing::{print, print_error};
 use readiness::Readiness;
 use restarts::Restarts;
@@ -23,9 +24,10 @@ use rustix::process::Signal;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-use crate::cluster::{ClusterArguments, Configuration, WebAddress};
+use crate::cluster::{ClusterArguments, Configuration, WebAddress, WebTable, without_empty_variables};
+use crate::failure::usage;
 use crate::web::Running;
-use crate::worker::LeaveArguments;
+use crate::worker::{DaemonArguments, LeaveArguments};
 
 const WORKERS_MAX: u32 = 1000;
 const SLOTS_MAX: u32 = 4096;
@@ -51,11 +53,11 @@ pub struct Arguments {
     workers: Option<u32>,
 
     /// Map tasks at a time, of each worker [default: 2]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(SLOTS_MAX)))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(SLOTS_MAX)), env = "NAPREDUCE_MAP_SLOTS")]
     map_slots: Option<u32>,
 
     /// Reduce tasks at a time, of each worker [default: 1]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(SLOTS_MAX)))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(SLOTS_MAX)), env = "NAPREDUCE_REDUCE_SLOTS")]
     reduce_slots: Option<u32>,
 
     /// Fetch map output through connections even where it could be read in place
@@ -90,47 +92,26 @@ enum Event {
 
 /// Runs the cluster until a signal comes.
 pub fn run(arguments: &Arguments, cluster: &ClusterArguments) -> Result<()> {
-    if cluster.coordinator.is_some() {
-        bail!(
-            "nap up runs a coordinator of its own; leave out --coordinator, or start workers with: nap worker"
-        );
-    }
+    let Plan { coordinator, workers, web, settings } = Plan::of(arguments, cluster).map_err(usage)?;
+    let WorkerConfiguration { map_slots, reduce_slots, leave, .. } = settings.1;
     let directory = cluster.directory()?;
     // Workers start beside the coordinator, and need its secret.
     directory.create()?;
     let _lock = directory.lock_up()?;
     // One that runs by itself would be taken for ours.
     drop(directory.lock_coordinator()?);
-    let Configuration { up: file, worker, web, .. } = cluster.configuration()?;
-    let leave = arguments.leave.rules(&worker)?;
-    let workers = chosen("workers", arguments.workers, file.workers, 2, WORKERS_MAX)?;
-    let map_slots = chosen("map-slots", arguments.map_slots, file.map_slots, 2, SLOTS_MAX)?;
-    let reduce_slots = chosen("reduce-slots", arguments.reduce_slots, file.reduce_slots, 1, SLOTS_MAX)?;
     let (events, arriving) = channel();
     listen(events.clone())?;
-    // Flags are passed on; a daemon looks at the environment and the file by itself.
-    let mut line = common_line("coordinator", cluster, directory.path());
-    line.extend(arguments.coordinator.to_line());
-    let mut daemons = vec![Daemon::new("coordinator", line)];
-    for number in 1..=workers {
-        let name = worker_name(number);
-        let mut line = common_line("worker", cluster, directory.path());
-        line.extend(["--name".into(), name.clone()]);
-        line.extend(["--map-slots".into(), map_slots.to_string()]);
-        line.extend(["--reduce-slots".into(), reduce_slots.to_string()]);
-        line.extend(arguments.coordinator.log.to_line());
-        line.extend(arguments.leave.to_line());
-        line.extend(arguments.network_shuffle.then(|| "--network-shuffle".into()));
-        line.extend(arguments.encrypt_shuffle.then(|| "--encrypt-shuffle".into()));
-        daemons.push(Daemon::new(&name, line));
-    }
+    let mut daemons = vec![Daemon::new("coordinator", coordinator)];
+    daemons.extend(workers.into_iter().map(|(name, line)| Daemon::new(&name, line)));
+    let count = u32::try_from(daemons.len() - 1)?;
     let page = match arguments.web.or(web.bind).unwrap_or(WebAddress::Usual) {
         WebAddress::Off => None,
         address => {
             Some(Running::start(ClusterPlace::Directory(directory.clone()), address, web.hosts, cluster)?)
         }
     };
-    let readiness = Readiness { directory, workers, map_slots, reduce_slots };
+    let readiness = Readiness { directory, workers: count, map_slots, reduce_slots };
     let mut up = Up { daemons, restarts: Restarts::default(), events, arriving, page, ready: false };
     let ran = up.run(readiness);
     // What is asked for in no hurry may take as long as the workers want.
@@ -140,11 +121,112 @@ pub fn run(arguments: &Arguments, cluster: &ClusterArguments) -> Result<()> {
     ended
 }
 
+/// What is started, after flags, environment and file.
+#[derive(Debug)]
+struct Plan {
+    /// The arguments of the coordinator.
+    coordinator: Vec<OsString>,
+    /// The names of the workers, and their arguments.
+    workers: Vec<(String, Vec<OsString>)>,
+    web: WebTable,
+    /// What the daemons will run with.
+    settings: (CoordinatorConfiguration, WorkerConfiguration),
+}
+
+impl Plan {
+    /// Fails where a daemon would refuse its arguments, or a setting would have no effect.
+    fn of(arguments: &Arguments, cluster: &ClusterArguments) -> Result<Plan> {
+        if cluster.coordinator.is_some() {
+            bail!(
+                "nap up runs a coordinator of its own; leave out --coordinator, or start workers with: nap worker"
+            );
+        }
+        let directory = cluster.directory()?;
+        let Configuration { up: file, worker, web, .. } = cluster.configuration()?;
+        let count = chosen("[up] workers", arguments.workers, file.workers, 2, WORKERS_MAX)?;
+        let slots = |name: &str, flag, of_up: Option<u32>, of_worker: Option<u32>, default| {
+            let table = if of_up.is_some() { "up" } else { "worker" };
+            chosen(&format!("[{table}] {name}"), flag, of_up.or(of_worker), default, SLOTS_MAX)
+        };
+        let map_slots = slots("map-slots", arguments.map_slots, file.map_slots, worker.map_slots, 2)?;
+        let reduce_slots =
+            slots("reduce-slots", arguments.reduce_slots, file.reduce_slots, worker.reduce_slots, 1)?;
+        // Flags are passed on; a daemon looks at the environment and the file by itself.
+        let mut coordinator = common_line("coordinator", cluster, directory.path());
+        coordinator.extend(arguments.coordinator.to_line());
+        let mut line = common_line("worker", cluster, directory.path());
+        line.extend(["--map-slots".into(), map_slots.to_string().into()]);
+        line.extend(["--reduce-slots".into(), reduce_slots.to_string().into()]);
+        line.extend(arguments.coordinator.log.to_line());
+        line.extend(arguments.leave.to_line().into_iter().map(OsString::from));
+        line.extend(arguments.network_shuffle.then(|| "--network-shuffle".into()));
+        line.extend(arguments.encrypt_shuffle.then(|| "--encrypt-shuffle".into()));
+        let (of_coordinator, of_worker) =
+            (parse::<CoordinatorLine>(&coordinator)?, parse::<WorkerLine>(&line)?);
+        let settings = (
+            crate::coordinator::configuration(&of_coordinator.arguments, &of_coordinator.cluster)?,
+            crate::worker::configuration(&of_worker.arguments, &of_worker.cluster)?,
+        );
+        let named = settings.1.name.clone();
+        if count > 1 {
+            check_shareable(&settings.1, count)?;
+        }
+        let of_number = |number| {
+            let name = named.clone().unwrap_or_else(|| worker_name(number));
+            let own = ["--name".into(), OsString::from(&name)];
+            (name, line.iter().cloned().chain(own).collect())
+        };
+        let workers = (1..=count).map(of_number).collect();
+        Ok(Plan { coordinator, workers, web, settings })
+    }
+}
+
+/// Refuses what only one worker can have.
+fn check_shareable(worker: &WorkerConfiguration, count: u32) -> Result<()> {
+    let has_port = |address: &str| address.rsplit_once(':').is_some_and(|(_, port)| port != "0");
+    let setting = if worker.name.is_some() {
+        "name"
+    } else if worker.directory.is_some() {
+        "directory"
+    } else if has_port(&worker.bind) {
+        "bind with a port"
+    } else if worker.advertise.as_deref().is_some_and(has_port) {
+        "advertise with a port"
+    } else {
+        return Ok(());
+    };
+    bail!("[worker] {setting} is for one worker, and {count} are to start; leave it out, or give --workers 1")
+}
+
+/// The command line of a coordinator.
+#[derive(Parser)]
+struct CoordinatorLine {
+    #[command(flatten)]
+    arguments: crate::coordinator::Arguments,
+    #[command(flatten)]
+    cluster: ClusterArguments,
+}
+
+/// The command line of a worker.
+#[derive(Parser)]
+struct WorkerLine {
+    #[command(flatten)]
+    arguments: DaemonArguments,
+    #[command(flatten)]
+    cluster: ClusterArguments,
+}
+
+/// Reads a command line and the environment as a daemon does.
+fn parse<P: Parser>(line: &[OsString]) -> Result<P> {
+    let matches = without_empty_variables(P::command()).try_get_matches_from(line)?;
+    Ok(P::from_arg_matches(&matches)?)
+}
+
 /// A flag has been checked; what a file says is held to the same.
-fn chosen(name: &str, flag: Option<u32>, filed: Option<u32>, default: u32, max: u32) -> Result<u32> {
+fn chosen(setting: &str, flag: Option<u32>, filed: Option<u32>, default: u32, max: u32) -> Result<u32> {
     let chosen = flag.or(filed).unwrap_or(default);
     if !(1..=max).contains(&chosen) {
-        bail!("[up] {name} = {chosen} in the configuration file: 1 to {max} are allowed");
+        bail!("{setting} = {chosen} in the configuration file: nap up takes 1 to {max}");
     }
     Ok(chosen)
 }
@@ -160,10 +242,10 @@ fn worker_name(number: u32) -> String {
     format!("local-{}", letters.iter().rev().collect::<String>())
 }
 
-fn common_line(command: &str, cluster: &ClusterArguments, directory: &Path) -> Vec<String> {
-    let mut line = vec![command.to_owned(), "--dir".into(), directory.display().to_string()];
+fn common_line(command: &str, cluster: &ClusterArguments, directory: &Path) -> Vec<OsString> {
+    let mut line = vec![command.into(), "--dir".into(), directory.into()];
     if let Some(config) = &cluster.config {
-        line.extend(["--config".into(), config.display().to_string()]);
+        line.extend(["--config".into(), config.into()]);
     }
     line
 }
@@ -277,7 +359,12 @@ impl Up {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::{BTreeMap, BTreeSet};
+
+    use proptest::prelude::*;
+
     use super::*;
+    use crate::failure::in_words;
 
     #[test]
     fn the_name_of_a_worker_says_no_number() {
@@ -292,9 +379,133 @@ mod tests {
         assert_eq!(chosen("workers", Some(3), Some(0), 2, 9).expect("the flag"), 3);
         for filed in [0, 10] {
             let error =
-                chosen("map-slots", None, Some(filed), 2, 9).expect_err("it makes no sense").to_string();
-            let expected = format!("[up] map-slots = {filed} in the configuration file: 1 to 9 are allowed");
+                chosen("[up] map-slots", None, Some(filed), 2, 9).expect_err("it makes no sense").to_string();
+            let expected = format!("[up] map-slots = {filed} in the configuration file: nap up takes 1 to 9");
             assert_eq!(error, expected);
+        }
+    }
+
+    /// A setting of the file: its table, its name, values that differ from the default, one that is invalid.
+    type Setting = (&'static str, &'static str, &'static [&'static str], &'static str);
+
+    const SETTINGS: &[Setting] = &[
+        ("coordinator", "bind", &["\"127.0.0.1:7000\""], "7"),
+        ("coordinator", "heartbeat", &["\"300ms\"", "\"1s\""], "\"soon\""),
+        ("coordinator", "liveness", &["\"1m\""], "\"100ms\""),
+        ("coordinator", "fsync", &["\"always\"", "\"20ms\""], "\"now\""),
+        ("coordinator", "journal-bytes-max", &["\"1MiB\"", "512"], "\"much\""),
+        ("coordinator", "history-max", &["7"], "-1"),
+        ("coordinator", "history-bytes-max", &["\"2k\""], "\"2x\""),
+        ("coordinator", "blob-bytes-max", &["\"2k\""], "-2"),
+        ("coordinator", "speculation", &["false"], "\"no\""),
+        ("coordinator", "failed-logs", &["false"], "0"),
+        ("coordinator", "crashes-max", &["7", "0"], "-1"),
+        ("coordinator", "scheduler", &["\"fair\"", "\"natjam\""], "\"fare\""),
+        ("coordinator", "queues", &["[\"a\", \"b\"]"], "7"),
+        ("worker", "name", &["\"w\""], "7"),
+        ("worker", "directory", &["\"/w\""], "7"),
+        ("worker", "map-slots", &["7", "4096"], "4097"),
+        ("worker", "reduce-slots", &["7"], "0"),
+        ("worker", "bind", &["\"127.0.0.2:0\"", "\"127.0.0.1:7001\""], "7"),
+        ("worker", "advertise", &["\"here\"", "\"here:7001\""], "7"),
+        ("worker", "rack", &["\"/r\""], "\"a b\""),
+        ("worker", "network-shuffle", &["true"], "1"),
+        ("worker", "encrypt-shuffle", &["true"], "\"yes\""),
+        ("worker", "blob-bytes-max", &["\"2k\""], "\"much\""),
+        ("worker", "log-bytes-max", &["\"2k\""], "\"much\""),
+        ("worker", "logs-bytes-max", &["\"2k\""], "\"much\""),
+        ("worker", "disk-reserve", &["\"2k\""], "\"much\""),
+        ("worker", "segment-memory", &["\"2k\"", "0"], "\"much\""),
+        ("worker", "task-silence-max", &["\"7s\""], "7"),
+        ("worker", "suspend-grace", &["\"7s\""], "\"soon\""),
+        ("worker", "suspend-bytes-max", &["\"2k\""], "\"much\""),
+        ("worker", "suspend-swap-percent", &["7"], "\"7\""),
+        ("worker", "suspend-pressure-percent", &["7"], "-7"),
+        ("worker", "isolation", &["\"none\"", "\"watchdog\""], "\"some\""),
+        ("worker", "memory-factor", &["7"], "0"),
+        ("worker", "pass-environment", &["[\"A\"]"], "\"A\""),
+        ("worker", "page-out", &["\"never\""], "\"sometimes\""),
+        ("worker", "on-terminate", &["\"leave\""], "\"stay\""),
+        ("worker", "grace", &["\"50s\""], "\"0s\""),
+        ("worker", "time-limit", &["\"10h\""], "\"1s\""),
+        ("up", "workers", &["1", "3"], "0"),
+        ("up", "map-slots", &["7"], "0"),
+        ("up", "reduce-slots", &["7"], "\"7\""),
+        ("web", "bind", &["\"127.0.0.1:9000\"", "\"off\""], "\"nowhere\""),
+        ("web", "hosts", &["[\"a.example\"]"], "7"),
+    ];
+
+    #[derive(Parser)]
+    struct UpLine {
+        #[command(flatten)]
+        arguments: Arguments,
+        #[command(flatten)]
+        cluster: ClusterArguments,
+    }
+
+    /// Settings by their places in the table, each with a value.
+    type File = BTreeMap<usize, &'static str>;
+
+    fn plan(file: &File) -> Result<String, String> {
+        let path = tempfile::Builder::new().suffix(".toml").tempfile().expect("a file");
+        let mut text = String::new();
+        for table in ["coordinator", "worker", "up", "web"] {
+            text += &format!("[{table}]\n");
+            let of_table = file.iter().filter(|(index, _)| SETTINGS[**index].0 == table);
+            text.extend(of_table.map(|(index, value)| format!("{} = {value}\n", SETTINGS[*index].1)));
+        }
+        std::fs::write(&path, text).expect("a written file");
+        let line = ["up", "--dir", "/nowhere", "--config"].map(OsString::from);
+        let line = [&line[..], &[path.path().into()]].concat();
+        let UpLine { arguments, cluster } = parse(&line).expect("a command line");
+        let plan = Plan::of(&arguments, &cluster).map_err(|error| in_words(&error))?;
+        Ok(format!("{plan:?}").replace(&path.path().display().to_string(), "FILE"))
+    }
+
+    #[test]
+    fn table_of_settings_is_complete() {
+        for table in ["coordinator", "worker", "up", "web"] {
+            let error = toml::from_str::<Configuration>(&format!("[{table}]\nnosuch = 1")).expect_err(table);
+            let expected = error.message().split_once("expected").expect("it lists them").1;
+            let known: BTreeSet<&str> = expected.split('`').skip(1).step_by(2).collect();
+            let tested = SETTINGS.iter().filter(|setting| setting.0 == table).map(|setting| setting.1);
+            assert_eq!(tested.collect::<BTreeSet<_>>(), known, "{table}");
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 40, failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn every_setting_counts_or_is_refused(
+            chosen in prop::collection::btree_map(0..SETTINGS.len(), (0..2usize, 0..60u32), 0..12)
+        ) {
+            let mut file = File::new();
+            let mut is_valid = true;
+            for (index, (value, luck)) in chosen {
+                let (_, _, valid, invalid) = SETTINGS[index];
+                is_valid &= luck > 0;
+                file.insert(index, if luck > 0 { valid[value % valid.len()] } else { invalid });
+            }
+            // The table [up] is about the same workers, and wins.
+            for name in ["map-slots", "reduce-slots"] {
+                let at = |table| SETTINGS.iter().position(|one| (one.0, one.1) == (table, name)).expect(name);
+                if file.contains_key(&at("up")) {
+                    file.remove(&at("worker"));
+                }
+            }
+            match plan(&file) {
+                Err(why) => prop_assert!(!is_valid || why.contains("is for one worker"), "{file:?}: {why}"),
+                Ok(with) => {
+                    prop_assert!(is_valid, "an invalid value is accepted: {file:?}");
+                    for index in file.keys() {
+                        let mut others = file.clone();
+                        others.remove(index);
+                        let without = plan(&others);
+                        prop_assert!(without.as_ref() != Ok(&with), "{:?} has no effect", SETTINGS[*index]);
+                    }
+                }
+            }
         }
     }
 }

@@ -4,6 +4,7 @@
 //! Owns the reading of `DIR|HOST:PORT` and what is said to somebody whose cluster does not answer. Does not
 //! own the directory's layout (`cluster_directory`).
 
+use std::ffi::OsStr;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -32,22 +33,24 @@ pub enum ClusterPlace {
 impl ClusterPlace {
     /// Reads what was given as `DIR|HOST:PORT`; what looks like an address and is no directory needs
     /// a secret file.
-    pub fn parse(text: &str, secret_file: Option<&Path>) -> Result<ClusterPlace, ClientError> {
-        if text.is_empty() {
+    pub fn parse(named: impl AsRef<OsStr>, secret_file: Option<&Path>) -> Result<ClusterPlace, ClientError> {
+        let named = named.as_ref();
+        if named.is_empty() {
             return Err(ClientError::Usage(
                 "no cluster is named; give its directory or HOST:PORT".to_owned(),
             ));
         }
-        if is_address(text) && !Path::new(text).is_dir() {
+        if let Some(text) = named.to_str().filter(|text| is_address(text) && !Path::new(text).is_dir()) {
             return ClusterPlace::at(text, secret_file);
         }
         if let Some(file) = secret_file {
             return Err(ClientError::Usage(format!(
-                "the secret in {} is not for {text}, a directory that has its own; give HOST:PORT or leave it out",
-                file.display()
+                "the secret in {} is not for {}, a directory that has its own; give HOST:PORT or leave it out",
+                file.display(),
+                named.display()
             )));
         }
-        Ok(ClusterPlace::Directory(ClusterDirectory::resolve(Some(text.into()))?))
+        Ok(ClusterPlace::Directory(ClusterDirectory::resolve(Some(named.into()))?))
     }
 
     /// The coordinator at `HOST:PORT`, whose secret is in a file.
@@ -79,7 +82,7 @@ impl ClusterPlace {
     }
 
     /// Whether something is about to start a coordinator there, as far as can be seen from here.
-    pub(super) fn is_starting(&self) -> bool {
+    pub(crate) fn is_starting(&self) -> bool {
         match self {
             ClusterPlace::Directory(directory) => directory.is_held(),
             ClusterPlace::Address { .. } => false,
