@@ -64,6 +64,12 @@ async fn run(configuration: &WorkerConfiguration) -> Result<(), WorkerError> {
     let data_address = advertised(configuration, server.address());
     let root = directory.paths.root().display();
     tracing::info!(target: "worker", worker = %who, "started in {root}, serving at {data_address}");
+    if is_out_of_reach(&data_address, route(&configuration.cluster)) {
+        tracing::warn!(
+            target: "worker", worker = %who,
+            "workers on other machines cannot fetch map output from {data_address}; give --bind THIS_HOST:0"
+        );
+    }
     let introduction = Introduction {
         incarnation: directory.incarnation,
         slots: Slots { map: configuration.map_slots, reduce: configuration.reduce_slots },
@@ -180,15 +186,25 @@ fn advertised(configuration: &WorkerConfiguration, bound: SocketAddr) -> String 
         Some(address) if address.contains(':') => address.clone(),
         Some(host) => format!("{host}:{}", bound.port()),
         None if bound.ip().is_unspecified() => {
-            let own = own_address(&configuration.cluster).unwrap_or(bound.ip());
+            let own = route(&configuration.cluster).map_or(bound.ip(), |(own, _)| own);
             SocketAddr::new(own, bound.port()).to_string()
         }
         None => bound.to_string(),
     }
 }
 
-/// Connecting a datagram socket sends nothing; it only asks which way the coordinator is.
-fn own_address(cluster: &ClusterPlace) -> Option<IpAddr> {
+/// Whether an address is for this machine alone, although the coordinator is on another one.
+fn is_out_of_reach(data_address: &str, route: Option<(IpAddr, IpAddr)>) -> bool {
+    let host = data_address.rsplit_once(':').map_or(data_address, |(host, _)| host);
+    let host = host.trim_start_matches('[').trim_end_matches(']');
+    let is_loopback = host == "localhost" || host.parse::<IpAddr>().is_ok_and(|it| it.is_loopback());
+    // The source of packets to an address of this machine is that address.
+    is_loopback && route.is_some_and(|(own, coordinator)| own != coordinator)
+}
+
+/// The address of this machine on the way to the coordinator, and that of the coordinator. Connecting a
+/// datagram socket sends nothing.
+fn route(cluster: &ClusterPlace) -> Option<(IpAddr, IpAddr)> {
     let coordinator = match cluster {
         ClusterPlace::Directory(directory) => directory.coordinator_address().ok()?,
         ClusterPlace::Address { address, .. } => address.clone(),
@@ -196,7 +212,7 @@ fn own_address(cluster: &ClusterPlace) -> Option<IpAddr> {
     let any = if coordinator.starts_with('[') { "[::]:0" } else { "0.0.0.0:0" };
     let socket = UdpSocket::bind(any).ok()?;
     socket.connect(coordinator).ok()?;
-    Some(socket.local_addr().ok()?.ip())
+    Some((socket.local_addr().ok()?.ip(), socket.peer_addr().ok()?.ip()))
 }
 
 #[cfg(test)]
@@ -217,5 +233,22 @@ mod tests {
         check(Some("there"), "0.0.0.0:9", "there:9");
         check(Some("there:8"), "0.0.0.0:9", "there:8");
         check(Some("fe80::1"), "[::]:9", "[fe80::1]:9");
+    }
+
+    #[test]
+    fn loopback_address_is_out_of_reach_of_other_machines() {
+        let ip = |text: &str| text.parse::<IpAddr>().expect("an address");
+        let elsewhere = Some((ip("10.0.0.2"), ip("10.0.0.1")));
+        for address in ["127.0.0.1:9", "127.1.2.3:9", "[::1]:9", "localhost:9"] {
+            assert!(is_out_of_reach(address, elsewhere), "{address}");
+            for here in
+                [None, Some((ip("10.0.0.1"), ip("10.0.0.1"))), Some((ip("127.0.0.1"), ip("127.0.0.1")))]
+            {
+                assert!(!is_out_of_reach(address, here), "{address}");
+            }
+        }
+        for address in ["10.0.0.2:9", "there:9", "[fe80::1]:9"] {
+            assert!(!is_out_of_reach(address, elsewhere), "{address}");
+        }
     }
 }
