@@ -35,8 +35,7 @@ impl Coordinator {
     }
 }
 
-/// A queue that makes no difference is most likely a mistake; a policy with queues of its own looks at the
-/// name itself.
+/// Refuses a name that is most likely a mistake. A policy without a list of queues accepts any name.
 fn check_queue(scheduler: &SchedulerConfiguration, more: &[String], queue: &str) -> Result<(), String> {
     let Some(own) = scheduler.queues() else { return Ok(()) };
     let mut known: Vec<&str> = [JobPlan::QUEUE_DEFAULT].into_iter().chain(own).collect();
@@ -79,9 +78,10 @@ fn refusal(kind: TaskKind, plan: &JobPlan, why: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use napreduce_core::EngineSettings;
+    use napreduce_core::{EngineSettings, Ratio};
     use napreduce_protocol::CheckpointSupport;
     use napreduce_schedulers::SchedulerName;
+    use napreduce_schedulers::capacity::QueueConfiguration;
 
     use super::*;
 
@@ -124,6 +124,20 @@ mod tests {
         let error = check_queue(&hfsp, &[], "elt").expect_err("no such queue");
         assert!(error.contains("only: default, etl;"), "{error}");
         assert_eq!(check_queue(&named(SchedulerName::Natjam), &[], "whatever"), Ok(()));
+        let mut capacity = named(SchedulerName::Capacity);
+        assert_eq!(check_queue(&capacity, &[], "default"), Ok(()));
+        let etl = QueueConfiguration::new("etl", Ratio::whole(100));
+        let part = |name: &str| QueueConfiguration {
+            parent: "etl".to_owned(),
+            ..QueueConfiguration::new(name, Ratio::whole(50))
+        };
+        capacity.tables.capacity.queue = vec![etl, part("daily"), part("weekly")];
+        assert_eq!(check_queue(&capacity, &more, "nightly"), Ok(()));
+        assert_eq!(check_queue(&capacity, &[], "weekly"), Ok(()));
+        for wrong in ["typo", "etl"] {
+            let error = check_queue(&capacity, &[], wrong).expect_err("it takes no jobs");
+            assert!(error.contains("only: daily, default, weekly;"), "{error}");
+        }
     }
 
     #[test]

@@ -93,18 +93,6 @@ impl Queues {
         self.leaves.get(name).copied().unwrap_or(self.default)
     }
 
-    /// Whether jobs can go to a queue of this name.
-    ///
-    /// # Errors
-    /// Names those to which they can.
-    pub fn check_leaf(&self, name: &str) -> Result<(), String> {
-        if self.leaves.contains_key(name) {
-            return Ok(());
-        }
-        let known: Vec<&str> = self.leaves.keys().map(String::as_str).collect();
-        Err(format!("there is no queue {name} that holds jobs; there are {}", known.join(", ")))
-    }
-
     /// What a queue is guaranteed of so many slots; fractions count.
     pub fn guaranteed(&self, number: usize, slots: u32) -> Ratio {
         self.all[number].guaranteed * Ratio::whole(u64::from(slots))

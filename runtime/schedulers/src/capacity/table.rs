@@ -26,7 +26,8 @@ impl PolicyTable for CapacityConfiguration {
     }
 
     fn queues(&self) -> Option<Vec<&str>> {
-        None
+        let has_parts = |name: &str| self.queue.iter().any(|queue| queue.parent == name);
+        Some(self.queue.iter().map(|queue| queue.name.as_str()).filter(|name| !has_parts(name)).collect())
     }
 }
 
