@@ -16,10 +16,12 @@ const LAST_CELL_COLUMNS_MAX: usize = 200;
 /// Columns between two cells.
 const GAP: usize = 2;
 /// No cell is cut to less, nor a table to less than a terminal has had since there are terminals.
-const CELL_COLUMNS_MIN: usize = 6;
+const CELL_COLUMNS_MIN: usize = 5;
 const TABLE_COLUMNS_MIN: usize = 80;
 /// Columns of sentences: where they do not fit beside the others, each stands below its row.
-const SENTENCES: [&str; 2] = ["WHY", "WHY IT WAITS"];
+const SENTENCES: [&str; 3] = ["WHY", "WHY IT WAITS", "REMARK"];
+/// Columns that may be cut; anything else that does not fit stands below its row as well.
+const NAMES: [&str; 5] = ["NAME", "USER", "QUEUE", "HOST", "RACK"];
 
 /// What is known of the reader.
 #[derive(Debug, Clone)]
@@ -67,28 +69,30 @@ impl Screen {
         zoned.map_or_else(|| "?".to_owned(), |zoned| zoned.strftime(form).to_string())
     }
 
-    /// Rows under headings, in columns as wide as they need to be, at most as the reader can see. What is
-    /// longer than a cell may be is cut; the first cell of a row, which names the thing, is not.
+    /// Rows under headings, in columns as wide as they need to be, at most as the reader can see. Names that
+    /// are too long are cut, but for the first cell of a row; columns for which there is no room stand below.
     pub fn table(&self, headings: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> String {
         let mut headings = headings.to_vec();
         let mut rows: Vec<Vec<String>> = rows.into_iter().map(shown).collect();
-        let mut sentences = Vec::new();
+        let mut sentences: Vec<Option<String>> = Vec::new();
+        let mut taken_off = Vec::new();
         if let Some(wide) = self.columns.map(|columns| columns.max(TABLE_COLUMNS_MIN)) {
             let all = headings.len() - 1;
             if total(&widths(&headings, &rows)) > wide && SENTENCES.contains(&headings[all]) {
                 headings.pop();
                 sentences = rows.iter_mut().map(|row| row.split_off(all.min(row.len())).pop()).collect();
             }
-            fit(&headings, &mut rows, wide);
+            taken_off = fit(&mut headings, &mut rows, wide);
         }
         let at = headings.iter().position(|heading| *heading == "STATE").filter(|_| self.colours);
         let lines = drawn(&headings, &rows, at);
         let mut text = String::new();
         for (number, line) in lines.lines().enumerate() {
             text.push_str(&format!("{}\n", line.trim_end()));
-            let sentence = number.checked_sub(1).and_then(|row| sentences.get(row)?.as_deref());
-            if let Some(sentence) = sentence.filter(|sentence| !sentence.is_empty()) {
-                text.push_str(&format!("  {sentence}\n"));
+            let Some(row) = number.checked_sub(1) else { continue };
+            let sentence = sentences.get(row).and_then(Option::as_ref);
+            for below in taken_off.get(row).into_iter().chain(sentence).filter(|below| !below.is_empty()) {
+                text.push_str(&format!("  {below}\n"));
             }
         }
         text
@@ -128,20 +132,33 @@ fn total(widths: &[usize]) -> usize {
     widths.iter().sum::<usize>() + GAP * widths.len().saturating_sub(1)
 }
 
-/// Cuts the widest columns until all of them can be seen.
-fn fit(headings: &[&str], rows: &mut [Vec<String>], wide: usize) {
-    let mut widths = widths(headings, rows);
-    let least = |at: usize| headings[at].len().max(CELL_COLUMNS_MIN);
+/// Cuts names, and takes off the last columns, until the others can be seen. What is taken off of each row is
+/// returned as text, with its headings.
+fn fit(headings: &mut Vec<&str>, rows: &mut [Vec<String>], wide: usize) -> Vec<String> {
+    let full = widths(headings, rows);
+    let is_name = |at: usize| at > 0 && NAMES.contains(&headings[at]);
+    let least = |at: usize| {
+        if is_name(at) { full[at].min(headings[at].len().max(CELL_COLUMNS_MIN)) } else { full[at] }
+    };
+    let fits = |count: usize| total(&(0..count).map(least).collect::<Vec<_>>()) <= wide;
+    let kept = (1..=full.len()).rev().find(|count| fits(*count)).unwrap_or(1);
+    let mut widths = full[..kept].to_vec();
     while total(&widths) > wide {
-        let can_shrink = (1..widths.len()).filter(|at| widths[*at] > least(*at));
+        let can_shrink = (0..kept).filter(|at| widths[*at] > least(*at));
         let Some(widest) = can_shrink.max_by_key(|at| widths[*at]) else { break };
         widths[widest] -= 1;
     }
+    let below = headings.split_off(kept);
+    let mut texts = Vec::new();
     for row in rows {
-        for (at, cell) in row.iter_mut().enumerate().skip(1) {
+        for (at, cell) in row.iter_mut().enumerate().take(kept).skip(1) {
             *cell = one_line(cell, widths[at]);
         }
+        let cells = row.split_off(kept.min(row.len()));
+        let filled = below.iter().zip(cells).filter(|(_, cell)| !cell.is_empty() && cell != "-");
+        texts.push(filled.map(|(heading, cell)| format!("{heading} {cell}")).collect::<Vec<_>>().join("  "));
     }
+    texts
 }
 
 /// The table as text; the cells of a column of states have the colour of what they say.
@@ -226,6 +243,19 @@ mod tests {
         assert_eq!(lines[..2], ["JOB       STATE", "job_0007  active"]);
         assert_eq!(lines[2], format!("  {why}"));
         assert_eq!(lines[3], "job_0008  active");
+    }
+
+    #[test]
+    fn columns_without_room_stand_below_their_rows_uncut() {
+        let headings = ["JOB", "NAME", "QUEUE", "STATE", "SUBMITTED", "TOOK"];
+        let (state, time) = ("succeeded, after quite a long while", "2026-09-21T14:13Z");
+        let rows = [row(&["job_0007", "wordcount", "nightly", state, time, "12 min 34 s"])];
+        assert_eq!(
+            of(80).table(&headings, rows.clone()),
+            "JOB       NAME    QUEUE   STATE                                SUBMITTED\n\
+             job_0007  wordc…  night…  succeeded, after quite a long while  2026-09-21T14:13Z\n  TOOK 12 min 34 s\n"
+        );
+        assert_eq!(of(120).table(&headings, rows).lines().count(), 2);
     }
 
     #[test]

@@ -5,7 +5,7 @@
 use anyhow::Result;
 use clap::{Args, Subcommand};
 use napreduce_core::{Reason, TaskId};
-use napreduce_live::{ClusterClient, LiveAttempt, TaskCommand, TaskSummary};
+use napreduce_live::{ClusterClient, LiveAttempt, TaskCommand, TaskPhase, TaskSummary};
 use napreduce_protocol::printing::print_error;
 
 use napreduce_web::answers::{TaskAnswer, TaskExplanation};
@@ -25,6 +25,7 @@ use crate::settling::{Ordered, WaitArguments, settle};
 Examples:
   nap task list                       what runs now
   nap task list last                  all tasks of the last job
+  nap task list 7 --state suspended   those of job 7 that are suspended
   nap task suspend job_0007_r_0000    stop it where it is; it keeps its memory and gives up its slot
   nap task resume job_0007_r_0000     let it go on with the next free slot of its worker
   nap task checkpoint job_0007_r_0000 save its work and end it; it goes on from there, on any worker
@@ -46,6 +47,14 @@ enum Command {
         /// Jobs: job_0007, 7, 3-7, last, all
         #[arg(value_name = "JOB")]
         jobs: Vec<JobSelector>,
+
+        /// Only in one of these states: pending, active, suspended, checkpointed, done
+        #[arg(long, value_name = "STATE,...", value_delimiter = ',', value_parser = state)]
+        state: Vec<TaskPhase>,
+
+        /// At most so many [default: all]
+        #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+        limit: Option<u32>,
 
         #[command(flatten)]
         format: FormatArguments,
@@ -88,8 +97,8 @@ struct Commanded {
 pub fn run(arguments: &Arguments, cluster: &ClusterArguments) -> Result<()> {
     let mut client = cluster.connect()?;
     match &arguments.command {
-        Command::List { jobs, format } => {
-            let (tasks, failures) = match jobs.is_empty() {
+        Command::List { jobs, state, limit, format } => {
+            let (mut tasks, failures) = match jobs.is_empty() {
                 true => (client.tasks(None)?, Failures::default()),
                 false => {
                     let (tasks, failures) =
@@ -97,10 +106,17 @@ pub fn run(arguments: &Arguments, cluster: &ClusterArguments) -> Result<()> {
                     (tasks.concat(), failures)
                 }
             };
+            tasks.retain(|task| state.is_empty() || state.contains(&task.state));
+            let limit = limit.map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
+            let more = tasks.len().saturating_sub(limit);
+            tasks.truncate(limit);
             format.print(
                 |screen| text(&tasks, screen),
                 || tasks.iter().map(TaskAnswer::from).collect::<Vec<_>>(),
             )?;
+            if more > 0 {
+                print_error(format_args!("nap: {more} more; show them with --limit, or fewer with --state"));
+            }
             failures.finish()
         }
         Command::Suspend(commanded) => command(commanded, TaskCommand::Suspend, &mut client),
@@ -145,6 +161,11 @@ fn command(commanded: &Commanded, command: TaskCommand, client: &mut ClusterClie
     failures.finish()
 }
 
+fn state(word: &str) -> Result<TaskPhase, String> {
+    let known = TaskPhase::WORDS.join(", ");
+    TaskPhase::of_word(word).ok_or_else(|| format!("{word:?} is not a state of a task; there are {known}"))
+}
+
 fn in_words(command: TaskCommand) -> &'static str {
     match command {
         TaskCommand::Suspend => "is being suspended",
@@ -185,7 +206,6 @@ fn percent(live: &LiveAttempt) -> Option<u64> {
 mod tests {
     use super::*;
     use napreduce_core::{AttemptId, AttemptState, JobId, TaskId, TaskKind, WorkerId};
-    use napreduce_live::TaskPhase;
 
     fn tasks() -> [TaskSummary; 2] {
         let task = |index| TaskId { job: JobId(7), kind: TaskKind::Map, index };

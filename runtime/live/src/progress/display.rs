@@ -17,6 +17,9 @@ const QUIET_START: Duration = Duration::from_secs(1);
 /// Plain lines come no more often than this.
 const PLAIN_INTERVAL: Duration = Duration::from_secs(2);
 const BAR_STEPS: u64 = 100;
+/// Columns of a line beside the name of its phase, and of a message beside name and bar: 80 in all.
+const LINE_COLUMNS: usize = 73;
+const MESSAGE_COLUMNS: usize = 60;
 
 /// When progress is shown on standard error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -86,21 +89,21 @@ impl ProgressDisplay {
         let Some(shown) = self.phases.iter_mut().find(|shown| shown.kind == kind && !shown.finished) else {
             return;
         };
-        let text = || phase_text(phase, now.duration_since(shown.began));
+        let text = |columns| phase_text(phase, now.duration_since(shown.began), columns);
         match &mut self.form {
             Form::Nothing => {}
             Form::Lines { last } => {
                 let recently = last.is_some_and(|last| now.duration_since(last) < PLAIN_INTERVAL);
                 if phase.is_done() || !recently {
-                    print_error(format_args!("{:<6} {}", kind.to_string(), text()));
+                    print_error(format_args!("{:<6} {}", kind.to_string(), text(LINE_COLUMNS)));
                     *last = Some(now);
                 }
             }
             Form::Bars(bars) => {
-                let text = text();
+                let text = text(MESSAGE_COLUMNS);
                 let bar = shown.bar.get_or_insert_with(|| bars.add(new_bar(kind)));
-                bar.set_position(u64::from(phase.percent()));
                 bar.set_message(text);
+                bar.set_position(u64::from(phase.percent()));
             }
         }
         shown.finished = phase.is_done();
@@ -119,9 +122,94 @@ impl ProgressDisplay {
 }
 
 fn new_bar(kind: TaskKind) -> ProgressBar {
-    let style = ProgressStyle::with_template("{prefix:<6} [{bar:20}] {msg}")
+    // Wider lines would wrap on a narrower terminal, and stay there.
+    let style = ProgressStyle::with_template("{prefix:<6} [{bar:10}] {wide_msg}")
         .expect("the template is a constant that indicatif accepts");
-    let bar = ProgressBar::new(BAR_STEPS).with_style(style.progress_chars("=> "));
-    bar.set_prefix(kind.to_string());
-    bar
+    // Hidden until it is added to the other bars: else it would be drawn once for itself.
+    let bar = ProgressBar::with_draw_target(Some(BAR_STEPS), ProgressDrawTarget::hidden());
+    bar.with_style(style.progress_chars("=> ")).with_prefix(kind.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+    use std::sync::{Arc, Mutex};
+
+    use indicatif::TermLike;
+
+    use super::*;
+
+    /// A terminal of 80 columns that keeps the lines written to it.
+    #[derive(Debug, Clone, Default)]
+    struct Terminal(Arc<Mutex<Vec<String>>>);
+
+    impl TermLike for Terminal {
+        fn width(&self) -> u16 {
+            80
+        }
+
+        fn move_cursor_up(&self, _: usize) -> io::Result<()> {
+            Ok(())
+        }
+
+        fn move_cursor_down(&self, _: usize) -> io::Result<()> {
+            Ok(())
+        }
+
+        fn move_cursor_right(&self, _: usize) -> io::Result<()> {
+            Ok(())
+        }
+
+        fn move_cursor_left(&self, _: usize) -> io::Result<()> {
+            Ok(())
+        }
+
+        fn write_line(&self, text: &str) -> io::Result<()> {
+            self.write_str(text)
+        }
+
+        fn write_str(&self, text: &str) -> io::Result<()> {
+            let mut lines = self.0.lock().expect("nobody panicked");
+            lines.extend(text.lines().filter(|line| !line.trim().is_empty()).map(str::to_owned));
+            Ok(())
+        }
+
+        fn clear_line(&self) -> io::Result<()> {
+            Ok(())
+        }
+
+        fn flush(&self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn bars_fit_80_columns_and_are_never_drawn_empty() {
+        let terminal = Terminal::default();
+        let target = ProgressDrawTarget::term_like(Box::new(terminal.clone()));
+        let form = Form::Bars(MultiProgress::with_draw_target(target));
+        let (began, quiet_start) = (Instant::now(), Duration::ZERO);
+        let mut display = ProgressDisplay { form, began, quiet_start, phases: Vec::new() };
+        assert!(new_bar(TaskKind::Map).is_hidden(), "it would be drawn before it is added");
+        let map = PhaseProgress {
+            tasks: 100_000,
+            running: 4096,
+            suspended: 4096,
+            bytes_done: 1 << 40,
+            bytes_total: 2 << 40,
+            ..PhaseProgress::default()
+        };
+        for done in [1, 50_000, 100_000] {
+            let map = PhaseProgress { done, ..map };
+            display.show(&JobProgress { map, reduce: PhaseProgress { tasks: 1, running: 1, ..map } });
+        }
+        display.end();
+        let lines = terminal.0.lock().expect("nobody panicked").clone();
+        assert!(
+            lines.iter().any(|line| line.contains("map")) && lines.iter().any(|line| line.contains("reduce"))
+        );
+        for line in lines {
+            assert!(line.chars().count() <= 80 && line.contains(" tasks"), "{line:?}");
+        }
+    }
 }

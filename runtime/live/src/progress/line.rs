@@ -1,5 +1,4 @@
-//! The text of a phase: `45% 18/40 tasks, 2 running, 0 suspended, 0 checkpointed, 512.0 MiB, 820.0
-//! MiB/s, 1 s left`.
+//! The text of a phase: `45% 18/40 tasks, 2 running, 512.0 MiB, 820.0 MiB/s, 1 s left`.
 //!
 //! Owns the wording and the rates. Does not own when it is shown.
 
@@ -10,24 +9,26 @@ use napreduce_protocol::PhaseProgress;
 /// A rate over less time than this says nothing.
 const RATE_AFTER: Duration = Duration::from_millis(100);
 
-/// What to say of a phase that has been going on for `elapsed`.
-pub(super) fn phase_text(phase: &PhaseProgress, elapsed: Duration) -> String {
+/// A phase after `elapsed`, in at most so many columns: what matters least is left out first.
+pub(super) fn phase_text(phase: &PhaseProgress, elapsed: Duration, columns: usize) -> String {
     let PhaseProgress { tasks, done, running, suspended, checkpointed, bytes_done, .. } = phase;
-    let mut text = format!(
-        "{:>3}%  {done}/{tasks} tasks, {running} running, {suspended} suspended, {checkpointed} checkpointed",
-        phase.percent()
-    );
-    if *bytes_done > 0 {
-        text.push_str(&format!(", {}", bytes_text(*bytes_done)));
-        if elapsed >= RATE_AFTER {
-            let rate = bytes_per_second(*bytes_done, elapsed);
-            text.push_str(&format!(", {}/s", bytes_text(rate)));
+    let has_rate = *bytes_done > 0 && elapsed >= RATE_AFTER;
+    // Each with its rank: the highest goes first.
+    let mut parts =
+        vec![(0, format!("{:>3}% {done}/{tasks} tasks", phase.percent())), (3, format!("{running} running"))];
+    parts.extend((*suspended > 0).then(|| (2, format!("{suspended} suspended"))));
+    parts.extend((*checkpointed > 0).then(|| (2, format!("{checkpointed} checkpointed"))));
+    parts.extend((*bytes_done > 0).then(|| (5, bytes_text(*bytes_done))));
+    parts.extend(has_rate.then(|| (4, format!("{}/s", bytes_text(bytes_per_second(*bytes_done, elapsed))))));
+    parts.extend(time_left(phase, elapsed).map(|left| (1, format!("{} left", time_text(left)))));
+    loop {
+        let text = parts.iter().map(|(_, part)| part.as_str()).collect::<Vec<_>>().join(", ");
+        let least = (1..parts.len()).max_by_key(|at| parts[*at].0);
+        match least.filter(|_| text.len() > columns) {
+            Some(least) => drop(parts.remove(least)),
+            None => return text,
         }
     }
-    if let Some(left) = time_left(phase, elapsed) {
-        text.push_str(&format!(", {} left", time_text(left)));
-    }
-    text
 }
 
 fn bytes_per_second(bytes: u64, elapsed: Duration) -> u64 {
@@ -82,18 +83,43 @@ mod tests {
             ..PhaseProgress::default()
         };
         assert_eq!(
-            phase_text(&phase, Duration::from_secs(2)),
-            " 50%  18/40 tasks, 2 running, 0 suspended, 0 checkpointed, 512.0 MiB, 256.0 MiB/s, 2 s left"
+            phase_text(&phase, Duration::from_secs(2), 73),
+            " 50% 18/40 tasks, 2 running, 512.0 MiB, 256.0 MiB/s, 2 s left"
         );
     }
 
     #[test]
     fn without_bytes_tasks_are_counted() {
         let phase = PhaseProgress { tasks: 4, done: 1, ..PhaseProgress::default() };
+        assert_eq!(phase_text(&phase, Duration::from_secs(2), 73), " 25% 1/4 tasks, 0 running");
+    }
+
+    #[test]
+    fn long_line_leaves_out_bytes_and_rates_first() {
+        let phase = PhaseProgress {
+            tasks: 100_000,
+            done: 99_999,
+            running: 4096,
+            suspended: 4096,
+            checkpointed: 4096,
+            bytes_done: 1023 << 40,
+            bytes_total: 1024 << 40,
+        };
+        let text = |columns| phase_text(&phase, Duration::from_secs(3_600_000), columns);
+        let all = text(200);
         assert_eq!(
-            phase_text(&phase, Duration::from_secs(2)),
-            " 25%  1/4 tasks, 0 running, 0 suspended, 0 checkpointed"
+            all,
+            " 99% 99999/100000 tasks, 4096 running, 4096 suspended, 4096 checkpointed, 1023.0 TiB, 298.0 MiB/s, \
+             58 min 39 s left"
         );
+        assert_eq!(
+            text(90),
+            " 99% 99999/100000 tasks, 4096 running, 4096 suspended, 4096 checkpointed, 58 min 39 s left"
+        );
+        assert_eq!(text(60), " 99% 99999/100000 tasks, 4096 suspended, 58 min 39 s left");
+        for columns in 40..130 {
+            assert!(text(columns).len() <= columns, "{}", text(columns));
+        }
     }
 
     #[test]
