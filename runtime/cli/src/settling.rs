@@ -87,10 +87,10 @@ fn wait_for(
         if began.elapsed() >= tell_after {
             tell_after = began.elapsed() + TELL_AGAIN;
             let left = until.saturating_duration_since(Instant::now());
+            let (all, done) = (outcomes.len(), participle(command));
             print_error(format_args!(
-                "{job}: {open} of {} attempts to {}; waits for {left:.0?}",
-                outcomes.len(),
-                command.in_words()
+                "{job}: {} of {all} attempts are {done}; waiting {left:.0?} more",
+                all - open
             ));
         }
         thread::sleep(look.min(until.saturating_duration_since(Instant::now())));
@@ -98,13 +98,17 @@ fn wait_for(
     }
 }
 
-fn in_words(command: TaskCommand, outcome: &CommandOutcome, waited: Duration) -> String {
-    let done = match command {
+fn participle(command: TaskCommand) -> &'static str {
+    match command {
         TaskCommand::Suspend => "suspended",
         TaskCommand::Resume => "resumed",
         TaskCommand::Checkpoint => "checkpointed",
         TaskCommand::Kill => "killed",
-    };
+    }
+}
+
+fn in_words(command: TaskCommand, outcome: &CommandOutcome, waited: Duration) -> String {
+    let done = participle(command);
     match outcome {
         CommandOutcome::Done if command == TaskCommand::Resume => "goes on".to_owned(),
         CommandOutcome::Done => format!("is {done}"),

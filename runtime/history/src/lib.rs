@@ -8,5 +8,5 @@ mod job_history;
 mod store;
 
 pub use ended::{EndedJob, KeptLog, RecordedCluster, WorkerGroup};
-pub use job_history::{JobHistory, OPERATOR, PreemptionBook};
+pub use job_history::{ENDED, ENDING, JobHistory, OPERATOR, PreemptionBook};
 pub use store::{HistoryLimits, HistoryStore, OpenHistory};

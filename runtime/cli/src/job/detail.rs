@@ -2,6 +2,7 @@
 //!
 //! Owns how people read them. Does not own which jobs are shown.
 
+use napreduce_history::{ENDED, ENDING};
 use napreduce_live::{AttemptSummary, JobDetail, one_line, several_lines};
 
 use super::listing;
@@ -61,8 +62,9 @@ pub fn history(detail: &JobDetail, screen: &Screen) -> String {
             lines.push((*ended, format!("{attempt} {end} after {after}")));
         }
     }
-    // Stable, so that what happened at one time stays in its order.
-    lines.sort_by_key(|(at, _)| *at);
+    let is_end = |line: &str| line.starts_with(ENDING) || line.starts_with(ENDED);
+    // Stable, so that events of one time stay in their order.
+    lines.sort_by_key(|(at, line)| (*at, is_end(line)));
     let mut text = title(detail);
     for (at, line) in lines {
         let line = several_lines(&line);
@@ -137,6 +139,15 @@ mod tests {
             counters(&detail(), &Screen::plain()),
             "job_0007 wordcount\n  MAP_INPUT_RECORDS               12\n  bad rows                         3\n"
         );
+    }
+
+    #[test]
+    fn attempt_that_ends_with_its_job_is_listed_before_the_end_of_the_job() {
+        let mut detail = detail();
+        let at_millis = detail.attempts[0].ended_millis.expect("it has ended");
+        detail.events[1] = HistoryLine { at_millis, text: format!("{ENDED}succeeded") };
+        let text = history(&detail, &Screen::plain());
+        assert!(text.ends_with("2026-09-21T14:13:21Z  it has ended: succeeded\n"), "{text}");
     }
 
     #[test]

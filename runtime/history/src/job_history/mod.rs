@@ -14,6 +14,10 @@ use napreduce_protocol::{AttemptFigures, AttemptMoments, AttemptSummary, History
 
 pub use self::preemptions::{OPERATOR, PreemptionBook};
 
+/// The beginnings of the lines on the end of a job. Attempts that end at the same time end before it.
+pub const ENDING: &str = "it is ending: ";
+pub const ENDED: &str = "it has ended: ";
+
 /// The lists that a history of a job consists of, which whoever drives the engine keeps. Times are
 /// microseconds since 1970, or since a simulation began.
 #[derive(Debug)]
@@ -85,9 +89,12 @@ impl JobHistory<'_> {
             }
             Record::JobDecided(_, outcome) => {
                 self.book.decided();
-                self.say(at_millis, format!("it will have {}", in_words(outcome)));
+                // A job that has succeeded ends as soon as its output is committed.
+                if *outcome != JobOutcome::Succeeded {
+                    self.say(at_millis, format!("{ENDING}{}", in_words(outcome)));
+                }
             }
-            Record::JobEnded(_, outcome) => self.say(at_millis, format!("it has {}", in_words(outcome))),
+            Record::JobEnded(_, outcome) => self.say(at_millis, format!("{ENDED}{}", in_words(outcome))),
         }
     }
 
@@ -143,6 +150,6 @@ fn in_words(outcome: &JobOutcome) -> String {
     match outcome {
         JobOutcome::Succeeded => "succeeded".to_owned(),
         JobOutcome::Failed { reason } => format!("failed: {reason}"),
-        JobOutcome::Killed { reason } => format!("been killed: {reason}"),
+        JobOutcome::Killed { reason } => format!("killed: {reason}"),
     }
 }

@@ -45,6 +45,7 @@ impl ConnectionLog {
             Apart::Lost(why) => {
                 self.say(Said::Lost, &format!("lost the coordinator: {why}; running attempts go on"));
             }
+            Apart::Starting => {}
             // After a loss this is what was to be expected.
             Apart::Unreachable(_) if self.said == Said::Lost => {}
             Apart::Unreachable(why) => {

@@ -27,6 +27,8 @@ pub(super) struct Introduction {
 /// Why there is no connection.
 #[derive(Debug)]
 pub(super) enum Apart {
+    /// There is none yet, but something is about to start one.
+    Starting,
     /// It cannot be reached, or not understood.
     Unreachable(String),
     /// It will not do with this worker, however often it is asked.
@@ -67,7 +69,11 @@ impl Introduction {
 /// Connects and says hello; the connection and the answer.
 pub(super) async fn introduce(place: &ClusterPlace, hello: Hello) -> Result<(Connection, ToWorker), Apart> {
     let unreachable = |error: TransportError| Apart::Unreachable(error.to_string());
-    let (address, secret) = place.look_up().map_err(|error| Apart::Unreachable(error.to_string()))?;
+    let (address, secret) =
+        place.look_up().map_err(|error| match error.is_absence() && place.is_starting() {
+            true => Apart::Starting,
+            false => Apart::Unreachable(error.to_string()),
+        })?;
     let connected = transport::connect(&address, Role::Worker, &secret, HANDSHAKE_DEADLINE).await;
     let mut connection = connected.map_err(|error| match (&error, place) {
         // An address out of a directory may be that of a coordinator which is gone, and somebody

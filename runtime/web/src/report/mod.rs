@@ -7,6 +7,7 @@ mod markup;
 mod picture;
 mod words;
 
+use napreduce_core::Primitive;
 use napreduce_protocol::{AttemptSummary, JobDetail, PhaseProgress, PreemptionSummary};
 
 use crate::answers::{TimelineAnswer, TimelineWindow};
@@ -146,7 +147,11 @@ fn preemptions(page: &mut Markup, job: &JobDetail) {
             one.end.map(|end| end.in_words().to_owned()).unwrap_or_default(),
             stretch(one.work_saved_millis),
             stretch(one.work_lost_millis),
-            bytes(one.resident_bytes + one.swapped_bytes + one.checkpoint_bytes),
+            match one.primitive {
+                // It keeps nothing, although the attempt held memory.
+                Primitive::Kill | Primitive::Wait => String::new(),
+                _ => bytes(one.resident_bytes + one.swapped_bytes + one.checkpoint_bytes),
+            },
         ]
     });
 }

@@ -39,8 +39,9 @@ impl PaperReport {
         let counts = Verdict::ALL.map(|verdict| (verdict, self.count(verdict)));
         let said = counts.iter().filter(|(_, count)| *count > 0);
         let said: Vec<String> =
-            said.map(|(verdict, count)| format!("{count} {}", verdict.in_words())).collect();
-        format!("{} figures: {}", self.judgements.len(), said.join(", "))
+            said.map(|(verdict, count)| format!("{}: {count}", verdict.in_words())).collect();
+        let number = self.judgements.len();
+        format!("{number} {} judged; {}", if number == 1 { "figure" } else { "figures" }, said.join(", "))
     }
 }
 
