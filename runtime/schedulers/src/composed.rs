@@ -155,6 +155,10 @@ impl Scheduler for Composed {
         self.reduce.can_meet(now, spec, view)
     }
 
+    fn why_limited(&self, job: JobId) -> Option<String> {
+        self.map.why_limited(job).or_else(|| self.reduce.why_limited(job))
+    }
+
     fn remarks(&self, now: Time, job: &Job, view: &ClusterView<'_>) -> Vec<String> {
         let mut remarks = self.map.remarks(now, job, view);
         let more = self.reduce.remarks(now, job, view);

@@ -109,10 +109,15 @@ impl RunningJobs {
 
     /// Why a job waits, if it does; `called` is what a queue is called.
     pub(crate) fn why_waiting(&self, job: JobId, called: impl Fn(usize) -> String) -> Option<String> {
+        let jobs = |most| if most == 1 { "job" } else { "jobs" };
         let (group, most) = self.waits_for(job)?;
         Some(match group {
-            Group::Queue(queue) => format!("{} runs {most} jobs, the most it may at once", called(*queue)),
-            Group::User(user) => format!("user {user} has {most} jobs running, the most one may at once"),
+            Group::Queue(queue) => {
+                format!("{} runs {most} {}, the most it may at once", called(*queue), jobs(*most))
+            }
+            Group::User(user) => {
+                format!("user {user} has {most} {} running, the most one may at once", jobs(*most))
+            }
         })
     }
 

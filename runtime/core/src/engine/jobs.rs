@@ -51,6 +51,11 @@ impl Engine {
         self.scheduler.can_meet(now, spec, &self.view())
     }
 
+    /// The limit on running jobs for which a job waits, as a sentence.
+    pub fn why_limited(&self, job: JobId) -> Option<String> {
+        self.scheduler.why_limited(job)
+    }
+
     /// What the policy has to say of a job, for people.
     pub fn remarks(&self, now: Time, job: JobId) -> Vec<String> {
         let view = self.view();

@@ -109,6 +109,11 @@ pub trait Scheduler: Send {
         Vec::new()
     }
 
+    /// The limit on running jobs for which a job waits, as a sentence.
+    fn why_limited(&self, _job: JobId) -> Option<String> {
+        None
+    }
+
     /// What there is to say of a job, for people who ask why it does not get on.
     fn remarks(&self, _now: Time, _job: &Job, _view: &ClusterView<'_>) -> Vec<String> {
         Vec::new()

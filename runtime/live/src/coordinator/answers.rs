@@ -251,6 +251,7 @@ impl Coordinator {
             }
             Some(task) => {
                 let mut reasons = with_state(&task, view.explain(task));
+                self.put_limit_first(job, &mut reasons);
                 reasons.extend(held);
                 reasons.extend(self.ways_on(known, |attempt| attempt.task == task));
                 let lately = self.state.jobs.get(&job).into_iter().flat_map(|kept| kept.book.lines(task));
@@ -259,12 +260,26 @@ impl Coordinator {
             }
             None => {
                 let mut reasons = with_state(&job, view.explain_job(job));
+                self.put_limit_first(job, &mut reasons);
                 let remarks = self.state.engine.remarks(self.clock.now().max(self.state.last), job);
-                reasons.extend(remarks.into_iter().map(|remark| Reason::new(ReasonCode::Scheduler, remark)));
+                let remarks = remarks.into_iter().map(|remark| Reason::new(ReasonCode::Scheduler, remark));
+                let is_new = |remark: &Reason| !reasons.contains(remark);
+                let remarks: Vec<Reason> = remarks.filter(is_new).collect();
+                reasons.extend(remarks);
                 reasons.extend(held);
                 reasons.extend(self.ways_on(known, |_| true).into_iter().take(WAYS_MAX));
                 Ok(reasons)
             }
+        }
+    }
+
+    /// A job beyond a limit of its queue or user waits for that, whatever becomes of slots.
+    fn put_limit_first(&self, job: JobId, reasons: &mut Vec<Reason>) {
+        use ReasonCode::{AllSlotsTaken, Declined, JobsBefore, TasksBefore};
+        if let Some(why) = self.state.engine.why_limited(job) {
+            reasons.retain(|one| !matches!(one.code, AllSlotsTaken | Declined | JobsBefore | TasksBefore));
+            let at = reasons.iter().position(|one| one.code.is_why()).unwrap_or(reasons.len());
+            reasons.insert(at, Reason::new(ReasonCode::Scheduler, why));
         }
     }
 

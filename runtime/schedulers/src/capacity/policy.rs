@@ -114,8 +114,12 @@ impl Scheduler for Capacity {
         }
     }
 
+    fn why_limited(&self, job: JobId) -> Option<String> {
+        self.books.why_not_running(job).map(|why| format!("it waits: {why}"))
+    }
+
     fn remarks(&self, _now: Time, job: &Job, _view: &ClusterView<'_>) -> Vec<String> {
-        self.books.why_not_running(job.id()).map(|why| format!("it waits: {why}")).into_iter().collect()
+        self.why_limited(job.id()).into_iter().collect()
     }
 
     fn can_change(&self, _change: &JobChange) -> Result<(), String> {

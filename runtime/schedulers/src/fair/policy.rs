@@ -216,8 +216,12 @@ impl Scheduler for Fair {
         self.tree.path_for(spec).map(drop).map_err(|error| error.to_string())
     }
 
+    fn why_limited(&self, job: JobId) -> Option<String> {
+        self.tree.why_not_running(job).map(|why| format!("it waits: {why}"))
+    }
+
     fn remarks(&self, _now: Time, job: &Job, _view: &ClusterView<'_>) -> Vec<String> {
-        self.tree.why_not_running(job.id()).map(|why| format!("it waits: {why}")).into_iter().collect()
+        self.why_limited(job.id()).into_iter().collect()
     }
 
     fn save(&self) -> Option<String> {

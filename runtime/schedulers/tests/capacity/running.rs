@@ -51,7 +51,7 @@ fn a_job_beyond_a_limit_waits_though_slots_are_free_and_says_for_what() {
         [("physics", "ada"), ("physics", "bob"), ("chemistry", "ada"), ("rest", "ada"), ("chemistry", "eve")];
     let jobs = asks.map(|(queue, user)| cluster.submit(ask(queue, user)));
     assert_eq!(running(&cluster, &jobs), [true, false, true, false, true]);
-    assert_eq!(why(&cluster, jobs[1]), "it waits: queue physics runs 1 jobs, the most it may at once");
+    assert_eq!(why(&cluster, jobs[1]), "it waits: queue physics runs 1 job, the most it may at once");
     assert_eq!(why(&cluster, jobs[3]), "it waits: user ada has 2 jobs running, the most one may at once");
     let last = cluster.submit(ask("chemistry", "kim"));
     assert_eq!(why(&cluster, last), "it waits: queue lab runs 3 jobs, the most it may at once");
@@ -85,7 +85,7 @@ fn who_runs_is_the_same_after_a_restart() {
     cluster.engine = Engine::restore(saved, policy, settings()).expect("just saved");
     cluster.pass(0);
     assert_eq!(running(&cluster, &jobs), [false, false, true, false, true]);
-    assert_eq!(why(&cluster, jobs[3]), "it waits: queue physics runs 1 jobs, the most it may at once");
+    assert_eq!(why(&cluster, jobs[3]), "it waits: queue physics runs 1 job, the most it may at once");
     cluster.finish(jobs[4], 1);
     assert_eq!(running(&cluster, &jobs), [false, false, true, true, false]);
 }

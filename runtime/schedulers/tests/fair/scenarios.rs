@@ -75,7 +75,7 @@ fn a_pool_runs_so_many_jobs_and_then_the_one_that_waited_longest() {
          whyjob 2
              > active; 0 of 1 map tasks are done; 0 attempts run, 0 are suspended, 1 tasks wait
              > the scheduler left a map slot of worker_0001 empty: every pool that could use it is at its maximum
-             > it waits: pool a runs 1 jobs, the most it may at once
+             > it waits: pool a runs 1 job, the most it may at once
          started m0.1
          commits m0.1
              > commit m0.1

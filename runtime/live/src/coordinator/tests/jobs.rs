@@ -4,8 +4,11 @@
 
 use std::time::Duration;
 
-use napreduce_core::{Event, JobId, Report};
+use napreduce_core::{Event, JobId, Ratio, Report};
 use napreduce_protocol::{JobDetail, JobEnd, JobReport};
+
+use napreduce_schedulers::capacity::QueueConfiguration;
+use napreduce_schedulers::{SchedulerConfiguration, SchedulerName};
 
 use super::script::{Stage, check};
 use crate::coordinator::replay::{Recording, ReplayedBatch};
@@ -155,6 +158,30 @@ fn explain_says_why_nothing_runs() {
          ask why m0                      > job_0001_m_0000 is pending
                                          > no worker is up; start one",
     );
+}
+
+#[tokio::test]
+async fn job_beyond_a_limit_of_running_jobs_is_told_the_limit_first() {
+    let mut stage = Stage::new();
+    let queue = QueueConfiguration::new("default", Ratio::whole(100));
+    let scheduler = &mut stage.scene.configuration.scheduler;
+    *scheduler = SchedulerConfiguration::named(SchedulerName::Capacity);
+    scheduler.tables.capacity.queue = vec![QueueConfiguration { max_running_jobs: Some(1), ..queue }];
+    stage
+        .play(
+            "worker w 2
+             submit 1 maps 1                 > launch m0.1 on w
+             submit 2 maps 1 to other
+             ask why 2
+                 > job_0002 is active
+                 > 0 of 1 map tasks are done; 0 attempts run, 0 are suspended, 1 tasks wait
+                 > it waits: queue default runs 1 job, the most it may at once
+             ask why 2:m0
+                 > job_0002_m_0000 is pending
+                 > it waits: queue default runs 1 job, the most it may at once",
+        )
+        .await;
+    stage.end().await;
 }
 
 #[tokio::test]
