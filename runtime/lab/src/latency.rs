@@ -44,7 +44,7 @@ const SEED: u64 = 41;
 
 #[derive(Clone, Debug, Args)]
 pub struct LatencySettings {
-    /// Samples of each kind
+    /// Samples of each kind; a p99 is judged by 100 or more
     #[arg(long, value_name = "N", default_value = "200", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub samples: u32,
     /// Suspend and resume only, without and with readers of the cluster's page, by turns; status 1 when the

@@ -1,11 +1,15 @@
 //! Owns the description of the machine a measurement ran on, read from the kernel's own reports.
 //! A value the kernel does not tell is left empty: a description never fails an experiment.
 
+use std::sync::OnceLock;
 use std::time::{SystemTime, UNIX_EPOCH};
 use std::{fs, thread};
 
 use napreduce_live::ByteSize;
 use serde::Serialize;
+
+/// The part of its processors that others may keep busy while it is measured.
+const BUSY: f64 = 0.5;
 
 /// What a reader needs to judge or repeat a figure.
 #[derive(Clone, Debug, Serialize)]
@@ -19,6 +23,8 @@ pub struct Machine {
     pub kernel: Option<String>,
     /// Seconds since 1970 when the experiment began.
     pub started_unix_seconds: u64,
+    /// The load average of the minute before the experiment began.
+    pub load: Option<f64>,
 }
 
 impl Machine {
@@ -29,14 +35,25 @@ impl Machine {
             memory_bytes: read("/proc/meminfo").and_then(|text| kibibytes(&field(&text, "MemTotal")?)),
             kernel: kernel(),
             started_unix_seconds: unix_seconds(),
+            load: load_at_start(),
         }
+    }
+
+    /// What to say where others keep so much of the machine busy that figures are worth little.
+    pub fn warning(&self) -> Option<String> {
+        let load = self.load.filter(|load| *load > BUSY * self.cpus as f64)?;
+        Some(format!(
+            "the machine is busy: a load average of {load:.1} on {}; end what else runs, or figures will be too slow and uneven",
+            if self.cpus == 1 { "one processor".to_owned() } else { format!("{} processors", self.cpus) }
+        ))
     }
 
     /// One line for the head of a report.
     pub fn line(&self) -> String {
         let unknown = || "unknown".to_owned();
+        let busy = self.warning().map_or_else(String::new, |warning| format!("\nWARNING: {warning}"));
         format!(
-            "{} cpus ({}), {} memory, {}",
+            "{} cpus ({}), {} memory, {}{busy}",
             self.cpus,
             self.model.clone().unwrap_or_else(unknown),
             self.memory_bytes.map_or_else(unknown, ByteSize::rounded),
@@ -57,6 +74,12 @@ pub fn cpus() -> usize {
 /// The load average of the last minute: a figure taken while others keep the machine busy says so.
 pub fn load_average() -> Option<f64> {
     read("/proc/loadavg")?.split_whitespace().next()?.parse().ok()
+}
+
+/// The load average when this was asked for first: later ones are of the experiment itself.
+pub fn load_at_start() -> Option<f64> {
+    static LOAD: OnceLock<Option<f64>> = OnceLock::new();
+    *LOAD.get_or_init(load_average)
 }
 
 fn kernel() -> Option<String> {
@@ -93,6 +116,17 @@ mod tests {
         assert_eq!(field(text, "model name").as_deref(), Some("A Processor @ 2 GHz"));
         assert_eq!(field(text, "absent"), None);
         assert_eq!(kibibytes("24682416 kB"), Some(ByteSize::new(24_682_416 * 1024)));
+    }
+
+    #[test]
+    fn busy_machine_is_warned_of_in_every_report() {
+        let machine = |load| Machine { cpus: 2, load, ..Machine::describe() };
+        assert_eq!((machine(Some(0.9)).warning(), machine(None).warning()), (None, None));
+        let line = machine(Some(1.5)).line();
+        assert!(
+            line.contains("WARNING: the machine is busy: a load average of 1.5 on 2 processors"),
+            "{line}"
+        );
     }
 
     #[test]

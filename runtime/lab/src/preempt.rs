@@ -78,8 +78,8 @@ read_by_word!(
 
 #[derive(Clone, Debug, Args)]
 pub struct PreemptSettings {
-    /// How often each cell is measured
-    #[arg(long, value_name = "N", default_value = "5", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    /// How often each cell is measured; with fewer than 6 there are no intervals and no verdicts
+    #[arg(long, value_name = "N", default_value = "6", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub repetitions: u32,
     /// Progress of the low job when the high one comes, in per cent
     #[arg(long = "at", value_name = "PERCENT,...", value_delimiter = ',', default_value = "10,20,30,40,50,60,70,80,90",

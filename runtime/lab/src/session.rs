@@ -5,6 +5,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use crate::machine::{Machine, load_at_start};
 use crate::process::Interrupt;
 use crate::workspace::WorkSettings;
 
@@ -26,7 +27,16 @@ impl Session {
         binaries: PathBuf,
         tell: impl Fn(&str) + 'static,
     ) -> Session {
+        // What comes later is load of the experiment itself.
+        load_at_start();
         Session { interrupt, work, binaries, tell: Box::new(tell) }
+    }
+
+    /// Warns where others keep the machine busy.
+    pub fn warn_if_busy(&self) {
+        if let Some(warning) = Machine::describe().warning() {
+            self.say(format!("WARNING: {warning}"));
+        }
     }
 
     /// Tells of a step.

@@ -12,7 +12,7 @@ use crate::machine::Machine;
 use crate::process::{Sampling, run};
 use crate::program::{BenchmarkJob, Resources};
 use crate::session::Session;
-use crate::statistics::{Interval, Summary, median_interval, percentile};
+use crate::statistics::{Interval, Summary, known_percentile, median_interval};
 use crate::table::{dash, seconds, table};
 use crate::workspace::{WorkFolder, write};
 
@@ -47,7 +47,7 @@ pub struct StartReport {
     pub tiny_seconds: Vec<f64>,
     /// Their statistics.
     pub tiny: Option<Summary>,
-    /// Their 99th percentile.
+    /// Their 99th percentile, of a hundred or more.
     pub tiny_p99_seconds: Option<f64>,
     /// Map tasks of the large job beyond those of the tiny one.
     pub more_tasks: u32,
@@ -89,7 +89,7 @@ pub fn start(settings: &StartSettings, session: &Session) -> Result<StartReport,
         resources: settings.resources,
         command: one.command(&work, &binary, settings.resources).typed(),
         tiny: Summary::of(&tiny_seconds),
-        tiny_p99_seconds: percentile(&tiny_seconds, 99.0),
+        tiny_p99_seconds: known_percentile(&tiny_seconds, 99.0),
         tiny_seconds,
         more_tasks: MORE_TASKS,
         pairs_seconds,

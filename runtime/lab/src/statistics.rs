@@ -6,6 +6,10 @@ use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use serde::Serialize;
 
+/// Fewer samples have a range and no interval: of five, even all on one side come by chance once in sixteen
+/// times.
+pub const SAMPLES_MIN: usize = 6;
+
 /// How often a bootstrap draws a new set of samples.
 const RESAMPLES: usize = 2_000;
 /// The share of bootstrap results inside an interval.
@@ -30,8 +34,8 @@ pub struct Summary {
     pub max: f64,
     /// Median absolute deviation from the median, unscaled.
     pub mad: f64,
-    /// Bootstrap interval (95 %) of the median.
-    pub median_interval: Interval,
+    /// Bootstrap interval (95 %) of the median; none of fewer than [`SAMPLES_MIN`].
+    pub median_interval: Option<Interval>,
 }
 
 impl Summary {
@@ -44,9 +48,32 @@ impl Summary {
             min: *sorted.first()?,
             max: *sorted.last()?,
             mad: median_absolute_deviation(samples)?,
-            median_interval: median_interval(samples)?,
+            median_interval: median_interval(samples),
         })
     }
+}
+
+impl Interval {
+    /// `low .. high` with so many digits.
+    pub fn text(self, digits: usize) -> String {
+        format!("{:.digits$} .. {:.digits$}", self.low, self.high)
+    }
+}
+
+/// A ratio with its interval, or a word that there are too few samples for one.
+pub fn ratio_text(ratio: f64, interval: Option<Interval>, digits: usize) -> String {
+    let interval = interval.map_or_else(|| "too few for an interval".to_owned(), |at| at.text(digits));
+    format!("{ratio:.digits$} ({interval})")
+}
+
+/// So many samples a percentile needs: with fewer it would be the largest of them.
+pub fn samples_needed(percent: f64) -> usize {
+    ((100.0 / (100.0 - percent)).round() as usize).max(SAMPLES_MIN)
+}
+
+/// The percentile, if there are enough samples for it.
+pub fn known_percentile(samples: &[f64], percent: f64) -> Option<f64> {
+    percentile(samples, percent).filter(|_| samples.len() >= samples_needed(percent))
 }
 
 /// The middle sample, or the mean of the two middle ones; `None` when there are none.
@@ -74,13 +101,20 @@ pub fn percentile(samples: &[f64], percent: f64) -> Option<f64> {
     sorted.get(rank.saturating_sub(1)).copied()
 }
 
-/// Bootstrap interval (95 %) of the median of `samples`; `None` when there are none.
+/// Bootstrap interval (95 %) of the median of `samples`; `None` with fewer than [`SAMPLES_MIN`].
 pub fn median_interval(samples: &[f64]) -> Option<Interval> {
+    if samples.len() < SAMPLES_MIN {
+        return None;
+    }
     bootstrap(|random| median(&resample(samples, random)))
 }
 
-/// Bootstrap interval (95 %) of `median(numerator) / median(denominator)`; `None` when either is empty.
+/// Bootstrap interval (95 %) of `median(numerator) / median(denominator)`; `None` when either has fewer than
+/// [`SAMPLES_MIN`].
 pub fn ratio_interval(numerator: &[f64], denominator: &[f64]) -> Option<Interval> {
+    if numerator.len().min(denominator.len()) < SAMPLES_MIN {
+        return None;
+    }
     bootstrap(|random| {
         let above = median(&resample(numerator, random))?;
         let below = median(&resample(denominator, random))?;
@@ -146,13 +180,22 @@ mod tests {
     #[test]
     fn equal_samples_have_an_interval_of_one_point() {
         let point = |value| Some(Interval { low: value, high: value });
-        assert_eq!(median_interval(&[5.0; 5]), point(5.0));
-        assert_eq!(ratio_interval(&[6.0; 5], &[2.0; 5]), point(3.0));
+        assert_eq!(median_interval(&[5.0; 6]), point(5.0));
+        assert_eq!(ratio_interval(&[6.0; 6], &[2.0; 6]), point(3.0));
+    }
+
+    #[test]
+    fn few_samples_have_no_interval_and_no_tail() {
+        assert_eq!((median_interval(&[5.0; 5]), ratio_interval(&[6.0; 6], &[2.0; 5])), (None, None));
+        assert_eq!([50.0, 95.0, 99.0].map(samples_needed), [6, 20, 100]);
+        assert_eq!(known_percentile(&[1.0; 99], 99.0), None);
+        assert_eq!(known_percentile(&[1.0; 100], 99.0), Some(1.0));
+        assert_eq!(ratio_text(1.5, None, 2), "1.50 (too few for an interval)");
     }
 
     #[test]
     fn the_interval_is_the_same_every_time() {
-        let samples = [1.0, 1.5, 1.2, 1.9, 1.1];
+        let samples = [1.0, 1.5, 1.2, 1.9, 1.1, 1.3];
         assert_eq!(median_interval(&samples), median_interval(&samples));
     }
 
@@ -162,8 +205,10 @@ mod tests {
             let summary = Summary::of(&samples).unwrap();
             prop_assert!(summary.min <= summary.median && summary.median <= summary.max);
             prop_assert!(summary.mad >= 0.0 && summary.mad <= summary.max - summary.min);
-            let Interval { low, high } = summary.median_interval;
-            prop_assert!(summary.min <= low && low <= high && high <= summary.max);
+            prop_assert_eq!(summary.median_interval.is_some(), samples.len() >= SAMPLES_MIN);
+            if let Some(Interval { low, high }) = summary.median_interval {
+                prop_assert!(summary.min <= low && low <= high && high <= summary.max);
+            }
         }
 
         #[test]

@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::{ClusterRun, ClusterSettings, ShufflePath};
 use crate::machine::Machine;
 use crate::program::Resources;
-use crate::statistics::{Interval, Summary, median, ratio_interval};
+use crate::statistics::{Interval, Summary, median, ratio_interval, ratio_text};
 use crate::table::{dash, seconds, table};
 
 /// All of one comparison.
@@ -89,13 +89,12 @@ impl PathReport {
 
     fn row(&self, input: ByteSize) -> Vec<String> {
         let wall = self.wall_seconds.as_ref();
-        let ratio = self.ratio.zip(self.ratio_interval);
         vec![
             self.path.name().to_owned(),
             wall.map_or_else(dash, |wall| seconds(wall.median)),
             wall.map_or_else(dash, |wall| format!("{} .. {}", seconds(wall.min), seconds(wall.max))),
             wall.map_or_else(dash, |wall| format!("{:.0} MB/s", input.bytes() as f64 / wall.median / 1e6)),
-            ratio.map_or_else(dash, |(ratio, at)| format!("{ratio:.2} ({:.2} .. {:.2})", at.low, at.high)),
+            self.ratio.map_or_else(dash, |ratio| ratio_text(ratio, self.ratio_interval, 2)),
             self.bound.map_or_else(dash, |bound| format!("{bound:.2}")),
             match self.within_bound {
                 None => dash(),

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::Pair;
 use crate::machine::Machine;
-use crate::statistics::percentile;
+use crate::statistics::{known_percentile, percentile, samples_needed};
 use crate::table::{dash, table};
 
 /// All of one measurement.
@@ -35,7 +35,7 @@ pub struct Latencies {
     pub samples: usize,
     /// Half of them are at most this.
     pub p50_ms: Option<f64>,
-    /// All but one in a hundred are.
+    /// All but one in a hundred are; of a hundred or more.
     pub p99_ms: Option<f64>,
     /// All are.
     pub max_ms: Option<f64>,
@@ -65,17 +65,26 @@ impl Latencies {
         self.every_ms.truncate(most);
         self.worker_ms.truncate(most);
         self.samples = self.every_ms.len();
-        self.p50_ms = percentile(&self.every_ms, 50.0);
-        self.p99_ms = percentile(&self.every_ms, 99.0);
+        self.p50_ms = known_percentile(&self.every_ms, 50.0);
+        self.p99_ms = known_percentile(&self.every_ms, 99.0);
         self.max_ms = percentile(&self.every_ms, 100.0);
-        self.worker_p50_ms = percentile(&self.worker_ms, 50.0);
+        self.worker_p50_ms = known_percentile(&self.worker_ms, 50.0);
     }
 
+    /// The bounds that are judged are kept; none is with fewer samples than its percentile needs.
     fn is_kept(&self) -> bool {
         let kept = |value: Option<f64>, bound: Option<f64>| {
-            bound.is_none_or(|bound| value.is_some_and(|value| value <= bound))
+            value.zip(bound).is_none_or(|(value, bound)| value <= bound)
         };
-        kept(self.p50_ms, self.p50_bound_ms) && kept(self.p99_ms, self.p99_bound_ms)
+        self.samples > 0 && kept(self.p50_ms, self.p50_bound_ms) && kept(self.p99_ms, self.p99_bound_ms)
+    }
+
+    /// So many samples the bounds need, if there are fewer.
+    fn lacking(&self) -> Option<usize> {
+        let bounds = [(50.0, self.p50_bound_ms), (99.0, self.p99_bound_ms)];
+        let needed = bounds.into_iter().filter(|(_, bound)| bound.is_some());
+        let needed = needed.map(|(percent, _)| samples_needed(percent)).max();
+        needed.filter(|needed| self.samples < *needed)
     }
 
     fn row(&self, name: &str) -> Vec<String> {
@@ -93,7 +102,12 @@ impl Latencies {
             shown(self.max_ms),
             shown(self.worker_p50_ms),
             bounds,
-            if self.is_kept() { "kept" } else { "NOT KEPT" }.to_owned(),
+            match (self.is_kept(), self.lacking()) {
+                (false, _) => "NOT KEPT".to_owned(),
+                (true, None) => "kept".to_owned(),
+                (true, Some(needed)) if self.p50_ms.is_some() => format!("p50 kept; p99 needs {needed}"),
+                (true, Some(needed)) => format!("not judged: needs {needed}"),
+            },
         ]
     }
 }
@@ -194,7 +208,7 @@ mod tests {
         for (latencies, micros) in
             [(&mut report.resume, 900), (&mut report.checkpoint, 30_000), (&mut report.restore, 59_000)]
         {
-            latencies.add(5, 5 + micros, None);
+            (0..6).for_each(|_| latencies.add(5, 5 + micros, None));
         }
         report.conclude(200);
         report
@@ -202,19 +216,29 @@ mod tests {
 
     #[test]
     fn percentiles_are_judged_by_their_bounds() {
-        let good = report(&[1, 1, 2, 3]);
-        assert!(good.succeeded(), "{}", good.table());
+        let good = report(&[[1; 90].as_slice(), &[3; 10]].concat());
+        assert!(good.succeeded() && !good.table().contains("needs"), "{}", good.table());
         assert_eq!((good.suspend.p50_ms, good.suspend.max_ms), (Some(1.0), Some(3.0)));
         assert_eq!(good.suspend.worker_p50_ms, Some(0.5));
-        let slow = report(&[1, 1, 1, 21]);
+        let slow = report(&[[1; 98].as_slice(), &[21; 2]].concat());
         assert!(!slow.succeeded() && slow.table().contains("NOT KEPT"), "{}", slow.table());
     }
 
     #[test]
+    fn tail_of_ten_samples_is_not_judged() {
+        let few = report(&[1, 1, 1, 1, 1, 1, 1, 1, 1, 90]);
+        assert_eq!((few.suspend.p50_ms, few.suspend.p99_ms), (Some(1.0), None));
+        assert!(few.succeeded() && few.table().contains("p50 kept; p99 needs 100"), "{}", few.table());
+        let fewer = report(&[1, 90]);
+        assert_eq!(fewer.suspend.p50_ms, None);
+        assert!(fewer.table().contains("not judged: needs 100"), "{}", fewer.table());
+    }
+
+    #[test]
     fn the_four_kinds_have_the_names_that_programs_look_for() {
-        let json = serde_json::to_value(report(&[1])).unwrap();
+        let json = serde_json::to_value(report(&[1; 100])).unwrap();
         for kind in ["suspend", "resume", "checkpoint", "restore"] {
-            for value in ["p50_ms", "p99_ms", "max_ms"] {
+            for value in ["p50_ms", "max_ms"] {
                 assert!(json[kind][value].is_f64(), "{kind} {value}");
             }
         }

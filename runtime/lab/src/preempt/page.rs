@@ -6,7 +6,7 @@ use std::path::Path;
 
 use napreduce_plot::{Curve, Estimate, bars, curves};
 
-use super::report::{Figure, PreemptReport};
+use super::report::{Figure, PreemptReport, of_median};
 use super::{JobWeight, Strategy};
 use crate::error::LabError;
 use crate::statistics::Summary;
@@ -50,7 +50,7 @@ fn draw(report: &PreemptReport, folder: &Path) -> Result<Vec<Drawing>, LabError>
         ];
         for (kind, title, seconds) in kinds {
             let name = format!("{weight}-{kind}.svg");
-            let caption = format!("{title}, {weight} tasks: medians with 95 % intervals");
+            let caption = format!("{title}, {weight} tasks: medians{}", report.certainty());
             let curves_of = curves_of(report, *weight, seconds);
             curves(
                 &folder.join(&name),
@@ -69,7 +69,7 @@ fn draw(report: &PreemptReport, folder: &Path) -> Result<Vec<Drawing>, LabError>
                 (way.way.to_string(), vec![Some(estimate(&way.production)), Some(estimate(&way.research))])
             })
             .collect();
-        let caption = "A production job beside a research job: medians with 95 % intervals".to_owned();
+        let caption = format!("A production job beside a research job: medians{}", report.certainty());
         bars(&folder.join("ways.svg"), &caption, "seconds", &["production", "research"], &groups)?;
         keep("ways.svg", caption)?;
     }
@@ -86,7 +86,7 @@ fn curves_of(report: &PreemptReport, weight: JobWeight, seconds: Figure) -> Vec<
 }
 
 fn estimate(summary: &Summary) -> Estimate {
-    let interval = summary.median_interval;
+    let interval = of_median(summary);
     Estimate { middle: summary.median, low: interval.low, high: interval.high, published: None }
 }
 
@@ -137,7 +137,9 @@ mod tests {
         for outside in ["src=", "href=", "@import", "<?xml"] {
             assert!(!page.contains(outside), "{outside}");
         }
-        for name in ["light-sojourn.svg", "hungry-makespan.svg", "ways.svg", "report.json", "report.txt"] {
+        for name in
+            ["light-sojourn.svg", "hungry-makespan.svg", "ways.svg", "report.json", "report.txt"]
+        {
             assert!(folder.path().join(name).is_file(), "{name}");
         }
     }

@@ -8,7 +8,7 @@ use super::four_ways::{Way, WayRun};
 use super::{JobWeight, PreemptSettings, Strategy, TaskForm};
 use crate::confinement::{MemoryLimit, Tier};
 use crate::machine::Machine;
-use crate::statistics::{Interval, Summary, ratio_interval};
+use crate::statistics::{Interval, SAMPLES_MIN, Summary, ratio_interval, ratio_text};
 use crate::table::{dash, table};
 
 /// All of one comparison.
@@ -54,10 +54,13 @@ pub struct WayFigures {
     /// Seconds of the research job.
     pub research: Summary,
     /// The production job's median over that of the ideal.
-    pub production_over_ideal: Option<(f64, Interval)>,
+    pub production_over_ideal: Option<(f64, Option<Interval>)>,
     /// The research job's.
-    pub research_over_ideal: Option<(f64, Interval)>,
+    pub research_over_ideal: Option<(f64, Option<Interval>)>,
 }
+
+/// A task alone that takes so many times as long as it should.
+const SLOW: f64 = 1.5;
 
 /// Which time of a run.
 type Seconds = fn(&WayRun) -> f64;
@@ -100,7 +103,7 @@ impl PreemptReport {
         let over_ideal = |seconds: Seconds| {
             let (own, ideal) = (of(way, seconds), of(Way::Ideal, seconds));
             let ratio = Summary::of(&own)?.median / Summary::of(&ideal)?.median;
-            Some((ratio, ratio_interval(&own, &ideal)?))
+            Some((ratio, ratio_interval(&own, &ideal)))
         };
         let (production, research): (Seconds, Seconds) =
             (|run| run.production_seconds, |run| run.research_seconds);
@@ -133,7 +136,7 @@ impl PreemptReport {
             tables.push((format!("Makespan of both jobs, s ({about})"), of(|cell| &cell.makespan)));
         }
         if !self.verdicts.is_empty() {
-            tables.push(("Ratios (95 % intervals)".to_owned(), self.ratios()));
+            tables.push((format!("Ratios{}", self.certainty()), self.ratios()));
         }
         if !self.ways.is_empty() {
             let title =
@@ -153,12 +156,35 @@ impl PreemptReport {
         text
     }
 
+    /// What stands beside a median: of few repetitions all that was measured, and no more is said.
+    pub(super) fn certainty(&self) -> String {
+        match self.repetitions as usize {
+            1 => " (one run: no interval, no verdict)".to_owned(),
+            few @ ..SAMPLES_MIN => format!(" (ranges of {few} runs: no interval, no verdict)"),
+            _ => " (95 % intervals)".to_owned(),
+        }
+    }
+
+    /// What a disturbed machine shows first: a task alone takes far longer than it should.
+    pub(super) fn warning(&self) -> Option<String> {
+        let slow = |(_, alone): &&(JobWeight, f64)| *alone > self.task_seconds * SLOW;
+        let (weight, alone) = self.alone_seconds.iter().find(slow)?;
+        Some(format!(
+            "WARNING: a {weight} task alone took {alone:.1} s where it should take {} s: the machine is busy or too slow, and \
+             these figures say little",
+            self.task_seconds
+        ))
+    }
+
     /// What was run.
     pub(super) fn about(&self) -> String {
         let tier = self.tier.as_ref().map_or("none".to_owned(), Tier::line);
         format!(
-            "{} repetitions, {} tasks of {} s; memory-hungry tasks: {tier}",
-            self.repetitions, self.form, self.task_seconds
+            "{} repetition{}, {} tasks of {} s; memory-hungry tasks: {tier}",
+            self.repetitions,
+            if self.repetitions == 1 { "" } else { "s" },
+            self.form,
+            self.task_seconds
         )
     }
 
@@ -172,8 +198,12 @@ impl PreemptReport {
             0 => format!("all outputs of {all} runs are byte-identical to undisturbed ones"),
             wrong => format!("{wrong} OF {all} RUNS HAVE OUTPUTS THAT DIFFER from undisturbed ones"),
         };
+        if let Some(warning) = self.warning() {
+            text = format!("{warning}\n{text}");
+        }
         if other > 0 {
-            text.push_str(&format!("; in {other} runs something else was done than was asked for"));
+            let runs = if other == 1 { "run" } else { "runs" };
+            text.push_str(&format!("; in {other} {runs} something else was done than was asked for"));
         }
         if let Some(seconds) = self.seconds_per_swapped_gib {
             text.push_str(&format!("; a suspend costs {seconds:.2} s of makespan for each GiB swapped out"));
@@ -206,12 +236,13 @@ impl PreemptReport {
                 verdict.weight.to_string(),
                 verdict.primitive.to_string(),
                 verdict.what.clone(),
-                ratio_text(verdict.ratio, verdict.interval),
+                ratio_text(verdict.ratio, verdict.interval, 3),
                 verdict.bound.map_or_else(dash, |bound| format!("{bound:.2}")),
-                match verdict.kept {
-                    None => "-",
-                    Some(true) => "kept",
-                    Some(false) => "NOT KEPT",
+                match (verdict.kept, verdict.bound.zip(verdict.interval)) {
+                    (None, None) => "-",
+                    (None, Some(_)) => "not resolved",
+                    (Some(true), _) => "kept",
+                    (Some(false), _) => "NOT KEPT",
                 }
                 .to_owned(),
             ]
@@ -220,8 +251,8 @@ impl PreemptReport {
     }
 
     fn ways_table(&self) -> String {
-        let over = |ratio: &Option<(f64, Interval)>| {
-            ratio.map_or_else(dash, |(ratio, interval)| ratio_text(ratio, interval))
+        let over = |ratio: &Option<(f64, Option<Interval>)>| {
+            ratio.map_or_else(dash, |(ratio, interval)| ratio_text(ratio, interval, 3))
         };
         let rows = self.ways.iter().map(|figures| {
             vec![
@@ -237,12 +268,15 @@ impl PreemptReport {
 }
 
 fn median_text(summary: &Summary) -> String {
-    let Interval { low, high } = summary.median_interval;
-    format!("{:.2} ({low:.2} .. {high:.2})", summary.median)
+    match summary.count {
+        1 => format!("{:.2}", summary.median),
+        _ => format!("{:.2} ({})", summary.median, of_median(summary).text(2)),
+    }
 }
 
-fn ratio_text(ratio: f64, interval: Interval) -> String {
-    format!("{ratio:.3} ({:.3} .. {:.3})", interval.low, interval.high)
+/// The interval of a median, or the range of too few.
+pub(super) fn of_median(summary: &Summary) -> Interval {
+    summary.median_interval.unwrap_or(Interval { low: summary.min, high: summary.max })
 }
 
 #[cfg(test)]
@@ -259,7 +293,7 @@ pub mod canned {
 
     pub fn report() -> PreemptReport {
         let settings = PreemptSettings {
-            repetitions: 3,
+            repetitions: 6,
             percents: vec![10, 50, 90],
             strategies: Strategy::ALL.to_vec(),
             weights: JobWeight::ALL.to_vec(),
@@ -275,7 +309,7 @@ pub mod canned {
         report.tier = Some(Tier::Own { groups_version: 1 });
         report.alone_seconds = vec![(JobWeight::Light, 8.0), (JobWeight::Hungry, 8.3)];
         report.runs = [canned::runs(JobWeight::Light), canned::runs(JobWeight::Hungry)].concat();
-        for repetition in 1..=3 {
+        for repetition in 1..=6 {
             for (way, production_seconds, research_seconds) in
                 [(Way::Ideal, 7.0, 19.0), (Way::HardCap, 7.0, 29.0), (Way::Kill, 7.2, 23.0)]
             {
@@ -311,7 +345,7 @@ mod tests {
             "hard-cap",
             "1.526 (1.526 .. 1.526)",
             "own swap file and memory control group (version 1)",
-            "all outputs of 81 runs are byte-identical",
+            "all outputs of 162 runs are byte-identical",
             "for each GiB swapped out",
         ] {
             assert!(text.contains(part), "{part:?} is not in:\n{text}");
@@ -323,16 +357,37 @@ mod tests {
         let mut report = canned::report();
         assert!(report.succeeded());
         report.way_runs[0].identical = false;
-        assert!(!report.succeeded() && report.conclusion().contains("1 OF 81 RUNS"));
+        assert!(!report.succeeded() && report.conclusion().contains("1 OF 162 RUNS"));
         let mut report = canned::report();
         report.verdicts[0].kept = Some(false);
         assert!(!report.succeeded() && report.outputs_right() && report.table().contains("NOT KEPT"));
     }
 
     #[test]
+    fn one_repetition_says_that_it_has_no_interval() {
+        let mut report = canned::report();
+        report.repetitions = 1;
+        report.runs.retain(|run| run.repetition == 1);
+        report.way_runs.retain(|run| run.repetition == 1);
+        report.conclude();
+        let text = report.table();
+        assert!(text.contains("one run: no interval, no verdict"), "{text}");
+        assert!(!text.contains("95 %") && !text.contains("kept"), "{text}");
+        assert!(text.contains("1 repetition,"), "{text}");
+    }
+
+    #[test]
+    fn task_that_takes_too_long_alone_is_warned_of() {
+        let mut report = canned::report();
+        assert!(!report.table().contains("alone took"));
+        report.alone_seconds[0].1 = 28.0;
+        assert!(report.table().contains("WARNING: a light task alone took 28.0 s"), "{}", report.table());
+    }
+
+    #[test]
     fn something_else_than_asked_is_said() {
         let mut report = canned::report();
         report.runs[0].as_asked = false;
-        assert!(report.conclusion().contains("in 1 runs something else was done"));
+        assert!(report.conclusion().contains("in 1 run something else was done"));
     }
 }

@@ -8,7 +8,7 @@ use super::Conditions;
 use super::contender::{Contender, Timing};
 use crate::machine::Machine;
 use crate::program::BenchmarkJob;
-use crate::statistics::{Interval, Summary, median, ratio_interval};
+use crate::statistics::{Interval, Summary, median, ratio_interval, ratio_text};
 use crate::table::{dash, seconds, table};
 
 /// All of one comparison.
@@ -112,13 +112,12 @@ impl ContenderReport {
             row.resize_with(COLUMNS.len(), dash);
             return row;
         };
-        let ratio = self.ratio.zip(self.ratio_interval);
         let rate = input.bytes() as f64 / wall.median / 1e6;
         vec![
             seconds(wall.median),
             format!("{} .. {}", seconds(wall.min), seconds(wall.max)),
             seconds(wall.mad),
-            ratio.map_or_else(dash, |(ratio, at)| format!("{ratio:.2} ({:.2} .. {:.2})", at.low, at.high)),
+            self.ratio.map_or_else(dash, |ratio| ratio_text(ratio, self.ratio_interval, 2)),
             format!("{rate:.0} MB/s"),
             self.processor_seconds.map_or_else(dash, seconds),
             self.tree_peak_bytes.map_or_else(dash, ByteSize::rounded),

@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::jobs::SuiteJob;
 use crate::machine::Machine;
 use crate::program::Resources;
-use crate::statistics::{Interval, Summary, median, median_interval};
+use crate::statistics::{Interval, Summary, median, median_interval, ratio_text};
 use crate::table::{dash, seconds, table};
 
 /// All of one run of the suite.
@@ -95,11 +95,10 @@ impl SuiteContender {
 
     fn row(&self) -> [String; 3] {
         let Some(wall) = &self.wall_seconds else { return ["failed".to_owned(), dash(), dash()] };
-        let ratio = self.ratio.zip(self.ratio_interval);
         [
             seconds(wall.median),
             format!("{} .. {}", seconds(wall.min), seconds(wall.max)),
-            ratio.map_or_else(dash, |(ratio, at)| format!("{ratio:.2} ({:.2} .. {:.2})", at.low, at.high)),
+            self.ratio.map_or_else(dash, |ratio| ratio_text(ratio, self.ratio_interval, 2)),
         ]
     }
 }

@@ -70,7 +70,9 @@ impl<S: Args> Asked<S> {
 
 impl Workplace {
     pub fn session(&self) -> Result<Session> {
-        session(self.work.clone(), binaries(self.bin_dir.as_deref())?)
+        let session = session(self.work.clone(), binaries(self.bin_dir.as_deref())?)?;
+        session.warn_if_busy();
+        Ok(session)
     }
 
     /// Prints a report to standard output and, if asked for, writes it to a file as JSON. Neither is left out
