@@ -183,7 +183,7 @@ impl JobRun<'_, '_> {
         stamp(&mut splits)?;
         if !driver.run.quiet {
             if let Some(warning) = about_empty(&files) {
-                eprintln!("{}: {warning}", driver.name);
+                print_error(format_args!("{}: {warning}", driver.name));
             }
             for refusal in job.pipeline.refusals(&files, split_size) {
                 print_error(format_args!("{}: {refusal}; one map task reads all of it", driver.name));

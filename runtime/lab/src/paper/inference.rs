@@ -9,9 +9,8 @@ use statrs::distribution::{Binomial, ContinuousCDF, DiscreteCDF, StudentsT};
 
 use crate::statistics;
 
-/// Fewer blocks say too little for an interval: of five, even all on one side come by chance once in
-/// sixteen times.
-pub const BLOCKS_MIN: usize = 6;
+/// Fewer blocks say too little for an interval.
+pub const BLOCKS_MIN: usize = statistics::SAMPLES_MIN;
 
 /// How often chance alone may be taken for a verdict.
 pub const LEVEL: f64 = 0.05;
@@ -36,6 +35,9 @@ pub struct Estimate {
     /// Of live blocks, which are judged by signs.
     #[serde(skip)]
     signed: Option<Vec<f64>>,
+    /// Of a run in which nothing is left to chance.
+    #[serde(skip)]
+    exact: bool,
 }
 
 impl Estimate {
@@ -46,8 +48,33 @@ impl Estimate {
             true => (mean - within, mean + within),
             false => range(values),
         };
-        let signed = None;
-        Some(Estimate { mean, low, high, blocks: values.len(), error, logarithmic: false, signed })
+        let (logarithmic, signed, exact) = (false, None, false);
+        Some(Estimate { mean, low, high, blocks: values.len(), error, logarithmic, signed, exact })
+    }
+
+    /// The number of a run that does not depend on its seed: once is enough to know it.
+    pub fn exact(value: f64) -> Option<Estimate> {
+        let (blocks, logarithmic, signed) = (1, false, None);
+        value.is_finite().then_some(Estimate {
+            mean: value,
+            low: value,
+            high: value,
+            blocks,
+            error: 0.0,
+            logarithmic,
+            signed,
+            exact: true,
+        })
+    }
+
+    /// Whether it can be judged at all.
+    pub fn is_enough(&self) -> bool {
+        self.exact || self.blocks >= BLOCKS_MIN
+    }
+
+    /// Whether one run is all there is to know.
+    pub fn is_exact(&self) -> bool {
+        self.exact
     }
 
     /// Of ratios: their logarithms are summarised, so that a ratio and its inverse say the same.
@@ -75,12 +102,16 @@ impl Estimate {
         // Of too few, all that was measured: no interval.
         let from = innermost(blocks as u64, confidence).filter(|_| blocks >= BLOCKS_MIN).unwrap_or(0);
         let (low, high) = (sorted[from], sorted[blocks - 1 - from]);
-        Some(Estimate { mean, low, high, blocks, error: 0.0, logarithmic: false, signed: Some(sorted) })
+        let (error, logarithmic, exact) = (0.0, false, false);
+        Some(Estimate { mean, low, high, blocks, error, logarithmic, signed: Some(sorted), exact })
     }
 
     /// How probable it is to be so far from a bound, or farther, if the true number is the bound. 1 of too
     /// few blocks.
     pub fn probability(&self, bound: f64) -> f64 {
+        if self.exact {
+            return 0.0;
+        }
         if self.blocks < BLOCKS_MIN {
             return 1.0;
         }
@@ -305,6 +336,14 @@ mod tests {
     #[test]
     fn more_claims_need_more_blocks() {
         assert_eq!([1, 2, 3, 6].map(|claims| blocks_needed(claims, 0.05)), [6, 7, 7, 8]);
+    }
+
+    #[test]
+    fn one_run_without_chance_is_known() {
+        let exact = Estimate::exact(1.02).expect("a number");
+        assert_eq!((exact.blocks, exact.probability(1.0), exact.probability(1.02)), (1, 0.0, 0.0));
+        assert!(exact.is_enough() && !Estimate::of(&[1.02], 0.95).expect("a number").is_enough());
+        assert_eq!(Estimate::exact(f64::NAN), None);
     }
 
     #[test]

@@ -73,7 +73,11 @@ pub fn plan<'a>(
         let is_needed = |id: &String| has(id) && needed.contains(&(campaign_id.clone(), id.clone()));
         let variants: Vec<_> = campaign.variants.iter().filter(|(id, _)| is_needed(id)).collect();
         let usual = || if is_live { blocks_of(campaign_id) } else { campaign.blocks };
-        for block in repetitions.first..repetitions.first + repetitions.blocks.unwrap_or_else(usual) {
+        let blocks = match campaign.deterministic && !is_live {
+            true => 1_u32.saturating_sub(repetitions.first),
+            false => repetitions.blocks.unwrap_or_else(usual),
+        };
+        for block in repetitions.first..repetitions.first + blocks {
             // Live, none is the first of every block.
             let first = if is_live { block as usize } else { 0 };
             for turn in 0..variants.len() {

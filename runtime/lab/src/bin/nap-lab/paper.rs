@@ -193,10 +193,6 @@ fn finish(report: &PaperReport, arguments: &PaperArguments, command: &str) -> Re
 fn list(report: Option<&Path>) -> Result<ExitCode> {
     let report =
         report.map(|folder| PaperReport::read(papers()?, folder).map_err(anyhow::Error::from)).transpose()?;
-    let verdict = |paper: &str, id: &str| {
-        let judged = report.as_ref()?.judgements.iter().find(|one| one.paper == paper && one.figure == id)?;
-        Some(judged.verdict.in_words().to_owned())
-    };
     for paper in papers()? {
         print(format_args!("{}  {}\n", paper.name, paper.title));
         for id in paper.ids() {
@@ -206,8 +202,20 @@ fn list(report: Option<&Path>) -> Result<ExitCode> {
                 None if runs_live(&paper, figure) => format!("{} runs, also live", paper.runs_of(figure)),
                 None => format!("{} runs a block", paper.runs_of(figure)),
             };
-            let takes = verdict(&paper.name, id).unwrap_or(takes);
-            print(format_args!("  {id:<9} {takes:<18} {}: {}\n", figure.title, figure.claim));
+            let judged = report.iter().flat_map(|report| &report.judgements);
+            let judged = judged.filter(|one| one.paper == paper.name).find(|one| one.figure == id);
+            let takes = judged.map_or(takes, |judged| judged.verdict.in_words().to_owned());
+            print(format_args!("  {id:<9} {takes:<18} {}\n", figure.title));
+            for claim in &figure.claims {
+                let judged = judged.iter().flat_map(|judged| &judged.claims);
+                let verdict = judged.into_iter().find(|one| one.says == claim.says);
+                let verdict = verdict.and_then(|claim| claim.verdict).map(|verdict| verdict.in_words());
+                let word = match &claim.not_measured {
+                    Some(_) => "not measured",
+                    None => verdict.unwrap_or_default(),
+                };
+                print(format_args!("  {:<9} {word:<18} - {} ({})\n", "", claim.says, claim.from));
+            }
         }
     }
     Ok(ExitCode::SUCCESS)

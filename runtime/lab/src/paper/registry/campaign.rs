@@ -25,6 +25,9 @@ pub struct Campaign {
     pub workload: String,
     #[serde(default = "thirty")]
     pub blocks: u32,
+    /// Nothing in it depends on the seed: a simulation is made once and says n = 1.
+    #[serde(default)]
+    pub deterministic: bool,
     pub nodes: Option<u32>,
     #[serde(default, with = "napreduce_core::time::text_or_never")]
     pub until: Option<Span>,

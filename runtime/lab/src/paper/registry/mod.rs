@@ -14,7 +14,7 @@ use serde::Deserialize;
 
 pub(super) use self::campaign::{Alone, Campaign, Variant};
 pub use self::figure::Figure;
-pub(super) use self::figure::{Expectation, Label, Plot, PlotKind, Point, Series};
+pub(super) use self::figure::{Claim, Expectation, Label, Plot, PlotKind, Point, Series};
 pub(super) use self::recipe::LiveRecipe;
 
 use super::quantity::{Quantity, VariantName};
@@ -96,13 +96,16 @@ pub fn read(name: &str, text: &str) -> Result<Paper, RegistryError> {
 
 impl Paper {
     fn check(&self, figure: &Figure) -> Result<(), String> {
-        if figure.cannot.is_none() && figure.expect.is_empty() {
-            return Err("it expects nothing; say what, or why it cannot be tested".to_owned());
+        if figure.claims.is_empty() {
+            return Err("it has no claim".to_owned());
         }
         if let Some(named) = figure.campaign.as_ref().filter(|named| !self.campaigns.contains_key(*named)) {
             return Err(format!("there is no campaign {named:?}"));
         }
-        for expectation in &figure.expect {
+        for claim in &figure.claims {
+            claim.check().map_err(|what| format!("{:?}: {what}", claim.says))?;
+        }
+        for expectation in figure.expectations() {
             expectation.check().map_err(|what| format!("{:?}: {what}", expectation.what))?;
         }
         for quantity in figure.quantities() {
@@ -162,6 +165,14 @@ impl Paper {
                     let campaign = self.campaigns.get(campaign);
                     campaign.and_then(|campaign| campaign.live.as_ref()).is_some_and(|live| live.has(variant))
                 })
+        })
+    }
+
+    /// Whether every run that quantities need is the same in all blocks.
+    pub(in crate::paper) fn is_deterministic(&self, figure: &Figure, of: &[&Quantity]) -> bool {
+        of.iter().flat_map(|quantity| quantity.variants()).all(|name| {
+            let campaign = self.campaigns.get(self.resolve(figure, name).0);
+            campaign.is_some_and(|campaign| campaign.deterministic)
         })
     }
 

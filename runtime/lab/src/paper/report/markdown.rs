@@ -7,17 +7,17 @@ use std::fmt::Write;
 use super::PaperReport;
 use super::text::found;
 use crate::paper::registry::Paper;
-use crate::paper::verdict::{FindingKind, Judgement, Ruling, Verdict};
+use crate::paper::verdict::{Finding, FindingKind, Judgement, Ruling};
 
 impl PaperReport {
     /// The page, made by the command that is named in it.
     pub fn markdown(&self, command: &str) -> String {
         let mut text = format!(
             "# What the papers found, found again\n\nThis page is written by `{command}`, never by hand. Every figure and table with \
-             results of five papers is a claim that can fail: ratios and differences are taken within blocks of equal jobs, with 95 % \
+             results of five papers makes claims that can fail, and each of them has a verdict of its own; that of a figure is the worst of them. Ratios and differences are taken within blocks of equal jobs, with 95 % \
              intervals over blocks that differ in their seed; several claims of one figure are corrected for their number (Holm). \
              *Holds*: every direction does, and every published number is met within its margin. *Direction holds*: a number is not. \
-             What was calibrated with a published number judges nothing. Rows that say *live* are of clusters of one machine, at the \
+             Where nothing depends on the seed, one run is made (n = 1). What was calibrated with a published number judges nothing. Rows that say *live* are of clusters of one machine, at the \
              scale of the figure's entry. [figures.md](figures.md) says how the command \
              works, `runtime/lab/papers` has every entry.\n\n{}.\n",
             self.counts()
@@ -51,32 +51,42 @@ fn add(text: &mut String, paper: &Paper, judged: &[&Judgement]) {
         text.push('\n');
     }
     let _ = write!(text, "| figure | claim | verdict | found |\n|---|---|---|---|\n");
+    let mut not_measured: Vec<String> = Vec::new();
     for judgement in judged {
-        let verdict = judgement.verdict.in_words();
-        let mut lines: Vec<String> = Vec::new();
-        if judgement.verdict != Verdict::CannotBeTested {
-            lines.extend(judgement.findings.iter().map(|finding| {
-                let mark = match (finding.kind, finding.outcome) {
-                    (FindingKind::Given, _) => "given: ",
-                    (_, Ruling::Holds) => "",
-                    (_, Ruling::NotResolved) => "**not resolved:** ",
-                    (_, Ruling::DoesNotHold) => "**no:** ",
-                };
-                let (what, expected) = (&finding.what, &finding.expected);
-                format!("{mark}{what}: {} (expected {expected})", found(finding.found.as_ref()))
-            }));
+        let id = format!("{}{}", judgement.figure, judgement.executor.suffix(", "));
+        let (title, because) =
+            (cell(&judgement.title), cell(judgement.because.as_deref().unwrap_or_default()));
+        let _ =
+            writeln!(text, "| **{id}** | **{title}** | **{}** | {because} |", judgement.verdict.in_words());
+        for claim in &judgement.claims {
+            let says = cell(&format!("{} ({})", claim.says, claim.from));
+            match claim.verdict {
+                Some(verdict) => {
+                    let lines: Vec<String> =
+                        claim.findings.iter().map(|finding| cell(&line(finding))).collect();
+                    let _ =
+                        writeln!(text, "| {id} | {says} | {} | {} |", verdict.in_words(), lines.join("<br>"));
+                }
+                None => {
+                    let why = claim.not_measured.as_deref().unwrap_or_default();
+                    not_measured.push(format!("- {id}: {says}: {}", cell(why)));
+                }
+            }
         }
-        lines.extend(judgement.because.clone());
-        let lines: Vec<String> = lines.iter().map(|line| cell(line)).collect();
-        let (id, claim) = (&judgement.figure, cell(&judgement.claim));
-        let _ = writeln!(
-            text,
-            "| {id}{}: {} | {claim} | {verdict} | {} |",
-            judgement.executor.suffix(", "),
-            cell(&judgement.title),
-            lines.join("<br>")
-        );
     }
+    if !not_measured.is_empty() {
+        let _ = write!(text, "\nNot measured:\n\n{}\n", not_measured.join("\n"));
+    }
+}
+
+fn line(finding: &Finding) -> String {
+    let mark = match (finding.kind, finding.outcome) {
+        (FindingKind::Given, _) => "given: ",
+        (_, Ruling::Holds) => "",
+        (_, Ruling::NotResolved) => "**not resolved:** ",
+        (_, Ruling::DoesNotHold) => "**no:** ",
+    };
+    format!("{mark}{}: {} (expected {})", finding.what, found(finding.found.as_ref()), finding.expected)
 }
 
 fn cell(text: &str) -> String {

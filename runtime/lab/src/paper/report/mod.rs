@@ -144,7 +144,7 @@ impl PaperReport {
     }
 
     /// Adds what another report has judged, and its runs.
-    pub(super) fn add(&mut self, other: PaperReport) {
+    pub fn add(&mut self, other: PaperReport) {
         self.selection.looks = self.selection.looks.max(other.selection.looks);
         self.selection.figures.extend(other.selection.figures);
         self.selection.run_by(other.selection.executors);
@@ -169,7 +169,7 @@ impl PaperReport {
         let figures = folder.join("figures");
         make(&figures)?;
         self.selection.write(folder)?;
-        write(&folder.join("verdicts.json"), json(&self.judgements))?;
+        write(&folder.join("verdicts.json"), self.verdicts())?;
         write(&folder.join("report.txt"), self.text())?;
         for judgement in &self.judgements {
             if let Some((paper, figure)) = self.entry(judgement) {
@@ -179,6 +179,11 @@ impl PaperReport {
         }
         write(&folder.join("report.html"), self.page(&figures))?;
         self.write_variants(&folder.join("variants"))
+    }
+
+    /// All judgements as JSON.
+    pub fn verdicts(&self) -> String {
+        json(&self.judgements)
     }
 
     fn write_variants(&self, folder: &Path) -> Result<(), ReportError> {

@@ -66,34 +66,41 @@ impl PaperReport {
 }
 
 fn add(page: &mut String, judgement: &Judgement, figures: &Path) {
-    let Judgement { paper, figure, title, claim, executor, verdict, because, findings } = judgement;
+    let Judgement { paper, figure, title, executor, verdict, because, claims } = judgement;
     let scale = executor.suffix(", ");
-    let class = serde_json::to_value(verdict)
-        .ok()
-        .and_then(|value| value.as_str().map(str::to_owned))
-        .unwrap_or_default();
     let _ = writeln!(
         page,
-        "<h3 id=\"{paper}-{figure}-{}\">{paper} {figure}{scale}: {} <span class=\"v {class}\">{}</span></h3>\n<p>{}</p>",
+        "<h3 id=\"{paper}-{figure}-{}\">{paper} {figure}{scale}: {} {}</h3>",
         executor.in_words(),
         escape(title),
-        verdict.in_words(),
-        escape(claim)
+        badge(*verdict)
     );
     if let Some(because) = because {
         let _ = writeln!(page, "<p><em>{}</em></p>", escape(because));
     }
-    if *verdict != Verdict::CannotBeTested {
-        page.push_str("<table><tr><th></th><th>expectation</th><th>found</th><th>expected</th></tr>");
-        findings.iter().for_each(|finding| row(page, finding));
-        page.push_str("</table>\n");
+    page.push_str("<table><tr><th></th><th>claim and expectations</th><th>found</th><th>expected</th></tr>");
+    for claim in claims {
+        let verdict = claim.verdict.map_or_else(|| "not measured".to_owned(), badge);
+        let (says, from) = (escape(&claim.says), escape(&claim.from));
+        let why = claim.not_measured.as_ref().map(|why| format!(": {}", escape(why))).unwrap_or_default();
+        let _ = write!(
+            page,
+            "<tr><td>{verdict}</td><td colspan=\"3\"><strong>{says}</strong> ({from}){why}</td></tr>"
+        );
+        claim.findings.iter().for_each(|finding| row(page, finding));
     }
+    page.push_str("</table>\n");
     // A figure without a plot has none.
     if let Ok(svg) = fs::read_to_string(figures.join(name(paper, figure, *executor))) {
         let from = svg.find("<svg").unwrap_or(0);
         page.push_str(&svg[from..]);
         page.push('\n');
     }
+}
+
+fn badge(verdict: Verdict) -> String {
+    let words = verdict.in_words();
+    format!("<span class=\"v {}\">{words}</span>", words.replace(' ', "-"))
 }
 
 fn row(page: &mut String, finding: &Finding) {

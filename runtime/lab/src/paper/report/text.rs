@@ -34,19 +34,30 @@ impl PaperReport {
         text
     }
 
-    /// How many figures there are of each verdict.
+    /// How many figures and claims there are of each verdict.
     pub fn counts(&self) -> String {
-        let counts = Verdict::ALL.map(|verdict| (verdict, self.count(verdict)));
-        let said = counts.iter().filter(|(_, count)| *count > 0);
-        let said: Vec<String> =
-            said.map(|(verdict, count)| format!("{}: {count}", verdict.in_words())).collect();
-        let number = self.judgements.len();
-        format!("{number} {} judged; {}", if number == 1 { "figure" } else { "figures" }, said.join(", "))
+        let claims = || self.judgements.iter().flat_map(|judgement| &judgement.claims);
+        let figures = counted("figure", self.judgements.iter().map(|judgement| judgement.verdict));
+        let judged = counted("claim", claims().filter_map(|claim| claim.verdict));
+        let not_measured = claims().filter(|claim| claim.verdict.is_none()).count();
+        let rest = if not_measured > 0 { format!(", {not_measured} not measured") } else { String::new() };
+        format!("{figures}; {judged}{rest}")
     }
 }
 
+/// So many of a thing, and how many of them have each verdict.
+fn counted(thing: &str, verdicts: impl Iterator<Item = Verdict>) -> String {
+    let verdicts: Vec<Verdict> = verdicts.collect();
+    let of = |verdict| verdicts.iter().filter(|other| **other == verdict).count();
+    let counts = Verdict::ALL.map(|verdict| (verdict, of(verdict)));
+    let said = counts.iter().filter(|(_, count)| *count > 0);
+    let said: Vec<String> = said.map(|(verdict, count)| format!("{count} {}", verdict.in_words())).collect();
+    let plural = if verdicts.len() == 1 { "" } else { "s" };
+    format!("{} {thing}{plural}: {}", verdicts.len(), said.join(", "))
+}
+
 fn add(text: &mut String, judgement: &Judgement) {
-    let Judgement { paper, figure, title, claim, executor, verdict, because, findings } = judgement;
+    let Judgement { paper, figure, title, executor, verdict, because, claims } = judgement;
     // Writing to a string cannot fail.
     let _ = writeln!(
         text,
@@ -54,13 +65,19 @@ fn add(text: &mut String, judgement: &Judgement) {
         executor.suffix(" "),
         verdict.in_words().to_uppercase()
     );
-    let _ = writeln!(text, "  claim: {claim}");
     if let Some(because) = because {
         let _ = writeln!(text, "  {because}");
     }
-    if *verdict != Verdict::CannotBeTested {
-        for finding in findings {
-            let _ = writeln!(text, "  {}", line(finding));
+    for claim in claims {
+        let from = format!("{} ({})", claim.says, claim.from);
+        let _ = match (claim.verdict, &claim.not_measured) {
+            (Some(verdict), _) => writeln!(text, "  {:<16} {from}", verdict.in_words()),
+            (None, why) => {
+                writeln!(text, "  {:<16} {from}: {}", "not measured", why.as_deref().unwrap_or_default())
+            }
+        };
+        for finding in &claim.findings {
+            let _ = writeln!(text, "    {}", line(finding));
         }
     }
     text.push('\n');
@@ -85,7 +102,8 @@ fn line(finding: &Finding) -> String {
 pub(super) fn found(estimate: Option<&Estimate>) -> String {
     match estimate {
         None => "nothing was measured".to_owned(),
-        Some(found) if found.low == found.high => number(found.mean),
+        Some(found) if found.is_exact() => format!("{}, n = 1", number(found.mean)),
+        Some(found) if found.low == found.high => format!("{}, n = {}", number(found.mean), found.blocks),
         Some(found) => {
             format!(
                 "{} [{}, {}], n = {}",
