@@ -146,6 +146,7 @@ fn a_report_is_made_again_from_its_rows_to_the_byte() {
         "report.html",
         "figures/natjam-5.svg",
         "figures/natjam-5.png",
+        "figures/natjam-5.pdf",
     ];
     let read = || files.map(|file| fs::read(place.join(file)).expect("a file of the report"));
     let before = read();

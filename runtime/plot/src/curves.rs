@@ -3,14 +3,13 @@
 
 use std::path::Path;
 
-use plotters::prelude::*;
+use crate::frame::{Axis, Frame, PlotError, Sample, colour, mark, stroke};
 
-use crate::drawing::{PlotError, draw, legend, text, titled};
-
-/// Half the width of the cross strokes of an interval, as a part of the axis.
-const STROKE: f64 = 0.006;
-/// The radius of a hollow mark, in pixels.
-const MARK: i32 = 6;
+/// Half the width of the cross strokes of an interval, in pixels.
+const STROKE: f64 = 5.0;
+/// The radii of marks of ours, and of hollow ones, in pixels.
+const OURS: f64 = 4.0;
+const HOLLOW: f64 = 6.5;
 
 /// What is known of a figure: a value in the middle, and the ends of its interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -26,6 +25,10 @@ pub struct Estimate {
 impl Estimate {
     fn top(&self) -> f64 {
         self.high.max(self.published.unwrap_or(self.high))
+    }
+
+    fn bottom(&self) -> f64 {
+        self.low.min(self.published.unwrap_or(self.low))
     }
 }
 
@@ -48,36 +51,56 @@ pub fn curves(path: &Path, title: &str, axes: (&str, &str), all: &[Curve]) -> Re
     let most = points().map(|point| point.0).fold(f64::NEG_INFINITY, f64::max);
     let (least, most) = if least < most { (least, most) } else { (least.min(0.0), least.clamp(1.0, 1e9)) };
     let margin = (most - least) * 0.05;
-    let top = points().map(|(_, estimate)| estimate.top()).fold(1e-3, f64::max) * 1.3;
-    let least_y = points().map(|(_, estimate)| estimate.low).fold(0.0, f64::min) * 1.1;
-    draw(path, |area| {
-        let mut chart = titled(area, title, 60)
-            .build_cartesian_2d(least - margin..most + margin, least_y..top)
-            .map_err(text)?;
-        chart.configure_mesh().x_desc(axes.0).y_desc(axes.1).draw().map_err(text)?;
-        for (number, curve) in all.iter().enumerate() {
-            let colour = Palette99::pick(number).to_rgba();
-            let medians = curve.points.iter().map(|(x, estimate)| (*x, estimate.middle));
-            let line = chart.draw_series(LineSeries::new(medians, colour.stroke_width(2))).map_err(text)?;
-            let sample = move |(x, y)| PathElement::new([(x, y), (x + 20, y)], colour.stroke_width(2));
-            line.label(&curve.name).legend(sample);
-            let half = (most - least) * STROKE;
-            let strokes = curve.points.iter().flat_map(|(x, estimate)| interval(*x, half, estimate));
-            let strokes = strokes.map(|stroke| PathElement::new(stroke, colour.stroke_width(1)));
-            chart.draw_series(strokes).map_err(text)?;
-            let published = curve.points.iter().filter_map(|(x, estimate)| Some((*x, estimate.published?)));
-            chart
-                .draw_series(published.map(|at| Circle::new(at, MARK, colour.stroke_width(2))))
-                .map_err(text)?;
+    let estimates: Vec<Estimate> = points().map(|(_, estimate)| *estimate).collect();
+    let names = all.iter().map(|curve| curve.name.clone()).enumerate();
+    let legend = names.map(|(number, name)| (Sample::Series(number), name)).collect();
+    let x = Axis::linear(axes.0, least - margin, most + margin);
+    let mut frame = Frame::new(x, over(axes.1, &estimates), false, &explained(legend, &estimates));
+    for (number, curve) in all.iter().enumerate() {
+        let middles: Vec<(f64, f64)> =
+            curve.points.iter().map(|(x, estimate)| (*x, estimate.middle)).collect();
+        // Of equal curves the later ones are narrower, so that each is seen at the edges of the next.
+        let later = all[number + 1..].iter().filter(|other| is_equal(curve, other, &frame)).count();
+        frame.line(&middles, stroke(number, 2.0 + 4.0 * later as f64));
+        for (x, estimate) in &curve.points {
+            frame.interval(*x, (estimate.low, estimate.high), STROKE, colour(number));
+            let at = frame.at(*x, estimate.middle);
+            frame.svg.mark(mark(number), at, OURS + 2.5 * later as f64, colour(number), false);
+            if let Some(published) = estimate.published {
+                let at = frame.at(*x, published);
+                frame.svg.mark(mark(number), at, HOLLOW, colour(number), true);
+            }
         }
-        legend(&mut chart)
-    })
+    }
+    frame.write(path, title)
 }
 
-/// The strokes of one interval: a line from end to end and one across each end.
-fn interval(x: f64, half: f64, estimate: &Estimate) -> [[(f64, f64); 2]; 3] {
-    let (low, high) = (estimate.low, estimate.high);
-    [[(x, low), (x, high)], [(x - half, low), (x + half, low)], [(x - half, high), (x + half, high)]]
+/// Whether two curves fall on the same pixels.
+fn is_equal(one: &Curve, other: &Curve, frame: &Frame<'_>) -> bool {
+    let at = |(x, estimate): &(f64, Estimate)| frame.at(*x, estimate.middle);
+    one.points.len() == other.points.len()
+        && one.points.iter().zip(&other.points).all(|(one, other)| {
+            let (one, other) = (at(one), at(other));
+            (one.0 - other.0).abs() < 2.0 && (one.1 - other.1).abs() < 2.0
+        })
+}
+
+/// The y axis over all estimates, from 0 or below.
+fn over<'a>(label: &'a str, estimates: &[Estimate]) -> Axis<'a> {
+    let top = estimates.iter().map(Estimate::top).fold(1e-3, f64::max) * 1.05;
+    let bottom = estimates.iter().map(Estimate::bottom).fold(0.0, f64::min) * 1.05;
+    Axis::linear(label, bottom, top)
+}
+
+/// The legend with what hollow marks and strokes mean, where there are any.
+fn explained(mut legend: Vec<(Sample, String)>, estimates: &[Estimate]) -> Vec<(Sample, String)> {
+    if estimates.iter().any(|estimate| estimate.published.is_some()) {
+        legend.push((Sample::Hollow(0), "hollow: published".to_owned()));
+    }
+    if estimates.iter().any(|estimate| estimate.low < estimate.high) {
+        legend.push((Sample::Interval, "95 % interval; the range of fewer than six".to_owned()));
+    }
+    legend
 }
 
 /// Groups of bars: each group has a name and one value for each of `series`, in their order; none where there
@@ -88,46 +111,38 @@ fn interval(x: f64, half: f64, estimate: &Estimate) -> [[(f64, f64); 2]; 3] {
 pub fn bars(
     path: &Path,
     title: &str,
-    y: &str,
+    axes: (&str, &str),
     series: &[&str],
     groups: &[(String, Vec<Option<Estimate>>)],
 ) -> Result<(), PlotError> {
-    let values = || groups.iter().flat_map(|group| group.1.iter().flatten());
-    let top = values().map(Estimate::top).fold(1e-3, f64::max) * 1.3;
+    let estimates: Vec<Estimate> =
+        groups.iter().flat_map(|group| group.1.iter().flatten()).copied().collect();
+    let names = series.iter().enumerate();
+    let legend = names.map(|(number, name)| (Sample::Fill(number), (*name).to_owned())).collect();
+    let x = Axis::linear(axes.0, -0.5, groups.len().max(1) as f64 - 0.5);
+    let mut frame = Frame::new(x, over(axes.1, &estimates), true, &explained(legend, &estimates));
+    let (_, bottom) = frame.corner();
     let width = 0.8 / series.len().max(1) as f64;
-    draw(path, |area| {
-        let names: Vec<String> = groups.iter().map(|group| group.0.clone()).collect();
-        let mut chart = titled(area, title, 60)
-            .build_cartesian_2d(-0.5..groups.len().max(1) as f64 - 0.5, 0.0..top)
-            .map_err(text)?;
-        let name_of = |x: &f64| match x.fract() == 0.0 && *x >= 0.0 {
-            true => names.get(*x as usize).cloned().unwrap_or_default(),
-            false => String::new(),
-        };
-        let mut mesh = chart.configure_mesh();
-        mesh.disable_x_mesh().x_labels(groups.len() * 2 + 1).x_label_formatter(&name_of).y_desc(y);
-        mesh.draw().map_err(text)?;
-        for (number, name) in series.iter().enumerate() {
-            let colour = Palette99::pick(number).to_rgba();
-            let of_group = |at: usize| at as f64 - 0.4 + width * number as f64;
-            let found = groups.iter().enumerate();
-            let found = found.filter_map(|(at, group)| Some((of_group(at), group.1.get(number)?.as_ref()?)));
-            let found: Vec<(f64, &Estimate)> = found.collect();
-            let bar = |(left, estimate): &(f64, &Estimate)| {
-                Rectangle::new([(*left, 0.0), (left + width * 0.95, estimate.middle)], colour.filled())
-            };
-            let sample = move |(x, y)| Rectangle::new([(x, y - 5), (x + 20, y + 5)], colour.filled());
-            chart.draw_series(found.iter().map(bar)).map_err(text)?.label(*name).legend(sample);
-            let strokes =
-                found.iter().flat_map(|(left, estimate)| interval(left + width / 2.0, 0.03, estimate));
-            let strokes = strokes.map(|stroke| PathElement::new(stroke, BLACK.stroke_width(1)));
-            chart.draw_series(strokes).map_err(text)?;
-            let published = found.iter().filter_map(|(left, at)| Some((left + width / 2.0, at.published?)));
-            let marks = published.map(|at| Circle::new(at, MARK, BLACK.stroke_width(2)));
-            chart.draw_series(marks).map_err(text)?;
+    for (at, (name, values)) in groups.iter().enumerate() {
+        let middle = frame.at(at as f64, 0.0).0;
+        frame.svg.text((middle, bottom + 20.0), crate::svg::Anchor::Middle, name);
+        for (number, estimate) in values.iter().enumerate() {
+            let Some(estimate) = estimate else { continue };
+            let left = at as f64 - 0.4 + width * number as f64;
+            let (from, to) = (frame.at(left, 0.0), frame.at(left + width * 0.94, estimate.middle));
+            let (high, low) = (from.1.min(to.1), from.1.max(to.1));
+            frame.fill((from.0, high), (to.0, low), number);
+            let x = left + width * 0.47;
+            frame.interval(x, (estimate.low, estimate.high), STROKE, "#000000");
+            if let Some(published) = estimate.published {
+                let at = frame.at(x, published);
+                frame.svg.mark(mark(0), at, HOLLOW, "#000000", true);
+            }
         }
-        legend(&mut chart)
-    })
+    }
+    let zero = [frame.at(-0.5, 0.0), frame.at(groups.len().max(1) as f64 - 0.5, 0.0)];
+    frame.svg.line(&zero, crate::svg::Stroke::solid("#000000", 1.0));
+    frame.write(path, title)
 }
 
 #[cfg(test)]
@@ -152,6 +167,21 @@ mod tests {
             curves(&path, "Sojourn of the high job", ("r, %", "seconds"), &all).expect("a figure");
             let svg = svg(&path);
             assert!(svg.contains("Sojourn of the high job") && svg.contains("suspend"), "{svg}");
+            assert_eq!(svg.contains("hollow: published"), !points.is_empty());
+        }
+    }
+
+    #[test]
+    fn equal_curves_are_all_seen() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("curves.svg");
+        let points = vec![(10.0, about(1.0)), (90.0, about(3.0))];
+        let all = ["a", "b", "c"].map(|name| Curve { name: name.to_owned(), points: points.clone() });
+        curves(&path, "t", ("x", "y"), &all).expect("a figure");
+        let svg = svg(&path);
+        for (number, width) in ["10", "6", "2"].iter().enumerate() {
+            let line = format!("stroke=\"{}\" stroke-width=\"{width}\"", colour(number));
+            assert!(svg.contains(&line), "{line} is not in {svg}");
         }
     }
 
@@ -163,10 +193,12 @@ mod tests {
             ("hard cap".to_owned(), vec![Some(about(7.0)), Some(about(28.0))]),
             ("kill".to_owned(), vec![None, Some(about(24.0))]),
         ];
-        bars(&path, "Natjam", "seconds", &["production", "research"], &groups).expect("a figure");
+        let axes = ("way", "seconds");
+        bars(&path, "Natjam", axes, &["production", "research"], &groups).expect("a figure");
         let svg = svg(&path);
         assert!(svg.contains("hard cap") && svg.contains("kill") && svg.contains("production"), "{svg}");
-        assert_eq!(svg.matches("<circle").count(), 3, "a mark for each that was published");
-        bars(&path, "Natjam", "seconds", &[], &[]).expect("a figure");
+        // One of them is in the legend.
+        assert_eq!(svg.matches("<circle").count(), 3 + 1, "a mark for each that was published");
+        bars(&path, "Natjam", axes, &[], &[]).expect("a figure");
     }
 }

@@ -1,17 +1,19 @@
 //! Figures as SVG files: distributions side by side, slots over time, curves and bars with intervals.
 //!
-//! Feature `png` has pictures of them, too.
-//!
-//! Owns axes, colours and legends. Does not own the numbers in them.
+//! The legend stands beside the data, a series has a mark, dashes or hatching of its own besides its colour, and
+//! the title is not drawn: it belongs into the caption. Feature `png` has PNG and PDF files of them, too.
 
 mod curves;
-mod drawing;
+mod frame;
+#[cfg(feature = "png")]
+mod pdf;
 #[cfg(feature = "png")]
 mod png;
 mod steps;
+mod svg;
 
 pub use curves::{Curve, Estimate, bars, curves};
-pub use drawing::PlotError;
+pub use frame::PlotError;
 #[cfg(feature = "png")]
-pub use png::png;
-pub use steps::{Series, differences, distributions, layers};
+pub use png::pictures;
+pub use steps::{LAYERS_MAX, Series, differences, distributions, layers};

@@ -3,13 +3,20 @@
 
 use std::path::Path;
 
-use plotters::coord::ranged1d::Ranged;
-use plotters::prelude::*;
+use crate::frame::{Axis, Frame, PlotError, Sample, colour, mark, stroke, width_of};
+use crate::svg::{Anchor, Stroke};
 
-use crate::drawing::{PlotError, draw, legend, text, titled};
+/// Layers that get a colour and a line in the legend of their own; the smaller ones share the last.
+pub const LAYERS_MAX: usize = 12;
 
-/// Jobs that get a colour and a line in the legend of their own; the smaller ones share the last.
-const LAYERS_MAX: usize = 12;
+/// Shares at which a distribution has marks.
+const MARKED: [f64; 4] = [0.2, 0.4, 0.6, 0.8];
+
+/// Light and dark in turn, so that neighbours differ in grey.
+const LAYERS: [&str; 13] = [
+    "#0072b2", "#f6cf71", "#009e73", "#f4c6dc", "#d55e00", "#bfe3f5", "#5b2a86", "#cdeac0", "#8c510a",
+    "#ffffff", "#a6761d", "#e5e5e5", "#808080",
+];
 
 /// A line of a figure: its name and its points.
 #[derive(Debug, Clone, PartialEq)]
@@ -18,6 +25,30 @@ pub struct Series {
     pub name: String,
     /// Points by ascending x.
     pub points: Vec<(f64, f64)>,
+}
+
+impl Series {
+    /// Several step functions as one.
+    pub fn sum(name: &str, all: &[Series]) -> Series {
+        let mut changes: Vec<(f64, f64)> = Vec::new();
+        for one in all {
+            let mut level = 0.0;
+            for (x, y) in &one.points {
+                changes.push((*x, y - level));
+                level = *y;
+            }
+        }
+        changes.sort_by(|one, other| one.0.total_cmp(&other.0));
+        let (mut points, mut level) = (Vec::<(f64, f64)>::new(), 0.0);
+        for (x, change) in changes {
+            level += change;
+            match points.last_mut() {
+                Some(last) if last.0 == x => last.1 = level,
+                _ => points.push((x, level)),
+            }
+        }
+        Series { name: name.to_owned(), points }
+    }
 }
 
 /// Empirical distributions side by side, on a logarithmic axis of seconds: the points are values and the
@@ -30,13 +61,10 @@ pub fn distributions(path: &Path, title: &str, series: &[Series]) -> Result<(), 
     let least = positive().fold(f64::INFINITY, f64::min);
     let (least, most) =
         if least.is_finite() { (least, positive().fold(least, f64::max)) } else { (1.0, 1.0) };
-    let (least, most) = (least * 0.9, most * 1.1);
-    draw(path, |area| {
-        let mut chart =
-            titled(area, title, 50).build_cartesian_2d((least..most).log_scale(), 0.0..1.0).map_err(text)?;
-        chart.configure_mesh().x_desc("seconds").y_desc("share of jobs").draw().map_err(text)?;
-        lines(&mut chart, series, least)
-    })
+    let x = Axis { logarithmic: true, ..Axis::linear("seconds", least * 0.9, most * 1.1) };
+    let mut frame = shares(x, series);
+    lines(&mut frame, series, least * 0.9);
+    frame.write(path, title)
 }
 
 /// Empirical distributions of differences, which have either sign: the points are values and the share of all
@@ -47,34 +75,53 @@ pub fn distributions(path: &Path, title: &str, series: &[Series]) -> Result<(), 
 pub fn differences(path: &Path, title: &str, x: &str, series: &[Series]) -> Result<(), PlotError> {
     let values = || series.iter().flat_map(|one| &one.points).map(|point| point.0);
     let (least, most) = (values().fold(0.0, f64::min), values().fold(1.0, f64::max));
-    let (least, most) = (least - (most - least) * 0.05, most + (most - least) * 0.05);
-    draw(path, |area| {
-        let mut chart = titled(area, title, 50).build_cartesian_2d(least..most, 0.0..1.0).map_err(text)?;
-        chart.configure_mesh().x_desc(x).y_desc("share of jobs").draw().map_err(text)?;
-        let zero = [(0.0, 0.0), (0.0, 1.0)];
-        chart.draw_series(LineSeries::new(zero, BLACK.mix(0.5).stroke_width(1))).map_err(text)?;
-        lines(&mut chart, series, least)
+    let margin = (most - least) * 0.05;
+    let (least, most) = (if least < 0.0 { least - margin } else { 0.0 }, most + margin);
+    let mut frame = shares(Axis::linear(x, least, most), series);
+    if least < 0.0 {
+        frame.line(&[(0.0, 0.0), (0.0, 1.0)], Stroke::solid("#777777", 1.0));
+    }
+    lines(&mut frame, series, least);
+    frame.write(path, title)
+}
+
+fn shares<'a>(x: Axis<'a>, series: &[Series]) -> Frame<'a> {
+    let names = series.iter().enumerate();
+    let legend: Vec<_> = names.map(|(number, one)| (Sample::Series(number), one.name.clone())).collect();
+    Frame::new(x, Axis::linear("share of jobs", 0.0, 1.0), false, &legend)
+}
+
+/// A line for each distribution, from the left end of the axis on, with marks at some shares.
+fn lines(frame: &mut Frame<'_>, series: &[Series], least: f64) {
+    for (number, one) in series.iter().enumerate() {
+        let later = series[number + 1..].iter().filter(|other| is_equal(one, other, frame, least)).count();
+        let steps = steps_of(one.points.iter().map(|(x, y)| (x.max(least), *y)), (least, 0.0));
+        frame.line(&steps, stroke(number, 2.0 + 4.0 * later as f64));
+        for share in MARKED {
+            if let Some((x, _)) = one.points.iter().find(|(_, y)| *y >= share) {
+                let at = frame.at(x.max(least), share);
+                frame.svg.mark(mark(number), at, 4.0 + 2.5 * later as f64, colour(number), false);
+            }
+        }
+    }
+}
+
+/// Whether two distributions fall on the same pixels, where they have marks.
+fn is_equal(one: &Series, other: &Series, frame: &Frame<'_>, least: f64) -> bool {
+    MARKED.iter().chain(&[1.0]).all(|share| {
+        let at = |series: &Series| {
+            let found = series.points.iter().find(|(_, y)| *y >= *share);
+            found.map(|(x, _)| frame.at(x.max(least), *share).0)
+        };
+        match (at(one), at(other)) {
+            (Some(one), Some(other)) => (one - other).abs() < 2.0,
+            (one, other) => one == other,
+        }
     })
 }
 
-/// A line for each distribution, from the left end of the axis on, and the legend.
-fn lines<'a, X: Ranged<ValueType = f64>, Y: Ranged<ValueType = f64>>(
-    chart: &mut ChartContext<'a, SVGBackend<'a>, Cartesian2d<X, Y>>,
-    series: &[Series],
-    least: f64,
-) -> Result<(), String> {
-    for (number, one) in series.iter().enumerate() {
-        let colour = Palette99::pick(number).to_rgba();
-        let steps = steps_of(one.points.iter().map(|(x, y)| (x.max(least), *y)), (least, 0.0));
-        let line = chart.draw_series(LineSeries::new(steps, colour.stroke_width(2))).map_err(text)?;
-        let sample = move |(x, y)| PathElement::new([(x, y), (x + 20, y)], colour.stroke_width(2));
-        line.label(&one.name).legend(sample);
-    }
-    legend(chart)
-}
-
 /// Slots held over time, one layer on the other: the points of each layer are seconds and how many it holds
-/// from then on. The largest layers are named, the rest share one.
+/// from then on. The largest layers are named, in the data too where there is room; the rest share one.
 ///
 /// # Errors
 /// When the file cannot be written.
@@ -82,24 +129,65 @@ pub fn layers(path: &Path, title: &str, mut series: Vec<Series>) -> Result<(), P
     series.sort_by(|one, other| area(other).total_cmp(&area(one)));
     let rest = series.split_off(series.len().min(LAYERS_MAX));
     if !rest.is_empty() {
-        series.push(sum_of(&format!("{} others", rest.len()), &rest));
+        series.push(Series::sum(&format!("{} others", rest.len()), &rest));
     }
     let end = series.iter().flat_map(|one| &one.points).map(|point| point.0).fold(1.0, f64::max);
-    let top = sum_of("all", &series).points.iter().map(|point| point.1).fold(1.0, f64::max);
-    draw(path, |area| {
-        let mut chart =
-            titled(area, title, 50).build_cartesian_2d(0.0..end, 0.0..top * 1.05).map_err(text)?;
-        chart.configure_mesh().disable_mesh().x_desc("seconds").y_desc("slots").draw().map_err(text)?;
-        // From the top down: what is above is painted over by what is below.
-        for number in (0..series.len()).rev() {
-            let colour = Palette99::pick(number).to_rgba();
-            let stacked = sum_of("", &series[..=number]).points;
-            let area = AreaSeries::new(steps_of(stacked.into_iter(), (0.0, 0.0)), 0.0, colour);
-            let sample = move |(x, y)| Rectangle::new([(x, y - 5), (x + 20, y + 5)], colour.filled());
-            chart.draw_series(area).map_err(text)?.label(&series[number].name).legend(sample);
+    let top = Series::sum("all", &series).points.iter().map(|point| point.1).fold(1.0, f64::max);
+    // The legend has them as they lie, the highest first.
+    let numbers = (0..series.len()).rev();
+    let legend: Vec<_> =
+        numbers.map(|number| (Sample::Colour(LAYERS[number]), series[number].name.clone())).collect();
+    let (x, y) = (Axis::linear("seconds", 0.0, end), Axis::linear("slots", 0.0, top * 1.05));
+    let mut frame = Frame::new(x, y, false, &legend);
+    let stacked: Vec<Vec<(f64, f64)>> =
+        (0..=series.len()).map(|number| Series::sum("", &series[..number]).points).collect();
+    // From the top down: what is above is painted over by what is below.
+    for number in (0..series.len()).rev() {
+        let corners = steps_of(stacked[number + 1].iter().copied(), (0.0, 0.0));
+        let last = corners.last().map_or(0.0, |corner| corner.0);
+        let corners =
+            corners.into_iter().chain([(last, 0.0)]).map(|(x, y)| frame.at(x, y)).collect::<Vec<_>>();
+        frame.svg.shape(&thinned(corners), LAYERS[number], Stroke::solid("#000000", 0.5));
+    }
+    for number in 0..series.len() {
+        label(&mut frame, &stacked[number], &series[number], number, end);
+    }
+    frame.write(path, title)
+}
+
+/// Corners without those that change nothing that can be seen.
+fn thinned(corners: Vec<(f64, f64)>) -> Vec<(f64, f64)> {
+    let mut kept: Vec<(f64, f64)> = Vec::new();
+    for corner in corners {
+        let near = |last: &(f64, f64)| (last.0 - corner.0).abs() < 0.25 && (last.1 - corner.1).abs() < 0.25;
+        if !kept.last().is_some_and(near) {
+            kept.push(corner);
         }
-        legend(&mut chart)
-    })
+    }
+    kept
+}
+
+/// Writes the name of a layer into it where it is widest, if it is wide and high enough for it.
+fn label(frame: &mut Frame<'_>, below: &[(f64, f64)], layer: &Series, number: usize, end: f64) {
+    let height = |slots: f64| frame.at(0.0, 0.0).1 - frame.at(0.0, slots).1;
+    let spans = layer.points.iter().enumerate().map(|(at, (from, slots))| {
+        let to = layer.points.get(at + 1).map_or(end, |next| next.0);
+        (*from, to, *slots)
+    });
+    let widest =
+        spans.filter(|(.., slots)| height(*slots) >= 15.0).max_by(|a, b| (a.1 - a.0).total_cmp(&(b.1 - b.0)));
+    let Some((from, to, slots)) = widest else { return };
+    let under = |x: f64| below.iter().take_while(|point| point.0 <= x).last().map_or(0.0, |point| point.1);
+    let middle = (from + to) / 2.0;
+    // What lies below must be level there, or the name is on the edge.
+    let level = below.iter().all(|point| point.0 <= from || point.0 >= to);
+    let room = frame.at(to, 0.0).0 - frame.at(from, 0.0).0;
+    if level && room >= width_of(&layer.name) + 8.0 {
+        let (x, y) = frame.at(middle, under(middle) + slots / 2.0);
+        let dark = matches!(number, 0 | 2 | 4 | 6 | 8);
+        let colour = if dark { "#ffffff" } else { "#000000" };
+        frame.svg.coloured((x, y + 4.5), Anchor::Middle, colour, &layer.name);
+    }
 }
 
 /// The corners of a step function that is at `begin` until its first point.
@@ -117,28 +205,6 @@ fn area(of: &Series) -> f64 {
     of.points.windows(2).map(|pair| (pair[1].0 - pair[0].0) * pair[0].1).sum()
 }
 
-/// Several step functions as one.
-fn sum_of(name: &str, layers: &[Series]) -> Series {
-    let mut changes: Vec<(f64, f64)> = Vec::new();
-    for layer in layers {
-        let mut level = 0.0;
-        for (x, y) in &layer.points {
-            changes.push((*x, y - level));
-            level = *y;
-        }
-    }
-    changes.sort_by(|one, other| one.0.total_cmp(&other.0));
-    let (mut points, mut level) = (Vec::<(f64, f64)>::new(), 0.0);
-    for (x, change) in changes {
-        level += change;
-        match points.last_mut() {
-            Some(last) if last.0 == x => last.1 = level,
-            _ => points.push((x, level)),
-        }
-    }
-    Series { name: name.to_owned(), points }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -151,7 +217,7 @@ mod tests {
     fn layers_add_up() {
         let all =
             [series("a", &[(0.0, 2.0), (4.0, 0.0)]), series("b", &[(1.0, 3.0), (4.0, 1.0), (5.0, 0.0)])];
-        let sum = sum_of("all", &all);
+        let sum = Series::sum("all", &all);
         assert_eq!(sum.points, [(0.0, 2.0), (1.0, 5.0), (4.0, 1.0), (5.0, 0.0)]);
         assert_eq!((area(&all[0]), area(&all[1])), (8.0, 10.0));
     }

@@ -1,10 +1,10 @@
-//! Owns the files of a report: the figures as SVG, the tables as text, everything as JSON, and one page for a
+//! Owns the files of a report: the figures as SVG, PDF and PNG, the tables as text, everything as JSON, and one page for a
 //! browser that holds it all and needs nothing else. Which figures there are belongs to the report.
 
 use std::fs;
 use std::path::Path;
 
-use napreduce_plot::{Curve, Estimate, bars, curves};
+use napreduce_plot::{Curve, Estimate, bars, curves, pictures};
 
 use super::report::{Figure, PreemptReport, of_median};
 use super::{JobWeight, Strategy};
@@ -39,6 +39,7 @@ fn draw(report: &PreemptReport, folder: &Path) -> Result<Vec<Drawing>, LabError>
     let mut figures = Vec::new();
     let mut keep = |name: &str, caption: String| -> Result<(), LabError> {
         let path = folder.join(name);
+        pictures(&path)?;
         let svg = fs::read_to_string(&path).map_err(WorkError::using("read", &path))?;
         figures.push(Drawing { caption, svg });
         Ok(())
@@ -70,7 +71,7 @@ fn draw(report: &PreemptReport, folder: &Path) -> Result<Vec<Drawing>, LabError>
             })
             .collect();
         let caption = format!("A production job beside a research job: medians{}", report.certainty());
-        bars(&folder.join("ways.svg"), &caption, "seconds", &["production", "research"], &groups)?;
+        bars(&folder.join("ways.svg"), &caption, ("way", "seconds"), &["production", "research"], &groups)?;
         keep("ways.svg", caption)?;
     }
     Ok(figures)
@@ -138,7 +139,7 @@ mod tests {
             assert!(!page.contains(outside), "{outside}");
         }
         for name in
-            ["light-sojourn.svg", "hungry-makespan.svg", "ways.svg", "report.json", "report.txt"]
+            ["light-sojourn.svg", "hungry-makespan.svg", "ways.svg", "ways.pdf", "report.json", "report.txt"]
         {
             assert!(folder.path().join(name).is_file(), "{name}");
         }

@@ -4,7 +4,9 @@
 
 use std::path::Path;
 
-use napreduce_plot::{Curve, Estimate as Mark, PlotError, Series as Steps, bars, curves, differences, png};
+use napreduce_plot::{
+    Curve, Estimate as Mark, PlotError, Series as Steps, bars, curves, differences, pictures,
+};
 use napreduce_sim::metrics::ecdf;
 
 use crate::paper::inference::Estimate;
@@ -17,7 +19,7 @@ pub(super) fn name(paper: &str, id: &str, executor: Executor) -> String {
     format!("{paper}-{id}{}.svg", executor.suffix("-"))
 }
 
-/// Draws a figure into `PAPER-ID.svg`, or `PAPER-ID-live.svg` and the like, and a picture of it beside that,
+/// Draws a figure into `PAPER-ID.svg`, or `PAPER-ID-live.svg` and the like, and pictures of it beside that,
 /// if it has a plot and anything of it was measured.
 pub(super) fn draw(
     folder: &Path,
@@ -47,8 +49,9 @@ pub(super) fn draw(
                     .filter_map(|point| Some((at(point.place())?, mark(of, point)?)))
                     .collect(),
             };
-            let all: Vec<Curve> = plot.series.iter().map(curve).collect();
-            if all.iter().all(|curve| curve.points.is_empty()) {
+            let all: Vec<Curve> =
+                plot.series.iter().map(curve).filter(|curve| !curve.points.is_empty()).collect();
+            if all.is_empty() {
                 return Ok(());
             }
             curves(&path, &title, (&plot.x, &plot.y), &all)?;
@@ -59,13 +62,14 @@ pub(super) fn draw(
             }
         }
     }
-    png(&path)
+    pictures(&path)
 }
 
 fn mark(of: Measured<'_>, point: &Point) -> Option<Mark> {
     let values = of.values(point.quantity());
     let found = match of.executor {
         Executor::Live => Estimate::of_median(&values, 0.95)?,
+        _ if of.paper.is_deterministic(of.figure, &[point.quantity()]) => Estimate::exact(*values.first()?)?,
         _ => Estimate::of(&values, 0.95)?,
     };
     Some(Mark { middle: found.mean, low: found.low, high: found.high, published: point.published() })
@@ -95,7 +99,7 @@ fn grouped_bars(of: Measured<'_>, path: &Path, title: &str, plot: &Plot) -> Resu
         return Ok(false);
     }
     let names: Vec<&str> = plot.series.iter().map(|series| series.name.as_str()).collect();
-    bars(path, title, &plot.y, &names, &groups)?;
+    bars(path, title, (&plot.x, &plot.y), &names, &groups)?;
     Ok(true)
 }
 
