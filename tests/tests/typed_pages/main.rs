@@ -22,6 +22,9 @@ shift
 exec target/release/"$name" "$@"
 "#;
 
+/// The programs that pages name.
+const PROGRAMS: [&str; 6] = ["datagen", "nap", "nap-lab", "slow-count", "terasort", "wordcount"];
+
 /// Starts a cluster as the line says and reads its output until it is ready.
 const UP: &str = r#"__up() {
     mkfifo "$HOME/up"
@@ -76,14 +79,16 @@ fn top() -> &'static Path {
 /// A copy of the tracked files, with the programs where a build would have put them.
 fn fresh_copy(folder: &Folder) -> PathBuf {
     let copy = folder.path("clone");
-    fs::create_dir_all(copy.join("target")).expect("a folder");
+    fs::create_dir_all(copy.join("target/release")).expect("a folder");
     let packed = "git ls-files -z --cached --others --exclude-standard | tar -c --null --ignore-failed-read -T - 2> /dev/null";
     let mut copying = Command::new("sh");
     copying.arg("-c").arg(format!("{packed} | tar -x -C \"$0\"")).arg(&copy).current_dir(top());
     let copied = copying.status().expect("there is a shell");
     assert!(copied.success() && copy.join("README.md").exists(), "no copy of the files");
-    symlink(programs(), copy.join("target/release")).expect("a link");
-    symlink(programs(), copy.join("target/debug")).expect("a link");
+    let built = programs();
+    for name in PROGRAMS {
+        symlink(built.join(name), copy.join("target/release").join(name)).expect("a link");
+    }
     copy
 }
 
