@@ -212,6 +212,11 @@ fn a_file_is_never_lost_by_a_copy_onto_itself_or_onto_another() {
     place.check_fails("fs -getmerge /a store/a", 1, "is the place itself");
     place.check_fails("fs -appendToFile store/a /a", 1, "is the place itself");
     place.check_fails("fs -cp /folder /folder/inside", 1, "is the place itself");
+    fs::hard_link(place.path("store/a"), place.path("store/linked")).expect("a link");
+    place.check_fails("fs -cp -f /a /linked", 1, "is the place itself");
+    place.check_fails("fs -mv / /folder", 1, "is the place itself");
+    place.check("fs -get / all", "");
+    assert_eq!(fs::read_to_string(place.path("all/linked")).expect("it was copied"), "one\n");
     place.check_fails("fs -mv /a /b", 1, "mv: `/b': File exists");
     place.check_fails("fs -cp /a /b", 1, "cp: `/b': File exists");
     place.check("fs -cat /a /b", "one\ntwo\n");

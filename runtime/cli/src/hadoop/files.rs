@@ -260,7 +260,10 @@ impl Files<'_> {
                 parent.zip(path.file_name()).map_or(path.to_owned(), |(parent, name)| parent.join(name))
             }
         };
-        match real(target).starts_with(real(source)) || self.root.is_inside(source) {
+        let number = |path: &Path| path.metadata().ok().map(|found| (found.dev(), found.ino()));
+        let is_one = number(source).is_some_and(|own| number(target) == Some(own));
+        let moves_all = self.verb == "mv" && self.root.is_inside(source);
+        match is_one || moves_all || real(target).starts_with(real(source)) {
             true => Err(format!("`{from}': is the place itself, or holds it")),
             false => Ok(()),
         }
