@@ -18,32 +18,40 @@ pub(super) fn deserialize<'de, R: Deserialize<'de>>(
     record: &'de ByteRecord,
     names: Option<&'de ByteRecord>,
 ) -> Result<R, String> {
-    let mut guessing = Fields::of(record, names, AnyValue::Guess);
-    let mut error = match R::deserialize(&mut guessing) {
-        Ok(row) => return Ok(row),
-        Err(error) => error,
+    let mut fields = Fields::of(record, names, AnyValue::Guess);
+    let row = match R::deserialize(&mut fields) {
+        Err(error) if fields.has_any => deserialize_as_text(record, names, error),
+        row => row,
     };
-    // A guess may be wrong: each such field is text, unless its type refuses text.
+    row.map_err(|error| match error.column.and_then(|at| names?.get(at)) {
+        Some(name) => format!("column {}: {}", String::from_utf8_lossy(name), error.message),
+        None => error.message,
+    })
+}
+
+/// The row if a guess was wrong: each field of no particular type is text, unless its type refuses text.
+fn deserialize_as_text<'de, R: Deserialize<'de>>(
+    record: &'de ByteRecord,
+    names: Option<&'de ByteRecord>,
+    mut error: RowError,
+) -> Result<R, RowError> {
     let mut not_text = Vec::new();
-    while guessing.has_any {
-        match R::deserialize(&mut Fields::of(record, names, AnyValue::Text { except: &not_text })) {
+    loop {
+        let next = match R::deserialize(&mut Fields::of(record, names, AnyValue::Text { except: &not_text }))
+        {
             Ok(row) => return Ok(row),
-            Err(next) => {
-                let is_refused = |at: &usize| next.refused == Some(place(field_at(record, names, *at)));
-                let column = (0..record.len()).find(|at| is_refused(at) && !not_text.contains(at));
-                if column.is_some() || next.column.is_some() || not_text.is_empty() {
-                    error = RowError { column: column.or(next.column), ..next };
-                }
-                match column {
-                    Some(column) => not_text.push(column),
-                    None => break,
-                }
-            }
+            Err(next) => next,
+        };
+        let is_refused = |at: &usize| next.refused == Some(place(field_at(record, names, *at)));
+        let column = (0..record.len()).find(|at| is_refused(at) && !not_text.contains(at));
+        // Otherwise the text that was refused before says more.
+        if column.is_some() || next.column.is_some() || not_text.is_empty() {
+            error = RowError { column: column.or(next.column), ..next };
         }
-    }
-    match error.column.and_then(|at| names?.get(at)) {
-        Some(name) => Err(format!("column {}: {}", String::from_utf8_lossy(name), error.message)),
-        None => Err(error.message),
+        match column {
+            Some(column) => not_text.push(column),
+            None => return Err(error),
+        }
     }
 }
 
