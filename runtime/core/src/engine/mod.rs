@@ -126,6 +126,8 @@ impl Engine {
         self.resolve_deadlocks();
         self.convert();
         self.speculate();
+        // Policies that count slot time hear of every slot when it is taken.
+        self.tell_changed();
         self.note_vain(events);
         self.arm();
         std::mem::take(&mut self.effects)
