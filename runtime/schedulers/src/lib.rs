@@ -17,6 +17,7 @@ mod running;
 pub mod serving;
 mod tables;
 pub mod trigger;
+mod turns;
 
 use std::str::FromStr;
 

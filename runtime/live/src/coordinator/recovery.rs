@@ -27,7 +27,7 @@ use crate::blobs::{BlobError, BlobStore};
 use crate::journal::{EngineRules, Header, JOURNAL_VERSION, Journal, JournalError, Recovered};
 
 /// Version of the snapshot.
-const SNAPSHOT_VERSION: u32 = 3;
+const SNAPSHOT_VERSION: u32 = 4;
 
 /// Everything a coordinator knows, as plain data.
 #[derive(Serialize, Deserialize)]

@@ -9,6 +9,8 @@ use std::sync::Arc;
 
 use napreduce_core::{JobId, Ratio, Time};
 
+use crate::turns::TurnWeight;
+
 /// A positive weight as a fraction of two integers of 32 bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Weight {
@@ -34,6 +36,11 @@ impl Weight {
         Some(Weight { above: part(above), below: part(below) })
     }
 
+    /// The weight for turns.
+    pub(crate) fn in_turns(self) -> TurnWeight {
+        TurnWeight { above: self.above.get().into(), below: self.below.get().into() }
+    }
+
     /// Compares `mine / self` with `other / others`, without rounding.
     fn compare(self, mine: u64, others: Weight, other: u64) -> Ordering {
         if self == others {
@@ -54,9 +61,9 @@ pub enum Name {
 }
 
 /// A child as the fair order sees it. Smaller is given to first; equal are only standings of one child.
-/// Amounts and names may be shorter than the usual ones.
+/// Amounts and names may be shorter than the usual ones, and something may go before the start.
 #[derive(Debug, Clone, Copy)]
-pub struct ChildStanding<A = u64, N = Name> {
+pub struct ChildStanding<A = u64, N = Name, S = Time> {
     /// What it holds.
     pub usage: A,
     /// What it should hold at least.
@@ -66,19 +73,19 @@ pub struct ChildStanding<A = u64, N = Name> {
     /// None: it is given to after those that have a weight.
     pub weight: Option<Weight>,
     /// Since when it is there; a pool that is configured was always there.
-    pub start: Time,
+    pub start: S,
     /// What it is called.
     pub name: N,
 }
 
-impl<A: Copy + Into<u64>, N: Ord> ChildStanding<A, N> {
+impl<A: Copy + Into<u64>, N: Ord, S: Ord> ChildStanding<A, N, S> {
     /// What it holds and what it should hold at least and can use, while it holds less.
     fn need(&self) -> Option<(u64, u64)> {
         let (usage, bound) = (self.usage.into(), self.min.into().min(self.demand.into()));
         (usage < bound).then_some((usage, bound))
     }
 
-    fn compare_needs(&self, other: &ChildStanding<A, N>) -> Ordering {
+    fn compare_needs(&self, other: &Self) -> Ordering {
         match (self.need(), other.need()) {
             (None, None) => Ordering::Equal,
             (Some(_), None) => Ordering::Less,
@@ -89,7 +96,7 @@ impl<A: Copy + Into<u64>, N: Ord> ChildStanding<A, N> {
         }
     }
 
-    fn compare_loads(&self, other: &ChildStanding<A, N>) -> Ordering {
+    fn compare_loads(&self, other: &Self) -> Ordering {
         let (usage, others_usage) = (self.usage.into(), other.usage.into());
         match (self.weight, other.weight) {
             (Some(mine), Some(others)) => mine.compare(usage, others, others_usage),
@@ -100,15 +107,15 @@ impl<A: Copy + Into<u64>, N: Ord> ChildStanding<A, N> {
     }
 }
 
-impl<A: Copy + Into<u64>, N: Ord> Ord for ChildStanding<A, N> {
-    fn cmp(&self, other: &ChildStanding<A, N>) -> Ordering {
+impl<A: Copy + Into<u64>, N: Ord, S: Ord> Ord for ChildStanding<A, N, S> {
+    fn cmp(&self, other: &Self) -> Ordering {
         // Nearly all: without a minimum, of one weight, and wanted by somebody.
         let plain = self.weight == other.weight && self.min.into() == 0 && other.min.into() == 0;
         if plain && self.demand.into() > 0 && other.demand.into() > 0 {
             let usage = self.usage.into().cmp(&other.usage.into());
             return usage.then_with(|| self.start.cmp(&other.start)).then_with(|| self.name.cmp(&other.name));
         }
-        let without_demand = |standing: &ChildStanding<A, N>| standing.demand.into() == 0;
+        let without_demand = |standing: &Self| standing.demand.into() == 0;
         without_demand(self)
             .cmp(&without_demand(other))
             .then_with(|| self.compare_needs(other))
@@ -118,16 +125,16 @@ impl<A: Copy + Into<u64>, N: Ord> Ord for ChildStanding<A, N> {
     }
 }
 
-impl<A: Copy + Into<u64>, N: Ord> PartialEq for ChildStanding<A, N> {
-    fn eq(&self, other: &ChildStanding<A, N>) -> bool {
+impl<A: Copy + Into<u64>, N: Ord, S: Ord> PartialEq for ChildStanding<A, N, S> {
+    fn eq(&self, other: &Self) -> bool {
         self.cmp(other).is_eq()
     }
 }
 
-impl<A: Copy + Into<u64>, N: Ord> Eq for ChildStanding<A, N> {}
+impl<A: Copy + Into<u64>, N: Ord, S: Ord> Eq for ChildStanding<A, N, S> {}
 
-impl<A: Copy + Into<u64>, N: Ord> PartialOrd for ChildStanding<A, N> {
-    fn partial_cmp(&self, other: &ChildStanding<A, N>) -> Option<Ordering> {
+impl<A: Copy + Into<u64>, N: Ord, S: Ord> PartialOrd for ChildStanding<A, N, S> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }

@@ -13,9 +13,10 @@ use napreduce_core::{
 };
 
 use crate::fair::configuration::{FairConfiguration, FairConfigurationError, Placement};
-use crate::fair::pool::{Key, PoolId};
-use crate::fair::tree::{Look, ROOT, Tree};
+use crate::fair::pool::{Key, Pool, PoolId};
+use crate::fair::tree::{Entry, Look, ROOT, Tree};
 use crate::serving::Delay;
+use crate::turns::{Turn, Turns};
 
 /// Children that could only resume something on the worker of an offer, by pool.
 type Resumable = BTreeMap<PoolId, BTreeSet<Key>>;
@@ -30,20 +31,28 @@ pub struct Fair {
     /// Since when somebody waits: before, everybody had what they wanted.
     pub(super) waiting_since: Time,
     /// What was saved of jobs that were not named again yet.
-    remembered: BTreeMap<JobId, (String, ByKind<Look>)>,
+    remembered: BTreeMap<JobId, (String, ByKind<Look>, ByKind<Turn>)>,
 }
 
 /// What cannot be seen in the cluster.
 #[derive(Serialize, Deserialize)]
 struct Saved {
-    /// In the order in which they were made, and when each last had its minimum.
-    pools: Vec<(String, ByKind<Time>)>,
-    jobs: Vec<(JobId, String, ByKind<Look>)>,
+    /// In the order in which they were made.
+    pools: Vec<SavedPool>,
+    jobs: Vec<(JobId, String, ByKind<Look>, ByKind<Turn>)>,
     delay: Delay,
     next_update: Option<Time>,
     waiting_since: Time,
     #[serde(default)]
     running: Vec<JobId>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct SavedPool {
+    name: String,
+    last_at_min: ByKind<Time>,
+    turn: ByKind<Turn>,
+    turns: ByKind<Turns>,
 }
 
 impl Fair {
@@ -159,19 +168,20 @@ impl Scheduler for Fair {
     fn job_changed(&mut self, now: Time, job: JobId, view: &ClusterView<'_>) {
         let Some(known) = view.job(job) else {
             self.delay.forget(job);
-            for next in self.tree.remove(job) {
+            for next in self.tree.remove(now, job) {
                 self.tree.begins(now, next);
                 self.job_changed(now, next, view);
             }
             return;
         };
-        if let Some((pool, looks)) = self.remembered.remove(&job) {
+        if let Some((pool, looks, turns)) = self.remembered.remove(&job) {
             let pool = self.tree.pool_at(&pool, now);
-            for next in self.tree.enter(known, pool, looks) {
+            for next in self.tree.enter(known, pool, looks, turns) {
                 self.job_changed(now, next, view);
             }
         }
         self.tree.update(now, known);
+        self.tree.recalling = !self.remembered.is_empty();
     }
 
     fn schedule(&mut self, now: Time, view: &ClusterView<'_>, actions: &mut Actions) {
@@ -226,9 +236,15 @@ impl Scheduler for Fair {
 
     fn save(&self) -> Option<String> {
         let name = |pool: PoolId| self.tree.pools[pool].name.to_string();
-        let jobs = self.tree.jobs.iter().map(|(id, entry)| (*id, name(entry.pool), entry.looks));
+        let turns = |entry: &Entry| ByKind::of(|kind| entry.kinds[kind].turn);
+        let jobs =
+            self.tree.jobs.iter().map(|(id, entry)| (*id, name(entry.pool), entry.looks, turns(entry)));
+        let pool = |pool: &Pool| {
+            let Pool { last_at_min, turn, turns, .. } = *pool;
+            SavedPool { name: pool.name.to_string(), last_at_min, turn, turns }
+        };
         let saved = Saved {
-            pools: self.tree.pools.iter().map(|pool| (pool.name.to_string(), pool.last_at_min)).collect(),
+            pools: self.tree.pools.iter().map(pool).collect(),
             jobs: jobs.collect(),
             delay: self.delay.clone(),
             next_update: self.next_update,
@@ -241,12 +257,15 @@ impl Scheduler for Fair {
     fn restore(&mut self, saved: Option<&str>) -> Result<(), String> {
         let saved = saved.ok_or("what Fair remembers is not said")?;
         let saved: Saved = serde_json::from_str(saved).map_err(|error| format!("Fair: {error}"))?;
-        for (name, last_at_min) in saved.pools {
+        for SavedPool { name, last_at_min, turn, turns } in saved.pools {
             let pool = if name == "root" { ROOT } else { self.tree.make(&name, Time(0)) };
-            self.tree.pools[pool].last_at_min = last_at_min;
+            let pool = &mut self.tree.pools[pool];
+            (pool.last_at_min, pool.turn, pool.turns) = (last_at_min, turn, turns);
         }
         self.tree.running.recall(saved.running);
-        self.remembered = saved.jobs.into_iter().map(|(job, pool, looks)| (job, (pool, looks))).collect();
+        let jobs = saved.jobs.into_iter();
+        self.remembered = jobs.map(|(job, pool, looks, turns)| (job, (pool, looks, turns))).collect();
+        self.tree.recalling = !self.remembered.is_empty();
         (self.delay, self.next_update, self.waiting_since) =
             (saved.delay, saved.next_update, saved.waiting_since);
         Ok(())

@@ -12,14 +12,15 @@ use crate::fair::configuration::{FairConfiguration, PoolConfiguration, PoolOrder
 use crate::fair::order::{ChildStanding, Weight};
 use crate::fair::shares::{Claim, UNBOUNDED};
 use crate::fair::starvation::StarvationPatience;
+use crate::turns::{Standing, Turn, TurnWeight, Turns};
 
 /// The place of a pool in the tree.
 pub(super) type PoolId = usize;
 
 /// Where a child stands among those of its pool that could use a slot. Its name is the place of a pool or the
-/// number of a job: the children of a pool are of one sort. In a pool that serves in turn, what stands for
-/// usage is the priority.
-pub(super) type Key = ChildStanding<u32, u32>;
+/// number of a job: the children of a pool are of one sort. Of equal ones the one whose turn it is goes before
+/// the older. In a `fifo` pool, what stands for usage is the priority, and nobody has a turn.
+pub(super) type Key = ChildStanding<u32, u32, (i128, Time)>;
 
 /// Children in order, first served first.
 pub(super) type Children = BTreeSet<Key>;
@@ -61,6 +62,10 @@ fields! {
         /// Under which key it stands in the line of its parent.
         pub placed: ByKind<Option<Key>>,
         pub last_at_min: ByKind<Time> = ByKind { map: now, reduce: now },
+        /// Among its siblings.
+        pub turn: ByKind<Turn>,
+        /// Those of its children.
+        pub turns: ByKind<Turns>,
     }
 
     fn new(
@@ -117,6 +122,13 @@ impl Pool {
         self.has_room(kind) && !self.lines[kind].is_empty()
     }
 
+    /// What its turn among its siblings goes by.
+    pub(super) fn standing(&self, kind: TaskKind) -> Standing {
+        let Amount { usage, demand } = self.held[kind];
+        let weight = self.key_weight.map_or(TurnWeight { above: 0, below: 1 }, Weight::in_turns);
+        Standing { usage, waits: usage < demand && self.has_room(kind), active: demand > 0, weight }
+    }
+
     /// Where it stands among its siblings, being at this place of the tree.
     pub(super) fn key(&self, id: PoolId, kind: TaskKind) -> Key {
         let Amount { usage, demand } = self.held[kind];
@@ -125,7 +137,7 @@ impl Pool {
             min: short(self.min[kind]),
             demand: short(demand),
             weight: self.key_weight,
-            start: self.made,
+            start: (self.turn[kind].place(), self.made),
             name: id as u32,
         }
     }

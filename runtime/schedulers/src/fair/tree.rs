@@ -17,6 +17,7 @@ use crate::fair::pool::{Amount, Children, Key, Pool, PoolId};
 use crate::fair::shares::UNBOUNDED;
 use crate::fair::weights::JobWeights;
 use crate::running::{Group, Limit, RunningJobs};
+use crate::turns::Turn;
 
 /// The place of the root.
 pub(super) const ROOT: PoolId = 0;
@@ -35,7 +36,7 @@ pub(super) struct Entry {
 /// What is remembered of a job's starvation for slots of one kind.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Look {
-    /// When it last had its part of its share, or was submitted.
+    /// When it last had its part of its share, wanted nothing more, or was submitted.
     pub last_at_share: Time,
     /// It starved, and is not looked at until then.
     pub next_check: Time,
@@ -62,6 +63,7 @@ impl JobDemand {
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Part {
     pub demand: JobDemand,
+    pub turn: Turn,
     placed: Option<Key>,
 }
 
@@ -77,6 +79,8 @@ pub(super) struct Tree {
     pub weights: JobWeights,
     user_max_running_jobs: Option<u32>,
     pub running: RunningJobs,
+    /// Jobs come as they were when this was saved: that they hold or want something is no news.
+    pub recalling: bool,
 }
 
 impl Tree {
@@ -94,6 +98,7 @@ impl Tree {
             },
             user_max_running_jobs: configuration.user_max_running_jobs,
             running: RunningJobs::default(),
+            recalling: false,
         };
         tree.add_below(ROOT, &configuration.root);
         tree
@@ -179,22 +184,29 @@ impl Tree {
             }
         };
         let demands = ByKind::of(part);
-        if !self.set(id, demands) {
+        if !self.set(now, id, demands) {
             let path = self.path_for(job.spec()).unwrap_or_else(|_| DEFAULT_POOL.to_owned());
             let pool = self.pool_at(&path, now);
             let look = Look { last_at_share: now, next_check: Time(0) };
-            self.enter(job, pool, ByKind { map: look, reduce: look });
+            self.enter(job, pool, ByKind { map: look, reduce: look }, ByKind::default());
             if !self.running.is_waiting(id) {
-                self.set(id, demands);
+                self.set(now, id, demands);
             }
         }
     }
 
     /// A job comes to a pool; those that may run now, as known by [`RunningJobs::enter`].
-    pub(super) fn enter(&mut self, job: &Job, pool: PoolId, looks: ByKind<Look>) -> Vec<JobId> {
+    pub(super) fn enter(
+        &mut self,
+        job: &Job,
+        pool: PoolId,
+        looks: ByKind<Look>,
+        turns: ByKind<Turn>,
+    ) -> Vec<JobId> {
         self.pools[pool].jobs.insert(job.id());
         let (submitted, priority) = (job.submitted(), job.spec().priority);
-        self.jobs.insert(job.id(), Entry { pool, submitted, priority, kinds: ByKind::default(), looks });
+        let kinds = ByKind::of(|kind| Part { turn: turns[kind], ..Part::default() });
+        self.jobs.insert(job.id(), Entry { pool, submitted, priority, kinds, looks });
         // It runs when its master does.
         let limits = if job.is_managed() { Vec::new() } else { self.limits_of(pool, &job.spec().user) };
         self.running.enter(job.id(), submitted, limits)
@@ -246,11 +258,11 @@ impl Tree {
     }
 
     /// A job is over; those that waited for it and may run now.
-    pub(super) fn remove(&mut self, job: JobId) -> Vec<JobId> {
+    pub(super) fn remove(&mut self, now: Time, job: JobId) -> Vec<JobId> {
         if !self.jobs.contains_key(&job) {
             return Vec::new();
         }
-        self.set(job, ByKind::default());
+        self.set(now, job, ByKind::default());
         if let Some(entry) = self.jobs.remove(&job) {
             self.pools[entry.pool].jobs.remove(&job);
         }
@@ -268,7 +280,7 @@ impl Tree {
 
     /// What a job holds and wants is this now: it and every pool above it take their new places. False when
     /// the job is not known.
-    fn set(&mut self, job: JobId, demands: ByKind<JobDemand>) -> bool {
+    fn set(&mut self, now: Time, job: JobId, demands: ByKind<JobDemand>) -> bool {
         let Some(entry) = self.jobs.get_mut(&job) else { return false };
         let (pool, mut before) = (entry.pool, ByKind::<JobDemand>::default());
         for kind in TaskKind::ALL {
@@ -278,10 +290,14 @@ impl Tree {
                 continue;
             }
             entry.kinds[kind].demand = demand;
+            let (place, standing) = (entry.kinds[kind].turn.place(), self.weights.standing(entry, kind));
+            self.pools[pool].turns[kind].take(now, &mut entry.kinds[kind].turn, standing, self.recalling);
             self.only_suspended[kind] += u32::from(demand.is_only_suspended());
             self.only_suspended[kind] -= u32::from(was.is_only_suspended());
-            let moves =
-                was.held.usage != demand.held.usage || self.weights.by_size || demand.open != was.open;
+            let moves = was.held.usage != demand.held.usage
+                || self.weights.by_size
+                || demand.open != was.open
+                || entry.kinds[kind].turn.place() != place;
             if !moves {
                 continue;
             }
@@ -290,25 +306,31 @@ impl Tree {
             replace(&mut self.pools[pool].lines[kind], left, key);
         }
         for kind in TaskKind::ALL.into_iter().filter(|kind| before[*kind] != demands[*kind]) {
-            self.update_pools(pool, kind, before[kind].held, demands[kind].held);
+            self.update_pools(now, pool, kind, before[kind].held, demands[kind].held);
         }
         true
     }
 
     /// Carries a change of what is held and wanted from a pool up to the root.
-    fn update_pools(&mut self, from: PoolId, kind: TaskKind, before: Amount, after: Amount) {
+    fn update_pools(&mut self, now: Time, from: PoolId, kind: TaskKind, before: Amount, after: Amount) {
         let mut next = Some(from);
         while let Some(id) = next {
             let pool = &mut self.pools[id];
+            let place = pool.turn[kind].place();
             let held = &mut pool.held[kind];
             held.usage = held.usage + after.usage - before.usage;
             held.demand = held.demand + after.demand - before.demand;
             next = pool.parent;
+            let Some(parent) = pool.parent else { continue };
+            let (mut turn, standing) = (pool.turn[kind], pool.standing(kind));
+            self.pools[parent].turns[kind].take(now, &mut turn, standing, self.recalling);
+            let pool = &mut self.pools[id];
+            pool.turn[kind] = turn;
             let open = pool.is_open(kind);
-            let moves = before.usage != after.usage || pool.min[kind] > 0;
-            let Some(parent) = pool.parent.filter(|_| moves || open != pool.placed[kind].is_some()) else {
+            let moves = before.usage != after.usage || pool.min[kind] > 0 || turn.place() != place;
+            if !moves && open == pool.placed[kind].is_some() {
                 continue;
-            };
+            }
             let key = open.then(|| pool.key(id, kind));
             let was = std::mem::replace(&mut pool.placed[kind], key);
             replace(&mut self.pools[parent].lines[kind], was, key);

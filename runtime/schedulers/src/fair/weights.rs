@@ -8,6 +8,7 @@ use crate::fair::configuration::PoolOrder;
 use crate::fair::order::Weight;
 use crate::fair::pool::{Amount, Key, short};
 use crate::fair::tree::Entry;
+use crate::turns::{Standing, TurnWeight};
 
 /// What weights go by. Without either every job weighs 1.
 #[derive(Debug, Clone, Copy)]
@@ -29,17 +30,30 @@ impl JobWeights {
         }
     }
 
+    fn short(self, entry: &Entry, kind: TaskKind) -> Option<Weight> {
+        let plain = !self.by_size && !self.by_priority;
+        if plain { Some(Weight::ONE) } else { Weight::new(self.of(entry, kind)) }
+    }
+
+    /// What the turn of a job in its pool goes by.
+    pub(super) fn standing(self, entry: &Entry, kind: TaskKind) -> Standing {
+        let Amount { usage, demand } = entry.kinds[kind].demand.held;
+        let weight = self.short(entry, kind).map_or_else(TurnWeight::default, Weight::in_turns);
+        Standing { usage, waits: usage < demand, active: demand > 0, weight }
+    }
+
     /// Where a job stands in a pool of this order.
     pub(super) fn key(self, job: JobId, entry: &Entry, kind: TaskKind, order: PoolOrder) -> Key {
         let Amount { usage, demand } = entry.kinds[kind].demand.held;
-        let (start, name) = (entry.submitted, job.0);
+        let name = job.0;
         if order == PoolOrder::Fifo {
             // Higher priorities are smaller.
             let usage = i32::MAX.abs_diff(entry.priority);
+            let start = (0, entry.submitted);
             return Key { usage, min: 0, demand: 1, weight: Some(Weight::ONE), start, name };
         }
-        let plain = !self.by_size && !self.by_priority;
-        let weight = if plain { Some(Weight::ONE) } else { Weight::new(self.of(entry, kind)) };
+        let start = (entry.kinds[kind].turn.place(), entry.submitted);
+        let weight = self.short(entry, kind);
         Key { usage: short(usage), min: 0, demand: short(demand), weight, start, name }
     }
 }

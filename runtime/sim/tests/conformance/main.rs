@@ -12,6 +12,7 @@ mod endings;
 mod logs;
 mod looks;
 mod subjects;
+mod turns;
 mod watched;
 mod workloads;
 
