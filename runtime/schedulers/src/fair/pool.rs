@@ -122,6 +122,12 @@ impl Pool {
         self.has_room(kind) && !self.lines[kind].is_empty()
     }
 
+    /// Whether it holds its minimum, or all that it wants.
+    pub(super) fn has_min(&self, kind: TaskKind) -> bool {
+        let Amount { usage, demand } = self.held[kind];
+        usage >= self.min[kind].min(demand)
+    }
+
     /// What its turn among its siblings goes by.
     pub(super) fn standing(&self, kind: TaskKind) -> Standing {
         let Amount { usage, demand } = self.held[kind];

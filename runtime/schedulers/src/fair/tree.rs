@@ -290,6 +290,9 @@ impl Tree {
                 continue;
             }
             entry.kinds[kind].demand = demand;
+            if was.held.demand <= was.held.usage && !self.recalling {
+                entry.looks[kind].last_at_share = now;
+            }
             let (place, standing) = (entry.kinds[kind].turn.place(), self.weights.standing(entry, kind));
             self.pools[pool].turns[kind].take(now, &mut entry.kinds[kind].turn, standing, self.recalling);
             self.only_suspended[kind] += u32::from(demand.is_only_suspended());
@@ -316,10 +319,13 @@ impl Tree {
         let mut next = Some(from);
         while let Some(id) = next {
             let pool = &mut self.pools[id];
-            let place = pool.turn[kind].place();
+            let (had_min, place) = (pool.has_min(kind), pool.turn[kind].place());
             let held = &mut pool.held[kind];
             held.usage = held.usage + after.usage - before.usage;
             held.demand = held.demand + after.demand - before.demand;
+            if had_min && !self.recalling {
+                pool.last_at_min[kind] = now;
+            }
             next = pool.parent;
             let Some(parent) = pool.parent else { continue };
             let (mut turn, standing) = (pool.turn[kind], pool.standing(kind));

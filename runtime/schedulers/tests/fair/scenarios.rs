@@ -314,3 +314,58 @@ fn a_job_of_an_unknown_pool_fails_at_once_where_those_are_refused() {
              > launch 2:m0.1 on 1",
     );
 }
+
+#[test]
+fn min_share_timeout_counts_from_when_the_pool_wants_slots() {
+    let patient = |pool: &mut PoolConfiguration| {
+        pool.min_maps = 1;
+        pool.min_share_timeout = Some(Timeout(Some(Span::from_secs(5))));
+    };
+    let mut configuration = FairConfiguration { kill_wait: Span(0), ..preempting(Primitive::Kill) };
+    configuration.root = with_pools([("needy", pool(patient))]).root;
+    check(
+        configuration,
+        "worker 1 1+0
+         job 1 maps 9 reduces 0 queue other
+             > launch m0.1 on 1
+         started m0.1
+         at 5000ms
+         wake
+         at 10000ms
+         job 2 maps 1 reduces 0 queue needy
+         at 14900ms
+         wake
+         at 15400ms
+         wake
+             > kill m0.1",
+    );
+}
+
+#[test]
+fn fair_share_timeout_counts_from_when_the_job_wants_slots_of_the_kind() {
+    let mut configuration = FairConfiguration { kill_wait: Span(0), ..preempting(Primitive::Kill) };
+    configuration.root.fair_share_timeout = Some(Timeout(Some(Span::from_secs(5))));
+    check(
+        configuration,
+        "worker 1 2+2
+         job 1 maps 1 reduces 9
+             > launch m0.1 on 1
+         job 2 maps 1 reduces 1
+             > launch 2:m0.1 on 1
+         started m0.1
+         started 2:m0.1
+         done m0.1
+             > launch r0.1 on 1 reading m0.1; launch r1.1 on 1 reading m0.1
+         started r0.1
+         started r1.1
+         at 5000ms
+         wake
+         at 10000ms
+         done 2:m0.1
+         at 14900ms
+         wake
+         at 15400ms
+         wake
+             > kill r1.1",
+    );
+}
