@@ -101,14 +101,14 @@ impl Assignment<'_> {
     fn give_in(&self, leaf: usize, takes: &mut dyn FnMut(JobId) -> bool) -> bool {
         let Some(limit) = self.books.user_limit(self.kind, leaf, self.slots) else {
             let mut wanting = self.books.of(self.kind, leaf).wanting.iter();
-            return wanting.any(|&(_, _, job)| takes(job));
+            return wanting.any(|&(.., job)| takes(job));
         };
         let users = self.books.leaf(self.kind, leaf).users.values();
         let within = || users.clone().filter(|user| user.used < limit);
         // Mostly the first of them takes it, so that the order of the others is not looked for.
         let first = within().filter_map(|user| user.wanting.first()).min();
         match first {
-            Some(&(_, _, job)) if takes(job) => return true,
+            Some(&(.., job)) if takes(job) => return true,
             Some(_) => {}
             None => return false,
         }
@@ -117,7 +117,7 @@ impl Assignment<'_> {
             heads.extend(jobs.next().map(|place| (place, jobs)));
         }
         while let Some((place, mut jobs)) = heads.pop_first() {
-            if Some(place) != first && takes(place.2) {
+            if Some(place) != first && takes(place.3) {
                 return true;
             }
             heads.extend(jobs.next().map(|place| (place, jobs)));
@@ -125,23 +125,25 @@ impl Assignment<'_> {
         false
     }
 
-    /// The order of [`super::QueueStanding`], on whole numbers.
+    /// The order of [`super::QueueStanding`], on whole numbers; of equal ones, the queue whose turn it is.
     fn compare(&self, one: usize, other: usize) -> Ordering {
         let queues = &self.books.queues;
         let (first, second) = (queues.queue(one), queues.queue(other));
         let (used, others) = (self.books.of(self.kind, one).used, self.books.of(self.kind, other).used);
         let (mine, theirs) = (queues.weight(one), queues.weight(other));
         let by_class = (mine == 0).cmp(&(theirs == 0));
+        let by_turn = || self.books.turn(self.kind, one).cmp(&self.books.turn(self.kind, other));
         let by_need = || {
             if mine == 0 {
-                return (Reverse(first.priority), used).cmp(&(Reverse(second.priority), others));
+                let standing = (Reverse(first.priority), used).cmp(&(Reverse(second.priority), others));
+                return standing.then_with(by_turn);
             }
             let is_satisfied =
                 |used: u32, weight| u128::from(used) * queues.unit() >= weight * u128::from(self.slots);
             let by_priority = (is_satisfied(used, mine), Reverse(first.priority))
                 .cmp(&(is_satisfied(others, theirs), Reverse(second.priority)));
             let by_share = || (u128::from(used) * theirs).cmp(&(u128::from(others) * mine));
-            by_priority.then_with(by_share).then_with(|| theirs.cmp(&mine))
+            by_priority.then_with(by_share).then_with(by_turn).then_with(|| theirs.cmp(&mine))
         };
         by_class.then_with(by_need).then_with(|| first.name.cmp(&second.name))
     }

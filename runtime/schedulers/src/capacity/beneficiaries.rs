@@ -107,7 +107,7 @@ impl<'a> Beneficiaries<'a> {
             limit.is_none_or(|limit| used < limit)
         };
         let wanting = self.books.of(self.kind, leaf).wanting.iter();
-        let jobs = wanting.filter_map(|&(_, _, job)| self.view.job(job));
+        let jobs = wanting.filter_map(|&(.., job)| self.view.job(job));
         jobs.filter(|job| is_within(job)).find(|job| self.can_use(job)).map(Job::id)
     }
 

@@ -5,14 +5,18 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use serde::{Deserialize, Serialize};
+
 use napreduce_core::{ByKind, ClusterView, Job, JobId, QueueLimits, QueueShare, Ratio, TaskKind, Time};
 
 use super::configuration::ApplicationOrder;
 use super::queues::{Queue, Queues};
 use crate::running::{Group, Limit, RunningJobs};
+use crate::turns::{Standing, Turn, TurnWeight, Turns};
 
-/// The place of a job in the order of its queue.
-pub(super) type RankKey = (i64, Time, JobId);
+/// The place of a job in the order of its queue: with `fair` its slots and its turn, with `fifo` its priority
+/// first.
+pub(super) type RankKey = (i64, i128, Time, JobId);
 
 /// What a queue, or a user in one, has and wants of one kind of slot.
 #[derive(Debug, Clone, Default)]
@@ -45,11 +49,23 @@ pub(super) struct Books {
     pub queues: Queues,
     sums: ByKind<Vec<Sums>>,
     leaves: ByKind<Vec<Leaf>>,
+    /// Each queue's turn among its siblings, and those of the queues or jobs in it.
+    turn: ByKind<Vec<Turn>>,
+    turns: ByKind<Vec<Turns>>,
     entries: BTreeMap<JobId, Entry>,
     users: BTreeMap<String, u32>,
     /// Whether limits on running jobs are kept to, and how many jobs of one user may run.
     limits: Option<UserLimit>,
     running: RunningJobs,
+    /// The turns of jobs that were saved, until these are named again.
+    remembered: BTreeMap<JobId, ByKind<Turn>>,
+}
+
+/// What turns go by, as it is saved.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(super) struct SavedTurns {
+    queues: Vec<(String, ByKind<Turn>, ByKind<Turns>)>,
+    jobs: Vec<(JobId, ByKind<Turn>)>,
 }
 
 /// How many jobs of one user may run at once, if not as many as like.
@@ -61,6 +77,7 @@ struct Entry {
     leaf: usize,
     user: u32,
     amounts: ByKind<Amounts>,
+    turns: ByKind<Turn>,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -77,8 +94,11 @@ impl Books {
         let count = queues.all().len();
         let sums = ByKind { map: vec![Sums::default(); count], reduce: vec![Sums::default(); count] };
         let leaves = ByKind { map: vec![Leaf::default(); count], reduce: vec![Leaf::default(); count] };
+        let turn = ByKind { map: vec![Turn::default(); count], reduce: vec![Turn::default(); count] };
+        let turns = ByKind { map: vec![Turns::default(); count], reduce: vec![Turns::default(); count] };
         let (entries, users, running) = (BTreeMap::new(), BTreeMap::new(), RunningJobs::default());
-        Books { queues, sums, leaves, entries, users, limits: None, running }
+        let remembered = BTreeMap::new();
+        Books { queues, sums, leaves, turn, turns, entries, users, limits: None, running, remembered }
     }
 
     /// The same, with so many jobs of a queue and of a user running at once: one that waits for that has and
@@ -95,6 +115,37 @@ impl Books {
     /// Goes on from what these were, before any job is entered.
     pub fn recall_running(&mut self, running: Vec<JobId>) {
         self.running.recall(running);
+    }
+
+    pub fn saved_turns(&self) -> SavedTurns {
+        let queue = |(number, queue): (usize, &Queue)| {
+            let (turn, turns) = (&self.turn, &self.turns);
+            (
+                queue.name.clone(),
+                ByKind::of(|kind| turn[kind][number]),
+                ByKind::of(|kind| turns[kind][number]),
+            )
+        };
+        SavedTurns {
+            queues: self.queues.all().iter().enumerate().map(queue).collect(),
+            jobs: self.entries.iter().map(|(job, entry)| (*job, entry.turns)).collect(),
+        }
+    }
+
+    /// Goes on from what these were, before any job is entered.
+    pub fn recall_turns(&mut self, saved: SavedTurns) {
+        for (name, turn, turns) in saved.queues {
+            let Some(queue) = self.queues.all().iter().position(|queue| queue.name == name) else { continue };
+            for kind in TaskKind::ALL {
+                (self.turn[kind][queue], self.turns[kind][queue]) = (turn[kind], turns[kind]);
+            }
+        }
+        self.remembered = saved.jobs.into_iter().collect();
+    }
+
+    /// Orders queues of one parent that have equally much of their guarantees, smaller first.
+    pub fn turn(&self, kind: TaskKind, queue: usize) -> i128 {
+        self.turn[kind][queue].place()
     }
 
     /// Why a job has no place among those that run.
@@ -155,29 +206,69 @@ impl Books {
             if let Some(entry) = self.entries.remove(&job) {
                 for kind in TaskKind::ALL {
                     self.change(kind, job, entry, Amounts::default());
+                    let (now, mut turn) = (view.now(), entry.turns[kind]);
+                    self.turns[kind][entry.leaf].take(now, &mut turn, Standing::default(), false);
                 }
+                self.pass_turns(entry.leaf, view, false);
             }
             for next in self.running.leave(job) {
                 self.update(next, view);
             }
             return;
         };
-        let entry = match self.entries.get(&job) {
+        let recalled = !self.remembered.is_empty();
+        let mut entry = match self.entries.get(&job) {
             Some(entry) => *entry,
             None => self.enter(known, view),
         };
         if self.running.is_waiting(job) {
             return;
         }
-        let order = self.queues.queue(entry.leaf).order;
+        let before = entry;
         for kind in TaskKind::ALL {
-            let amounts = Amounts::of(known, kind, order, view.shares_slots());
-            if amounts != entry.amounts[kind] {
-                self.change(kind, job, entry, amounts);
-                if let Some(entry) = self.entries.get_mut(&job) {
-                    entry.amounts[kind] = amounts;
-                }
+            let mut amounts = Amounts::of(known, kind, view.shares_slots());
+            let order = self.queues.queue(entry.leaf).order;
+            if order == ApplicationOrder::Fair {
+                let standing = standing_of(known, kind, view.shares_slots());
+                let turns = &mut self.turns[kind][entry.leaf];
+                turns.take(view.now(), &mut entry.turns[kind], standing, recalled);
             }
+            if amounts.pending > 0 {
+                amounts.place = Some(place_of(known, order, amounts.used, &entry.turns[kind]));
+            }
+            if amounts != before.amounts[kind] {
+                self.change(kind, job, before, amounts);
+                entry.amounts[kind] = amounts;
+            }
+        }
+        self.entries.insert(job, entry);
+        if entry.amounts != before.amounts {
+            self.pass_turns(entry.leaf, view, recalled);
+        }
+    }
+
+    /// What a queue has or wants is different, and with it what those have and want that it is a part of.
+    fn pass_turns(&mut self, leaf: usize, view: &ClusterView<'_>, recalled: bool) {
+        let mut queue = leaf;
+        while let Some(parent) = self.queues.queue(queue).parent {
+            for kind in TaskKind::ALL {
+                let (standing, turn) = (self.standing(kind, queue, view), &mut self.turn[kind][queue]);
+                self.turns[kind][parent].take(view.now(), turn, standing, recalled);
+            }
+            queue = parent;
+        }
+    }
+
+    /// What the turn of a queue goes by. Where slots are of one kind, turns are the same for both kinds.
+    fn standing(&self, kind: TaskKind, queue: usize, view: &ClusterView<'_>) -> Standing {
+        let wants = |kind: &TaskKind| self.of(*kind, queue).wanting_below > 0;
+        let wants = if view.shares_slots() { TaskKind::ALL.iter().any(wants) } else { wants(&kind) };
+        let used = self.of(kind, queue).used;
+        Standing {
+            usage: used.into(),
+            waits: wants && used < self.queues.maximum(queue, view.slots(kind)),
+            active: wants || used > 0,
+            weight: self.queues.turn_weight(queue),
         }
     }
 
@@ -186,7 +277,8 @@ impl Books {
         let next = self.users.len() as u32;
         let user = *self.users.entry(job.spec().user.clone()).or_insert(next);
         let leaf = self.queues.leaf_of(&job.spec().queue);
-        let entry = Entry { leaf, user, amounts: ByKind::default() };
+        let turns = self.remembered.remove(&job.id()).unwrap_or_default();
+        let entry = Entry { leaf, user, amounts: ByKind::default(), turns };
         self.entries.insert(job.id(), entry);
         let limits = if job.is_managed() { Vec::new() } else { self.limits_of(leaf, &job.spec().user) };
         for next in self.running.enter(job.id(), job.submitted(), limits) {
@@ -279,15 +371,26 @@ impl Sums {
 
 impl Amounts {
     /// Where slots are of one kind, those that its tasks of both kinds hold count.
-    fn of(job: &Job, kind: TaskKind, order: ApplicationOrder, shared: bool) -> Amounts {
+    fn of(job: &Job, kind: TaskKind, shared: bool) -> Amounts {
         let held = job.holding(kind);
         let used = if shared { TaskKind::ALL.iter().map(|kind| job.holding(*kind)).sum() } else { held };
         let pending = job.demand(kind) - held;
-        let first = match order {
-            ApplicationOrder::Fifo => -i64::from(job.spec().priority),
-            ApplicationOrder::Fair => i64::from(used),
-        };
-        let place = (pending > 0).then(|| (first, job.submitted(), job.id()));
-        Amounts { used, pending, promised: job.promised(kind), place }
+        Amounts { used, pending, promised: job.promised(kind), place: None }
     }
+}
+
+fn place_of(job: &Job, order: ApplicationOrder, used: u32, turn: &Turn) -> RankKey {
+    let (first, turn) = match order {
+        ApplicationOrder::Fifo => (-i64::from(job.spec().priority), 0),
+        ApplicationOrder::Fair => (i64::from(used), turn.place()),
+    };
+    (first, turn, job.submitted(), job.id())
+}
+
+/// What the turn of a job in its queue goes by. Where slots are of one kind, it is the same for both kinds.
+fn standing_of(job: &Job, kind: TaskKind, shared: bool) -> Standing {
+    let kinds = if shared { &TaskKind::ALL[..] } else { std::slice::from_ref(&kind) };
+    let usage: u64 = kinds.iter().map(|kind| u64::from(job.holding(*kind))).sum();
+    let demand: u64 = kinds.iter().map(|kind| u64::from(job.demand(*kind))).sum();
+    Standing { usage, waits: usage < demand, active: demand > 0, weight: TurnWeight::default() }
 }

@@ -8,7 +8,7 @@ use napreduce_core::{
 use serde::{Deserialize, Serialize};
 
 use super::assignment::{Assignment, Refused};
-use super::books::Books;
+use super::books::{Books, SavedTurns};
 use super::configuration::{CapacityConfiguration, Mode};
 use super::error::CapacityError;
 use super::queues::Queues;
@@ -35,6 +35,7 @@ struct Saved {
     watch: Option<Remembered>,
     #[serde(default)]
     running: Vec<JobId>,
+    turns: SavedTurns,
 }
 
 impl Capacity {
@@ -132,7 +133,8 @@ impl Scheduler for Capacity {
 
     fn save(&self) -> Option<String> {
         let watch = self.watch.as_ref().map(Watch::remembered);
-        let saved = Saved { delay: self.delay.clone(), watch, running: self.books.running() };
+        let (running, turns) = (self.books.running(), self.books.saved_turns());
+        let saved = Saved { delay: self.delay.clone(), watch, running, turns };
         Some(serde_json::to_string(&saved).expect("plain data becomes text"))
     }
 
@@ -141,6 +143,7 @@ impl Scheduler for Capacity {
         let saved: Saved = serde_json::from_str(saved).map_err(|error| error.to_string())?;
         self.delay = saved.delay;
         self.books.recall_running(saved.running);
+        self.books.recall_turns(saved.turns);
         if let (Some(watch), Some(remembered)) = (&mut self.watch, saved.watch) {
             watch.recall(remembered);
         }
@@ -167,12 +170,15 @@ impl Scheduler for CapacityMonitor {
     }
 
     fn save(&self) -> Option<String> {
-        Some(serde_json::to_string(&self.watch.remembered()).expect("plain data becomes text"))
+        let saved = (self.watch.remembered(), self.books.saved_turns());
+        Some(serde_json::to_string(&saved).expect("plain data becomes text"))
     }
 
     fn restore(&mut self, saved: Option<&str>) -> Result<(), String> {
         let saved = saved.ok_or("what it remembers is not said")?;
-        self.watch.recall(serde_json::from_str(saved).map_err(|error| error.to_string())?);
+        let (watch, turns) = serde_json::from_str(saved).map_err(|error| error.to_string())?;
+        self.watch.recall(watch);
+        self.books.recall_turns(turns);
         Ok(())
     }
 

@@ -9,6 +9,7 @@ use napreduce_core::Ratio;
 
 use super::configuration::{ApplicationOrder, CapacityConfiguration, Mode, QueueConfiguration};
 use super::error::CapacityError;
+use crate::turns::TurnWeight;
 
 /// The name of the queue that all others are below of.
 pub(super) const ROOT: &str = "root";
@@ -106,6 +107,11 @@ impl Queues {
     /// How many units of all slots a queue is guaranteed.
     pub(super) fn weight(&self, number: usize) -> u128 {
         u128::from(self.weights[number])
+    }
+
+    /// What a queue weighs when it and others take turns.
+    pub(super) fn turn_weight(&self, number: usize) -> TurnWeight {
+        TurnWeight { above: self.weights[number], below: self.unit.unsigned_abs() as u64 }
     }
 
     /// How many of so many slots a queue may have: whole ones, but at least one if it may have any, since its

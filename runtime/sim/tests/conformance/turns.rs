@@ -195,3 +195,63 @@ fn fair_pools_beside_a_minimum_share_the_other_slots() {
         }
     }
 }
+
+/// Queues with these guarantees, whose jobs share alike.
+fn capacity(mode: &str, guarantees: &[(&str, u64)]) -> String {
+    let queue = |(name, percent): &(&str, u64)| {
+        format!(r#"{{"name": "{name}", "guaranteed-percent": {percent}, "app-order": "fair"}}"#)
+    };
+    let queues: Vec<String> = guarantees.iter().map(queue).collect();
+    let queues = queues.join(", ");
+    format!(
+        r#"{{"scheduler": "capacity", "tables": {{"capacity": {{"mode": "{mode}", "queue": [{queues}]}}}}}}"#
+    )
+}
+
+#[test]
+fn capacity_queue_guaranteed_less_than_a_slot_takes_turns() {
+    for mode in ["soft-cap", "preemptive"] {
+        let configuration = capacity(mode, &[("alpha", 50), ("beta", 30), ("gamma", 20)]);
+        let job = |queue: &str, tasks| {
+            let mut job = SimulatedJob::new(queue, Time(0)).with_maps(tasks, Span::from_secs(30));
+            job.queue = queue.into();
+            job
+        };
+        let jobs = vec![job("alpha", 100), job("beta", 1), job("gamma", 1)];
+        let seen = watch(&configuration, TaskKind::Map, 1, jobs);
+        assert_eq!(seen.preempted, 0, "{mode}: what a turn gave is not taken back");
+        for queue in ["beta", "gamma"] {
+            assert!(seen.queues.longest[queue] <= Span::from_secs(60), "{mode}: {queue} waits for long");
+        }
+    }
+}
+
+#[test]
+fn capacity_queues_and_their_jobs_wait_no_longer_than_the_bound() {
+    let guarantees = [("alpha", 50), ("beta", 30), ("default", 20)];
+    for mode in ["soft-cap", "preemptive"] {
+        for seed in 0..SEEDS {
+            let slots = 1 + seed as u32 % 2;
+            let mut jobs = crowd(seed, &["alpha", "beta", "default"], slots);
+            jobs.iter_mut().for_each(|job| job.priority = 0);
+            let queue: BTreeMap<String, String> =
+                jobs.iter().map(|job| (job.name.to_string(), job.queue.to_string())).collect();
+            let tasks: usize = jobs.iter().map(|job| job.maps.len() + job.reduces.len()).sum();
+            let seen = watch(&capacity(mode, &guarantees), TaskKind::Map, slots, jobs);
+            let guaranteed = |queue: &str| guarantees.iter().find(|one| one.0 == queue).unwrap().1;
+            let of_queue = |queue: &str| bound(seen.hold, 100, guaranteed(queue), 3, slots.into());
+            assert!(seen.preempted < tasks as u64 / 4, "{} of {tasks} tasks preempted", seen.preempted);
+            for (queue, waited) in &seen.queues.longest {
+                let most = of_queue(queue);
+                assert!(*waited <= most, "{mode}: {queue} with seed {seed} waits {waited}, at most {most}");
+            }
+            for (job, waited) in &seen.jobs.longest {
+                let share = f64::from(slots) * guaranteed(&queue[job]) as f64 / 100.0;
+                let count = queue.values().filter(|other| **other == queue[job]).count();
+                let of_jobs = bound(seen.hold, count as u64, 1, count, share.min(1.0));
+                let most = Span(of_jobs.0 + of_queue(&queue[job]).0);
+                assert!(*waited <= most, "{mode}: {job} with seed {seed} waits {waited}, at most {most}");
+            }
+        }
+    }
+}
