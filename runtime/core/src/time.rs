@@ -112,6 +112,30 @@ impl Span {
     }
 }
 
+impl Span {
+    /// The span rounded for people: `0s`, `4ms`, `0.7s`, `15s`, `2m 5s`, `3h 20m`.
+    pub fn rounded(self) -> String {
+        let to = |unit: u64| self.0.saturating_add(unit / 2) / unit;
+        match self.0 {
+            0 => "0s".to_owned(),
+            1..1_000 => "under 1ms".to_owned(),
+            1_000..99_500 => format!("{}ms", to(1_000)),
+            99_500..59_950_000 if to(100_000) % 10 == 0 => format!("{}s", to(1_000_000)),
+            99_500..59_950_000 => format!("{}.{}s", to(100_000) / 10, to(100_000) % 10),
+            59_950_000..3_599_500_000 => two(to(1_000_000), 60, "m", "s"),
+            _ => two(to(60_000_000), 60, "h", "m"),
+        }
+    }
+}
+
+/// An amount in two units, or in the larger one alone.
+fn two(amount: u64, of: u64, large: &str, small: &str) -> String {
+    match amount % of {
+        0 => format!("{}{large}", amount / of),
+        rest => format!("{}{large} {rest}{small}", amount / of),
+    }
+}
+
 /// Spans in files that people write: a number and a unit.
 pub mod text {
     use super::Span;
@@ -168,5 +192,27 @@ mod tests {
             (Span::from_secs(15).to_text(), Span(1_350_000).to_text()),
             ("15s".into(), "1350ms".into())
         );
+    }
+
+    #[test]
+    fn spans_are_rounded_for_people() {
+        for (micros, text) in [
+            (0, "0s"),
+            (900, "under 1ms"),
+            (4_200, "4ms"),
+            (99_499, "99ms"),
+            (99_500, "0.1s"),
+            (719_043, "0.7s"),
+            (999_999, "1s"),
+            (10_450_000, "10.5s"),
+            (59_949_999, "59.9s"),
+            (59_950_000, "1m"),
+            (125_000_000, "2m 5s"),
+            (3_599_499_999, "59m 59s"),
+            (12_000_000_000, "3h 20m"),
+        ] {
+            assert_eq!(Span(micros).rounded(), text, "{micros}");
+        }
+        assert!(Span(u64::MAX).rounded().ends_with('m'));
     }
 }

@@ -14,6 +14,7 @@ use crate::cluster::task::Task;
 use crate::cluster::{Attempt, Cluster, ClusterView, Job};
 use crate::ids::{AttemptId, JobId, TaskId, TaskKind};
 use crate::job::JobOutcome;
+use crate::preemption::Primitive;
 use crate::states::{AttemptState, JobState, TaskState};
 use crate::time::Span;
 
@@ -236,7 +237,14 @@ fn unwanted(cluster: &Cluster, attempt: &Attempt) -> String {
     }
     let Some(request) = cluster.requests.get(&attempt.id) else { return spared(cluster, attempt) };
     let whom = request.beneficiary.map_or_else(String::new, |job| format!(" to {job}"));
-    format!("; it is to give its slot{whom} ({}): {}", request.primitive, request.reason)
+    let left = left(cluster, attempt).filter(|_| request.primitive == Primitive::Wait);
+    let left = left.map_or_else(String::new, |left| format!(", {left}"));
+    format!("; it is to give its slot{whom} ({}{left}): {}", request.primitive, request.reason)
+}
+
+/// How long an attempt takes to finish, if that is known.
+fn left(cluster: &Cluster, attempt: &Attempt) -> Option<String> {
+    attempt.remaining(cluster.now).map(|left| format!("about {} left", left.rounded()))
 }
 
 /// That an attempt is no victim yet, and why.
@@ -244,7 +252,7 @@ fn spared(cluster: &Cluster, attempt: &Attempt) -> String {
     let task = cluster.job(attempt.id.task.job).task(attempt.id.task);
     let spared = attempt.is_spared(cluster.now) && !attempt.is_master;
     let Some(task) = task.filter(|_| spared) else { return String::new() };
-    let (times, least) = (task.fruitless, attempt.spared_for.to_text());
+    let (times, least) = (task.fruitless, attempt.spared_for.rounded());
     format!(
         "; it was preempted {times} times without progress, and is no victim before it has run for {least}"
     )

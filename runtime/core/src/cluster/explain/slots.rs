@@ -4,9 +4,10 @@
 
 use std::collections::BTreeMap;
 
-use super::{Reason, ReasonCode, seconds};
+use super::{Reason, ReasonCode, left, seconds};
 use crate::cluster::{Cluster, Job, Worker};
 use crate::ids::{JobId, TaskId, TaskKind, WorkerId};
+use crate::preemption::Primitive;
 use crate::states::WorkerState;
 
 /// How many jobs are named before the rest is counted.
@@ -20,7 +21,9 @@ pub(super) fn obstacles(cluster: &Cluster, job: &Job, task: TaskId) -> Vec<Reaso
         return vec![Reason::new(ReasonCode::NoWorker, "no worker is up; start one")];
     }
     let kind = task.kind;
-    let mut reasons: Vec<Reason> = unread(cluster, job, task);
+    // Nothing else has to happen for a slot that is waited for.
+    let mut reasons = freed_for(cluster, job.id, kind, true);
+    reasons.extend(unread(cluster, job, task));
     if job.isolates(task) {
         reasons.push(alone(cluster, job, task));
     }
@@ -42,7 +45,7 @@ pub(super) fn obstacles(cluster: &Cluster, job: &Job, task: TaskId) -> Vec<Reaso
         let text = format!("{before} {kind} tasks of {} come first", job.id);
         reasons.push(Reason::new(ReasonCode::TasksBefore, text));
     }
-    reasons.extend(freed_for(cluster, job.id, kind));
+    reasons.extend(freed_for(cluster, job.id, kind, false));
     reasons
 }
 
@@ -141,13 +144,30 @@ fn jobs_before(cluster: &Cluster, job: &Job, kind: TaskKind) -> Option<Reason> {
     (!before.is_empty()).then(|| Reason::new(ReasonCode::JobsBefore, text))
 }
 
-/// The slots that are being freed for its job.
-fn freed_for(cluster: &Cluster, job: JobId, kind: TaskKind) -> Vec<Reason> {
+/// The slots that are being freed for its job: by victims that are let finish, or those of the others.
+fn freed_for(cluster: &Cluster, job: JobId, kind: TaskKind, finish: bool) -> Vec<Reason> {
     let requests = cluster.requests.values();
-    let mine = requests.filter(|one| one.beneficiary == Some(job) && one.attempt.task.kind == kind);
+    let mine = requests.filter(|one| {
+        one.beneficiary == Some(job)
+            && one.attempt.task.kind == kind
+            && (one.primitive == Primitive::Wait) == finish
+    });
     mine.map(|request| {
         let since = seconds(cluster.now.since(request.created));
         let (attempt, primitive) = (request.attempt, request.primitive);
+        if primitive == Primitive::Wait {
+            let instead = match request.asked {
+                Primitive::Wait => "",
+                Primitive::Suspend => " instead of suspending it",
+                Primitive::Checkpoint => " instead of checkpointing it",
+                Primitive::Kill => " instead of killing it",
+            };
+            let left = left(cluster, &cluster.attempts[&attempt]);
+            let left = left.map_or_else(String::new, |left| format!(" ({left})"));
+            let reason = &request.reason;
+            let text = format!("{job} waits for {attempt} to finish{left}{instead}: {reason}");
+            return Reason::new(ReasonCode::BeingFreed, text);
+        }
         let text = format!("{attempt} is to give its slot to {job} ({primitive}, since {since})");
         Reason::new(ReasonCode::BeingFreed, text)
     })
