@@ -113,6 +113,12 @@ pub struct PreemptRequest {
     pub earliest: Option<Time>,
     /// How long the victim may take before it is killed, if ever.
     pub grace: Option<Span>,
+    /// The same for what was asked for, which may be another primitive.
+    #[serde(default)]
+    pub asked_grace: Option<Span>,
+    /// How long its victim was let finish before this was decided.
+    #[serde(default)]
+    pub waited: Span,
     /// Why this one; for people.
     pub reason: String,
     /// The job that the slot is freed for; nobody in particular without one.
@@ -130,5 +136,12 @@ impl PreemptRequest {
     /// From when on its grace counts.
     pub fn begins(&self) -> Time {
         self.earliest.map_or(self.created, |earliest| earliest.max(self.created))
+    }
+
+    /// When a victim that is let finish, since that was expected to cost least, is decided about again: a
+    /// quarter of the expected time and half a second after it should have ended.
+    pub fn overdue(&self) -> Option<Time> {
+        let wait = self.estimate.filter(|one| one.primitive == Primitive::Wait)?;
+        Some(self.begins() + wait.free + Span(wait.free.0 / 4) + Span::from_millis(500))
     }
 }

@@ -57,6 +57,7 @@ impl Cluster {
         self.deadlines.iter().filter_map(|&(due, deadline)| match deadline {
             Deadline::Grace(attempt) => Some((due, attempt)),
             Deadline::Earliest(_)
+            | Deadline::Overdue(_)
             | Deadline::Reservation(_)
             | Deadline::Excluded(_)
             | Deadline::ShortageOver(_)
@@ -179,6 +180,8 @@ impl Cluster {
             self.list_request(request, true);
             let later = request.earliest.filter(|at| *at > self.now);
             self.deadlines.extend(later.map(|at| (at, Deadline::Earliest(request.attempt))));
+            let overdue = request.overdue().filter(|at| *at > self.now);
+            self.deadlines.extend(overdue.map(|at| (at, Deadline::Overdue(request.attempt))));
         }
         self.find_racks();
         self.jobs.keys().for_each(|job| self.refresh(job));

@@ -67,6 +67,8 @@ pub(crate) enum Deadline {
     Grace(AttemptId),
     /// The request for this attempt, which came too soon after another one, may be ordered.
     Earliest(AttemptId),
+    /// This attempt, which is let finish, should have ended.
+    Overdue(AttemptId),
     /// A reservation on this worker expires.
     Reservation(WorkerId),
     /// This worker, which was excluded, gets work again.

@@ -30,8 +30,9 @@ impl Engine {
     }
 
     /// What each possible way to take the slot of an attempt is expected to cost, the cheapest first; of
-    /// those that cost the same, the one that keeps the work, and rather that which can go on anywhere.
-    fn estimates(&self, attempt: &Attempt, beneficiary: Option<JobId>) -> Vec<CostEstimate> {
+    /// those that cost the same, the one that keeps the work, and rather that which can go on anywhere. It
+    /// takes `least` at least to finish.
+    fn estimates(&self, attempt: &Attempt, beneficiary: Option<JobId>, least: Span) -> Vec<CostEstimate> {
         let (auto, can) = (&self.settings.preemption.auto, self.can_do(attempt.id));
         let known = &self.cluster.costs[attempt.id.task.kind];
         let mut all = Vec::with_capacity(4);
@@ -50,7 +51,8 @@ impl Engine {
                 victim: known.resume.unwrap_or(auto.resume) + paging,
             });
         }
-        if let Some(free) = self.left_to_do(attempt) {
+        if let Some(left) = self.left_to_do(attempt) {
+            let free = left.max(least);
             all.push(CostEstimate { primitive: Primitive::Wait, free, victim: Span(0) });
         }
         let lost = attempt.active_time(self.cluster.now) + known.launch.unwrap_or(auto.launch);
@@ -120,8 +122,9 @@ impl Engine {
         &self,
         attempt: &Attempt,
         beneficiary: Option<JobId>,
+        least: Span,
     ) -> Option<(CostEstimate, String)> {
-        let estimates = self.estimates(attempt, beneficiary);
+        let estimates = self.estimates(attempt, beneficiary, least);
         let kind = attempt.id.task.kind;
         let keeps = matches!(estimates.first()?.primitive, Primitive::Suspend | Primitive::Checkpoint);
         let untried = estimates.iter().find(|one| keeps && self.is_untried(kind, one.primitive));
@@ -129,7 +132,7 @@ impl Engine {
             let why = format!("no {kind} was {}ed yet: this one is, to measure it", untried.primitive);
             return Some((*untried, why));
         }
-        let cost = |one: &CostEstimate| format!("{} {}", one.primitive, one.cost().to_text());
+        let cost = |one: &CostEstimate| format!("{} {}", one.primitive, one.cost().rounded());
         let said: Vec<String> = estimates.iter().map(cost).collect();
         Some((*estimates.first()?, format!("cheapest of {}", said.join(", "))))
     }
@@ -139,8 +142,9 @@ impl Engine {
         &self,
         id: AttemptId,
         beneficiary: Option<JobId>,
+        waited: Span,
     ) -> Option<CostEstimate> {
-        let estimates = || self.estimates(&self.cluster.attempts[&id], beneficiary);
+        let estimates = || self.estimates(&self.cluster.attempts[&id], beneficiary, waited);
         let all = if self.chooses() { estimates() } else { Vec::new() };
         all.into_iter().find(|one| one.primitive != Primitive::Suspend)
     }

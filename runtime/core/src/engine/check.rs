@@ -271,6 +271,10 @@ impl Engine {
                 let timed = cluster.deadlines.contains(&(earliest, Deadline::Earliest(*id)));
                 ensure!(timed, "{id}: a request that waits without a deadline");
             }
+            if let Some(overdue) = request.overdue().filter(|at| *at > cluster.now) {
+                let timed = cluster.deadlines.contains(&(overdue, Deadline::Overdue(*id)));
+                ensure!(timed, "{id}: a wait without a deadline");
+            }
             if let Some(due) = self.due(request).filter(|due| *due > cluster.now) {
                 let timed = cluster.deadlines.contains(&(due, Deadline::Grace(*id)));
                 ensure!(timed, "{id}: a grace without a deadline");
@@ -322,6 +326,9 @@ fn check_indices(cluster: &Cluster) -> Result<(), String> {
             }
             Deadline::Earliest(attempt) => {
                 cluster.requests.get(attempt).is_some_and(|one| one.earliest == Some(*due))
+            }
+            Deadline::Overdue(attempt) => {
+                cluster.requests.get(attempt).is_some_and(|one| one.overdue() == Some(*due))
             }
             Deadline::Excluded(worker) => cluster.excluded.contains(&(*due, *worker)),
             Deadline::ShortageOver(worker) => {

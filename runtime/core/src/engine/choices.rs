@@ -10,13 +10,16 @@ use rand::seq::SliceRandom;
 use crate::cluster::{Attempt, Job};
 use crate::engine::Engine;
 use crate::ids::{AttemptId, TaskKind, WorkerId};
-use crate::preemption::{Primitive, TaskEviction};
+use crate::preemption::{CostEstimate, Primitive, TaskEviction};
 use crate::primitive_choice::PrimitiveChoice;
 use crate::scheduler::{Preempt, Release};
 use crate::settings::{CostRule, KindPreemption};
 use crate::states::AttemptState;
 use crate::suspended_max::SuspendedMax;
 use crate::time::{Span, Time};
+
+/// A primitive, why it is not the one that was asked for, and what it is expected to cost where that decided.
+pub(super) type Choice = (Primitive, Option<String>, Option<CostEstimate>);
 
 impl Engine {
     /// What can be done to an attempt, by the settings and by what its job's code can save.
@@ -26,8 +29,9 @@ impl Engine {
         KindPreemption { checkpoint: can.checkpoint && !job.spec.unsaved.contains(&kind), ..can }
     }
 
-    /// The primitive that is used when this one is asked for, and why it is another one.
-    pub(super) fn primitive_for(&self, attempt: &Attempt, asked: Primitive) -> (Primitive, Option<String>) {
+    /// The primitive that is used when this one is asked for, why it is another one, and what that is expected
+    /// to cost where it goes by that. The attempt takes `least` at least to finish.
+    pub(super) fn primitive_for(&self, attempt: &Attempt, asked: Primitive, least: Span) -> Choice {
         let rules = &self.settings.preemption;
         // What holds no slot can only be killed.
         let fixed = rules.primitive.and_then(PrimitiveChoice::fixed);
@@ -38,31 +42,30 @@ impl Engine {
         if asked != Primitive::Wait
             && let Some(why) = self.taken_enough(attempt)
         {
-            return (Primitive::Wait, Some(format!("wait instead of {asked}: {why}")));
+            return (Primitive::Wait, Some(format!("wait instead of {asked}: {why}")), None);
         }
         let can = self.can_do(attempt.id);
         let possible = match asked {
             Primitive::Suspend => can.suspend,
             Primitive::Checkpoint => can.checkpoint,
-            Primitive::Wait | Primitive::Kill => return (asked, None),
+            Primitive::Wait | Primitive::Kill => return (asked, None, None),
         };
         if !possible {
             let instead = can.otherwise.into();
-            return (instead, Some(format!("{instead} instead of {asked}, which {kind}s cannot do here")));
+            let why = format!("{instead} instead of {asked}, which {kind}s cannot do here");
+            return (instead, Some(why), None);
         }
         if asked == Primitive::Suspend
             && let Some(why) = self.why_full(attempt.worker)
         {
             let instead = rules.when_full.into();
-            return (instead, Some(format!("{instead} instead of {asked}: {why}")));
+            return (instead, Some(format!("{instead} instead of {asked}: {why}")), None);
         }
         if asked == Primitive::Suspend && rules.limits.suspends_max.is_some_and(|most| suspends >= most) {
-            return (
-                Primitive::Wait,
-                Some(format!("wait instead of {asked}: its task was {suspends} times")),
-            );
+            let why = format!("wait instead of {asked}: its task was {suspends} times");
+            return (Primitive::Wait, Some(why), None);
         }
-        self.worth(attempt, asked)
+        self.worth(attempt, asked, least)
     }
 
     /// That the slot of an attempt's task was taken as often as the settings allow, if it was.
@@ -74,30 +77,31 @@ impl Engine {
 
     /// What becomes of a primitive that saves work by what it costs: what ends sooner is let finish, what has
     /// done less is killed.
-    fn worth(&self, attempt: &Attempt, asked: Primitive) -> (Primitive, Option<String>) {
-        let Some(rule) = self.settings.preemption.cost else { return (asked, None) };
+    fn worth(&self, attempt: &Attempt, asked: Primitive, least: Span) -> Choice {
+        let Some(rule) = self.settings.preemption.cost else { return (asked, None, None) };
         let (free, go_on) = self.cost_of(rule, attempt.id.task.kind, asked);
         let now = self.cluster.now;
         if rule.let_finish
-            && let Some(rest) = attempt.remaining(now).filter(|rest| *rest < free)
+            && let Some(rest) = attempt.remaining(now).map(|rest| rest.max(least)).filter(|rest| *rest < free)
         {
             let why = format!(
                 "wait instead of {asked}: it ends sooner than that takes ({} < {})",
-                rest.to_text(),
-                free.to_text()
+                rest.rounded(),
+                free.rounded()
             );
-            return (Primitive::Wait, Some(why));
+            let estimate = CostEstimate { primitive: Primitive::Wait, free: rest, victim: Span(0) };
+            return (Primitive::Wait, Some(why), Some(estimate));
         }
         let (worked, costs) = (attempt.active_time(now), free + go_on);
         if rule.kill_fresh && worked < costs {
             let why = format!(
                 "kill instead of {asked}: it has done less than that costs ({} < {})",
-                worked.to_text(),
-                costs.to_text()
+                worked.rounded(),
+                costs.rounded()
             );
-            return (Primitive::Kill, Some(why));
+            return (Primitive::Kill, Some(why), None);
         }
-        (asked, None)
+        (asked, None, None)
     }
 
     /// How long a primitive takes to free a slot and then to go on with the work.
@@ -119,11 +123,11 @@ impl Engine {
         }
         let wait = Span(least.0 - ran.0);
         let before = if attempt.is_spared(now) {
-            format!("{} times without progress, and is to run for {}", task.fruitless, least.to_text())
+            format!("{} times without progress, and is to run for {}", task.fruitless, least.rounded())
         } else {
             "before".to_owned()
         };
-        Some((now + wait, format!("after another {}: it was preempted {before}", wait.to_text())))
+        Some((now + wait, format!("after another {}: it was preempted {before}", wait.rounded())))
     }
 
     /// Why nothing more can be suspended on a worker, if so: it keeps as many as it may, or did and still

@@ -13,6 +13,7 @@ use crate::engine::Engine;
 use crate::ids::{AttemptId, JobId, TaskId, TaskKind};
 use crate::preemption::{PreemptRequest, Primitive, RequestState, Requester};
 use crate::states::{AttemptState, JobState};
+use crate::time::Span;
 
 impl Engine {
     /// Whether an attempt can be preempted by an operator in this way.
@@ -237,6 +238,8 @@ impl Engine {
             by,
             earliest: None,
             grace: None,
+            asked_grace: None,
+            waited: Span(0),
             reason,
             beneficiary: before.and_then(|before| before.beneficiary),
             created: self.cluster.now,

@@ -3,15 +3,18 @@
 //! Owns their life (see `preemption`), the orders they lead to, their grace, and the reservation of the slot
 //! they free. Does not own the choice of victims.
 
-use crate::cluster::{Deadline, Reservation};
+use crate::cluster::{Deadline, Job, Reservation};
 use crate::effect::{Order, Record};
 use crate::engine::Engine;
 use crate::ids::{AttemptId, JobId, TaskKind, WorkerId};
-use crate::preemption::{PreemptRequest, Primitive, RequestState, Requester};
+use crate::preemption::{CostEstimate, PreemptRequest, Primitive, RequestState, Requester};
 use crate::primitive_choice::PrimitiveChoice;
 use crate::scheduler::Preempt;
 use crate::states::{AttemptInput, AttemptState, JobState, TaskState, WorkerState};
 use crate::time::{Span, Time};
+
+/// What is said of a victim that did not finish in time.
+const OVERRAN: &str = "; waited for ";
 
 impl Engine {
     /// Opens a request of the policy, or says why that is not possible. Asking again while one is open
@@ -43,11 +46,36 @@ impl Engine {
         {
             return Err(format!("{job}, for which {id} is to give its slot, is not active"));
         }
+        let (created, by) = (self.cluster.now, Requester::Policy);
+        let request = PreemptRequest {
+            attempt: id,
+            primitive: asked,
+            asked,
+            by,
+            earliest: None,
+            grace,
+            asked_grace: grace,
+            waited: Span(0),
+            reason: reason.clone(),
+            beneficiary,
+            created,
+            state: RequestState::Created,
+            estimate: None,
+        };
+        self.choose(request);
+        Ok(())
+    }
+
+    /// Opens a request of the policy with what the settings make of the primitive that was asked for. An
+    /// attempt that was waited for takes as long again at least.
+    fn choose(&mut self, wish: PreemptRequest) {
+        let PreemptRequest { attempt: id, asked, asked_grace, beneficiary, waited, .. } = wish;
+        let attempt = &self.cluster.attempts[&id];
         let chooses = self.chooses() && attempt.holds_slot && self.taken_enough(attempt).is_none();
-        let estimate = if chooses { self.cheapest(attempt, beneficiary) } else { None };
-        let (primitive, mut instead) = match &estimate {
-            Some((cheapest, why)) => (cheapest.primitive, Some(why.clone())),
-            None => self.primitive_for(attempt, asked),
+        let chosen = if chooses { self.cheapest(attempt, beneficiary, waited) } else { None };
+        let (primitive, mut instead, estimate) = match chosen {
+            Some((cheapest, why)) => (cheapest.primitive, Some(why), Some(cheapest)),
+            None => self.primitive_for(attempt, asked, waited),
         };
         let earliest = self.earliest_for(attempt, primitive).map(|(at, why)| {
             instead = Some(format!("{}{why}", said(instead.take())));
@@ -59,28 +87,38 @@ impl Engine {
         let same = primitive == asked
             || (waits && primitive == Primitive::Wait)
             || matches!(primitive, Primitive::Suspend | Primitive::Checkpoint);
-        let grace = grace.filter(|_| same);
-        if estimate.is_some() {
+        let grace = asked_grace.filter(|_| same);
+        if chooses {
             self.note_tried(id.task.kind, primitive);
         }
-        let reason = instead.map_or_else(|| reason.clone(), |why| format!("{reason} ({why})"));
-        let (created, state) = (self.cluster.now, RequestState::Created);
-        let by = Requester::Policy;
-        let request = PreemptRequest {
-            attempt: id,
-            primitive,
-            asked,
-            by,
-            earliest,
-            grace,
-            reason,
-            beneficiary,
-            created,
-            state,
-            estimate: estimate.map(|(cheapest, _)| cheapest),
-        };
-        self.open_request(request);
-        Ok(())
+        let reason = instead.map_or_else(|| wish.reason.clone(), |why| format!("{} ({why})", wish.reason));
+        self.open_request(PreemptRequest { primitive, earliest, grace, reason, estimate, ..wish });
+    }
+
+    /// An attempt that was let finish, since that was expected to be over by now, is not done: it is decided
+    /// about again. It may be let finish once more, as if it took as long again as it was waited for, so that
+    /// the decisions become rarer the longer it takes. A wait that ends in a kill has its end already.
+    pub(super) fn wait_overran(&mut self, id: AttemptId) {
+        let now = self.cluster.now;
+        let Some(before) = self.cluster.requests.get(&id) else { return };
+        let (attempt, may) = (&self.cluster.attempts[&id], before.state == RequestState::Created);
+        let is_due = may && before.overdue().is_some_and(|overdue| overdue <= now);
+        let stops = !attempt.holds_slot || attempt.state == AttemptState::Killing;
+        if !is_due || stops || self.due(before).is_some() {
+            return;
+        }
+        let wants = |job: &Job| job.wants_on(id.task.kind, attempt.worker);
+        let wanted = before.beneficiary.is_none_or(|job| self.cluster.jobs.get(&job).is_some_and(wants));
+        let Some(before) = self.remove_request(id) else { return };
+        let waited = now.since(before.begins());
+        let expected = before.estimate.map_or(Span(0), |one| one.free);
+        if !wanted || self.is_committing(id) {
+            let estimate = before.estimate.map(|one| CostEstimate { free: waited, ..one });
+            return self.enter_request(PreemptRequest { created: now, estimate, ..before });
+        }
+        let why = before.reason.split(OVERRAN).next().unwrap_or_default();
+        let reason = format!("{why}{OVERRAN}{}, and {} were expected", waited.rounded(), expected.rounded());
+        self.choose(PreemptRequest { created: now, earliest: None, reason, waited, ..before });
     }
 
     /// Enters a request, and sends its order if that is possible now.
@@ -99,6 +137,9 @@ impl Engine {
         }
         if let Some(earliest) = request.earliest {
             self.cluster.deadlines.insert((earliest, Deadline::Earliest(attempt)));
+        }
+        if let Some(overdue) = request.overdue() {
+            self.cluster.deadlines.insert((overdue, Deadline::Overdue(attempt)));
         }
         self.cluster.list_request(&request, true);
         self.cluster.requests.insert(attempt, request);
@@ -303,6 +344,9 @@ impl Engine {
         }
         if let Some(earliest) = request.earliest {
             self.cluster.deadlines.remove(&(earliest, Deadline::Earliest(id)));
+        }
+        if let Some(overdue) = request.overdue() {
+            self.cluster.deadlines.remove(&(overdue, Deadline::Overdue(id)));
         }
         Some(request)
     }

@@ -161,6 +161,7 @@ impl Engine {
             match deadline {
                 Deadline::Grace(attempt) => self.grace_over(attempt),
                 Deadline::Earliest(attempt) => self.advance_request(attempt),
+                Deadline::Overdue(attempt) => self.wait_overran(attempt),
                 Deadline::Excluded(worker) => self.exclusion_over(worker),
                 Deadline::ShortageOver(worker) => self.shortage_over(worker),
                 Deadline::Drained(worker) => self.saving_over(worker),

@@ -66,7 +66,8 @@ impl Engine {
         let asked = self.cluster.requests.get(&id).filter(|one| one.primitive == Primitive::Suspend);
         let by = asked.map(|request| request.by);
         // Where costs decide, they decide again, now without a suspend.
-        let cheapest = asked.and_then(|request| self.cheapest_but_suspend(id, request.beneficiary));
+        let cheapest =
+            asked.and_then(|request| self.cheapest_but_suspend(id, request.beneficiary, request.waited));
         let instead = cheapest.map_or_else(|| self.settings.preemption.when_full.into(), |one| one.primitive);
         let instead = (by == Some(Requester::Policy)).then_some(instead);
         self.record(Record::SuspendRefused { attempt: id, instead, reason: why.to_owned() });

@@ -4,8 +4,8 @@
 //! becomes of a request.
 
 use napreduce_core::{
-    AutoSettings, EngineSettings, KindPreemption, PreemptionLimits, PreemptionSettings, PrimitiveChoice,
-    Span, SuspendedMax,
+    AutoSettings, CostRule, EngineSettings, KindPreemption, PreemptionLimits, PreemptionSettings,
+    PrimitiveChoice, Span, SuspendedMax,
 };
 use napreduce_scenarios::{InOrder, check_settings};
 
@@ -230,4 +230,103 @@ fn each_way_to_keep_work_is_tried_once_and_then_the_cheaper_one_is_used() {
          policy wait m2.1 for 2
              > suspend m2.1",
     );
+}
+
+#[test]
+fn overrun_wait_is_decided_again() {
+    // A millisecond was left: a quarter of that and half a second later it is not waited for any longer.
+    let overruns = "record wanted wait m0.1
+         at 541ms
+         wake
+         at 542ms
+         wake
+             > record wanted suspend m0.1; suspend m0.1";
+    check(auto(), &(victim("progress m0.1 40/41") + overruns));
+    let cost =
+        CostRule { suspend: Span::from_millis(5), resume: Span::from_millis(5), ..CostRule::default() };
+    let ruled = PreemptionSettings { cost: Some(cost), ..PreemptionSettings::default() };
+    let script = victim("progress m0.1 40/41").replace("policy kill", "policy suspend") + overruns;
+    check(ruled, &script);
+}
+
+#[test]
+fn wait_is_decided_again_ever_more_rarely_while_nothing_is_cheaper() {
+    let neither = PreemptionSettings { map: NOTHING, ..auto() };
+    check(
+        neither,
+        "show records
+         worker 1 1+0
+         job 1 maps 1
+             > record accepted 1; record launched m0.1 on 1; launch m0.1 on 1
+         job 2 maps 1
+             > record accepted 2
+         started m0.1
+         at 99000ms
+         progress m0.1 99/100
+         policy suspend m0.1 for 2
+             > record wanted wait m0.1
+         at 100700ms
+         wake
+         at 100800ms
+         wake
+             > record wanted wait m0.1
+         at 103500ms
+         wake
+         at 103600ms
+         wake
+             > record wanted wait m0.1
+         at 107500ms
+         wake
+         at 107700ms
+         wake
+             > record wanted wait m0.1
+         whyjob 2
+             > active; 0 of 1 map tasks are done; 0 attempts run, 0 are suspended, 1 tasks wait
+             > job_0002 waits for job_0001_m_0000.1 to finish (about 1.1s left) instead of suspending it: the script says so (cheapest of wait 1s, kill 1m 39s); waited for 4.1s, and 2.8s were expected (cheapest of wait 4.1s, kill 1m 48s)
+             > no map slot is free: 1 are held, 1 by job_0001",
+    );
+}
+
+#[test]
+fn chosen_wait_is_explained() {
+    let explained = "record wanted wait m0.1
+         why m0
+             > active
+             > job_0001_m_0000.1 runs on worker_0001, launched 0.0 s ago, 97 % done in 0.0 s of work
+             > it is to give its slot to job_0002 (wait, about 1ms left): the script says so (cheapest of wait 1ms, suspend 5ms, checkpoint 30ms, kill 40ms)
+         whyjob 2
+             > active; 0 of 1 map tasks are done; 0 attempts run, 0 are suspended, 1 tasks wait
+             > job_0002 waits for job_0001_m_0000.1 to finish (about 1ms left) instead of killing it: the script says so (cheapest of wait 1ms, suspend 5ms, checkpoint 30ms, kill 40ms)
+             > no map slot is free: 1 are held, 1 by job_0001";
+    check(auto(), &(victim("progress m0.1 40/41") + explained));
+}
+
+#[test]
+fn wait_after_a_refused_suspend_counts_what_was_waited_before() {
+    let no_checkpoint = KindPreemption { suspend: true, checkpoint: false, ..NO_SUSPEND };
+    let settings = PreemptionSettings { map: no_checkpoint, ..auto() };
+    let script = "show records
+         worker 1 1+0
+         job 1 maps 1
+             > record accepted 1; record launched m0.1 on 1; launch m0.1 on 1
+         job 2 maps 1
+             > record accepted 2
+         started m0.1
+         at 9900ms
+         progress m0.1 990/991
+         policy suspend m0.1 for 2
+             > record wanted suspend m0.1; suspend m0.1
+         refused m0.1: no memory
+             > record refused m0.1 so wait; record wanted wait m0.1
+         at 10500ms
+         wake
+             > record wanted suspend m0.1; suspend m0.1
+         refused m0.1: no memory
+             > record refused m0.1 so wait; record wanted wait m0.1
+         at 11700ms
+         wake
+         at 11800ms
+         wake
+             > record wanted suspend m0.1; suspend m0.1";
+    check(settings, script);
 }
