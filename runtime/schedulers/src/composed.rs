@@ -9,7 +9,7 @@ use napreduce_core::{
     fields,
 };
 
-use crate::tables::{Built, PolicyTable, PolicyTables, SchedulerError, Wish};
+use crate::tables::{Built, Heeds, PolicyTable, PolicyTables, SchedulerError, Wish};
 
 fields! {
     /// `[scheduler.composed]`: which policies, by their names; each takes its values from its own table.
@@ -56,6 +56,11 @@ impl PolicyTable for ComposedSettings {
             wishes.extend(table.monitor().map(|monitor| monitor.wishes(kind, job, all)).unwrap_or_default());
         }
         wishes
+    }
+
+    fn heeds(&self, all: &PolicyTables<'_>) -> Heeds {
+        let monitor = if self.monitor { all.heeds_of_part(MONITOR) } else { Heeds::default() };
+        all.heeds_of_part(&self.map) | all.heeds_of_part(&self.reduce) | monitor
     }
 
     fn wishes_as_part(&self, _kind: TaskKind, _job: &str, _all: &PolicyTables<'_>) -> Vec<Wish> {

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use napreduce_core::{Actions, ClusterView, Event, Job, JobChange, JobSpec, Scheduler, Time};
 
 use crate::serving::{other_kind_first, serve};
-use crate::tables::{Built, PolicyTable, PolicyTables};
+use crate::tables::{Built, Heeds, PolicyTable, PolicyTables};
 
 /// Jobs by priority, then submit time, then id; within a job a task whose input is on the worker, then the
 /// first.
@@ -21,6 +21,10 @@ pub struct Fifo {
 impl PolicyTable for Fifo {
     fn build(&self, _all: &PolicyTables<'_>) -> Built {
         Ok(Box::new(*self))
+    }
+
+    fn heeds(&self, _all: &PolicyTables<'_>) -> Heeds {
+        Heeds { priority: !self.ignore_priority, ..Heeds::default() }
     }
 }
 

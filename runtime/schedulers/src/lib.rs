@@ -19,14 +19,15 @@ mod tables;
 pub mod trigger;
 mod turns;
 
+use std::collections::BTreeSet;
 use std::str::FromStr;
 
-use napreduce_core::{PreemptionSettings, Scheduler, TaskKind, listed};
+use napreduce_core::{PreemptionSettings, Scheduler, Span, TaskKind, listed};
 use serde::{Deserialize, Serialize};
 
 pub use composed::{Composed, ComposedSettings};
 pub use fifo::Fifo;
-pub use tables::{Built, PolicyTable, PolicyTables, SchedulerError, UnknownScheduler, Wish};
+pub use tables::{Built, Heeds, PolicyTable, PolicyTables, SchedulerError, UnknownScheduler, Wish};
 
 /// Makes the names of the policies and their tables from the one list of them.
 macro_rules! policies {
@@ -140,6 +141,42 @@ impl SchedulerConfiguration {
     /// The queues that the policy tells apart; none when it looks at the names of queues itself.
     pub fn queues(&self) -> Option<Vec<&str>> {
         self.tables.of(self.scheduler).queues()
+    }
+
+    /// What of jobs with these priorities, queues and deadlines makes no difference under the policy, as
+    /// sentences.
+    pub fn ignored<'a>(&self, jobs: impl Iterator<Item = (i32, &'a str, Option<Span>)>) -> Vec<String> {
+        let (mut priorities, mut queues, mut deadlines) = (BTreeSet::new(), BTreeSet::new(), false);
+        for (priority, queue, deadline) in jobs {
+            priorities.insert(priority);
+            if !queues.contains(queue) {
+                queues.insert(queue.to_owned());
+            }
+            deadlines |= deadline.is_some();
+        }
+        let heeds = self.tables.of(self.scheduler).heeds(&self.tables.all());
+        let heeded = [(heeds.priority, "priority"), (heeds.queue, "queue"), (heeds.deadline, "deadline")];
+        let heeded: Vec<&str> = heeded.into_iter().filter(|(is, _)| *is).map(|(_, what)| what).collect();
+        let goes_by =
+            if heeded.is_empty() { String::new() } else { format!("; it goes by {}", heeded.join(" and ")) };
+        let mut ignored = Vec::new();
+        let name = self.scheduler;
+        if let (Some(least), Some(most)) = (priorities.first(), priorities.last())
+            && !heeds.priority
+            && (priorities.len() > 1 || *least != 0)
+        {
+            let range = if least == most { least.to_string() } else { format!("{least} to {most}") };
+            ignored.push(format!("{name} ignores the priorities of jobs ({range}){goes_by}"));
+        }
+        if !heeds.queue && queues.len() > 1 {
+            let named = Vec::from_iter(queues.iter().take(5).map(String::as_str)).join(", ");
+            let more = if queues.len() > 5 { ", ..." } else { "" };
+            ignored.push(format!("{name} ignores the queues of jobs ({named}{more}){goes_by}"));
+        }
+        if !heeds.deadline && deadlines {
+            ignored.push(format!("{name} ignores the deadlines of jobs{goes_by}"));
+        }
+        ignored
     }
 
     /// What has tasks of a kind of a job of this name checkpointed, sooner or later, under these settings:

@@ -13,6 +13,25 @@ pub type Wish = (&'static str, Primitive);
 /// A policy, or what is wrong with its values.
 pub type Built = Result<Box<dyn Scheduler>, Box<dyn Error>>;
 
+/// What a job asks for that a policy may go by or not.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Heeds {
+    pub priority: bool,
+    pub queue: bool,
+    pub deadline: bool,
+}
+
+impl std::ops::BitOr for Heeds {
+    type Output = Heeds;
+    fn bitor(self, other: Heeds) -> Heeds {
+        Heeds {
+            priority: self.priority || other.priority,
+            queue: self.queue || other.queue,
+            deadline: self.deadline || other.deadline,
+        }
+    }
+}
+
 /// The values of one policy: `[scheduler.NAME]` of a configuration file.
 pub trait PolicyTable {
     /// The policy, new.
@@ -47,6 +66,11 @@ pub trait PolicyTable {
     /// The queues that it tells apart; none when it looks at the names of queues itself.
     fn queues(&self) -> Option<Vec<&str>> {
         Some(Vec::new())
+    }
+
+    /// What of a job it goes by.
+    fn heeds(&self, _all: &PolicyTables<'_>) -> Heeds {
+        Heeds { queue: self.queues().is_none_or(|queues| !queues.is_empty()), ..Heeds::default() }
     }
 
     /// Whether it serves reduces by the bytes that maps wrote for them: without these it cannot tell jobs
@@ -118,6 +142,11 @@ impl<'a> PolicyTables<'a> {
     /// How a part takes slots of its kind back; nothing where there is no such part.
     pub fn wishes_of_part(&self, name: &str, kind: TaskKind, job: &str) -> Vec<Wish> {
         self.named(name).map_or_else(|_| Vec::new(), |table| table.wishes_as_part(kind, job, self))
+    }
+
+    /// What of a job a part goes by; nothing where there is no such part.
+    pub fn heeds_of_part(&self, name: &str) -> Heeds {
+        self.named(name).map_or_else(|_| Heeds::default(), |table| table.heeds(self))
     }
 
     /// The table of a policy.

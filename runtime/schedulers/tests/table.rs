@@ -120,3 +120,39 @@ fn the_settings_have_the_last_word() {
     let (natjam, hfsp, fifo) = with(&|settings| settings.convert = Some(convert));
     assert_eq!((natjam.is_some(), hfsp, fifo), (true, Some("[preemption.convert]"), None));
 }
+
+#[test]
+fn policy_names_what_it_ignores_of_jobs() {
+    let urgent = [(5, "a", None), (0, "b", Some(Span::from_secs(9)))];
+    let said = |configuration: &str| {
+        let read: SchedulerConfiguration = serde_json::from_str(configuration).expect("well-formed");
+        read.ignored(urgent.into_iter())
+    };
+    let named = |name: SchedulerName| said(&format!(r#"{{"scheduler": "{name}"}}"#));
+    let priorities = "natjam ignores the priorities of jobs (0 to 5); it goes by queue";
+    assert_eq!(
+        named(SchedulerName::Natjam),
+        [priorities, "natjam ignores the deadlines of jobs; it goes by queue"]
+    );
+    assert_eq!(
+        named(SchedulerName::Fifo),
+        [
+            "fifo ignores the queues of jobs (a, b); it goes by priority",
+            "fifo ignores the deadlines of jobs; it goes by priority"
+        ]
+    );
+    assert_eq!(
+        named(SchedulerName::NatjamDeadline),
+        [
+            "natjam-deadline ignores the priorities of jobs (0 to 5); it goes by deadline",
+            "natjam-deadline ignores the queues of jobs (a, b); it goes by deadline"
+        ]
+    );
+    assert_eq!(named(SchedulerName::Hfsp).len(), 3);
+    let weighted = r#"{"scheduler": "fair", "tables": {"fair": {"priority-weight": true}}}"#;
+    assert_eq!(said(weighted), ["fair ignores the deadlines of jobs; it goes by priority and queue"]);
+    let usual = [(0, "default", None); 2];
+    for name in SchedulerName::ALL {
+        assert_eq!(SchedulerConfiguration::named(name).ignored(usual.into_iter()), [""; 0], "{name}");
+    }
+}

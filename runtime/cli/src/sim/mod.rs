@@ -16,9 +16,12 @@ mod runs;
 mod source;
 mod variants;
 
+use std::collections::BTreeSet;
+
 use anyhow::{Result, ensure};
 pub use arguments::Arguments;
 use fidelity::Fidelity;
+use napreduce_protocol::printing::print_error;
 use napreduce_schedulers::SchedulerName;
 use napreduce_sim::LimitError;
 use source::Source;
@@ -106,5 +109,17 @@ fn experiment(arguments: &Arguments, cluster: &ClusterArguments) -> Result<Exper
             format!("--runs {runs} from seed {seed}; give at most {RUNS_MAX} runs, of seeds below 2^64");
         return Err(LimitError(limit).into());
     }
+    note_ignored(&source, &variants, seed);
     Ok(Experiment { source, settings, variants, seed, runs })
+}
+
+/// Notes what jobs ask for that a policy does not go by.
+fn note_ignored(source: &Source, variants: &[Variant], seed: u64) {
+    let asked = source.asked(seed);
+    let jobs = || asked.iter().map(|(priority, queue, deadline)| (*priority, &**queue, *deadline));
+    let policies = variants.iter().filter_map(|variant| variant.subject.policy());
+    let notes: BTreeSet<String> = policies.flat_map(|policy| policy.ignored(jobs())).collect();
+    for note in notes {
+        print_error(format_args!("nap: note: {note}"));
+    }
 }

@@ -6,6 +6,7 @@
 use std::fs::{self, File};
 use std::io::BufReader;
 use std::path::Path;
+use std::sync::Arc;
 
 use anyhow::{Context, Result, ensure};
 use napreduce_core::{Slots, Span};
@@ -163,6 +164,17 @@ impl Source {
             Origin::Workload(_) | Origin::Trace(..) => {
                 "; give output-bytes in the maps of its jobs, for example \
                  maps = { count = 8, seconds = 15, output-bytes = 64000000 }"
+            }
+        }
+    }
+
+    /// Priority, queue and deadline of each job. A trace has none of them.
+    pub fn asked(&self, seed: u64) -> Vec<(i32, Arc<str>, Option<Span>)> {
+        match &self.origin {
+            Origin::Trace(..) => Vec::new(),
+            Origin::Workload(_) | Origin::Recorded(_) => {
+                let jobs = self.workload(seed).into_jobs().into_iter();
+                jobs.map(|job| (job.priority, job.queue, job.deadline)).collect()
             }
         }
     }

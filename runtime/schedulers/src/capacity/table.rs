@@ -5,9 +5,9 @@
 
 use napreduce_core::TaskKind;
 
-use super::configuration::{CapacityConfiguration, Mode};
+use super::configuration::{ApplicationOrder, CapacityConfiguration, Mode, QueueConfiguration};
 use super::policy::{Capacity, CapacityMonitor};
-use crate::tables::{Built, PolicyTable, PolicyTables, Wish};
+use crate::tables::{Built, Heeds, PolicyTable, PolicyTables, Wish};
 
 impl PolicyTable for CapacityConfiguration {
     fn build(&self, _all: &PolicyTables<'_>) -> Built {
@@ -23,6 +23,13 @@ impl PolicyTable for CapacityConfiguration {
             Mode::Preemptive => Monitor(self).wishes(kind, job, all),
             Mode::HardCap | Mode::SoftCap => Vec::new(),
         }
+    }
+
+    fn heeds(&self, _all: &PolicyTables<'_>) -> Heeds {
+        let is_fifo = |queue: &QueueConfiguration| queue.app_order == ApplicationOrder::Fifo;
+        let takes = self.mode == Mode::Preemptive && self.monitor.intra_queue;
+        let priority = takes || self.queue.is_empty() || self.queue.iter().any(is_fifo);
+        Heeds { priority, queue: true, deadline: false }
     }
 
     fn queues(&self) -> Option<Vec<&str>> {

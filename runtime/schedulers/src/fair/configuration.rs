@@ -213,6 +213,11 @@ impl FairConfiguration {
 }
 
 impl PoolConfiguration {
+    /// Whether jobs are served one after the other in it or in a pool below.
+    pub(super) fn has_fifo(&self) -> bool {
+        self.order == PoolOrder::Fifo || self.pools.values().any(PoolConfiguration::has_fifo)
+    }
+
     fn check(&self, pool: &str) -> Result<(), FairConfigurationError> {
         let name = || pool.to_owned();
         if self.weight < Ratio::ZERO {

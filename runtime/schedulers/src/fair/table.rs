@@ -6,7 +6,7 @@
 use napreduce_core::TaskKind;
 
 use crate::fair::{Fair, FairConfiguration};
-use crate::tables::{Built, PolicyTable, PolicyTables, Wish};
+use crate::tables::{Built, Heeds, PolicyTable, PolicyTables, Wish};
 
 impl PolicyTable for FairConfiguration {
     fn build(&self, _all: &PolicyTables<'_>) -> Built {
@@ -15,6 +15,10 @@ impl PolicyTable for FairConfiguration {
 
     fn wishes(&self, _kind: TaskKind, _job: &str, _all: &PolicyTables<'_>) -> Vec<Wish> {
         Vec::from_iter(self.preemption.then_some(("[scheduler.fair] primitive", self.primitive)))
+    }
+
+    fn heeds(&self, _all: &PolicyTables<'_>) -> Heeds {
+        Heeds { priority: self.priority_weight || self.root.has_fifo(), queue: true, deadline: false }
     }
 
     fn queues(&self) -> Option<Vec<&str>> {

@@ -7,7 +7,7 @@ use napreduce_core::TaskKind;
 
 use crate::composed::Composed;
 use crate::fcs::{Fcs, FcsConfiguration};
-use crate::tables::{Built, PolicyTable, PolicyTables, SchedulerError, Wish};
+use crate::tables::{Built, Heeds, PolicyTable, PolicyTables, SchedulerError, Wish};
 
 impl PolicyTable for FcsConfiguration {
     fn build(&self, all: &PolicyTables<'_>) -> Built {
@@ -27,6 +27,10 @@ impl PolicyTable for FcsConfiguration {
             TaskKind::Map => all.wishes_of_part(&self.maps, kind, job),
             TaskKind::Reduce => self.wishes_as_part(kind, job, all),
         }
+    }
+
+    fn heeds(&self, all: &PolicyTables<'_>) -> Heeds {
+        all.heeds_of_part(&self.maps)
     }
 
     fn wishes_as_part(&self, kind: TaskKind, _job: &str, _all: &PolicyTables<'_>) -> Vec<Wish> {

@@ -6,7 +6,7 @@
 use napreduce_core::TaskKind;
 
 use crate::natjam::{Natjam, NatjamConfiguration, NatjamR, NatjamRConfiguration};
-use crate::tables::{Built, PolicyTable, PolicyTables, Wish};
+use crate::tables::{Built, Heeds, PolicyTable, PolicyTables, Wish};
 
 impl PolicyTable for NatjamConfiguration {
     fn build(&self, _all: &PolicyTables<'_>) -> Built {
@@ -30,5 +30,9 @@ impl PolicyTable for NatjamRConfiguration {
 
     fn wishes(&self, kind: TaskKind, _job: &str, _all: &PolicyTables<'_>) -> Vec<Wish> {
         Vec::from_iter(self.takes(kind).then_some(("[scheduler.natjam-deadline] primitive", self.primitive)))
+    }
+
+    fn heeds(&self, _all: &PolicyTables<'_>) -> Heeds {
+        Heeds { deadline: true, ..Heeds::default() }
     }
 }

@@ -5,7 +5,7 @@
 use napreduce_core::{Primitive, TaskKind};
 
 use super::{Deed, Trigger, TriggerSettings, read_rules};
-use crate::tables::{Built, PolicyTable, PolicyTables, Wish};
+use crate::tables::{Built, Heeds, PolicyTable, PolicyTables, Wish};
 
 impl PolicyTable for TriggerSettings {
     fn build(&self, _all: &PolicyTables<'_>) -> Built {
@@ -28,5 +28,9 @@ impl PolicyTable for TriggerSettings {
             meant.then_some(("[scheduler.trigger] rules", primitive))
         };
         deeds.filter_map(wish).collect()
+    }
+
+    fn heeds(&self, _all: &PolicyTables<'_>) -> Heeds {
+        Heeds { priority: true, ..Heeds::default() }
     }
 }
