@@ -71,10 +71,10 @@ pub(crate) use self::opening::{InputBytes, open_input};
 pub(crate) use self::opening::{PositionedRead, open_path};
 pub(crate) use self::paths::{InputFile, expand, local_path};
 pub use self::place::InputPlace;
-#[cfg(all(feature = "sequence-file", feature = "snappy"))]
-pub(crate) use self::snappy::CHUNKS as SNAPPY_CHUNKS;
 #[cfg(any(feature = "avro", feature = "csv", feature = "json-lines", feature = "parquet"))]
 pub(crate) use self::place::quoted;
+#[cfg(all(feature = "sequence-file", feature = "snappy"))]
+pub(crate) use self::snappy::CHUNKS as SNAPPY_CHUNKS;
 #[cfg(any(feature = "csv", feature = "json-lines"))]
 pub(crate) use self::source::Source;
 pub use self::splits::Splitting;

@@ -140,9 +140,8 @@ impl Files<'_> {
                     match verb {
                         "cat" => print_all(&mut File::open(&file).map_err(shown)?).map_err(shown)?,
                         "text" => print_all(&mut as_text(&file).map_err(shown)?).map_err(shown)?,
-                        "head" => {
-                            print_all(&mut File::open(&file).map_err(shown)?.take(END_BYTES)).map_err(shown)?
-                        }
+                        "head" => print_all(&mut File::open(&file).map_err(shown)?.take(END_BYTES))
+                            .map_err(shown)?,
                         "tail" => print_all(&mut end_of(&file).map_err(shown)?).map_err(shown)?,
                         "count" => self.count(&file).map_err(shown)?,
                         "rmdir" => self.remove_empty(&file)?,
