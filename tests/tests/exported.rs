@@ -42,7 +42,7 @@ fn a_job_that_napped_leaves_in_a_page_and_in_tables() {
     {
         assert!(told.contains(said), "no {said} in {told}");
     }
-    report(cluster.nap().args(["job", "report", "last"])).failed(1, &["is there already"]);
+    report(cluster.nap().args(["job", "report", "last"])).failed(2, &["is there already"]);
     let directory = cluster.directory().to_str().expect("letters").to_owned();
     report(&mut history(&["report", &directory, "last", "--overwrite"])).succeeded();
     let same = |page: &str| page.split("<footer>").next().expect("a page").to_owned();
@@ -63,7 +63,7 @@ fn a_job_that_napped_leaves_in_a_page_and_in_tables() {
     assert_eq!(rows(&tables, "jobs")[0]["state"], "succeeded");
     let counters = rows(&tables, "counters");
     assert!(counters.iter().any(|row| row["counter"] == "SUSPENDS" && row["value"] == 1), "{counters:?}");
-    export(&directory, &[]).failed(1, &["is not empty; name another directory"]);
+    export(&directory, &[]).failed(2, &["is not empty; name another directory"]);
 
     fs::remove_dir_all(&tables).expect("it was made here");
     export(&directory, &["all"]).succeeded();
@@ -82,5 +82,5 @@ fn a_job_that_napped_leaves_in_a_page_and_in_tables() {
     assert_eq!(cells[9..11], ["done", "done"]);
     assert!(cells[11].parse::<u64>().is_ok_and(|bytes| bytes > 0), "{text}");
     assert_eq!(lines.len(), 1 + attempts.len(), "{text}");
-    export("/nowhere", &[]).failed(1, &["/nowhere"]);
+    export("/nowhere", &[]).failed(2, &["/nowhere"]);
 }

@@ -136,7 +136,7 @@ fn a_worker_is_drained_for_a_reason_and_had_back_and_a_journal_is_checked() {
     assert_eq!((&check["workers"], &check["jobs"][0]["job"]), (&1.into(), &job.id().into()), "{check}");
     assert_eq!(check["remarks"], Value::Array(Vec::new()));
     let none = nap(&cluster, &["journal", "check", folder.root().to_str().expect("text")]);
-    none.failed(1, &["holds no journal of a coordinator"]);
+    none.failed(2, &["holds no journal of a coordinator"]);
     job.ends_as_undisturbed();
 }
 

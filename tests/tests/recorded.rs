@@ -127,14 +127,14 @@ fn check_windows_and_copies(folder: &Folder) {
     assert_eq!(json(folder, &["--recorded", "copy@..1ms"])["jobs"], 1, "the first alone");
     assert_eq!(json(folder, &["--recorded", "copy@2020-01-01..2199-01-01"])["jobs"], 3);
     sim(folder, &["--recorded", "copy@2h.."])
-        .failed(1, &["none of the 4 jobs in copy was submitted then", "from 2"]);
-    sim(folder, &["--recorded", "copy@5m..1m"]).failed(1, &["give FROM before UNTIL"]);
-    sim(folder, &["--recorded", "copy@soon.."]).failed(1, &["\"soon\" is no time"]);
+        .failed(2, &["none of the 4 jobs in copy was submitted then", "from 2"]);
+    sim(folder, &["--recorded", "copy@5m..1m"]).failed(2, &["give FROM before UNTIL"]);
+    sim(folder, &["--recorded", "copy@soon.."]).failed(2, &["\"soon\" is no time"]);
     let recording = fs::read(folder.path("copy/job_0002.napt")).expect("a recording");
     fs::write(folder.path("copy/job_0002.napt"), &recording[..recording.len() / 2]).expect("written");
     let says =
         ["copy/job_0002.napt cannot be used", "copy the history without job_0002.json and job_0002.napt"];
-    sim(folder, &["--recorded", "copy"]).failed(1, &says);
+    sim(folder, &["--recorded", "copy"]).failed(2, &says);
     fs::remove_file(folder.path("copy/job_0002.napt")).expect("removed");
     fs::remove_file(folder.path("copy/job_0002.json")).expect("removed");
     assert_eq!(json(folder, &["--recorded", "copy"])["jobs"], 2);
@@ -145,11 +145,11 @@ fn what_is_no_history_is_refused() {
     let folder = Folder::new();
     folder.write("notes/todo.txt", "nothing");
     sim(&folder, &["--recorded", "notes"])
-        .failed(1, &["notes holds no history", "give the directory of a cluster"]);
-    sim(&folder, &["--recorded", "nowhere"]).failed(1, &["cannot read nowhere"]);
+        .failed(2, &["notes holds no history", "give the directory of a cluster"]);
+    sim(&folder, &["--recorded", "nowhere"]).failed(2, &["cannot read nowhere"]);
     folder.write("foreign/job_0001.json", "{\"version\": 77}");
     sim(&folder, &["--recorded", "foreign"])
-        .failed(1, &["foreign/job_0001.json cannot be used", "version 77"]);
+        .failed(2, &["foreign/job_0001.json cannot be used", "version 77"]);
     sim(&folder, &["--recorded", "notes", "--workload", "hfsp-fb-dataset"])
         .failed(2, &["cannot be used with"]);
 }
@@ -164,7 +164,7 @@ fn a_run_that_is_recorded_is_read_and_run_again_as_a_cluster_is() {
         [&workload[..], &["--scheduler", "natjam,fifo", "--primitive", "suspend", "--record", "runs"]];
     let record = record.concat();
     json(&folder, &record);
-    sim(&folder, &record).failed(1, &["runs is not empty; name another directory"]);
+    sim(&folder, &record).failed(2, &["runs is not empty; name another directory"]);
 
     let again = json(&folder, &["--recorded", "runs/natjam.0"]);
     assert_eq!(again["schedulers"][0]["label"], "natjam as recorded", "{again}");

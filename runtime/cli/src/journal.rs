@@ -4,13 +4,14 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::{Args, Subcommand};
-use napreduce_live::{JournalCheck, check_journal, several_lines};
+use napreduce_live::{JournalCheck, ReplayError, check_journal, several_lines};
 use napreduce_web::answers::JobAnswer;
 use serde_json::json;
 
 use crate::cluster::ClusterArguments;
+use crate::failure::usage;
 use crate::format::FormatArguments;
 use crate::job::jobs_text;
 use crate::screen::Screen;
@@ -49,7 +50,11 @@ pub fn run(arguments: &Arguments, cluster: &ClusterArguments) -> Result<()> {
     };
     let inside = directory.join("coordinator");
     let place = if inside.is_dir() { inside } else { directory };
-    let check = check_journal(&place).with_context(|| format!("the journal in {}", place.display()))?;
+    let check = check_journal(&place).map_err(|error| {
+        let is_missing = matches!(error, ReplayError::NoJournal(_));
+        let error = anyhow::Error::from(error).context(format!("the journal in {}", place.display()));
+        if is_missing { usage(error) } else { error }
+    })?;
     format.print(|screen| text(&place.display().to_string(), &check, screen), || answer(&check))
 }
 

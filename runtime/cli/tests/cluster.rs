@@ -120,7 +120,7 @@ fn a_coordinator_answers_and_ends_when_asked_to() {
     assert_eq!(status, 1);
     assert!(stderr.contains("0 of 1 worker is up after 50ms; start more with: nap worker"), "{stderr}");
     let (status, _, stderr) = ask(folder, "job status last");
-    assert!(status == 1 && stderr.contains("there is no job yet"), "{status} {stderr}");
+    assert!(status == 2 && stderr.contains("there is no job yet"), "{status} {stderr}");
     let (status, _, stderr) = ask(folder, "job status 9");
     assert!(status != 0 && stderr.contains("job_0009"), "{status} {stderr}");
     let (status, _, stderr) = ask(folder, "coordinator");
@@ -142,7 +142,7 @@ fn without_a_cluster_it_is_said_how_to_get_one() {
     std::fs::create_dir(folder.path().join("cluster")).expect("a directory");
     std::fs::write(folder.path().join("cluster/napreduce.toml"), "[up]\nworker = 3\n").expect("a file");
     let (status, _, stderr) = ask(folder.path(), "job list");
-    assert!(status == 1 && stderr.contains("napreduce.toml is not understood"), "{status} {stderr}");
+    assert!(status == 2 && stderr.contains("napreduce.toml is not understood"), "{status} {stderr}");
 }
 
 #[test]

@@ -104,7 +104,7 @@ struct ExportedPart {
 
 pub fn run(arguments: &ExportArguments) -> Result<()> {
     let ExportArguments { path, jobs, output, format } = arguments;
-    let folder = HistoryFolder::open(path)?;
+    let folder = HistoryFolder::open(path).map_err(usage)?;
     let mut failures = Failures::default();
     let wanted = JobSelector::select(jobs, folder.jobs(), &mut failures)?;
     make_empty(output)?;
@@ -234,7 +234,7 @@ fn write_lines<T: Serialize>(file: &mut BufWriter<File>, rows: impl Iterator<Ite
 /// # Errors
 /// When it is not, or cannot be read.
 pub fn read_one(path: &Path, job: JobSelector) -> Result<JobDetail> {
-    let folder = HistoryFolder::open(path)?;
+    let folder = HistoryFolder::open(path).map_err(usage)?;
     let job = job.one_among(folder.jobs(), "nap history report")?;
     let ended =
         folder.read(job)?.with_context(|| format!("there is no {job} in {}", folder.path().display()));

@@ -14,6 +14,7 @@ use napreduce_live::Secret;
 use napreduce_web::{HistorySource, PageSource, WebServer, WebSettings};
 
 use crate::cluster::WebAddress;
+use crate::failure::usage;
 use crate::ids::JobSelector;
 use crate::job::ReportFile;
 use crate::web::{Running, ServeArguments, settings, wait, what_if_settings};
@@ -69,7 +70,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
 }
 
 fn serve_page(paths: &[PathBuf], serve: &ServeArguments) -> Result<()> {
-    let recordings = named_histories(paths)?;
+    let recordings = named_histories(paths).map_err(usage)?;
     // Nobody shares a secret with it, so what it signs counts until it ends.
     let secret = Secret::generate().context("the system gives no random numbers")?;
     let settings = settings(secret, WebAddress::chosen(serve.bind, None));

@@ -7,6 +7,7 @@ use crate::engine::Engine;
 use crate::ids::{AttemptId, JobId, TaskKind, WorkerId};
 use crate::preemption::{PreemptRequest, Primitive, RequestState, Requester};
 use crate::states::{AttemptState, JobState};
+use crate::time::Span;
 
 impl Engine {
     /// Lists a job that changed, if its reduces wait for maps none of which has a slot.
@@ -38,6 +39,8 @@ impl Engine {
                     by: Requester::Engine,
                     earliest: None,
                     grace: None,
+                    asked_grace: None,
+                    waited: Span(0),
                     reason,
                     beneficiary: Some(job),
                     created: self.cluster.now,
