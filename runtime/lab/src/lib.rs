@@ -86,5 +86,5 @@ pub use start::{StartReport, StartSettings, start};
 pub use suite::{
     SuiteConditions, SuiteContender, SuiteJob, SuiteJobReport, SuiteReport, SuiteSettings, suite,
 };
-pub use words::UnknownWord;
+pub use words::{UnknownWord, counted};
 pub use workspace::{WorkError, WorkSettings};

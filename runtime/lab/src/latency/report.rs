@@ -8,6 +8,7 @@ use super::Pair;
 use crate::machine::Machine;
 use crate::statistics::{known_percentile, percentile, samples_needed};
 use crate::table::{dash, table};
+use crate::words::counted;
 
 /// All of one measurement.
 #[derive(Clone, Debug, Serialize)]
@@ -190,7 +191,7 @@ impl LatencyReport {
         let outputs = if self.identical { "all outputs right" } else { "AN OUTPUT DIFFERS" };
         let otherwise = match self.otherwise {
             0 => String::new(),
-            count => format!("; {count} preemptions ended otherwise than asked"),
+            count => format!("; {} ended otherwise than asked", counted(count, "preemption")),
         };
         format!("{}\n\n{}\n\n{outputs}{otherwise}\n", self.machine.line(), table(&["what"], &columns, rows))
     }

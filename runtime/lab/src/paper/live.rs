@@ -21,6 +21,7 @@ use crate::replay::{
     Bench, Costs, FullPlan, GivenCosts, LiveJob, LivePlan, LiveRun, References, measure_costs,
 };
 use crate::session::Session;
+use crate::words::counted;
 
 /// What starting and ending a cluster takes, about, and the undisturbed jobs of a block.
 const AROUND: Duration = Duration::from_secs(3);
@@ -52,7 +53,7 @@ pub fn run_live<E: From<LabError>>(
     }
     let takes = |run: &Run| Duration::from_micros(run.ended.0) + AROUND;
     let mut left: Duration = simulated.iter().map(takes).sum();
-    session.say(format!("{} runs on this machine, about {}", runs.len(), minutes(left)));
+    session.say(format!("{} on this machine, about {}", counted(runs.len(), "run"), minutes(left)));
     let mut references: BTreeMap<u64, References> = BTreeMap::new();
     for (number, ((run, plan), simulated)) in runs.iter().zip(&plans).zip(&simulated).enumerate() {
         let jobs = run.live_plan(true).map_err(LabError::from)?;
@@ -72,7 +73,7 @@ pub fn run_live<E: From<LabError>>(
         left = left.saturating_sub(takes(simulated));
         let measured = run.live_rows(plan, &live, simulated, &costs).map_err(LabError::from)?;
         session.say(format!(
-            "{} {} {}, block {}: {:.1} s, {}{}; {} of {} runs, about {} left",
+            "{} {} {}, block {}: {:.1} s, {}{}; {} of {}, about {} left",
             run.key.paper,
             run.key.campaign,
             run.key.variant,
@@ -81,7 +82,7 @@ pub fn run_live<E: From<LabError>>(
             if live.jobs.iter().all(|job| job.identical) { "outputs right" } else { "AN OUTPUT DIFFERS" },
             if live.counts() { "" } else { ", TOO LATE, or out of turn: it does not count" },
             number + 1,
-            runs.len(),
+            counted(runs.len(), "run"),
             minutes(left),
         ));
         take(measured)?;

@@ -10,6 +10,7 @@ use crate::confinement::{MemoryLimit, Tier};
 use crate::machine::Machine;
 use crate::statistics::{Interval, SAMPLES_MIN, Summary, ratio_interval, ratio_text};
 use crate::table::{dash, table};
+use crate::words::counted;
 
 /// All of one comparison.
 #[derive(Clone, Debug, Serialize)]
@@ -180,9 +181,8 @@ impl PreemptReport {
     pub(super) fn about(&self) -> String {
         let tier = self.tier.as_ref().map_or("none".to_owned(), Tier::line);
         format!(
-            "{} repetition{}, {} tasks of {} s; memory-hungry tasks: {tier}",
-            self.repetitions,
-            if self.repetitions == 1 { "" } else { "s" },
+            "{}, {} tasks of {} s; memory-hungry tasks: {tier}",
+            counted(self.repetitions as usize, "repetition"),
             self.form,
             self.task_seconds
         )
@@ -202,8 +202,8 @@ impl PreemptReport {
             text = format!("{warning}\n{text}");
         }
         if other > 0 {
-            let runs = if other == 1 { "run" } else { "runs" };
-            text.push_str(&format!("; in {other} {runs} something else was done than was asked for"));
+            let runs = counted(other, "run");
+            text.push_str(&format!("; in {runs} something else was done than was asked for"));
         }
         if let Some(seconds) = self.seconds_per_swapped_gib {
             text.push_str(&format!("; a suspend costs {seconds:.2} s of makespan for each GiB swapped out"));

@@ -111,6 +111,9 @@ pub fn run(
     let alone = experiment.alone()?;
     setting.session.say(format!("{weight}: a task alone takes {alone:.2} s"));
     report.alone_seconds.push((weight, alone));
+    if let Some(warning) = report.warning() {
+        setting.session.say(warning);
+    }
     let total = plans.len();
     for plan in &plans {
         let run = experiment.once(plan)?;

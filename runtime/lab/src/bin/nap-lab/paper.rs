@@ -8,10 +8,10 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use clap::Args;
-use napreduce_lab::WorkSettings;
 use napreduce_lab::paper::{
     PaperReport, PaperSettings, Verdict, paper, paper_again, papers, runs_live, select,
 };
+use napreduce_lab::{WorkSettings, counted};
 use napreduce_live::printing::{print, print_error};
 
 use crate::place::{bar, binaries, session};
@@ -199,8 +199,10 @@ fn list(report: Option<&Path>) -> Result<ExitCode> {
             let figure = &paper.figures[id];
             let takes = match &figure.cannot {
                 Some(_) => "cannot be tested".to_owned(),
-                None if runs_live(&paper, figure) => format!("{} runs, also live", paper.runs_of(figure)),
-                None => format!("{} runs a block", paper.runs_of(figure)),
+                None if runs_live(&paper, figure) => {
+                    format!("{}, also live", counted(paper.runs_of(figure), "run"))
+                }
+                None => format!("{} a block", counted(paper.runs_of(figure), "run")),
             };
             let judged = report.iter().flat_map(|report| &report.judgements);
             let judged = judged.filter(|one| one.paper == paper.name).find(|one| one.figure == id);

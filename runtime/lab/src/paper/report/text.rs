@@ -37,8 +37,8 @@ impl PaperReport {
     /// How many figures and claims there are of each verdict.
     pub fn counts(&self) -> String {
         let claims = || self.judgements.iter().flat_map(|judgement| &judgement.claims);
-        let figures = counted("figure", self.judgements.iter().map(|judgement| judgement.verdict));
-        let judged = counted("claim", claims().filter_map(|claim| claim.verdict));
+        let figures = of_each_verdict("figure", self.judgements.iter().map(|judgement| judgement.verdict));
+        let judged = of_each_verdict("claim", claims().filter_map(|claim| claim.verdict));
         let not_measured = claims().filter(|claim| claim.verdict.is_none()).count();
         let rest = if not_measured > 0 { format!(", {not_measured} not measured") } else { String::new() };
         format!("{figures}; {judged}{rest}")
@@ -46,14 +46,13 @@ impl PaperReport {
 }
 
 /// So many of a thing, and how many of them have each verdict.
-fn counted(thing: &str, verdicts: impl Iterator<Item = Verdict>) -> String {
+fn of_each_verdict(thing: &str, verdicts: impl Iterator<Item = Verdict>) -> String {
     let verdicts: Vec<Verdict> = verdicts.collect();
     let of = |verdict| verdicts.iter().filter(|other| **other == verdict).count();
     let counts = Verdict::ALL.map(|verdict| (verdict, of(verdict)));
     let said = counts.iter().filter(|(_, count)| *count > 0);
     let said: Vec<String> = said.map(|(verdict, count)| format!("{count} {}", verdict.in_words())).collect();
-    let plural = if verdicts.len() == 1 { "" } else { "s" };
-    format!("{} {thing}{plural}: {}", verdicts.len(), said.join(", "))
+    format!("{}: {}", crate::words::counted(verdicts.len(), thing), said.join(", "))
 }
 
 fn add(text: &mut String, judgement: &Judgement) {
