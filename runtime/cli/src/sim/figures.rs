@@ -96,7 +96,7 @@ fn grouped(held: Vec<(&JobResult, Series)>, kind: TaskKind) -> (&'static str, Ve
 mod tests {
     use std::sync::Arc;
 
-    use napreduce_core::{Span, Time};
+    use napreduce_core::{Slots, Span, Time};
     use napreduce_sim::{SimulatedJob, Simulation, SimulationSettings, Workload};
 
     use super::*;
@@ -110,7 +110,8 @@ mod tests {
         };
         let workload = Workload::of(jobs.enumerate().map(job).collect());
         let fifo = Box::new(napreduce_schedulers::Fifo::default());
-        let run = Simulation::new(fifo, SimulationSettings::default(), workload).run().expect("it ends");
+        let settings = SimulationSettings::new(1, Slots { map: 2, reduce: 1 });
+        let run = Simulation::new(fifo, settings, workload).run().expect("it ends");
         let held =
             run.jobs.iter().map(|job| (job, Series { name: job.name.to_string(), points: vec![(0.0, 1.0)] }));
         let (by, layers) = grouped(held.collect(), TaskKind::Map);

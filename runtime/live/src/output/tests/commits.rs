@@ -222,8 +222,8 @@ fn commit_replaces_success_that_is_no_regular_file() {
         fs::write(&victim, "stays").expect("written");
         fs::remove_file(place.file(SUCCESS)).expect("removed");
         match kind {
-            "link to a file" => std::os::unix::fs::symlink(&victim, place.file(SUCCESS)).expect("linked"),
-            "link to nothing" => std::os::unix::fs::symlink("nowhere", place.file(SUCCESS)).expect("linked"),
+            "link to a file" => symlink(&victim, place.file(SUCCESS)).expect("linked"),
+            "link to nothing" => symlink("nowhere", place.file(SUCCESS)).expect("linked"),
             _ => rustix::fs::mknodat(
                 rustix::fs::CWD,
                 place.file(SUCCESS),

@@ -67,8 +67,9 @@ impl Proxy {
                     forward(server, client, trick, |bytes| {
                         record.lock().unwrap()[number].extend_from_slice(bytes);
                         // This is the slow link, not a wait for an event.
-                        let time = rate.map(|rate| Duration::from_secs(bytes.len() as u64) / rate);
-                        time.map(std::thread::sleep);
+                        if let Some(rate) = rate {
+                            std::thread::sleep(Duration::from_secs(bytes.len() as u64) / rate);
+                        }
                     })
                 });
             }
