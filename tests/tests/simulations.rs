@@ -201,7 +201,7 @@ fn a_policy_that_goes_by_bytes_is_refused_where_none_are_given() {
     let folder = Folder::new();
     folder.write("three.toml", WORKLOAD);
     let arguments = ["--workload", "three.toml", "--scheduler", "fcs"];
-    sim(&folder, &arguments).failed(1, &["fcs serves reduces by the bytes", "give output-bytes"]);
+    sim(&folder, &arguments).failed(2, &["fcs serves reduces by the bytes", "give output-bytes"]);
     let bytes = WORKLOAD.replace("maps = { count", "maps = { output-bytes = 1000, count");
     folder.write("three.toml", bytes);
     sim(&folder, &arguments).succeeded();
@@ -242,7 +242,7 @@ fn tables_and_primitives_are_tried_with_every_policy() {
     let text = sim(&folder, &[&arguments[..], &files].concat()).succeeded().stdout;
     assert!(text.contains("/ hfsp kill eager.toml") && text.contains("did not end"), "{text}");
     let missing = ["--configuration", "eager.toml", "--configuration", "no.toml"];
-    sim(&folder, &[&arguments[..], &missing].concat()).failed(1, &["cannot read no.toml"]);
+    sim(&folder, &[&arguments[..], &missing].concat()).failed(2, &["cannot read no.toml"]);
 }
 
 #[test]

@@ -43,7 +43,7 @@ fn a_trace_shows_a_nap_while_it_lasts_and_when_it_is_over() {
     job.until("m_0000.1", "running");
     job.ends_as_undisturbed();
     let says = ["is there already; name another file, or pass --overwrite"];
-    run(&mut trace(&cluster, &["last", "--output", name])).failed(1, &says);
+    run(&mut trace(&cluster, &["last", "--output", name])).failed(2, &says);
     run(&mut trace(&cluster, &["last", "--output", name, "--overwrite"])).succeeded();
     let over: Value = serde_json::from_slice(&fs::read(&file).expect("a file")).expect("JSON");
     let names = of(&over, "X", "stint").into_iter().map(|stint| {

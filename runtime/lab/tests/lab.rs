@@ -156,7 +156,7 @@ fn start_measures_a_tiny_job_and_one_more_task() {
     let report = json(&lab, "start.json");
     assert_eq!(report["tiny_seconds"].as_array().unwrap().len(), 4);
     assert_eq!(report["more_tasks"], 400);
-    assert!(report["tiny_p99_seconds"].as_f64() >= report["tiny"]["median"].as_f64());
+    assert!(report["tiny_p99_seconds"].is_null(), "four runs have no 99th percentile: {report}");
     assert!(ended.output.contains("one more map task, of 400"), "{}", ended.output);
     lab.assert_work_is_empty();
 }

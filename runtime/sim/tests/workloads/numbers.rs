@@ -154,7 +154,7 @@ fn run(draw: &mut Draw, text: &str, seed: u64) -> bool {
 #[test]
 fn any_numbers_in_a_workload_file_end_or_are_refused() {
     let mut ended = 0;
-    for seed in 0..500 {
+    for seed in 0..1_500 {
         let mut draw = Draw(Pcg64::seed_from_u64(seed));
         let text = draw.file();
         let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| run(&mut draw, &text, seed)));

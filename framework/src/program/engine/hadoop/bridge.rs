@@ -190,10 +190,14 @@ impl Bridge<'_> {
         let said = said.join().unwrap_or_default();
         match (status.code(), moved) {
             // A guest that failed says more than what came of it.
-            (Some(0), moved) => moved.map(|()| (0, said)),
+            (Some(0), Ok(Moved::All)) => Ok((0, said)),
+            (Some(0), Ok(Moved::NoReport)) => {
+                Err(format!("{} broke a rule: there was no report", self.name()))
+            }
+            (Some(0), Err(why)) => Err(why),
             (Some(status @ (64..=66 | 143)), _) if !said.is_empty() => Ok((status, said)),
             (_, Err(why)) => Err(why),
-            (_, Ok(())) => Ok((64, format!("ended by {status}; {said}").trim_end_matches("; ").to_owned())),
+            (_, Ok(_)) => Ok((64, format!("ended by {status}; {said}").trim_end_matches("; ").to_owned())),
         }
     }
 
@@ -228,7 +232,7 @@ impl Bridge<'_> {
     }
 
     /// What the guest writes goes to Hadoop; of a reduce, what Hadoop has goes to the guest before that.
-    fn move_records(&self, guest: &mut Child) -> Result<(), String> {
+    fn move_records(&self, guest: &mut Child) -> Result<Moved, String> {
         let failed = |error: io::Error| format!("between Hadoop and {}: {error}", self.name());
         let output = guest.stdout.take().ok_or("the guest has no standard output")?;
         let mut output = BufReader::with_capacity(BUFFER_BYTES, output);
@@ -241,7 +245,7 @@ impl Bridge<'_> {
             if !report.is_empty() {
                 write_report(&mut hadoop, &report).map_err(failed)?;
             }
-            return hadoop.flush().map_err(failed);
+            return hadoop.flush().map(|()| Moved::All).map_err(failed);
         }
         let mut reported = false;
         while let Some(frame) = Frame::read(&mut output).map_err(failed)? {
@@ -255,11 +259,16 @@ impl Bridge<'_> {
             }
             .map_err(failed)?;
         }
-        if !reported {
-            return Err(format!("{} broke a rule: there was no report", self.name()));
-        }
-        hadoop.flush().map_err(failed)
+        hadoop.flush().map_err(failed)?;
+        Ok(if reported { Moved::All } else { Moved::NoReport })
     }
+}
+
+/// How the output of a guest ended.
+enum Moved {
+    All,
+    /// A guest that fails ends its output first, and then has to be left to say why.
+    NoReport,
 }
 
 /// Hands Hadoop's records to a reduce. One that ends before it has all of them has a status that says why.

@@ -128,7 +128,12 @@ fn of_failed(detail: &JobDetail, only_stderr: bool) -> Vec<WantedLog> {
 fn chosen(job: JobId, named: Option<&str>, detail: &JobDetail) -> Result<Vec<AttemptId>> {
     let existing = detail.attempts.iter().map(|attempt| attempt.attempt);
     let Some(named) = named else {
-        let mut all: Vec<AttemptId> = existing.collect();
+        // One that is being launched has printed nothing, and its worker has no log of it yet.
+        let is_launching = |attempt: &AttemptSummary| {
+            attempt.end.is_none() && attempt.moments.is_some_and(|moments| moments.started.is_none())
+        };
+        let begun = detail.attempts.iter().filter(|attempt| !is_launching(attempt));
+        let mut all: Vec<AttemptId> = begun.map(|attempt| attempt.attempt).collect();
         all.sort();
         return Ok(all);
     };
