@@ -9,6 +9,7 @@ use super::Simulation;
 use super::attempts::Phase;
 use crate::job::SimulatedJob;
 use crate::run::SimulationError;
+use crate::settings::SimulationSettings;
 
 /// A run may take so many times as long as all work would on one slot: under a policy that gives slots,
 /// however often it takes them, it takes a fraction of that.
@@ -26,8 +27,11 @@ const IDLE_PER_MACHINE_MAX: u64 = 100;
 const TICKS_MAX: u64 = 2_000_000;
 
 /// What a run is held to.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Guard {
+    /// Up to when slot time can be counted.
+    last: Time,
+    taken_max: u64,
     /// When it must have ended.
     horizon: Time,
     /// How often an attempt ended or stopped since there was progress.
@@ -52,6 +56,18 @@ pub(super) enum Happened {
 }
 
 impl Guard {
+    pub fn new(settings: &SimulationSettings) -> Guard {
+        let (maps, reduces) = settings.slots_in_all();
+        let taken_max = TAKEN_MAX.max(TAKEN_PER_SLOT_MAX.saturating_mul(maps.saturating_add(reduces)));
+        let (last, horizon) = (settings.last_time(), Time(0));
+        Guard { last, taken_max, horizon, taken: 0, done: 0, most_done: 0, idle: 0, ticks: 0 }
+    }
+
+    /// Whether time can go on to this one.
+    pub fn check_time(&self, at: Time) -> Result<(), SimulationError> {
+        if at > self.last { Err(SimulationError::TooLong { at, last: self.last }) } else { Ok(()) }
+    }
+
     /// A record of the engine tells of work that was done, or given up.
     pub fn note(&mut self, record: &Record) {
         match record {
@@ -101,9 +117,8 @@ impl Simulation {
     /// Whether there is an end in sight. Machines that are lost may hold a workload up for any time, and
     /// whoever said when the run is to be cut off knows how long it may take: the horizon is for the others.
     pub(super) fn look_for_end(&self) -> Result<(), SimulationError> {
-        let (maps, reduces) = self.settings.slots_in_all();
-        let taken_max = TAKEN_MAX.max(TAKEN_PER_SLOT_MAX * (maps + reduces));
         let cut = self.settings.until.is_some() || self.settings.failures.machine_mean.is_some();
+        let taken_max = self.guard.taken_max;
         let why = if self.guard.taken > taken_max {
             let lost = match self.settings.failures.machine_mean {
                 Some(mean) => format!(" (a machine is lost after {} on average)", mean.to_text()),

@@ -103,7 +103,7 @@ fields! {
         /// When the engine wants to be woken.
         armed: Option<Time>,
         chain_lengths: ChainLengths,
-        guard: Guard,
+        guard: Guard = Guard::new(&settings),
         log: Option<Log>,
         recorder: Option<Recorder>,
         run: Run,
@@ -183,10 +183,7 @@ impl Simulation {
             self.run.books.advance(self.now);
             return Ok(false);
         }
-        let last = self.settings.last_time();
-        if next > last {
-            return Err(SimulationError::TooLong { at: next, last });
-        }
+        self.guard.check_time(next)?;
         self.now = next.max(self.now);
         self.run.books.advance(self.now);
         let before = self.run.events;
