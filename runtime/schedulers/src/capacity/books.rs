@@ -56,6 +56,8 @@ pub(super) struct Books {
     users: BTreeMap<String, u32>,
     /// Whether limits on running jobs are kept to, and how many jobs of one user may run.
     limits: Option<UserLimit>,
+    /// Another policy gives slots to tasks of the other kind.
+    of_one_kind: bool,
     running: RunningJobs,
     /// The turns of jobs that were saved, until these are named again.
     remembered: BTreeMap<JobId, ByKind<Turn>>,
@@ -97,8 +99,19 @@ impl Books {
         let turn = ByKind { map: vec![Turn::default(); count], reduce: vec![Turn::default(); count] };
         let turns = ByKind { map: vec![Turns::default(); count], reduce: vec![Turns::default(); count] };
         let (entries, users, running) = (BTreeMap::new(), BTreeMap::new(), RunningJobs::default());
-        let remembered = BTreeMap::new();
-        Books { queues, sums, leaves, turn, turns, entries, users, limits: None, running, remembered }
+        let (remembered, limits, of_one_kind) = (BTreeMap::new(), None, false);
+        Books { queues, sums, leaves, turn, turns, entries, users, limits, of_one_kind, running, remembered }
+    }
+
+    /// The same, where another policy gives slots to tasks of the other kind: even where slots are of one kind,
+    /// those do not count against what a queue may have.
+    pub fn of_one_kind(self) -> Books {
+        Books { of_one_kind: true, ..self }
+    }
+
+    /// Whether slots that tasks of either kind hold are counted together.
+    fn counts_both(&self, view: &ClusterView<'_>) -> bool {
+        view.shares_slots() && !self.of_one_kind
     }
 
     /// The same, with so many jobs of a queue and of a user running at once: one that waits for that has and
@@ -216,7 +229,7 @@ impl Books {
             }
             return;
         };
-        let recalled = !self.remembered.is_empty();
+        let (both, recalled) = (self.counts_both(view), !self.remembered.is_empty());
         let mut entry = match self.entries.get(&job) {
             Some(entry) => *entry,
             None => self.enter(known, view),
@@ -226,10 +239,10 @@ impl Books {
         }
         let before = entry;
         for kind in TaskKind::ALL {
-            let mut amounts = Amounts::of(known, kind, view.shares_slots());
+            let mut amounts = Amounts::of(known, kind, both);
             let order = self.queues.queue(entry.leaf).order;
             if order == ApplicationOrder::Fair {
-                let standing = standing_of(known, kind, view.shares_slots());
+                let standing = standing_of(known, kind, both);
                 let turns = &mut self.turns[kind][entry.leaf];
                 turns.take(view.now(), &mut entry.turns[kind], standing, recalled);
             }
@@ -259,10 +272,10 @@ impl Books {
         }
     }
 
-    /// What the turn of a queue goes by. Where slots are of one kind, turns are the same for both kinds.
+    /// What the turn of a queue goes by. Where slots are counted together, turns are the same for both kinds.
     fn standing(&self, kind: TaskKind, queue: usize, view: &ClusterView<'_>) -> Standing {
         let wants = |kind: &TaskKind| self.of(*kind, queue).wanting_below > 0;
-        let wants = if view.shares_slots() { TaskKind::ALL.iter().any(wants) } else { wants(&kind) };
+        let wants = if self.counts_both(view) { TaskKind::ALL.iter().any(wants) } else { wants(&kind) };
         let used = self.of(kind, queue).used;
         Standing {
             usage: used.into(),
@@ -370,10 +383,10 @@ impl Sums {
 }
 
 impl Amounts {
-    /// Where slots are of one kind, those that its tasks of both kinds hold count.
-    fn of(job: &Job, kind: TaskKind, shared: bool) -> Amounts {
+    /// With `both`, slots that its tasks of either kind hold count.
+    fn of(job: &Job, kind: TaskKind, both: bool) -> Amounts {
         let held = job.holding(kind);
-        let used = if shared { TaskKind::ALL.iter().map(|kind| job.holding(*kind)).sum() } else { held };
+        let used = if both { TaskKind::ALL.iter().map(|kind| job.holding(*kind)).sum() } else { held };
         let pending = job.demand(kind) - held;
         Amounts { used, pending, promised: job.promised(kind), place: None }
     }
@@ -387,9 +400,9 @@ fn place_of(job: &Job, order: ApplicationOrder, used: u32, turn: &Turn) -> RankK
     (first, turn, job.submitted(), job.id())
 }
 
-/// What the turn of a job in its queue goes by. Where slots are of one kind, it is the same for both kinds.
-fn standing_of(job: &Job, kind: TaskKind, shared: bool) -> Standing {
-    let kinds = if shared { &TaskKind::ALL[..] } else { std::slice::from_ref(&kind) };
+/// What the turn of a job in its queue goes by; with `both` it is the same for both kinds.
+fn standing_of(job: &Job, kind: TaskKind, both: bool) -> Standing {
+    let kinds = if both { &TaskKind::ALL[..] } else { std::slice::from_ref(&kind) };
     let usage: u64 = kinds.iter().map(|kind| u64::from(job.holding(*kind))).sum();
     let demand: u64 = kinds.iter().map(|kind| u64::from(job.demand(*kind))).sum();
     Standing { usage, waits: usage < demand, active: demand > 0, weight: TurnWeight::default() }

@@ -51,6 +51,15 @@ impl Capacity {
         Ok(Capacity { books, delay: Delay::new(configuration.delay), watch })
     }
 
+    /// The same, beside another policy that gives slots to tasks of the other kind.
+    ///
+    /// # Errors
+    /// Names the first value that cannot be.
+    pub fn of_one_kind(configuration: &CapacityConfiguration) -> Result<Capacity, CapacityError> {
+        let whole = Capacity::new(configuration)?;
+        Ok(Capacity { books: whole.books.of_one_kind(), ..whole })
+    }
+
     /// Gives an offered slot, or says why nobody gets it.
     fn give(&mut self, now: Time, view: &ClusterView<'_>, offer: Offer, actions: &mut Actions) {
         let (books, delay) = (&self.books, &mut self.delay);

@@ -14,6 +14,10 @@ impl PolicyTable for CapacityConfiguration {
         Ok(Box::new(Capacity::new(self)?))
     }
 
+    fn build_part(&self, _kind: TaskKind, _all: &PolicyTables<'_>) -> Built {
+        Ok(Box::new(Capacity::of_one_kind(self)?))
+    }
+
     fn monitor(&self) -> Option<Box<dyn PolicyTable + '_>> {
         Some(Box::new(Monitor(self)))
     }
