@@ -144,11 +144,16 @@ impl Actions {
         self.kinds
     }
 
-    /// Whether the policy decides which kind of task the offered slot is used for: slots are of one kind, this
-    /// one is kept for nobody, and no other policy decides about the other kind.
+    /// Whether the policy decides which kind of task a slot is used for: slots are of one kind, and no other
+    /// policy decides about the other kind.
+    pub fn has_both_kinds(&self, view: &ClusterView<'_>) -> bool {
+        view.shares_slots() && self.kinds.len() == TaskKind::ALL.len()
+    }
+
+    /// Whether it decides that of the offered slot: this is kept for nobody.
     pub fn chooses_kind(&self, view: &ClusterView<'_>) -> bool {
         let kept = self.offer.is_none_or(|offer| offer.reserved_for.is_some());
-        view.shares_slots() && !kept && self.kinds.len() == TaskKind::ALL.len()
+        self.has_both_kinds(view) && !kept
     }
 
     /// Calls a policy that decides about these kinds only, and takes over what it decides.

@@ -120,7 +120,8 @@ impl NatjamR {
 
     /// Takes slots for the most urgent jobs that wait, from the least urgent that hold any.
     fn preempt(&self, kind: TaskKind, view: &ClusterView<'_>, actions: &mut Actions) {
-        let kinds = || TaskKind::ALL.into_iter().filter(|one| view.shares_slots() || *one == kind);
+        let both = actions.has_both_kinds(view);
+        let kinds = || TaskKind::ALL.into_iter().filter(|one| both || *one == kind);
         let waits = |id: JobId| {
             view.job(id).map_or(0, |job| {
                 let promised: u32 = kinds().map(|kind| job.promised(kind)).sum();

@@ -10,7 +10,7 @@ use rand_pcg::Pcg64;
 use serde::{Deserialize, Serialize};
 
 use napreduce_core::{
-    Actions, ByKind, ClusterView, Event, GivingOrder, JobChange, JobId, JobSpec, Offer, QueueShare, Release,
+    Actions, ClusterView, Event, GivingOrder, JobChange, JobId, JobSpec, Offer, QueueShare, Release,
     Scheduler, TaskKind, Time,
 };
 
@@ -116,12 +116,6 @@ impl Natjam {
         }
     }
 
-    /// The kinds of tasks that can use what victims of a kind give up, and whose requests count together.
-    fn kinds_served(view: &ClusterView<'_>, victims: TaskKind) -> ByKind<bool> {
-        let shared = view.shares_slots();
-        ByKind { map: shared || victims == TaskKind::Map, reduce: shared || victims == TaskKind::Reduce }
-    }
-
     /// One run of the preemptor for a kind of slot.
     fn preempt(&mut self, now: Time, kind: TaskKind, view: &ClusterView<'_>, actions: &mut Actions) {
         let limits = self.configuration.limits();
@@ -140,8 +134,9 @@ impl Natjam {
         };
         let mut evictions =
             Evictions::new(self.configuration.job_eviction, self.research.holders(kind).filter_map(holding));
-        let served = Natjam::kinds_served(view, kind);
-        let kinds = || TaskKind::ALL.into_iter().filter(|kind| served[*kind]);
+        // The kinds of tasks that can use what its victims give up, and whose requests count together.
+        let both = actions.has_both_kinds(view);
+        let kinds = || TaskKind::ALL.into_iter().filter(|one| both || *one == kind);
         let claimants: BTreeSet<(GivingOrder, JobId)> =
             kinds().flat_map(|kind| self.production.open(kind)).collect();
         for (key, id) in claimants {
