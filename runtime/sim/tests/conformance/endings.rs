@@ -31,6 +31,19 @@ fn a_finite_workload_ends_in_containers_or_is_refused() {
     all_end(cases(), Case::draw_in_containers);
 }
 
+/// Seeds of compositions in containers, in which a queue had its maximum with tasks that another part gave
+/// containers to, or a part took one for a task that another part gives containers to.
+const COMPOSED_IN_CONTAINERS: [u64; 10] = [357, 688, 714, 870, 876, 1314, 1375, 1473, 1532, 1747];
+
+#[test]
+fn compositions_end_in_containers_whatever_the_other_part_gives() {
+    for seed in COMPOSED_IN_CONTAINERS {
+        let case = Case::draw_in_containers(seed);
+        assert!(matches!(case.scheduler, SchedulerName::Composed | SchedulerName::Fcs), "seed {seed}");
+        case.run().unwrap_or_else(|why| panic!("seed {seed}: {why}"));
+    }
+}
+
 fn all_end(cases: u64, draw: fn(u64) -> Case) {
     let next = AtomicU64::new(0);
     let failed = Mutex::new(Vec::new());

@@ -239,6 +239,50 @@ fn masters_leave_a_container_of_a_queue_with_a_maximum() {
     assert_eq!((run.jobs.len(), run.unfinished), (3, 0));
 }
 
+/// Capacity for tasks of one kind, FIFO for the others, and a queue that may have so much.
+fn capacity_for(kind: &str, percent: u32) -> String {
+    format!(
+        "[composed]\n{kind} = \"capacity\"\n[capacity]\nmode = \"hard-cap\"\n\
+         [[capacity.queue]]\nname = \"default\"\nguaranteed-percent = {percent}\n"
+    )
+}
+
+#[test]
+fn masters_and_maps_fill_no_maximum_of_the_part_for_reduces() {
+    let job =
+        SimulatedJob::new("job", at(0)).with_maps(1, seconds(10)).with_reduces(2, seconds(0), seconds(5));
+    let run = under("composed", &capacity_for("reduce", 20), containers(1, 5), vec![job]).unwrap();
+    // One reduce after the other: the queue may have one container for them.
+    assert_eq!(end(&run, "job"), 22.0);
+}
+
+#[test]
+fn reduces_fill_no_maximum_of_the_part_for_maps() {
+    let mut job =
+        SimulatedJob::new("job", at(0)).with_maps(2, seconds(10)).with_reduces(3, seconds(0), seconds(5));
+    job.slowstart_permille = 0;
+    let run = under("composed", &capacity_for("map", 40), containers(1, 5), vec![job]).unwrap();
+    // One map after the other, beside the master and the reduces, which wait for them.
+    assert_eq!(end(&run, "job"), 27.0);
+}
+
+#[test]
+fn the_part_for_maps_takes_none_for_a_reduce() {
+    let job = |name: &str, second, deadline| SimulatedJob {
+        deadline: Some(seconds(deadline)),
+        ..SimulatedJob::new(name, at(second))
+    };
+    let soon = job("soon", 0, 100).with_maps(1, seconds(10)).with_reduces(2, seconds(0), seconds(10));
+    let late = job("late", 1, 1000).with_maps(4, seconds(30));
+    let mut settings = containers(1, 4);
+    settings.overheads.master = seconds(0);
+    let tables = "[composed]\nmap = \"natjam-deadline\"\n[natjam-deadline]\npreempt-maps = true\n";
+    let run = under("composed", tables, settings, vec![soon, late]).unwrap();
+    assert_eq!(run.job("late").unwrap().preemptions, Default::default());
+    // Two maps at a time until the last two leave a container each.
+    assert_eq!((end(&run, "late"), end(&run, "soon")), (70.0, 80.0));
+}
+
 #[test]
 fn a_reduce_gives_way_to_a_map_of_its_job_that_has_to_run_again() {
     // Beside the master there are three containers; a map that failed on a machine is to run on the other one,
