@@ -31,6 +31,7 @@ impl Engine {
         let jobs: Vec<JobId> = self.cluster.waiting_for_themselves.iter().copied().collect();
         for job in jobs {
             if let Some(attempt) = self.reduce_in_the_way(job) {
+                self.remove_request(attempt);
                 let reason = format!("the maps of {job} that it waits for have no slot");
                 self.open_request(PreemptRequest {
                     attempt,
@@ -73,13 +74,16 @@ impl Engine {
                 one.state,
                 AttemptState::Launching | AttemptState::Running | AttemptState::Resuming
             );
-            one.holds_slot && (stops || cluster.requests.contains_key(&one.id))
+            // One that is to end first never does.
+            let asked = cluster.requests.get(&one.id).is_some_and(|asked| asked.primitive != Primitive::Wait);
+            one.holds_slot && (stops || asked)
         };
         if reduces().any(goes) {
             return None;
         }
         let able = reduces().filter(|one| one.holds_slot && of_use(one.worker));
-        able.max_by_key(|one| (one.launched, one.id)).map(|one| one.id)
+        able.max_by_key(|one| (!cluster.requests.contains_key(&one.id), one.launched, one.id))
+            .map(|one| one.id)
     }
 
     /// A suspended attempt whose worker has no slot for it, where nothing runs that could free one.
