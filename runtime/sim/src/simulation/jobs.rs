@@ -285,8 +285,8 @@ impl Simulation {
     /// The engine says that a task is done.
     pub(super) fn task_done(&mut self, id: AttemptId) {
         let (kind, index) = (id.task.kind, id.task.index);
-        let found = self.finishing.binary_search_by_key(&id, |(attempt, _)| *attempt);
-        let executed = self.finishing[found.expect("a task is done by an attempt that said so just now")].1;
+        let executed =
+            self.finishing.remove(&id).expect("a task is done by an attempt that said so just now");
         let job = self.jobs.at_mut(id.task.job);
         assert!(mark(&mut job.done[books::of(kind)], index, true), "{} is done twice", id.task);
         let total = job.plan.work_of(kind, index);

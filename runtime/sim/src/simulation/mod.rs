@@ -99,7 +99,7 @@ fields! {
         on_machine: Vec<u32> = vec![0; settings.machines as usize],
         marks: Marks = Marks::new(&settings.marks),
         /// Attempts that said in this batch that they are done, and the work they did.
-        finishing: Vec<(AttemptId, u64)>,
+        finishing: BTreeMap<AttemptId, u64>,
         /// When the engine wants to be woken.
         armed: Option<Time>,
         chain_lengths: ChainLengths,

@@ -193,7 +193,6 @@ impl Simulation {
             self.engine.reuse(effects);
         }
         let events = self.batch.take();
-        self.finishing.sort_unstable();
         if !events.is_empty() {
             let mut effects = self.engine_handles(&events)?;
             for effect in effects.drain(..) {
@@ -202,7 +201,10 @@ impl Simulation {
             self.engine.reuse(effects);
         }
         self.batch.give_back(events);
-        self.finishing.clear();
+        // What was allowed to commit just now, and has, is told in the next batch of this instant.
+        if self.batch.is_empty() {
+            self.finishing.clear();
+        }
         Ok(())
     }
 
@@ -258,7 +260,7 @@ impl Simulation {
         // first.
         let mut lost = executed;
         match report {
-            Report::Done { .. } => self.finishing.push((id, executed)),
+            Report::Done { .. } => drop(self.finishing.insert(id, executed)),
             Report::Checkpointed => {
                 lost = executed.min(self.settings.overheads.checkpoint_loss.0);
                 let kept = Kept { worker, done: done - lost };

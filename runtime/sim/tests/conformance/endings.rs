@@ -38,10 +38,25 @@ const COMPOSED_IN_CONTAINERS: [u64; 10] = [357, 688, 714, 870, 876, 1314, 1375, 
 #[test]
 fn compositions_end_in_containers_whatever_the_other_part_gives() {
     for seed in COMPOSED_IN_CONTAINERS {
-        let case = Case::draw_in_containers(seed);
-        assert!(matches!(case.scheduler, SchedulerName::Composed | SchedulerName::Fcs), "seed {seed}");
-        case.run().unwrap_or_else(|why| panic!("seed {seed}: {why}"));
+        let scheduler = Case::draw_in_containers(seed).scheduler;
+        assert!(matches!(scheduler, SchedulerName::Composed | SchedulerName::Fcs), "seed {seed}");
+        ends_in_containers(seed);
     }
+}
+
+/// A case in containers by its seed.
+fn ends_in_containers(seed: u64) {
+    Case::draw_in_containers(seed).run().unwrap_or_else(|why| panic!("seed {seed}: {why}"));
+}
+
+#[test]
+fn a_reduce_that_is_let_finish_gives_way_to_maps_of_its_job() {
+    ends_in_containers(4622);
+}
+
+#[test]
+fn an_attempt_that_may_commit_when_it_is_resumed_is_done() {
+    ends_in_containers(8468);
 }
 
 fn all_end(cases: u64, draw: fn(u64) -> Case) {
