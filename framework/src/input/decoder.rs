@@ -11,13 +11,13 @@ pub(super) const TOO_SHORT: &str = "ends too early; the file is incomplete";
 /// Frames of zstd and of lz4 with a magic number between these carry no data of the file.
 pub(super) const SKIPPABLE_MAGIC: std::ops::RangeInclusive<u32> = 0x184D_2A50..=0x184D_2A5F;
 
-/// Whether a file that goes on with `bytes` has one of these magic numbers there, or ends within one.
+/// Whether the next `bytes` of a file begin with one of these magic numbers, or end within one.
 pub(super) fn begins_with_any(bytes: &[u8], mut magic: impl Iterator<Item = u32>) -> bool {
     let first = &bytes[..bytes.len().min(4)];
     magic.any(|number| number.to_le_bytes().starts_with(first))
 }
 
-/// What is wrong where no frame begins, at this byte.
+/// The error for a byte at which no frame begins.
 pub(super) fn no_frame(compression: Compression, offset: u64) -> Trouble {
     let reason = match offset {
         0 => format!("is not valid (it does not begin as {compression} data)"),

@@ -321,7 +321,7 @@ pub(crate) fn which(record: &str, most: Option<u64>) -> String {
     }
 }
 
-/// What to do about it.
+/// The remedy that the error names.
 pub(crate) fn remedy(record: &str, most: Option<u64>) -> String {
     match most {
         None => format!("mend it, or pass --bad-{record}s skip to leave out such {record}s"),
