@@ -99,8 +99,11 @@ fn wrong_usage_is_status_2_and_says_what_to_do() {
     refused(&["speed", "--programs", "sleep"], "choose from wordcount, terasort");
     refused(&["speed", "--size", "1 parsec"], "is not a size; write");
     refused(&["speed", "--runs", "0"], "1..=1000");
-    refused(&["speed", "--peers", "duckdb"], "name one with --python");
-    refused(&["speed", "--python", "/nowhere/python"], "--python /nowhere/python: cannot start");
+    refused(&["speed", "--size", "10kB", "--peers", "duckdb"], "name one with --python");
+    refused(
+        &["speed", "--size", "10kB", "--python", "/nowhere/python"],
+        "--python /nowhere/python: cannot start",
+    );
     refused(&["speed", "--size", "9999TiB"], "choose another folder with --work or a smaller size");
     refused(&["speed", "--work", "/nowhere"], "cannot make a folder in /nowhere");
     refused(&["memory", "--factor", "0.5"], "choose 1 to 100");
