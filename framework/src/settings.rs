@@ -4,8 +4,8 @@
 
 use std::time::Duration;
 
-use napreduce_core::fields;
 use napreduce_data::BlockCompression;
+use napreduce_engine::fields;
 use napreduce_live::{ByteSize, JobPlan, SubmitOptions, parse_time};
 use serde::{Deserialize, Serialize};
 

@@ -3,7 +3,7 @@
 //! Owns that answer, and what becomes of a task whose state was not kept. Does not own when it is asked for
 //! (`task`), nor where a state is kept (live runtime).
 
-use napreduce_core::FaultPlace;
+use napreduce_engine::FaultPlace;
 use napreduce_live::TaskError;
 
 /// What a mapper, a reducer or an output format answers when it is to save its state.

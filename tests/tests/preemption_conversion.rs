@@ -5,7 +5,7 @@
 //! not own when the engine converts (its own tests), nor other preemptions (`preemption_commands`,
 //! `preemption_schedulers`).
 
-use napreduce_core::{Effect, Order, Start};
+use napreduce_engine::{Effect, Order, Start};
 use napreduce_live::{ClusterDirectory, replay_journal};
 use napreduce_tests::{Folder, GatedJob, OwnCluster, counter, run, wait_until};
 use serde_json::Value;

@@ -74,12 +74,12 @@ pub(super) fn sample_split<M: Mapper>(
 ) -> Result<Vec<Vec<u8>>, TaskError> {
     let mut out = Emit::into_sample();
     let mut mapper = mapper.clone();
-    let task = napreduce_core::TaskId {
-        job: napreduce_core::JobId(0),
-        kind: napreduce_core::TaskKind::Map,
+    let task = napreduce_engine::TaskId {
+        job: napreduce_engine::JobId(0),
+        kind: napreduce_engine::TaskKind::Map,
         index: 0,
     };
-    let attempt = napreduce_core::AttemptId { task, number: 0 };
+    let attempt = napreduce_engine::AttemptId { task, number: 0 };
     mapper.setup(&TaskInfo::of_sample(attempt, &split.path))?;
     let mut reader = format.open(split, memory as usize)?;
     let place = InputPlace::new(split, reader.byte_position(), memory as usize);

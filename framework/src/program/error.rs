@@ -2,7 +2,7 @@
 //!
 //! Owns the union of the errors a driver meets. Does not own their texts.
 
-use napreduce_core::JobId;
+use napreduce_engine::JobId;
 use napreduce_live::{JobError, TaskError};
 
 use crate::input::InputError;

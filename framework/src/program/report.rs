@@ -4,7 +4,7 @@
 
 use std::process::ExitCode;
 
-use napreduce_core::JobId;
+use napreduce_engine::JobId;
 use napreduce_live::printing::{print, print_error};
 use napreduce_live::{JobReport, several_lines};
 use serde_json::{Map, Value, json};

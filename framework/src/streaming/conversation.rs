@@ -3,7 +3,7 @@
 //! Owns the life of the command within its attempt, and where its lines go. Does not own the bytes in between
 //! (live runtime).
 
-use napreduce_core::FaultPlace;
+use napreduce_engine::FaultPlace;
 use napreduce_live::{CommandLine, RunningCommand, SuspendHooks, TaskError};
 
 use super::lines::{FirstFields, LineTooLong, OutputLines};

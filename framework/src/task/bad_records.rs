@@ -3,7 +3,7 @@
 //! Owns the count, the limit and what is told of the first one. Does not own what makes a record bad: the map
 //! says so with an error that is fatal and the input's fault.
 
-use napreduce_core::{FailureClass, FaultPlace};
+use napreduce_engine::{FailureClass, FaultPlace};
 use napreduce_live::printing::print_error;
 use napreduce_live::{TaskError, counter};
 

@@ -6,8 +6,8 @@
 use std::io;
 use std::path::Path;
 
-use napreduce_core::FaultPlace;
 use napreduce_data::{CollectError, ReduceError, SegmentError};
+use napreduce_engine::FaultPlace;
 use napreduce_live::{ReduceTask, TaskError, is_gone};
 
 use super::saving::blamed;

@@ -32,7 +32,7 @@ mod saving;
 /// let task = TaskId { job: JobId(7), kind: TaskKind::Map, index: 3 };
 /// assert_eq!(AttemptId { task, number: 1 }.to_string(), "job_0007_m_0003.1");
 /// ```
-pub use napreduce_core::AttemptId;
+pub use napreduce_engine::AttemptId;
 
 /// What a task's error means for its job.
 ///
@@ -44,7 +44,7 @@ pub use napreduce_core::AttemptId;
 /// assert_eq!(TaskError::retryable("no answer yet").class, FailureClass::Retryable);
 /// assert_eq!(TaskError::fatal("no such table").class, FailureClass::Fatal);
 /// ```
-pub use napreduce_core::FailureClass;
+pub use napreduce_engine::FailureClass;
 
 /// What could be mended so that a failure does not happen again.
 ///
@@ -55,14 +55,14 @@ pub use napreduce_core::FailureClass;
 /// let error = TaskError::fatal("line 3 has no date").at(FaultPlace::Input);
 /// assert_eq!(error.place.in_words(), "input");
 /// ```
-pub use napreduce_core::FaultPlace;
+pub use napreduce_engine::FaultPlace;
 
 /// A job, as `nap` knows it.
 ///
 /// ```
 /// assert_eq!(napreduce::task::JobId(7).to_string(), "job_0007");
 /// ```
-pub use napreduce_core::JobId;
+pub use napreduce_engine::JobId;
 
 /// A map or a reduce of a job.
 ///
@@ -72,7 +72,7 @@ pub use napreduce_core::JobId;
 /// let task = TaskId { job: JobId(7), kind: TaskKind::Reduce, index: 0 };
 /// assert_eq!(task.to_string(), "job_0007_r_0000");
 /// ```
-pub use napreduce_core::TaskId;
+pub use napreduce_engine::TaskId;
 
 /// Which half of a job a task belongs to.
 ///
@@ -85,7 +85,7 @@ pub use napreduce_core::TaskId;
 /// }
 /// # let _ = is_map;
 /// ```
-pub use napreduce_core::TaskKind;
+pub use napreduce_engine::TaskKind;
 
 /// Why a task could not go on, and whether another try may help.
 ///

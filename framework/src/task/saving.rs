@@ -6,8 +6,8 @@
 
 use std::path::{Path, PathBuf};
 
-use napreduce_core::FaultPlace;
 use napreduce_data::{SavePlace, SavedFile};
+use napreduce_engine::FaultPlace;
 use napreduce_live::printing::print_error;
 use napreduce_live::{
     Checkpoint, CheckpointDirectory, CheckpointStage, OutputPiece, PartOutput, SavedCheckpoint, TaskContext,

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use napreduce_core::{AttemptId, JobId, TaskId, TaskKind};
+use napreduce_engine::{AttemptId, JobId, TaskId, TaskKind};
 use napreduce_live::{
     Ask, CounterValues, MapResult, MapTask, NamedPart, PartOutput, ReduceResult, ReduceTask, Script,
     TaskContext, TaskError, set_user_counters, user_counters,

@@ -5,7 +5,7 @@
 use std::any::Any;
 use std::fmt::{self, Display};
 
-use napreduce_core::FaultPlace;
+use napreduce_engine::FaultPlace;
 use napreduce_live::TaskError;
 
 /// What `map` and `reduce` closures return: `()`, or `Result<(), E>` with any printable error.

@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use napreduce_core::{AttemptId, TaskId};
+use napreduce_engine::{AttemptId, TaskId};
 use napreduce_live::TaskContext;
 
 /// What user code may know about the attempt it runs in.

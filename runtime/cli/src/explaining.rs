@@ -4,7 +4,7 @@
 
 use std::fmt::Display;
 
-use napreduce_core::Reason;
+use napreduce_engine::Reason;
 use napreduce_live::several_lines;
 
 /// What is said of each job or task, with its name before it where that is not said anyway.
@@ -22,7 +22,7 @@ pub fn explanations(explained: &[(impl Display, Vec<Reason>)]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use napreduce_core::ReasonCode;
+    use napreduce_engine::ReasonCode;
 
     use super::*;
 

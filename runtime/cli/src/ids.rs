@@ -6,7 +6,7 @@
 use std::str::FromStr;
 
 use anyhow::{Result, anyhow};
-use napreduce_core::{AttemptId, JobId, TaskId, TaskKind, WorkerId};
+use napreduce_engine::{AttemptId, JobId, TaskId, TaskKind, WorkerId};
 use napreduce_live::{ClusterClient, WorkerSummary};
 
 use crate::failure::{Failures, usage};

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use clap::Args;
-use napreduce_core::{AttemptId, JobId};
+use napreduce_engine::{AttemptId, JobId};
 use napreduce_live::{ClusterClient, CommandOutcome, TaskCommand, parse_time, several_lines};
 use napreduce_protocol::printing::print_error;
 

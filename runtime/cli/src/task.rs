@@ -4,7 +4,7 @@
 
 use anyhow::Result;
 use clap::{Args, Subcommand};
-use napreduce_core::{Reason, TaskId};
+use napreduce_engine::{Reason, TaskId};
 use napreduce_live::{ClusterClient, LiveAttempt, TaskCommand, TaskPhase, TaskSummary};
 use napreduce_protocol::printing::print_error;
 
@@ -205,7 +205,7 @@ fn percent(live: &LiveAttempt) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use napreduce_core::{AttemptId, AttemptState, JobId, TaskId, TaskKind, WorkerId};
+    use napreduce_engine::{AttemptId, AttemptState, JobId, TaskId, TaskKind, WorkerId};
 
     fn tasks() -> [TaskSummary; 2] {
         let task = |index| TaskId { job: JobId(7), kind: TaskKind::Map, index };

@@ -183,7 +183,7 @@ fn day_of(name: &str) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use napreduce_core::{TaskKind, WorkerId};
+    use napreduce_engine::{TaskKind, WorkerId};
     use napreduce_protocol::{QueueSlots, WorkerPhase};
 
     use super::*;

@@ -9,7 +9,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use napreduce_core::JobId;
+use napreduce_engine::JobId;
 use napreduce_protocol::{JobSummary, read_regular};
 use thiserror::Error;
 

@@ -17,7 +17,7 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use napreduce_core::JobId;
+use napreduce_engine::JobId;
 use napreduce_protocol::{JobSummary, open_regular};
 use serde::{Deserialize, Serialize};
 

@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 
-use napreduce_core::AttemptId;
+use napreduce_engine::AttemptId;
 use napreduce_protocol::{JobDetail, PreemptionEnd, PreemptionSummary, RestoreSummary, ResumeSummary};
 
 /// A request to take a slot.

@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use napreduce_core::{AttemptId, Span, TaskId, TaskKind};
+use napreduce_engine::{AttemptId, Span, TaskId, TaskKind};
 use napreduce_protocol::{AttemptSummary, JobDetail, PreemptionEnd, RestoreSummary};
 use thiserror::Error;
 
@@ -43,7 +43,7 @@ type Interval = (u64, u64);
 
 /// What is known of a job's attempts, by what it is looked for.
 struct Ledger<'a> {
-    job: napreduce_core::JobId,
+    job: napreduce_engine::JobId,
     attempts: BTreeMap<AttemptId, &'a AttemptSummary>,
     /// The last attempt that did each task.
     done: BTreeMap<(TaskKind, u32), AttemptId>,
@@ -161,7 +161,7 @@ mod tests {
     use super::*;
     use std::path::PathBuf;
 
-    use napreduce_core::{JobId, Primitive, WorkerId};
+    use napreduce_engine::{JobId, Primitive, WorkerId};
     use napreduce_protocol::{JobPhase, JobProgress, JobSummary, PreemptionSummary, ResumeSummary};
 
     fn detail() -> JobDetail {

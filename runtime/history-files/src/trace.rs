@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-use napreduce_core::{JobId, WorkerId};
+use napreduce_engine::{JobId, WorkerId};
 use napreduce_protocol::{JobDetail, PreemptionSummary};
 use serde_json::{Value, json};
 

@@ -2,7 +2,7 @@
 //!
 //! Owns the cases of `ledger_of`. Does not own stints and naps (`timeline`).
 
-use napreduce_core::{AttemptId, JobId, Primitive, TaskId, TaskKind, WorkerId};
+use napreduce_engine::{AttemptId, JobId, Primitive, TaskId, TaskKind, WorkerId};
 use napreduce_history_files::{Sequel, ledger_of};
 use napreduce_protocol::{
     AttemptSummary, JobDetail, JobPhase, JobProgress, JobSummary, PreemptionEnd, PreemptionSummary,

@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 use std::path::PathBuf;
 
-use napreduce_core::{AttemptId, JobId, Primitive, TaskId, TaskKind, WorkerId};
+use napreduce_engine::{AttemptId, JobId, Primitive, TaskId, TaskKind, WorkerId};
 use napreduce_history_files::{StintEnd, Timeline, write_trace};
 use napreduce_protocol::{
     AttemptMoments, AttemptSummary, HistoryLine, JobDetail, JobPhase, JobProgress, JobSummary, PreemptionEnd,

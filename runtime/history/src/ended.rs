@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use napreduce_core::AttemptId;
+use napreduce_engine::AttemptId;
 use napreduce_protocol::{JobDetail, JobEnd};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

@@ -9,7 +9,7 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use napreduce_core::JobId;
+use napreduce_engine::JobId;
 use napreduce_protocol::{ClusterSample, ClusterWindow, JobSummary};
 
 use crate::ended::EndedJob;

@@ -8,7 +8,7 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use napreduce_core::listed;
+use napreduce_engine::listed;
 use napreduce_protocol::{IoResult, read_regular};
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use napreduce_core::{JobId, Slots, WorkerId, fields};
+use napreduce_engine::{JobId, Slots, WorkerId, fields};
 use napreduce_protocol::{JobError, JobPlan, JobReport};
 use napreduce_task::{
     Interrupts, PauseSignal, Pauses, Spawner, check_kernel, signal_name, stop_this_process,

@@ -1,7 +1,7 @@
 //! The live runtime of napreduce: coordinator, worker and task processes.
 //!
 //! Owns how a job really runs: processes, messages, files of the output directory, progress for
-//! people. Does not own the rules about jobs, tasks and slots (`napreduce-core`), how records are
+//! people. Does not own the rules about jobs, tasks and slots (`napreduce-engine`), how records are
 //! laid out (`napreduce-data`), nor what a user writes (`napreduce`, which implements [`TaskRunner`]
 //! and calls [`run_embedded`]).
 //!

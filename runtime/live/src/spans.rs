@@ -2,7 +2,7 @@
 //!
 //! Owns their names. Does not own what is said in them.
 
-use napreduce_core::AttemptId;
+use napreduce_engine::AttemptId;
 use tracing::{Span, info_span};
 
 /// What they are of, whatever is worth a line: who reads a line wants to know what it is about.

@@ -2,7 +2,7 @@
 //!
 //! Owns the words. Does not own the carrying out (`core`, the worker).
 
-use napreduce_core::listed;
+use napreduce_engine::listed;
 use serde::{Deserialize, Serialize};
 
 listed! {

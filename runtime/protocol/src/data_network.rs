@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use napreduce_core::fields;
+use napreduce_engine::fields;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::transport::Secret;

@@ -4,7 +4,7 @@
 
 use std::path::{Path, PathBuf};
 
-use napreduce_core::AttemptId;
+use napreduce_engine::AttemptId;
 use serde::{Deserialize, Serialize};
 
 use crate::data_network::DataNetwork;

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use napreduce_core::AttemptId;
+use napreduce_engine::AttemptId;
 use serde::{Deserialize, Serialize};
 
 use crate::counters::CounterValues;

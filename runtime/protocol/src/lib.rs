@@ -2,7 +2,7 @@
 //!
 //! Owns the messages between coordinator, worker, task process and client, the plain data in them, their form
 //! as bytes (the only use of bincode), and the authenticated connections that carry them. Does not own what
-//! anybody does about a message. `napreduce-core` is all it stands on.
+//! anybody does about a message. `napreduce-engine` is all it stands on.
 
 mod claim_token;
 mod commands;

@@ -42,7 +42,7 @@ pub mod inputs {
     use std::os::unix::ffi::OsStrExt;
     use std::path::PathBuf;
 
-    use napreduce_core::AttemptId;
+    use napreduce_engine::AttemptId;
     use serde::{Deserialize, Deserializer, Serializer};
 
     pub fn serialize<S: Serializer>(

@@ -6,7 +6,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use napreduce_core::{TaskKind, fields};
+use napreduce_engine::{TaskKind, fields};
 use serde::{Deserialize, Serialize};
 
 use crate::splits::InputSplit;

@@ -3,7 +3,7 @@
 //! Owns plain data, one entry for each request, each continuation and each restored attempt. Does not own
 //! where it is known from (`coordinator::preemptions`) nor how it is printed.
 
-use napreduce_core::{AttemptId, JobId, Primitive, WorkerId, fields, listed};
+use napreduce_engine::{AttemptId, JobId, Primitive, WorkerId, fields, listed};
 use serde::{Deserialize, Serialize};
 
 listed! {

@@ -2,7 +2,7 @@
 //!
 //! Owns plain numbers. Does not own time: rates are the display's.
 
-use napreduce_core::TaskKind;
+use napreduce_engine::TaskKind;
 use serde::{Deserialize, Serialize};
 
 /// How far one phase is.

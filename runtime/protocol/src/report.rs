@@ -7,7 +7,7 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use napreduce_core::{JobId, JobOutcome};
+use napreduce_engine::{JobId, JobOutcome};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 

@@ -2,7 +2,7 @@
 //!
 //! Owns this form. Does not own when one looks (the coordinator), nor files.
 
-use napreduce_core::{TaskKind, WorkerId};
+use napreduce_engine::{TaskKind, WorkerId};
 use serde::{Deserialize, Serialize};
 
 use crate::queues::{QueueSlots, QueueSummary};

@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use napreduce_core::listed;
+use napreduce_engine::listed;
 
 listed! {
     /// The kind of store that a name such as `s3://bucket/key` is in.

@@ -4,7 +4,7 @@
 
 use std::path::PathBuf;
 
-use napreduce_core::{AttemptId, AttemptState, JobId, JobOutcome, TaskId, WorkerId, fields, listed};
+use napreduce_engine::{AttemptId, AttemptState, JobId, JobOutcome, TaskId, WorkerId, fields, listed};
 use serde::{Deserialize, Serialize};
 
 use crate::progress::JobProgress;

@@ -7,7 +7,7 @@
 use std::sync::OnceLock;
 use std::{fmt, io};
 
-use napreduce_core::{AttemptId, FailureClass, FaultPlace, Report};
+use napreduce_engine::{AttemptId, FailureClass, FaultPlace, Report};
 use serde::{Deserialize, Serialize};
 
 /// Words of an error that every further try of this process's attempt would meet as well, if there was one.

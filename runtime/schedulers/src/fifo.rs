@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use napreduce_core::{Actions, ClusterView, Event, Job, JobChange, JobSpec, Scheduler, Time};
+use napreduce_engine::{Actions, ClusterView, Event, Job, JobChange, JobSpec, Scheduler, Time};
 
 use crate::serving::{other_kind_first, serve};
 use crate::tables::{Built, Heeds, PolicyTable, PolicyTables};

@@ -22,7 +22,7 @@ mod turns;
 use std::collections::BTreeSet;
 use std::str::FromStr;
 
-use napreduce_core::{PreemptionSettings, Scheduler, Span, TaskKind, listed};
+use napreduce_engine::{PreemptionSettings, Scheduler, Span, TaskKind, listed};
 use serde::{Deserialize, Serialize};
 
 pub use composed::{Composed, ComposedSettings};

@@ -3,7 +3,7 @@
 //! Owns what follows from its wishes and the settings, for whoever must know it when a job is submitted. Does
 //! not own what becomes of a wish (the engine's settings).
 
-use napreduce_core::{Converted, PreemptionSettings, Primitive, PrimitiveChoice, TaskKind};
+use napreduce_engine::{Converted, PreemptionSettings, Primitive, PrimitiveChoice, TaskKind};
 
 use crate::tables::Wish;
 

@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use napreduce_core::{JobId, Time};
+use napreduce_engine::{JobId, Time};
 
 /// Something that a limit is of.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]

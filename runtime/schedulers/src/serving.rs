@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use napreduce_core::{Actions, ClusterView, Job, JobId, Offer, Span, TaskKind, Time, WorkerId, fields};
+use napreduce_engine::{Actions, ClusterView, Job, JobId, Offer, Span, TaskKind, Time, WorkerId, fields};
 
 /// Gives the offered slot to a job, if the job has a use for it there; false if not. Suspended work comes
 /// first: it is older, and it can go on nowhere else.
@@ -55,7 +55,7 @@ fields! {
         /// So many more it declines on other racks, where there are several.
         pub rack_declines: u32 = 0,
         /// How long after one opportunity the next one on the same worker counts; every offer does when 0.
-        #[serde(with = "napreduce_core::time::text")]
+        #[serde(with = "napreduce_engine::time::text")]
         pub heartbeat: Span = Span::from_millis(200),
     }
 }

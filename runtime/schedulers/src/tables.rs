@@ -5,7 +5,7 @@
 
 use std::error::Error;
 
-use napreduce_core::{Primitive, Scheduler, TaskKind};
+use napreduce_engine::{Primitive, Scheduler, TaskKind};
 
 /// A primitive that a policy may ask for, and the place of a configuration file that says so.
 pub type Wish = (&'static str, Primitive);

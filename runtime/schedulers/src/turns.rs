@@ -27,7 +27,7 @@
 //! Children of the same parent that hold nothing are in no other order, and those that hold something come
 //! after them. Minimum shares, priorities and weights of zero go before turns: they are no part of this.
 
-use napreduce_core::{Span, Time};
+use napreduce_engine::{Span, Time};
 use serde::{Deserialize, Serialize};
 
 /// One microsecond of a slot for one unit of weight.

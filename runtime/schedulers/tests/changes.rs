@@ -4,8 +4,8 @@
 //! Owns who is served first afterwards, and what is refused. That nothing else of an engine or a policy is
 //! out of step is checked after each event by the scenario itself.
 
-use napreduce_core::{JobChange, Scheduler};
-use napreduce_scenarios::check_with;
+use napreduce_engine::scenarios::check_with;
+use napreduce_engine::{JobChange, Scheduler};
 use napreduce_schedulers::capacity::{Capacity, CapacityConfiguration};
 use napreduce_schedulers::fair::{Fair, FairConfiguration};
 use napreduce_schedulers::natjam::{Natjam, NatjamConfiguration};

@@ -3,8 +3,8 @@
 //!
 //! Owns what is the same under every policy that waits.
 
-use napreduce_core::Span;
-use napreduce_scenarios::check_with;
+use napreduce_engine::Span;
+use napreduce_engine::scenarios::check_with;
 use napreduce_schedulers::fair::{Fair, FairConfiguration};
 use napreduce_schedulers::natjam::{Natjam, NatjamConfiguration};
 use napreduce_schedulers::serving::DelaySettings;

@@ -2,10 +2,10 @@
 //!
 //! Owns its scenarios. Jobs have reduces alone, so that what is left of them is how many of those are.
 
-use napreduce_core::{Primitive, Span};
+use napreduce_engine::{Primitive, Span};
 use napreduce_schedulers::fcs::{Fcs, FcsConfiguration};
 
-use napreduce_scenarios::check_with;
+use napreduce_engine::scenarios::check_with;
 
 fn fcs() -> Fcs {
     fcs_with(|_| ())

@@ -4,7 +4,7 @@
 
 use napreduce_schedulers::Fifo;
 
-use napreduce_scenarios::{check, check_with};
+use napreduce_engine::scenarios::{check, check_with};
 
 #[test]
 fn the_older_job_is_served_first_and_the_next_gets_what_is_left() {

@@ -3,13 +3,13 @@
 //! Owns the behaviour of the policies as a whole. The choices of jobs and the limits of the lists are checked
 //! as numbers by the published cases.
 
-use napreduce_core::{Primitive, Span};
+use napreduce_engine::{Primitive, Span};
 use napreduce_schedulers::natjam::{
     DeadlineAdmission, DeadlineEviction, DeadlineSelection, JobEviction, Natjam, NatjamConfiguration,
     NatjamConfigurationError, NatjamR, NatjamRConfiguration,
 };
 
-use napreduce_scenarios::check_with;
+use napreduce_engine::scenarios::check_with;
 
 /// Suspends maps, too.
 fn natjam() -> NatjamConfiguration {

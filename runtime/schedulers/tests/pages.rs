@@ -7,7 +7,7 @@
 use std::fs;
 use std::path::Path;
 
-use napreduce_core::PreemptionSettings;
+use napreduce_engine::PreemptionSettings;
 use napreduce_schedulers::{SchedulerConfiguration, SchedulerName, SchedulerTables};
 use serde::Deserialize;
 

@@ -5,11 +5,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use napreduce_core::{
+use napreduce_engine::scenarios::{check_with, spec};
+use napreduce_engine::{
     AttemptState, ClusterView, Engine, EngineSettings, Event, Job, JobId, MapSpec, Offer, Report, Slots,
     Span, TaskId, TaskKind, Time, WorkerId, WorkerState,
 };
-use napreduce_scenarios::{check_with, spec};
 use napreduce_schedulers::Fifo;
 use napreduce_schedulers::fair::{Fair, FairConfiguration};
 use napreduce_schedulers::natjam::{Natjam, NatjamConfiguration};
@@ -26,7 +26,7 @@ fn joined(worker: u32, rack: &str, map: u32) -> Event {
 fn submitted(job: u32, inputs: &[&[u32]]) -> Event {
     let map = |on: &&[u32]| MapSpec { bytes: 1, preferred: on.iter().copied().map(WorkerId).collect() };
     let maps = inputs.iter().map(map).collect();
-    Event::JobSubmitted { job: JobId(job), spec: napreduce_core::JobSpec { maps, ..spec(0, 1) } }
+    Event::JobSubmitted { job: JobId(job), spec: napreduce_engine::JobSpec { maps, ..spec(0, 1) } }
 }
 
 #[test]

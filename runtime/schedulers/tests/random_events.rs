@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use napreduce_core::{Primitive, Ratio, Scheduler, Span, TaskEviction};
+use napreduce_engine::{Primitive, Ratio, Scheduler, Span, TaskEviction};
 use napreduce_schedulers::fair::{Fair, FairConfiguration, Timeout};
 use napreduce_schedulers::fcs::{Fcs, FcsConfiguration};
 use napreduce_schedulers::hfsp::misjudgement::Misjudgement;
@@ -17,7 +17,7 @@ use napreduce_schedulers::natjam::{
 };
 use napreduce_schedulers::{Composed, Fifo, SchedulerConfiguration, SchedulerName, serving::DelaySettings};
 
-use napreduce_scenarios::random::{RandomRun, play_out};
+use napreduce_engine::scenarios::random::{RandomRun, play_out};
 
 const SEEDS: u64 = 300;
 const PRIMITIVES: [Primitive; 4] =

@@ -2,7 +2,9 @@
 //!
 //! Owns what holds of every policy. What the values of one mean is tested with it.
 
-use napreduce_core::{Conversion, Converted, KindPreemption, PreemptionSettings, Primitive, Span, TaskKind};
+use napreduce_engine::{
+    Conversion, Converted, KindPreemption, PreemptionSettings, Primitive, Span, TaskKind,
+};
 use napreduce_schedulers::{SchedulerConfiguration, SchedulerError, SchedulerName, SchedulerTables};
 
 #[test]

@@ -4,7 +4,7 @@
 
 use napreduce_schedulers::trigger::{Trigger, TriggerSettings};
 
-use napreduce_scenarios::check_with;
+use napreduce_engine::scenarios::check_with;
 
 fn rules(rules: &str) -> Trigger {
     Trigger::new(&TriggerSettings { rules: rules.to_owned() }).expect("rules")

@@ -5,7 +5,7 @@
 //! scheduler and size, with the figures of the median of three interleaved runs. Does not own a bound: that
 //! is for people to see.
 
-use napreduce_core::{Slots, Span, Time};
+use napreduce_engine::{Slots, Span, Time};
 use napreduce_schedulers::{SchedulerConfiguration, SchedulerName};
 use napreduce_sim::{SimulatedJob, Simulation, SimulationSettings, Workload};
 

@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io::BufReader;
 use std::time::Instant;
 
-use napreduce_core::Slots;
+use napreduce_engine::Slots;
 use napreduce_schedulers::SchedulerConfiguration;
 use napreduce_sim::{Simulation, SimulationSettings, SizeModel, SwimTrace};
 

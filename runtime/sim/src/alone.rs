@@ -7,7 +7,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use napreduce_core::Span;
+use napreduce_engine::Span;
 
 use crate::job::SimulatedJob;
 use crate::settings::SimulationSettings;
@@ -99,7 +99,7 @@ fn list_schedule(tasks: &[u64], slots: u64) -> Vec<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use napreduce_core::{Slots, Time};
+    use napreduce_engine::{Slots, Time};
 
     fn settings() -> SimulationSettings {
         SimulationSettings::new(1, Slots { map: 2, reduce: 1 })

@@ -10,7 +10,7 @@
 
 use std::str::FromStr;
 
-use napreduce_core::{JobId, Span, TaskKind, Time, listed};
+use napreduce_engine::{JobId, Span, TaskKind, Time, listed};
 
 use crate::job::SimulatedJob;
 use crate::run::{Ending, JobResult, Run};
@@ -264,7 +264,7 @@ impl<'a> Fluid<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use napreduce_core::Slots;
+    use napreduce_engine::Slots;
 
     /// When jobs end on two map slots and one reduce slot, in seconds by their names.
     #[track_caller]

@@ -3,7 +3,7 @@
 //! Owns the sums. Slots held are counted from what the coordinator was told, everything else from what the
 //! virtual attempts did: that both agree is worth checking. Does not own the results of single jobs.
 
-use napreduce_core::{Span, TaskKind, Time};
+use napreduce_engine::{Span, TaskKind, Time};
 use serde::{Deserialize, Serialize};
 
 /// Sums over all slots, in microseconds.

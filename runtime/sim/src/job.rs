@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use napreduce_core::{Span, TaskKind, Time, fields};
+use napreduce_engine::{Span, TaskKind, Time, fields};
 use serde::{Deserialize, Serialize};
 
 fields! {

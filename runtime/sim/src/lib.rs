@@ -10,6 +10,7 @@ mod books;
 pub mod fuzz;
 mod job;
 pub mod metrics;
+pub mod plot;
 mod presets;
 mod run;
 mod settings;

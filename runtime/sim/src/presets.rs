@@ -5,7 +5,7 @@
 
 use std::str::FromStr;
 
-use napreduce_core::{Span, listed};
+use napreduce_engine::{Span, listed};
 use serde::{Deserialize, Deserializer};
 
 use crate::settings::{Cost, Overheads};

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 
-use napreduce_core::{JobId, Judged, Primitive, Span, Tally, TaskKind, Time, fields};
+use napreduce_engine::{JobId, Judged, Primitive, Span, Tally, TaskKind, Time, fields};
 use serde::{Deserialize, Serialize};
 
 use crate::alone::alone;

@@ -3,7 +3,7 @@
 //! Owns the settings and their defaults: everything that costs time costs nothing unless it is asked for.
 //! Does not own what any of them does.
 
-use napreduce_core::{EngineSettings, Ratio, Slots, Span, TaskKind, Time, fields};
+use napreduce_engine::{EngineSettings, Ratio, Slots, Span, TaskKind, Time, fields};
 use serde::{Deserialize, Serialize};
 
 /// The most machines of a cluster.
@@ -195,29 +195,29 @@ pub struct ProgressMark {
 pub struct Overheads {
     /// Workers speak with the coordinator at 0, h, 2h and so on alone; whenever there is something to say, if
     /// zero.
-    #[serde(with = "napreduce_core::time::text")]
+    #[serde(with = "napreduce_engine::time::text")]
     pub heartbeat: Span,
     /// With heartbeats: a worker also speaks when a task there ends.
     pub out_of_band: bool,
     /// From when an order leaves until it acts on the worker.
-    #[serde(with = "napreduce_core::time::text")]
+    #[serde(with = "napreduce_engine::time::text")]
     pub order_latency: Span,
     /// From the order to the first work of an attempt.
-    #[serde(with = "napreduce_core::time::text")]
+    #[serde(with = "napreduce_engine::time::text")]
     pub launch: Span,
     /// Each job has a set-up task before its first task and a clean-up task after its last one, as in
     /// Hadoop 1. They go before all others, so that they are started with the next heartbeat; they do nothing
     /// but start and be heard of.
     pub job_tasks: bool,
     /// With containers: how long the start of a job's master takes; masters start one after another.
-    #[serde(with = "napreduce_core::time::text")]
+    #[serde(with = "napreduce_engine::time::text")]
     pub master: Span,
     /// On top of the launch of a map that prefers other machines than its own: its input comes over the
     /// network; where there are several racks, from another one.
-    #[serde(with = "napreduce_core::time::text")]
+    #[serde(with = "napreduce_engine::time::text")]
     pub remote_input: Span,
     /// The same where there are several racks and the input comes from another machine of its own.
-    #[serde(with = "napreduce_core::time::text")]
+    #[serde(with = "napreduce_engine::time::text")]
     pub rack_input: Span,
     /// From the order to the free slot. The bytes are those that are swapped out.
     pub suspend: Cost,
@@ -229,7 +229,7 @@ pub struct Overheads {
     /// task.
     pub checkpoint_read: Cost,
     /// On top of that, when the checkpoint was written by another worker: its input is fetched again.
-    #[serde(with = "napreduce_core::time::text")]
+    #[serde(with = "napreduce_engine::time::text")]
     pub restore_elsewhere: Span,
     /// On top of that, of a reduce: what it had fetched is fetched again, at the rate at which it was.
     pub restore_refetches: bool,
@@ -237,13 +237,13 @@ pub struct Overheads {
     /// goes on; it holds the memory of the task, without.
     pub checkpoint_by_phase: Option<CheckpointByPhase>,
     /// How much of the last work a checkpoint loses, if the attempt has worked for so long.
-    #[serde(with = "napreduce_core::time::text")]
+    #[serde(with = "napreduce_engine::time::text")]
     pub checkpoint_loss: Span,
     /// Memory of a worker in bytes that suspended attempts use before anything is swapped. Nothing is ever
     /// swapped without it.
     pub spare_memory: Option<u64>,
     /// From the order to the free slot.
-    #[serde(with = "napreduce_core::time::text")]
+    #[serde(with = "napreduce_engine::time::text")]
     pub kill: Span,
     /// Memory of a machine, of which there is enough without. What of suspended attempts does not fit beside
     /// one that starts is paged out while that one starts, and back in when its attempt goes on.
@@ -312,7 +312,7 @@ pub struct CheckpointByPhase {
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Cost {
     /// Always.
-    #[serde(with = "napreduce_core::time::text")]
+    #[serde(with = "napreduce_engine::time::text")]
     pub fixed: Span,
     /// Bytes a second, on top; no matter how many bytes, without.
     pub bandwidth: Option<u64>,
@@ -339,9 +339,9 @@ pub struct Failures {
     /// not depend on the policy.
     pub attempt: f64,
     /// The mean time until a machine is lost, exponentially distributed; never, without.
-    #[serde(with = "napreduce_core::time::text_or_never")]
+    #[serde(with = "napreduce_engine::time::text_or_never")]
     pub machine_mean: Option<Span>,
     /// After how long a lost machine is back, empty; never, without.
-    #[serde(with = "napreduce_core::time::text_or_never")]
+    #[serde(with = "napreduce_engine::time::text_or_never")]
     pub machine_return: Option<Span>,
 }

@@ -6,7 +6,7 @@
 
 #![allow(clippy::unwrap_used)]
 
-use napreduce_core::{Slots, Span, Time};
+use napreduce_engine::{Slots, Span, Time};
 use napreduce_schedulers::capacity::{Capacity, CapacityConfiguration};
 use napreduce_sim::{Failures, Overheads, Run, SimulatedJob, Simulation, SimulationSettings, Workload};
 use rand::{Rng, SeedableRng};

@@ -22,7 +22,7 @@ macro_rules! answer {
         }
     )+};
     ($(#[$of:meta])* $seen:vis struct $($rest:tt)+) => {
-        napreduce_core::fields! {
+        napreduce_engine::fields! {
             #[derive(Debug, Clone, PartialEq, serde::Serialize, schemars::JsonSchema)]
             $(#[$of])*
             $seen struct $($rest)+

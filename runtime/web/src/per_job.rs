@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use napreduce_core::JobId;
+use napreduce_engine::JobId;
 use napreduce_protocol::{JobDetail, JobSummary};
 
 use crate::answers::{JobSlots, LedgerRow};

@@ -8,7 +8,7 @@ use std::sync::Mutex;
 use std::sync::atomic::AtomicU64;
 use std::time::{Duration, Instant};
 
-use napreduce_core::{JobId, fields};
+use napreduce_engine::{JobId, fields};
 use napreduce_protocol::{JobDetail, JobSummary};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -237,7 +237,7 @@ fn requester(by: &str, known: &mut HashSet<String>) -> String {
 mod tests {
     use std::sync::Arc;
 
-    use napreduce_core::{AttemptId, Primitive, Reason, TaskId};
+    use napreduce_engine::{AttemptId, Primitive, Reason, TaskId};
     use napreduce_protocol::{JobPhase, LogStream, PreemptionEnd, QueueListing, TaskSummary, WorkerSummary};
     use prometheus_client::encoding::text::encode;
 

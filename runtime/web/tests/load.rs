@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use kit::{asking, summary};
-use napreduce_core::{
+use napreduce_engine::{
     AttemptId, AttemptState, JobId, Primitive, Reason, ReasonCode, TaskId, TaskKind, WorkerId,
 };
 use napreduce_protocol::{

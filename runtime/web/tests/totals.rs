@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use kit::{Answer, asking, summary};
-use napreduce_core::{AttemptId, JobId, Primitive, TaskId, TaskKind, WorkerId};
+use napreduce_engine::{AttemptId, JobId, Primitive, TaskId, TaskKind, WorkerId};
 use napreduce_history::EndedJob;
 use napreduce_history_files::write_simulated;
 use napreduce_protocol::{

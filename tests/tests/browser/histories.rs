@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use napreduce_core::{AttemptId, JobId, Primitive, TaskId, TaskKind, WorkerId};
+use napreduce_engine::{AttemptId, JobId, Primitive, TaskId, TaskKind, WorkerId};
 use napreduce_history::{EndedJob, HistoryLimits, HistoryStore};
 use napreduce_history_files::History;
 use napreduce_protocol::{

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use syn::visit::Visit;
 use syn::visit_mut::{self, VisitMut};
 
-const CORE: [&str; 2] = ["runtime/core/src/", "runtime/schedulers/src/"];
+const CORE: [&str; 2] = ["runtime/engine/src/", "runtime/schedulers/src/"];
 
 /// What would make the core depend on anything but its arguments.
 const BANNED_IN_CORE: [&str; 11] = [
@@ -35,7 +35,7 @@ const UNSAFE_MODULES: [(&str, &str); 17] = [
     ("runtime/data/src/collect/slots.rs", "keeps accumulators in mapped memory"),
     ("runtime/data/src/segment/mapped.rs", "maps segment files, and tells the kernel which pages come next"),
     ("runtime/data/src/segment/cursor.rs", "keeps a pointer into a mapping that its own handle keeps alive"),
-    ("runtime/lab/src/peers/bare_sort.rs", "maps the input of the bare sort"),
+    ("lab/src/peers/bare_sort.rs", "maps the input of the bare sort"),
     ("runtime/task/src/process/signals.rs", "changes signal dispositions, which the C library alone can"),
     ("runtime/task/src/process/pauses.rs", "stops this process, which the C library alone can"),
     (
@@ -99,8 +99,9 @@ const PANICKING_PRINTS: [&str; 4] = ["print", "println", "eprint", "eprintln"];
 
 pub fn no_panicking_prints(files: &[SourceFile]) -> Vec<Violation> {
     let is_product = |file: &&SourceFile| {
-        let is_for_tests =
-            file.is_test() || file.path.ends_with("/tests.rs") || file.path.starts_with("runtime/scenarios/");
+        let is_for_tests = file.is_test()
+            || file.path.ends_with("/tests.rs")
+            || file.path.starts_with("runtime/engine/src/scenarios/");
         file.is_rust() && file.path.contains("src/") && !is_for_tests
     };
     let mut violations = Vec::new();
@@ -237,7 +238,7 @@ mod tests {
     use super::*;
 
     fn core(code: &str) -> SourceFile {
-        SourceFile::sample("runtime/core/src/sample.rs", code)
+        SourceFile::sample("runtime/engine/src/sample.rs", code)
     }
 
     fn data(code: &str) -> SourceFile {

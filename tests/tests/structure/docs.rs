@@ -124,7 +124,7 @@ mod tests {
         let files = [
             SourceFile::sample("docs/page.md", text),
             SourceFile::sample("docs/more/other.md", ""),
-            SourceFile::sample("runtime/core/src/lib.rs", ""),
+            SourceFile::sample("runtime/engine/src/lib.rs", ""),
             SourceFile::sample("README.md", ""),
         ];
         names_are_there(&files).iter().map(ToString::to_string).collect()
@@ -133,7 +133,7 @@ mod tests {
     #[test]
     fn what_is_there_may_be_named() {
         let text = "[a](more/other.md#part) [b](../README.md) [c](https://example.org/x) [d](#here)\n\
-                    `runtime/core/src/`, `runtime/core/src/lib.rs`, `runtime/NAME/src`, `examples/src/bin/mine.rs`";
+                    `runtime/engine/src/`, `runtime/engine/src/lib.rs`, `runtime/NAME/src`, `examples/src/bin/mine.rs`";
         assert_eq!(found(text), [""; 0]);
     }
 
@@ -162,17 +162,17 @@ mod tests {
     fn a_patch_fits_when_its_file_has_what_it_keeps() {
         let patched = |patch: &str| {
             let page = format!("```rust\n--- a/gone.rs\n no\n```\n```diff\n{patch}\n```\n");
-            let code = SourceFile::sample("runtime/core/src/lib.rs", "mod a;\n    mod c;\n");
+            let code = SourceFile::sample("runtime/engine/src/lib.rs", "mod a;\n    mod c;\n");
             let violations = patches_fit(&[SourceFile::sample("docs/page.md", &page), code]);
             violations.iter().map(ToString::to_string).collect::<Vec<String>>()
         };
         assert_eq!(
-            patched("--- a/runtime/core/src/lib.rs (two places)\n mod a;\n+mod b;\n-    mod c;"),
+            patched("--- a/runtime/engine/src/lib.rs (two places)\n mod a;\n+mod b;\n-    mod c;"),
             [""; 0]
         );
         assert_eq!(
-            patched("--- a/runtime/core/src/lib.rs\n+mod b;\n mod c;"),
-            ["docs/page.md:8: not in runtime/core/src/lib.rs: mod c;"]
+            patched("--- a/runtime/engine/src/lib.rs\n+mod b;\n mod c;"),
+            ["docs/page.md:8: not in runtime/engine/src/lib.rs: mod c;"]
         );
         assert_eq!(
             patched("--- a/gone.rs\n mod c;"),

@@ -78,7 +78,7 @@ mod tests {
 
     #[test]
     fn feature_of_one_member_is_refused_unless_it_only_adds_items() {
-        let lab = |text: &str| SourceFile::sample("runtime/lab/Cargo.toml", text);
+        let lab = |text: &str| SourceFile::sample("lab/Cargo.toml", text);
         for text in [
             "[dependencies]\nserde_json = { workspace = true, features = [\"float_roundtrip\"] }",
             "[dev-dependencies.serde_json]\nworkspace = true\nfeatures = [\"float_roundtrip\"]",

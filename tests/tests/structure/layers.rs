@@ -6,22 +6,21 @@
 use super::files::{SourceFile, Violation};
 
 /// The folder of each crate, and the crates of this repository that its code may name.
-const LAYERS: [(&str, &[&str]); 22] = [
+const LAYERS: [(&str, &[&str]); 20] = [
     ("datagen", &[]),
-    ("runtime/core", &[]),
+    ("runtime/engine", &[]),
     ("runtime/data", &[]),
-    ("runtime/scenarios", &["napreduce-core"]),
-    ("runtime/schedulers", &["napreduce-core"]),
-    ("runtime/sim", &["napreduce-core", "napreduce-schedulers", "napreduce-protocol", "napreduce-history"]),
-    ("runtime/protocol", &["napreduce-core"]),
+    ("runtime/schedulers", &["napreduce-engine"]),
+    ("runtime/sim", &["napreduce-engine", "napreduce-schedulers", "napreduce-protocol", "napreduce-history"]),
+    ("runtime/protocol", &["napreduce-engine"]),
     ("runtime/storage", &["napreduce-protocol"]),
-    ("runtime/task", &["napreduce-core", "napreduce-data", "napreduce-protocol"]),
-    ("runtime/history", &["napreduce-core", "napreduce-protocol"]),
-    ("runtime/history-files", &["napreduce-core", "napreduce-protocol", "napreduce-history"]),
+    ("runtime/task", &["napreduce-engine", "napreduce-data", "napreduce-protocol"]),
+    ("runtime/history", &["napreduce-engine", "napreduce-protocol"]),
+    ("runtime/history-files", &["napreduce-engine", "napreduce-protocol", "napreduce-history"]),
     (
         "runtime/live",
         &[
-            "napreduce-core",
+            "napreduce-engine",
             "napreduce-schedulers",
             "napreduce-data",
             "napreduce-protocol",
@@ -29,12 +28,12 @@ const LAYERS: [(&str, &[&str]); 22] = [
             "napreduce-history",
         ],
     ),
-    ("runtime/web", &["napreduce-core", "napreduce-protocol", "napreduce-history-files", "napreduce-live"]),
+    ("runtime/web", &["napreduce-engine", "napreduce-protocol", "napreduce-history-files", "napreduce-live"]),
     ("framework/derive", &[]),
     (
         "framework",
         &[
-            "napreduce-core",
+            "napreduce-engine",
             "napreduce-data",
             "napreduce-derive",
             "napreduce-protocol",
@@ -45,19 +44,17 @@ const LAYERS: [(&str, &[&str]); 22] = [
     ),
     ("examples", &["napreduce"]),
     ("examples/formats", &["napreduce", "napreduce-cli"]),
-    ("examples/suite", &["napreduce"]),
-    ("runtime/plot", &[]),
+    ("lab/suite", &["napreduce"]),
     (
-        "runtime/lab",
+        "lab",
         &[
             "datagen",
             "napreduce",
-            "napreduce-core",
+            "napreduce-engine",
             "napreduce-schedulers",
             "napreduce-protocol",
             "napreduce-task",
             "napreduce-live",
-            "napreduce-plot",
             "napreduce-sim",
         ],
     ),
@@ -65,14 +62,13 @@ const LAYERS: [(&str, &[&str]); 22] = [
         "runtime/cli",
         &[
             "napreduce",
-            "napreduce-core",
+            "napreduce-engine",
             "napreduce-schedulers",
             "napreduce-protocol",
             "napreduce-task",
             "napreduce-history",
             "napreduce-history-files",
             "napreduce-live",
-            "napreduce-plot",
             "napreduce-sim",
             "napreduce-web",
         ],
@@ -123,7 +119,7 @@ mod tests {
     #[test]
     fn a_crate_names_only_what_is_below_it() {
         let schedulers = |text: &str| SourceFile::sample("runtime/schedulers/Cargo.toml", text);
-        check_passes(one_direction, schedulers("[dependencies]\nnapreduce-core.workspace = true\n"));
+        check_passes(one_direction, schedulers("[dependencies]\nnapreduce-engine.workspace = true\n"));
         check_passes(one_direction, schedulers("[dev-dependencies]\nnapreduce-sim.workspace = true\n"));
         check_caught(
             one_direction,

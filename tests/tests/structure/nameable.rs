@@ -182,7 +182,7 @@ mod tests {
     fn check(library: &str, core: &str) -> Vec<String> {
         let files = [
             SourceFile::sample("framework/src/lib.rs", library),
-            SourceFile::sample("runtime/core/src/ids.rs", core),
+            SourceFile::sample("runtime/engine/src/ids.rs", core),
         ];
         every_type(&files).iter().map(ToString::to_string).collect()
     }
@@ -190,15 +190,15 @@ mod tests {
     #[test]
     fn a_type_that_only_another_crate_names_is_found() {
         let core = "pub struct JobId; pub struct Job { pub id: JobId, own: Hidden } pub struct Hidden;";
-        let unnamed = ["runtime/core/src/ids.rs:1: Job shows JobId, which no user can name"];
-        assert_eq!(check("pub use napreduce_core::Job;", core), unnamed);
-        assert!(check("pub use napreduce_core::{Job, JobId};", core).is_empty());
+        let unnamed = ["runtime/engine/src/ids.rs:1: Job shows JobId, which no user can name"];
+        assert_eq!(check("pub use napreduce_engine::Job;", core), unnamed);
+        assert!(check("pub use napreduce_engine::{Job, JobId};", core).is_empty());
     }
 
     #[test]
     fn methods_bounds_and_variants_are_looked_at() {
         let core = "pub struct A; pub trait B {}";
-        let found = |library: &str| check(&format!("use napreduce_core::{{A, B}}; {library}"), core).len();
+        let found = |library: &str| check(&format!("use napreduce_engine::{{A, B}}; {library}"), core).len();
         assert_eq!(
             found(
                 "pub struct C; impl C { pub fn a(&self) -> Option<&A> { None } fn b(&self, _: &dyn B) {} }"

@@ -90,7 +90,7 @@ mod tests {
 
     #[test]
     fn programs_with_names_of_their_own_pass() {
-        for path in ["examples/src/bin/wordcount.rs", "runtime/core/src/sort.rs", "a/src/bin/x/sort.rs"] {
+        for path in ["examples/src/bin/wordcount.rs", "runtime/engine/src/sort.rs", "a/src/bin/x/sort.rs"] {
             check_passes(own_names, SourceFile::sample(path, ""));
         }
         check_passes(own_names, SourceFile::sample("Cargo.toml", "[dependencies.sort]\nname = \"sort\"\n"));

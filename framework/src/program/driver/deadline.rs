@@ -1,12 +1,12 @@
 //! One deadline for a program that runs several jobs: what each of them gets of it.
 //!
 //! Owns which jobs are yet to come, and what is known of their lengths: how long runs of the same definitions
-//! took in this program. Does not own the division (`napreduce_core::chain_share`).
+//! took in this program. Does not own the division (`napreduce_engine::chain_share`).
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use napreduce_core::{Span, chain_share};
+use napreduce_engine::{Span, chain_share};
 
 /// The deadline of a chain of jobs.
 #[derive(Debug)]

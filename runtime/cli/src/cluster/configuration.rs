@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::{fs, io};
 
 use anyhow::{Context, Result};
-use napreduce_core::PreemptionSettings;
+use napreduce_engine::PreemptionSettings;
 use napreduce_schedulers::SchedulerTables;
 use serde::Deserialize;
 

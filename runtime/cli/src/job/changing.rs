@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 use clap::Args;
-use napreduce_core::JobChange;
+use napreduce_engine::JobChange;
 use napreduce_live::{ClusterClient, JobCommand, StorageScheme};
 use napreduce_protocol::printing::{print, print_error};
 

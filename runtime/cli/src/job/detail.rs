@@ -79,7 +79,7 @@ pub fn history(detail: &JobDetail, screen: &Screen) -> String {
 
 #[cfg(test)]
 mod tests {
-    use napreduce_core::{AttemptId, TaskId, TaskKind, WorkerId};
+    use napreduce_engine::{AttemptId, TaskId, TaskKind, WorkerId};
     use napreduce_live::{CounterValues, HistoryLine, PartReport};
 
     use super::*;

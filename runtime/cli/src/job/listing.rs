@@ -210,7 +210,7 @@ fn percent_text(phase: impl Into<PhaseAnswer>) -> String {
 
 #[cfg(test)]
 pub mod tests {
-    use napreduce_core::JobId;
+    use napreduce_engine::JobId;
     use napreduce_live::{JobPhase, JobProgress, PhaseProgress};
 
     use super::*;

@@ -17,7 +17,7 @@ pub use report::ReportFile;
 
 use anyhow::Result;
 use clap::{Args, Subcommand};
-use napreduce_core::{JobId, Reason};
+use napreduce_engine::{JobId, Reason};
 use napreduce_live::{
     ClusterClient, FollowOptions, JobCommand, JobDetail, JobError, JobPhase, OnInterrupt, ProgressMode,
     TaskCommand, several_lines,

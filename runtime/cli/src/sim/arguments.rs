@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use clap::{Args, ValueEnum};
-use napreduce_core::{JobId, PrimitiveChoice, Slots, Span, SuspendedMax, Time};
+use napreduce_engine::{JobId, PrimitiveChoice, Slots, Span, SuspendedMax, Time};
 use napreduce_live::{ByteSize, parse_time};
 use napreduce_schedulers::SchedulerName;
 use napreduce_sim::{Baseline, Cost, OverheadPreset, SimulationSettings};

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use napreduce_core::{Judged, Primitive, Span};
+use napreduce_engine::{Judged, Primitive, Span};
 use serde_json::{Value, json};
 
 use crate::format::table;

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use napreduce_core::{JobId, Span};
+use napreduce_engine::{JobId, Span};
 use serde_json::{Value, json};
 
 use super::recorded::{Happened, Recorded};

@@ -7,9 +7,9 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use napreduce_core::TaskKind;
-use napreduce_plot::{LAYERS_MAX, Series, distributions, layers};
+use napreduce_engine::TaskKind;
 use napreduce_sim::metrics::{allocation_of, ecdf};
+use napreduce_sim::plot::{LAYERS_MAX, Series, distributions, layers};
 use napreduce_sim::{JobResult, Run};
 
 use super::runs::Outcome;
@@ -96,7 +96,7 @@ fn grouped(held: Vec<(&JobResult, Series)>, kind: TaskKind) -> (&'static str, Ve
 mod tests {
     use std::sync::Arc;
 
-    use napreduce_core::{Slots, Span, Time};
+    use napreduce_engine::{Slots, Span, Time};
     use napreduce_sim::{SimulatedJob, Simulation, SimulationSettings, Workload};
 
     use super::*;

@@ -7,7 +7,7 @@ use std::io::{BufWriter, Write};
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use napreduce_core::Span;
+use napreduce_engine::Span;
 use napreduce_sim::{Ending, JobResult, Run};
 use serde::Serialize;
 

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context, Result, ensure};
-use napreduce_core::{Slots, Span};
+use napreduce_engine::{Slots, Span};
 use napreduce_sim::{
     ClusterShape, Overheads, SizeModel, SwimTrace, ToldProgress, Workload, WorkloadFile, published,
 };

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use napreduce_core::{PreemptionSettings, PrimitiveChoice};
+use napreduce_engine::{PreemptionSettings, PrimitiveChoice};
 use napreduce_schedulers::{SchedulerConfiguration, SchedulerName, SchedulerTables};
 use napreduce_sim::{Baseline, SimulationSettings};
 

@@ -122,7 +122,7 @@ fn held(suspended: &[SuspendedMemory]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use napreduce_core::{AttemptId, JobId, TaskId, TaskKind, WorkerId};
+    use napreduce_engine::{AttemptId, JobId, TaskId, TaskKind, WorkerId};
     use napreduce_live::WorkerMemory;
 
     use super::*;

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use anyhow::{Result, anyhow, bail};
 use clap::{Args, Subcommand};
-use napreduce_core::WorkerId;
+use napreduce_engine::WorkerId;
 use napreduce_live::{
     ByteSize, ClusterClient, IsolationMode, PageOut, WorkerConfiguration, WorkerSummary, parse_time,
     run_worker,

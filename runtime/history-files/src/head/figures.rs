@@ -2,7 +2,7 @@
 //!
 //! Owns how they are computed. Does not own the rows.
 
-use napreduce_core::{TaskKind, fields};
+use napreduce_engine::{TaskKind, fields};
 use napreduce_protocol::{AttemptSummary, JobDetail, PreemptionEnd, PreemptionSummary};
 use serde::{Deserialize, Serialize};
 

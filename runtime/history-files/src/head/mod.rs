@@ -9,7 +9,7 @@ mod version_1;
 use std::fmt::Display;
 use std::time::Duration;
 
-use napreduce_core::fields;
+use napreduce_engine::fields;
 use napreduce_protocol::{
     AttemptSummary, CounterValues, HistoryLine, JobDetail, JobEnd, JobPhase, JobReport, JobSettings,
     JobSummary, PartReport, PreemptionSummary, RestoreSummary, ResumeSummary,

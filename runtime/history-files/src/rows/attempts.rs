@@ -2,7 +2,7 @@
 //!
 //! Owns their columns. Does not own the attempts (protocol).
 
-use napreduce_core::WorkerId;
+use napreduce_engine::WorkerId;
 use napreduce_protocol::{AttemptFigures, AttemptMoments, AttemptSummary};
 
 use super::{kinds, or_empty, read_attempts, small, write_attempts};

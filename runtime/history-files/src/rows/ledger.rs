@@ -2,7 +2,7 @@
 //!
 //! Owns their columns. Does not own what they mean (protocol).
 
-use napreduce_core::{JobId, Primitive, WorkerId};
+use napreduce_engine::{JobId, Primitive, WorkerId};
 use napreduce_protocol::{PreemptionEnd, PreemptionSummary, RestoreSummary, ResumeSummary};
 
 use super::{

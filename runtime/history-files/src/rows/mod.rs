@@ -14,7 +14,7 @@ mod tasks;
 pub(crate) use listed::{CounterRow, ReasonRow};
 pub(crate) use tasks::TaskRow;
 
-use napreduce_core::{AttemptId, JobId, TaskId, TaskKind};
+use napreduce_engine::{AttemptId, JobId, TaskId, TaskKind};
 
 use crate::recording::{Columns, ColumnsWriter};
 

@@ -2,7 +2,7 @@
 //!
 //! Owns their columns. Does not own when one looks (the coordinator).
 
-use napreduce_core::WorkerId;
+use napreduce_engine::WorkerId;
 use napreduce_protocol::{QueueSample, QueueSlots, WorkerPhase, WorkerSample};
 
 use super::{kind_of, kinds, number_of, or_empty, small};

@@ -4,7 +4,7 @@
 
 use std::collections::HashMap;
 
-use napreduce_core::AttemptId;
+use napreduce_engine::AttemptId;
 use napreduce_protocol::{AttemptFigures, AttemptSummary};
 
 use super::{kinds, read_attempts, write_attempts};
@@ -60,7 +60,7 @@ impl Row for TaskRow {
 mod tests {
     use std::io::Cursor;
 
-    use napreduce_core::{JobId, TaskId, TaskKind, WorkerId};
+    use napreduce_engine::{JobId, TaskId, TaskKind, WorkerId};
 
     use super::*;
     use crate::recording::{RecordingReader, RecordingWriter};

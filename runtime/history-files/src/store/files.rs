@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::UNIX_EPOCH;
 
-use napreduce_core::JobId;
+use napreduce_engine::JobId;
 
 use super::RecordingWriter;
 use crate::error::HistoryError;

@@ -16,7 +16,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use napreduce_core::JobId;
+use napreduce_engine::JobId;
 use napreduce_history::{EndedJob, HistoryLimits, HistoryStore};
 use napreduce_protocol::{ClusterSample, ClusterWindow, JobSummary, read_regular};
 

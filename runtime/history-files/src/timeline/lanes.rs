@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 
-use napreduce_core::{TaskKind, WorkerId};
+use napreduce_engine::{TaskKind, WorkerId};
 
 use super::{MILLI_MICROS, Stint};
 
@@ -41,7 +41,7 @@ pub fn assign_lanes<'job>(mut stints: Vec<Stint<'job>>) -> Vec<(Lane, Stint<'job
 
 #[cfg(test)]
 mod tests {
-    use napreduce_core::{AttemptId, JobId, TaskId};
+    use napreduce_engine::{AttemptId, JobId, TaskId};
     use proptest::prelude::*;
 
     use super::super::StintEnd;

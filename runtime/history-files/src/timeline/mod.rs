@@ -7,7 +7,7 @@ mod lanes;
 
 use std::collections::HashMap;
 
-use napreduce_core::{AttemptId, WorkerId};
+use napreduce_engine::{AttemptId, WorkerId};
 use napreduce_protocol::{
     AttemptSummary, JobDetail, PreemptionEnd, PreemptionSummary, RestoreSummary, ResumeSummary,
 };

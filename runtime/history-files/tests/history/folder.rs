@@ -7,7 +7,7 @@
 use std::fs;
 use std::path::Path;
 
-use napreduce_core::JobId;
+use napreduce_engine::JobId;
 use napreduce_history::{EndedJob, HistoryStore};
 use napreduce_history_files::HistoryFolder;
 use napreduce_protocol::JobDetail;

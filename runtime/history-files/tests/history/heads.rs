@@ -5,7 +5,7 @@
 use std::fs;
 use std::time::Duration;
 
-use napreduce_core::JobId;
+use napreduce_engine::JobId;
 use napreduce_history::{EndedJob, HistoryStore};
 use napreduce_protocol::{CounterValues, JobDetail, JobEnd, PartReport};
 use serde_json::{Value, json};

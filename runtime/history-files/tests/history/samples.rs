@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use napreduce_core::{AttemptId, JobId, Primitive, TaskId, TaskKind, WorkerId};
+use napreduce_engine::{AttemptId, JobId, Primitive, TaskId, TaskKind, WorkerId};
 use napreduce_history::{EndedJob, HistoryLimits, HistoryStore, KeptLog, RecordedCluster, WorkerGroup};
 use napreduce_history_files::History;
 use napreduce_protocol::{

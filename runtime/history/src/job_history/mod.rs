@@ -9,7 +9,7 @@ mod preemptions;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use napreduce_core::{AttemptId, JobOutcome, Record, WorkerId};
+use napreduce_engine::{AttemptId, JobOutcome, Record, WorkerId};
 use napreduce_protocol::{AttemptFigures, AttemptMoments, AttemptSummary, HistoryLine, PreemptionEnd};
 
 pub use self::preemptions::{OPERATOR, PreemptionBook};

@@ -3,7 +3,7 @@
 //! Owns the words, and the way from records, orders and accounts into the book. Does not own the
 //! book (`preemptions`).
 
-use napreduce_core::{AttemptId, Order, Record, Requester, Start, WorkerId};
+use napreduce_engine::{AttemptId, Order, Record, Requester, Start, WorkerId};
 use napreduce_protocol::{Preempted, PreemptionAccount, PreemptionSummary};
 
 use super::JobHistory;

@@ -4,7 +4,7 @@
 //! is ordered and what workers account for; as plain data that a snapshot of a coordinator holds. Does not
 //! own a decision (the engine).
 
-use napreduce_core::{AttemptId, TaskId, WorkerId};
+use napreduce_engine::{AttemptId, TaskId, WorkerId};
 use napreduce_protocol::{
     Counter, CounterValues, Preempted, PreemptionAccount, PreemptionEnd, PreemptionSummary, RestoreSummary,
     ResumeSummary,

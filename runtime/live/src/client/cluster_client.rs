@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use napreduce_core::{AttemptId, JobChange, JobId, Reason, TaskId, WorkerId};
+use napreduce_engine::{AttemptId, JobChange, JobId, Reason, TaskId, WorkerId};
 use napreduce_protocol::{
     ClusterWindow, CommandOutcome, FromCoordinator, JobCommand, JobDetail, JobError, JobPlan, JobReport,
     JobSummary, LogStream, QueueListing, RerunOf, TaskCommand, TaskSummary, ToCoordinator, WorkerSummary,

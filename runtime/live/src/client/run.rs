@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use napreduce_core::JobId;
+use napreduce_engine::JobId;
 use napreduce_protocol::{FromCoordinator, JobEnd, JobError, JobPlan, JobReport, ToCoordinator};
 use napreduce_task::{Interrupts, signal_name};
 use tokio::task::spawn_blocking;

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use napreduce_core::fields;
+use napreduce_engine::fields;
 use napreduce_protocol::printing::print_error;
 use napreduce_protocol::{
     Connection, FromCoordinator, HANDSHAKE_DEADLINE, Role, ToCoordinator, TransportError, transport,

@@ -7,7 +7,7 @@ use std::cell::Cell;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
-use napreduce_core::{JobId, fields};
+use napreduce_engine::{JobId, fields};
 use napreduce_protocol::{FromCoordinator, JobPlan, SideFile, Submission, ToCoordinator};
 
 use super::ClientError;

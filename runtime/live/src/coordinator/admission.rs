@@ -1,10 +1,10 @@
 //! Which jobs a cluster takes: none whose work it would have to save and whose code cannot, and none in a
 //! queue that there is not.
 //!
-//! Owns the refusals and their texts. Does not own which policy asks for what (`napreduce_core`) nor what a
+//! Owns the refusals and their texts. Does not own which policy asks for what (`napreduce_engine`) nor what a
 //! job's code can save (the framework, which says so in the plan).
 
-use napreduce_core::TaskKind;
+use napreduce_engine::TaskKind;
 use napreduce_protocol::JobPlan;
 use napreduce_schedulers::SchedulerConfiguration;
 
@@ -78,7 +78,7 @@ fn refusal(kind: TaskKind, plan: &JobPlan, why: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use napreduce_core::{EngineSettings, Ratio};
+    use napreduce_engine::{EngineSettings, Ratio};
     use napreduce_protocol::CheckpointSupport;
     use napreduce_schedulers::SchedulerName;
     use napreduce_schedulers::capacity::QueueConfiguration;

@@ -4,7 +4,7 @@
 
 use std::fmt::Display;
 
-use napreduce_core::{
+use napreduce_engine::{
     AttemptId, AttemptState, Explanation, Job, JobId, Reason, ReasonCode, Start, TaskId, TaskKind, TaskState,
     WorkerId, WorkerState,
 };

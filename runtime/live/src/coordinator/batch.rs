@@ -3,7 +3,7 @@
 //!
 //! Owns what waits for whom. Does not own when the journal is written (`daemon`) nor what follows (`state`).
 
-use napreduce_core::Event;
+use napreduce_engine::Event;
 
 use super::daemon::Coordinator;
 use super::entry::{Entry, Extra};

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use napreduce_core::fields;
+use napreduce_engine::fields;
 use napreduce_protocol::FromCoordinator;
 use serde::{Deserialize, Serialize};
 

@@ -6,7 +6,7 @@
 use std::sync::mpsc::{SendError, sync_channel};
 use std::time::{Duration, Instant};
 
-use napreduce_core::{Event, FailureClass, FaultPlace, JobId, Report};
+use napreduce_engine::{Event, FailureClass, FaultPlace, JobId, Report};
 use napreduce_protocol::WorkerReport;
 
 use super::daemon::{Coordinator, Input};

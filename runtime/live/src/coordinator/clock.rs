@@ -4,7 +4,7 @@
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use napreduce_core::Time;
+use napreduce_engine::Time;
 
 /// Goes on from the last time in the journal, also when the machine's clock was set back meanwhile.
 #[derive(Debug, Clone, Copy)]

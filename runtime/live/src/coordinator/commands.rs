@@ -3,7 +3,7 @@
 //! Owns the answers to commands: to what they can be done, and which entries follow. Does not own what an
 //! entry leads to (the engine).
 
-use napreduce_core::{AttemptId, Event, JobChange, JobId, Primitive, TaskId, WorkerId};
+use napreduce_engine::{AttemptId, Event, JobChange, JobId, Primitive, TaskId, WorkerId};
 use napreduce_protocol::{FromCoordinator, JobCommand, TaskCommand, ToCoordinator, check_name};
 
 use super::answers::unknown_job;

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use napreduce_core::{EngineSettings, PreemptionSettings, SpeculationSettings, fields};
+use napreduce_engine::{EngineSettings, PreemptionSettings, SpeculationSettings, fields};
 use napreduce_schedulers::SchedulerConfiguration;
 
 use crate::cluster_directory::ClusterDirectory;

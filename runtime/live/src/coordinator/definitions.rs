@@ -10,7 +10,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use napreduce_core::{JobChange, JobId};
+use napreduce_engine::{JobChange, JobId};
 use napreduce_protocol::{IoResult, read_regular};
 
 use super::answers::{send, unknown_job};

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use napreduce_core::{JobId, JobOutcome, Reason, ReasonCode};
+use napreduce_engine::{JobId, JobOutcome, Reason, ReasonCode};
 use napreduce_history::EndedJob;
 use napreduce_protocol::{JobDetail, JobEnd, JobPhase};
 

@@ -7,7 +7,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use napreduce_core::{
+use napreduce_engine::{
     AttemptId, DEFAULT_RACK, Event, JobChange, JobId, JobOutcome, JobSpec, MapSpec, Primitive, Report, Slots,
     Span, Time, WorkerId,
 };

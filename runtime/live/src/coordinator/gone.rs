@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 
-use napreduce_core::{Slots, WorkerId};
+use napreduce_engine::{Slots, WorkerId};
 use napreduce_protocol::{WorkerMemory, WorkerPhase, WorkerSummary};
 use serde::{Deserialize, Serialize};
 

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use napreduce_core::{AttemptId, JobId, Reason, ReasonCode, TaskKind, WorkerState};
+use napreduce_engine::{AttemptId, JobId, Reason, ReasonCode, TaskKind, WorkerState};
 use napreduce_history::{EndedJob, HistoryStore, KeptLog, RecordedCluster, WorkerGroup};
 use napreduce_protocol::{FromCoordinator, JobDetail, ToCoordinator};
 

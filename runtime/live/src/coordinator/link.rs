@@ -3,8 +3,8 @@
 //! Owns the numbering of orders and reports, and which of them are on their way. Does not own the connection
 //! itself nor when a silent worker is lost.
 
-use napreduce_core::JobId;
-use napreduce_core::delivery::{Inbox, NeverSent, Outbox, Receipt};
+use napreduce_engine::JobId;
+use napreduce_engine::delivery::{Inbox, NeverSent, Outbox, Receipt};
 use napreduce_protocol::{ToWorker, WorkerMemory};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};

@@ -3,7 +3,7 @@
 //! Owns the way from entries, records and orders into the books of the jobs. Does not own the books
 //! (`napreduce_history`).
 
-use napreduce_core::{Attempt, AttemptId, AttemptState, Order, Primitive, Record, WorkerId};
+use napreduce_engine::{Attempt, AttemptId, AttemptState, Order, Primitive, Record, WorkerId};
 use napreduce_history::OPERATOR;
 use napreduce_protocol::{PreemptionAccount, PreemptionSummary};
 

@@ -3,7 +3,7 @@
 //! Owns when a command counts as done, refused or overtaken, for whoever waits for it. Does not own the
 //! commands (`commands`) nor what is kept of preemptions (`napreduce_history`).
 
-use napreduce_core::{AttemptId, AttemptState, JobId};
+use napreduce_engine::{AttemptId, AttemptState, JobId};
 use napreduce_history::PreemptionBook;
 use napreduce_protocol::{CommandOutcome, JobDetail, PreemptionEnd, PreemptionSummary, TaskCommand};
 

@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use napreduce_core::{AttemptId, JobId, MapOutput, WorkerId};
+use napreduce_engine::{AttemptId, JobId, MapOutput, WorkerId};
 use napreduce_protocol::{OutputEntry, Peer, ToWorker};
 use serde::{Deserialize, Serialize};
 
@@ -121,7 +121,7 @@ impl CoordinatorState {
 
 #[cfg(test)]
 mod tests {
-    use napreduce_core::{TaskId, TaskKind};
+    use napreduce_engine::{TaskId, TaskKind};
     use rand::{Rng, SeedableRng};
     use rand_pcg::Pcg32;
 

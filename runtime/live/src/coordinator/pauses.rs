@@ -4,7 +4,7 @@
 //! Owns what is held meanwhile, and when everything is at rest. Does not own the stop of the program
 //! (`embedded`), nor how a task is stopped (`worker`).
 
-use napreduce_core::{AttemptState, Event, Job, JobId};
+use napreduce_engine::{AttemptState, Event, Job, JobId};
 use tokio::sync::oneshot;
 
 use super::daemon::Coordinator;

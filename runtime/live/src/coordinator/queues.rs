@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use napreduce_core::{ClusterView, JobId, QueueLimits, QueueShare, Ratio, TaskKind};
+use napreduce_engine::{ClusterView, JobId, QueueLimits, QueueShare, Ratio, TaskKind};
 use napreduce_protocol::{QueueListing, QueueSlots, QueueSummary, SlotsWanted};
 
 use super::daemon::Coordinator;
@@ -80,7 +80,7 @@ fn permille(ratio: Ratio) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use napreduce_core::{Engine, EngineSettings, Event, JobSpec, MapSpec, Slots, Time, WorkerId};
+    use napreduce_engine::{Engine, EngineSettings, Event, JobSpec, MapSpec, Slots, Time, WorkerId};
     use napreduce_schedulers::{SchedulerConfiguration, SchedulerName};
 
     use super::*;

@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use napreduce_core::{Engine, EngineSnapshot, JobId, Scheduler, Time, WorkerId};
+use napreduce_engine::{Engine, EngineSnapshot, JobId, Scheduler, Time, WorkerId};
 use napreduce_history::{HistoryLimits, OpenHistory};
 use napreduce_schedulers::SchedulerConfiguration;
 use serde::{Deserialize, Serialize};

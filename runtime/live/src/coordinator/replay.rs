@@ -5,7 +5,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use napreduce_core::{Effect, Event, Time};
+use napreduce_engine::{Effect, Event, Time};
 use thiserror::Error;
 
 use super::recovery::{RecoveryError, replay};

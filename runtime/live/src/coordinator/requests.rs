@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use napreduce_core::{AttemptId, JobId};
+use napreduce_engine::{AttemptId, JobId};
 use napreduce_protocol::{FromCoordinator, JobEnd, JobError, JobProgress, ToCoordinator};
 use thiserror::Error;
 use tokio::sync::{oneshot, watch};

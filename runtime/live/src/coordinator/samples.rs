@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use napreduce_core::WorkerId;
+use napreduce_engine::WorkerId;
 use napreduce_protocol::{ClusterSample, QueueSample, WorkerSample};
 use tokio::task::JoinHandle;
 
@@ -90,7 +90,7 @@ impl Coordinator {
 
 #[cfg(test)]
 mod tests {
-    use napreduce_core::TaskKind;
+    use napreduce_engine::TaskKind;
     use napreduce_protocol::{QueueSlots, WorkerPhase};
 
     use super::*;

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use napreduce_core::{Event, JobId};
+use napreduce_engine::{Event, JobId};
 use napreduce_protocol::{JobError, JobPlan};
 use tokio::sync::oneshot;
 
@@ -73,7 +73,7 @@ impl Coordinator {
     }
 
     pub(super) fn interrupt(&mut self, reason: String) {
-        let live: Vec<JobId> = self.state.view().jobs().map(napreduce_core::Job::id).collect();
+        let live: Vec<JobId> = self.state.view().jobs().map(napreduce_engine::Job::id).collect();
         for job in live {
             self.enter(Event::JobKillRequested { job, reason: reason.clone() });
         }

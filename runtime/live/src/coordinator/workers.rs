@@ -5,8 +5,8 @@
 
 use std::time::Duration;
 
-use napreduce_core::delivery::Receipt;
-use napreduce_core::{Event, Report, WorkerId, WorkerState};
+use napreduce_engine::delivery::Receipt;
+use napreduce_engine::{Event, Report, WorkerId, WorkerState};
 use napreduce_protocol::{AttemptProgress, FromWorker, Hello, ToWorker, WorkerNews, WorkerReport};
 
 use super::daemon::Coordinator;
@@ -256,7 +256,7 @@ impl Coordinator {
 
     /// Whether a worker can be asked to do something.
     pub(super) fn is_there(&self, worker: WorkerId) -> bool {
-        let state = self.state.view().worker(worker).map(napreduce_core::Worker::state);
+        let state = self.state.view().worker(worker).map(napreduce_engine::Worker::state);
         !matches!(state, None | Some(WorkerState::Unknown | WorkerState::Lost))
     }
 }

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use crate::random::random_u128;
-use napreduce_core::TaskKind;
+use napreduce_engine::TaskKind;
 use napreduce_protocol::printing::print_error;
 use napreduce_protocol::{
     GuestCheckpoints, JobError, JobPlan, ObjectStores, PutCondition, StorageScheme, StoreError,

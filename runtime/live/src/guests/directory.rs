@@ -8,7 +8,7 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::fs::{DirBuilderExt, symlink};
 use std::path::{Path, PathBuf};
 
-use napreduce_core::JobId;
+use napreduce_engine::JobId;
 use napreduce_protocol::printing::print_error;
 use napreduce_protocol::{Digest, GuestCheckpoints, GuestPlan, JobError, JobPlan};
 

@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use napreduce_core::{AttemptId, JobId, TaskId, TaskKind, fields};
+use napreduce_engine::{AttemptId, JobId, TaskId, TaskKind, fields};
 use napreduce_protocol::{Counter, CounterValues, GuestPart, GuestReport, JobPlan};
 
 /// The only attempt of a task whose part counts is known by this number.

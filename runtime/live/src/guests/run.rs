@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use napreduce_core::JobId;
+use napreduce_engine::JobId;
 use napreduce_protocol::printing::print_error;
 use napreduce_protocol::{
     JobError, JobPlan, JobProgress, JobReport, PartOutput, PhaseProgress, StorageScheme,
@@ -225,7 +225,7 @@ impl Running<'_> {
                 return Err(error);
             }
         };
-        let parts: Vec<(napreduce_core::AttemptId, PartOutput)> =
+        let parts: Vec<(napreduce_engine::AttemptId, PartOutput)> =
             self.outcome.parts().map(|(attempt, part)| (attempt, part.output())).collect();
         let counters = self.outcome.counters(failed.maps, failed.reduces);
         let written = parts.iter().map(|(attempt, part)| (*attempt, part));

@@ -7,7 +7,7 @@ use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use napreduce_core::fields;
+use napreduce_engine::fields;
 use napreduce_protocol::{open_regular, open_regular_with};
 
 use super::frame::{self, Frame};

@@ -26,7 +26,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 pub(crate) use directory::{Journal, Recovered};
-use napreduce_core::EngineSettings;
+use napreduce_engine::EngineSettings;
 use napreduce_schedulers::SchedulerConfiguration;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;

@@ -9,7 +9,7 @@ use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 
-use napreduce_core::fields;
+use napreduce_engine::fields;
 use napreduce_protocol::open_regular;
 use serde::Serialize;
 use serde::de::DeserializeOwned;

@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use napreduce_core::JobId;
+use napreduce_engine::JobId;
 use napreduce_protocol::{ClaimToken, InputSplit, IoResult, JobError};
 use napreduce_task::ProcessIdentity;
 use serde::{Deserialize, Serialize};

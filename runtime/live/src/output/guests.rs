@@ -6,7 +6,7 @@
 
 use std::path::{Path, PathBuf};
 
-use napreduce_core::AttemptId;
+use napreduce_engine::AttemptId;
 use napreduce_protocol::{GuestPart, JobError, NamedPart, PendingPart};
 
 use super::claim::DirectoryClaim;

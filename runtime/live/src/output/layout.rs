@@ -32,7 +32,7 @@
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-use napreduce_core::{AttemptId, JobId, TaskId, TaskKind};
+use napreduce_engine::{AttemptId, JobId, TaskId, TaskKind};
 use napreduce_protocol::{ClaimToken, NamedPart, StorageScheme};
 
 use super::manifest::CommittedPart;

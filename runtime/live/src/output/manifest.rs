@@ -7,7 +7,7 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-use napreduce_core::{AttemptId, JobId};
+use napreduce_engine::{AttemptId, JobId};
 use napreduce_protocol::{
     ClaimToken, CounterValues, JobReport, NamedPart, PartOutput, PartReport, PendingUpload,
 };

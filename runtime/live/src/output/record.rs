@@ -5,7 +5,7 @@
 use std::path::Path;
 use std::{fmt, io};
 
-use napreduce_core::JobId;
+use napreduce_engine::JobId;
 use napreduce_protocol::ClaimToken;
 use napreduce_task::ProcessIdentity;
 use serde::{Deserialize, Serialize};
@@ -118,7 +118,7 @@ mod hexadecimal {
 
 /// A job as it prints everywhere.
 mod text {
-    use napreduce_core::JobId;
+    use napreduce_engine::JobId;
     use serde::{Deserialize, Deserializer, Serializer};
 
     pub(super) fn serialize<S: Serializer>(job: &JobId, serializer: S) -> Result<S::Ok, S::Error> {

@@ -5,7 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
-use napreduce_core::JobId;
+use napreduce_engine::JobId;
 use napreduce_protocol::JobError;
 
 use super::claim::ClaimRequest;

@@ -3,7 +3,7 @@
 //! Owns which output there is of each map after some entries. Does not own who is told how much of the log
 //! (`coordinator::output_log`).
 
-use napreduce_core::MapOutput;
+use napreduce_engine::MapOutput;
 use napreduce_protocol::OutputEntry;
 
 /// The output of each map, by its index; `None` of one that has none, or none any more.

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use napreduce_core::AttemptId;
+use napreduce_engine::AttemptId;
 use napreduce_protocol::{SuspendedMemory, WorkerMemory};
 use napreduce_task::{ProcessMemory, SpareMemory, stalled_micros};
 use rustix::process::Pid;
@@ -162,7 +162,7 @@ impl AdmissionState {
 
 #[cfg(test)]
 mod tests {
-    use napreduce_core::{JobId, TaskId, TaskKind};
+    use napreduce_engine::{JobId, TaskId, TaskKind};
     use rustix::process::getpid;
 
     use super::*;

@@ -6,7 +6,7 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use napreduce_core::{DEFAULT_RACK, fields};
+use napreduce_engine::{DEFAULT_RACK, fields};
 
 use crate::client::ClusterPlace;
 

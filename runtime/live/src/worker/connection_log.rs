@@ -2,7 +2,7 @@
 //!
 //! Owns the lines. Does not own what follows from a change (`link`).
 
-use napreduce_core::WorkerId;
+use napreduce_engine::WorkerId;
 
 use super::introduction::Apart;
 

@@ -6,8 +6,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use napreduce_core::JobId;
 use napreduce_data::{ConsolidationError, consolidate};
+use napreduce_engine::JobId;
 
 /// Each reduce saves the opening of all but one segment of a file, so that many of them pay for writing it.
 const PARTITIONS_MIN: u32 = 32;

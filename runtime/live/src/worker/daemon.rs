@@ -8,7 +8,7 @@ use std::fs;
 use std::sync::Arc;
 use std::time::Duration;
 
-use napreduce_core::{AttemptId, FaultPlace, JobId, Order, Report, Start, fields};
+use napreduce_engine::{AttemptId, FaultPlace, JobId, Order, Report, Start, fields};
 use napreduce_protocol::{
     AttemptProgress, JobDescription, LaunchWork, MapInput, TaskError, ToWorker, WorkerNews, WorkerReport,
 };

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use napreduce_core::{JobId, MapOutput, WorkerId};
+use napreduce_engine::{JobId, MapOutput, WorkerId};
 use napreduce_protocol::{DataNetwork, FetchLimits, MapInput, Peer, Place, Secret};
 use tokio::sync::Mutex;
 

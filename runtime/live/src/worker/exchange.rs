@@ -5,8 +5,8 @@
 
 use std::collections::BTreeMap;
 
-use napreduce_core::delivery::{Inbox, Outbox, Receipt};
-use napreduce_core::{AttemptId, WorkerId};
+use napreduce_engine::delivery::{Inbox, Outbox, Receipt};
+use napreduce_engine::{AttemptId, WorkerId};
 use napreduce_protocol::{AttemptProgress, FromWorker, ToWorker, WorkerMemory, WorkerNews, WorkerReport};
 
 /// The worker's side of the conversation.
@@ -133,7 +133,7 @@ pub(super) enum Followed {
 
 #[cfg(test)]
 mod tests {
-    use napreduce_core::{JobId, Report, TaskId, TaskKind};
+    use napreduce_engine::{JobId, Report, TaskId, TaskKind};
     use napreduce_protocol::SuspendedMemory;
 
     use super::*;

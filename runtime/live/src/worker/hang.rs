@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use napreduce_core::fields;
+use napreduce_engine::fields;
 
 /// How long an attempt may do what.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use napreduce_core::{Slots, WorkerId};
+use napreduce_engine::{Slots, WorkerId};
 use napreduce_protocol::{
     Connection, FromWorker, HANDSHAKE_DEADLINE, Hello, Role, ToWorker, TransportError, transport,
 };

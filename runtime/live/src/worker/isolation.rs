@@ -7,7 +7,7 @@
 use std::ffi::OsString;
 use std::sync::Arc;
 
-use napreduce_core::FaultPlace;
+use napreduce_engine::FaultPlace;
 use napreduce_protocol::{ByteSize, TaskError};
 use napreduce_task::{ControlGroup, ControlGroups, OutOfMemory, ProcessMemory, TaskProcess};
 use rustix::process::Pid;

@@ -10,7 +10,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use napreduce_core::{AttemptId, MapOutput, Start, TaskKind, WorkerId, fields};
+use napreduce_engine::{AttemptId, MapOutput, Start, TaskKind, WorkerId, fields};
 use napreduce_protocol::{
     InputSplit, JobDescription, LaunchWork, MapInput, MapTask, MemoryFile, OutputEntry, Peer, Place,
     ReduceTask, ReduceWork, TaskDescription, Work,

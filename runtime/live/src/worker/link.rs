@@ -14,7 +14,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use napreduce_core::delivery::Receipt;
+use napreduce_engine::delivery::Receipt;
 use napreduce_protocol::{
     Connection, FromWorker, MessageReceiver, MessageSender, ToWorker, TransportError, WorkerNews,
     WorkerReport,

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use napreduce_core::AttemptId;
+use napreduce_engine::AttemptId;
 use tokio::task::JoinSet;
 
 /// After so many bytes it is asked whether the worker ends.
@@ -114,7 +114,7 @@ fn copy(from: &Path, to: &Path, durable: bool, ends: &AtomicBool) -> io::Result<
 
 #[cfg(test)]
 mod tests {
-    use napreduce_core::{JobId, TaskId, TaskKind};
+    use napreduce_engine::{JobId, TaskId, TaskKind};
 
     use super::*;
 

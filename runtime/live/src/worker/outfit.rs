@@ -4,7 +4,7 @@
 
 use std::{fs, io};
 
-use napreduce_core::AttemptId;
+use napreduce_engine::AttemptId;
 use napreduce_protocol::{IoResult, LaunchWork, TaskError};
 use napreduce_task::Launch;
 

@@ -15,7 +15,7 @@
 
 use std::path::{Path, PathBuf};
 
-use napreduce_core::{AttemptId, JobId};
+use napreduce_engine::{AttemptId, JobId};
 
 /// The directory of a worker.
 #[derive(Debug, Clone, PartialEq, Eq)]

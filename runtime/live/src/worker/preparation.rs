@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use std::{fs, io};
 
-use napreduce_core::FaultPlace;
+use napreduce_engine::FaultPlace;
 use napreduce_protocol::{Blob, IoResult, JobDescription, SideFile, TaskError};
 use napreduce_task::Executable;
 use tokio::task::spawn_blocking;

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use napreduce_core::WorkerId;
+use napreduce_engine::WorkerId;
 use napreduce_protocol::{ToWorker, WorkerNews};
 use napreduce_task::{Spawner, run_soon_when_woken};
 use tokio::runtime::Builder;

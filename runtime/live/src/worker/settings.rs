@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use napreduce_core::{WorkerId, fields};
+use napreduce_engine::{WorkerId, fields};
 
 use super::configuration::{SuspendRules, TASK_SILENCE_MAX};
 use super::environment::WorkerEnvironment;

@@ -7,7 +7,7 @@ use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use napreduce_core::{AttemptId, Slots};
+use napreduce_engine::{AttemptId, Slots};
 use napreduce_protocol::{Listener, LogStream, Secret};
 use napreduce_task::{
     ControlGroups, Interrupts, Spawner, check_kernel, raise_descriptors, run_soon_when_woken,

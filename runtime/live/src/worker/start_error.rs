@@ -6,7 +6,7 @@
 use std::io;
 use std::path::Path;
 
-use napreduce_core::FaultPlace;
+use napreduce_engine::FaultPlace;
 use napreduce_protocol::{TaskError, is_limit};
 use napreduce_task::Executable;
 use rustix::fs::{StatVfsMountFlags, statvfs};

@@ -5,7 +5,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use napreduce_core::listed;
+use napreduce_engine::listed;
 
 use super::values::CounterValues;
 

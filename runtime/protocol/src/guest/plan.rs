@@ -4,7 +4,7 @@
 
 use std::path::PathBuf;
 
-use napreduce_core::JobId;
+use napreduce_engine::JobId;
 use serde::{Deserialize, Serialize};
 
 use super::text_forms::{self, GuestTextError};

@@ -4,7 +4,7 @@
 
 use std::path::PathBuf;
 
-use napreduce_core::TaskId;
+use napreduce_engine::TaskId;
 use serde::{Deserialize, Serialize};
 
 use super::text_forms::{self, GuestTextError};

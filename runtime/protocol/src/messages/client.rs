@@ -6,7 +6,7 @@
 
 use std::path::PathBuf;
 
-use napreduce_core::{AttemptId, JobChange, JobId, Reason, TaskId, WorkerId};
+use napreduce_engine::{AttemptId, JobChange, JobId, Reason, TaskId, WorkerId};
 use serde::{Deserialize, Serialize};
 
 use super::data::Payload;

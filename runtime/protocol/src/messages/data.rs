@@ -19,7 +19,7 @@
 
 use std::fmt;
 
-use napreduce_core::AttemptId;
+use napreduce_engine::AttemptId;
 use serde::de::{SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 

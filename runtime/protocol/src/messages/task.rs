@@ -18,7 +18,7 @@
 
 use std::path::PathBuf;
 
-use napreduce_core::{AttemptId, FaultPlace};
+use napreduce_engine::{AttemptId, FaultPlace};
 use serde::{Deserialize, Serialize};
 
 use crate::counters::CounterValues;

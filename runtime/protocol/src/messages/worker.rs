@@ -2,7 +2,7 @@
 //!
 //! Owns the vocabulary, one enum per direction, and what is delivered exactly once: orders and
 //! reports, each numbered from 1 in its direction. Does not own the numbering's rules
-//! (`napreduce_core`'s delivery) nor the connection.
+//! (`napreduce_engine`'s delivery) nor the connection.
 //!
 //! ```text
 //! worker                                   coordinator
@@ -19,7 +19,7 @@
 
 use std::path::PathBuf;
 
-use napreduce_core::{AttemptId, JobId, MapOutput, Order, Report, Slots, WorkerId};
+use napreduce_engine::{AttemptId, JobId, MapOutput, Order, Report, Slots, WorkerId};
 use serde::{Deserialize, Serialize};
 
 use crate::claim_token::ClaimToken;

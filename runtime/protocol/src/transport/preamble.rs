@@ -3,7 +3,7 @@
 //! Owns their layout and the version of everything that travels between processes of a cluster. Does not own
 //! reading and writing them (`connection`, `blocking`).
 
-use napreduce_core::JobId;
+use napreduce_engine::JobId;
 
 use super::error::TransportError;
 use super::secret::Secret;

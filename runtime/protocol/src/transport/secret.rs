@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use blake2::Blake2sMac256;
 use blake2::digest::{FixedOutput, Mac};
-use napreduce_core::JobId;
+use napreduce_engine::JobId;
 use thiserror::Error;
 use zeroize::Zeroizing;
 

@@ -7,7 +7,7 @@
 use std::cmp::{Ordering, Reverse};
 use std::collections::BTreeMap;
 
-use napreduce_core::{JobId, TaskKind};
+use napreduce_engine::{JobId, TaskKind};
 
 use super::books::Books;
 use crate::serving::is_other_first;

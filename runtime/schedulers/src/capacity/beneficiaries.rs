@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use napreduce_core::{ClusterView, Job, JobId, Ratio, TaskKind};
+use napreduce_engine::{ClusterView, Job, JobId, Ratio, TaskKind};
 
 use super::books::Books;
 use super::monitor::{Claim, Pass, QueueTree, Victim};

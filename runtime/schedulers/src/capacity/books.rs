@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use napreduce_core::{ByKind, ClusterView, Job, JobId, QueueLimits, QueueShare, Ratio, TaskKind, Time};
+use napreduce_engine::{ByKind, ClusterView, Job, JobId, QueueLimits, QueueShare, Ratio, TaskKind, Time};
 
 use super::configuration::ApplicationOrder;
 use super::queues::{Queue, Queues};

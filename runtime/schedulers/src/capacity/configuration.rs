@@ -3,7 +3,7 @@
 //! Owns the values, their published defaults and their bounds. Does not own the tree that follows from the
 //! queues.
 
-use napreduce_core::{Primitive, Ratio, Span, fields};
+use napreduce_engine::{Primitive, Ratio, Span, fields};
 use serde::{Deserialize, Serialize};
 
 use super::error::CapacityError;
@@ -121,10 +121,10 @@ fields! {
     #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
     pub struct MonitorConfiguration {
         /// The time from one round to the next.
-        #[serde(with = "napreduce_core::time::text")]
+        #[serde(with = "napreduce_engine::time::text")]
         pub interval: Span = Span::from_secs(3),
         /// How long a victim may go on before it is killed.
-        #[serde(with = "napreduce_core::time::text")]
+        #[serde(with = "napreduce_engine::time::text")]
         pub max_wait_before_kill: Span = Span::from_secs(15),
         /// Which part of all slots may be taken in one round.
         pub total_per_round: Ratio = Ratio::new(1, 10),
@@ -148,7 +148,7 @@ fields! {
         /// Queues that have their guarantee balance what is left.
         pub balance_beyond_guaranteed: bool = false,
         /// How long a victim of that may go on before it is killed.
-        #[serde(with = "napreduce_core::time::text")]
+        #[serde(with = "napreduce_engine::time::text")]
         pub balance_max_wait_before_kill: Span = Span::from_secs(300),
         /// Victims are only marked once their wait is over, and go when somebody needs their slot.
         pub lazy: bool = false,
@@ -157,7 +157,7 @@ fields! {
         /// Room is made before all else where such attempts of more important queues have waited for long.
         pub priority_aware: bool = false,
         /// How long they must have waited.
-        #[serde(with = "napreduce_core::time::text")]
+        #[serde(with = "napreduce_engine::time::text")]
         pub priority_delay: Span = Span::from_secs(60),
         /// How a slot is taken.
         pub primitive: Primitive = Primitive::Kill,

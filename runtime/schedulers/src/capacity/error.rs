@@ -2,7 +2,7 @@
 //!
 //! Owns the errors and their texts. Does not own the checks.
 
-use napreduce_core::Ratio;
+use napreduce_engine::Ratio;
 
 /// A configuration that cannot be.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 
-use napreduce_core::{Actions, AttemptId, ClusterView, Preempt, Primitive, Ratio, Span, TaskKind};
+use napreduce_engine::{Actions, AttemptId, ClusterView, Preempt, Primitive, Ratio, Span, TaskKind};
 use serde::{Deserialize, Serialize};
 
 use super::beneficiaries::Beneficiaries;

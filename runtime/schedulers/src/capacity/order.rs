@@ -4,7 +4,7 @@
 
 use std::cmp::{Ordering, Reverse};
 
-use napreduce_core::Ratio;
+use napreduce_engine::Ratio;
 
 /// What the order of queues looks at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 //!
 //! Owns the two schedulers. Does not own any decision: the assignment gives slots, the watch takes them.
 
-use napreduce_core::{
+use napreduce_engine::{
     Actions, ClusterView, Event, Job, JobChange, JobId, JobSpec, Offer, QueueShare, Scheduler, Time,
 };
 use serde::{Deserialize, Serialize};

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use napreduce_core::Ratio;
+use napreduce_engine::Ratio;
 
 use super::configuration::{ApplicationOrder, CapacityConfiguration, Mode, QueueConfiguration};
 use super::error::CapacityError;

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use napreduce_core::{AttemptId, AttemptState, ClusterView, Job, Ratio, TaskKind, Time};
+use napreduce_engine::{AttemptId, AttemptState, ClusterView, Job, Ratio, TaskKind, Time};
 
 use super::books::Books;
 use super::configuration::MonitorConfiguration;

@@ -3,7 +3,7 @@
 //! Owns what follows from its values before it runs. Does not own the values (`configuration`) nor what it
 //! does (`policy`).
 
-use napreduce_core::TaskKind;
+use napreduce_engine::TaskKind;
 
 use super::configuration::{ApplicationOrder, CapacityConfiguration, Mode, QueueConfiguration};
 use super::policy::{Capacity, CapacityMonitor};

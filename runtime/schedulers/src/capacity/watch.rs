@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 
-use napreduce_core::{Actions, AttemptId, ClusterView, JobId, Preempt, Span, TaskKind, Time};
+use napreduce_engine::{Actions, AttemptId, ClusterView, JobId, Preempt, Span, TaskKind, Time};
 use serde::{Deserialize, Serialize};
 
 use super::beneficiaries::Beneficiaries;

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use napreduce_core::{Primitive, Ratio, Span, fields};
+use napreduce_engine::{Primitive, Ratio, Span, fields};
 
 use crate::access::NoAccessList;
 use crate::fair::starvation::StarvationPatience;
@@ -27,16 +27,16 @@ fields! {
         /// Nothing is taken before more than this part of the slots of some kind is in use.
         pub utilization_gate: Ratio = Ratio::new(4, 5),
         /// How long a victim may take before it is killed.
-        #[serde(with = "napreduce_core::time::text")]
+        #[serde(with = "napreduce_engine::time::text")]
         pub kill_wait: Span = Span::from_secs(15),
         /// How long a starved job is left alone after its victims should be gone.
-        #[serde(with = "napreduce_core::time::text")]
+        #[serde(with = "napreduce_engine::time::text")]
         pub recheck_delay: Span = Span::from_secs(10),
         /// How often shares and starvation are looked at.
-        #[serde(with = "napreduce_core::time::text")]
+        #[serde(with = "napreduce_engine::time::text")]
         pub update_interval: Span = Span::from_millis(500),
         /// How often workers report; four of these pass before a starved job is looked at again.
-        #[serde(with = "napreduce_core::time::text")]
+        #[serde(with = "napreduce_engine::time::text")]
         pub heartbeat: Span = Span::from_millis(200),
         /// A job that wants more weighs more: log2(1 + what it holds or wants).
         pub size_based_weight: bool = false,
@@ -92,7 +92,7 @@ pub enum PoolOrder {
 /// A time that may never come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Timeout(#[serde(with = "napreduce_core::time::text_or_never")] pub Option<Span>);
+pub struct Timeout(#[serde(with = "napreduce_engine::time::text_or_never")] pub Option<Span>);
 
 fields! {
     /// A pool. The four values about preemption come from the pool above when they are not given.

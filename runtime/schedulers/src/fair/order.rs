@@ -7,7 +7,7 @@ use std::cmp::Ordering;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
-use napreduce_core::{JobId, Ratio, Time};
+use napreduce_engine::{JobId, Ratio, Time};
 
 use crate::turns::TurnWeight;
 

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use napreduce_core::{
+use napreduce_engine::{
     Actions, ByKind, ClusterView, Event, Job, JobChange, JobId, JobSpec, Offer, QueueShare, Scheduler,
     TaskKind, Time,
 };

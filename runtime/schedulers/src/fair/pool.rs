@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use napreduce_core::{ByKind, JobId, Ratio, TaskKind, Time, fields};
+use napreduce_engine::{ByKind, JobId, Ratio, TaskKind, Time, fields};
 
 use crate::fair::configuration::{FairConfiguration, PoolConfiguration, PoolOrder};
 use crate::fair::order::{ChildStanding, Weight};

@@ -7,7 +7,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use napreduce_core::{
+use napreduce_engine::{
     Actions, Attempt, AttemptId, AttemptState, ClusterView, Job, JobId, JobState, Preempt, TaskKind, Time,
     WorkerId,
 };

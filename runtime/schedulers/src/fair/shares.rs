@@ -4,7 +4,7 @@
 //! adds up to the amount, and cut each share to an integer. Does not own whose claims they are, nor who is
 //! active.
 
-use napreduce_core::Ratio;
+use napreduce_engine::Ratio;
 
 /// The largest amount; a claim without maximum has it, and a sum is cut there.
 pub const UNBOUNDED: u64 = i64::MAX as u64;

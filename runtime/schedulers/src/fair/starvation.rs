@@ -4,7 +4,7 @@
 //! division of the pool's hunger among its jobs. Amounts are of one kind. Does not own when it is asked, nor
 //! what is done about it.
 
-use napreduce_core::{Ratio, Span, Time};
+use napreduce_engine::{Ratio, Span, Time};
 
 /// When a pool preempts on behalf of its jobs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

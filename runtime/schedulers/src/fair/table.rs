@@ -3,7 +3,7 @@
 //! Owns what follows from its values before it runs. Does not own the values (`configuration`) nor what it
 //! does (`policy`).
 
-use napreduce_core::TaskKind;
+use napreduce_engine::TaskKind;
 
 use crate::fair::{Fair, FairConfiguration};
 use crate::tables::{Built, Heeds, PolicyTable, PolicyTables, Wish};

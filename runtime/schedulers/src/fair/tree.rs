@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use napreduce_core::{ByKind, Job, JobId, JobSpec, QueueLimits, QueueShare, Ratio, TaskKind, Time};
+use napreduce_engine::{ByKind, Job, JobId, JobSpec, QueueLimits, QueueShare, Ratio, TaskKind, Time};
 
 use crate::fair::configuration::{
     DEFAULT_POOL, FairConfiguration, FairConfigurationError, Placement, PoolConfiguration, UnknownPools,

@@ -5,7 +5,7 @@
 
 use std::cmp::Reverse;
 
-use napreduce_core::{JobId, Ratio, Span, Time};
+use napreduce_engine::{JobId, Ratio, Span, Time};
 
 use crate::fair::order::{ChildStanding, Name, Weight};
 use crate::fair::shares::{Claim, UNBOUNDED, shares};

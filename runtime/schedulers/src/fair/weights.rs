@@ -2,7 +2,7 @@
 //!
 //! Owns the weights by size and by priority. Does not own the order (`order`).
 
-use napreduce_core::{JobId, Ratio, TaskKind};
+use napreduce_engine::{JobId, Ratio, TaskKind};
 
 use crate::fair::configuration::PoolOrder;
 use crate::fair::order::Weight;

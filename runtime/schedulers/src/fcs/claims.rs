@@ -5,7 +5,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-use napreduce_core::{
+use napreduce_engine::{
     Actions, Attempt, AttemptId, AttemptState, ClusterView, JobId, Preempt, Ratio, TaskKind, Time, WorkerId,
 };
 

@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use napreduce_core::{Primitive, Ratio, Span, fields};
+use napreduce_engine::{Primitive, Ratio, Span, fields};
 
 use crate::fcs::estimates::{Bounds, migration_threshold};
 
@@ -22,7 +22,7 @@ fields! {
         /// Nor is one that has done more than this share of its work.
         pub progress_max: Ratio = Ratio::new(7, 10),
         /// Nor one that was at work for less than this.
-        #[serde(with = "napreduce_core::time::text")]
+        #[serde(with = "napreduce_engine::time::text")]
         pub service_min: Span = Span::from_secs(10),
         /// So many opportunities a preempted reduce declines, and one more, before it goes on anywhere.
         pub declines: u32 = 60,
@@ -31,12 +31,12 @@ fields! {
         pub locality: Option<Ratio>,
         /// How often a worker's free slot is an opportunity, estimates are refreshed, and jobs that wait ask
         /// for slots again. Every offer is an opportunity when 0.
-        #[serde(with = "napreduce_core::time::text")]
+        #[serde(with = "napreduce_engine::time::text")]
         pub heartbeat: Span = Span::from_secs(3),
         /// How slots are taken from larger jobs.
         pub primitive: Primitive = Primitive::Checkpoint,
         /// After how long a victim is killed that has not given its slot.
-        #[serde(with = "napreduce_core::time::text_or_never")]
+        #[serde(with = "napreduce_engine::time::text_or_never")]
         pub grace: Option<Span>,
     }
 }

@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use napreduce_core::Ratio;
+use napreduce_engine::Ratio;
 
 /// What is left of a job, in the order in which FCS compares it: first the time until its last map, then the
 /// data its reduces have not done.

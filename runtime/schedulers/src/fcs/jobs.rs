@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use napreduce_core::{Job, JobId, Ratio, TaskKind, Time, WorkerId};
+use napreduce_engine::{Job, JobId, Ratio, TaskKind, Time, WorkerId};
 
 use crate::fcs::estimates::{RemainingWork, ShuffleTime};
 use crate::fcs::launch::PreemptedTasks;

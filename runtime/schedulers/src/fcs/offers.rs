@@ -2,7 +2,7 @@
 //!
 //! Owns what counts as an opportunity. Does not own the counters.
 
-use napreduce_core::{Actions, ClusterView, Job, Offer, TaskId, TaskKind, TaskState, Time};
+use napreduce_engine::{Actions, ClusterView, Job, Offer, TaskId, TaskKind, TaskState, Time};
 
 use crate::fcs::launch::LaunchChoice;
 use crate::fcs::policy::Fcs;

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use napreduce_core::{
+use napreduce_engine::{
     Actions, AttemptId, ClusterView, Event, JobId, Report, Scheduler, TaskKind, Time, WorkerId,
 };
 

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 
-use napreduce_core::{Actions, AttemptState, ClusterView, Job, JobId, Offer, Time};
+use napreduce_engine::{Actions, AttemptState, ClusterView, Job, JobId, Offer, Time};
 
 use crate::hfsp::configuration::HfspConfiguration;
 use crate::hfsp::lane::Lane;

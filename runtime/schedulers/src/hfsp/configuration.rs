@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use napreduce_core::{Primitive, Ratio, Span, TaskKind, fields};
+use napreduce_engine::{Primitive, Ratio, Span, TaskKind, fields};
 
 use crate::hfsp::misjudgement::{Misjudgement, MisjudgementError};
 use crate::hfsp::ranking::RankingOrder;
@@ -37,7 +37,7 @@ pub struct KnownTimes {
 /// A time that a task takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct KnownTime(#[serde(with = "napreduce_core::time::text")] pub Span);
+pub struct KnownTime(#[serde(with = "napreduce_engine::time::text")] pub Span);
 
 fields! {
     /// What can be chosen about HFSP.
@@ -53,12 +53,12 @@ fields! {
         /// How many reduces of a job are its sample.
         pub sample_reduces: u32 = 5,
         /// How long a reduce of the sample executes before its time is estimated.
-        #[serde(with = "napreduce_core::time::text")]
+        #[serde(with = "napreduce_engine::time::text")]
         pub delta: Span = Span::from_secs(60),
         /// How much the estimate from other jobs counts.
         pub confidence: Confidence = Confidence::Factor(Ratio::ONE),
         /// What a task is taken to last while no other was done.
-        #[serde(with = "napreduce_core::time::text")]
+        #[serde(with = "napreduce_engine::time::text")]
         pub assumed_task_time: Span = Span::from_secs(60),
         /// How many of the tasks done last that estimate is the mean of.
         pub recent_tasks: u32 = 100,
@@ -69,7 +69,7 @@ fields! {
         /// How slots are taken from larger jobs; `wait` takes none.
         pub primitive: Primitive = Primitive::Suspend,
         /// After how long a victim is killed that has not given its slot.
-        #[serde(with = "napreduce_core::time::text_or_never")]
+        #[serde(with = "napreduce_engine::time::text_or_never")]
         pub grace: Option<Span>,
         /// With so many suspended tasks on a worker no more are suspended there; twice its slots, without.
         pub suspended_high: Option<u32>,
@@ -80,7 +80,7 @@ fields! {
         /// And with so few in all they are again; half of the other, without.
         pub cluster_suspended_low: Option<u32>,
         /// How often jobs are put in order at least, where that changes with time.
-        #[serde(with = "napreduce_core::time::text")]
+        #[serde(with = "napreduce_engine::time::text")]
         pub update_interval: Span = Span::from_secs(5),
         /// How long maps wait for a worker that has their input.
         pub delay: DelaySettings = DelaySettings { declines: 40, ..DelaySettings::default() },

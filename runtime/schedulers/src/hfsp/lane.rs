@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use napreduce_core::{Job, JobId, Ratio, Span, TaskKind, Time, WorkerId, fields};
+use napreduce_engine::{Job, JobId, Ratio, Span, TaskKind, Time, WorkerId, fields};
 
 use crate::hfsp::configuration::HfspConfiguration;
 use crate::hfsp::ranking::{Rank, Ranking};

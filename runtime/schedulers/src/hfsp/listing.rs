@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use napreduce_core::{ClusterView, JobId, Time};
+use napreduce_engine::{ClusterView, JobId, Time};
 
 use crate::hfsp::configuration::{HfspConfiguration, Late};
 use crate::hfsp::lane::{Lane, Member};

@@ -8,7 +8,7 @@ use rand_distr::StandardNormal;
 use rand_pcg::Pcg64;
 use serde::{Deserialize, Serialize};
 
-use napreduce_core::{JobId, Ratio, TaskKind};
+use napreduce_engine::{JobId, Ratio, TaskKind};
 
 /// Parts of one in which a factor is kept.
 const MILLIONTHS: f64 = 1e6;

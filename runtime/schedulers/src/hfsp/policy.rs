@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use napreduce_core::{
+use napreduce_engine::{
     Actions, AttemptId, ByKind, ClusterView, Event, JobChange, JobId, JobSpec, Primitive, QueueShare, Ratio,
     Report, Scheduler, TaskKind, Time,
 };

@@ -6,7 +6,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-use napreduce_core::{
+use napreduce_engine::{
     Actions, Attempt, AttemptId, AttemptState, ClusterView, Job, JobId, Preempt, Primitive, Span, Time,
     Worker, WorkerId,
 };

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use napreduce_core::{JobId, Span, Time, fields};
+use napreduce_engine::{JobId, Span, Time, fields};
 
 use crate::hfsp::virtual_cluster::VirtualCluster;
 

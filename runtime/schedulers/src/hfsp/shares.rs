@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use napreduce_core::{JobId, Time};
+use napreduce_engine::{JobId, Time};
 
 /// The largest weight: products of two fit the exact comparison of turns.
 pub const WEIGHT_MAX: u32 = 1 << 16;

@@ -9,7 +9,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use napreduce_core::Ratio;
+use napreduce_engine::Ratio;
 
 /// How much the size of a phase counts before any of it was measured: a factor of at least 1, or infinity,
 /// with which a job gets nothing but the slots of its sample until that is measured.

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use serde::{Deserialize, Serialize};
 
-use napreduce_core::{Attempt, Ratio, Span, Time};
+use napreduce_engine::{Attempt, Ratio, Span, Time};
 
 use crate::hfsp::size::{self, Sample};
 

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use napreduce_core::{JobId, Span, Time};
+use napreduce_engine::{JobId, Span, Time};
 
 use crate::hfsp::shares::Shares;
 use crate::hfsp::virtual_job::{VirtualJob, is_never, saturated};

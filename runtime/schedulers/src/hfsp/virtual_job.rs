@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
 
-use napreduce_core::{Span, Time};
+use napreduce_engine::{Span, Time};
 
 /// The size of a task of which nothing is known and that is to count as endless.
 pub const ENDLESS: Span = Span(u64::MAX);

@@ -11,7 +11,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use napreduce_core::{ByKind, JobId, Span, TaskKind, Time};
+use napreduce_engine::{ByKind, JobId, Span, TaskKind, Time};
 
 /// What becomes of a job that may not be done by its deadline.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use napreduce_core::{ClusterView, JobSpec, Primitive, QueueShare, Span, TaskEviction, TaskKind, fields};
+use napreduce_engine::{ClusterView, JobSpec, Primitive, QueueShare, Span, TaskEviction, TaskKind, fields};
 
 use crate::natjam::admission::DeadlineAdmission;
 use crate::natjam::eviction::JobEviction;
@@ -31,13 +31,13 @@ fields! {
         /// Whether map slots are taken, too, not only reduce slots.
         pub preempt_maps: bool = false,
         /// How often production jobs ask for slots.
-        #[serde(with = "napreduce_core::time::text")]
+        #[serde(with = "napreduce_engine::time::text")]
         pub preemptor_interval: Span = Span::from_secs(1),
         /// An attempt that was asked longer ago than this is killed.
-        #[serde(with = "napreduce_core::time::text")]
+        #[serde(with = "napreduce_engine::time::text")]
         pub kill_timeout: Span = Span::from_secs(12),
         /// How long a request counts after that.
-        #[serde(with = "napreduce_core::time::text")]
+        #[serde(with = "napreduce_engine::time::text")]
         pub expired_time: Span = Span::from_secs(2),
         /// How long jobs wait for a slot near their data.
         pub delay: DelaySettings,
@@ -62,15 +62,15 @@ fields! {
         /// Whether map slots are taken, too, not only reduce slots.
         pub preempt_maps: bool = false,
         /// How often slots are taken, and laxities found anew.
-        #[serde(with = "napreduce_core::time::text")]
+        #[serde(with = "napreduce_engine::time::text")]
         pub interval: Span = Span::from_secs(1),
         /// How many slots are taken at a time.
         pub per_run: u32 = 1,
         /// How much more laxity than the claimant a job must have to give way.
-        #[serde(with = "napreduce_core::time::text")]
+        #[serde(with = "napreduce_engine::time::text")]
         pub laxity_margin: Span = Span(0),
         /// An attempt that was asked so long ago is killed.
-        #[serde(with = "napreduce_core::time::text_or_never")]
+        #[serde(with = "napreduce_engine::time::text_or_never")]
         pub kill_timeout: Option<Span> = Some(Span::from_secs(12)),
         /// What becomes of a job that may not be done by its deadline.
         pub admission: DeadlineAdmission = DeadlineAdmission::Off,

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use napreduce_core::{
+use napreduce_engine::{
     Actions, ClusterView, Event, Job, JobId, JobSpec, Offer, Release, Scheduler, Span, TaskKind, Time,
 };
 

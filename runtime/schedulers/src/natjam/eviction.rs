@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use rand::Rng;
 use serde::{Deserialize, Serialize};
 
-use napreduce_core::{JobId, Ratio, Time};
+use napreduce_engine::{JobId, Ratio, Time};
 
 /// Which research job loses a container.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]

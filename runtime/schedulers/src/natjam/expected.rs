@@ -5,7 +5,7 @@
 //! of the same name, else as those of all jobs; of one of which nothing is known it takes no time. Does not
 //! own the bound (`admission`).
 
-use napreduce_core::{
+use napreduce_engine::{
     ByKind, ClusterView, Job, JobId, JobSpec, JobState, Lengths, Primitive, Span, TaskKind, Time,
 };
 

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use napreduce_core::{Actions, ByKind, ClusterView, Job, JobId, Offer, Start, TaskKind};
+use napreduce_engine::{Actions, ByKind, ClusterView, Job, JobId, Offer, Start, TaskKind};
 
 use crate::serving::{Delay, Takes, is_other_first};
 

@@ -9,7 +9,7 @@ use rand::SeedableRng;
 use rand_pcg::Pcg64;
 use serde::{Deserialize, Serialize};
 
-use napreduce_core::{
+use napreduce_engine::{
     Actions, ClusterView, Event, GivingOrder, JobChange, JobId, JobSpec, Offer, QueueShare, Release,
     Scheduler, TaskKind, Time,
 };

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
 
-use napreduce_core::{JobId, Span, Time};
+use napreduce_engine::{JobId, Span, Time};
 
 /// How long requests are waited for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

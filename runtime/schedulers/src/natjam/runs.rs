@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use napreduce_core::{Span, Time};
+use napreduce_engine::{Span, Time};
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Runs {

@@ -3,7 +3,7 @@
 //! Owns what follows from their values before they run. Does not own the values (`configuration`) nor what
 //! they do.
 
-use napreduce_core::TaskKind;
+use napreduce_engine::TaskKind;
 
 use crate::natjam::{Natjam, NatjamConfiguration, NatjamR, NatjamRConfiguration};
 use crate::tables::{Built, Heeds, PolicyTable, PolicyTables, Wish};

@@ -7,7 +7,7 @@ use std::cmp::Ordering;
 
 use serde::{Deserialize, Serialize};
 
-use napreduce_core::{JobId, Span, Time, listed};
+use napreduce_engine::{JobId, Span, Time, listed};
 
 listed! {
     /// Which running job gives way.

@@ -14,7 +14,7 @@ pub use text::{RuleError, read_rules};
 
 use serde::{Deserialize, Serialize};
 
-use napreduce_core::{
+use napreduce_engine::{
     Action, Actions, AttemptState, ClusterView, Event, Job, JobId, Offer, Preempt, Primitive, Scheduler,
     TaskId, Time,
 };

@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use napreduce_core::{Ratio, TaskKind, Time, WorkerId};
+use napreduce_engine::{Ratio, TaskKind, Time, WorkerId};
 
 /// `when CONDITIONS do ACTIONS`, at most once unless `repeat`.
 #[derive(Debug, Clone, PartialEq, Eq)]

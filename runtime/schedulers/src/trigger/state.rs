@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use napreduce_core::{
+use napreduce_engine::{
     Attempt, AttemptId, AttemptState, ClusterView, Job, JobId, Ratio, TaskId, TaskKind, TaskState, Time,
     WorkerId,
 };

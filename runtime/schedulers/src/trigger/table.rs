@@ -2,7 +2,7 @@
 //!
 //! Owns what its rules may do before they fire. Does not own how rules are read (`text`).
 
-use napreduce_core::{Primitive, TaskKind};
+use napreduce_engine::{Primitive, TaskKind};
 
 use super::{Deed, Trigger, TriggerSettings, read_rules};
 use crate::tables::{Built, Heeds, PolicyTable, PolicyTables, Wish};

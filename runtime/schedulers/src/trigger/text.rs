@@ -11,7 +11,7 @@
 //! TARGET    := JOB | JOB/m0 | JOB/r0
 //! ```
 
-use napreduce_core::{TaskKind, Time, WorkerId};
+use napreduce_engine::{TaskKind, Time, WorkerId};
 
 use super::rules::{Condition, Deed, Rule, Target};
 

@@ -2,7 +2,7 @@
 //!
 //! Owns the slow walk. Does not own what is taken back.
 
-use napreduce_core::{JobId, Ratio, TaskKind};
+use napreduce_engine::{JobId, Ratio, TaskKind};
 use napreduce_schedulers::capacity::{ApplicationOrder, QueueStanding, Queues};
 use rand::{Rng, SeedableRng};
 

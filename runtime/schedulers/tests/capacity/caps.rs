@@ -2,7 +2,7 @@
 //!
 //! Owns hard and soft caps, and the order of queues. Does not own what is taken back.
 
-use napreduce_core::TaskKind;
+use napreduce_engine::TaskKind;
 use napreduce_schedulers::capacity::Capacity;
 
 use crate::cluster::{Ask, Cluster, configuration, maps};

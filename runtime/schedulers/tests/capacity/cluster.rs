@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 
-use napreduce_core::{
+use napreduce_engine::{
     AttemptId, AttemptState, Effect, Engine, EngineSettings, Event, JobId, JobSpec, MapSpec, Order,
     PreemptionSettings, Primitive, Record, Report, Scheduler, Slots, Span, SuspendedMax, TaskKind, Time,
     WorkerId,

@@ -4,7 +4,7 @@
 
 use napreduce_schedulers::capacity::{Capacity, CapacityConfiguration, CapacityMonitor};
 
-use napreduce_core::Ratio;
+use napreduce_engine::Ratio;
 
 use crate::cluster::configuration;
 

@@ -2,7 +2,7 @@
 //!
 //! Owns when a marked one goes. Does not own who is chosen.
 
-use napreduce_core::Primitive;
+use napreduce_engine::Primitive;
 
 use crate::caps::{cluster, two_queues};
 use crate::cluster::{Cluster, maps};

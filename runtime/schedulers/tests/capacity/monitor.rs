@@ -2,7 +2,7 @@
 //!
 //! Owns what must hold of every round. Does not own exact numbers.
 
-use napreduce_core::{Ratio, Time};
+use napreduce_engine::{Ratio, Time};
 use napreduce_schedulers::capacity::monitor::{
     Application, Container, IntraQueue, QueueSettings, QueueState, QueueTree, Round, RoundChoice,
     RoundSettings,

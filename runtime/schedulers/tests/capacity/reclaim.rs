@@ -2,7 +2,7 @@
 //!
 //! Owns its life on a cluster. Does not own its arithmetic.
 
-use napreduce_core::{Engine, JobId, Primitive};
+use napreduce_engine::{Engine, JobId, Primitive};
 use napreduce_schedulers::capacity::{Capacity, CapacityMonitor};
 use napreduce_schedulers::{Composed, Fifo};
 use rand::{Rng, SeedableRng};

@@ -3,7 +3,7 @@
 //!
 //! Owns where room is made. Does not own the selectors' arithmetic (`selectors`).
 
-use napreduce_core::{JobId, TaskKind, WorkerId};
+use napreduce_engine::{JobId, TaskKind, WorkerId};
 
 use crate::caps::cluster;
 use crate::cluster::{Cluster, maps};

@@ -2,7 +2,7 @@
 //!
 //! Owns who waits, what is said of it, and who comes next. Does not own the order of jobs that run.
 
-use napreduce_core::{Engine, EngineSnapshot, JobId};
+use napreduce_engine::{Engine, EngineSnapshot, JobId};
 use napreduce_schedulers::capacity::Capacity;
 
 use crate::caps::cluster;

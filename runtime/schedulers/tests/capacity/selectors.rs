@@ -2,7 +2,7 @@
 //!
 //! Owns reservations of the priority and the reserved selector. Does not own the other passes.
 
-use napreduce_core::{Ratio, Span, Time};
+use napreduce_engine::{Ratio, Span, Time};
 use napreduce_schedulers::capacity::monitor::{
     Application, Container, Node, Pass, QueueState, QueueTree, Round, RoundSettings,
 };

@@ -3,7 +3,7 @@
 //!
 //! Owns the errors and the page. What configurations do is shown by scenarios under the engine.
 
-use napreduce_core::{JobSpec, Scheduler};
+use napreduce_engine::{JobSpec, Scheduler};
 use napreduce_schedulers::fair::{Fair, FairConfiguration};
 
 const PAGE: &str = include_str!("../../../../docs/schedulers/fair.md");

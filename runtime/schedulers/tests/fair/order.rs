@@ -4,7 +4,7 @@
 
 use std::cmp::Ordering;
 
-use napreduce_core::{JobId, Ratio, Time};
+use napreduce_engine::{JobId, Ratio, Time};
 use napreduce_schedulers::fair::{ChildStanding, Name, Weight};
 use proptest::prelude::*;
 

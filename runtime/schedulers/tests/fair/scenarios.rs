@@ -3,12 +3,12 @@
 //! Owns the behaviour of the policy as a whole. Its shares, order, starvation and victims are checked as
 //! numbers by the published cases.
 
-use napreduce_core::{Primitive, Ratio, Span};
+use napreduce_engine::{Primitive, Ratio, Span};
 use napreduce_schedulers::fair::{
     Fair, FairConfiguration, PoolConfiguration, PoolOrder, Timeout, UnknownPools,
 };
 
-use napreduce_scenarios::check_with;
+use napreduce_engine::scenarios::check_with;
 
 fn pool(of: impl FnOnce(&mut PoolConfiguration)) -> PoolConfiguration {
     let mut pool = PoolConfiguration::default();

@@ -2,7 +2,7 @@
 //!
 //! Owns the slow division. Does not own who is active.
 
-use napreduce_core::Ratio;
+use napreduce_engine::Ratio;
 use napreduce_schedulers::fair::{Claim, UNBOUNDED, shares};
 use proptest::prelude::*;
 

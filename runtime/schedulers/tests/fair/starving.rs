@@ -2,7 +2,7 @@
 //!
 //! Owns the clusters. Published outcomes are cases of `fair-preemption`.
 
-use napreduce_core::{Ratio, Span, Time};
+use napreduce_engine::{Ratio, Span, Time};
 use napreduce_schedulers::fair::{
     Container, Holder, Host, JobNeed, PoolNeed, Search, StarvationPatience, starvation,
 };

@@ -4,11 +4,11 @@
 
 use std::collections::BTreeMap;
 
-use napreduce_core::{Primitive, Span};
+use napreduce_engine::{Primitive, Span};
 use napreduce_schedulers::hfsp::size::Confidence;
 use napreduce_schedulers::hfsp::{Hfsp, HfspConfiguration, KnownTime, KnownTimes, Late};
 
-use napreduce_scenarios::check_with;
+use napreduce_engine::scenarios::check_with;
 
 /// HFSP that knows how long maps take of jobs that are named after that.
 fn knowing(change: impl FnOnce(&mut HfspConfiguration)) -> Hfsp {

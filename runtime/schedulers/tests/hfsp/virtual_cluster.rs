@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use napreduce_core::{JobId, Span, Time};
+use napreduce_engine::{JobId, Span, Time};
 use napreduce_schedulers::hfsp::shares::Shares;
 use napreduce_schedulers::hfsp::{ENDLESS, VirtualCluster};
 use proptest::prelude::*;

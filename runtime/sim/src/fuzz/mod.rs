@@ -12,7 +12,7 @@ mod policies;
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use napreduce_core::{Job, PreemptionSettings, Requester, Span};
+use napreduce_engine::{Job, PreemptionSettings, Requester, Span};
 use napreduce_schedulers::{SchedulerConfiguration, SchedulerName, SchedulerTables};
 use serde::Deserialize;
 

@@ -5,7 +5,7 @@
 
 use std::iter::repeat_n;
 
-use napreduce_core::Primitive;
+use napreduce_engine::Primitive;
 use napreduce_schedulers::SchedulerName;
 
 use super::draw::Draw;

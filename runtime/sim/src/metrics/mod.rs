@@ -10,7 +10,7 @@ pub use percentile::{Spread, ecdf};
 
 use std::collections::BTreeMap;
 
-use napreduce_core::{TaskKind, fields};
+use napreduce_engine::{TaskKind, fields};
 use serde::{Deserialize, Serialize};
 
 use crate::run::{Ending, JobResult, Preemptions, Run};

@@ -3,7 +3,7 @@
 //! Owns the progress of work in integer microseconds. Does not own what an attempt does next, nor the sums
 //! over all.
 
-use napreduce_core::{AttemptId, TaskKind, Time, fields};
+use napreduce_engine::{AttemptId, TaskKind, Time, fields};
 
 use super::bandwidth::Pace;
 use crate::books::Books;

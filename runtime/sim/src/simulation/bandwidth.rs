@@ -4,7 +4,7 @@
 //! processor sharing gives them, each at most what the task can use. Does not own when tasks begin and end; a
 //! reduce that waits for maps moves nothing here.
 
-use napreduce_core::{Span, TaskKind};
+use napreduce_engine::{Span, TaskKind};
 
 use super::Simulation;
 use super::attempts::{Phase, VirtualAttempt};

@@ -1,12 +1,12 @@
 //! Chains: the next job comes when the one before it has ended well.
 //!
 //! Owns what each job gets of the deadline of its chain, from how long jobs of the same class in chains took.
-//! Does not own the division (`napreduce_core::chain_share`).
+//! Does not own the division (`napreduce_engine::chain_share`).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use napreduce_core::{Span, chain_share};
+use napreduce_engine::{Span, chain_share};
 
 use super::Simulation;
 use crate::job::{Followers, SimulatedJob};

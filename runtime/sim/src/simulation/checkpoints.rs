@@ -2,7 +2,7 @@
 //!
 //! Owns the bytes by phase. Does not own when one is written, nor the costs of a byte (`Overheads`).
 
-use napreduce_core::{Span, TaskKind};
+use napreduce_engine::{Span, TaskKind};
 
 use super::Simulation;
 use crate::settings::Cost;

@@ -3,7 +3,7 @@
 //! Owns the drawing. Every draw is a function of the seed and of what it is about, so that the same attempts
 //! fail under every policy. Does not own what a failure means.
 
-use napreduce_core::{AttemptId, Event, Span, TaskKind};
+use napreduce_engine::{AttemptId, Event, Span, TaskKind};
 
 use super::Simulation;
 use super::attempts::Phase;
@@ -59,7 +59,7 @@ impl Simulation {
     /// A machine joins, for the first time or again, as a new worker.
     pub(super) fn join(&mut self, machine: u32) {
         let index = u32::try_from(self.workers.len()).expect("fewer workers than numbers");
-        let id = napreduce_core::WorkerId(index + 1);
+        let id = napreduce_engine::WorkerId(index + 1);
         let slots = self.settings.slots_of(machine);
         let shared = self.settings.engine.shared_slots;
         self.workers.push(VirtualWorker::new(id, machine, slots, shared));
@@ -114,7 +114,7 @@ impl Simulation {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use napreduce_core::{JobId, TaskId};
+    use napreduce_engine::{JobId, TaskId};
 
     fn attempt(index: u32) -> AttemptId {
         AttemptId { task: TaskId { job: JobId(1), kind: TaskKind::Map, index }, number: 1 }

@@ -3,7 +3,7 @@
 //! Owns how long a finite workload may take in virtual time, and how often slots may be taken before there is
 //! progress. Does not own why a run goes on for ever: the message says what holds the slots.
 
-use napreduce_core::{Record, Span, TaskKind, Time};
+use napreduce_engine::{Record, Span, TaskKind, Time};
 
 use super::Simulation;
 use super::attempts::Phase;
@@ -153,7 +153,7 @@ impl Simulation {
         running + self.masters.waiting_since().count() + self.job_tasks.since().count()
     }
 
-    fn first_job(&self) -> Option<napreduce_core::JobId> {
+    fn first_job(&self) -> Option<napreduce_engine::JobId> {
         let view = self.engine.view();
         view.jobs().find(|job| !job.is_master()).or_else(|| view.jobs().next()).map(|job| job.id())
     }

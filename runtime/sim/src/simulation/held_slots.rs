@@ -2,7 +2,7 @@
 //!
 //! Owns the sums. Does not own when a slot changes hands.
 
-use napreduce_core::Time;
+use napreduce_engine::Time;
 
 /// The reduce slots of a job over time.
 #[derive(Debug, Default)]

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use napreduce_core::Time;
+use napreduce_engine::Time;
 
 use super::Simulation;
 use super::queue::Due;

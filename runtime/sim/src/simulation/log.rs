@@ -5,7 +5,7 @@
 
 use std::io::{self, Write};
 
-use napreduce_core::{Effect, Event, Record, Report, Time};
+use napreduce_engine::{Effect, Event, Record, Report, Time};
 
 /// Writes the log.
 pub(super) struct Log {

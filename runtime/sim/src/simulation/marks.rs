@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use napreduce_core::{Ratio, TaskId, TaskKind};
+use napreduce_engine::{Ratio, TaskId, TaskKind};
 
 use crate::settings::ProgressMark;
 

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use napreduce_core::{JobId, Report, Span, Time};
+use napreduce_engine::{JobId, Report, Span, Time};
 
 use super::Simulation;
 use super::attempts::Phase;

@@ -37,7 +37,7 @@ use std::io::Write;
 use std::iter::Peekable;
 use std::sync::Arc;
 
-use napreduce_core::{AttemptId, ClusterView, Engine, EngineSettings, Scheduler, TaskKind, Time, fields};
+use napreduce_engine::{AttemptId, ClusterView, Engine, EngineSettings, Scheduler, TaskKind, Time, fields};
 
 use self::attempts::{Attempts, Phase};
 use self::chains::ChainLengths;
@@ -65,7 +65,7 @@ fields! {
     /// A run of a workload under a policy, in virtual time.
     ///
     /// ```
-    /// use napreduce_core::{Slots, Span, Time};
+    /// use napreduce_engine::{Slots, Span, Time};
     /// use napreduce_schedulers::Fifo;
     /// use napreduce_sim::{SimulatedJob, Simulation, SimulationSettings, Workload};
     ///
@@ -265,7 +265,7 @@ impl Simulation {
             Due::Returns { machine } => self.join(machine),
             Due::Wake if self.armed == Some(self.now) => {
                 self.armed = None;
-                self.batch.push(reports::Group::Timer, 0, None, napreduce_core::Event::Woken);
+                self.batch.push(reports::Group::Timer, 0, None, napreduce_engine::Event::Woken);
             }
             Due::Wake => {}
             Due::JobTaskEnds { number } => self.job_task_ends(number)?,

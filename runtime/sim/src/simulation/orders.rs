@@ -2,7 +2,7 @@
 //!
 //! Owns the way of an order and what it meets on arrival. Does not own how long anything takes: `work` does.
 
-use napreduce_core::{AttemptId, Effect, Order, Record, Report, Start, TaskKind};
+use napreduce_engine::{AttemptId, Effect, Order, Record, Report, Start, TaskKind};
 
 use super::Simulation;
 use super::attempts::{Phase, VirtualAttempt};
@@ -186,7 +186,7 @@ impl Simulation {
         } else if this == self.now.0 && answered_now {
             self.now + period
         } else {
-            napreduce_core::Time(this)
+            napreduce_engine::Time(this)
         };
         if known.beat.is_none_or(|beat| next < beat) {
             known.beat = Some(next);
@@ -219,8 +219,8 @@ impl Simulation {
     /// The report of an attempt that fails by the seed.
     pub(super) fn failed() -> Report {
         Report::Failed {
-            class: napreduce_core::FailureClass::Task,
-            place: napreduce_core::FaultPlace::UserCode,
+            class: napreduce_engine::FailureClass::Task,
+            place: napreduce_engine::FaultPlace::UserCode,
             reason: "it failed as the simulation wanted".to_owned(),
             lost_outputs: Vec::new(),
         }

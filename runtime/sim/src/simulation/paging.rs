@@ -3,7 +3,7 @@
 //! Owns which bytes move when an attempt starts or goes on, and how long that takes. Does not own when
 //! attempts are suspended.
 
-use napreduce_core::Span;
+use napreduce_engine::Span;
 
 use super::Simulation;
 use super::attempts::Pages;

@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use napreduce_core::{
+use napreduce_engine::{
     Attempt, AttemptId, Effect, JobId, JobOutcome, Record, Report, TaskKind, Time, WorkerId,
 };
 use napreduce_history::{EndedJob, JobHistory, PreemptionBook, RecordedCluster};

@@ -5,7 +5,7 @@
 //! Owns that order, and what a report means for slots and books once it is heard. Does not own what workers
 //! do.
 
-use napreduce_core::{AttemptId, AttemptState, Effect, Event, Order, Report, WorkerId};
+use napreduce_engine::{AttemptId, AttemptState, Effect, Event, Order, Report, WorkerId};
 use napreduce_protocol::PreemptionAccount;
 
 use super::Simulation;

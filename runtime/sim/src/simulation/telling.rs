@@ -2,7 +2,7 @@
 //!
 //! Owns the ticks. Does not own how far an attempt is, nor what it makes of that (`ToldProgress`).
 
-use napreduce_core::Report;
+use napreduce_engine::Report;
 
 use super::Simulation;
 use super::attempts::Phase;

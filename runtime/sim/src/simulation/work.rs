@@ -2,7 +2,7 @@
 //!
 //! Owns the phases of an attempt and their lengths. Does not own orders nor who hears of it.
 
-use napreduce_core::{Report, Span, TaskKind};
+use napreduce_engine::{Report, Span, TaskKind};
 
 use super::Simulation;
 use super::attempts::Phase;

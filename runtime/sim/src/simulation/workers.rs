@@ -2,7 +2,7 @@
 //!
 //! Owns the slots as the machine sees them. Does not own the attempts themselves.
 
-use napreduce_core::{AttemptId, Slots, TaskKind, Time, WorkerId, fields};
+use napreduce_engine::{AttemptId, Slots, TaskKind, Time, WorkerId, fields};
 
 use super::attempts::Attempts;
 use super::queue::OrderKind;

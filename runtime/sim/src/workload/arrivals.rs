@@ -2,7 +2,7 @@
 //!
 //! Owns the times. Does not own the jobs.
 
-use napreduce_core::{Span, Time};
+use napreduce_engine::{Span, Time};
 use rand::Rng;
 use serde::{Deserialize, Serialize};
 

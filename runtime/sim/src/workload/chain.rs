@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use napreduce_core::Span;
+use napreduce_engine::Span;
 use serde::{Deserialize, Serialize};
 
 use super::file::JobEntry;
@@ -17,7 +17,7 @@ pub struct ChainEntry {
     /// The names of the entries, in order. The first one says when the chain comes and how often.
     pub jobs: Vec<String>,
     /// How long after the submission of the first the last should be done.
-    #[serde(default, with = "napreduce_core::time::text_or_never")]
+    #[serde(default, with = "napreduce_engine::time::text_or_never")]
     pub deadline: Option<Span>,
 }
 

@@ -3,7 +3,7 @@
 //!
 //! Owns the form, its checks, and the settings that follow from it. Does not own what containers are.
 
-use napreduce_core::Slots;
+use napreduce_engine::Slots;
 use serde::{Deserialize, Serialize};
 
 use crate::settings::SimulationSettings;

@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use napreduce_core::{Ratio, Span, Time};
+use napreduce_engine::{Ratio, Span, Time};
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_pcg::Pcg64;
@@ -89,7 +89,7 @@ pub struct JobEntry {
     #[serde(default)]
     pub priority: i32,
     /// How long after its submission it should be done.
-    #[serde(default, with = "napreduce_core::time::text_or_never")]
+    #[serde(default, with = "napreduce_engine::time::text_or_never")]
     pub deadline: Option<Span>,
     /// In the place of a deadline: how much more time than alone on the cluster of the file it has, as a
     /// share of that; drawn for each job.

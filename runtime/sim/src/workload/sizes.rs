@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use napreduce_core::{Span, Time, fields};
+use napreduce_engine::{Span, Time, fields};
 use rand::Rng;
 use rand::SeedableRng;
 use rand_pcg::Pcg64;

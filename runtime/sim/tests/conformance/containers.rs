@@ -19,7 +19,7 @@ const PREEMPT_NO_MAPS: [&str; 8] = [
 fn contained(surroundings: Surroundings, seed: u64) -> SimulationSettings {
     let mut settings = settings(surroundings, seed);
     let containers = settings.slots.map + settings.slots.reduce + 2;
-    settings.slots = napreduce_core::Slots { map: containers, reduce: containers };
+    settings.slots = napreduce_engine::Slots { map: containers, reduce: containers };
     settings.overheads.master = Span::from_millis(500);
     settings.overheads.job_tasks = seed.is_multiple_of(3);
     // Three queues: a container is left for tasks on the smallest cluster.

@@ -8,7 +8,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
-use napreduce_core::{
+use napreduce_engine::{
     Actions, ClusterView, Event, Preempt, Primitive, Scheduler, Slots, Span, TaskKind, Time,
 };
 use napreduce_schedulers::{Fifo, SchedulerName};

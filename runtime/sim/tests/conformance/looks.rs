@@ -5,7 +5,7 @@
 //! time. Does not own what a policy keeps for itself, nor rounds of policies that preempt all over the
 //! cluster now and then.
 
-use napreduce_core::{Slots, Span, Time, looks};
+use napreduce_engine::{Slots, Span, Time, looks};
 use napreduce_schedulers::{SchedulerConfiguration, SchedulerName};
 use napreduce_sim::{SimulatedJob, Simulation, SimulationSettings, Workload};
 

@@ -16,7 +16,7 @@ mod turns;
 mod watched;
 mod workloads;
 
-use napreduce_core::{
+use napreduce_engine::{
     Conversion, Converted, CostRule, PreemptionLimits, Span, SpeculationSettings, TaskKind,
 };
 use napreduce_sim::{

@@ -2,7 +2,7 @@
 //!
 //! Owns the list, and what each policy promises. Does not own any policy.
 
-use napreduce_core::Scheduler;
+use napreduce_engine::Scheduler;
 use napreduce_schedulers::{SchedulerConfiguration, SchedulerName};
 
 /// A policy and what it promises.

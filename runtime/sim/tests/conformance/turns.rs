@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use napreduce_core::{AttemptId, Job, Slots, Span, TaskKind, Time};
+use napreduce_engine::{AttemptId, Job, Slots, Span, TaskKind, Time};
 use napreduce_schedulers::SchedulerConfiguration;
 use napreduce_sim::{SimulatedJob, Simulation, SimulationSettings, Workload};
 use rand::{Rng, SeedableRng};

@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use napreduce_core::{
+use napreduce_engine::{
     Actions, AttemptId, ClusterView, Event, JobId, Primitive, Requester, Scheduler, TaskKind, Time,
 };
 

@@ -2,7 +2,7 @@
 //!
 //! Owns the drawing. Does not own what is checked.
 
-use napreduce_core::{Slots, Span, Time};
+use napreduce_engine::{Slots, Span, Time};
 use napreduce_sim::{SimulatedJob, SimulatedMap, SimulatedReduce, SimulationSettings};
 use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg64;

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use napreduce_core::{Ratio, Time};
+use napreduce_engine::{Ratio, Time};
 use napreduce_schedulers::capacity;
 use napreduce_schedulers::fair::{ChildStanding, Name, Weight};
 use serde_json::Value;

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use napreduce_core::{Slots, Span, Time};
+use napreduce_engine::{Slots, Span, Time};
 use napreduce_sim::{Baseline, SimulatedJob, SimulationSettings, Workload, run_baseline};
 use proptest::collection::vec;
 use proptest::prelude::*;

@@ -2,7 +2,7 @@
 //!
 //! Owns the reading of queues, applications and containers. Does not own what is expected of a round.
 
-use napreduce_core::{Ratio, Time};
+use napreduce_engine::{Ratio, Time};
 use napreduce_schedulers::capacity::monitor::{
     Application, Container, QueueState, QueueTree, Round, RoundChoice, RoundSettings,
 };

@@ -3,7 +3,7 @@
 //! Owns the family `capacity-monitor-timeline`, with applications that release or ignore. Does not own the
 //! rounds.
 
-use napreduce_core::{Ratio, Span, Time};
+use napreduce_engine::{Ratio, Span, Time};
 use napreduce_schedulers::capacity::MonitorConfiguration;
 use napreduce_schedulers::capacity::monitor::{
     Application, Container, QueueState, QueueTree, Round, RoundOutcome, RoundSettings, Rounds,

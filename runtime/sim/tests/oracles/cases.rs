@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::sync::Mutex;
 use std::thread;
 
-use napreduce_core::Ratio;
+use napreduce_engine::Ratio;
 use serde_json::Value;
 
 /// A file of cases of one family.

@@ -7,7 +7,7 @@ use std::cmp::Ordering;
 use crate::fluid::{
     FluidJob, FluidPolicy, MachinePolicy, Periodic, completions, quantum_switches, switches, whole_tasks,
 };
-use napreduce_core::Ratio;
+use napreduce_engine::Ratio;
 use serde_json::Value;
 
 use crate::cases::{check, exact};

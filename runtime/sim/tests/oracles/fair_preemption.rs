@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use napreduce_core::{JobId, Ratio, Span, Time};
+use napreduce_engine::{JobId, Ratio, Span, Time};
 use napreduce_schedulers::fair::{
     Claim, Container, Holder, Host, JobNeed, JobPicture, PoolPicture, Search, StarvationPatience, Starved,
     UNBOUNDED, is_utilised, recheck_after, set_shares, starved,

@@ -5,7 +5,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use napreduce_core::Ratio;
+use napreduce_engine::Ratio;
 use napreduce_schedulers::fcs::estimates::{
     self, Bounds, RemainingWork, RunningReduce, ShuffleTime, remaining_shuffle,
 };

@@ -3,7 +3,7 @@
 //! Owns the reading of these cases. Does not own the policies: the fluid reference does.
 
 use crate::fluid::{FluidJob, FluidPolicy, completions};
-use napreduce_core::Ratio;
+use napreduce_engine::Ratio;
 use serde_json::Value;
 
 use crate::cases::{check, exact};

@@ -7,7 +7,7 @@ use std::cell::RefCell;
 use std::io::{self, Write};
 use std::rc::Rc;
 
-use napreduce_core::{Ratio, Slots, Span, TaskKind, Time};
+use napreduce_engine::{Ratio, Slots, Span, TaskKind, Time};
 use napreduce_schedulers::trigger::{Trigger, TriggerSettings};
 use napreduce_sim::{Cost, ProgressMark, Run, SimulatedJob, Simulation, SimulationSettings, Workload};
 use serde_json::Value;

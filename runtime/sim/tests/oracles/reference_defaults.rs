@@ -3,7 +3,7 @@
 //! Owns the family `reference-defaults`, which has no cases but a table for each policy. Does not own the
 //! defaults.
 
-use napreduce_core::{Primitive, Ratio, TaskEviction};
+use napreduce_engine::{Primitive, Ratio, TaskEviction};
 use napreduce_schedulers::capacity::{IntraQueueOrder, Mode, MonitorConfiguration};
 use napreduce_schedulers::fair::{FairConfiguration, PoolConfiguration};
 use napreduce_schedulers::fcs::FcsConfiguration;

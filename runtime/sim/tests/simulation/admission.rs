@@ -4,7 +4,7 @@
 //! Owns one machine with one slot, where what is possible is known (Dertouzos, 1974). The bound for several
 //! slots is tested as numbers beside it.
 
-use napreduce_core::{Primitive, Span, SuspendedMax};
+use napreduce_engine::{Primitive, Span, SuspendedMax};
 use napreduce_schedulers::natjam::{DeadlineAdmission, NatjamR, NatjamRConfiguration};
 use napreduce_sim::{Ending, Run, Simulation, Workload};
 use rand::{Rng, SeedableRng};

@@ -1,10 +1,10 @@
 //! Chains of jobs: each comes when the one before it has ended, and gets its part of the one deadline.
 //!
-//! Owns chains of one map each, on one machine. The division as such is `napreduce_core::chain_share`.
+//! Owns chains of one map each, on one machine. The division as such is `napreduce_engine::chain_share`.
 
 use std::sync::{Arc, Mutex};
 
-use napreduce_core::{Actions, ClusterView, Event, Scheduler, Time};
+use napreduce_engine::{Actions, ClusterView, Event, Scheduler, Time};
 use napreduce_schedulers::Fifo;
 use napreduce_sim::{Ending, Run, Simulation, WorkloadFile};
 

@@ -3,7 +3,7 @@
 //! Owns answers worked out by hand, and bounds that hold for all. Does not own the form in files.
 
 use super::*;
-use napreduce_core::TaskKind;
+use napreduce_engine::TaskKind;
 use napreduce_schedulers::SchedulerConfiguration;
 use napreduce_schedulers::natjam::{Natjam, NatjamConfiguration};
 use napreduce_sim::{Ending, JobResult, SimulationError};

@@ -3,7 +3,7 @@
 //!
 //! Owns answers worked out by hand. Does not own when an attempt is converted: the engine's tests have that.
 
-use napreduce_core::{Conversion, Converted, Ratio, Slots, TaskKind};
+use napreduce_engine::{Conversion, Converted, Ratio, Slots, TaskKind};
 use napreduce_schedulers::trigger::{Trigger, TriggerSettings};
 use napreduce_sim::{Cost, ProgressMark, Run, SimulatedJob, Simulation, SimulationSettings, Workload};
 

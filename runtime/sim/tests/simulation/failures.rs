@@ -4,7 +4,7 @@
 //! Owns what goes wrong by the seed. Does not own what the engine makes of it.
 
 use crate::{at, fifo, machines, seconds};
-use napreduce_core::{Slots, Span};
+use napreduce_engine::{Slots, Span};
 use napreduce_schedulers::Fifo;
 use napreduce_sim::{Ending, Failures, SimulatedJob, Simulation, SimulationSettings, Workload};
 

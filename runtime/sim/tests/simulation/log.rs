@@ -7,7 +7,7 @@ use std::io::{self, Write};
 use std::rc::Rc;
 
 use crate::{at, machines, seconds};
-use napreduce_core::Span;
+use napreduce_engine::Span;
 use napreduce_schedulers::Fifo;
 use napreduce_sim::{Failures, SimulatedJob, Simulation, SimulationSettings, Workload};
 

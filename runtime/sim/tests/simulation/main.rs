@@ -20,7 +20,7 @@ mod recording;
 mod reduces;
 mod telling;
 
-use napreduce_core::{Slots, Span, Time};
+use napreduce_engine::{Slots, Span, Time};
 use napreduce_schedulers::Fifo;
 use napreduce_sim::{Run, SimulatedJob, Simulation, SimulationSettings, Workload};
 
@@ -116,6 +116,6 @@ fn slots_held_are_kept_as_steps_when_asked_for() {
     jobs.push(SimulatedJob::new("next", at(1)).with_maps(1, seconds(2)));
     let run = fifo(settings, jobs);
     let job = run.job("wide").unwrap().job;
-    let levels = run.allocation.levels(job, napreduce_core::TaskKind::Map);
+    let levels = run.allocation.levels(job, napreduce_engine::TaskKind::Map);
     assert_eq!(levels, [(at(0), 2), (at(4), 1), (at(8), 0)]);
 }

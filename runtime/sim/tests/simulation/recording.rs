@@ -6,7 +6,7 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
-use napreduce_core::{PrimitiveChoice, TaskId, TaskKind};
+use napreduce_engine::{PrimitiveChoice, TaskId, TaskKind};
 use napreduce_history::{EndedJob, RecordedCluster};
 use napreduce_history_files::{HistoryFolder, Timeline, write_simulated};
 use napreduce_protocol::{JobEnd, PreemptionEnd};

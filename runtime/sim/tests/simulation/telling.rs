@@ -3,7 +3,7 @@
 //! Owns answers worked out by hand, and bounds that hold for all. Does not own the form in files.
 
 use super::*;
-use napreduce_core::TaskKind;
+use napreduce_engine::TaskKind;
 use napreduce_sim::ToldProgress;
 
 /// What the coordinator knows after so many seconds of the progress of each of a job's maps of 10 s,
@@ -17,7 +17,8 @@ fn known_after(second: u64, maps: u32, progress: ToldProgress) -> Vec<u32> {
         assert!(simulation.step().unwrap(), "it ends before {second} s");
     }
     let view = simulation.view();
-    let told = |attempt: &napreduce_core::Attempt| attempt.progress_millionths().unwrap_or_default() / 10_000;
+    let told =
+        |attempt: &napreduce_engine::Attempt| attempt.progress_millionths().unwrap_or_default() / 10_000;
     view.attempts().filter(|attempt| attempt.id().task.kind == TaskKind::Map).map(told).collect()
 }
 

@@ -1,6 +1,6 @@
 //! Numbers that no cluster has: a workload file with any of them ends or is refused with a sentence.
 
-use napreduce_core::{Span, Time};
+use napreduce_engine::{Span, Time};
 use napreduce_schedulers::{SchedulerConfiguration, SchedulerName, SchedulerTables};
 use napreduce_sim::{
     Baseline, Cost, Failures, Simulation, SimulationSettings, SizeModel, SwimTrace, WorkloadFile,
@@ -176,7 +176,7 @@ fn traces_with_too_many_tasks_are_refused() {
     assert!(refused.contains("reduce tasks"), "{refused}");
     // It is not submitted within the time that can be counted.
     let late = trace("a\t18446744073709551615\t1\t1\t0\t0\n");
-    let settings = SimulationSettings::new(2, napreduce_core::Slots { map: 1, reduce: 1 });
+    let settings = SimulationSettings::new(2, napreduce_engine::Slots { map: 1, reduce: 1 });
     let policy = SchedulerConfiguration::default().build().expect("fifo");
     let error = Simulation::new(policy, settings, late.workload(model)).run().expect_err("too late");
     assert!(error.is_of_input() && error.to_string().contains("times are counted up to"), "{error}");
@@ -185,7 +185,7 @@ fn traces_with_too_many_tasks_are_refused() {
 #[test]
 fn clusters_that_do_not_fit_into_memory_are_refused() {
     let check = |machines, slots: u32| {
-        let slots = napreduce_core::Slots { map: slots, reduce: slots };
+        let slots = napreduce_engine::Slots { map: slots, reduce: slots };
         SimulationSettings::new(machines, slots).check().map_err(|error| error.to_string())
     };
     assert_eq!(check(100_000, 50), Ok(()));

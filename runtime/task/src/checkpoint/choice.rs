@@ -7,7 +7,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use napreduce_core::TaskId;
+use napreduce_engine::TaskId;
 use napreduce_protocol::IoResult;
 
 use super::description::Checkpoint;

@@ -2,8 +2,8 @@
 //!
 //! Owns the plain data. Does not own its form on disk (`file`).
 
-use napreduce_core::AttemptId;
 use napreduce_data::{SavedCollection, SavedReduceInput};
+use napreduce_engine::AttemptId;
 use napreduce_protocol::{CounterValues, InputSplit};
 use serde::{Deserialize, Serialize};
 

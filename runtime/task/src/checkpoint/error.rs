@@ -5,7 +5,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use napreduce_core::{AttemptId, TaskId};
+use napreduce_engine::{AttemptId, TaskId};
 
 /// A checkpoint could not be written, or is none to start from.
 #[derive(Debug, thiserror::Error)]

@@ -7,8 +7,8 @@ use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::path::{Component, Path, PathBuf};
 
-use napreduce_core::TaskId;
 use napreduce_data::SavedFile;
+use napreduce_engine::TaskId;
 use napreduce_protocol::{IoResult, open_regular};
 use serde::{Deserialize, Serialize};
 

@@ -5,7 +5,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use napreduce_core::{AttemptId, JobId, TaskId, TaskKind};
+use napreduce_engine::{AttemptId, JobId, TaskId, TaskKind};
 use napreduce_protocol::{CounterValues, Split};
 use tempfile::TempDir;
 

@@ -6,7 +6,7 @@ use std::io;
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 
-use napreduce_core::FaultPlace;
+use napreduce_engine::FaultPlace;
 use napreduce_protocol::{TaskError, is_limit};
 use thiserror::Error;
 
@@ -148,7 +148,7 @@ mod tests {
 
     #[test]
     fn whose_fault_it_is_decides_who_tries_again() {
-        use napreduce_core::FailureClass;
+        use napreduce_engine::FailureClass;
         let class = |error: CommandError| TaskError::from(error).class;
         let (role, command) = ("mapper", String::from("x"));
         let error = || io::Error::from(io::ErrorKind::ArgumentListTooLong);

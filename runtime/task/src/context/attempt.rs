@@ -6,7 +6,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use napreduce_core::{AttemptId, fields};
+use napreduce_engine::{AttemptId, fields};
 use napreduce_protocol::{Counters, TaskError};
 
 use super::clock::TaskClock;

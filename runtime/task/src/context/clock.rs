@@ -11,7 +11,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-use napreduce_core::fields;
+use napreduce_engine::fields;
 
 fields! {
     /// The clock of an attempt; it begins when it is made.

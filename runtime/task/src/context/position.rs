@@ -5,7 +5,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use napreduce_core::listed;
+use napreduce_engine::listed;
 
 listed! {
     /// What the numbers of a position count.

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
-use napreduce_core::{AttemptId, FaultPlace};
+use napreduce_engine::{AttemptId, FaultPlace};
 use napreduce_protocol::{Counter, DataNetwork, MapInput, Place, ReduceTask, TaskError};
 
 use super::fetch::{FetchOrder, Fetches};

@@ -6,8 +6,8 @@
 
 use std::path::{Path, PathBuf};
 
-use napreduce_core::{AttemptId, FaultPlace};
 use napreduce_data::Segment;
+use napreduce_engine::{AttemptId, FaultPlace};
 use napreduce_protocol::printing::print_error;
 use napreduce_protocol::{ReduceTask, TaskError};
 

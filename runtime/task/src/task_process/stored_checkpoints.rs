@@ -6,7 +6,7 @@
 
 use std::path::Path;
 
-use napreduce_core::FaultPlace;
+use napreduce_engine::FaultPlace;
 use napreduce_protocol::printing::print_error;
 use napreduce_protocol::{TaskDescription, TaskError, Work};
 

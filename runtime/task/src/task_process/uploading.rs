@@ -9,7 +9,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-use napreduce_core::FaultPlace;
+use napreduce_engine::FaultPlace;
 use napreduce_protocol::{
     Counter, NamedPart, ObjectStores, PartOutput, PendingUpload, StoreError, StoredUpload, TaskError,
     UPLOAD_PART_BYTES_MIN, UPLOAD_PARTS_MAX, UploadWriter,

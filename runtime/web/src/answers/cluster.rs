@@ -2,7 +2,7 @@
 //!
 //! Owns what is put together from the lists of jobs and workers. Does not own the lists.
 
-use napreduce_core::{JobId, Reason, ReasonCode};
+use napreduce_engine::{JobId, Reason, ReasonCode};
 use napreduce_protocol::{JobPhase, JobSummary, PhaseProgress, WorkerPhase, WorkerSummary};
 use schemars::JsonSchema;
 use serde::Serialize;

@@ -126,7 +126,7 @@ impl Written {
 
 #[cfg(test)]
 mod tests {
-    use napreduce_core::Primitive;
+    use napreduce_engine::Primitive;
     use napreduce_protocol::PreemptionEnd;
     use proptest::prelude::*;
     use serde_json::Value;

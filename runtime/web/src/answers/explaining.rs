@@ -2,7 +2,7 @@
 //!
 //! Owns the names of the fields. Does not own what is explained (the coordinator).
 
-use napreduce_core::{JobId, Reason, TaskId};
+use napreduce_engine::{JobId, Reason, TaskId};
 
 answer! {
     /// Why a job does not get on.

@@ -112,7 +112,7 @@ impl TextFilter {
 
 #[cfg(test)]
 mod tests {
-    use napreduce_core::AttemptState;
+    use napreduce_engine::AttemptState;
     use napreduce_protocol::{JobPhase, LiveAttempt, TaskPhase};
 
     use super::super::samples::{job, summary};

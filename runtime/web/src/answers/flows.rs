@@ -54,7 +54,7 @@ impl FlowAnswer {
 
 #[cfg(test)]
 mod tests {
-    use napreduce_core::{JobId, Primitive};
+    use napreduce_engine::{JobId, Primitive};
     use napreduce_protocol::PreemptionEnd;
 
     use super::super::samples::preempted;

@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use napreduce_core::{AttemptId, JobId, TaskId, fields};
+use napreduce_engine::{AttemptId, JobId, TaskId, fields};
 use napreduce_history_files::{LedgerEntry, Sequel, Timeline, ledger_of};
 use napreduce_protocol::{JobDetail, JobSummary, PreemptionEnd, PreemptionSummary};
 use schemars::JsonSchema;
@@ -247,7 +247,7 @@ impl From<((&str, &str), (u64, &str))> for ConvertedWishes {
 
 #[cfg(test)]
 mod tests {
-    use napreduce_core::{Primitive, WorkerId};
+    use napreduce_engine::{Primitive, WorkerId};
 
     use super::super::samples::preempted;
     use napreduce_protocol::{RestoreSummary, ResumeSummary};

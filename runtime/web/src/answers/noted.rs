@@ -3,7 +3,7 @@
 //! Owns the means over the steps of a window, and for how long a note holds. Does not own files
 //! (`napreduce-history-files`).
 
-use napreduce_core::TaskKind;
+use napreduce_engine::TaskKind;
 use napreduce_protocol::{QueueSample, QueueSlots, WorkerSample};
 
 use super::shares::{SharesAnswer, Steps};

@@ -3,7 +3,7 @@
 //! Owns these figures and how they are drawn from attempts. Does not own what an attempt has moved
 //! (protocol).
 
-use napreduce_core::TaskKind;
+use napreduce_engine::TaskKind;
 use napreduce_history_files::{PERCENTS, quantiles};
 use napreduce_protocol::{AttemptFigures, AttemptSummary, JobDetail};
 use schemars::JsonSchema;

@@ -153,7 +153,7 @@ fn by_submission(jobs: &[JobOverview]) -> Vec<&JobOverview> {
 
 #[cfg(test)]
 mod tests {
-    use napreduce_core::JobId;
+    use napreduce_engine::JobId;
     use napreduce_history::RecordedCluster;
     use napreduce_history_files::LedgerTotals;
     use napreduce_protocol::{JobProgress, JobSummary};

@@ -2,7 +2,7 @@
 //!
 //! Owns these samples. Does not own any expectation.
 
-use napreduce_core::{AttemptId, JobId, Primitive, TaskId, TaskKind, WorkerId};
+use napreduce_engine::{AttemptId, JobId, Primitive, TaskId, TaskKind, WorkerId};
 use napreduce_protocol::{
     AttemptSummary, CounterValues, HistoryLine, JobDetail, JobPhase, JobProgress, JobSummary, PartReport,
     PhaseProgress, PreemptionEnd, PreemptionSummary, WorkerMemory, WorkerPhase, WorkerSummary,

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use napreduce_core::TaskKind;
+use napreduce_engine::TaskKind;
 use napreduce_history_files::Timeline;
 use napreduce_protocol::JobDetail;
 use schemars::JsonSchema;
@@ -187,7 +187,7 @@ impl SharesSum {
 
 #[cfg(test)]
 mod tests {
-    use napreduce_core::{AttemptId, JobId, Primitive, TaskId};
+    use napreduce_engine::{AttemptId, JobId, Primitive, TaskId};
     use napreduce_protocol::PreemptionEnd;
     use proptest::prelude::*;
 

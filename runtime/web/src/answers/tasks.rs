@@ -46,7 +46,7 @@ answer! {
 
 #[cfg(test)]
 mod tests {
-    use napreduce_core::{AttemptId, AttemptState, JobId, TaskId, TaskKind, WorkerId};
+    use napreduce_engine::{AttemptId, AttemptState, JobId, TaskId, TaskKind, WorkerId};
     use napreduce_protocol::TaskPhase;
 
     use super::*;

@@ -110,7 +110,7 @@ fn length(stint: &Stint<'_>) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use napreduce_core::{AttemptId, JobId, TaskId, TaskKind, WorkerId};
+    use napreduce_engine::{AttemptId, JobId, TaskId, TaskKind, WorkerId};
     use napreduce_history_files::{StintEnd, assign_lanes};
     use proptest::prelude::*;
 

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use napreduce_core::{AttemptId, TaskKind, WorkerId};
+use napreduce_engine::{AttemptId, TaskKind, WorkerId};
 use napreduce_history_files::{LedgerEntry, Nap, StintEnd, Timeline, assign_lanes, ledger_of};
 use napreduce_protocol::{JobDetail, PreemptionSummary};
 use schemars::JsonSchema;
@@ -265,7 +265,7 @@ fn key(preemption: &PreemptionSummary) -> (AttemptId, u64) {
 
 #[cfg(test)]
 mod tests {
-    use napreduce_core::{JobId, Primitive, TaskId};
+    use napreduce_engine::{JobId, Primitive, TaskId};
     use napreduce_protocol::{AttemptSummary, PreemptionEnd, ResumeSummary};
 
     use super::super::samples::detail;

@@ -124,7 +124,7 @@ fn about(worker: &WorkerSummary, code: &'static str, remedy: &'static str, said:
 
 #[cfg(test)]
 mod tests {
-    use napreduce_core::{AttemptId, JobId, TaskId, TaskKind};
+    use napreduce_engine::{AttemptId, JobId, TaskId, TaskKind};
     use napreduce_protocol::SuspendedMemory;
 
     use super::super::samples::worker;

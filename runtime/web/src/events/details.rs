@@ -6,7 +6,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use napreduce_core::JobId;
+use napreduce_engine::JobId;
 use napreduce_history_files::ledger_of;
 use napreduce_protocol::{JobDetail, JobSummary};
 
@@ -85,7 +85,7 @@ fn is_open(job: &JobSummary) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use napreduce_core::Primitive;
+    use napreduce_engine::Primitive;
     use napreduce_protocol::{JobPhase, PreemptionSummary};
     use serde_json::Value;
 
@@ -109,7 +109,7 @@ mod tests {
         assert_eq!((told.len(), told[0].name, &told[0].topics), (1, "job", &vec![Topic::Job(JobId(7))]));
         let mut next = first.clone();
         let attempt = &first.attempts[0];
-        let second = napreduce_core::AttemptId { number: 2, ..attempt.attempt };
+        let second = napreduce_engine::AttemptId { number: 2, ..attempt.attempt };
         next.attempts.push(napreduce_protocol::AttemptSummary {
             attempt: second,
             end: None,

@@ -198,7 +198,7 @@ impl Drop for Subscription {
 
 #[cfg(test)]
 mod tests {
-    use napreduce_core::JobId;
+    use napreduce_engine::JobId;
 
     use super::*;
 

@@ -8,7 +8,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use napreduce_core::{AttemptId, JobId, Reason, TaskId};
+use napreduce_engine::{AttemptId, JobId, Reason, TaskId};
 use napreduce_protocol::{
     JobDetail, JobPhase, JobSummary, LogStream, QueueListing, SlotsWanted, TaskSummary, WorkerSummary,
 };

@@ -5,7 +5,7 @@
 
 use std::str::FromStr;
 
-use napreduce_core::JobId;
+use napreduce_engine::JobId;
 
 /// A reader may name so many; a browser names one for each of its tabs.
 const TOPICS_MAX: usize = 64;

@@ -5,7 +5,7 @@
 //! wherever its history is copied to, so 0 stands there, and whatever is said there is taken. Hadoop counts
 //! attempts from 0, and the numbers of tasks have six digits.
 
-use napreduce_core::{AttemptId, JobId, TaskId, TaskKind};
+use napreduce_engine::{AttemptId, JobId, TaskId, TaskKind};
 
 /// When the cluster was started, as far as identifiers say.
 const STARTED: u64 = 0;

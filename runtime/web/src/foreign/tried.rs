@@ -4,7 +4,7 @@
 
 use std::collections::HashMap;
 
-use napreduce_core::AttemptId;
+use napreduce_engine::AttemptId;
 use napreduce_history_files::Timeline;
 use napreduce_protocol::{AttemptSummary, JobDetail};
 use schemars::JsonSchema;

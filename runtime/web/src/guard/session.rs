@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use axum::http::HeaderMap;
 use axum::http::header::{AUTHORIZATION, COOKIE};
-use napreduce_core::fields;
+use napreduce_engine::fields;
 use thiserror::Error;
 
 use super::pace::Pace;

@@ -12,7 +12,7 @@ use std::str::FromStr;
 
 use blake2::Blake2sMac256;
 use blake2::digest::Mac;
-use napreduce_core::listed;
+use napreduce_engine::listed;
 use napreduce_protocol::Secret;
 use schemars::JsonSchema;
 use serde::Serialize;

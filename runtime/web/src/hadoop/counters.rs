@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use napreduce_core::{TaskId, TaskKind};
+use napreduce_engine::{TaskId, TaskKind};
 use napreduce_protocol::{AttemptSummary, Counter, JobDetail};
 use schemars::JsonSchema;
 use serde::Serialize;

@@ -4,7 +4,7 @@
 
 use std::str::FromStr;
 
-use napreduce_core::TaskKind;
+use napreduce_engine::TaskKind;
 use napreduce_protocol::{AttemptSummary, Counter, JobDetail, JobPhase, JobSettings, JobSummary};
 use schemars::JsonSchema;
 use serde::Serialize;

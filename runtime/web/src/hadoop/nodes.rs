@@ -4,7 +4,7 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use napreduce_core::listed;
+use napreduce_engine::listed;
 use napreduce_protocol::{WorkerPhase, WorkerSummary};
 use schemars::JsonSchema;
 use serde::Serialize;

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use napreduce_core::{AttemptId, TaskId, TaskKind};
+use napreduce_engine::{AttemptId, TaskId, TaskKind};
 use napreduce_protocol::{AttemptSummary, JobDetail};
 
 use crate::foreign::{Naptimes, TriedState, attempt_id, container_id, task_id};
@@ -118,7 +118,7 @@ impl TriedTask {
 
 #[cfg(test)]
 mod tests {
-    use napreduce_core::{JobId, Primitive, WorkerId};
+    use napreduce_engine::{JobId, Primitive, WorkerId};
     use napreduce_protocol::{AttemptFigures, PreemptionEnd, PreemptionSummary};
 
     use super::super::super::answers::samples::detail;

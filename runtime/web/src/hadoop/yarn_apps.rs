@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use napreduce_core::{JobId, listed};
+use napreduce_engine::{JobId, listed};
 use napreduce_history_files::{StintEnd, Timeline};
 use napreduce_protocol::{JobDetail, JobPhase, JobSummary};
 use schemars::JsonSchema;

@@ -7,7 +7,7 @@ mod markup;
 mod picture;
 mod words;
 
-use napreduce_core::Primitive;
+use napreduce_engine::Primitive;
 use napreduce_protocol::{AttemptSummary, JobDetail, PhaseProgress, PreemptionSummary};
 
 use crate::answers::{TimelineAnswer, TimelineWindow};

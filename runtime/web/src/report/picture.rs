@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 
-use napreduce_core::{AttemptId, JobId, TaskId, TaskKind};
+use napreduce_engine::{AttemptId, JobId, TaskId, TaskKind};
 
 use super::markup::Markup;
 use super::words::{grouped, stretch};

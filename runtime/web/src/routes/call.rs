@@ -8,7 +8,7 @@ use std::sync::Arc;
 use axum::body::{Body, Bytes};
 use axum::http::header::{CONTENT_TYPE, HeaderName, HeaderValue};
 use axum::http::{HeaderMap, Response, StatusCode};
-use napreduce_core::{AttemptId, JobId, TaskId};
+use napreduce_engine::{AttemptId, JobId, TaskId};
 use napreduce_protocol::JobDetail;
 use serde::Serialize;
 use serde::de::DeserializeOwned;

@@ -3,7 +3,7 @@
 //! Owns what they say and what is said of them. Does not own what they do (the coordinator).
 
 use axum::http::StatusCode;
-use napreduce_core::{AttemptId, JobId, WorkerId};
+use napreduce_engine::{AttemptId, JobId, WorkerId};
 use napreduce_protocol::{JobCommand, TaskCommand};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

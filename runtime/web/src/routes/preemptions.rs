@@ -8,7 +8,7 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use napreduce_core::{JobId, Primitive};
+use napreduce_engine::{JobId, Primitive};
 
 use super::call::{Call, Reply};
 use super::list::page_with;

@@ -3,7 +3,7 @@
 //! Owns which routes there are, their roles, and what stands in their description. Does not own what they do,
 //! nor the routes of other dialects (`hadoop`, `spark`).
 
-use napreduce_core::Primitive;
+use napreduce_engine::Primitive;
 use napreduce_protocol::{
     AttemptSummary, HistoryLine, JobPhase, JobSummary, TaskSummary, WorkerSample, WorkerSummary,
 };

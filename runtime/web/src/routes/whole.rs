@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use axum::http::StatusCode;
 use axum::http::header::ACCEPT;
-use napreduce_core::WorkerId;
+use napreduce_engine::WorkerId;
 use napreduce_protocol::JobDetail;
 
 use super::call::{Call, Reply};

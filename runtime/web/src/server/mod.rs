@@ -18,7 +18,7 @@ use axum::extract::{Request, State};
 use axum::http::header::SET_COOKIE;
 use axum::http::{HeaderValue, Method, Response, StatusCode};
 use axum::middleware::{Next, from_fn_with_state};
-use napreduce_core::fields;
+use napreduce_engine::fields;
 use napreduce_protocol::Secret;
 use thiserror::Error;
 use tokio::sync::oneshot;

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use napreduce_core::{AttemptId, JobId, Reason, TaskId, fields};
+use napreduce_engine::{AttemptId, JobId, Reason, TaskId, fields};
 use napreduce_history_files::read_cluster;
 use napreduce_live::{ClientError, ClusterClient, ClusterPlace, Patience};
 use napreduce_protocol::{

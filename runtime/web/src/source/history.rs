@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use napreduce_core::{AttemptId, JobId, Reason, ReasonCode, TaskId};
+use napreduce_engine::{AttemptId, JobId, Reason, ReasonCode, TaskId};
 use napreduce_history_files::{FolderError, HistoryFolder, JobOverview};
 use napreduce_protocol::{
     JobDetail, JobSummary, LogStream, QueueListing, SlotsWanted, TaskSummary, WorkerSummary,

@@ -9,7 +9,7 @@ mod history;
 use std::path::Path;
 use std::sync::Arc;
 
-use napreduce_core::{AttemptId, JobId, Reason, TaskId, WorkerId};
+use napreduce_engine::{AttemptId, JobId, Reason, TaskId, WorkerId};
 use napreduce_history_files::{JobOverview, LedgerTotals, read_cluster};
 use napreduce_protocol::{
     ClusterWindow, JobCommand, JobDetail, JobSummary, LogStream, QueueListing, TaskCommand, TaskSummary,

@@ -2,7 +2,7 @@
 //!
 //! Owns these objects. Does not own what is in them (`jobs`, `stages`, `executors`).
 
-use napreduce_core::listed;
+use napreduce_engine::listed;
 use napreduce_protocol::JobSummary;
 
 use super::times::{NEVER, written};

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use napreduce_core::WorkerId;
+use napreduce_engine::WorkerId;
 use napreduce_protocol::{JobDetail, WorkerPhase, WorkerSummary};
 
 use super::times::written;

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use napreduce_core::listed;
+use napreduce_engine::listed;
 use napreduce_protocol::{JobDetail, JobPhase, JobSummary};
 use schemars::JsonSchema;
 use serde::Serialize;

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use napreduce_core::{TaskKind, listed};
+use napreduce_engine::{TaskKind, listed};
 use napreduce_protocol::{JobDetail, JobPhase, PhaseProgress};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -197,7 +197,7 @@ impl SparkStage {
 
 #[cfg(test)]
 mod tests {
-    use napreduce_core::AttemptId;
+    use napreduce_engine::AttemptId;
     use napreduce_protocol::{AttemptFigures, AttemptSummary, JobSummary};
 
     use super::super::super::answers::samples::detail;
@@ -218,7 +218,7 @@ mod tests {
         };
         job.attempts.push(AttemptSummary {
             attempt: AttemptId { number: 2, ..first.attempt },
-            worker: napreduce_core::WorkerId(5),
+            worker: napreduce_engine::WorkerId(5),
             launched_millis: BASE + 1_300,
             ended_millis: Some(BASE + 1_400),
             end: Some("done".to_owned()),

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use napreduce_core::listed;
+use napreduce_engine::listed;
 use napreduce_protocol::LogStream;
 use schemars::JsonSchema;
 use serde::Serialize;

@@ -4,7 +4,7 @@
 //! shuffle; what a reduce fetches is shuffle, what it writes is output. Of attempts that did not do their
 //! tasks nothing is known that was moved. Does not own names of fields (`metrics`, `stages`, `executors`).
 
-use napreduce_core::TaskKind;
+use napreduce_engine::TaskKind;
 use napreduce_protocol::{AttemptSummary, JobDetail};
 
 use crate::foreign::{Naptimes, TriedState};

@@ -19,7 +19,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use napreduce_core::fields;
+use napreduce_engine::fields;
 use rustix::process::setpriority_process;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
-use napreduce_core::JobId;
+use napreduce_engine::JobId;
 use rustix::process::Pid;
 use thiserror::Error;
 

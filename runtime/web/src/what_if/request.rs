@@ -7,7 +7,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
-use napreduce_core::JobId;
+use napreduce_engine::JobId;
 use napreduce_protocol::{JobPhase, JobSummary};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use napreduce_core::{AttemptId, JobId, Primitive, Reason, ReasonCode, TaskId, TaskKind, WorkerId};
+use napreduce_engine::{AttemptId, JobId, Primitive, Reason, ReasonCode, TaskId, TaskKind, WorkerId};
 use napreduce_protocol::{
     AttemptSummary, CounterValues, HistoryLine, JobDetail, JobPhase, JobProgress, JobSummary, LogStream,
     PhaseProgress, PreemptionEnd, PreemptionSummary, QueueListing, QueueSlots, QueueSummary, Secret,

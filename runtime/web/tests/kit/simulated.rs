@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use napreduce_core::JobId;
+use napreduce_engine::JobId;
 use napreduce_history::{EndedJob, RecordedCluster};
 use napreduce_history_files::write_simulated;
 use napreduce_protocol::{JobDetail, JobEnd, JobPhase};

@@ -9,7 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, anyhow};
-use napreduce_core::{AttemptId, JobId};
+use napreduce_engine::{AttemptId, JobId};
 use napreduce_live::{ClientError, ClusterClient, LogStream, several_lines};
 use napreduce_protocol::printing::print_error;
 

@@ -10,7 +10,7 @@ use std::io::{self, Write};
 
 use anyhow::{Result, anyhow};
 use clap::Args;
-use napreduce_core::{AttemptId, JobId};
+use napreduce_engine::{AttemptId, JobId};
 use napreduce_live::{
     AttemptSummary, ClientError, ClusterClient, JobDetail, LogStream, one_line, several_lines,
 };

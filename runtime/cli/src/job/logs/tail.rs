@@ -2,7 +2,7 @@
 //!
 //! Owns how much is read to find them. Does not own the reading.
 
-use napreduce_core::AttemptId;
+use napreduce_engine::AttemptId;
 use napreduce_live::{ClientError, ClusterClient, LogRead, LogStream};
 
 /// Lines are looked for in so many bytes first, then in twice as many, and so on.

@@ -2,7 +2,7 @@
 //!
 //! Owns the medians. Does not own what they are made of: the simulator's overheads.
 
-use napreduce_core::{Primitive, Span};
+use napreduce_engine::{Primitive, Span};
 use napreduce_history::EndedJob;
 use napreduce_protocol::{PreemptionEnd, PreemptionSummary};
 use napreduce_sim::{Cost, Overheads};

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::{Result, bail, ensure};
-use napreduce_core::{JobId, Slots, Span};
+use napreduce_engine::{JobId, Slots, Span};
 use napreduce_history::EndedJob;
 use napreduce_history_files::HistoryFolder;
 use napreduce_sim::{ClusterShape, Overheads, SimulatedJob, SimulationSettings};

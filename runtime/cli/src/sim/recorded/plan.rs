@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Result, ensure};
-use napreduce_core::{JobId, Span, TaskId, TaskKind, Time};
+use napreduce_engine::{JobId, Span, TaskId, TaskKind, Time};
 use napreduce_history::EndedJob;
 use napreduce_history_files::TaskLengths;
 use napreduce_protocol::{AttemptFigures, JobPhase, JobPlan};

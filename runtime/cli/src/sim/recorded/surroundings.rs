@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Result, ensure};
-use napreduce_core::{PreemptionSettings, Slots, TaskKind};
+use napreduce_engine::{PreemptionSettings, Slots, TaskKind};
 use napreduce_history::{EndedJob, RecordedCluster, WorkerGroup};
 use napreduce_schedulers::{SchedulerConfiguration, SchedulerTables};
 use serde_json::Value;

@@ -5,8 +5,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use napreduce_core::{AttemptId, Primitive, TaskId, WorkerId};
-use napreduce_core::{TaskKind, Time};
+use napreduce_engine::{AttemptId, Primitive, TaskId, WorkerId};
+use napreduce_engine::{TaskKind, Time};
 use napreduce_history::{HistoryLimits, HistoryStore, RecordedCluster, WorkerGroup};
 use napreduce_history_files::History;
 use napreduce_protocol::{

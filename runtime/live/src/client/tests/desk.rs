@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use napreduce_core::JobId;
+use napreduce_engine::JobId;
 use napreduce_protocol::{Blob, Connection, Digest, FromCoordinator, Payload, Role, ToCoordinator, connect};
 use serde::Serialize;
 

@@ -6,7 +6,7 @@ use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use napreduce_core::{AttemptId, JobId, Reason, ReasonCode, TaskId, TaskKind, WorkerId};
+use napreduce_engine::{AttemptId, JobId, Reason, ReasonCode, TaskId, TaskKind, WorkerId};
 use napreduce_protocol::{
     CommandOutcome, FromCoordinator, JobCommand, JobEnd, JobError, Secret, TaskCommand, ToCoordinator,
 };

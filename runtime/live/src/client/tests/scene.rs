@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use napreduce_core::JobId;
+use napreduce_engine::JobId;
 use napreduce_protocol::{CounterValues, JobEnd, JobPlan, JobProgress, JobReport, Listener};
 use tempfile::TempDir;
 use tokio::runtime::Builder;

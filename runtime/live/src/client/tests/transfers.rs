@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 
-use napreduce_core::{AttemptId, JobId, TaskId, TaskKind};
+use napreduce_engine::{AttemptId, JobId, TaskId, TaskKind};
 use napreduce_protocol::{Blob, Digest, FromCoordinator, Listener, LogStream, Submission, ToCoordinator};
 
 use super::scene::{Background, Coordinator, DEADLINE, Scene, plan};

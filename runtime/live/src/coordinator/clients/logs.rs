@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use napreduce_core::AttemptId;
+use napreduce_engine::AttemptId;
 use napreduce_protocol::{
     CHUNK_BYTES, Connection, FromCoordinator, FromDataServer, HANDSHAKE_DEADLINE, LogStream, PIECE_BYTES_MAX,
     Payload, Role, ToDataServer, TransportError, transport,

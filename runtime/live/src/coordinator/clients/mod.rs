@@ -16,7 +16,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use napreduce_core::fields;
+use napreduce_engine::fields;
 use napreduce_protocol::{
     Connection, Digest, FromCoordinator, MessageReceiver, MessageSender, RerunOf, Secret, Submission,
     ToCoordinator, TransportError,

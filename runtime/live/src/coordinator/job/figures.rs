@@ -2,7 +2,7 @@
 //!
 //! Owns which counters say so. Does not own the counters.
 
-use napreduce_core::{AttemptId, TaskKind};
+use napreduce_engine::{AttemptId, TaskKind};
 use napreduce_protocol::{AttemptFigures, Counter, CounterValues, JobPlan};
 
 /// By what it has counted.

@@ -10,7 +10,7 @@ use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use napreduce_core::{
+use napreduce_engine::{
     AttemptId, ClusterView, JobChange, JobId, JobOutcome, JobState, Record, Report, TaskId, TaskKind, fields,
 };
 use napreduce_history::{JobHistory, KeptLog, PreemptionBook};
@@ -258,7 +258,7 @@ mod pairs {
     use std::collections::BTreeMap;
     use std::sync::Arc;
 
-    use napreduce_core::TaskId;
+    use napreduce_engine::TaskId;
     use serde::{Deserialize, Deserializer, Serializer};
 
     use super::TaskResult;

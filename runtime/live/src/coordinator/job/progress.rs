@@ -2,7 +2,7 @@
 //!
 //! Owns the estimate of bytes that are not known yet. Does not own the state of its tasks (the engine).
 
-use napreduce_core::{AttemptState, ByKind, ClusterView, Job, Start, TaskId, TaskKind, TaskState};
+use napreduce_engine::{AttemptState, ByKind, ClusterView, Job, Start, TaskId, TaskKind, TaskState};
 use napreduce_protocol::{Counter, InputSplit, JobProgress, PhaseProgress};
 
 use super::LiveJob;

@@ -5,7 +5,7 @@
 use std::fs;
 use std::path::Path;
 
-use napreduce_core::JobId;
+use napreduce_engine::JobId;
 use napreduce_history::WorkerGroup;
 use napreduce_history_files::HistoryFolder;
 use napreduce_protocol::{JobDetail, JobEnd};

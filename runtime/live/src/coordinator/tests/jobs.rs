@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use napreduce_core::{Event, JobId, Ratio, Report};
+use napreduce_engine::{Event, JobId, Ratio, Report};
 use napreduce_protocol::{JobDetail, JobEnd, JobReport};
 
 use napreduce_schedulers::capacity::QueueConfiguration;

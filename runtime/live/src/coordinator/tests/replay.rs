@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use napreduce_core::{Effect, FailureClass, FaultPlace, Order, Record, Report, TaskKind};
+use napreduce_engine::{Effect, FailureClass, FaultPlace, Order, Record, Report, TaskKind};
 use napreduce_protocol::{CounterValues, PartOutput, ToWorker};
 use napreduce_schedulers::{SchedulerConfiguration, SchedulerName};
 use rand::{Rng, SeedableRng};

@@ -15,7 +15,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use napreduce_core::{AttemptId, fields};
+use napreduce_engine::{AttemptId, fields};
 use napreduce_protocol::{
     Connection, FromDataServer, Incoming, Listener, LogStream, Role, ToDataServer, TransportError,
 };

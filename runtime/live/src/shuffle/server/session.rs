@@ -11,8 +11,8 @@ use std::net::{Shutdown, TcpStream};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use napreduce_core::{AttemptId, TaskKind};
 use napreduce_data::{PartitionExtent, SegmentError};
+use napreduce_engine::{AttemptId, TaskKind};
 use napreduce_protocol::blocking::BlockingConnection;
 use napreduce_protocol::{
     CREDIT_BYTES_MAX, DataConnection, FETCH_ITEMS_MAX, FetchItem, FromDataServer, LogStream, PIECE_BYTES_MAX,

@@ -2,7 +2,7 @@
 //!
 //! Owns the rules about one input of each map. Does not own how one is fetched.
 
-use napreduce_core::{FailureClass, FaultPlace};
+use napreduce_engine::{FailureClass, FaultPlace};
 
 use super::*;
 

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use napreduce_core::AttemptId;
+use napreduce_engine::AttemptId;
 use napreduce_protocol::{
     FromDataServer, LogStream, Payload, Role, Secret, ToDataServer, TransportError, connect,
 };

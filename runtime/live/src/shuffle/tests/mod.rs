@@ -25,8 +25,8 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use logs::{LogPiece, read_log};
-use napreduce_core::{AttemptId, JobId, TaskId, TaskKind};
 use napreduce_data::{BlockCompression, Collector, CollectorSettings, Partitioning, Segment};
+use napreduce_engine::{AttemptId, JobId, TaskId, TaskKind};
 use napreduce_protocol::blocking::BlockingConnection;
 use napreduce_protocol::{
     Counter, DataConnection, DataNetwork, FetchLimits, FromDataServer, Listener, LogStream, MapInput, Place,

@@ -5,7 +5,7 @@
 
 use std::process::ExitStatus;
 
-use napreduce_core::FaultPlace;
+use napreduce_engine::FaultPlace;
 use napreduce_protocol::TaskError;
 use napreduce_task::describe_exit;
 

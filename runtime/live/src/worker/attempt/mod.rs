@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::{fs, io};
 
-use napreduce_core::{AttemptId, FailureClass, FaultPlace, Order, Report};
+use napreduce_engine::{AttemptId, FailureClass, FaultPlace, Order, Report};
 use napreduce_protocol::{
     CounterValues, MapInput, PartOutput, PreemptionAccount, ReduceWork, StorageScheme, TaskDescription,
     TaskError, ToTask, Work,

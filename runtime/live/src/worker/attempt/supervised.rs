@@ -11,7 +11,7 @@
 
 use std::time::{Duration, Instant};
 
-use napreduce_core::{Order, Report, fields};
+use napreduce_engine::{Order, Report, fields};
 use napreduce_protocol::{
     FromTask, MapInput, PROTOCOL_VERSION, PartOutput, Preempted, PreemptionAccount, TaskError, ToTask,
 };

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use napreduce_core::{AttemptId, fields};
+use napreduce_engine::{AttemptId, fields};
 use napreduce_protocol::{Preempted, PreemptionAccount, TaskDescription};
 use napreduce_task::{
     Awaited, ChildEvent, PagedProcess, Paging, ProcessMemory, SpareMemory, await_stopped_members, await_turn,

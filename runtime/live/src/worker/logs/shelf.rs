@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
-use napreduce_core::{AttemptId, JobId};
+use napreduce_engine::{AttemptId, JobId};
 use napreduce_protocol::LogStream;
 use napreduce_task::TaskOutput;
 

@@ -5,7 +5,7 @@
 use std::fs;
 use std::io::Write;
 
-use napreduce_core::{AttemptId, JobId, TaskId, TaskKind};
+use napreduce_engine::{AttemptId, JobId, TaskId, TaskKind};
 use napreduce_protocol::LogStream::{self, Stderr, Stdout};
 use napreduce_task::TaskOutput;
 use tempfile::TempDir;

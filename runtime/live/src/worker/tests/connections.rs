@@ -5,7 +5,7 @@
 use std::fs::{self, File};
 use std::time::Duration;
 
-use napreduce_core::{JobId, Order, Report, Start};
+use napreduce_engine::{JobId, Order, Report, Start};
 use napreduce_protocol::{FromWorker, JobDescription, ToWorker};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 
@@ -85,7 +85,7 @@ async fn reports_are_sent_again_after_a_cut() {
         line = script.hello().await;
         assert_eq!(
             (line.hello.before, line.hello.received),
-            (Some((JOURNAL, napreduce_core::WorkerId(1))), 2)
+            (Some((JOURNAL, napreduce_engine::WorkerId(1))), 2)
         );
         line.welcome(1, received).await;
         if received == 0 {

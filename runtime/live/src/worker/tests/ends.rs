@@ -6,7 +6,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
 
-use napreduce_core::{Order, Report};
+use napreduce_engine::{Order, Report};
 use napreduce_protocol::ToWorker;
 use rustix::process::Signal;
 

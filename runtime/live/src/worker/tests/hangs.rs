@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use napreduce_core::{FailureClass, Order, Report};
+use napreduce_engine::{FailureClass, Order, Report};
 use rustix::process::Signal;
 
 use super::script::*;

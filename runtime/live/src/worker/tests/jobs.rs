@@ -5,7 +5,7 @@
 
 use std::fs;
 
-use napreduce_core::{FailureClass, JobId, Order, Report};
+use napreduce_engine::{FailureClass, JobId, Order, Report};
 use napreduce_protocol::{JobDescription, LaunchWork, Split, ToWorker, WorkerReport};
 
 use super::script::*;

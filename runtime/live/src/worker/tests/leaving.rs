@@ -6,7 +6,7 @@
 
 use std::time::{Duration, Instant};
 
-use napreduce_core::{Order, Report};
+use napreduce_engine::{Order, Report};
 use napreduce_protocol::ToWorker;
 use rustix::process::Signal;
 

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use napreduce_core::{AttemptId, FailureClass, MapOutput, Order, Report, Start, WorkerId};
+use napreduce_engine::{AttemptId, FailureClass, MapOutput, Order, Report, Start, WorkerId};
 use napreduce_protocol::{
     Connection, FromWorker, Hello, JobDescription, LaunchWork, OutputEntry, PreemptionAccount, ToWorker,
     WorkerReport,

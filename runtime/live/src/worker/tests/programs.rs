@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use napreduce_core::{FailureClass, JobId, Order, Report};
+use napreduce_engine::{FailureClass, JobId, Order, Report};
 use napreduce_protocol::JobDescription;
 
 use super::script::*;

@@ -12,7 +12,7 @@ use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use napreduce_core::{AttemptId, JobId, Report, TaskId, TaskKind};
+use napreduce_engine::{AttemptId, JobId, Report, TaskId, TaskKind};
 use napreduce_protocol::{
     Blob, CHUNK_BYTES, ClaimToken, Connection, Digest, FromCoordinator, JobDescription, LaunchWork, Listener,
     Payload, Role, SideFile, Split, ToCoordinator, WorkerReport,

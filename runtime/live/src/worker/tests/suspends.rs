@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use napreduce_core::{FailureClass, Order, Report, Start};
+use napreduce_engine::{FailureClass, Order, Report, Start};
 use napreduce_protocol::{Preempted, PreemptionAccount};
 use napreduce_task::ProcessMemory;
 use rustix::process::{Pid, Signal};

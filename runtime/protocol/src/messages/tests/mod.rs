@@ -7,7 +7,7 @@ mod sampler;
 
 use std::path::PathBuf;
 
-use napreduce_core::{AttemptId, FaultPlace, JobId, TaskId, TaskKind};
+use napreduce_engine::{AttemptId, FaultPlace, JobId, TaskId, TaskKind};
 use proptest::collection::vec;
 use proptest::prelude::*;
 

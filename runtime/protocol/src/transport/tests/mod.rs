@@ -15,7 +15,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use napreduce_core::JobId;
+use napreduce_engine::JobId;
 use tokio::runtime::Runtime;
 
 use super::handshake::{Initiator, OPENING_BYTES};

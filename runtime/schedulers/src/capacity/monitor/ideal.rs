@@ -3,7 +3,7 @@
 //!
 //! Owns the distribution from the root down. Does not own what is taken from a queue that has more.
 
-use napreduce_core::Ratio;
+use napreduce_engine::Ratio;
 
 use super::tree::{QueueTree, Surplus};
 use crate::capacity::order::Need;

@@ -3,7 +3,7 @@
 //!
 //! Owns which containers are taken for it. Does not own how much: that is the arithmetic of shares.
 
-use napreduce_core::Ratio;
+use napreduce_engine::Ratio;
 
 use super::round::Round;
 use super::shares::{Leaf, Shares};

@@ -23,7 +23,7 @@ pub use take::after_natural_termination;
 pub use tree::{QueueState, QueueTree};
 pub use victims::{Application, Container, Pass, Victim};
 
-use napreduce_core::{Ratio, Span, Time, fields};
+use napreduce_engine::{Ratio, Span, Time, fields};
 
 use self::ideal::{Distribution, Sharing};
 use crate::capacity::configuration::{ApplicationOrder, IntraQueueOrder};

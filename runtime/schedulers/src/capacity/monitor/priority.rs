@@ -2,7 +2,7 @@
 //!
 //! Owns that selector. Does not own the order of queues for anything else.
 
-use napreduce_core::{Ratio, Span};
+use napreduce_engine::{Ratio, Span};
 
 use super::reserved::{Occupants, OnNode};
 use super::round::Round;

@@ -5,7 +5,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use napreduce_core::Ratio;
+use napreduce_engine::Ratio;
 
 use super::round::Round;
 use super::victims::{Container, Pass, Victim};

@@ -2,7 +2,7 @@
 //!
 //! Owns which passes there are and what they hand to each other. Does not own how any of them decides.
 
-use napreduce_core::Ratio;
+use napreduce_engine::Ratio;
 
 use super::ideal::{Distribution, Sharing};
 use super::take::obtained;

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use napreduce_core::{Span, Time};
+use napreduce_engine::{Span, Time};
 
 /// What happens to a container that a round chose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 //! Owns the limit of a round, the dead zone and the allowance for tasks that end by themselves. Does not own
 //! from whom in a queue it is taken.
 
-use napreduce_core::Ratio;
+use napreduce_engine::Ratio;
 
 use super::RoundSettings;
 use super::ideal::{Distribution, rounded_half_up};

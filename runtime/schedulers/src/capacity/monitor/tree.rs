@@ -2,7 +2,7 @@
 //!
 //! Owns the snapshot of one round. Does not own where its numbers come from, nor what follows from them.
 
-use napreduce_core::Ratio;
+use napreduce_engine::Ratio;
 
 /// One queue at the start of a round. All amounts are of one resource in one unit; here these are slots of
 /// one kind.

@@ -6,7 +6,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-use napreduce_core::{Ratio, Time};
+use napreduce_engine::{Ratio, Time};
 
 use crate::capacity::configuration::ApplicationOrder;
 

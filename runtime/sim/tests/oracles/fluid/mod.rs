@@ -115,7 +115,7 @@ pub fn jobs_over_time<N: Number>(jobs: &[FluidJob<N>], ends: &[N]) -> Vec<(N, i6
 #[cfg(test)]
 mod tests {
     use super::*;
-    use napreduce_core::Ratio;
+    use napreduce_engine::Ratio;
 
     /// Arrival, size, weight.
     fn jobs(list: &[(u64, u64, u64)]) -> Vec<FluidJob<Ratio>> {

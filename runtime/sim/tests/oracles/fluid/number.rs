@@ -5,7 +5,7 @@
 use std::cmp::Ordering;
 use std::ops::{Add, Div, Mul, Sub};
 
-use napreduce_core::Ratio;
+use napreduce_engine::Ratio;
 
 /// A number of the fluid mode.
 pub trait Number:

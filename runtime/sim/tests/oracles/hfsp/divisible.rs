@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 
-use napreduce_core::Ratio;
+use napreduce_engine::Ratio;
 
 /// A job of divisible work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -8,7 +8,7 @@ mod scenarios;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use napreduce_core::{JobId, Ratio, Span, Time};
+use napreduce_engine::{JobId, Ratio, Span, Time};
 use napreduce_schedulers::hfsp::size::{self, Confidence, Sample, Size};
 use napreduce_schedulers::hfsp::victims::{Hysteresis, Mode};
 use napreduce_schedulers::hfsp::{VirtualCluster, shares::Shares};

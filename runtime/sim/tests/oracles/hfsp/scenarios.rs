@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 
-use napreduce_core::{
+use napreduce_engine::{
     Actions, ClusterView, Event, JobId, Primitive, Ratio, Scheduler, Slots, Span, SuspendedMax, TaskKind,
     Time,
 };

@@ -2,7 +2,7 @@
 //!
 //! Owns the queues that the cases describe. Does not own their order.
 
-use napreduce_core::{Ratio, Span, Time};
+use napreduce_engine::{Ratio, Span, Time};
 use napreduce_schedulers::natjam::{
     Contender, DeadlineEviction, DeadlineSelection, Urgency, UrgencyKey, claimant, victim,
 };

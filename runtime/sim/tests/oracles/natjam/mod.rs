@@ -9,7 +9,7 @@ mod scenarios;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use napreduce_core::{JobId, Ratio, Span, Time};
+use napreduce_engine::{JobId, Ratio, Span, Time};
 use napreduce_schedulers::natjam::{
     Evictions, Holding, JobEviction, ReclaimLimits, ReclaimList, new_requests,
 };

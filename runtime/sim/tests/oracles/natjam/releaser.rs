@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 
-use napreduce_core::{
+use napreduce_engine::{
     Actions, AttemptState, ClusterView, Event, JobId, Primitive, Ratio, Release, Scheduler, Slots, Span,
     SuspendedMax, TaskEviction, TaskId, TaskKind, Time,
 };

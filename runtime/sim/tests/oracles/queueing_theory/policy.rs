@@ -6,7 +6,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-use napreduce_core::{
+use napreduce_engine::{
     Actions, AttemptState, ClusterView, Event, JobId, Preempt, Primitive, Scheduler, TaskKind, Time,
 };
 use napreduce_schedulers::serving::serve;

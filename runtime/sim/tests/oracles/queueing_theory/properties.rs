@@ -3,7 +3,7 @@
 //! Owns the instances. Small whole numbers make ties likely, and exact ratios make them real.
 
 use crate::fluid::{FluidJob, FluidPolicy, completions, jobs_over_time};
-use napreduce_core::{Primitive, Ratio, Slots, Span, SuspendedMax, Time};
+use napreduce_engine::{Primitive, Ratio, Slots, Span, SuspendedMax, Time};
 use napreduce_sim::{Cost, Run, SimulatedJob, Simulation, SimulationSettings, Workload};
 use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg64;
@@ -157,7 +157,7 @@ fn run_on_slots(seed: u64, primitive: Primitive, cost: Span) -> Result<Run, Stri
     settings.engine.preemption.suspended_max = SuspendedMax::Unlimited;
     settings.overheads.suspend = Cost::fixed(cost);
     settings.overheads.resume = Cost::fixed(cost);
-    let policy: Box<dyn napreduce_core::Scheduler> = match primitive {
+    let policy: Box<dyn napreduce_engine::Scheduler> = match primitive {
         Primitive::Wait => Box::new(napreduce_schedulers::Fifo::default()),
         _ => Box::new(PriorityFirst::new(primitive)),
     };

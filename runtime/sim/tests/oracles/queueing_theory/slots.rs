@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-use napreduce_core::{
+use napreduce_engine::{
     ClusterView, Event, JobId, Primitive, Report, Scheduler, Slots, Span, SuspendedMax, TaskId, Time,
 };
 use napreduce_schedulers::Fifo;
@@ -182,7 +182,7 @@ impl Scheduler for Watching {
         self.policy.job_changed(now, job, view);
     }
 
-    fn schedule(&mut self, now: Time, view: &ClusterView<'_>, actions: &mut napreduce_core::Actions) {
+    fn schedule(&mut self, now: Time, view: &ClusterView<'_>, actions: &mut napreduce_engine::Actions) {
         self.policy.schedule(now, view, actions);
     }
 

@@ -14,7 +14,7 @@ use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::path::Path;
 
-use napreduce_core::AttemptId;
+use napreduce_engine::AttemptId;
 use napreduce_protocol::{IoResult, ObjectStores, PutCondition, StoreError};
 use serde::{Deserialize, Serialize};
 

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Mutex;
 
-use napreduce_core::{JobId, TaskId, TaskKind};
+use napreduce_engine::{JobId, TaskId, TaskKind};
 use napreduce_protocol::{
     CounterValues, ObjectEntry, PendingUpload, StoredUpload, UploadWriter, WrittenFigures,
 };

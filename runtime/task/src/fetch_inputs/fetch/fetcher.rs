@@ -7,8 +7,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use napreduce_core::{AttemptId, FaultPlace};
 use napreduce_data::{PartitionExtent, SegmentAssembly};
+use napreduce_engine::{AttemptId, FaultPlace};
 use napreduce_protocol::{Counter, FetchItem, FromDataServer};
 
 use super::connection::{FetchConnection, FetchError};

@@ -21,8 +21,8 @@ use std::sync::mpsc::Sender;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use napreduce_core::AttemptId;
 use napreduce_data::WriteError;
+use napreduce_engine::AttemptId;
 use napreduce_protocol::{BUFFER_BYTES, DataNetwork, TaskError};
 
 use self::connection::IdleConnection;
@@ -220,7 +220,7 @@ impl Shared {
 
 #[cfg(test)]
 mod tests {
-    use napreduce_core::{FailureClass, FaultPlace};
+    use napreduce_engine::{FailureClass, FaultPlace};
 
     use super::*;
 

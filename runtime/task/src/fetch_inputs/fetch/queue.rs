@@ -6,8 +6,8 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 
-use napreduce_core::AttemptId;
 use napreduce_data::SegmentAssembly;
+use napreduce_engine::AttemptId;
 use napreduce_protocol::FetchLimits;
 
 /// Segments asked for at once.

@@ -5,7 +5,7 @@
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
-use napreduce_core::TaskKind;
+use napreduce_engine::TaskKind;
 use napreduce_protocol::{GUEST_CHUNK_BYTES, GUEST_FRAME_BYTES_MAX};
 
 /// What is wrong with the command line of a guest; another try has the same one.

@@ -7,8 +7,8 @@ use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use napreduce_core::TaskKind;
 use napreduce_data::{PartitionExtent, SegmentIndex};
+use napreduce_engine::TaskKind;
 use napreduce_protocol::{GUEST_FRAME_BYTES_MAX, GuestFrame, MapTask, MapsReport, TaskError};
 
 use super::rounds::Round;

@@ -21,7 +21,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use arguments::{ArgumentError, GuestArguments};
-use napreduce_core::{AttemptId, FailureClass, TaskId, TaskKind};
+use napreduce_engine::{AttemptId, FailureClass, TaskId, TaskKind};
 use napreduce_protocol::printing::print_error;
 use napreduce_protocol::{
     Counter, GuestFrameError, GuestPart, GuestPlan, GuestReport, MapsReport, PartOutput, TaskError,

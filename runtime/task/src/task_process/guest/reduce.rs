@@ -9,8 +9,8 @@ use std::fs::File;
 use std::io::{BufReader, Write};
 use std::path::PathBuf;
 
-use napreduce_core::{AttemptId, TaskId, TaskKind};
 use napreduce_data::{AssemblyError, PartitionExtent, SegmentAssembly};
+use napreduce_engine::{AttemptId, TaskId, TaskKind};
 use napreduce_protocol::{
     Digest, Digester, GuestFrameError, GuestFrameKind, GuestFrameReader, GuestFrameSequence, GuestReport,
     MapsReport, ReduceTask, TaskError,

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use napreduce_core::FaultPlace;
+use napreduce_engine::FaultPlace;
 use napreduce_protocol::printing::print_error;
 use napreduce_protocol::{Counter, FromTask, GuestCheckpoints, TaskError, WireError};
 

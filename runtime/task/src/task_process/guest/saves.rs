@@ -13,7 +13,7 @@ use std::fs::{self, File, create_dir};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use napreduce_core::{AttemptId, FaultPlace};
+use napreduce_engine::{AttemptId, FaultPlace};
 use napreduce_protocol::printing::print_error;
 use napreduce_protocol::{GuestCheckpoints, IoResult, TaskError};
 use rustix::fs::{FlockOperation, flock};
@@ -168,7 +168,7 @@ mod tests {
     use std::thread::yield_now;
     use std::time::{Duration, Instant};
 
-    use napreduce_core::{JobId, TaskId, TaskKind};
+    use napreduce_engine::{JobId, TaskId, TaskKind};
 
     use super::*;
 

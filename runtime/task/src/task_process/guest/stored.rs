@@ -10,7 +10,7 @@
 
 use std::path::{Path, PathBuf};
 
-use napreduce_core::{AttemptId, FaultPlace, TaskId};
+use napreduce_engine::{AttemptId, FaultPlace, TaskId};
 use napreduce_protocol::printing::print_error;
 use napreduce_protocol::{StorageScheme, TaskError};
 

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use axum::http::StatusCode;
-use napreduce_core::{AttemptId, TaskId, TaskKind};
+use napreduce_engine::{AttemptId, TaskId, TaskKind};
 use napreduce_protocol::JobDetail;
 
 use super::super::call::{Call, Reply};

@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 
 use axum::http::StatusCode;
-use napreduce_core::WorkerId;
+use napreduce_engine::WorkerId;
 use napreduce_protocol::JobSummary;
 
 use super::super::call::{Call, Reply};

@@ -4,7 +4,7 @@
 
 use std::cmp::Ordering;
 
-use napreduce_core::{AttemptId, TaskId, TaskKind};
+use napreduce_engine::{AttemptId, TaskId, TaskKind};
 use napreduce_protocol::{
     AttemptFigures, AttemptSummary, HistoryLine, JobSummary, PhaseProgress, TaskSummary, WorkerSample,
     WorkerSummary,

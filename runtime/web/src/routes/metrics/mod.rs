@@ -10,7 +10,7 @@ mod workers;
 
 use std::sync::atomic::AtomicU64;
 
-use napreduce_core::TaskKind;
+use napreduce_engine::TaskKind;
 use napreduce_protocol::{JobPhase, JobSummary, PhaseProgress, WorkerPhase, WorkerSummary};
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;

@@ -53,7 +53,7 @@ fn family(
 
 #[cfg(test)]
 mod tests {
-    use napreduce_core::{AttemptId, JobId, TaskId, TaskKind};
+    use napreduce_engine::{AttemptId, JobId, TaskId, TaskKind};
     use napreduce_protocol::WorkerPhase;
     use prometheus_client::encoding::text::encode;
 

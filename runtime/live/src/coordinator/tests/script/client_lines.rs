@@ -20,9 +20,9 @@
 use std::fs;
 use std::path::PathBuf;
 
-use napreduce_core::{JobChange, JobId};
+use napreduce_engine::scenarios::names::{name, number, task};
+use napreduce_engine::{JobChange, JobId};
 use napreduce_protocol::{CheckpointSupport, FromCoordinator, JobCommand, TaskCommand, ToCoordinator};
-use napreduce_scenarios::names::{name, number, task};
 
 use super::Stage;
 use crate::coordinator::requests::{Refusal, Request};

@@ -40,9 +40,9 @@ mod worker_lines;
 use std::collections::{BTreeMap, BTreeSet};
 use std::{fs, iter, thread};
 
-use napreduce_core::{AttemptId, JobId};
+use napreduce_engine::scenarios::names::{attempt, millis, number};
+use napreduce_engine::{AttemptId, JobId};
 use napreduce_protocol::ToWorker;
-use napreduce_scenarios::names::{attempt, millis, number};
 use napreduce_schedulers::{SchedulerConfiguration, SchedulerName};
 use tokio::time::{Instant, sleep};
 

@@ -29,13 +29,13 @@
 
 use std::fs;
 
-use napreduce_core::{AttemptId, JobId, WorkerId};
+use napreduce_engine::scenarios::names::{attempt, name, name_task, number, task};
+use napreduce_engine::{AttemptId, JobId, WorkerId};
 use napreduce_protocol::{
     CommandOutcome, FromCoordinator, JobDetail, JobEnd, JobSummary, PreemptionEnd, PreemptionSummary,
     QueueListing, QueueSummary, TaskCommand, TaskPhase, TaskSummary, ToCoordinator, WorkerPhase,
     WorkerSummary,
 };
-use napreduce_scenarios::names::{attempt, name, name_task, number, task};
 
 use super::Stage;
 use crate::coordinator::requests::{Refusal, Request};

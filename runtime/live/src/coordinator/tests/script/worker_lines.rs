@@ -24,13 +24,13 @@
 //! done m0.1                       also: counting RECORDS 3
 //! ```
 
-use napreduce_core::{AttemptId, JobId, MapOutput, Order, Start, TaskKind};
+use napreduce_engine::scenarios::names::{attempt, millis, name, number};
+use napreduce_engine::scenarios::report;
+use napreduce_engine::{AttemptId, JobId, MapOutput, Order, Start, TaskKind};
 use napreduce_protocol::{
     CounterValues, FromWorker, JobEnd, OutputEntry, PartOutput, Preempted, PreemptionAccount, TaskCommand,
     ToWorker, WorkerMemory, WorkerReport,
 };
-use napreduce_scenarios::names::{attempt, millis, name, number};
-use napreduce_scenarios::report;
 
 use super::Stage;
 use crate::coordinator::tests::Worker;

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use memory::{MemoryStores, Process};
-use napreduce_core::{AttemptId, JobId, TaskId, TaskKind};
+use napreduce_engine::{AttemptId, JobId, TaskId, TaskKind};
 use napreduce_protocol::{CounterValues, JobError, PartReport};
 
 use super::super::claim::{ClaimMark, ClaimRequest, Resumed};

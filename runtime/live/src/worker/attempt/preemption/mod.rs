@@ -20,7 +20,7 @@
 
 use std::collections::VecDeque;
 
-use napreduce_core::{Order, fields};
+use napreduce_engine::{Order, fields};
 use napreduce_protocol::ToTask;
 use thiserror::Error;
 

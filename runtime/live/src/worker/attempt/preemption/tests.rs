@@ -2,7 +2,7 @@
 //!
 //! Owns the states and steps. Does not own real processes (the tests of the worker).
 
-use napreduce_core::{AttemptId, JobId, TaskId, TaskKind};
+use napreduce_engine::{AttemptId, JobId, TaskId, TaskKind};
 
 use super::*;
 

@@ -1,0 +1,243 @@
+//! What is asked of the runs of a block: `kill: mean sojourn of research-xl`.
+//!
+//! Owns the words and their reading. Does not own the runs (`rows`) nor what comes of asking (`measure`).
+
+use std::fmt;
+
+use napreduce_engine::listed;
+use serde::Deserialize;
+
+/// A number of one block.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(try_from = "String")]
+pub struct Quantity {
+    text: String,
+    pub(super) runs: Runs,
+    pub(super) asked: Asked,
+}
+
+/// Whose runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Runs {
+    Of(VariantName),
+    /// The same jobs under the first less under the second.
+    Difference(VariantName, VariantName),
+}
+
+/// A variant, of the campaign that a figure names first or of another one.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct VariantName {
+    pub(super) campaign: Option<String>,
+    pub(super) variant: String,
+}
+
+/// What of them.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Asked {
+    Run(RunMeasure),
+    Jobs {
+        statistic: Statistic,
+        measure: JobMeasure,
+        /// Only those of this class, or of this name.
+        of: Option<String>,
+    },
+}
+
+listed! {
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub(super) enum RunMeasure {
+        Makespan = "makespan",
+        Missed = "missed",
+        Met = "met",
+        LocalShare = "local-share",
+        Events = "events",
+        PagedOut = "paged-out",
+    }
+}
+
+impl RunMeasure {
+    /// Whether a cluster tells it.
+    pub(super) fn is_live(self) -> bool {
+        matches!(self, RunMeasure::Makespan | RunMeasure::Missed | RunMeasure::Met)
+    }
+}
+
+listed! {
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub(super) enum JobMeasure {
+        Sojourn = "sojourn",
+        Slowdown = "slowdown",
+        Alone = "alone",
+        ReduceWait = "reduce-wait",
+        IdleShare = "idle-share",
+        Preemptions = "preemptions",
+        Wasted = "wasted",
+        Margin = "margin",
+        Started = "started",
+        Ended = "ended",
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Statistic {
+    Mean,
+    Median,
+    Max,
+    Min,
+    Sum,
+    /// The percentile, 0 to 100.
+    Percentile(f64),
+    /// The share of jobs with at least so much.
+    AtLeast(f64),
+    /// The share of jobs with at most so much.
+    AtMost(f64),
+}
+
+impl TryFrom<String> for Quantity {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Quantity, String> {
+        read(&text)
+            .map_err(|what| format!("{text:?}: {what}; write for example \"kill: mean sojourn of research\""))
+    }
+}
+
+impl fmt::Display for Quantity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl Quantity {
+    /// Whether a cluster tells what it asks for.
+    pub(super) fn is_live(&self) -> bool {
+        match &self.asked {
+            Asked::Run(measure) => measure.is_live(),
+            Asked::Jobs { .. } => true,
+        }
+    }
+
+    /// The variants that it needs.
+    pub(super) fn variants(&self) -> Vec<&VariantName> {
+        match &self.runs {
+            Runs::Of(one) => vec![one],
+            Runs::Difference(first, second) => vec![first, second],
+        }
+    }
+}
+
+fn read(text: &str) -> Result<Quantity, String> {
+    let (runs, asked) = text.split_once(": ").ok_or("there is no `: ` after the variant")?;
+    let runs = match runs.split_once(" - ") {
+        Some((first, second)) => Runs::Difference(variant(first)?, variant(second)?),
+        None => Runs::Of(variant(runs)?),
+    };
+    let (asked, of) = match asked.split_once(" of ") {
+        Some((asked, of)) => (asked, Some(of.trim().to_owned())),
+        None => (asked, None),
+    };
+    let words: Vec<&str> = asked.split_whitespace().collect();
+    let asked = match (words.as_slice(), &runs) {
+        ([word], Runs::Of(_)) if of.is_none() => {
+            let measure = RunMeasure::of_word(word);
+            Asked::Run(measure.ok_or_else(|| format!("{word:?} is no measure of a run"))?)
+        }
+        ([statistic, word], _) => {
+            let (statistic, measure) = (self::statistic(statistic)?, JobMeasure::of_word(word));
+            let measure = measure.ok_or_else(|| format!("{word:?} is no measure of a job"))?;
+            Asked::Jobs { statistic, measure, of }
+        }
+        _ => {
+            return Err(
+                "what is asked for is a statistic and a measure, or a measure of the whole run".into()
+            );
+        }
+    };
+    Ok(Quantity { text: text.to_owned(), runs, asked })
+}
+
+fn variant(text: &str) -> Result<VariantName, String> {
+    let text = text.trim();
+    let well = |name: &str| {
+        !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.'))
+    };
+    match text.split_once('/') {
+        Some((campaign, variant)) if well(campaign) && well(variant) => {
+            Ok(VariantName { campaign: Some(campaign.to_owned()), variant: variant.to_owned() })
+        }
+        None if well(text) => Ok(VariantName { campaign: None, variant: text.to_owned() }),
+        _ => Err(format!("{text:?} is no variant")),
+    }
+}
+
+fn statistic(word: &str) -> Result<Statistic, String> {
+    let unknown = || format!("{word:?} is no statistic");
+    let number =
+        |text: &str| text.parse::<f64>().ok().filter(|number| number.is_finite()).ok_or_else(unknown);
+    Ok(match word {
+        "mean" => Statistic::Mean,
+        "median" => Statistic::Median,
+        "max" => Statistic::Max,
+        "min" => Statistic::Min,
+        "sum" => Statistic::Sum,
+        _ => {
+            let share = word.strip_prefix("share(").and_then(|rest| rest.strip_suffix(')'));
+            if let Some(least) = share.and_then(|bound| bound.strip_prefix(">=")) {
+                return number(least).map(Statistic::AtLeast);
+            }
+            if let Some(most) = share.and_then(|bound| bound.strip_prefix("<=")) {
+                return number(most).map(Statistic::AtMost);
+            }
+            let percent = word.strip_prefix('p').ok_or_else(unknown).and_then(number)?;
+            if !(0.0..=100.0).contains(&percent) {
+                return Err(unknown());
+            }
+            Statistic::Percentile(percent)
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantities_are_read_as_they_are_written() {
+        let read = |text: &str| Quantity::try_from(text.to_owned()).expect("well");
+        let quantity = read("l-s/natjam - kill: share(<=-5) sojourn of production");
+        let name = |campaign: Option<&str>, variant: &str| VariantName {
+            campaign: campaign.map(str::to_owned),
+            variant: variant.to_owned(),
+        };
+        assert_eq!(quantity.runs, Runs::Difference(name(Some("l-s"), "natjam"), name(None, "kill")));
+        let (statistic, of) = (Statistic::AtMost(-5.0), Some("production".to_owned()));
+        assert_eq!(quantity.asked, Asked::Jobs { statistic, measure: JobMeasure::Sojourn, of });
+        assert_eq!(quantity.variants().len(), 2);
+        let makespan = read("mdf: makespan");
+        assert_eq!(
+            (makespan.runs, makespan.asked),
+            (Runs::Of(name(None, "mdf")), Asked::Run(RunMeasure::Makespan))
+        );
+        let p95 = read("mdf: p95 margin");
+        assert!(matches!(p95.asked, Asked::Jobs { statistic: Statistic::Percentile(95.0), of: None, .. }));
+    }
+
+    #[test]
+    fn what_is_wrong_is_said() {
+        for (text, what) in [
+            ("mean sojourn", "no `: `"),
+            ("a b: makespan", "no variant"),
+            ("a: length", "no measure of a run"),
+            ("a: mean length", "no measure of a job"),
+            ("a: mode sojourn", "no statistic"),
+            ("a: p101 sojourn", "no statistic"),
+            ("a: share(=3) sojourn", "no statistic"),
+            ("a: share(>=much) sojourn", "no statistic"),
+            ("a - b: makespan", "a statistic and a measure"),
+            ("a: makespan of b", "a statistic and a measure"),
+        ] {
+            let error = Quantity::try_from(text.to_owned()).expect_err(text);
+            assert!(error.contains(what) && error.contains(text), "{error}");
+        }
+    }
+}

@@ -1,0 +1,377 @@
+//! What is said of a figure.
+//!
+//! Owns the five verdicts and how expectations lead to them. Does not own the numbers (`measure`,
+//! `inference`).
+
+use napreduce_engine::listed;
+use serde::Serialize;
+
+use super::inference::{BLOCKS_MAX, BLOCKS_MIN, Estimate, LEVEL, blocks_needed, holm, spearman};
+use super::measure::{Block, Measured};
+use super::quantity::Quantity;
+use super::registry::{Claim, Expectation, Figure, Paper};
+use super::rows::{Executor, Runs};
+
+listed! {
+    /// What is said of a figure.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum Verdict {
+        /// All directions hold, and every magnitude is within its margin.
+        Holds = "holds",
+        /// All directions hold, a magnitude does not.
+        DirectionHolds = "direction holds",
+        /// An interval has both sides; more blocks may help.
+        NotResolved = "not resolved",
+        /// An interval lies on the wrong side.
+        DoesNotHold = "does not hold",
+        /// Input or set-up is not public, or a feature is missing.
+        CannotBeTested = "cannot be tested",
+    }
+}
+
+/// What is said of one expectation.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Finding {
+    pub what: String,
+    /// `direction`, `magnitude`, or `given`: it was calibrated with and judges nothing.
+    pub kind: FindingKind,
+    /// What must be so, as `> 1.02` or `0.8 to 1.25 of 1.19`.
+    pub expected: String,
+    pub found: Option<Estimate>,
+    /// Of a direction: how probable such a distance from its bound is by chance, corrected for the
+    /// number of expectations.
+    pub probability: Option<f64>,
+    pub outcome: Ruling,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FindingKind {
+    Direction,
+    Magnitude,
+    Given,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Ruling {
+    Holds,
+    NotResolved,
+    DoesNotHold,
+}
+
+/// A claim with what was found for it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct JudgedClaim {
+    pub says: String,
+    /// The section, figure or table of the paper.
+    pub from: String,
+    /// None if nothing judges it.
+    pub verdict: Option<Verdict>,
+    /// Why nothing judges it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub not_measured: Option<String>,
+    pub findings: Vec<Finding>,
+}
+
+/// A figure with all that was found.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Judgement {
+    pub paper: String,
+    pub figure: String,
+    pub title: String,
+    /// What made the runs.
+    #[serde(skip_serializing_if = "Executor::is_simulated")]
+    pub executor: Executor,
+    /// The worst of its claims.
+    pub verdict: Verdict,
+    /// Why it cannot be tested, what stands in for its input, or why a claim does not hold.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub because: Option<String>,
+    pub claims: Vec<JudgedClaim>,
+}
+
+impl Judgement {
+    /// Everything that was found, whatever it judges.
+    pub fn findings(&self) -> impl Iterator<Item = &Finding> {
+        self.claims.iter().flat_map(|claim| &claim.findings)
+    }
+}
+
+/// Judges each claim of a figure by what an executor measured, at a level of error such as 0.05. At the live
+/// scale, by what can be measured live.
+pub fn judge(
+    (paper, id, figure): (&Paper, &str, &Figure),
+    runs: &Runs,
+    executor: Executor,
+    level: f64,
+) -> Judgement {
+    let of = Measured { paper, figure, runs, executor };
+    let (mut claims, mut open) = (Vec::new(), Vec::new());
+    for claim in &figure.claims {
+        let expect: Vec<&Expectation> = claim
+            .expect
+            .iter()
+            .filter(|expected| executor.is_simulated() || paper.is_live(figure, expected))
+            .collect();
+        if executor.is_simulated() || !expect.is_empty() {
+            let judged = judge_claim(of, claim, &expect, level);
+            if judged.verdict == Some(Verdict::NotResolved) {
+                open.push(to_settle(executor, &expect, &judged.findings, level));
+            }
+            claims.push(judged);
+        }
+    }
+    let worst = claims.iter().filter_map(|claim| claim.verdict).max();
+    let verdict = match figure.cannot {
+        Some(_) => Verdict::CannotBeTested,
+        // Its runs were not made, or not to their end.
+        None => worst.unwrap_or(Verdict::NotResolved),
+    };
+    let live = figure.because_live.as_ref().filter(|_| !executor.is_simulated());
+    let why = live.or(figure.because.as_ref()).filter(|_| verdict != Verdict::Holds);
+    let known = figure.cannot.as_ref().or(figure.stand_in.as_ref());
+    let open = open.into_iter().max().flatten().map(Needed::in_words);
+    let said: Vec<String> = known.into_iter().chain(why).cloned().chain(open).collect();
+    Judgement {
+        paper: paper.name.clone(),
+        figure: id.to_owned(),
+        title: figure.title.clone(),
+        executor,
+        verdict,
+        because: (!said.is_empty()).then(|| said.join("; ")),
+        claims,
+    }
+}
+
+/// Several directions of one claim are corrected for their number.
+fn judge_claim(of: Measured<'_>, claim: &Claim, expect: &[&Expectation], level: f64) -> JudgedClaim {
+    let estimates: Vec<Option<Estimate>> =
+        expect.iter().map(|expected| estimate(of, expected, 1.0 - level)).collect();
+    let mut probabilities = Vec::new();
+    for (expected, found) in expect.iter().zip(&estimates) {
+        let probability = |bound: &f64| found.as_ref().map_or(1.0, |found| found.probability(*bound));
+        probabilities.extend(expected.above.iter().chain(&expected.below).map(probability));
+    }
+    let mut corrected = holm(&probabilities).into_iter();
+    let findings: Vec<Finding> = expect
+        .iter()
+        .zip(estimates)
+        .map(|(&expected, found)| match expected.published {
+            Some(published) => magnitude(expected, published, found),
+            None => direction(expected, found, &mut corrected, level),
+        })
+        .collect();
+    let not_measured = match &claim.not_measured {
+        Some(why) => Some(why.clone()),
+        None if findings.iter().all(|finding| finding.kind == FindingKind::Given) => {
+            Some("calibrated with".to_owned())
+        }
+        None if findings.iter().all(|finding| finding.found.is_none()) => {
+            Some("its runs are not among these".to_owned())
+        }
+        None => None,
+    };
+    JudgedClaim {
+        says: claim.says.clone(),
+        from: claim.from.clone(),
+        verdict: not_measured.is_none().then(|| verdict_of(of.figure, &findings)),
+        not_measured,
+        findings,
+    }
+}
+
+/// How many blocks a figure needs live to be sure of each claim, with all its directions on one side in every
+/// block.
+pub(super) fn live_blocks(paper: &Paper, figure: &Figure) -> u32 {
+    let directions = figure.claims.iter().map(|claim| {
+        let live = claim.expect.iter().filter(|expected| paper.is_live(figure, expected));
+        live.flat_map(|expected| expected.above.iter().chain(&expected.below)).count()
+    });
+    blocks_needed(directions.max().unwrap_or(0), LEVEL) as u32
+}
+
+/// How many blocks would settle what is open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Needed {
+    /// If those to come fall as these did.
+    About(usize),
+    /// So many directions of one claim are never sure with less, whatever is measured.
+    AtLeast { blocks: usize, directions: usize, there_are: usize },
+}
+
+impl Needed {
+    fn in_words(self) -> String {
+        match self {
+            Needed::About(blocks @ ..=BLOCKS_MAX) => format!(
+                "about {blocks} blocks in all would settle it, if those to come fall as these did: add some with --continue"
+            ),
+            Needed::About(_) => {
+                format!("{BLOCKS_MAX} blocks would not settle it, if those to come fall as these did")
+            }
+            Needed::AtLeast { blocks, directions, there_are } => format!(
+                "{directions} directions of one claim need {blocks} live blocks to be sure of, and there are {there_are}: add some with --continue"
+            ),
+        }
+    }
+}
+
+/// How many blocks would settle the directions of a claim that are open.
+fn to_settle(
+    executor: Executor,
+    expect: &[&Expectation],
+    findings: &[Finding],
+    level: f64,
+) -> Option<Needed> {
+    let bounds = |expected: &&Expectation| expected.above.into_iter().chain(expected.below);
+    let directions = expect.iter().flat_map(bounds).count();
+    let directed = findings.iter().filter(|finding| finding.kind == FindingKind::Direction);
+    let there_are = directed.filter_map(|finding| finding.found.as_ref()).map(|found| found.blocks).min()?;
+    let blocks = blocks_needed(directions, level);
+    if executor == Executor::Live && there_are < blocks {
+        return Some(Needed::AtLeast { blocks, directions, there_are });
+    }
+    let is_open =
+        |finding: &Finding| (finding.kind, finding.outcome) == (FindingKind::Direction, Ruling::NotResolved);
+    let open = expect.iter().zip(findings).filter(|(_, finding)| is_open(finding));
+    let needed = open.flat_map(|(expected, finding)| {
+        bounds(expected).filter_map(|bound| {
+            let found = finding.found.as_ref().filter(|found| found.blocks >= BLOCKS_MIN)?;
+            Some(found.blocks_to_settle(bound, directions, level).unwrap_or(usize::MAX))
+        })
+    });
+    needed.max().map(Needed::About)
+}
+
+fn verdict_of(figure: &Figure, findings: &[Finding]) -> Verdict {
+    let of = |kind, outcome| findings.iter().any(|found| found.kind == kind && found.outcome == outcome);
+    let directed = findings.iter().any(|found| found.kind == FindingKind::Direction);
+    if of(FindingKind::Direction, Ruling::DoesNotHold) {
+        return Verdict::DoesNotHold;
+    }
+    if of(FindingKind::Direction, Ruling::NotResolved) || of(FindingKind::Magnitude, Ruling::NotResolved) {
+        return Verdict::NotResolved;
+    }
+    match of(FindingKind::Magnitude, Ruling::DoesNotHold) {
+        true if directed => Verdict::DirectionHolds,
+        true => Verdict::DoesNotHold,
+        false if figure.stand_in.is_some() => Verdict::DirectionHolds,
+        false => Verdict::Holds,
+    }
+}
+
+/// Of each block of which all runs are there.
+fn estimate(of: Measured<'_>, expected: &Expectation, confidence: f64) -> Option<Estimate> {
+    let blocks = of.blocks(expected.quantities().first()?);
+    let values: Vec<f64> = blocks.filter_map(|block| value(expected, block)).collect();
+    if of.executor == Executor::Live {
+        return Estimate::of_median(&values, confidence);
+    }
+    if of.paper.is_deterministic(of.figure, &expected.quantities()) {
+        return Estimate::exact(*values.first()?);
+    }
+    match expected.is_ratio() {
+        // A ratio of 0 has no logarithm.
+        true => Estimate::of_ratios(&values, confidence).or_else(|| Estimate::of(&values, confidence)),
+        false => Estimate::of(&values, confidence),
+    }
+}
+
+/// What an expectation is about, in one block.
+fn value(expected: &Expectation, block: Block<'_>) -> Option<f64> {
+    let all = |quantities: &[Quantity]| -> Option<Vec<f64>> {
+        quantities.iter().map(|quantity| block.value(quantity)).collect()
+    };
+    let ratio = |[over, under]: &[Quantity; 2]| Some(block.value(over)? / block.value(under)?);
+    let ratios = |pairs: &[[Quantity; 2]]| -> Option<Vec<f64>> { pairs.iter().map(ratio).collect() };
+    if let Some(pair) = &expected.ratio {
+        return ratio(pair);
+    }
+    if let Some(pairs) = &expected.mean_ratio {
+        let ratios = ratios(pairs)?;
+        return Some(ratios.iter().sum::<f64>() / ratios.len() as f64);
+    }
+    if let Some(pairs) = &expected.least_ratio {
+        return ratios(pairs)?.into_iter().min_by(f64::total_cmp);
+    }
+    if let Some([over, under]) = &expected.spread_ratio {
+        return Some(spread(&all(over)?) / spread(&all(under)?));
+    }
+    if let Some([first, second, third]) = &expected.curvature {
+        return Some(block.value(third)? - 2.0 * block.value(second)? + block.value(first)?);
+    }
+    if let Some([first, second]) = &expected.difference {
+        return Some(block.value(first)? - block.value(second)?);
+    }
+    // Where all are the same there is no trend.
+    let trend = |values: Vec<f64>| spearman(&values).unwrap_or(0.0);
+    if let Some(ranked) = &expected.rank {
+        return all(ranked).map(trend);
+    }
+    if let Some(pairs) = &expected.rank_ratio {
+        return ratios(pairs).map(trend);
+    }
+    block.value(expected.value.as_ref()?)
+}
+
+/// Largest over smallest.
+fn spread(values: &[f64]) -> f64 {
+    let most = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    most / values.iter().copied().fold(f64::INFINITY, f64::min)
+}
+
+fn direction(
+    expected: &Expectation,
+    found: Option<Estimate>,
+    probabilities: &mut impl Iterator<Item = f64>,
+    level: f64,
+) -> Finding {
+    let (mut outcome, mut greatest) = (Ruling::Holds, 0.0_f64);
+    for (bound, above) in [(expected.above, true), (expected.below, false)] {
+        let Some(bound) = bound else { continue };
+        let probability = probabilities.next().unwrap_or(1.0);
+        greatest = greatest.max(probability);
+        let right = found.as_ref().is_some_and(|found| (found.mean > bound) == above && found.mean != bound);
+        outcome = match (probability <= level, right, outcome) {
+            (true, false, _) | (_, _, Ruling::DoesNotHold) => Ruling::DoesNotHold,
+            (false, ..) => Ruling::NotResolved,
+            (true, true, so_far) => so_far,
+        };
+    }
+    let words = match (expected.above, expected.below) {
+        (Some(above), Some(below)) => format!("{above} to {below}"),
+        (Some(above), None) => format!("> {above}"),
+        (None, Some(below)) => format!("< {below}"),
+        (None, None) => String::new(),
+    };
+    Finding {
+        what: expected.what.clone(),
+        kind: FindingKind::Direction,
+        expected: words,
+        found,
+        probability: Some(greatest),
+        outcome,
+    }
+}
+
+fn magnitude(expected: &Expectation, published: f64, found: Option<Estimate>) -> Finding {
+    let enough = found.as_ref().filter(|found| found.is_enough());
+    let [least, most] = expected.accepted(published);
+    let near = enough.map(|found| (least..=most).contains(&found.mean));
+    let digits = |value: f64| (value * 1000.0).round() / 1000.0;
+    let words = match least == most {
+        true => published.to_string(),
+        false => format!("{published}, from {} to {}", digits(least), digits(most)),
+    };
+    let outcome = match near {
+        Some(true) => Ruling::Holds,
+        Some(false) => Ruling::DoesNotHold,
+        None => Ruling::NotResolved,
+    };
+    let kind = if expected.given { FindingKind::Given } else { FindingKind::Magnitude };
+    Finding { what: expected.what.clone(), kind, expected: words, found, probability: None, outcome }
+}

@@ -1,0 +1,288 @@
+//! Owns the programs we are compared with: which are installed, in which version, and the fastest way we
+//! found to have each do the same work. Every peer gets as many threads as our job has slots. GNU sort gets
+//! the memory of all slots together; DuckDB and Polars may take what they like, which is in their favour.
+
+mod bare_sort;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use napreduce_engine::listed;
+use serde::Serialize;
+
+use crate::jobs::own_binary;
+use crate::process::{CommandLine, Interrupt, ProcessError, run_and_read};
+use crate::program::{BenchmarkJob, Resources};
+use crate::workspace::WorkError;
+
+pub use bare_sort::{bare_sort_program, bare_sort_requested};
+
+const WORDCOUNT_DUCKDB: &str = include_str!("peers/wordcount_duckdb.py");
+const WORDCOUNT_POLARS: &str = include_str!("peers/wordcount_polars.py");
+const TERASORT_DUCKDB: &str = include_str!("peers/terasort_duckdb.py");
+const TERASORT_POLARS: &str = include_str!("peers/terasort_polars.py");
+const WORDCOUNT_PYSPARK: &str = include_str!("peers/wordcount_pyspark.py");
+const TERASORT_PYSPARK: &str = include_str!("peers/terasort_pyspark.py");
+
+/// The words of a text one a line, sorted, counted, and written as `word TAB count`.
+const WORDCOUNT_COREUTILS: &str = r#"set -o pipefail; tr -s ' ' '\n' < "$1" | LC_ALL=C sort --parallel="$3" -S "$4" -T "$5" \
+  | uniq -c | awk '$2 != "" { print $2 "\t" $1 }' > "$2""#;
+
+listed! {
+    /// Another program that does the same work.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum PeerTool {
+        /// GNU sort; sorts rows.
+        Sort = "sort",
+        /// `tr | sort | uniq -c`; counts words.
+        Coreutils = "coreutils",
+        /// DuckDB from Python.
+        DuckDb = "duckdb",
+        Polars = "polars",
+        /// PySpark's RDDs, on this machine.
+        PySpark = "pyspark",
+        /// A sort of ours with nothing around it; sorts rows.
+        Bare = "bare",
+    }
+}
+
+read_by_word!(PeerTool: "no peer");
+
+#[derive(Clone, Debug)]
+pub struct InstalledPeer {
+    pub peer: PeerTool,
+    /// Its version as it prints it.
+    pub version: String,
+    /// The program to start: a Python, or a tool of the system.
+    program: PathBuf,
+}
+
+/// A peer cannot take part.
+#[derive(Debug, thiserror::Error)]
+pub enum PeerError {
+    /// A peer that was asked for by name is not installed.
+    #[error("peer {peer} was asked for and cannot run: {source}; install it or leave it out of --peers")]
+    NotInstalled { peer: PeerTool, source: ProcessError },
+    /// A peer needs a Python and none is named.
+    #[error("peer {peer} was asked for and needs a Python that has it; name one with --python")]
+    NoPython { peer: PeerTool },
+    /// A peer that has no scripts for the jobs of the suite.
+    #[error("peer {peer} has no formulation of the suite; choose duckdb or polars")]
+    NoFormulation { peer: PeerTool },
+    /// The Python that was named does not run.
+    #[error("--python {path}: {source}")]
+    BadPython {
+        /// What was named.
+        path: PathBuf,
+        source: ProcessError,
+    },
+    /// The peer's script cannot be written.
+    #[error(transparent)]
+    Script(#[from] WorkError),
+    /// A signal asked the experiment to end.
+    #[error(transparent)]
+    Interrupted(#[from] crate::process::InterruptError),
+}
+
+/// What is installed, and a line for the user about each peer that is not.
+#[derive(Debug, Default)]
+pub struct Found {
+    /// The peers that can run.
+    pub installed: Vec<InstalledPeer>,
+    /// Why others cannot.
+    pub remarks: Vec<String>,
+    /// The Python, absolute, if one was named.
+    pub python: Option<PathBuf>,
+}
+
+impl PeerTool {
+    /// Whether the peer does the work of `program`.
+    pub fn does(self, program: BenchmarkJob) -> bool {
+        match self {
+            PeerTool::Sort | PeerTool::Bare => program == BenchmarkJob::Terasort,
+            PeerTool::Coreutils => program == BenchmarkJob::Wordcount,
+            PeerTool::DuckDb | PeerTool::Polars | PeerTool::PySpark => true,
+        }
+    }
+
+    fn module(self) -> Option<&'static str> {
+        matches!(self, PeerTool::DuckDb | PeerTool::Polars | PeerTool::PySpark).then_some(self.in_words())
+    }
+
+    /// The command whose first line of output is the version.
+    fn version_command(self, program: &Path) -> CommandLine {
+        match self.module() {
+            None => CommandLine::new(program).arg("--version"),
+            Some(module) => {
+                let script = format!("import {module}; print('{module}', {module}.__version__)");
+                CommandLine::new(program).flag("-c", script)
+            }
+        }
+    }
+
+    fn wanted(self, chosen: Option<&[PeerTool]>) -> bool {
+        let is_slow = matches!(self, PeerTool::Coreutils | PeerTool::PySpark);
+        chosen.map_or(!is_slow, |chosen| chosen.contains(&self))
+    }
+}
+
+/// Finds the peers that were chosen, or without a choice all but the coreutils pipeline and PySpark, which
+/// take minutes; the Python may have DuckDB, Polars and PySpark. `folder` takes what the programs print.
+///
+/// # Errors
+///
+/// When a peer that was asked for by name cannot run, when the Python does not run, and on an interrupt.
+pub fn find(
+    (chosen, python): (Option<&[PeerTool]>, Option<&Path>),
+    folder: &Path,
+    interrupt: &Interrupt,
+) -> Result<Found, PeerError> {
+    let mut found = Found::default();
+    let python = python.map(|path| interpreter(path, folder, interrupt)).transpose()?;
+    found.python.clone_from(&python);
+    for peer in PeerTool::ALL.into_iter().filter(|peer| peer.wanted(chosen)) {
+        if peer == PeerTool::Bare {
+            let version = format!("bare sort {}", env!("CARGO_PKG_VERSION"));
+            found.installed.push(InstalledPeer { peer, version, program: own_binary() });
+            continue;
+        }
+        let program = match (peer.module(), &python) {
+            (None, _) => PathBuf::from("sort"),
+            (Some(_), Some(python)) => python.clone(),
+            (Some(_), None) if chosen.is_some() => return Err(PeerError::NoPython { peer }),
+            (Some(module), None) => {
+                found
+                    .remarks
+                    .push(format!("{peer}: left out; name a Python that has {module} with --python"));
+                continue;
+            }
+        };
+        match run_and_read(&peer.version_command(&program), folder, interrupt) {
+            Ok(text) => {
+                let version = text.lines().next().unwrap_or_default().to_owned();
+                found.installed.push(InstalledPeer { peer, version, program });
+            }
+            Err(ProcessError::Interrupted(interrupted)) => return Err(interrupted.into()),
+            Err(source) if chosen.is_some() => return Err(PeerError::NotInstalled { peer, source }),
+            Err(_) => found.remarks.push(format!("{peer}: left out; {} cannot run it", program.display())),
+        }
+    }
+    Ok(found)
+}
+
+/// The interpreter behind `path`, absolute, because programs run in another folder.
+fn interpreter(path: &Path, folder: &Path, interrupt: &Interrupt) -> Result<PathBuf, PeerError> {
+    // A bare name is looked up by the system; a link is not followed, because a virtual environment is found
+    // by it.
+    let program = match path.components().count() {
+        0 | 1 => path.to_owned(),
+        _ => std::path::absolute(path).unwrap_or_else(|_| path.to_owned()),
+    };
+    match run_and_read(&CommandLine::new(&program).arg("--version"), folder, interrupt) {
+        Ok(_) => Ok(program),
+        Err(ProcessError::Interrupted(interrupted)) => Err(interrupted.into()),
+        Err(source) => Err(PeerError::BadPython { path: path.to_owned(), source }),
+    }
+}
+
+/// Where one run of a peer reads and writes.
+#[derive(Clone, Copy, Debug)]
+pub struct Places<'a> {
+    pub input: &'a Path,
+    /// The file to write, in a folder of its own.
+    pub output: &'a Path,
+    /// A folder for temporary files and scripts.
+    pub scratch: &'a Path,
+}
+
+impl InstalledPeer {
+    /// The command that does the work of `program`. Scripts are written to the scratch folder.
+    ///
+    /// # Errors
+    ///
+    /// When the script cannot be written.
+    pub fn command(
+        &self,
+        program: BenchmarkJob,
+        places: Places<'_>,
+        resources: Resources,
+    ) -> Result<CommandLine, PeerError> {
+        let threads = resources.slots.to_string();
+        // GNU sort counts a bare number in kibibytes.
+        let kibibytes = (resources.memory().bytes() / 1024).max(1).to_string();
+        let script = match (self.peer, program) {
+            (PeerTool::Sort, _) => return Ok(sort(&self.program, places, &threads, &kibibytes)),
+            (PeerTool::Coreutils, _) => return Ok(coreutils(places, &threads, &kibibytes)),
+            (PeerTool::Bare, _) => return Ok(bare_sort(&self.program, places, &threads)),
+            (PeerTool::DuckDb, BenchmarkJob::Wordcount) => WORDCOUNT_DUCKDB,
+            (PeerTool::DuckDb, BenchmarkJob::Terasort) => TERASORT_DUCKDB,
+            (PeerTool::Polars, BenchmarkJob::Wordcount) => WORDCOUNT_POLARS,
+            (PeerTool::Polars, BenchmarkJob::Terasort) => TERASORT_POLARS,
+            (PeerTool::PySpark, BenchmarkJob::Wordcount) => WORDCOUNT_PYSPARK,
+            (PeerTool::PySpark, BenchmarkJob::Terasort) => TERASORT_PYSPARK,
+        };
+        self.script(program.in_words(), script, None, places, resources)
+    }
+
+    /// The command that runs a script, which is written to the scratch folder; `first` comes before
+    /// the places.
+    ///
+    /// # Errors
+    ///
+    /// When the script cannot be written.
+    pub fn script(
+        &self,
+        name: &str,
+        text: &str,
+        first: Option<&str>,
+        places: Places<'_>,
+        resources: Resources,
+    ) -> Result<CommandLine, PeerError> {
+        let threads = resources.slots.to_string();
+        let path = places.scratch.join(format!("{name}_{}.py", self.peer));
+        fs::write(&path, text).map_err(WorkError::using("write", &path))?;
+        let command = CommandLine::new(&self.program).arg(path);
+        let command = first.into_iter().fold(command, CommandLine::arg).arg(places.input).arg(places.output);
+        Ok(match self.peer {
+            PeerTool::Polars => command.env("POLARS_MAX_THREADS", threads),
+            PeerTool::PySpark => spark_of(&self.program, command.arg(threads).arg(places.scratch)),
+            _ => command.arg(threads).arg(places.scratch),
+        })
+    }
+}
+
+/// The command, for a Spark that is this Python's, and talks to nobody but this machine.
+pub fn spark_of(python: &Path, command: CommandLine) -> CommandLine {
+    let python = python.to_string_lossy();
+    command.env("SPARK_LOCAL_IP", "127.0.0.1").env("PYSPARK_PYTHON", python)
+}
+
+fn sort(program: &Path, places: Places<'_>, threads: &str, kibibytes: &str) -> CommandLine {
+    CommandLine::new(program)
+        .env("LC_ALL", "C")
+        .arg(format!("--parallel={threads}"))
+        .flag("-S", kibibytes)
+        .flag("-T", places.scratch)
+        .flag("-o", places.output)
+        .arg(places.input)
+}
+
+fn bare_sort(program: &Path, places: Places<'_>, threads: &str) -> CommandLine {
+    CommandLine::new(program)
+        .called(bare_sort::BARE_SORT_PROGRAM)
+        .arg(places.input)
+        .arg(places.output.parent().unwrap_or(places.output))
+        .arg(threads)
+}
+
+fn coreutils(places: Places<'_>, threads: &str, kibibytes: &str) -> CommandLine {
+    CommandLine::new("bash")
+        .flag("-c", WORDCOUNT_COREUTILS)
+        .arg("bash")
+        .arg(places.input)
+        .arg(places.output)
+        .arg(threads)
+        .arg(kibibytes)
+        .arg(places.scratch)
+}

@@ -1,0 +1,156 @@
+//! Owns the programs that are measured: their names, where their binaries are and how they are called.
+//! What a right output is belongs to the checks.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use napreduce_engine::listed;
+use napreduce_live::ByteSize;
+use serde::Serialize;
+
+use crate::machine::cpus;
+use crate::process::CommandLine;
+
+listed! {
+    /// An example job that is measured.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum BenchmarkJob {
+        /// Counts the words of text.
+        Wordcount = "wordcount",
+        /// Sorts rows of 100 bytes.
+        Terasort = "terasort",
+    }
+}
+
+read_by_word!(BenchmarkJob: "no program");
+
+/// The binary of a program is not where it should be.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "no {program} binary at {path}; build it with `cargo build --release -p {package}`, \
+     or name the folder that holds it with --bin-dir"
+)]
+pub struct ProgramError {
+    program: &'static str,
+    /// Where it was looked for.
+    path: PathBuf,
+    /// The package that has it.
+    package: &'static str,
+}
+
+/// The binary of that name in `folder`.
+///
+/// # Errors
+///
+/// When it is not there; it is said how to build it.
+pub fn find_binary(
+    folder: &Path,
+    program: &'static str,
+    package: &'static str,
+) -> Result<PathBuf, ProgramError> {
+    let path = folder.join(program);
+    if path.is_file() { Ok(path) } else { Err(ProgramError { program, path, package }) }
+}
+
+#[derive(Clone, Copy, Debug, Args, Serialize)]
+pub struct Resources {
+    /// Attempts that run at the same time; for other programs, threads [default: one per core]
+    #[arg(long, value_name = "N", default_value_t = cpus().min(4096) as u32, hide_default_value = true,
+          value_parser = clap::value_parser!(u32).range(1..=4096))]
+    pub slots: u32,
+    /// Memory budget of one task
+    #[arg(long, value_name = "SIZE", default_value = "256MiB")]
+    pub task_memory: ByteSize,
+}
+
+impl Resources {
+    /// The memory all slots may use together.
+    pub fn memory(&self) -> ByteSize {
+        ByteSize::new(self.task_memory.bytes().saturating_mul(self.slots.into()))
+    }
+}
+
+impl BenchmarkJob {
+    /// The program's binary in `folder`.
+    ///
+    /// # Errors
+    ///
+    /// When it is not there; it is said how to build it.
+    pub fn binary(self, folder: &Path) -> Result<PathBuf, ProgramError> {
+        find_binary(folder, self.in_words(), "napreduce-examples")
+    }
+
+    /// The command that runs the job on `input`, a file or a folder.
+    pub fn command(self, binary: &Path, input: &Path, output: &Path, resources: Resources) -> CommandLine {
+        let command = CommandLine::new(binary)
+            .arg(input)
+            .flag("--output", output)
+            .flag("--slots", resources.slots.to_string())
+            .flag("--task-memory", resources.task_memory.to_string())
+            .arg("--overwrite")
+            .flag("--progress", "never");
+        self.of_text(command)
+    }
+
+    /// The same on another engine, whose slots are its own.
+    pub fn guest_command(
+        self,
+        binary: &Path,
+        input: &Path,
+        output: &Path,
+        (master, task_memory): (&str, ByteSize),
+    ) -> CommandLine {
+        let command = CommandLine::new(binary)
+            .arg(input)
+            .flag("--output", output)
+            .flag("--on", master)
+            .flag("--on-conf", "spark.ui.enabled=false")
+            .flag("--task-memory", task_memory.to_string())
+            .flag("--progress", "never");
+        self.of_text(command)
+    }
+
+    fn of_text(self, command: CommandLine) -> CommandLine {
+        match self {
+            BenchmarkJob::Wordcount => command,
+            BenchmarkJob::Terasort => command.flag("--format", "ascii"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_read_back_and_others_are_refused() {
+        for program in BenchmarkJob::ALL {
+            assert_eq!(program.to_string().parse(), Ok(program));
+        }
+        let error = "sleep".parse::<BenchmarkJob>().unwrap_err().to_string();
+        assert!(error.contains("\"sleep\"") && error.contains("wordcount, terasort"), "{error}");
+    }
+
+    #[test]
+    fn a_missing_binary_says_how_to_build_it() {
+        let error = BenchmarkJob::Terasort.binary(Path::new("/nowhere")).unwrap_err().to_string();
+        assert!(error.contains("/nowhere/terasort") && error.contains("cargo build --release"), "{error}");
+    }
+
+    #[test]
+    fn the_command_is_the_job_programs_contract() {
+        let resources = Resources { slots: 2, task_memory: ByteSize::new(256 << 20) };
+        let command =
+            BenchmarkJob::Terasort.command("bin/terasort".as_ref(), "in".as_ref(), "out".as_ref(), resources);
+        let expected = "bin/terasort in --output out --slots 2 --task-memory 256MiB --overwrite \
+                        --progress never --format ascii";
+        assert_eq!(command.typed(), expected);
+        let (input, output) = ("in".as_ref(), "out".as_ref());
+        let guest = ("local[2]", resources.task_memory);
+        let command = BenchmarkJob::Wordcount.guest_command("bin/wordcount".as_ref(), input, output, guest);
+        let expected = "bin/wordcount in --output out --on 'local[2]' --on-conf spark.ui.enabled=false \
+                        --task-memory 256MiB --progress never";
+        assert_eq!(command.typed(), expected);
+    }
+}

@@ -1,0 +1,185 @@
+//! Owns what starting, suspending and saving a task cost on this machine, measured for the simulator or
+//! given. How they are used belongs to the plan.
+
+use std::time::Duration;
+
+use clap::Args;
+use napreduce_engine::{Span, Time};
+use napreduce_live::parse_time;
+use napreduce_schedulers::{SchedulerConfiguration, SchedulerName};
+use napreduce_sim::{Run, SimulatedJob};
+
+use super::bench::Bench;
+use super::plan::{Costs, LivePlan};
+use crate::error::{LabError, WorkloadReplayError};
+use crate::latency::{Latencies, LatencySettings, latency};
+use crate::session::Session;
+use crate::workspace::WorkSettings;
+
+/// Tasks for each slot, whose time says what starting one costs.
+const WAVES: u64 = 20;
+/// Tasks of these waves are about as long as those of the plan.
+const PROBE_MIN: Span = Span::from_millis(100);
+const PROBE_MAX: Span = Span::from_millis(400);
+/// Samples of each kind of preemption.
+const SAMPLES: u32 = 10;
+
+/// Costs that were given; what was not is measured.
+#[derive(Clone, Copy, Debug, Default, Args)]
+#[command(next_help_heading = "Costs in the simulator (default: measured here)")]
+pub struct GivenCosts {
+    /// What a task takes beyond its work
+    #[arg(long, value_name = "TIME", value_parser = span)]
+    pub launch: Option<Span>,
+    /// From the order to suspend to the free slot
+    #[arg(long, value_name = "TIME", value_parser = span)]
+    pub suspend: Option<Span>,
+    /// From the order to resume to the first work
+    #[arg(long, value_name = "TIME", value_parser = span)]
+    pub resume: Option<Span>,
+    /// From the order to checkpoint to the free slot
+    #[arg(long, value_name = "TIME", value_parser = span)]
+    pub checkpoint_write: Option<Span>,
+    /// What a restore takes beyond a launch
+    #[arg(long, value_name = "TIME", value_parser = span)]
+    pub checkpoint_read: Option<Span>,
+}
+
+pub(super) fn span(text: &str) -> Result<Span, String> {
+    let time: Duration = parse_time(text)?;
+    Ok(Span(u64::try_from(time.as_micros()).unwrap_or(u64::MAX)))
+}
+
+impl GivenCosts {
+    fn has_all_of_preemption(&self) -> bool {
+        let all = [self.suspend, self.resume, self.checkpoint_write, self.checkpoint_read];
+        all.iter().all(Option::is_some)
+    }
+}
+
+/// Measures what was not given and may matter to one of these plans.
+///
+/// # Errors
+/// When a cluster or a job fails, and on an interrupt.
+pub fn measure(
+    given: &GivenCosts,
+    plans: &[LivePlan],
+    bench: &mut Bench<'_>,
+    session: &Session,
+) -> Result<Costs, LabError> {
+    let launched = match (given.launch, plans.first()) {
+        (Some(launch), _) => launch,
+        (None, Some(plan)) => launch(plan, bench, session)?,
+        (None, None) => Span(0),
+    };
+    let mut costs = Costs { launch: launched, ..Costs::default() };
+    if !given.has_all_of_preemption() && preempts(plans, &costs)? {
+        session.say("measuring what a suspend and a checkpoint cost");
+        let work = WorkSettings { parent: Some(bench.work.path().to_owned()), keep: false };
+        let quiet = Session::new(session.interrupt.clone(), work, session.binaries.clone(), |_| {});
+        let found = latency(&LatencySettings { samples: SAMPLES, page_pairs: None }, &quiet)?;
+        (costs.suspend, costs.resume) = (middle(&found.suspend), middle(&found.resume));
+        costs.checkpoint_write = middle(&found.checkpoint);
+        costs.checkpoint_read = Span(middle(&found.restore).0.saturating_sub(costs.launch.0));
+    }
+    costs.suspend = given.suspend.unwrap_or(costs.suspend);
+    costs.resume = given.resume.unwrap_or(costs.resume);
+    costs.checkpoint_write = given.checkpoint_write.unwrap_or(costs.checkpoint_write);
+    costs.checkpoint_read = given.checkpoint_read.unwrap_or(costs.checkpoint_read);
+    Ok(costs)
+}
+
+/// Whether any of them saves work.
+fn preempts(plans: &[LivePlan], costs: &Costs) -> Result<bool, LabError> {
+    let saved =
+        |run: &Run| run.jobs.iter().any(|job| job.preemptions.suspend + job.preemptions.checkpoint > 0);
+    for plan in plans {
+        if saved(&plan.simulate(costs)?) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// What a task takes beyond its work when every slot is busy.
+fn launch(plan: &LivePlan, bench: &mut Bench<'_>, session: &Session) -> Result<Span, LabError> {
+    let probe = probe(plan);
+    let slots = probe.settings(&Costs::default()).slots_in_all().0;
+    session.say(format!("measuring what starting a task costs, on {slots} slots"));
+    let expected = Duration::from_micros(probe.work().0 / slots.max(1));
+    let run = bench.run(&probe, &Default::default(), expected)?;
+    let took =
+        run.jobs.iter().map(|job| job.ended.saturating_sub(job.times.started.unwrap_or(job.submitted)));
+    Ok(launch_of(&probe, Span(took.max().unwrap_or(0)))?)
+}
+
+/// Tasks that differ in length as those of a workload do: equal ones would all end at once, and wait for each
+/// other to start on the processors of one machine, as they hardly do when they matter.
+fn probe(plan: &LivePlan) -> LivePlan {
+    let tasks = plan.jobs.iter().map(|job| job.maps.len() + job.reduces.len()).sum::<usize>() as u64;
+    let length = Span((plan.work().0 / tasks.max(1)).clamp(PROBE_MIN.0, PROBE_MAX.0));
+    let slots = plan.settings(&Costs::default()).slots_in_all().0;
+    let mut job = SimulatedJob::new("launches", Time(0)).with_maps((slots * WAVES) as u32, length);
+    for (number, task) in (0..).zip(&mut job.maps) {
+        // From 80 to 120 % of the length, in steps that come in no order.
+        task.work = Span(length.0 * (80 + number * 17 % 41) / 100);
+    }
+    job.queue = "default".into();
+    LivePlan {
+        jobs: vec![job],
+        policy: SchedulerConfiguration::named(SchedulerName::Fifo),
+        preemption: Default::default(),
+        ..plan.clone()
+    }
+}
+
+/// The cost with which the simulator takes as long for this plan as a cluster did.
+fn launch_of(probe: &LivePlan, took: Span) -> Result<Span, WorkloadReplayError> {
+    let (mut least, mut most) = (0, took.0);
+    while least < most {
+        let launch = Span((least + most).div_ceil(2));
+        let ended = probe.simulate(&Costs { launch, ..Costs::default() })?.ended;
+        if ended.0 <= took.0 { least = launch.0 } else { most = launch.0 - 1 }
+    }
+    Ok(Span(least))
+}
+
+fn middle(latencies: &Latencies) -> Span {
+    Span((latencies.p50_ms.unwrap_or(0.0) * 1e3).round() as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use napreduce_engine::PreemptionSettings;
+    use napreduce_sim::ClusterShape;
+    use proptest::prelude::*;
+
+    use super::super::plan::FullPlan;
+    use super::super::scale::Scale;
+
+    proptest! {
+        #[test]
+        fn the_cost_of_a_launch_is_found_by_the_time_that_all_took(micros in 0_u64..60_000, maps in 1_u32..5) {
+            let job = SimulatedJob::new("job", Time(0)).with_maps(9, Span::from_millis(150));
+            let full = FullPlan {
+                jobs: &[job],
+                cluster: ClusterShape::of_slots(3, maps, 1),
+                heartbeat: Span::from_secs(1),
+                policy: &SchedulerConfiguration::named(SchedulerName::Fair),
+                preemption: &PreemptionSettings::default(),
+                seed: 1,
+            };
+            let probe = probe(&LivePlan::new(&full, Scale::new(1.0, 1.0).unwrap()).unwrap());
+            let lengths: Vec<u64> = probe.jobs[0].maps.iter().map(|task| task.work.0).collect();
+            prop_assert_eq!(
+                (lengths.iter().min(), lengths.iter().max(), lengths.len() as u32),
+                (Some(&120_000), Some(&180_000), 60 * maps)
+            );
+            let launch = Span(micros);
+            let took = Span(probe.simulate(&Costs { launch, ..Costs::default() }).unwrap().ended.0);
+            let found = launch_of(&probe, took).unwrap();
+            prop_assert!(found.0.abs_diff(micros) <= 500, "{found:?}");
+        }
+    }
+}

@@ -1,0 +1,306 @@
+//! One plan, two executors: a workload runs live on a cluster of this machine, and the same plan in simulated
+//! time, at the same scale.
+//!
+//! Owns the order: jobs are drawn and made smaller (`source`, `scale`, `plan`), costs measured (`costs`),
+//! runs made (`bench`, `submitter`) and compared (`held`, `line`, `agreement`, `report`). Figures of the
+//! papers are made of such runs, too, which belongs to `paper`.
+
+mod agreement;
+mod bench;
+mod costs;
+mod held;
+mod line;
+mod plan;
+mod report;
+mod scale;
+mod source;
+mod submitter;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clap::Args;
+use napreduce_engine::{PreemptionSettings, Span};
+use napreduce_schedulers::SchedulerConfiguration;
+use napreduce_sim::{ClusterShape, Run};
+
+pub use self::agreement::{Agreement, MeanRatio};
+pub(crate) use self::bench::{Bench, LiveJob, LiveRun, References};
+pub use self::costs::GivenCosts;
+pub(crate) use self::costs::measure as measure_costs;
+use self::costs::span;
+use self::line::{ReplayLine, RunName};
+pub use self::plan::Costs;
+pub(crate) use self::plan::{FullPlan, LivePlan};
+pub use self::report::{ReplayReport, ReplayRun};
+pub use self::scale::Scale;
+pub use self::source::ReplaySource;
+use crate::error::{LabError, WorkloadReplayError};
+use crate::jobs::TaskBody;
+use crate::live_cluster::RECORDINGS;
+use crate::machine::Machine;
+use crate::raw::RawFile;
+use crate::session::Session;
+use crate::workspace::{WorkError, write};
+
+/// What is replayed, and how.
+#[derive(Debug)]
+pub struct ReplaySettings {
+    pub source: ReplaySource,
+    pub scale: Scale,
+    pub policies: Vec<SchedulerConfiguration>,
+    pub preemption: PreemptionSettings,
+    pub runs: ReplayRuns,
+}
+
+/// On what it is replayed, how often, and beside which costs.
+#[derive(Clone, Debug, Args)]
+pub struct ReplayRuns {
+    /// Workers [default: the workload's, by the scale]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub workers: Option<u32>,
+    /// Map slots of each worker [default: the workload's slots by the scale, shared out]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub map_slots: Option<u32>,
+    /// Reduce slots of each worker [default: likewise]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(..=1000))]
+    pub reduce_slots: Option<u32>,
+    /// How often workers report, before it is divided [default: as the workload says, else 1s]
+    #[arg(long, value_name = "TIME", value_parser = span)]
+    pub heartbeat: Option<Span>,
+    /// How the time of a task passes: sleep, cpu (arithmetic), io (its bytes written and read back), fill
+    /// (its memory filled)
+    #[arg(long, value_name = "BODY", default_value = "sleep")]
+    pub body: TaskBody,
+    /// Where all random choices start [default: as the workload says, else 0]
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+    /// Runs under each scheduler, with this seed and those after it
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub repetitions: u32,
+    /// Folder for the report, the rows of all jobs, jobs.jsonl and jobs.csv, and the histories of the runs
+    #[arg(long, value_name = "DIR")]
+    pub report: Option<PathBuf>,
+    #[command(flatten)]
+    pub costs: GivenCosts,
+}
+
+/// Runs everything and writes its report. An interrupt ends it with what was measured until then.
+///
+/// # Errors
+/// When the plan makes no sense at this scale, a binary is missing, or a daemon or a job fails.
+pub fn replay(settings: &ReplaySettings, session: &Session) -> Result<ReplayReport, LabError> {
+    let plans = plans(settings)?;
+    let mut files = settings.runs.report.as_deref().map(ReplayFiles::create).transpose()?;
+    let mut bench = Bench::new(settings.runs.body, session)?;
+    if let Some(files) = &files {
+        bench.keep(files.folder.join(RECORDINGS));
+    }
+    let first: Vec<LivePlan> = plans.iter().filter_map(|of_one| of_one.first().cloned()).collect();
+    let costs = measure_costs(&settings.runs.costs, &first, &mut bench, session)?;
+    let mut replaying = Replaying { settings, session, costs, runs: Vec::new(), lines: Vec::new() };
+    let ended = replaying.all(&plans, &mut bench, files.as_mut());
+    let interrupted = ended.as_ref().is_err_and(|error| error.signal().is_some());
+    if let Err(error) = ended
+        && (!interrupted || replaying.runs.is_empty())
+    {
+        return Err(error);
+    }
+    bench.end()?;
+    let report = replaying.report(&first, !interrupted);
+    if let Some(files) = files {
+        files.write(&report, &replaying.lines)?;
+    }
+    Ok(report)
+}
+
+/// The plans of each policy, a repetition each.
+fn plans(settings: &ReplaySettings) -> Result<Vec<Vec<LivePlan>>, WorkloadReplayError> {
+    let ReplaySettings { source, scale, runs, .. } = settings;
+    let shape = shape(settings)?;
+    let blind = settings.policies.iter().find(|policy| policy.goes_by_output_bytes());
+    if let Some(blind) = blind.filter(|_| !source.tells_output_bytes()) {
+        let (scheduler, workload) = (blind.scheduler.to_string(), source.name().to_owned());
+        return Err(WorkloadReplayError::Blind { scheduler, workload });
+    }
+    let first = runs.seed.unwrap_or(source.seed());
+    let of_policy = |policy: &SchedulerConfiguration| {
+        let repetitions = (0..runs.repetitions).map(|number| {
+            let seed = first + u64::from(number);
+            let full = FullPlan {
+                jobs: &source.jobs(seed),
+                cluster: shape,
+                heartbeat: runs.heartbeat.unwrap_or(source.heartbeat()),
+                policy,
+                preemption: &settings.preemption,
+                seed,
+            };
+            LivePlan::new(&full, *scale)
+        });
+        repetitions.collect::<Result<Vec<LivePlan>, WorkloadReplayError>>()
+    };
+    settings.policies.iter().map(of_policy).collect()
+}
+
+fn shape(settings: &ReplaySettings) -> Result<ClusterShape, WorkloadReplayError> {
+    let ReplayRuns { workers, map_slots, reduce_slots, .. } = &settings.runs;
+    let scaled = settings.source.cluster().map(|shape| settings.scale.cluster(shape, *workers));
+    let mut shape = match (scaled, workers, map_slots, reduce_slots) {
+        (Some(shape), ..) => shape,
+        (None, Some(workers), Some(map), Some(reduce)) => ClusterShape::of_slots(*workers, *map, *reduce),
+        (None, ..) => return Err(WorkloadReplayError::NoCluster),
+    };
+    shape.map_slots = map_slots.unwrap_or(shape.map_slots);
+    shape.reduce_slots = reduce_slots.unwrap_or(shape.reduce_slots);
+    Ok(shape)
+}
+
+/// The files of a report.
+struct ReplayFiles {
+    folder: PathBuf,
+    raw: RawFile,
+}
+
+impl ReplayFiles {
+    fn create(folder: &Path) -> Result<ReplayFiles, LabError> {
+        let failed = WorkError::using("make", folder);
+        fs::create_dir_all(folder).map_err(failed)?;
+        let raw = folder.join("jobs.jsonl");
+        if raw.exists() {
+            return Err(WorkloadReplayError::Exists(folder.to_owned()).into());
+        }
+        Ok(ReplayFiles { folder: folder.to_owned(), raw: RawFile::create(&raw)? })
+    }
+
+    fn write(self, report: &ReplayReport, lines: &[ReplayLine]) -> Result<(), LabError> {
+        line::write_csv(&self.folder.join("jobs.csv"), lines)?;
+        let json = serde_json::to_string_pretty(report).unwrap_or_default() + "\n";
+        for (name, text) in [("report.txt", report.table()), ("report.json", json)] {
+            write(&self.folder.join(name), text)?;
+        }
+        Ok(())
+    }
+}
+
+struct Replaying<'a> {
+    settings: &'a ReplaySettings,
+    session: &'a Session,
+    costs: Costs,
+    /// Those that were made, with their simulations.
+    runs: Vec<(RunName, LiveRun, Run)>,
+    lines: Vec<ReplayLine>,
+}
+
+impl Replaying<'_> {
+    /// All policies in each repetition, beginning with another one each time.
+    fn all(
+        &mut self,
+        plans: &[Vec<LivePlan>],
+        bench: &mut Bench<'_>,
+        mut files: Option<&mut ReplayFiles>,
+    ) -> Result<(), LabError> {
+        for repetition in 0..self.settings.runs.repetitions as usize {
+            let mut references: Option<References> = None;
+            for turn in 0..plans.len() {
+                let plan = &plans[(repetition + turn) % plans.len()][repetition];
+                if references.is_none() {
+                    references = Some(bench.references(plan)?);
+                }
+                let simulated = plan.simulate(&self.costs)?;
+                let name = RunName {
+                    scheduler: plan.policy.scheduler,
+                    seed: plan.seed,
+                    repetition: repetition as u32 + 1,
+                };
+                let expected = Duration::from_micros(simulated.ended.0);
+                let RunName { scheduler, repetition, .. } = name;
+                let (all, seconds) = (self.settings.runs.repetitions, expected.as_secs_f64());
+                self.session.say(format!("{scheduler} {repetition}/{all}: {seconds:.1} s in simulated time"));
+                let live = bench.run(plan, references.as_ref().unwrap_or(&References::new()), expected)?;
+                self.take(name, live, simulated, files.as_deref_mut())?;
+            }
+        }
+        Ok(())
+    }
+
+    fn take(
+        &mut self,
+        name: RunName,
+        live: LiveRun,
+        simulated: Run,
+        files: Option<&mut ReplayFiles>,
+    ) -> Result<(), LabError> {
+        let lines: Vec<ReplayLine> =
+            live.jobs.iter().map(|job| ReplayLine::of(job, name, &simulated)).collect();
+        if let Some(files) = files {
+            lines.iter().try_for_each(|line| files.raw.add(line))?;
+        }
+        self.lines.extend(lines);
+        let run = figures(name, &live, &simulated);
+        self.session.say(format!(
+            "{} {}: mean sojourn {:.3} s, simulated {:.3} s, {}{}",
+            run.scheduler,
+            run.repetition,
+            run.mean_sojourn,
+            run.simulated_mean_sojourn,
+            if run.identical { "outputs right" } else { "AN OUTPUT DIFFERS" },
+            if run.counts {
+                ""
+            } else {
+                "; a job was handed in TOO LATE, or out of turn, so that it does not count"
+            },
+        ));
+        self.runs.push((name, live, simulated));
+        Ok(())
+    }
+
+    fn report(&self, plans: &[LivePlan], complete: bool) -> ReplayReport {
+        let agreements = plans.iter().filter_map(|plan| {
+            let scheduler = plan.policy.scheduler;
+            let of_it =
+                self.runs.iter().filter(|(name, live, _)| name.scheduler == scheduler && live.counts());
+            let pairs: Vec<(&LiveRun, &Run)> = of_it.map(|(_, live, simulated)| (live, simulated)).collect();
+            Some((scheduler, Agreement::of(&pairs)?))
+        });
+        let cluster = plans.first().map(|plan| plan.cluster);
+        ReplayReport {
+            experiment: "replay",
+            machine: Machine::describe(),
+            workload: self.settings.source.name().to_owned(),
+            scale: self.settings.scale,
+            cluster: cluster.unwrap_or(ClusterShape::of_slots(0, 0, 0)),
+            body: self.settings.runs.body,
+            intervals: plans.iter().map(|plan| (plan.policy.scheduler, plan.intervals.clone())).collect(),
+            costs: self.costs,
+            runs: self.runs.iter().map(|(name, live, simulated)| figures(*name, live, simulated)).collect(),
+            agreements: agreements.collect(),
+            complete,
+        }
+    }
+}
+
+fn figures(name: RunName, live: &LiveRun, simulated: &Run) -> ReplayRun {
+    let mean = |sum: u64, count: usize| sum as f64 / 1e6 / count.max(1) as f64;
+    let sojourns = live.jobs.iter().map(|job| job.ended.saturating_sub(job.submitted)).sum();
+    let first = live.jobs.iter().map(|job| job.submitted).min().unwrap_or(0);
+    let last = live.jobs.iter().map(|job| job.ended).max().unwrap_or(0);
+    let preempted = live.jobs.iter().map(|job| &job.times);
+    ReplayRun {
+        scheduler: name.scheduler,
+        repetition: name.repetition,
+        seed: name.seed,
+        jobs: live.jobs.len(),
+        mean_sojourn: mean(sojourns, live.jobs.len()),
+        simulated_mean_sojourn: mean(
+            simulated.jobs.iter().map(|job| job.sojourn().0).sum(),
+            simulated.jobs.len(),
+        ),
+        makespan: last.saturating_sub(first) as f64 / 1e6,
+        preemptions: preempted.map(|times| times.suspends + times.checkpoints + times.kills).sum(),
+        late: live.late().0 as f64 / 1e6,
+        late_max: live.late_max.0 as f64 / 1e6,
+        counts: live.counts(),
+        identical: live.jobs.iter().all(|job| job.identical),
+    }
+}

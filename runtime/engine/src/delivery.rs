@@ -1,0 +1,243 @@
+//! Exactly-once delivery, in order, across connections that break and processes that restart.
+//!
+//! Owns the numbers of messages in one direction between two parties: the sender numbers them from 1 and
+//! keeps what is not acknowledged, the receiver takes each number once. Does not own a connection, nor when
+//! to acknowledge: a receiver that must not forget acknowledges what it has journaled.
+//!
+//! ```text
+//!   sender                                     receiver
+//!   Outbox::push(m) -> 7    -- 7: m ------->   Inbox::accept(7) -> Fresh: carry it out
+//!                           -- 7: m ------->   Inbox::accept(7) -> Duplicate: drop it
+//!                           -- 9: o ------->   Inbox::accept(9) -> Gap: drop it, end the connection
+//!   Outbox::acknowledge(7) <-- received 7 --   Inbox::received()
+//!   after a reconnect: the receiver says what it received; acknowledge that, and send the rest again
+//! ```
+
+use std::collections::VecDeque;
+
+use serde::{Deserialize, Serialize};
+
+/// The sender's side: messages that the receiver has not acknowledged, and the number of the next one.
+///
+/// ```
+/// use napreduce_engine::delivery::{Receipt, Inbox, Outbox};
+///
+/// let (mut outbox, mut inbox) = (Outbox::default(), Inbox::default());
+/// outbox.push("launch");
+/// outbox.push("kill");
+/// assert_eq!(inbox.accept(1), Receipt::Fresh);
+/// // The connection breaks here; the new one begins with what was received.
+/// outbox.acknowledge(inbox.received())?;
+/// let again: Vec<_> = outbox.unacknowledged().collect();
+/// assert_eq!(again, [(2, &"kill")]);
+/// # Ok::<(), napreduce_engine::delivery::NeverSent>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Outbox<M> {
+    acknowledged: u64,
+    /// The first one has the number after `acknowledged`.
+    kept: VecDeque<M>,
+}
+
+/// The receiver's side: the number of the last message taken in.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Inbox {
+    received: u64,
+}
+
+/// What a message that arrived is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Receipt {
+    /// The next one: carry it out.
+    Fresh,
+    /// It was taken in before: drop it.
+    Duplicate,
+    /// An earlier one is missing: drop it and have the sender begin again after `received`.
+    Gap,
+}
+
+/// The receiver acknowledges what it cannot have received: it speaks of another life of the sender.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "message {through} is acknowledged, but only {sent} were sent; the other side remembers another sender"
+)]
+pub struct NeverSent {
+    /// Up to which number it says it received.
+    pub through: u64,
+    /// How many there are.
+    pub sent: u64,
+}
+
+impl<M> Default for Outbox<M> {
+    fn default() -> Outbox<M> {
+        Outbox { acknowledged: 0, kept: VecDeque::new() }
+    }
+}
+
+impl<M> Outbox<M> {
+    /// Keeps a message until it is acknowledged and gives it its number.
+    pub fn push(&mut self, message: M) -> u64 {
+        self.kept.push_back(message);
+        self.sent()
+    }
+
+    /// Forgets messages up to this number, which the receiver has. An acknowledgement that is older than
+    /// another one changes nothing.
+    ///
+    /// # Errors
+    /// When there is no message of that number yet; then nothing is forgotten.
+    pub fn acknowledge(&mut self, through: u64) -> Result<(), NeverSent> {
+        let sent = self.sent();
+        if through > sent {
+            return Err(NeverSent { through, sent });
+        }
+        while self.acknowledged < through {
+            self.kept.pop_front();
+            self.acknowledged += 1;
+        }
+        Ok(())
+    }
+
+    /// The messages that are not acknowledged, with their numbers, in order.
+    pub fn unacknowledged(&self) -> impl Iterator<Item = (u64, &M)> {
+        self.unacknowledged_from(0)
+    }
+
+    /// The messages that are not acknowledged and have this number or a higher one, in order: what is left to
+    /// send when those before were written to the connection already.
+    pub fn unacknowledged_from(&self, number: u64) -> impl Iterator<Item = (u64, &M)> {
+        let first = self.acknowledged + 1;
+        let skipped = usize::try_from(number.saturating_sub(first)).unwrap_or(usize::MAX);
+        (first..).zip(&self.kept).skip(skipped)
+    }
+
+    /// How many messages were pushed in all; the number of the last one.
+    pub fn sent(&self) -> u64 {
+        self.acknowledged + self.kept.len() as u64
+    }
+
+    /// The number that the next message will get.
+    pub fn next_number(&self) -> u64 {
+        self.sent() + 1
+    }
+
+    /// Up to which number the receiver has everything.
+    pub fn acknowledged(&self) -> u64 {
+        self.acknowledged
+    }
+
+    /// Whether nothing waits for its acknowledgement.
+    pub fn is_empty(&self) -> bool {
+        self.kept.is_empty()
+    }
+
+    /// How many messages wait for their acknowledgement.
+    pub fn len(&self) -> usize {
+        self.kept.len()
+    }
+}
+
+impl Inbox {
+    /// Takes in a message by its number, or says why it is not to be carried out.
+    pub fn accept(&mut self, number: u64) -> Receipt {
+        if number <= self.received {
+            Receipt::Duplicate
+        } else if number == self.received + 1 {
+            self.received = number;
+            Receipt::Fresh
+        } else {
+            Receipt::Gap
+        }
+    }
+
+    /// Up to which number everything was taken in; zero before the first message.
+    pub fn received(&self) -> u64 {
+        self.received
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn filled(count: u64) -> Outbox<u64> {
+        let mut outbox = Outbox::default();
+        for number in 1..=count {
+            assert_eq!(outbox.next_number(), number);
+            assert_eq!(outbox.push(number * 10), number);
+        }
+        outbox
+    }
+
+    fn numbers(outbox: &Outbox<u64>, from: u64) -> Vec<u64> {
+        let kept = outbox.unacknowledged_from(from);
+        kept.inspect(|(number, message)| assert_eq!(**message, number * 10))
+            .map(|(number, _)| number)
+            .collect()
+    }
+
+    #[test]
+    fn what_is_acknowledged_is_forgotten_and_numbers_go_on() {
+        let mut outbox = filled(4);
+        assert_eq!(outbox.acknowledge(3), Ok(()));
+        assert_eq!((outbox.len(), outbox.acknowledged(), outbox.sent()), (1, 3, 4));
+        assert_eq!(numbers(&outbox, 0), [4]);
+        assert_eq!(outbox.push(50), 5);
+        assert_eq!(outbox.acknowledge(5), Ok(()));
+        assert!(outbox.is_empty());
+        assert_eq!(outbox.next_number(), 6);
+    }
+
+    #[test]
+    fn an_old_acknowledgement_changes_nothing() {
+        let mut outbox = filled(4);
+        assert_eq!(outbox.acknowledge(3), Ok(()));
+        assert_eq!(outbox.acknowledge(1), Ok(()));
+        assert_eq!(numbers(&outbox, 0), [4]);
+    }
+
+    #[test]
+    fn what_was_never_sent_cannot_be_acknowledged() {
+        let mut outbox = filled(2);
+        let refused = outbox.acknowledge(3).expect_err("there is no message 3");
+        assert_eq!(
+            refused.to_string(),
+            "message 3 is acknowledged, but only 2 were sent; the other side remembers another sender"
+        );
+        assert_eq!(numbers(&outbox, 0), [1, 2]);
+    }
+
+    #[test]
+    fn the_rest_can_be_sent_from_any_number_on() {
+        let mut outbox = filled(5);
+        assert_eq!(outbox.acknowledge(2), Ok(()));
+        assert_eq!(numbers(&outbox, 1), [3, 4, 5]);
+        assert_eq!(numbers(&outbox, 4), [4, 5]);
+        assert!(numbers(&outbox, 6).is_empty());
+        assert!(numbers(&outbox, u64::MAX).is_empty());
+    }
+
+    #[test]
+    fn each_number_is_taken_once_and_in_order() {
+        let mut inbox = Inbox::default();
+        assert_eq!(inbox.accept(0), Receipt::Duplicate);
+        assert_eq!(inbox.accept(2), Receipt::Gap);
+        assert_eq!(inbox.accept(1), Receipt::Fresh);
+        assert_eq!(inbox.accept(1), Receipt::Duplicate);
+        assert_eq!(inbox.accept(2), Receipt::Fresh);
+        assert_eq!(inbox.accept(u64::MAX), Receipt::Gap);
+        assert_eq!(inbox.received(), 2);
+    }
+
+    #[test]
+    fn both_sides_can_be_kept_in_a_snapshot() {
+        let mut outbox = filled(3);
+        assert_eq!(outbox.acknowledge(1), Ok(()));
+        let text = serde_json::to_string(&outbox).expect("plain data");
+        assert_eq!(serde_json::from_str::<Outbox<u64>>(&text).expect("what was written"), outbox);
+        let mut inbox = Inbox::default();
+        inbox.accept(1);
+        let text = serde_json::to_string(&inbox).expect("plain data");
+        assert_eq!(serde_json::from_str::<Inbox>(&text).expect("what was written"), inbox);
+    }
+}

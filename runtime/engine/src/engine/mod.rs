@@ -1,0 +1,252 @@
+//! The engine: the only place where jobs change. One event in, effects out.
+//!
+//! Owns the rules that tie the state machines together, and the execution of what the scheduler decides. Does
+//! not own clocks, transport or storage: the driver hands in time and events and carries out the effects in
+//! their order.
+
+mod auto;
+mod changes;
+mod check;
+mod choices;
+mod containment;
+mod deadlocks;
+mod drain;
+mod endings;
+mod isolation;
+mod jobs;
+mod lost_outputs;
+mod moves;
+mod operators;
+mod placement;
+mod reports;
+mod requests;
+mod rounds;
+mod shortages;
+mod snapshot;
+mod speculation;
+mod stopping;
+mod workers;
+
+pub use snapshot::{EngineSnapshot, SnapshotError};
+
+use std::collections::BTreeSet;
+
+use rand::SeedableRng;
+use rand_pcg::Pcg32;
+
+use crate::cluster::{Cluster, ClusterView};
+use crate::effect::{Effect, Order, Record};
+use crate::event::Event;
+use crate::ids::{AttemptId, JobId, WorkerId};
+use crate::job::{JobPart, JobSpec};
+use crate::scheduler::{Action, Scheduler};
+use crate::settings::EngineSettings;
+use crate::states::{AttemptInput, AttemptState};
+use crate::time::Time;
+
+fields! {
+    /// All jobs, workers and attempts, and a scheduling policy.
+    ///
+    /// ```
+    /// use napreduce_engine::{Effect, Engine, EngineSettings, Event, JobId, JobSpec, MapSpec, Order, Slots, Time, WorkerId};
+    /// use napreduce_engine::scenarios::InOrder;
+    ///
+    /// let mut engine = Engine::new(Box::new(InOrder), EngineSettings::default());
+    /// let (slots, host, rack) = (Slots { map: 1, reduce: 1 }, "ada".to_owned(), "/default-rack".to_owned());
+    /// engine.handle(Time(0), Event::WorkerJoined { worker: WorkerId(1), slots, host, rack });
+    /// let spec = JobSpec {
+    ///     name: "count".into(), user: "ada".into(), queue: "default".into(), priority: 0, deadline: None,
+    ///     maps: vec![MapSpec { bytes: 100, preferred: vec![] }], reduces: 1, attempts_max: 4, slowstart_permille: 1000,
+    ///     unsaved: vec![],
+    ///     memory: 0,
+    ///     outputs_move: false,
+    /// };
+    /// let effects = engine.handle(Time(5), Event::JobSubmitted { job: JobId(7), spec });
+    /// let launched = effects.iter().find_map(|effect| match effect {
+    ///     Effect::Send { order: Order::Launch { attempt, .. }, .. } => Some(attempt.to_string()),
+    ///     _ => None,
+    /// });
+    /// assert_eq!(launched.as_deref(), Some("job_0007_m_0000.1"));
+    /// ```
+    pub struct Engine {
+        cluster: Cluster = Cluster { shares_slots: settings.shared_slots, ..Cluster::default() },
+        scheduler: Box<dyn Scheduler> = scheduler,
+        settings: EngineSettings = settings,
+        /// What the event being handled leads to.
+        effects: Vec<Effect>,
+        /// Room for what the scheduler decides, empty between calls.
+        room: Vec<Action>,
+        /// When the scheduler asked to be woken.
+        wakes: BTreeSet<Time>,
+        /// The wake-up that the driver knows of.
+        armed: Option<Time>,
+        /// When stragglers are looked for next.
+        speculate_at: Option<Time>,
+        /// When a suspended attempt has waited long enough to be given up, if another worker has a slot then.
+        convert_at: Option<Time>,
+        /// The policy wants no other slot of the kind that is being offered.
+        declined_kind: bool,
+        /// How many wake-ups in a row led to nothing.
+        in_vain: u32,
+        /// For what it chooses at random.
+        random: Pcg32 = Pcg32::seed_from_u64(settings.seed),
+    }
+
+    /// An engine without workers and jobs.
+    pub fn new(scheduler: Box<dyn Scheduler>, settings: EngineSettings);
+}
+
+impl Engine {
+    /// Takes in one event and says what to do, in this order. `now` must not go back; an earlier time counts
+    /// as the time of the last event.
+    ///
+    /// # Panics
+    /// With `strict` settings, when the scheduler takes an action that is not possible.
+    pub fn handle(&mut self, now: Time, event: Event) -> Vec<Effect> {
+        self.handle_batch(now, std::slice::from_ref(&event))
+    }
+
+    /// Takes in events that happened at the same instant, in this order, and decides once, after all of them.
+    ///
+    /// # Panics
+    /// As [`Engine::handle`] does.
+    pub fn handle_batch(&mut self, now: Time, events: &[Event]) -> Vec<Effect> {
+        self.cluster.now = self.cluster.now.max(now);
+        for event in events {
+            self.cluster.events += 1;
+            self.apply(event);
+            self.expire();
+            self.let_workers_leave();
+            self.tell_changed();
+            self.scheduler.on_event(self.cluster.now, event, &ClusterView::new(&self.cluster));
+        }
+        self.resume_recalled();
+        self.run_isolated();
+        self.schedule();
+        self.resolve_deadlocks();
+        self.convert();
+        self.speculate();
+        // Policies that count slot time hear of every slot when it is taken.
+        self.tell_changed();
+        self.note_vain(events);
+        self.arm();
+        std::mem::take(&mut self.effects)
+    }
+
+    /// Takes back the effects of an event when they are carried out: the room for them is used again.
+    pub fn reuse(&mut self, mut effects: Vec<Effect>) {
+        if self.effects.is_empty() && effects.capacity() > self.effects.capacity() {
+            effects.clear();
+            self.effects = effects;
+        }
+    }
+
+    /// Says what a job is that is about to be submitted, where jobs have masters.
+    pub fn announce(&mut self, job: JobId, part: JobPart) {
+        self.cluster.parts.insert(job, part);
+    }
+
+    /// The place of a job among those that wait for their masters; the smaller first.
+    pub fn rank(&self, spec: &JobSpec) -> i128 {
+        self.scheduler.rank(spec)
+    }
+
+    /// The queues that a job like this is in, and the most map slots of so many that each may have.
+    pub fn maxima(&self, spec: &JobSpec, slots: u32) -> Vec<(String, u64)> {
+        self.scheduler.maxima(spec, slots)
+    }
+
+    /// Names the jobs that changed to the policy.
+    fn tell_changed(&mut self) {
+        if self.cluster.changed.is_empty() {
+            return;
+        }
+        let mut changed = std::mem::take(&mut self.cluster.changed);
+        for id in &changed {
+            if let Some(job) = self.cluster.jobs.get_mut(id) {
+                job.changed = false;
+            }
+        }
+        for id in changed.drain(..) {
+            self.note_deadlock(id);
+            self.scheduler.job_changed(self.cluster.now, id, &ClusterView::new(&self.cluster));
+        }
+        self.cluster.changed = changed;
+    }
+
+    /// When `Event::Woken` is to be handed in: the last `Effect::WakeAt` that counts. For a driver
+    /// that was restarted.
+    pub fn next_wake(&self) -> Option<Time> {
+        self.armed
+    }
+
+    /// Everything there is to see.
+    pub fn view(&self) -> ClusterView<'_> {
+        ClusterView::new(&self.cluster)
+    }
+
+    fn apply(&mut self, event: &Event) {
+        match event {
+            Event::WorkerJoined { worker, slots, host, rack } => {
+                self.worker_joined(*worker, *slots, host, rack);
+            }
+            Event::WorkerLost { worker, crashed } => self.worker_lost(*worker, *crashed),
+            Event::WorkerMemory { worker, bytes } => self.worker_has_memory(*worker, *bytes),
+            Event::WorkerShort { worker, lacks } => self.worker_short(*worker, lacks.as_deref()),
+            Event::JobSubmitted { job, spec } => self.job_submitted(*job, spec),
+            Event::WorkerDrainRequested { worker, hand_back, grace } => {
+                self.drain_requested(*worker, *hand_back, *grace);
+            }
+            Event::WorkerUndrainRequested { worker } => self.undrain_requested(*worker),
+            Event::AttemptKillRequested { attempt, reason } => self.attempt_kill_requested(*attempt, reason),
+            Event::AttemptPreemptRequested { attempt, primitive, reason } => {
+                self.attempt_preempt_requested(*attempt, *primitive, reason);
+            }
+            Event::AttemptResumeRequested { attempt, reason } => {
+                self.attempt_resume_requested(*attempt, reason);
+            }
+            Event::JobSuspendRequested { job, reason } => self.job_suspend_requested(*job, reason),
+            Event::JobResumeRequested { job, reason } => self.job_resume_requested(*job, reason),
+            Event::JobHoldRequested { job, reason } => self.job_hold_requested(*job, reason),
+            Event::JobChangeRequested { job, change, reason } => {
+                self.job_change_requested(*job, change, reason);
+            }
+            Event::JobKillRequested { job, reason } => self.job_kill_requested(*job, reason),
+            Event::Reported { worker, attempt, report } => self.reported(*worker, *attempt, report),
+            Event::Woken => self.armed = None,
+        }
+    }
+
+    /// Changes an attempt by its table. None: there was no row, which is counted and told.
+    fn step(&mut self, id: AttemptId, input: AttemptInput) -> Option<(AttemptState, AttemptState)> {
+        let attempt = self.cluster.attempts.get_mut(&id)?;
+        let before = attempt.state;
+        match before.on(input) {
+            Ok(after) => {
+                attempt.state = after;
+                let worker = attempt.worker;
+                if before.is_stopped() != after.is_stopped() {
+                    self.count_stopped(worker, after.is_stopped());
+                }
+                Some((before, after))
+            }
+            Err(error) => {
+                self.cluster.tally.illegal_reports += 1;
+                self.warn(format!("{id}: {error}; ignored"));
+                None
+            }
+        }
+    }
+
+    fn record(&mut self, record: Record) {
+        self.effects.push(Effect::Record(record));
+    }
+
+    fn send(&mut self, worker: WorkerId, order: Order) {
+        self.effects.push(Effect::Send { worker, order });
+    }
+
+    fn warn(&mut self, message: String) {
+        self.effects.push(Effect::Warn { message });
+    }
+}

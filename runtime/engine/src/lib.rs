@@ -1,0 +1,59 @@
+//! The engine of napreduce: pure state machines, and what a scheduler is.
+//!
+//! Owns every rule about jobs, tasks, attempts, workers and slots. Does not own clocks, sockets, files,
+//! threads or unseeded randomness: time and events are arguments, effects are results, and the live
+//! coordinator and the simulator are two loops around the same `Engine`.
+
+#[macro_use]
+mod listed;
+#[macro_use]
+mod fields_macro;
+
+mod by_kind;
+mod chain;
+mod cluster;
+pub mod delivery;
+mod effect;
+mod engine;
+mod event;
+mod fault;
+mod ids;
+mod job;
+mod numbers;
+mod preemption;
+mod primitive_choice;
+mod ratio;
+#[cfg(feature = "scenarios")]
+pub mod scenarios;
+mod scheduler;
+mod settings;
+mod states;
+mod suspended_max;
+pub mod time;
+
+pub use by_kind::ByKind;
+pub use chain::chain_share;
+pub use cluster::{
+    Attempt, ClusterView, Explanation, GivingOrder, Job, Lengths, MeasuredCosts, Reason, ReasonCode,
+    Reservation, Suspension, Tally, TaskHistory, Worker, looks,
+};
+pub use effect::{Effect, MapOutput, Order, Record, Start};
+pub use engine::{Engine, EngineSnapshot, SnapshotError};
+pub use event::{DEFAULT_RACK, Event, FailureClass, Report};
+pub use fault::FaultPlace;
+pub use ids::{AttemptId, IdError, JobId, TaskId, TaskKind, WorkerId};
+pub use job::{JobChange, JobOutcome, JobPart, JobSpec, JobSpecError, MapSpec, Slots};
+pub use preemption::{CostEstimate, PreemptRequest, Primitive, RequestState, Requester, TaskEviction};
+pub use primitive_choice::{AutoSettings, Judged, PrimitiveChoice};
+pub use ratio::{Ratio, RatioError};
+pub use scheduler::{Action, Actions, Offer, Preempt, QueueLimits, QueueShare, Release, Scheduler};
+pub use settings::{
+    Conversion, Converted, CostRule, EngineSettings, Escalation, ExclusionSettings, Instead, KindPreemption,
+    PreemptionLimits, PreemptionSettings, SpeculationSettings,
+};
+pub use states::{
+    AttemptInput, AttemptOutcome, AttemptState, IllegalTransition, JobInput, JobState, TaskInput, TaskState,
+    WorkerInput, WorkerState,
+};
+pub use suspended_max::{NoSuspendedMax, SuspendedMax};
+pub use time::{Span, Time};

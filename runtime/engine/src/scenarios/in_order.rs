@@ -1,0 +1,40 @@
+//! The policy of scenarios that are not about policies.
+//!
+//! Owns nothing between calls: the view lists the jobs that want slots. Never preempts.
+
+use crate::{Actions, ClusterView, Event, Job, JobChange, Offer, Scheduler, Time};
+
+/// Serves jobs in the order in which the view lists them: by priority, then submit time, then id.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct InOrder;
+
+impl Scheduler for InOrder {
+    fn on_event(&mut self, _now: Time, _event: &Event, _view: &ClusterView<'_>) {}
+
+    fn schedule(&mut self, _now: Time, view: &ClusterView<'_>, actions: &mut Actions) {
+        let Some(offer) = actions.offer() else { return };
+        let may_have = |job: &&Job| offer.reserved_for.is_none_or(|only| only == job.id());
+        if !view.wanting(offer.kind).filter(may_have).any(|job| serve(job, offer, actions)) {
+            actions.decline("nobody can use it");
+        }
+    }
+
+    fn can_change(&self, change: &JobChange) -> Result<(), String> {
+        change.queue.as_ref().map_or(Ok(()), |_| Err("there are no queues".to_owned()))
+    }
+
+    fn next_wakeup(&self, _now: Time) -> Option<Time> {
+        None
+    }
+}
+
+/// What is suspended on the worker goes on before anything is launched there.
+fn serve(job: &Job, offer: Offer, actions: &mut Actions) -> bool {
+    if let Some(attempt) = job.suspended_on(offer.kind, offer.worker) {
+        actions.resume(attempt);
+        return true;
+    }
+    let Some(task) = job.next_task(offer.kind, offer.worker) else { return false };
+    actions.launch(task, offer.worker, job.start_of(task));
+    true
+}

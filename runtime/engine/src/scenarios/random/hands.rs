@@ -1,0 +1,141 @@
+//! What operators do at random, and the settings of a run, which are chosen by its seed.
+//!
+//! Owns that an operator is told beforehand exactly what the engine then does.
+
+use crate::{
+    AttemptId, Conversion, Converted, CostRule, EngineSettings, Escalation, Event, ExclusionSettings,
+    Instead, JobId, KindPreemption, PreemptionLimits, PreemptionSettings, Primitive, PrimitiveChoice, Span,
+    SpeculationSettings, SuspendedMax, TaskKind,
+};
+use rand::Rng;
+
+use super::RandomRun;
+
+impl RandomRun {
+    /// An operator preempts or resumes an attempt; what the engine says of it before is what it does.
+    pub(super) fn operate_on_an_attempt(&mut self) {
+        // Half of what he does is about what is stopped.
+        let only_stopped = self.rng.random_bool(0.5);
+        let attempts = self.engine.view().attempts();
+        let live: Vec<AttemptId> =
+            attempts.filter(|one| !only_stopped || !one.holds_slot()).map(|one| one.id()).collect();
+        if live.is_empty() {
+            return;
+        }
+        let attempt = live[self.rng.random_range(0..live.len())];
+        let reason = "he knows why".to_owned();
+        let primitives = [Primitive::Suspend, Primitive::Checkpoint, Primitive::Checkpoint, Primitive::Kill];
+        match self.rng.random_range(0..7) {
+            choice @ 0..4 => {
+                let primitive = primitives[choice];
+                let can = self.engine.can_preempt(attempt, primitive);
+                self.expect(can, &format!("{attempt} cannot give its slot by {primitive}"));
+                self.handle(Event::AttemptPreemptRequested { attempt, primitive, reason });
+            }
+            _ => {
+                self.expect(self.engine.can_resume(attempt), &format!("{attempt} cannot be resumed"));
+                self.handle(Event::AttemptResumeRequested { attempt, reason });
+            }
+        }
+    }
+
+    pub(super) fn operate_on_a_job(&mut self) {
+        let (job, reason) = (JobId(self.rng.random_range(1..=self.jobs)), "lunch".to_owned());
+        if self.rng.random_bool(0.5) {
+            self.expect(self.engine.can_suspend_job(job), &format!("{job} cannot be suspended"));
+            self.handle(Event::JobSuspendRequested { job, reason });
+        } else {
+            self.expect(self.engine.can_resume_job(job), &format!("{job} cannot be resumed"));
+            self.handle(Event::JobResumeRequested { job, reason });
+        }
+    }
+
+    /// A worker says that it lacks something, or that it has it again.
+    pub(super) fn lack_or_have_again(&mut self) {
+        let Some(worker) = self.any_worker() else { return };
+        let lacks = self.rng.random_bool(0.5).then(|| "its disk is full".to_owned());
+        self.handle(Event::WorkerShort { worker, lacks });
+    }
+
+    /// No worker lacks anything any more.
+    pub(super) fn have_everything(&mut self) {
+        let workers: Vec<_> = self.daemons.keys().copied().collect();
+        for worker in workers {
+            self.handle(Event::WorkerShort { worker, lacks: None });
+        }
+    }
+
+    /// An operator must be told so when this is not possible.
+    fn expect(&mut self, can: Result<(), String>, what: &str) {
+        self.refusal = can.err().map_or_else(String::new, |why| format!("{what}: {why}; ignored"));
+    }
+
+    /// What operators hold is let go.
+    pub(super) fn release_everything(&mut self) {
+        let view = self.engine.view();
+        let jobs: Vec<JobId> = view.jobs().filter(|job| job.held().is_some()).map(|job| job.id()).collect();
+        for job in jobs {
+            if self.engine.can_resume_job(job).is_ok() {
+                self.handle(Event::JobResumeRequested { job, reason: "enough".to_owned() });
+            }
+        }
+        let held = self.engine.view().attempts().filter(|attempt| attempt.is_held());
+        let mut held: Vec<AttemptId> = held.map(|attempt| attempt.id()).collect();
+        for job in self.engine.view().jobs() {
+            let tasks = TaskKind::ALL.into_iter().flat_map(|kind| job.held_tasks(kind));
+            held.extend(tasks.filter_map(|task| job.held_attempt(task)));
+        }
+        for attempt in held {
+            if self.engine.can_resume(attempt).is_ok() {
+                self.handle(Event::AttemptResumeRequested { attempt, reason: "enough".to_owned() });
+            }
+        }
+    }
+}
+
+pub fn settings(seed: u64, hostile: bool) -> EngineSettings {
+    EngineSettings {
+        strict: !hostile,
+        seed,
+        shared_slots: seed.is_multiple_of(7),
+        name_outputs: true,
+        preemption: PreemptionSettings {
+            map: KindPreemption { suspend: !seed.is_multiple_of(4), ..KindPreemption::default() },
+            suspended_max: if seed.is_multiple_of(3) {
+                SuspendedMax::Unlimited
+            } else {
+                SuspendedMax::AtMost(seed as u32 % 5)
+            },
+            when_full: if seed.is_multiple_of(2) { Instead::Kill } else { Instead::Wait },
+            cost: seed.is_multiple_of(11).then_some(CostRule { measured: true, ..CostRule::default() }),
+            limits: PreemptionLimits {
+                minimum_run: Span::from_millis(if seed.is_multiple_of(4) { 3 } else { 0 }),
+                suspends_max: seed.is_multiple_of(9).then_some(2),
+                preemptions_max: seed.is_multiple_of(13).then_some(2),
+            },
+            escalate: [None, Some(Escalation::Kill), Some(Escalation::Never)][seed as usize % 3],
+            preemptions_without_progress_max: if seed.is_multiple_of(6) { 1 } else { 10 },
+            primitive: seed.is_multiple_of(5).then_some(PrimitiveChoice::Auto),
+            convert: (!seed.is_multiple_of(3)).then_some(Conversion {
+                after: Span::from_millis(seed % 4),
+                to: if seed.is_multiple_of(8) { Converted::Kill } else { Converted::Checkpoint },
+            }),
+            ..PreemptionSettings::default()
+        },
+        reservation: Span::from_millis(seed % 7),
+        exclusion: (!seed.is_multiple_of(3)).then_some(ExclusionSettings {
+            failures: if seed.is_multiple_of(7) { 2 } else { 1 },
+            tasks: 1,
+            span: Span::from_millis(9),
+        }),
+        shortage_span: Span::from_millis(seed % 4),
+        crashes_max: seed as u32 % 3,
+        one_host: seed.is_multiple_of(13),
+        speculation: (!seed.is_multiple_of(5)).then_some(SpeculationSettings {
+            minimum: Span::from_millis(3),
+            finished_min: 1,
+            slowdown_permille: 500,
+            period: Span::from_millis(2),
+        }),
+    }
+}

@@ -1,0 +1,71 @@
+//! How many suspended attempts each worker keeps, found from what was reported and ordered alone.
+//!
+//! Owns the rule as somebody outside would state it: never more than the limit, and after that none until
+//! half of it is left. Does not own the engine's own count, which `Engine::check` goes over.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::{AttemptId, Effect, Event, Order, Report, SuspendedMax, WorkerId};
+
+/// What the engine has told to stop, and what it has not told to go on since.
+#[derive(Debug)]
+pub struct Keeping {
+    most: SuspendedMax,
+    stopped: BTreeMap<WorkerId, BTreeSet<AttemptId>>,
+    full: BTreeSet<WorkerId>,
+}
+
+impl Keeping {
+    pub fn new(most: SuspendedMax) -> Keeping {
+        Keeping { most, stopped: BTreeMap::new(), full: BTreeSet::new() }
+    }
+
+    /// Takes in an event and what was ordered because of it; `is_live` knows the attempts that have not
+    /// ended.
+    pub fn follow(&mut self, event: &Event, effects: &[Effect], is_live: impl Fn(AttemptId) -> bool) {
+        let refused = match event {
+            Event::Reported { attempt, report: Report::SuspendRefused { .. }, .. } => Some(*attempt),
+            _ => None,
+        };
+        let stopped = self.stopped.values().flatten().copied();
+        let over: Vec<AttemptId> = stopped.filter(|id| Some(*id) == refused || !is_live(*id)).collect();
+        over.into_iter().for_each(|id| self.goes_on(id));
+        for effect in effects {
+            match effect {
+                Effect::Send { worker, order: Order::Suspend { attempt } } => self.stops(*worker, *attempt),
+                Effect::Send { order: Order::Resume { attempt }, .. }
+                | Effect::Send { order: Order::Checkpoint { attempt }, .. }
+                | Effect::Send { order: Order::Kill { attempt }, .. } => self.goes_on(*attempt),
+                _ => {}
+            }
+        }
+    }
+
+    /// Whether a worker may keep no other suspended attempt.
+    pub fn is_full(&self, worker: WorkerId) -> bool {
+        self.full.contains(&worker)
+    }
+
+    fn stops(&mut self, worker: WorkerId, attempt: AttemptId) {
+        let SuspendedMax::AtMost(most) = self.most else { return };
+        let stopped = self.stopped.entry(worker).or_default();
+        assert!(
+            !self.full.contains(&worker),
+            "{attempt} is suspended on {worker}, which is full: {stopped:?}"
+        );
+        stopped.insert(attempt);
+        assert!(stopped.len() <= most as usize, "{worker} keeps {stopped:?}, and may keep {most}");
+        if stopped.len() == most as usize {
+            self.full.insert(worker);
+        }
+    }
+
+    fn goes_on(&mut self, attempt: AttemptId) {
+        let SuspendedMax::AtMost(most) = self.most else { return };
+        for (worker, stopped) in &mut self.stopped {
+            if stopped.remove(&attempt) && stopped.len() <= (most / 2) as usize {
+                self.full.remove(worker);
+            }
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! Jobs that operators hold, release, and give another priority; workers that they drain and have back.
+//!
+//! Owns what follows for their tasks and for those of others. Policies with queues have tests of their own.
+
+use napreduce_engine::scenarios::check;
+
+#[test]
+fn a_held_job_finishes_what_runs_and_starts_nothing() {
+    check(
+        "show records
+         worker 1 1+0
+         job 1 maps 2
+             > record accepted 1; record launched m0.1 on 1; launch m0.1 on 1
+         started m0.1
+         hold 1: its input is late
+             > record held 1
+         whyjob 1
+             > active; it is held: its input is late
+             > 0 of 2 map tasks are done; 1 attempts run, 0 are suspended, 1 tasks wait
+         hold 1: once more
+             > warn job_0001 cannot be held: it is held already; ignored
+         commits m0.1
+             > record granted m0.1; commit m0.1
+         done m0.1
+             > record done m0.1
+         continue 1: it is there
+             > record released 1; record launched m1.1 on 1; launch m1.1 on 1",
+    );
+}
+
+#[test]
+fn a_held_job_can_be_suspended_as_well_and_a_suspended_one_cannot_be_held() {
+    check(
+        "worker 1 1+0
+         job 1 maps 2
+             > launch m0.1 on 1
+         started m0.1
+         hold 1: later
+         pause 1: now
+             > suspend m0.1
+         suspended m0.1
+         hold 1: no
+             > warn job_0001 cannot be held: it is suspended, which is more; ignored
+         continue 1: go on
+             > resume m0.1",
+    );
+}
+
+#[test]
+fn a_job_of_another_priority_takes_its_new_place() {
+    check(
+        "worker 1 1+0
+         job 1 maps 2
+             > launch m0.1 on 1
+         job 2 maps 1
+         change 2 priority 5: ada waits for it
+         started m0.1
+         commits m0.1
+             > commit m0.1
+         done m0.1
+             > launch 2:m0.1 on 1
+         change 2 priority 5: again
+             > warn job_0002 cannot have priority 5: it has priority 5 already; ignored
+         change 9 priority 5
+             > warn job_0009 cannot have priority 5: no such job; ignored",
+    );
+}
+
+#[test]
+fn a_worker_that_drains_can_be_had_back() {
+    check(
+        "show records
+         worker 1 1+0
+         job 1 maps 2
+             > record accepted 1; record launched m0.1 on 1; launch m0.1 on 1
+         started m0.1
+         drain 1
+             > record draining 1
+         undrain 1
+             > record undrained 1
+         commits m0.1
+             > record granted m0.1; commit m0.1
+         done m0.1
+             > record done m0.1; record launched m1.1 on 1; launch m1.1 on 1
+         undrain 1
+             > warn worker_0001: worker is Up and cannot take UndrainRequested; ignored
+         undrain 9
+             > warn worker_0009: worker is Unknown and cannot take UndrainRequested; ignored
+         tally illegal_events 2",
+    );
+}
+
+#[test]
+fn a_worker_that_may_leave_cannot_be_had_back() {
+    check(
+        "worker 1 1+0
+         drain 1
+             > leave 1
+         undrain 1
+             > warn worker_0001: worker is Lost and cannot take UndrainRequested; ignored",
+    );
+}

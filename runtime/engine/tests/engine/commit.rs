@@ -1,0 +1,158 @@
+//! The right to commit: one attempt of a task has it at a time, and loses it only by ending.
+//!
+//! Owns when the right is given, and that preemption waits for who has it.
+
+use napreduce_engine::scenarios::check;
+
+#[test]
+fn the_right_is_lost_with_the_attempt_and_given_to_a_later_one() {
+    check(
+        "worker 1 1+0
+         job 1 maps 1
+             > launch m0.1 on 1
+         started m0.1
+         commits m0.1
+             > commit m0.1
+         commits m0.1
+         failed m0.1 retryable: the folder vanished
+             > launch m0.2 on 1
+         started m0.2
+         commits m0.2
+             > commit m0.2
+         done m0.2
+             > job 1 succeeded",
+    );
+}
+
+#[test]
+fn done_without_the_right_is_a_failure() {
+    check(
+        "worker 1 1+0
+         job 1 maps 1 attempts 1
+             > launch m0.1 on 1
+         started m0.1
+         done m0.1
+             > job 1 failed: job_0001_m_0000 failed 1 time; last: host: it said it was done, but had no right to commit",
+    );
+}
+
+#[test]
+fn a_map_whose_output_goes_to_reduces_has_nothing_to_commit() {
+    check(
+        "worker 1 1+0
+         job 1 maps 1 reduces 1
+             > launch m0.1 on 1
+         started m0.1
+         commits m0.1
+             > warn job_0001_m_0000.1 asked to commit, but its output goes to reduces; ignored
+         done m0.1",
+    );
+}
+
+#[test]
+fn a_reduce_cannot_commit_before_every_map_was_done() {
+    check(
+        "worker 1 1+1
+         job 1 maps 1 reduces 1 slowstart 0
+             > launch m0.1 on 1; launch r0.1 on 1
+         started r0.1
+         commits r0.1
+             > warn job_0001_r_0000.1 asked to commit, but some of the maps it reads were never done; ignored
+         done m0.1
+             > tell r0.1 of m0.1
+         commits r0.1
+             > commit r0.1",
+    );
+}
+
+#[test]
+fn no_right_is_given_to_an_attempt_that_is_being_killed() {
+    check(
+        "worker 1 1+0
+         job 1 maps 1
+             > launch m0.1 on 1
+         started m0.1
+         stop 1: enough
+             > kill m0.1
+         commits m0.1
+         killed m0.1
+             > job 1 killed: enough",
+    );
+}
+
+#[test]
+fn a_suspend_waits_while_the_attempt_commits() {
+    check(
+        "worker 1 1+0
+         job 1 maps 2
+             > launch m0.1 on 1
+         started m0.1
+         commits m0.1
+             > commit m0.1
+         policy suspend m0.1
+         policy kill m0.1
+         done m0.1
+             > launch m1.1 on 1
+         tally requests_satisfied 1",
+    );
+}
+
+#[test]
+fn a_kill_waits_while_the_attempt_commits_even_after_its_grace() {
+    check(
+        "worker 1 1+0
+         job 1 maps 1
+             > launch m0.1 on 1
+         started m0.1
+         policy checkpoint m0.1 grace 5ms
+             > checkpoint m0.1
+         commits m0.1
+             > commit m0.1
+         at 50ms
+         wake
+         done m0.1
+             > job 1 succeeded",
+    );
+}
+
+#[test]
+fn a_commit_asked_for_while_stopping_is_granted_after_the_resume() {
+    check(
+        "worker 1 1+0
+         job 1 maps 1
+             > launch m0.1 on 1
+         job 2 maps 1
+         started m0.1
+         policy suspend m0.1 for 2
+             > suspend m0.1
+         commits m0.1
+         suspended m0.1
+             > launch 2:m0.1 on 1
+         commits m0.1
+         failed 2:m0.1 fatal: no
+             > job 2 failed: job_0002_m_0000 cannot be tried again: no
+             > resume m0.1
+         resumed m0.1
+             > commit m0.1
+         done m0.1
+             > job 1 succeeded",
+    );
+}
+
+#[test]
+fn a_commit_asked_for_while_stopping_comes_before_the_next_suspend() {
+    check(
+        "worker 1 1+0
+         job 1 maps 1
+             > launch m0.1 on 1
+         started m0.1
+         policy suspend m0.1
+             > suspend m0.1
+         commits m0.1
+         suspended m0.1
+             > resume m0.1
+         policy suspend m0.1
+         resumed m0.1
+             > commit m0.1",
+    );
+}

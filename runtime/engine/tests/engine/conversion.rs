@@ -1,0 +1,224 @@
+//! Suspended attempts that are given up so that their tasks go on elsewhere, and suspends that a worker
+//! refuses.
+//!
+//! Owns when that happens and when not. What it saves is the simulator's to show.
+
+use napreduce_engine::scenarios::InOrder;
+use napreduce_engine::{Conversion, Converted, EngineSettings, Instead, PreemptionSettings, Span};
+
+use napreduce_engine::scenarios::check_settings;
+
+fn converting(to: Converted, script: &str) {
+    let convert = Some(Conversion { after: Span::from_millis(10), to });
+    let preemption = PreemptionSettings { convert, ..PreemptionSettings::default() };
+    check_settings(InOrder, EngineSettings { preemption, ..EngineSettings::default() }, script);
+}
+
+/// Two workers; the attempt of job 1 was suspended at 0 ms for job 2, and job 3 holds the other worker.
+const SUSPENDED: &str = "
+    worker 1 1+0
+    job 1 maps 1
+        > launch m0.1 on 1
+    worker 2 1+0
+    job 3 maps 1
+        > launch 3:m0.1 on 2
+    job 2 maps 1
+    started m0.1
+    started 3:m0.1
+    policy suspend m0.1 for 2
+        > suspend m0.1
+    suspended m0.1
+        > launch 2:m0.1 on 1
+    started 2:m0.1
+";
+
+#[test]
+fn it_is_woken_to_save_its_work_when_another_worker_falls_idle() {
+    converting(
+        Converted::Checkpoint,
+        &format!(
+            "{SUSPENDED}
+             at 12ms
+             show records
+             wake
+             failed 3:m0.1 fatal: no
+                 > record ended 3:m0.1: no
+                 > record decided 3 failed: job_0003_m_0000 cannot be tried again: no
+                 > record ended 3 failed: job_0003_m_0000 cannot be tried again: no
+                 > job 3 failed: job_0003_m_0000 cannot be tried again: no
+                 > record given up m0.1 checkpoint; checkpoint m0.1
+             why m0
+                 > active
+                 > job_0001_m_0000.1 was woken to save its work, to go on elsewhere, on worker_0001, launched 0.0 s ago: worker_0001 had no slot for it for 10ms, and worker_0002 has one
+             checkpointed m0.1
+                 > record checkpointed m0.1; record launched m0.2 on 2; launch m0.2 on 2 from m0.1"
+        ),
+    );
+}
+
+#[test]
+fn it_is_given_up_when_the_time_is_over_and_the_slot_was_there_before() {
+    converting(
+        Converted::Checkpoint,
+        &format!(
+            "{SUSPENDED}
+             at 3ms
+             show wakes
+             failed 3:m0.1 fatal: no
+                 > job 3 failed: job_0003_m_0000 cannot be tried again: no
+             at 10ms
+             wake
+                 > checkpoint m0.1"
+        ),
+    );
+}
+
+#[test]
+fn it_may_be_killed_instead() {
+    converting(
+        Converted::Kill,
+        &format!(
+            "{SUSPENDED}
+             failed 3:m0.1 fatal: no
+                 > job 3 failed: job_0003_m_0000 cannot be tried again: no
+             at 10ms
+             wake
+                 > kill m0.1
+             killed m0.1
+                 > launch m0.2 on 2"
+        ),
+    );
+}
+
+#[test]
+fn it_stays_while_its_worker_has_a_slot_or_an_operator_holds_it() {
+    converting(
+        Converted::Checkpoint,
+        "worker 1 1+0
+         job 1 maps 1
+             > launch m0.1 on 1
+         worker 2 1+0
+         started m0.1
+         operator suspend m0.1: for now
+             > suspend m0.1
+         suspended m0.1
+         at 30ms
+         wake
+         hold
+         operator resume m0.1: go on
+             > resume m0.1",
+    );
+}
+
+#[test]
+fn one_free_slot_is_reason_to_give_up_one_attempt() {
+    converting(
+        Converted::Checkpoint,
+        "worker 1 2+0
+         job 1 maps 2
+             > launch m0.1 on 1; launch m1.1 on 1
+         worker 2 1+0
+         job 3 maps 1
+             > launch 3:m0.1 on 2
+         started m0.1
+         started m1.1
+         job 2 maps 2
+         policy suspend m0.1 for 2
+             > suspend m0.1
+         policy suspend m1.1 for 2
+             > suspend m1.1
+         suspended m0.1
+             > launch 2:m0.1 on 1
+         suspended m1.1
+             > launch 2:m1.1 on 1
+         at 20ms
+         failed 3:m0.1 fatal: no
+             > job 3 failed: job_0003_m_0000 cannot be tried again: no
+             > checkpoint m0.1
+         wake
+         checkpointed m0.1
+             > launch m0.2 on 2 from m0.1
+         wake",
+    );
+}
+
+#[test]
+fn what_fails_while_it_saves_its_work_is_tried_again() {
+    converting(
+        Converted::Checkpoint,
+        &format!(
+            "{SUSPENDED}
+             at 12ms
+             failed 3:m0.1 fatal: no
+                 > job 3 failed: job_0003_m_0000 cannot be tried again: no
+                 > checkpoint m0.1
+             failed m0.1 retryable: the disk is full
+                 > launch m0.2 on 2"
+        ),
+    );
+}
+
+fn refusing(when_full: Instead, script: &str) {
+    let preemption = PreemptionSettings { when_full, ..PreemptionSettings::default() };
+    check_settings(InOrder, EngineSettings { preemption, ..EngineSettings::default() }, script);
+}
+
+const ASKED: &str = "
+    worker 1 1+0
+    job 1 maps 1
+        > launch m0.1 on 1
+    job 2 maps 1
+    started m0.1
+    show records
+    policy suspend m0.1 for 2
+        > record wanted suspend m0.1; suspend m0.1
+";
+
+#[test]
+fn a_refused_suspend_becomes_a_wait() {
+    refusing(
+        Instead::Wait,
+        &format!(
+            "{ASKED}
+             refused m0.1: no memory
+                 > record refused m0.1 so wait; record wanted wait m0.1
+             policy suspend m0.1 for 2
+             commits m0.1
+                 > record granted m0.1; commit m0.1
+             done m0.1
+                 > record done m0.1; record decided 1 succeeded; record ended 1 succeeded; job 1 succeeded
+                 > record launched 2:m0.1 on 1; record slot of m0.1 to 2:m0.1; launch 2:m0.1 on 1"
+        ),
+    );
+}
+
+#[test]
+fn a_refused_suspend_becomes_a_kill() {
+    refusing(
+        Instead::Kill,
+        &format!(
+            "{ASKED}
+             refused m0.1: no memory
+                 > record refused m0.1 so kill; record wanted kill m0.1; kill m0.1
+             killed m0.1
+                 > record ended m0.1: preempted: the script says so (kill instead of suspend: no memory)
+                 > record launched 2:m0.1 on 1; record slot of m0.1 to 2:m0.1; launch 2:m0.1 on 1"
+        ),
+    );
+}
+
+#[test]
+fn a_commit_that_was_asked_for_comes_before_the_kill() {
+    refusing(
+        Instead::Kill,
+        &format!(
+            "{ASKED}
+             commits m0.1
+             refused m0.1: no memory
+                 > record refused m0.1 so kill; record granted m0.1; commit m0.1; record wanted kill m0.1
+             done m0.1
+                 > record done m0.1; record decided 1 succeeded; record ended 1 succeeded; job 1 succeeded
+                 > record launched 2:m0.1 on 1; record slot of m0.1 to 2:m0.1; launch 2:m0.1 on 1"
+        ),
+    );
+}

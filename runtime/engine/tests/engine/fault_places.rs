@@ -1,0 +1,162 @@
+//! A fault belongs to a place: what lies with one host excuses the task and never ends a job.
+//!
+//! Owns what follows from each place. Whose word counts about lost map outputs is in `unreachable`, tasks
+//! that end their workers are in `isolation`.
+
+use napreduce_engine::EngineSettings;
+use napreduce_engine::scenarios::InOrder;
+
+use napreduce_engine::scenarios::{check, check_settings};
+
+#[test]
+fn a_full_local_disk_sends_the_task_elsewhere_and_is_not_counted() {
+    check(
+        "worker 1 1+0
+         worker 2 1+0
+         job 1 maps 1 attempts 1
+             > launch m0.1 on 1
+         failed m0.1 retryable at local-disk: no space left
+             > launch m0.2 on 2",
+    );
+}
+
+#[test]
+fn what_every_attempt_of_a_job_meets_is_tried_again_and_not_counted() {
+    check(
+        "worker 1 1+0
+         job 1 maps 1 attempts 1
+             > launch m0.1 on 1
+         failed m0.1 excused at shared-storage: not mounted
+             > launch m0.2 on 1",
+    );
+}
+
+#[test]
+fn a_worker_without_disk_gets_nothing_until_it_has_space_again() {
+    check(
+        "show records
+         worker 1 1+0
+         job 1 maps 1
+             > record accepted 1; record launched m0.1 on 1; launch m0.1 on 1
+         failed m0.1 retryable at local-disk: no space left
+             > record ended m0.1: local disk: no space left
+             > record short 1 until 5000ms: local disk: no space left
+         why m0
+             > pending; worker_0001 gets nothing for another 5.0 s: local disk: no space left; no worker takes new attempts
+         short 1: 3 MiB are free
+             > record short 1: 3 MiB are free
+         at 6000ms
+         wake
+         why m0
+             > pending; worker_0001 gets nothing until it has what it lacks: 3 MiB are free; no worker takes new attempts
+         short 1
+             > record short 1: nothing; record launched m0.2 on 1; launch m0.2 on 1",
+    );
+}
+
+#[test]
+fn one_host_can_never_end_a_job_for_want_of_disk() {
+    check(
+        "worker 1 1+0 on ada
+         worker 2 1+0 on ada
+         worker 3 1+0 on bob
+         job 1 maps 1 attempts 2
+             > launch m0.1 on 1
+         failed m0.1 retryable at local-disk: full
+             > launch m0.2 on 2
+         failed m0.2 retryable at local-disk: full
+             > launch m0.3 on 3
+         failed m0.3 retryable at local-disk: full
+             > job 1 failed: job_0001_m_0000 cannot be tried again: on each of 2 hosts; the last: local disk: full",
+    );
+}
+
+#[test]
+fn where_there_is_one_host_only_a_full_disk_fails_the_job_clearly() {
+    let settings = EngineSettings { one_host: true, strict: true, ..EngineSettings::default() };
+    check_settings(
+        InOrder,
+        settings,
+        "worker 1 1+0
+         job 1 maps 1
+             > launch m0.1 on 1
+         failed m0.1 retryable at local-disk: no space left
+             > job 1 failed: job_0001_m_0000 cannot be tried again: local disk: no space left",
+    );
+}
+
+#[test]
+fn a_limit_of_the_host_keeps_the_worker_out_longer_each_time() {
+    check(
+        "worker 1 1+0
+         job 1 maps 1 attempts 1
+             > launch m0.1 on 1
+         show wakes
+         failed m0.1 retryable at local-limit: too many open files
+             > wake at 5000ms
+         at 5000ms
+         wake
+             > launch m0.2 on 1
+         failed m0.2 retryable at local-limit: too many open files
+             > wake at 15000ms
+         at 15000ms
+         wake
+             > launch m0.3 on 1
+         started m0.3
+         commits m0.3
+             > commit m0.3
+         done m0.3
+             > job 1 succeeded",
+    );
+}
+
+#[test]
+fn a_stopped_process_that_lost_its_memory_has_not_failed() {
+    check(
+        "worker 1 1+0
+         job 1 maps 1 attempts 1
+             > launch m0.1 on 1
+         started m0.1
+         policy checkpoint m0.1
+             > checkpoint m0.1
+         checkpointed m0.1
+             > launch m0.2 on 1 from m0.1
+         failed m0.2 retryable at host-memory: killed while it was suspended
+             > launch m0.3 on 1 from m0.1
+         failed m0.3 retryable at host-memory: killed while it was suspended
+             > launch m0.4 on 1 from m0.1",
+    );
+}
+
+#[test]
+fn a_program_that_one_host_cannot_run_is_tried_on_another_before_the_job_fails() {
+    check(
+        "worker 1 1+0 on ada
+         worker 2 1+0 on bob
+         job 1 maps 1
+             > launch m0.1 on 1
+         failed m0.1 fatal at program-file: no such command
+             > launch m0.2 on 2
+         failed m0.2 fatal at program-file: no such command
+             > job 1 failed: job_0001_m_0000 cannot be tried again: program file: no such command",
+    );
+    check(
+        "worker 1 2+0 on ada
+         job 1 maps 1
+             > launch m0.1 on 1
+         failed m0.1 fatal at program-file: no such command
+             > job 1 failed: job_0001_m_0000 cannot be tried again: program file: no such command",
+    );
+}
+
+#[test]
+fn a_full_output_is_the_fault_of_the_job() {
+    check(
+        "worker 1 1+0
+         worker 2 1+0
+         job 1 maps 1
+             > launch m0.1 on 1
+         failed m0.1 fatal at shared-storage: cannot write OUT: no space left
+             > job 1 failed: job_0001_m_0000 cannot be tried again: shared storage: cannot write OUT: no space left",
+    );
+}

@@ -1,0 +1,119 @@
+//! Tasks that end their workers: they run alone after the second time, and fail when it was them.
+//!
+//! Owns the crash limit. That a lost worker alone is held against nobody is in `containment`.
+
+use napreduce_engine::scenarios::check;
+
+/// The first job ends its workers, the second one is beside it once.
+const TWO_DEATHS: &str = "
+    worker 1 2+0 on ada
+    worker 2 2+0 on bob
+    job 1 maps 1
+        > launch m0.1 on 1
+    job 2 maps 1
+        > launch 2:m0.1 on 2
+    lost 1 crashed
+        > launch m0.2 on 2
+    worker 3 2+0 on ada
+    show records
+    lost 2 crashed
+        > record ended m0.2: worker_0002 was lost; record ended 2:m0.1: worker_0002 was lost
+        > record alone m0: 2 workers died while it ran there; record launched m0.3 on 3; launch m0.3 on 3
+";
+
+#[test]
+fn a_job_that_kills_its_workers_fails_and_the_innocent_goes_on() {
+    check(
+        &format!(
+            "{TWO_DEATHS}
+             worker 4 2+0 on bob
+                 > launch 2:m0.2 on 4
+             lost 3 crashed
+             why m0
+                 > pending
+                 > it runs alone, since 3 workers died while it ran: when worker_0004, which is kept for such tasks, is free
+                 > worker_0004 is kept for a task that runs alone, since workers died while it ran
+                 > no worker takes new attempts
+             started 2:m0.2
+             commits 2:m0.2
+                 > commit 2:m0.2
+             done 2:m0.2
+                 > job 2 succeeded; launch m0.4 on 4
+             lost 4 crashed
+             worker 5 1+0 on ada
+                 > launch m0.5 on 5
+             lost 5 crashed
+                 > job 1 failed: job_0001_m_0000 cannot be tried again: each of 3 workers died while it ran there alone, and 2 before: it is taken to be what ends them"
+        )
+        .replace("    show records\n", "")
+        .replace(
+            "> record ended m0.2: worker_0002 was lost; record ended 2:m0.1: worker_0002 was lost\n        > record alone m0: 2 workers died while it ran there; record launched m0.3 on 3; launch m0.3 on 3",
+            "> launch m0.3 on 3",
+        ),
+    );
+}
+
+#[test]
+fn a_task_that_was_there_twice_runs_alone() {
+    check(TWO_DEATHS);
+}
+
+#[test]
+fn a_task_that_is_done_alone_is_cleared() {
+    check(&format!(
+        "{TWO_DEATHS}
+         started m0.3
+         commits m0.3
+             > record granted m0.3; commit m0.3
+         done m0.3
+             > record done m0.3; record decided 1 succeeded; record ended 1 succeeded; job 1 succeeded
+             > record launched 2:m0.2 on 3; launch 2:m0.2 on 3"
+    ));
+}
+
+#[test]
+fn workers_that_are_silent_or_given_up_are_held_against_no_task() {
+    check(
+        "worker 1 1+0
+         job 1 maps 1
+             > launch m0.1 on 1
+         lost 1
+         worker 2 1+0
+             > launch m0.2 on 2
+         lost 2
+         worker 3 2+0
+             > launch m0.3 on 3
+         lost 3
+         worker 4 2+0
+             > launch m0.4 on 4
+         job 2 maps 1
+             > launch 2:m0.1 on 4",
+    );
+}
+
+#[test]
+fn one_host_that_dies_again_and_again_fails_no_job_while_there_is_another() {
+    check(
+        "worker 1 1+0 on ada
+         job 1 maps 1
+             > launch m0.1 on 1
+         lost 1 crashed
+         worker 2 1+0 on ada
+             > launch m0.2 on 2
+         lost 2 crashed
+         worker 3 1+0 on ada
+             > launch m0.3 on 3
+         lost 3 crashed
+         worker 4 1+0 on ada
+             > launch m0.4 on 4
+         worker 9 1+0 on bob
+         lost 4 crashed
+             > launch m0.5 on 9
+         worker 5 1+0 on ada
+         started m0.5
+         commits m0.5
+             > commit m0.5
+         done m0.5
+             > job 1 succeeded",
+    );
+}

@@ -1,0 +1,86 @@
+//! A worker that operators fill with suspended attempts, again and again.
+//!
+//! Owns these runs. The rule that they are held to is that of the random runs; the engine's own count is gone
+//! over by `Engine::check`.
+
+use napreduce_engine::scenarios::random::Keeping;
+use napreduce_engine::scenarios::{InOrder, spec};
+use napreduce_engine::{
+    AttemptId, AttemptState, Engine, EngineSettings, Event, JobId, PreemptionSettings, Primitive, Report,
+    Slots, SuspendedMax, Time, WorkerId,
+};
+use rand::{Rng, SeedableRng};
+use rand_pcg::Pcg32;
+
+const WORKER: WorkerId = WorkerId(1);
+
+/// Attempts on one worker that operators suspend and resume, each of them again and again.
+struct Operated {
+    engine: Engine,
+    keeping: Keeping,
+    /// How often an operator was told that a worker is full, and that it was.
+    full: u32,
+    was_full: u32,
+}
+
+impl Operated {
+    fn new(most: SuspendedMax) -> Operated {
+        let preemption = PreemptionSettings { suspended_max: most, ..PreemptionSettings::default() };
+        let settings = EngineSettings { preemption, ..EngineSettings::default() };
+        let engine = Engine::new(Box::new(InOrder), settings);
+        let mut operated = Operated { engine, keeping: Keeping::new(most), full: 0, was_full: 0 };
+        operated.handle(Event::WorkerJoined {
+            worker: WORKER,
+            slots: Slots { map: 8, reduce: 0 },
+            host: String::new(),
+            rack: String::new(),
+        });
+        operated.handle(Event::JobSubmitted { job: JobId(1), spec: spec(8, 0) });
+        operated
+    }
+
+    fn handle(&mut self, event: Event) {
+        let effects = self.engine.handle(Time(0), event.clone());
+        let engine = &self.engine;
+        self.keeping.follow(&event, &effects, |id| engine.view().attempt(id).is_some());
+        self.engine.check().expect("nothing is miscounted");
+    }
+
+    /// Its worker does as it is told, or else an operator wants it to stop or to go on.
+    fn move_on(&mut self, attempt: AttemptId) {
+        let reason = String::new();
+        let state = self.engine.view().attempt(attempt).expect("it never ends").state();
+        let report = |report| Event::Reported { worker: WORKER, attempt, report };
+        let event = match state {
+            AttemptState::Launching => report(Report::Started),
+            AttemptState::Suspending => report(Report::Suspended),
+            AttemptState::Resuming => report(Report::Resumed),
+            AttemptState::Suspended => Event::AttemptResumeRequested { attempt, reason },
+            _ => {
+                if let Err(why) = self.engine.can_preempt(attempt, Primitive::Suspend) {
+                    self.full += u32::from(why.contains("worker_0001 keeps"));
+                    self.was_full += u32::from(why.contains("worker_0001 kept"));
+                    assert!(self.keeping.is_full(WORKER), "{attempt}: {why}");
+                }
+                Event::AttemptPreemptRequested { attempt, primitive: Primitive::Suspend, reason }
+            }
+        };
+        self.handle(event);
+    }
+}
+
+#[test]
+fn a_worker_fills_up_and_is_half_emptied_again_and_again() {
+    for most in 1..=6 {
+        let mut operated = Operated::new(SuspendedMax::AtMost(most));
+        let mut rng = Pcg32::seed_from_u64(u64::from(most));
+        let attempts: Vec<AttemptId> = operated.engine.view().attempts().map(|one| one.id()).collect();
+        for _ in 0..2000 {
+            operated.move_on(attempts[rng.random_range(0..attempts.len())]);
+        }
+        let (full, was_full) = (operated.full, operated.was_full);
+        assert!(full > 10, "{most}: {full}");
+        // Half of one or two is what is left when one has gone.
+        assert_eq!(was_full > 10, most > 2, "{most}: {was_full}");
+    }
+}

@@ -1,0 +1,345 @@
+//! Requests to preempt: created, ordered, satisfied, forced or cancelled.
+//!
+//! Owns the life of a request. What crosses an order on its way is in `races`.
+
+use napreduce_engine::scenarios::check;
+
+/// One slot, job 1 runs in it, job 2 waits for it.
+const CONTEST: &str = "
+    worker 1 1+0
+    job 1 maps 1
+        > launch m0.1 on 1
+    job 2 maps 1
+    started m0.1
+";
+
+fn contest(then: &str) {
+    check(&format!("{CONTEST}\n{then}"));
+}
+
+#[test]
+fn suspend_frees_the_slot_when_it_is_verified_and_resume_takes_one() {
+    contest(
+        "policy suspend m0.1 for 2
+             > suspend m0.1
+         progress m0.1 1/2
+         suspended m0.1
+             > launch 2:m0.1 on 1
+         failed 2:m0.1 fatal: no
+             > job 2 failed: job_0002_m_0000 cannot be tried again: no
+             > resume m0.1
+         resumed m0.1
+         commits m0.1
+             > commit m0.1
+         done m0.1
+             > job 1 succeeded
+         tally requests_satisfied 1",
+    );
+}
+
+#[test]
+fn checkpoint_ends_the_attempt_and_the_next_goes_on_from_there() {
+    contest(
+        "show records
+         policy checkpoint m0.1 for 2
+             > record wanted checkpoint m0.1; checkpoint m0.1
+         checkpointed m0.1
+             > record checkpointed m0.1; record launched 2:m0.1 on 1; record slot of m0.1 to 2:m0.1; launch 2:m0.1 on 1
+         failed 2:m0.1 fatal: no
+             > record ended 2:m0.1: no
+             > record decided 2 failed: job_0002_m_0000 cannot be tried again: no
+             > record ended 2 failed: job_0002_m_0000 cannot be tried again: no
+             > job 2 failed: job_0002_m_0000 cannot be tried again: no
+             > record launched m0.2 on 1; launch m0.2 on 1 from m0.1",
+    );
+}
+
+#[test]
+fn a_failure_after_a_restore_discards_the_checkpoint() {
+    check(
+        "worker 1 1+0
+         job 1 maps 1
+             > launch m0.1 on 1
+         started m0.1
+         policy checkpoint m0.1
+             > checkpoint m0.1
+         checkpointed m0.1
+             > launch m0.2 on 1 from m0.1
+         started m0.2
+         failed m0.2 task: the checkpoint is torn
+             > launch m0.3 on 1",
+    );
+}
+
+#[test]
+fn a_kill_after_a_restore_keeps_the_checkpoint() {
+    check(
+        "worker 1 1+0
+         job 1 maps 1
+             > launch m0.1 on 1
+         started m0.1
+         policy checkpoint m0.1
+             > checkpoint m0.1
+         checkpointed m0.1
+             > launch m0.2 on 1 from m0.1
+         policy kill m0.2
+             > kill m0.2
+         killed m0.2
+             > launch m0.3 on 1 from m0.1",
+    );
+}
+
+#[test]
+fn kill_does_not_count_as_a_failure_and_says_why() {
+    check(
+        "show records
+         worker 1 1+0
+         job 1 maps 1 attempts 1
+             > record accepted 1; record launched m0.1 on 1; launch m0.1 on 1
+         policy kill m0.1
+             > record wanted kill m0.1; kill m0.1
+         killed m0.1
+             > record ended m0.1: preempted: the script says so
+             > record launched m0.2 on 1; launch m0.2 on 1",
+    );
+}
+
+#[test]
+fn wait_only_tells_for_whom_the_slot_will_be() {
+    contest(
+        "job 3 maps 1 priority 9
+         policy wait m0.1 for 2
+         commits m0.1
+             > commit m0.1
+         done m0.1
+             > job 1 succeeded; launch 2:m0.1 on 1
+         tally requests_satisfied 1",
+    );
+}
+
+#[test]
+fn asking_again_changes_nothing() {
+    contest(
+        "show wakes
+         policy suspend m0.1 grace 10ms for 2
+             > suspend m0.1; wake at 10ms
+         at 5ms
+         policy suspend m0.1 grace 10ms for 2
+             > wake at 10ms
+         policy kill m0.1
+             > wake at 10ms
+         at 10ms
+         wake
+             > kill m0.1
+         killed m0.1
+             > launch 2:m0.1 on 1
+         tally requests_forced 1",
+    );
+}
+
+#[test]
+fn after_its_grace_a_suspend_becomes_a_kill() {
+    contest(
+        "policy suspend m0.1 grace 10ms for 2
+             > suspend m0.1
+         at 10ms
+         wake
+             > kill m0.1
+         tally requests_forced 0
+         killed m0.1
+             > launch 2:m0.1 on 1
+         tally requests_forced 1",
+    );
+}
+
+#[test]
+fn a_kill_with_a_grace_waits_for_it() {
+    contest(
+        "policy kill m0.1 grace 10ms for 2
+         at 9ms
+         wake
+         at 10ms
+         wake
+             > kill m0.1
+         killed m0.1
+             > launch 2:m0.1 on 1
+         tally requests_satisfied 1",
+    );
+}
+
+#[test]
+fn a_suspended_attempt_can_be_killed_and_frees_no_slot() {
+    contest(
+        "policy suspend m0.1 for 2
+             > suspend m0.1
+         suspended m0.1
+             > launch 2:m0.1 on 1
+         policy kill m0.1
+             > kill m0.1
+         killed m0.1
+         done 2:m0.1
+             > launch m0.2 on 1",
+    );
+}
+
+#[test]
+fn a_cancelled_request_that_was_not_ordered_leaves_no_trace() {
+    contest(
+        "show wakes
+         policy kill m0.1 grace 10ms
+             > wake at 10ms
+         policy cancel m0.1
+         at 10ms
+         wake
+         commits m0.1
+             > commit m0.1
+         tally requests_cancelled 1",
+    );
+}
+
+#[test]
+fn a_cancelled_request_that_was_ordered_is_carried_out_for_nobody_and_never_forced() {
+    contest(
+        "policy suspend m0.1 grace 10ms for 2
+             > suspend m0.1
+         policy cancel m0.1
+         at 20ms
+         wake
+         suspended m0.1
+             > resume m0.1",
+    );
+}
+
+#[test]
+fn a_request_after_a_cancelled_one_joins_the_order_on_its_way() {
+    contest(
+        "policy suspend m0.1
+             > suspend m0.1
+         policy cancel m0.1
+         policy suspend m0.1 for 2
+         suspended m0.1
+             > launch 2:m0.1 on 1
+         tally requests_satisfied 1",
+    );
+}
+
+#[test]
+fn what_is_not_possible_is_refused_with_the_reason() {
+    check(
+        "lenient
+         worker 1 1+0
+         job 1 maps 2
+             > launch m0.1 on 1
+         policy launch m1 on 1
+             > warn the scheduler wants Launch { task: TaskId { job: JobId(1), kind: Map, index: 1 }, worker: WorkerId(1), from: Fresh }, but worker_0001 has no map slot for job_0001: 0 free and 0 of them reserved; ignored
+         policy resume m0.1
+             > warn the scheduler wants Resume { attempt: AttemptId { task: TaskId { job: JobId(1), kind: Map, index: 0 }, number: 1 } }, but job_0001_m_0000.1 is Launching and its job Active; ignored
+         policy cancel m0.1
+             > warn the scheduler wants Cancel { attempt: AttemptId { task: TaskId { job: JobId(1), kind: Map, index: 0 }, number: 1 } }, but there is no request to preempt job_0001_m_0000.1; ignored
+         policy decline
+             > warn the scheduler wants Decline { reason: \"not now\" }, but no slot was offered; ignored
+         tally illegal_actions 4",
+    );
+}
+
+#[test]
+fn a_resume_needs_a_free_slot() {
+    check(
+        "lenient
+         worker 1 1+0
+         job 1 maps 1
+             > launch m0.1 on 1
+         job 2 maps 1
+         started m0.1
+         policy suspend m0.1 for 2
+             > suspend m0.1
+         suspended m0.1
+             > launch 2:m0.1 on 1
+         policy resume m0.1
+             > warn the scheduler wants Resume { attempt: AttemptId { task: TaskId { job: JobId(1), kind: Map, index: 0 }, number: 1 } }, but worker_0001 has no map slot for job_0001: 0 free and 0 of them reserved; ignored",
+    );
+}
+
+#[test]
+#[should_panic(expected = "illegal action Cancel")]
+fn with_strict_settings_what_is_not_possible_panics() {
+    check("policy cancel m0.1");
+}
+
+#[test]
+fn a_policy_may_ask_to_be_woken() {
+    check(
+        "show wakes
+         policy wake 30ms
+             > wake at 30ms
+         policy wake 20ms
+             > wake at 20ms
+         at 20ms
+         wake
+             > wake at 30ms
+         at 30ms
+         wake
+         policy wake 60ms
+             > wake at 60ms
+         policy wake 40ms
+             > wake at 40ms
+         at 50ms
+         job 1 maps 1
+             > wake at 60ms",
+    );
+}
+
+#[test]
+fn time_stands_still_for_an_attempt_from_its_verified_stop_to_its_resume() {
+    check(
+        "worker 1 1+0
+         job 1 maps 1
+             > launch m0.1 on 1
+         job 2 maps 1
+         at 5ms
+         started m0.1
+         at 8ms
+         active m0.1 3ms
+         policy suspend m0.1 for 2
+             > suspend m0.1
+         at 9ms
+         suspended m0.1
+             > launch 2:m0.1 on 1
+         at 20ms
+         active m0.1 4ms
+         failed 2:m0.1 fatal: no
+             > job 2 failed: job_0002_m_0000 cannot be tried again: no
+             > resume m0.1
+         at 30ms
+         resumed m0.1
+         at 32ms
+         active m0.1 6ms",
+    );
+}
+
+#[test]
+fn nobody_is_preempted_for_his_own_job() {
+    check(
+        "lenient
+         worker 1 1+0
+         job 1 maps 2
+             > launch m0.1 on 1
+         started m0.1
+         policy kill m0.1 for 1
+             > warn the scheduler wants Preempt(Preempt { attempt: AttemptId { task: TaskId { job: JobId(1), kind: Map, index: 0 }, number: 1 }, primitive: Kill, grace: None, reason: \"the script says so\", beneficiary: Some(JobId(1)) }), but job_0001_m_0000.1 is to give its slot to its own job, which would gain nothing; ignored
+         tally requests_refused 1
+         tally illegal_actions 1",
+    );
+}
+
+#[test]
+fn a_wake_up_for_a_time_that_is_over_is_put_off_so_that_no_driver_spins() {
+    check(
+        "lenient
+         show wakes
+         at 50ms
+         policy wake 50ms
+             > warn the scheduler wants to be woken at 0.050000s, no later than now; put off by 100ms; wake at 150ms
+         tally wakes_put_off 1",
+    );
+}

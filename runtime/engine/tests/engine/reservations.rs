@@ -1,0 +1,153 @@
+//! A freed slot belongs to its beneficiary until it is used, no longer wanted, or the reservation expires.
+//!
+//! Owns what is kept for whom, and until when. How a slot comes to be freed is in `preemption`.
+
+use napreduce_engine::scenarios::check;
+
+/// One slot, job 1 runs in it and has more to do, job 2 is to get it; job 3 is more important than either.
+const CONTEST: &str = "
+    worker 1 1+0
+    job 1 maps 2
+        > launch m0.1 on 1
+    job 2 maps 1
+    job 3 maps 1 priority 9
+    started m0.1
+";
+
+fn contest(then: &str) {
+    check(&format!("{CONTEST}\n{then}"));
+}
+
+#[test]
+fn neither_the_victim_nor_a_third_takes_the_slot() {
+    contest(
+        "policy kill m0.1 for 2
+             > kill m0.1
+         killed m0.1
+             > launch 2:m0.1 on 1",
+    );
+}
+
+#[test]
+fn who_takes_a_freed_slot_is_recorded_by_launch_and_by_resume() {
+    check(
+        "worker 1 1+0
+         job 1 maps 1
+             > launch m0.1 on 1
+         job 2 maps 1
+         started m0.1
+         show records
+         policy suspend m0.1 for 2
+             > record wanted suspend m0.1; suspend m0.1
+         suspended m0.1
+             > record suspended m0.1; record launched 2:m0.1 on 1; record slot of m0.1 to 2:m0.1; launch 2:m0.1 on 1
+         started 2:m0.1
+         policy suspend 2:m0.1 for 1
+             > record wanted suspend 2:m0.1; suspend 2:m0.1
+         suspended 2:m0.1
+             > record suspended 2:m0.1; record slot of 2:m0.1 to m0.1; resume m0.1",
+    );
+}
+
+#[test]
+fn a_slot_freed_for_nobody_goes_by_order() {
+    contest(
+        "policy kill m0.1
+             > kill m0.1
+         killed m0.1
+             > launch 3:m0.1 on 1",
+    );
+}
+
+#[test]
+fn a_beneficiary_that_ended_meanwhile_gets_nothing() {
+    contest(
+        "policy suspend m0.1 for 2
+             > suspend m0.1
+         stop 2: enough
+             > job 2 killed: enough
+         suspended m0.1
+             > launch 3:m0.1 on 1",
+    );
+}
+
+#[test]
+fn a_request_not_ordered_yet_is_cancelled_with_its_beneficiary() {
+    contest(
+        "policy kill m0.1 grace 10ms for 2
+         stop 2: enough
+             > job 2 killed: enough
+         tally requests_cancelled 1
+         at 10ms
+         wake",
+    );
+}
+
+#[test]
+fn a_beneficiary_that_got_a_slot_elsewhere_gets_nothing() {
+    check(
+        "worker 1 1+0
+         job 1 maps 2
+             > launch m0.1 on 1
+         job 2 maps 1
+         started m0.1
+         policy suspend m0.1 for 2
+             > suspend m0.1
+         policy suspend m0.1 for 2
+         worker 2 2+0
+             > launch m1.1 on 2; launch 2:m0.1 on 2
+         suspended m0.1
+             > resume m0.1",
+    );
+}
+
+#[test]
+fn a_slot_kept_for_a_job_that_does_not_take_it_goes_by_order_when_that_expires() {
+    check(
+        "lenient
+         show wakes
+         worker 1 1+0
+         job 1 maps 1
+             > launch m0.1 on 1
+         job 2 maps 1
+         started m0.1
+         policy kill m0.1 grace 10ms for 2
+             > wake at 10ms
+         at 5ms
+         hold
+         commits m0.1
+             > commit m0.1
+         done m0.1
+             > job 1 succeeded
+         job 3 maps 1 priority 9
+         at 10ms
+         wake
+             > wake at 415ms
+         policy launch 3:m0 on 1
+             > warn the scheduler wants Launch { task: TaskId { job: JobId(3), kind: Map, index: 0 }, worker: WorkerId(1), from: Fresh }, but worker_0001 has no map slot for job_0003: 1 free and 1 of them reserved; ignored
+             > wake at 415ms
+         at 415ms
+         release
+         wake
+             > launch 3:m0.1 on 1",
+    );
+}
+
+#[test]
+fn a_kept_slot_is_given_up_when_its_job_is_stopped() {
+    check(
+        "worker 1 1+0
+         job 1 maps 1 reduces 1
+             > launch m0.1 on 1
+         job 2 maps 1
+         started m0.1
+         policy kill m0.1 for 2
+             > kill m0.1
+         hold
+         killed m0.1
+         job 3 maps 1
+         release
+         stop 2: enough
+             > job 2 killed: enough; launch m0.2 on 1",
+    );
+}

@@ -1,0 +1,383 @@
+//! Duplicates of slow attempts: who gets one and where, and that one of the two counts.
+//!
+//! Owns the whole life of a duplicate. The defaults hold: 5 s at work, three finished tasks, twice their
+//! median.
+
+use napreduce_engine::scenarios::check;
+
+/// Four maps of a map-only job; three took 2 s, the last one is a tenth done. Both workers have a free slot.
+const SLOW: &str = "speculating
+    worker 1 3+0
+    worker 2 2+0
+    job 1 maps 4 attempts 2
+        > launch m0.1 on 1; launch m1.1 on 1; launch m2.1 on 2; launch m3.1 on 1
+    started m0.1
+    started m1.1
+    started m2.1
+    started m3.1
+    at 2000ms
+    commits m0.1
+        > commit m0.1
+    commits m1.1
+        > commit m1.1
+    commits m2.1
+        > commit m2.1
+    done m0.1
+    done m1.1
+    done m2.1
+    progress m3.1 10/100
+";
+
+fn slow(then: &str) {
+    check(&format!("{SLOW}\n{then}"));
+}
+
+/// The last map has its duplicate on worker 2, since its rest would take another 45 s.
+fn doubled(then: &str) {
+    slow(&format!(
+        "at 3000ms
+         wake
+         at 5000ms
+         wake
+             > launch m3.2 on 2
+         started m3.2
+         {then}"
+    ));
+}
+
+#[test]
+fn the_duplicate_that_is_done_first_counts_and_the_other_is_killed() {
+    doubled(
+        "show records
+         commits m3.2
+             > record granted m3.2; commit m3.2
+         done m3.2
+             > record done m3.2; kill m3.1; record decided 1 succeeded
+         killed m3.1
+             > record ended m3.1: killed: job_0001_m_0003.2 did the task first
+             > record ended 1 succeeded; job 1 succeeded",
+    );
+}
+
+#[test]
+fn the_first_attempt_may_be_done_first_after_all() {
+    doubled(
+        "commits m3.1
+             > commit m3.1
+         done m3.1
+             > kill m3.2
+         done m3.2
+             > job 1 succeeded
+         tally illegal_reports 0",
+    );
+}
+
+#[test]
+fn only_one_of_the_two_may_commit() {
+    doubled(
+        "commits m3.1
+             > commit m3.1
+         commits m3.2
+         commits m3.2
+         done m3.1
+             > kill m3.2
+         killed m3.2
+             > job 1 succeeded",
+    );
+}
+
+#[test]
+fn when_the_one_that_may_commit_fails_the_other_one_may() {
+    doubled(
+        "commits m3.1
+             > commit m3.1
+         commits m3.2
+         failed m3.1 retryable: the folder vanished
+             > commit m3.2
+         done m3.2
+             > job 1 succeeded",
+    );
+}
+
+#[test]
+fn when_the_one_that_may_commit_is_lost_the_other_one_may() {
+    doubled(
+        "commits m3.1
+             > commit m3.1
+         commits m3.2
+         lost 1
+             > commit m3.2
+         done m3.2
+             > job 1 succeeded",
+    );
+}
+
+#[test]
+fn a_launch_record_tells_a_duplicate() {
+    slow(
+        "show records
+         at 5000ms
+         wake
+             > record launched m3.2 on 2 beside m3.1; launch m3.2 on 2",
+    );
+}
+
+#[test]
+fn a_duplicate_that_fails_counts_and_is_not_replaced() {
+    doubled(
+        "failed m3.2 task: no memory
+         at 9000ms
+         wake
+         failed m3.1 task: no memory
+             > job 1 failed: job_0001_m_0003 failed 2 times; last: no memory",
+    );
+}
+
+#[test]
+fn the_duplicate_goes_on_alone_when_the_first_is_gone() {
+    doubled(
+        "lost 1
+         commits m3.2
+             > commit m3.2
+         done m3.2
+             > job 1 succeeded",
+    );
+}
+
+#[test]
+fn when_both_are_gone_the_task_is_tried_again() {
+    doubled(
+        "kill m3.1: why not
+             > kill m3.1
+         kill m3.2: why not
+             > kill m3.2
+         killed m3.2
+         killed m3.1
+             > launch m3.3 on 1",
+    );
+}
+
+#[test]
+fn a_job_that_is_stopped_ends_when_both_are_gone() {
+    doubled(
+        "stop 1: enough
+             > kill m3.1; kill m3.2
+         killed m3.1
+         killed m3.2
+             > job 1 killed: enough",
+    );
+}
+
+#[test]
+fn a_slot_that_somebody_wants_is_not_used() {
+    slow(
+        "hold
+         job 2 maps 1
+         at 5000ms
+         wake
+         at 9000ms
+         wake
+         release
+         wake
+             > launch 2:m0.1 on 1
+         at 11000ms
+         wake
+             > launch m3.2 on 2",
+    );
+}
+
+#[test]
+fn a_duplicate_does_not_run_beside_the_first_on_one_worker() {
+    slow(
+        "lost 2
+         at 9000ms
+         wake
+         worker 3 1+0
+         at 10000ms
+         wake
+             > launch m3.2 on 3",
+    );
+}
+
+#[test]
+fn a_duplicate_does_not_run_where_the_task_failed_or_where_work_ends() {
+    slow(
+        "failed m3.1 retryable: no program
+             > launch m3.2 on 2
+         started m3.2
+         at 20000ms
+         wake
+         worker 3 1+0
+         drain 3
+             > leave 3
+         at 30000ms
+         wake
+         worker 4 1+0
+         at 31000ms
+         wake
+             > launch m3.3 on 4",
+    );
+}
+
+#[test]
+fn an_attempt_that_will_soon_be_done_gets_none() {
+    slow(
+        "at 5000ms
+         progress m3.1 90/100
+         wake
+         at 5500ms
+         wake",
+    );
+}
+
+#[test]
+fn an_attempt_that_says_nothing_of_its_progress_gets_one_after_three_times_the_median() {
+    slow(
+        "progress m3.1 0/0
+         at 5500ms
+         wake
+         at 6500ms
+         wake
+             > launch m3.2 on 2",
+    );
+}
+
+#[test]
+fn a_suspended_attempt_is_no_straggler() {
+    slow(
+        "hold
+         policy suspend m3.1
+             > suspend m3.1
+         at 9000ms
+         wake
+         suspended m3.1
+         at 19000ms
+         wake
+         release
+         wake
+             > resume m3.1
+         resumed m3.1
+         active m3.1 9000ms
+         at 19100ms
+         wake
+         at 21000ms
+         wake
+             > launch m3.2 on 2",
+    );
+}
+
+#[test]
+fn an_attempt_that_commits_or_is_to_be_preempted_gets_none() {
+    slow(
+        "policy wait m3.1
+         at 9000ms
+         wake
+         policy cancel m3.1
+         commits m3.1
+             > commit m3.1
+         at 12000ms
+         wake",
+    );
+}
+
+#[test]
+fn too_few_finished_tasks_say_nothing() {
+    check(
+        "speculating
+         show wakes
+         worker 1 3+0
+         worker 2 3+0
+         job 1 maps 5
+             > launch m0.1 on 1; launch m1.1 on 2; launch m2.1 on 1; launch m3.1 on 2; launch m4.1 on 1
+         started m0.1
+         started m4.1
+         commits m0.1
+             > commit m0.1
+         done m0.1
+             > wake at 1000ms
+         at 20000ms
+         wake
+             > wake at 21000ms",
+    );
+}
+
+#[test]
+fn without_anything_to_look_at_nothing_wakes() {
+    check(
+        "speculating
+         show wakes
+         worker 1 1+0
+         job 1 maps 3
+             > launch m0.1 on 1
+         started m0.1
+         commits m0.1
+             > commit m0.1
+         done m0.1
+             > launch m1.1 on 1
+         started m1.1
+         at 9000ms
+         wake
+         commits m1.1
+             > commit m1.1
+         done m1.1
+             > launch m2.1 on 1",
+    );
+}
+
+#[test]
+fn of_two_outputs_of_a_map_the_first_is_read() {
+    check(
+        "speculating
+         worker 1 2+0
+         worker 2 1+1
+         job 1 maps 2 reduces 1
+             > launch m0.1 on 1; launch m1.1 on 1
+         started m0.1
+         started m1.1
+         at 1000ms
+         done m0.1
+         at 6000ms
+         wake
+             > launch m1.2 on 2
+         started m1.2
+         done m1.2
+             > kill m1.1; launch r0.1 on 2 reading m0.1 m1.2
+         done m1.1
+         started r0.1
+         lost 2
+             > launch m1.3 on 1",
+    );
+}
+
+#[test]
+fn a_reduce_that_waits_for_maps_is_no_straggler() {
+    check(
+        "speculating
+         worker 1 2+2
+         worker 2 0+2
+         job 1 maps 2 reduces 2 slowstart 0
+             > launch m0.1 on 1; launch m1.1 on 1; launch r0.1 on 1; launch r1.1 on 2
+         started m0.1
+         started m1.1
+         started r0.1
+         started r1.1
+         done m0.1
+             > tell r0.1 of m0.1; tell r1.1 of m0.1
+         done m1.1
+             > tell r0.1 of m1.1; tell r1.1 of m1.1
+         at 1000ms
+         commits r0.1
+             > commit r0.1
+         done r0.1
+         lacks r1.1 m0.1: no such output
+             > launch m0.2 on 1
+         started m0.2
+         at 20000ms
+         wake
+         done m0.2
+             > tell r1.1 of m0.2
+         at 21000ms
+         wake
+             > launch r1.2 on 1 reading m0.2 m1.1",
+    );
+}

@@ -1,0 +1,145 @@
+//! Outputs that nobody answers for: a worker that cannot be reached from one host is no lost one.
+//!
+//! Owns whose word counts. What is absent or damaged is in `lost_outputs`.
+
+use napreduce_engine::scenarios::check;
+
+/// A reduce on bob cannot read from ada.
+const ONE_HOST: &str = "
+    worker 1 1+0 on ada
+    worker 2 0+1 on bob
+    worker 3 0+1 on eve
+    job 1 maps 1 reduces 1 attempts 1
+        > launch m0.1 on 1
+    done m0.1
+        > launch r0.1 on 2 reading m0.1
+    started r0.1
+    misses r0.1 m0.1: no route
+        > tell r0.1 of m0.1
+    misses r0.1 m0.1: no route
+        > kill r0.1
+    killed r0.1
+        > launch r0.2 on 3 reading m0.1
+    started r0.2
+";
+
+#[test]
+fn one_host_without_a_path_to_its_peers_kills_no_job() {
+    check(&format!(
+        "{ONE_HOST}
+         commits r0.2
+             > commit r0.2
+         done r0.2
+             > job 1 succeeded"
+    ));
+}
+
+#[test]
+fn an_output_is_lost_when_two_hosts_cannot_reach_it() {
+    check(&ONE_HOST.replace("attempts 1", "attempts 2").replace(
+        "started r0.2",
+        "started r0.2
+         misses r0.2 m0.1: no route
+             > launch m0.2 on 1
+         done m0.2
+             > tell r0.2 of m0.2",
+    ));
+}
+
+#[test]
+fn two_workers_of_one_host_are_one_voice() {
+    check(
+        "worker 1 1+0 on ada
+         worker 2 0+1 on bob
+         worker 3 0+1 on bob
+         worker 4 0+1 on eve
+         job 1 maps 1 reduces 2
+             > launch m0.1 on 1
+         done m0.1
+             > launch r0.1 on 2 reading m0.1; launch r1.1 on 3 reading m0.1
+         started r0.1
+         started r1.1
+         misses r0.1 m0.1: no route
+             > tell r0.1 of m0.1
+         misses r1.1 m0.1: no route
+             > tell r1.1 of m0.1
+         misses r1.1 m0.1: no route
+             > kill r1.1",
+    );
+}
+
+#[test]
+fn where_no_other_host_is_left_to_try_one_word_is_enough() {
+    check(
+        "worker 1 1+0 on ada
+         worker 2 0+1 on bob
+         job 1 maps 1 reduces 1
+             > launch m0.1 on 1
+         done m0.1
+             > launch r0.1 on 2 reading m0.1
+         started r0.1
+         misses r0.1 m0.1: no route
+             > launch m0.2 on 1",
+    );
+}
+
+#[test]
+fn of_two_workers_the_reduce_goes_to_the_one_that_holds_the_output() {
+    check(
+        "worker 1 1+1 on ada
+         worker 2 1+2 on bob
+         job 1 maps 2 reduces 1
+             > launch m0.1 on 1; launch m1.1 on 2
+         done m0.1
+         done m1.1
+             > launch r0.1 on 2 reading m0.1 m1.1
+         started r0.1
+         misses r0.1 m0.1: no route
+             > tell r0.1 of m0.1
+         misses r0.1 m0.1: no route
+             > kill r0.1
+         killed r0.1
+             > launch r0.2 on 1 reading m0.1 m1.1
+         started r0.2
+         misses r0.2 m1.1: no route
+             > tell r0.2 of m1.1",
+    );
+}
+
+#[test]
+fn what_is_absent_is_lost_at_the_first_word() {
+    check(
+        "worker 1 1+0 on ada
+         worker 2 0+1 on bob
+         worker 3 0+1 on eve
+         job 1 maps 1 reduces 1
+             > launch m0.1 on 1
+         done m0.1
+             > launch r0.1 on 2 reading m0.1
+         started r0.1
+         lacks r0.1 m0.1: no such output
+             > launch m0.2 on 1",
+    );
+}
+
+#[test]
+fn explain_names_the_hosts_that_do_not_reach_each_other() {
+    check(
+        "worker 1 1+0 on ada
+         worker 2 0+1 on bob
+         worker 3 0+1 on eve
+         job 1 maps 1 reduces 1
+             > launch m0.1 on 1
+         done m0.1
+             > launch r0.1 on 2 reading m0.1
+         started r0.1
+         misses r0.1 m0.1: no route
+             > tell r0.1 of m0.1
+         hold
+         kill r0.1: look
+             > kill r0.1
+         killed r0.1
+         why r0
+             > pending; bob could not read map outputs from worker_0001",
+    );
+}

@@ -1,0 +1,176 @@
+//! One attempt at work: it starts, reads, asks to commit, promotes its part, and may fail or be killed at any
+//! point.
+//!
+//! Owns the life of a process. Does not own the worker that supervises it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use napreduce_engine::{AttemptId, FailureClass, FaultPlace, MapOutput, Report, TaskKind, WorkerId};
+use rand::Rng;
+use rand_pcg::Pcg32;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Doing {
+    Starting,
+    Working,
+    /// It waits for the right to commit.
+    Asking,
+    Saving,
+    Dying,
+}
+
+/// What the world lets a process do.
+pub trait Surroundings {
+    /// Whether an output can be read from where the process runs.
+    fn can_read(&self, output: MapOutput) -> bool;
+    /// The part of this attempt is under its own name now.
+    fn promote(&mut self, attempt: AttemptId);
+    /// The output of this attempt is where it outlives its worker.
+    fn outlive(&mut self, attempt: AttemptId);
+    /// Something went wrong that is to be counted.
+    fn note(&mut self, what: &'static str);
+    /// Whether things may go wrong.
+    fn is_calm(&self) -> bool;
+}
+
+#[derive(Debug)]
+pub struct Process {
+    attempt: AttemptId,
+    doing: Doing,
+    /// Whether its part must be committed.
+    commits: bool,
+    granted: bool,
+    promoted: bool,
+    steps_left: u32,
+    steps: u32,
+    /// What to read next, by map.
+    inputs: BTreeMap<u32, MapOutput>,
+    read: BTreeSet<u32>,
+    maps: u32,
+}
+
+impl Process {
+    pub fn new(attempt: AttemptId, inputs: &[MapOutput], commits: bool, maps: u32, steps: u32) -> Process {
+        let maps = if attempt.task.kind == TaskKind::Reduce { maps } else { 0 };
+        let (doing, granted, promoted) = (Doing::Starting, false, false);
+        let mut process = Process {
+            attempt,
+            doing,
+            commits,
+            granted,
+            promoted,
+            steps_left: steps,
+            steps,
+            inputs: BTreeMap::new(),
+            read: BTreeSet::new(),
+            maps,
+        };
+        process.feed(inputs);
+        process
+    }
+
+    pub fn feed(&mut self, inputs: &[MapOutput]) {
+        for input in inputs {
+            assert_eq!(
+                input.attempt.task.job, self.attempt.task.job,
+                "{} is fed by another job",
+                self.attempt
+            );
+            self.inputs.insert(input.attempt.task.index, *input);
+        }
+    }
+
+    pub fn kill(&mut self) {
+        self.doing = Doing::Dying;
+    }
+
+    /// What waits for the right to commit goes on to wait.
+    pub fn save(&mut self) {
+        if self.doing == Doing::Working {
+            self.doing = Doing::Saving;
+        }
+    }
+
+    pub fn grant(&mut self) {
+        self.granted = true;
+    }
+
+    /// Whether it takes much longer than others.
+    pub fn progress(&self) -> Report {
+        let (left, total) = (u64::from(self.steps_left), u64::from(self.steps));
+        Report::Progressed { bytes_done: total - left, bytes_total: total }
+    }
+
+    /// One step. True: it is still there.
+    pub fn step(&mut self, rng: &mut Pcg32, world: &mut dyn Surroundings) -> (bool, Option<Report>) {
+        if !world.is_calm() && rng.random_bool(0.02) {
+            world.note("attempt failed");
+            return (false, Some(self.failure(rng)));
+        }
+        match self.doing {
+            Doing::Starting => {
+                self.doing = Doing::Working;
+                (true, Some(Report::Started))
+            }
+            Doing::Working if self.steps_left > 0 => {
+                self.steps_left -= 1;
+                (true, rng.random_bool(0.5).then(|| self.progress()))
+            }
+            Doing::Working if self.read.len() < self.maps as usize => self.fetch(rng, world),
+            Doing::Working if self.commits => {
+                self.doing = Doing::Asking;
+                (true, Some(Report::CommitRequested))
+            }
+            Doing::Working => (false, Some(Report::Done { output_bytes: 0 })),
+            Doing::Asking if self.promoted => (false, Some(Report::Done { output_bytes: 0 })),
+            Doing::Asking if self.granted => {
+                self.promoted = true;
+                world.promote(self.attempt);
+                (true, None)
+            }
+            Doing::Asking => (true, None),
+            Doing::Saving => {
+                world.note("work saved");
+                (false, Some(Report::Checkpointed))
+            }
+            // It may have been quicker than the kill.
+            Doing::Dying if self.promoted && rng.random_bool(0.5) => {
+                (false, Some(Report::Done { output_bytes: 0 }))
+            }
+            Doing::Dying => (false, Some(Report::Killed)),
+        }
+    }
+
+    /// Reads one more map output, or says that it cannot.
+    fn fetch(&mut self, rng: &mut Pcg32, world: &mut dyn Surroundings) -> (bool, Option<Report>) {
+        let Some((&map, &output)) = self.inputs.iter().find(|(map, _)| !self.read.contains(map)) else {
+            return (true, None);
+        };
+        if world.can_read(output) {
+            if output.worker == WorkerId::STORAGE {
+                world.note("moved output read");
+            }
+            self.read.insert(map);
+            return (true, None);
+        }
+        world.note("input missed");
+        let (lost, reason) = (vec![output.attempt], "no route".to_owned());
+        if rng.random_bool(0.2) {
+            let class = FailureClass::Retryable;
+            let place = FaultPlace::Path;
+            return (false, Some(Report::Failed { class, place, reason, lost_outputs: lost }));
+        }
+        self.inputs.remove(&map);
+        (true, Some(Report::InputsLost { outputs: lost, place: FaultPlace::Path, reason }))
+    }
+
+    fn failure(&self, rng: &mut Pcg32) -> Report {
+        let class = match rng.random_range(0..40) {
+            0 => FailureClass::Fatal,
+            1..20 => FailureClass::Task,
+            _ => FailureClass::Retryable,
+        };
+        let place = FaultPlace::ALL[rng.random_range(0..FaultPlace::ALL.len())];
+        Report::Failed { class, place, reason: "it happened".to_owned(), lost_outputs: Vec::new() }
+    }
+}
