@@ -208,7 +208,7 @@ fn journal_path(directory: &Path, generation: u64) -> PathBuf {
 }
 
 fn snapshot_path(directory: &Path, generation: u64) -> PathBuf {
-    directory.join(format!("snapshot-{generation:08}.{}", snapshot::MESSAGE_PACK))
+    directory.join(format!("snapshot-{generation:08}.{}", snapshot::JSON))
 }
 
 /// The files of a directory by number.

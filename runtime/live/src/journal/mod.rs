@@ -6,7 +6,7 @@
 //!
 //! ```text
 //! journal-00000003.log        frames since snapshot 3: the header first, then entries
-//! snapshot-00000003.msgpack   everything before, none for number 1: the header, then segments of a MessagePack value
+//! snapshot-00000003.json   everything before, none for number 1: the header, then segments of a JSON value
 //! frame                       length u32, crc32c u32, both little-endian, then that many bytes
 //! ```
 //!
@@ -32,7 +32,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 /// Version of the files' form and of the entries in them.
-pub(crate) const JOURNAL_VERSION: u32 = 6;
+pub(crate) const JOURNAL_VERSION: u32 = 7;
 
 /// When what is written to the journal is forced to the disk. A coordinator that is killed loses nothing
 /// whatever is chosen here; only a machine that loses power does.

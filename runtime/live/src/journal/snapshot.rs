@@ -1,9 +1,8 @@
 //! One snapshot file: a header, then what a coordinator knows, in segments that are written as they
 //! are encoded.
 //!
-//! Owns the form. It is MessagePack with the names of fields, so that a later program can leave out or add
-//! some; a segment is bounded, so that neither its size nor the memory for it grow with the cluster. Does not
-//! own what is in it. Snapshots of earlier programs, one frame of JSON, are read.
+//! Owns the form. It is JSON, like the journal; a segment is bounded, so that the memory for writing and
+//! reading it does not grow with the cluster. Does not own what is in it.
 
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Write};
@@ -15,12 +14,13 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::file::read_header;
-use super::frame::{self, HEAD_BYTES, PAYLOAD_BYTES_MAX};
+use super::frame::{self, HEAD_BYTES};
 use super::{Header, JournalError};
 
-/// Ending of the names of snapshots, and of those of earlier programs.
-pub(super) const MESSAGE_PACK: &str = "msgpack";
+/// Ending of the names of snapshots.
 pub(super) const JSON: &str = "json";
+/// Ending of those of earlier programs, whose version is refused.
+pub(super) const MESSAGE_PACK: &str = "msgpack";
 
 /// Bytes of a segment but the last.
 const SEGMENT_BYTES: usize = 1 << 20;
@@ -37,8 +37,7 @@ pub(super) fn write(path: &Path, header: &Header, content: &impl Serialize) -> R
         frame::push(&mut bytes, &serde_json::to_vec(header)?).map_err(io::Error::other)?;
         file.write_all(&bytes)?;
         let mut segments = SegmentWriter { file, segment: vec![MORE_FOLLOWS], frame: bytes };
-        let mut encoder = rmp_serde::Serializer::new(&mut segments).with_struct_map();
-        content.serialize(&mut encoder).map_err(io::Error::other)?;
+        serde_json::to_writer(&mut segments, content)?;
         let file = segments.finish()?.into_inner().map_err(|error| error.into_error())?;
         file.sync_data()?;
         std::fs::rename(&unfinished, path)?;
@@ -107,13 +106,7 @@ impl Snapshot {
 
     /// What it holds, and nothing after it.
     pub(crate) fn decode<T: DeserializeOwned>(mut self) -> Result<T, JournalError> {
-        if self.path.extension().is_some_and(|extension| extension == JSON) {
-            let decoded = self.segments.frame(PAYLOAD_BYTES_MAX).map_err(|error| error.to_string());
-            let decoded = decoded
-                .and_then(|payload| serde_json::from_slice(&payload).map_err(|error| error.to_string()));
-            return decoded.map_err(|what| self.segments.refusal(&self.path, &what));
-        }
-        let mut decoder = rmp_serde::Deserializer::new(&mut self.segments);
+        let mut decoder = serde_json::Deserializer::from_reader(&mut self.segments);
         let decoded = T::deserialize(&mut decoder);
         match decoded {
             Ok(content) if self.segments.is_at_end() => Ok(content),

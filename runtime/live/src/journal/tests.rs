@@ -70,7 +70,7 @@ fn a_snapshot_takes_the_place_of_what_was_before() {
     let (_, recovered) = open(folder.path()).expect("opened");
     assert_eq!(recovered.entries, entries(&["two"]));
     assert_eq!(content(recovered), "all");
-    assert_eq!(files(folder.path()), ["journal-00000002.log", "snapshot-00000002.msgpack"]);
+    assert_eq!(files(folder.path()), ["journal-00000002.log", "snapshot-00000002.json"]);
 }
 
 #[test]
@@ -90,7 +90,7 @@ fn a_compaction_that_was_cut_short_at_any_step_loses_nothing() {
     let (_, recovered) = open(folder.path()).expect("opened");
     assert!(recovered.entries.is_empty() && recovered.remarks.is_empty(), "{recovered:?}");
     assert_eq!(content(recovered), "all");
-    assert_eq!(files(folder.path()), ["journal-00000002.log", "snapshot-00000002.msgpack"]);
+    assert_eq!(files(folder.path()), ["journal-00000002.log", "snapshot-00000002.json"]);
 }
 
 /// Which files there are when a coordinator dies between two steps of a snapshot that is written beside it.
@@ -123,10 +123,10 @@ fn a_snapshot_that_is_written_meanwhile_loses_nothing_at_any_step() {
     first.write(&"one").expect("written");
     let after = ["journal-00000002.log", "journal-00000003.log", "journal-00000004.log"];
     let (_, recovered) =
-        reopened(&["two", "three", "four"], &[&after[..], &["snapshot-00000002.msgpack"]].concat());
+        reopened(&["two", "three", "four"], &[&after[..], &["snapshot-00000002.json"]].concat());
     assert_eq!(content(recovered), "one");
     second.write(&"one, two").expect("written");
-    let left = ["journal-00000003.log", "journal-00000004.log", "snapshot-00000003.msgpack"];
+    let left = ["journal-00000003.log", "journal-00000004.log", "snapshot-00000003.json"];
     let (_, recovered) = reopened(&["three", "four"], &left);
     assert_eq!(content(recovered), "one, two");
 }
@@ -153,7 +153,7 @@ fn a_file_that_others_follow_must_be_whole() {
     journal.begin_compaction().expect("begun");
     fs::remove_file(path).expect("removed");
     let error = open(folder.path()).expect_err("a gap").to_string();
-    assert!(error.contains("snapshot-00000002.msgpack is missing"), "{error}");
+    assert!(error.contains("snapshot-00000002.json is missing"), "{error}");
 }
 
 /// Of several segments, cut and changed at places of every kind.
@@ -163,7 +163,7 @@ fn a_snapshot_is_what_was_written_or_refused() {
     let (mut journal, _) = open(folder.path()).expect("opened");
     let long: Vec<String> = (0..200_000).map(|number| format!("entry {number}")).collect();
     journal.compact(&long, EngineRules::default()).expect("compacted");
-    let path = folder.path().join("snapshot-00000002.msgpack");
+    let path = folder.path().join("snapshot-00000002.json");
     let whole = fs::read(&path).expect("read");
     assert!(whole.len() > 2 << 20, "several segments");
     let decoded = || -> Result<Vec<String>, JournalError> {
@@ -177,7 +177,7 @@ fn a_snapshot_is_what_was_written_or_refused() {
         for damaged in [&whole[..at], &flipped] {
             fs::write(&path, damaged).expect("written");
             let error = decoded().expect_err("damaged").to_string();
-            assert!(error.contains("snapshot-00000002.msgpack is damaged at byte"), "{at}: {error}");
+            assert!(error.contains("snapshot-00000002.json is damaged at byte"), "{at}: {error}");
         }
     }
     fs::write(&path, [&whole[..], b"x"].concat()).expect("written");
@@ -185,16 +185,14 @@ fn a_snapshot_is_what_was_written_or_refused() {
 }
 
 #[test]
-fn a_snapshot_of_an_earlier_program_is_read() {
+fn a_snapshot_of_an_earlier_program_is_refused_and_kept() {
     let folder = folder();
-    drop(open(folder.path()).expect("opened"));
     let mut bytes = Vec::new();
-    let header = serde_json::to_vec(&header(7)).expect("JSON");
-    super::frame::push(&mut bytes, &header).expect("short");
-    super::frame::push(&mut bytes, br#""all""#).expect("short");
-    fs::write(folder.path().join("snapshot-00000002.json"), bytes).expect("written");
-    assert_eq!(content(open(folder.path()).expect("opened").1), "all");
-    assert_eq!(files(folder.path()), ["journal-00000002.log", "snapshot-00000002.json"]);
+    super::frame::push(&mut bytes, br#"{"version":6,"journal":7}"#).expect("short");
+    fs::write(folder.path().join("snapshot-00000002.msgpack"), bytes).expect("written");
+    let error = open(folder.path()).expect_err("another version").to_string();
+    assert!(error.contains("snapshot-00000002.msgpack has version 6"), "{error}");
+    assert_eq!(files(folder.path()), ["snapshot-00000002.msgpack"]);
 }
 
 #[test]
@@ -237,13 +235,13 @@ fn a_damaged_snapshot_is_refused() {
     let folder = folder();
     let (mut journal, _) = open(folder.path()).expect("opened");
     journal.compact(&"everything", EngineRules::default()).expect("compacted");
-    let path = folder.path().join("snapshot-00000002.msgpack");
+    let path = folder.path().join("snapshot-00000002.json");
     let mut bytes = fs::read(&path).expect("read");
     *bytes.last_mut().expect("not empty") ^= 1;
     fs::write(&path, bytes).expect("written");
     let (_, recovered) = open(folder.path()).expect("its header is whole");
     let error = recovered.snapshot.expect("a snapshot").decode::<String>().expect_err("damaged").to_string();
-    assert!(error.contains("snapshot-00000002.msgpack is damaged"), "{error}");
+    assert!(error.contains("snapshot-00000002.json is damaged"), "{error}");
 }
 
 #[test]
@@ -255,19 +253,19 @@ fn a_missing_snapshot_is_refused_with_a_way_out() {
         journal.compact(&"all", EngineRules::default()).expect("compacted");
     }
     journal.append(&entries(&["two"])).expect("appended");
-    fs::remove_file(folder.path().join("snapshot-00000003.msgpack")).expect("removed");
+    fs::remove_file(folder.path().join("snapshot-00000003.json")).expect("removed");
     let check = || {
         let error = open(folder.path()).expect_err("the snapshot is missing").to_string();
-        assert!(error.contains("snapshot-00000003.msgpack is missing"), "{error}");
+        assert!(error.contains("snapshot-00000003.json is missing"), "{error}");
         assert!(error.contains(&format!("move {} away", folder.path().display())), "{error}");
     };
     check();
     // An older one is not what the journal goes on from.
-    fs::write(folder.path().join("snapshot-00000002.msgpack"), b"anything").expect("written");
+    fs::write(folder.path().join("snapshot-00000002.json"), b"anything").expect("written");
     check();
     assert_eq!(
         files(folder.path()),
-        ["journal-00000003.log", "snapshot-00000002.msgpack"],
+        ["journal-00000003.log", "snapshot-00000002.json"],
         "nothing is touched"
     );
 }
@@ -310,7 +308,7 @@ fn another_version_is_refused() {
     super::frame::push(&mut bytes, br#"{"version":9,"news":true}"#).expect("short");
     fs::write(path, bytes).expect("written");
     let error = open(folder.path()).expect_err("another version").to_string();
-    assert!(error.contains("has version 9, and this program writes 6; let the jobs end with"), "{error}");
+    assert!(error.contains("has version 9, and this program writes 7; let the jobs end with"), "{error}");
 }
 
 #[test]

@@ -53,7 +53,7 @@ fn a_job_survives_kills_also_when_every_step_is_followed_by_a_snapshot() {
                                          > definitions
                                          > history
                                          > journal-...log
-                                         > snapshot-...msgpack"
+                                         > snapshot-...json"
     ));
 }
 
@@ -200,7 +200,7 @@ async fn nothing_waits_for_a_snapshot_that_is_being_written() {
                 submit 1 maps 1 reduces 1
                 finish 1 on w";
     stage.play(done).await;
-    assert!(!directory.join("snapshot-00000002.msgpack").exists());
+    assert!(!directory.join("snapshot-00000002.json").exists());
     // A pipe cannot be forced to the disk, so the snapshot fails after all, and the last one takes its place.
     let path = pipe.0.clone();
     let read = spawn_blocking(move || fs::read(path).expect("the pipe")).await.expect("read");
