@@ -1,8 +1,7 @@
 //! The cluster that all tests of one process share, for tests that are run embedded and on a cluster alike.
 //!
-//! Owns which processes have one: those of the tests `on_cluster`, `cluster_commands` and
-//! `preemption_commands`, which map segments where they can, and of `on_cluster_network`, which fetch all of
-//! them. Does not own its start and end (`cluster_keeper`).
+//! Owns which processes have one: that of `on_cluster`, which maps segments where it can, and that of
+//! `on_cluster_network`, which fetches all of them. Does not own its start and end (`cluster_keeper`).
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -24,7 +23,7 @@ pub(crate) fn shared_cluster(executables: &Path) -> Option<&'static Path> {
         let name = test.file_name().expect("a test has a name").to_string_lossy().into_owned();
         // Cargo puts a hash behind the name of a test.
         match name.rsplit_once('-').map_or(name.as_str(), |(name, _)| name) {
-            "on_cluster" | "cluster_commands" | "preemption_commands" => Some(start(executables, &[])),
+            "on_cluster" => Some(start(executables, &[])),
             "on_cluster_network" => Some(start(executables, &["--network-shuffle"])),
             _ => None,
         }

@@ -15,7 +15,7 @@ use napreduce::streaming::frames::{FramesProgram, job};
 use napreduce::testing::JobTest;
 use napreduce_tests::{Folder, counter, parts, program, run};
 
-const WORDS: &str = include_str!("../../../python/examples/wordcount.py");
+const WORDS: &str = include_str!("../../../../python/examples/wordcount.py");
 
 /// Both sides have a state, and a combiner of Python has one of its own.
 const STATEFUL: &str = r#"

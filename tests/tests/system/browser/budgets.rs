@@ -4,7 +4,7 @@
 //! and nothing runs unless it is asked for.
 //!
 //! ```text
-//! cargo test -p napreduce-tests --release --test browser -- --ignored --nocapture budgets
+//! cargo test -p napreduce-tests --release --test system -- --ignored --nocapture browser::budgets
 //! ```
 
 use napreduce_tests::Folder;

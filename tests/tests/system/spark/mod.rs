@@ -4,8 +4,8 @@
 //! `NAPREDUCE_REQUIRE` names `spark`. What needs no Spark is tested in `guests`.
 //!
 //! ```text
-//! NAPREDUCE_SPARK_MASTER='local-cluster[2,1,1024]' cargo test -p napreduce-tests --test spark -- --test-threads 1
-//! NAPREDUCE_SPARK_MASTER=standalone cargo test -p napreduce-tests --test spark -- --test-threads 1
+//! NAPREDUCE_SPARK_MASTER='local-cluster[2,1,1024]' cargo test -p napreduce-tests --test system -- spark:: --test-threads 1
+//! NAPREDUCE_SPARK_MASTER=standalone cargo test -p napreduce-tests --test system -- spark:: --test-threads 1
 //! ```
 
 mod master;

@@ -4,11 +4,11 @@
 //! Owns which tests these are. Does not own a test, nor the cluster (`shared_cluster`, which knows this one
 //! by its name).
 
-#[path = "failures.rs"]
+#[path = "../system/failures.rs"]
 mod failures;
-#[path = "hard_inputs.rs"]
+#[path = "../system/hard_inputs.rs"]
 mod hard_inputs;
-#[path = "hard_records.rs"]
+#[path = "../system/hard_records.rs"]
 mod hard_records;
-#[path = "outputs.rs"]
+#[path = "../system/outputs.rs"]
 mod outputs;

@@ -122,7 +122,7 @@ fn hadoops_own_tasks_partitioner_and_sort_make_the_same_parts() {
     let Some(jars) = jars() else { return };
     let folder = Folder::new();
     write_input(&folder, 5, 2_000);
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/on_hadoop/StreamingJob.java");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/system/on_hadoop/StreamingJob.java");
     let classes = folder.path("classes");
     fs::create_dir(&classes).expect("made");
     let path = format!("{}:{}/*", classes.display(), jars.display());
