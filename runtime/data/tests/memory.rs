@@ -4,6 +4,7 @@
 
 #![allow(clippy::unwrap_used)] // every function here is part of a test
 
+#[path = "data/support/mod.rs"]
 mod support;
 
 use std::sync::Arc;

@@ -9,6 +9,8 @@ mod damage;
 mod folder;
 mod heads;
 mod index;
+mod ledger;
 mod round_trip;
 mod samples;
 mod size;
+mod timeline;
