@@ -2,9 +2,7 @@
 //!
 //! Owns failures and retries of real processes. Does not own the rules of counting them (the engine's tests).
 
-mod scenario;
-
-use scenario::Scenario;
+use crate::scenario::Scenario;
 
 const WORDS: [&str; 2] = ["a b c a", "b c"];
 const COUNTS: &str = "a\t2\nb\t2\nc\t2\n";

@@ -121,6 +121,6 @@ fn the_vectors_of_other_languages_are_what_the_codec_says() {
     assert!(
         found == expected,
         "{PATH} is another one; if the codec is to be so, write it anew: \
-         NAPREDUCE_WRITE_VECTORS=1 cargo test -p napreduce --test key_vectors"
+         NAPREDUCE_WRITE_VECTORS=1 cargo test -p napreduce --test framework key_vectors::"
     );
 }

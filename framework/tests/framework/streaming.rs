@@ -21,10 +21,7 @@ fn mapped(command: &str) -> impl Fn() -> Job + use<> {
 
 /// What a job says when it fails.
 fn failure(test: JobTest<impl Fn() -> Job>) -> String {
-    let hook = std::panic::take_hook();
-    std::panic::set_hook(Box::new(|_| {}));
     let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| test.run()));
-    std::panic::set_hook(hook);
     let panic = ended.expect_err("the job fails");
     panic.downcast_ref::<String>().expect("a text").clone()
 }

@@ -2,9 +2,7 @@
 //!
 //! Owns plain lines. Does not own bars, which need a terminal.
 
-mod scenario;
-
-use scenario::Scenario;
+use crate::scenario::Scenario;
 
 #[test]
 fn a_short_job_says_nothing() {

@@ -3,10 +3,8 @@
 //!
 //! Owns SIGINT, SIGTERM, SIGHUP and SIGKILL of the job program. Does not own signals to tasks (`attempts`).
 
-mod scenario;
-
+use crate::scenario::{Moment, Running, Scenario, names};
 use rustix::process::Signal;
-use scenario::{Moment, Running, Scenario, names};
 
 fn two_moments(running: &Running<'_>) -> [Moment; 2] {
     [running.moment(), running.moment()]

@@ -2,11 +2,9 @@
 //!
 //! Owns the grant and the rename. Does not own the output directory as a whole (`output`).
 
-mod scenario;
-
 use std::fs;
 
-use scenario::{Scenario, names};
+use crate::scenario::{Scenario, names};
 
 #[test]
 fn a_part_is_not_committed_before_the_attempt_has_finished_writing() {

@@ -1,8 +1,7 @@
 //! The vocabulary of the tests: a job of the fixture program, moments in its tasks, and what is left
 //! at the end.
 //!
-//! Owns the waiting, always on an event and with a deadline. Each test file uses a part of it.
-#![allow(dead_code)] // Every test binary compiles this file and none uses all of it.
+//! Owns the waiting, always on an event and with a deadline.
 #![allow(clippy::unwrap_used)] // A test helper fails the test.
 
 use std::fs;
@@ -171,10 +170,10 @@ impl Running<'_> {
         wait_readable(&stream, "a task said nothing");
         let mut line = String::new();
         BufReader::new(&stream).read_line(&mut line).unwrap();
-        let (attempt, process) = line.trim().split_once(' ').unwrap();
+        let (_attempt, process) = line.trim().split_once(' ').unwrap();
         let process = Pid::from_raw(process.parse().unwrap()).unwrap();
         let watched = pidfd_open(process, PidfdFlags::empty()).unwrap();
-        Moment { attempt: attempt.to_owned(), process, watched, stream }
+        Moment { process, watched, stream }
     }
 
     /// Sends a signal to the job program.
@@ -212,7 +211,6 @@ impl Drop for Running<'_> {
 
 /// A task that has come to a pause.
 pub struct Moment {
-    pub attempt: String,
     process: Pid,
     watched: OwnedFd,
     stream: UnixStream,

@@ -3,10 +3,10 @@
 //! Owns their inputs. Does not own what is tried and compared (`napreduce::testing`).
 
 #[allow(dead_code, reason = "only its job is of interest here, not its main")]
-#[path = "../src/bin/balance.rs"]
+#[path = "../../src/bin/balance.rs"]
 mod balance;
 #[allow(dead_code, reason = "only its job is of interest here, not its main")]
-#[path = "../src/bin/sessions.rs"]
+#[path = "../../src/bin/sessions.rs"]
 mod sessions;
 
 use napreduce::testing::JobTest;

@@ -2,11 +2,9 @@
 //!
 //! Owns claims, overwriting and cleaning up. Does not own single parts (`commit`).
 
-mod scenario;
-
 use std::fs;
 
-use scenario::{Scenario, names};
+use crate::scenario::{Scenario, names};
 
 #[test]
 fn an_existing_output_is_refused() {

@@ -1,0 +1,4 @@
+//! `nap` as people and programs call it.
+
+mod cluster;
+mod hadoop;
