@@ -5,14 +5,12 @@
 use std::path::{Path, PathBuf};
 use std::process::{Child, ExitStatus};
 use std::time::{Duration, Instant};
-use std::{fs, io, thread};
+use std::{io, thread};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::process::{CommandLine, Interrupt, InterruptError, ProcessError, last_words, spawn};
+use crate::process::{CommandLine, InterruptError, ProcessError, last_words, spawn};
 
-/// How long a cluster may take to come up.
-const READY_MAX: Duration = Duration::from_secs(150);
 /// How long daemons may take to end; longer than what `nap up` gives its own before it kills them.
 const END_MAX: Duration = Duration::from_secs(40);
 const LOOK: Duration = Duration::from_millis(20);
@@ -33,13 +31,6 @@ pub enum DaemonError {
     Ended {
         name: String,
         status: ExitStatus,
-        /// The end of what it wrote to its standard error.
-        last_words: String,
-    },
-    /// It is there, but not ready.
-    #[error("{name} was not ready after {READY_MAX:?}{last_words}")]
-    NotReady {
-        name: String,
         /// The end of what it wrote to its standard error.
         last_words: String,
     },
@@ -93,31 +84,6 @@ impl Daemons {
         let id = Pid::from_child(&child);
         self.running.push(Daemon { name: name.to_owned(), child });
         Ok(id)
-    }
-
-    /// Ends one at once, as a crash does.
-    pub fn kill(&mut self, name: &str) {
-        for mut daemon in self.running.extract_if(.., |daemon| daemon.name == name) {
-            // Errors mean that it is gone.
-            let _ = daemon.child.kill();
-            let _ = daemon.child.wait();
-        }
-    }
-
-    /// Waits until `ready` holds of what the newest has printed on its standard output.
-    pub fn wait(&mut self, ready: impl Fn(&str) -> bool, interrupt: &Interrupt) -> Result<(), DaemonError> {
-        let until = Instant::now() + READY_MAX;
-        let Some(name) = self.running.last().map(|daemon| daemon.name.clone()) else { return Ok(()) };
-        // A file that cannot be read yet says nothing yet.
-        while !ready(&fs::read_to_string(self.folder.join(format!("{name}.out"))).unwrap_or_default()) {
-            self.check()?;
-            interrupt.check()?;
-            if Instant::now() > until {
-                return Err(DaemonError::NotReady { last_words: self.last_words(&name), name });
-            }
-            thread::sleep(LOOK);
-        }
-        Ok(())
     }
 
     /// An error when one of them has ended.
@@ -190,31 +156,6 @@ impl Drop for Daemons {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn shell(script: &str) -> CommandLine {
-        CommandLine::new("/bin/sh").arg("-c").arg(script)
-    }
-
-    #[test]
-    fn a_daemon_is_waited_for_and_ended() {
-        let folder = tempfile::tempdir().unwrap();
-        let mut daemons = Daemons::none(folder.path());
-        daemons
-            .start("waits", &shell("trap 'exit 0' TERM; echo ready: yes; while :; do sleep 0.01; done"))
-            .unwrap();
-        daemons.wait(|said| said.contains("ready:"), &Interrupt::never()).unwrap();
-        daemons.check().unwrap();
-        daemons.stop().unwrap();
-    }
-
-    #[test]
-    fn one_that_ends_early_is_named_with_its_last_words() {
-        let folder = tempfile::tempdir().unwrap();
-        let mut daemons = Daemons::none(folder.path());
-        daemons.start("ends", &shell("echo no port >&2; exit 4")).unwrap();
-        let error = daemons.wait(|_| false, &Interrupt::never()).unwrap_err().to_string();
-        assert!(error.contains("ends ended by itself") && error.contains("no port"), "{error}");
-    }
 
     #[test]
     fn a_missing_nap_says_how_to_build_it() {

@@ -50,9 +50,6 @@ pub enum LabError {
     /// A daemon is missing or failed.
     #[error(transparent)]
     Daemon(#[from] DaemonError),
-    /// The slots cannot be shared out among the workers.
-    #[error(transparent)]
-    Slots(#[from] SlotsError),
     /// The guard that cleans up failed.
     #[error(transparent)]
     Guard(#[from] GuardError),
@@ -103,7 +100,7 @@ impl LabError {
     /// Whether other arguments could help: something named by the user is missing or of no use.
     pub fn is_usage(&self) -> bool {
         match self {
-            LabError::Program(_) | LabError::Slots(_) => true,
+            LabError::Program(_) => true,
             LabError::Replay(error) => error.is_usage(),
             LabError::Daemon(error) => matches!(error, DaemonError::Missing { .. }),
             LabError::Peer(error) => !matches!(error, PeerError::Interrupted(_) | PeerError::Script(_)),
@@ -116,9 +113,6 @@ impl LabError {
 /// A cluster did not do its part.
 #[derive(Debug, thiserror::Error)]
 pub enum LiveClusterError {
-    /// Clients that have not ended.
-    #[error("{what} have not ended within {limit:?}")]
-    Slow { limit: Duration, what: String },
     /// It was asked for something, or could not be.
     #[error("the cluster of the experiment: {0}")]
     Client(#[from] ClientError),
@@ -156,24 +150,7 @@ pub enum LiveClusterError {
     /// The submitter said something else than a job's id.
     #[error("a job was handed in and its program said {said:?}, which is no id of a job")]
     NoJob { said: String },
-    /// The page said something else than where it is.
-    #[error("nap web serve said {said:?}, which names no page")]
-    NoPage { said: String },
-    /// The page cannot be read.
-    #[error("cannot read the page of the cluster: {source}")]
-    Page { source: std::io::Error },
     /// A worker is not confined.
     #[error("{0}")]
     Confinement(String),
-}
-
-/// The slots cannot be shared out.
-#[derive(Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "{slots} slots are not the same number for each of {workers} workers; choose others with --slots or --workers"
-)]
-pub struct SlotsError {
-    /// Slots in all.
-    pub slots: u32,
-    pub workers: u32,
 }

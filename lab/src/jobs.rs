@@ -1,29 +1,26 @@
-//! Owns the lab's own job program: work of a known length in small steps, and small jobs of every shape, run
-//! by any worker. It is the binary of whoever links the lab, called by another name; what is done with the
+//! Owns the lab's own job program: work of a known length in small steps, run by any
+//! worker. It is the binary of whoever links the lab, called by another name; what is done with the
 //! jobs belongs to the experiments.
 
 mod ballast;
 mod pace;
 mod replayed;
-mod shapes;
 mod steps;
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::Instant;
 
 use clap::Args;
 use napreduce::program::Error;
 use napreduce::{Driver, Program};
-use napreduce_live::printing::{print, print_error};
+use napreduce_live::printing::print_error;
 use napreduce_live::task_process_requested;
 pub use replayed::{
     RECORD_BYTES, RECORDS, REPLAYED, REPLAYED_MAPS, ReplayedTask, ReplayedTasks, TaskBody, records,
 };
 use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
 use serde::{Deserialize, Serialize};
-pub use shapes::Shape;
 pub use steps::{lines, rounds_per_second};
 
 /// The name that makes a program the job program.
@@ -54,12 +51,6 @@ pub struct Work {
     /// What the memory is filled with
     #[arg(long, default_value_t = 0)]
     pub seed: u64,
-
-    /// Run the job so many times, one after the other, into directories in the output, and print the
-    /// microseconds of each; 0 for once, into the output itself
-    #[arg(long, default_value_t = 0)]
-    #[serde(skip)]
-    pub times: u64,
 }
 
 /// Whether this process is to be the job program: by its name, or as a task of one of its jobs.
@@ -89,20 +80,11 @@ pub fn job_program(program: Program) -> ExitCode {
         .about("Jobs of nap lab")
         .job("steps", steps::by_map)
         .job("steps-of-reduces", steps::by_reduces);
-    replayed::add_to(shapes::add_to(program)).drive(drive)
+    replayed::add_to(program).drive(drive)
 }
 
 fn drive(driver: &mut Driver<'_>, work: &Work) -> Result<(), Error> {
-    if work.times == 0 {
-        return driver.job(&work.job).parameters(work).run().map(drop);
-    }
-    let output = driver.output().to_owned();
-    for number in 0..work.times {
-        let began = Instant::now();
-        driver.job(&work.job).parameters(work).output(output.join(number.to_string())).run()?;
-        print(format_args!("{}\n", began.elapsed().as_micros()));
-    }
-    Ok(())
+    driver.job(&work.job).parameters(work).run().map(drop)
 }
 
 /// Has the kernel end this process when the experiment that started it ends; false when that has happened

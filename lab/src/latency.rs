@@ -3,7 +3,6 @@
 //! (restore). One reduce with many small groups is preempted over and over; times are the coordinator's own,
 //! so that looking on costs nothing.
 
-mod page;
 mod report;
 
 use std::path::{Path, PathBuf};
@@ -13,7 +12,6 @@ use std::time::Duration;
 use clap::Args;
 use napreduce_engine::{AttemptId, AttemptState, JobId, Slots, TaskKind};
 use napreduce_live::{ByteSize, JobDetail, PreemptionEnd, TaskCommand, TaskPhase};
-pub use page::{PagePair, PageReport, latency_with_page};
 use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 pub use report::{Latencies, LatencyReport};
@@ -47,10 +45,6 @@ pub struct LatencySettings {
     /// Samples of each kind; a p99 is judged by 100 or more
     #[arg(long, value_name = "N", default_value = "200", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub samples: u32,
-    /// Suspend and resume only, without and with readers of the cluster's page, by turns; status 1 when the
-    /// page costs something
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000))]
-    pub page_pairs: Option<u32>,
 }
 
 /// What is sampled together, since one needs the other.
@@ -125,7 +119,7 @@ impl<'s> Measuring<'s> {
         self.jobs += 1;
         let name = format!("latency-{}", self.jobs);
         let output = self.folder.join(&name);
-        let work = Work { job: "steps-of-reduces".to_owned(), rounds, pause: 0, fill: 0, seed: 0, times: 0 };
+        let work = Work { job: "steps-of-reduces".to_owned(), rounds, pause: 0, fill: 0, seed: 0 };
         let order = JobOrder::new(&name, work, &self.folder.join("groups.txt"), &output);
         Ok((self.cluster.submit(&order)?, output))
     }

@@ -1,5 +1,5 @@
 //! Experiments of napreduce: speed against other programs, memory under a budget, the cost of starting,
-//! what a cluster costs, what preemption costs.
+//! what preemption costs.
 //!
 //! Owns how experiments are run, judged and reported. Jobs are measured as their users run them, as programs
 //! from start to exit; the runtime is linked for the client of a cluster and for the jobs of the lab itself.
@@ -21,22 +21,18 @@
 mod words;
 
 mod check;
-mod cluster;
 mod confinement;
 mod daemons;
 mod error;
 mod guard;
-mod identity;
 mod input;
 mod job_result;
 mod jobs;
 mod latency;
 mod live_cluster;
-mod load;
 mod machine;
 mod memory;
 mod outputs;
-mod page_load;
 pub mod paper;
 mod peers;
 mod preempt;
@@ -53,19 +49,14 @@ mod table;
 mod workspace;
 
 pub use check::CheckError;
-pub use cluster::{ClusterReport, ClusterRun, ClusterSettings, PathReport, ShufflePath, cluster};
 pub use confinement::{MemoryLimit, Tier};
 pub use daemons::DaemonError;
-pub use error::{LabError, LiveClusterError, SlotsError, WorkloadReplayError};
+pub use error::{LabError, LiveClusterError, WorkloadReplayError};
 pub use guard::{GuardError, guard_program, guard_requested};
-pub use identity::{IdentityReport, IdentityRun, IdentitySettings, identity};
 pub use input::GeneratedInputError;
 pub use job_result::JobResultError;
 pub use jobs::{TaskBody, job_program, job_program_requested};
-pub use latency::{
-    Latencies, LatencyReport, LatencySettings, PagePair, PageReport, latency, latency_with_page,
-};
-pub use load::{Load, LoadReport, LoadSettings, load};
+pub use latency::{Latencies, LatencyReport, LatencySettings, latency};
 pub use machine::Machine;
 pub use memory::{MemoryReport, MemoryResult, MemorySettings, memory};
 pub use outputs::{OutputDigest, OutputsError};

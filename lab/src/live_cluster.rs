@@ -6,8 +6,8 @@ mod order;
 mod recording;
 
 use std::path::{Path, PathBuf};
+use std::thread;
 use std::time::{Duration, Instant};
-use std::{fs, thread};
 
 use napreduce_engine::{JobId, Slots};
 use napreduce_live::{
@@ -23,11 +23,9 @@ use crate::error::{LabError, LiveClusterError};
 use crate::guard::{Charge, Guard};
 use crate::jobs::PARENT_VARIABLE;
 use crate::jobs::own_binary;
-use crate::page_load::PagePlace;
 use crate::process::{CommandLine, run_and_read};
 use crate::session::Session;
-use crate::workspace::{WorkError, WorkFolder, WorkSettings, write};
-use rustix::process::Pid;
+use crate::workspace::{WorkFolder, WorkSettings, write};
 
 /// How long workers may take to come up.
 const UP_MAX: Duration = Duration::from_secs(60);
@@ -54,8 +52,6 @@ pub struct LiveCluster<'s> {
     session: &'s Session,
     folder: PathBuf,
     daemons: Daemons,
-    pub coordinator: Pid,
-    pub workers: Vec<Pid>,
     /// For what an experiment does to its jobs.
     pub client: ClusterClient,
 }
@@ -80,7 +76,6 @@ impl<'s> LiveCluster<'s> {
         let mut daemons = Daemons::none(folder);
         let coordinator = daemons.start("coordinator", &coordinator(nap, &directory, layout))?;
         guard.take_process(coordinator)?;
-        let mut workers = Vec::new();
         for (number, slots) in (1..).zip(&layout.workers) {
             let name = format!("worker-{number}");
             let worker = daemon(nap, "worker", &directory)
@@ -90,7 +85,6 @@ impl<'s> LiveCluster<'s> {
             let worker = layout.confinement.map_or(worker.clone(), |confinement| confinement.wrap(worker));
             let id = daemons.start(&name, &worker)?;
             guard.take_process(id)?;
-            workers.push(id);
             if let Some(confinement) = layout.confinement {
                 confinement.admit(id).map_err(LiveClusterError::Confinement)?;
             }
@@ -99,7 +93,7 @@ impl<'s> LiveCluster<'s> {
         // What a daemon has to say explains a failure better.
         daemons.check()?;
         let (folder, client) = (folder.to_owned(), connected?);
-        Ok(LiveCluster { session, folder, daemons, coordinator, workers, client })
+        Ok(LiveCluster { session, folder, daemons, client })
     }
 
     /// One more connection.
@@ -110,25 +104,6 @@ impl<'s> LiveCluster<'s> {
         let directory = ClusterDirectory::resolve(Some(self.folder.join("cluster")));
         let place = ClusterPlace::Directory(directory.map_err(LiveClusterError::from)?);
         Ok(ClusterClient::connect(place, Patience::default()).map_err(LiveClusterError::from)?)
-    }
-
-    /// Kills the coordinator, starts it again, and waits until it answers; how long that took from its start.
-    ///
-    /// # Errors
-    /// When a daemon fails or does not come up.
-    pub fn restart_coordinator(
-        &mut self,
-        nap: &Path,
-        layout: &Layout<'_>,
-        guard: &mut Guard,
-    ) -> Result<Duration, LabError> {
-        let directory = self.folder.join("cluster");
-        self.daemons.kill("coordinator");
-        let began = Instant::now();
-        self.coordinator = self.daemons.start("coordinator", &coordinator(nap, &directory, layout))?;
-        guard.take_process(self.coordinator)?;
-        self.client = connect(&directory, &mut self.daemons, 0, self.session)?;
-        Ok(began.elapsed())
     }
 
     /// Waits until a job has ended, by following it: looking at a job of many tasks again and again would be
@@ -159,25 +134,6 @@ impl<'s> LiveCluster<'s> {
         let said = run_and_read(&command, &self.folder, &self.session.interrupt)?;
         let number = said.trim().strip_prefix("job_").and_then(|number| number.parse().ok());
         number.map(JobId).ok_or_else(|| LiveClusterError::NoJob { said }.into())
-    }
-
-    /// Serves the page of this cluster, until the cluster ends; where it is, and a token of one who may look.
-    ///
-    /// # Errors
-    /// When it does not come up.
-    pub fn serve_page(&mut self, nap: &Path) -> Result<PagePlace, LabError> {
-        let directory = self.folder.join("cluster");
-        let about = |command: &str| CommandLine::new(nap).arg("web").arg(command).flag("--dir", &directory);
-        let line = about("serve").flag("--bind", "127.0.0.1:0");
-        self.daemons.start("page", &line.env(PARENT_VARIABLE, std::process::id().to_string()))?;
-        self.daemons.wait(|said| said.starts_with("web: "), &self.session.interrupt)?;
-        let path = self.folder.join("page.out");
-        let said = fs::read_to_string(&path).map_err(WorkError::using("read", &path))?;
-        let address = said.strip_prefix("web: http://").and_then(|rest| rest.split_once('/')?.0.parse().ok());
-        let address = address.ok_or(LiveClusterError::NoPage { said })?;
-        let token = about("token").flag("--role", "view").flag("--name", "nap-lab");
-        let token = run_and_read(&token, &self.folder, &self.session.interrupt)?.trim().to_owned();
-        Ok(PagePlace { address, token })
     }
 
     /// The tasks of a job.

@@ -47,13 +47,8 @@ impl JobOrder {
         self.submitting(program, cluster).arg("--detach")
     }
 
-    /// The command that runs it so many times, one after the other, and prints how long each took.
-    pub fn command_of_many(&self, program: &Path, cluster: &Path, times: u64) -> CommandLine {
-        self.submitting(program, cluster).flag("--times", times.to_string())
-    }
-
     fn submitting(&self, program: &Path, cluster: &Path) -> CommandLine {
-        let Work { job, rounds, pause, fill, seed, times: _ } = &self.work;
+        let Work { job, rounds, pause, fill, seed } = &self.work;
         let command = CommandLine::new(program)
             .called(JOB_PROGRAM)
             .env(PARENT_VARIABLE, std::process::id().to_string())
@@ -84,7 +79,7 @@ mod tests {
 
     #[test]
     fn the_command_says_everything() {
-        let work = Work { job: "steps".to_owned(), rounds: 5, pause: 6, fill: 7, seed: 8, times: 0 };
+        let work = Work { job: "steps".to_owned(), rounds: 5, pause: 6, fill: 7, seed: 8 };
         let order = JobOrder {
             reduces: 3,
             queue: Some("production".to_owned()),

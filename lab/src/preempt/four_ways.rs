@@ -260,7 +260,7 @@ impl FourWays<'_> {
 
     fn order(&self, folder: &Path, name: &str, role: Role, pause_micros: u128) -> JobOrder {
         let pause = u64::try_from(pause_micros).unwrap_or(u64::MAX);
-        let work = Work { job: "steps-of-reduces".to_owned(), rounds: 0, pause, fill: 0, seed: 0, times: 0 };
+        let work = Work { job: "steps-of-reduces".to_owned(), rounds: 0, pause, fill: 0, seed: 0 };
         let input = self.folder.join(format!("{role}.txt"));
         JobOrder {
             reduces: role.reduces(),

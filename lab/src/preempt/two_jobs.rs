@@ -218,7 +218,7 @@ impl TwoJobs<'_> {
             TaskForm::Reduce => "steps-of-reduces",
         };
         let rounds = rounds.round() as u64;
-        let work = Work { job: job.to_owned(), rounds, pause: 0, fill, seed: 7, times: 0 };
+        let work = Work { job: job.to_owned(), rounds, pause: 0, fill, seed: 7 };
         let (input, output) = (self.folder.join("steps.txt"), self.folder.join(name));
         // What is said of a task's memory is what the worker goes by when it decides whether to move another
         // one's out.

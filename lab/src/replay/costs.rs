@@ -77,7 +77,7 @@ pub fn measure(
         session.say("measuring what a suspend and a checkpoint cost");
         let work = WorkSettings { parent: Some(bench.work.path().to_owned()), keep: false };
         let quiet = Session::new(session.interrupt.clone(), work, session.binaries.clone(), |_| {});
-        let found = latency(&LatencySettings { samples: SAMPLES, page_pairs: None }, &quiet)?;
+        let found = latency(&LatencySettings { samples: SAMPLES }, &quiet)?;
         (costs.suspend, costs.resume) = (middle(&found.suspend), middle(&found.resume));
         costs.checkpoint_write = middle(&found.checkpoint);
         costs.checkpoint_read = Span(middle(&found.restore).0.saturating_sub(costs.launch.0));

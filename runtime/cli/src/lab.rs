@@ -28,7 +28,7 @@ pub fn run(arguments: &Arguments) -> ExitCode {
     let program = beside.filter(|path| path.is_file()).unwrap_or_else(|| PathBuf::from(PROGRAM));
     let error = Command::new(&program).args(&arguments.rest).exec();
     print_error(format_args!(
-        "nap: cannot run {}: {error}; it is built with `cargo build --release` and belongs beside nap",
+        "nap: cannot run {}: {error}; build it with `cargo build --release -p napreduce-lab` and put it beside nap",
         program.display()
     ));
     ExitCode::from(FAILED)

@@ -3,12 +3,9 @@
 //! Owns which experiments there are, with their help texts. What each of them is asked for is the lab's.
 //! Does not own what they cause.
 
-use std::path::PathBuf;
-
 use clap::Subcommand;
 use napreduce_lab::{
-    ClusterSettings, IdentitySettings, LatencySettings, LoadSettings, MemorySettings, PreemptSettings,
-    SpeedSettings, StartSettings, SuiteSettings,
+    LatencySettings, MemorySettings, PreemptSettings, SpeedSettings, StartSettings, SuiteSettings,
 };
 
 use crate::fuzz::FuzzArguments;
@@ -57,17 +54,6 @@ Examples:
   nap lab start
   nap lab start --runs 200 --slots 1")]
     Start(Saved<StartSettings>),
-    /// Measure what a cluster on this machine costs: terasort embedded, with workers, and over the network
-    ///
-    /// Every path sorts the same input, in turn, with as many slots in all. A cluster is started before its
-    /// job and ended after it; only the job is timed. Every output is checked. The exit status is 1 when a
-    /// path takes longer than its bound: 1.15 times the embedded run with the shuffle in place, 1.60 times
-    /// with the network shuffle.
-    #[command(after_help = "\
-Examples:
-  nap lab cluster
-  nap lab cluster --size 1GiB --runs 3 --encrypted --json cluster.json")]
-    Cluster(Saved<ClusterSettings>),
     /// Compare wait, kill, suspend and checkpoint on real tasks
     ///
     /// Two jobs share one slot: the low one runs, and when it is at some per cent the high one comes, for
@@ -92,38 +78,8 @@ Examples:
     #[command(after_help = "\
 Examples:
   nap lab latency
-  nap lab latency --samples 200 --format json
-  nap lab latency --page-pairs 10 --samples 60      what a page that 16 streams and 100 requests a second read costs")]
+  nap lab latency --samples 200 --format json")]
     Latency(Asked<LatencySettings>),
-    /// Search for a preemption that can be told from an output
-    ///
-    /// Small jobs of every shape run on a cluster of two workers, and whatever runs of them is suspended,
-    /// resumed, checkpointed and killed at random. Each output and each count of records is compared with an
-    /// undisturbed run. The exit status is 1 when one differs; the seed that is printed gives the same
-    /// choices again.
-    #[command(after_help = "\
-Examples:
-  nap lab identity
-  nap lab identity --rounds 2000 --seed 7")]
-    Identity(Asked<IdentitySettings>),
-    /// Measure what a cluster bears: many jobs, a job of many tasks, many workers, a long life
-    ///
-    /// The jobs do next to nothing, so what is measured is the coordinator: how fast jobs and tasks get
-    /// through, its processor time, its memory. Each load that is named is made on a cluster of its own,
-    /// which is gone afterwards.
-    #[command(after_help = "\
-Examples:
-  nap lab load --jobs 5000 --clients 50
-  nap lab load --shape 100000 --shape 200x4000 --shape 2000x2000
-  nap lab load --idle-workers 1000 --for 30s
-  nap lab load --jobs 10000 --clients 50 --restart     how long a coordinator with a past takes to come back")]
-    Load {
-        #[command(flatten)]
-        asked: Asked<LoadSettings>,
-        /// Also write the report to this file, as JSON
-        #[arg(long, value_name = "FILE")]
-        json: Option<PathBuf>,
-    },
     Paper(PaperArguments),
     Replay(ReplayArguments),
     FuzzPolicies(FuzzArguments),

@@ -5,11 +5,10 @@
 
 use std::process::ExitCode;
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 use napreduce_lab::{
-    ClusterReport, IdentityReport, LabError, LatencyReport, LoadReport, LoadSettings, MemoryReport,
-    PageReport, PreemptReport, SpeedReport, StartReport, SuiteReport, cluster, identity, latency,
-    latency_with_page, load, memory, preempt, speed, start, suite,
+    LabError, LatencyReport, MemoryReport, PreemptReport, SpeedReport, StartReport, SuiteReport, latency,
+    memory, preempt, speed, start, suite,
 };
 use napreduce_live::printing::print_error;
 
@@ -75,30 +74,11 @@ fn carry_out(experiment: &Experiment) -> Result<bool> {
             asked.run(json, memory, MemoryReport::table, MemoryReport::succeeded)
         }
         Experiment::Start(Saved { asked, json }) => asked.run(json, start, StartReport::table, |_| true),
-        Experiment::Cluster(Saved { asked, json }) => {
-            asked.run(json, cluster, ClusterReport::table, ClusterReport::succeeded)
-        }
         Experiment::Preempt(asked) => {
             asked.run(&None, preempt, PreemptReport::table, PreemptReport::succeeded)
         }
-        Experiment::Latency(asked) => match asked.settings.page_pairs {
-            Some(pairs) => asked.run(
-                &None,
-                |settings, session| latency_with_page(settings, pairs, session),
-                PageReport::table,
-                PageReport::succeeded,
-            ),
-            None => asked.run(&None, latency, LatencyReport::table, LatencyReport::succeeded),
-        },
-        Experiment::Identity(asked) => {
-            asked.run(&None, identity, IdentityReport::table, IdentityReport::succeeded)
-        }
-        Experiment::Load { asked, json } => {
-            let LoadSettings { jobs, shapes, idle_workers, restart, .. } = &asked.settings;
-            if jobs.is_none() && shapes.is_empty() && idle_workers.is_none() && !restart {
-                bail!("no load is named; see the examples of: nap lab load --help");
-            }
-            asked.run(json, load, LoadReport::table, |_| true)
+        Experiment::Latency(asked) => {
+            asked.run(&None, latency, LatencyReport::table, LatencyReport::succeeded)
         }
         Experiment::Replay(arguments) => replay::replay(arguments),
         // It has nothing to clean up when it is interrupted.

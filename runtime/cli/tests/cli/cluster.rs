@@ -242,7 +242,8 @@ fn experiments_that_are_not_installed_are_named_with_what_to_do() {
     let output = command.args(["lab", "speed"]).env("PATH", folder.path()).output().expect("nap runs");
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{stderr}");
-    assert!(stderr.starts_with("nap: cannot run nap-lab: ") && stderr.contains("beside nap"), "{stderr}");
+    assert!(stderr.starts_with("nap: cannot run nap-lab: "), "{stderr}");
+    assert!(stderr.contains("`cargo build --release -p napreduce-lab` and put it beside nap"), "{stderr}");
 }
 
 #[test]
