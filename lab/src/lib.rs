@@ -39,6 +39,7 @@ mod preempt;
 mod process;
 mod program;
 mod raw;
+pub mod records;
 mod replay;
 mod session;
 mod speed;

@@ -100,7 +100,7 @@ fn wrong_usage_is_status_2_and_says_what_to_do() {
         assert!(ended.errors.contains(part), "{arguments:?}: {}", ended.errors);
     };
     refused(&["--jobs", "sleep"], "choose from wordcount, term-vector, ");
-    refused(&["--jobs", "self-join"], "cargo build --release -p napreduce-suite");
+    refused(&["--jobs", "self-join"], "cargo build --release -p napreduce-lab");
     refused(
         &["--jobs", "wordcount", "--peers", "sort"],
         "peer sort has no formulation of the suite; choose duckdb or polars",

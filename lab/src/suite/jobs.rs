@@ -64,7 +64,7 @@ impl SuiteJob {
     pub(super) fn binary(self, folder: &Path) -> Result<PathBuf, ProgramError> {
         let package = match self {
             SuiteJob::Wordcount | SuiteJob::Terasort => "napreduce-examples",
-            _ => "napreduce-suite",
+            _ => "napreduce-lab",
         };
         find_binary(folder, self.in_words(), package)
     }
@@ -119,7 +119,7 @@ mod tests {
         assert!(said(SuiteJob::Terasort).contains("-p napreduce-examples"), "{}", said(SuiteJob::Terasort));
         assert!(
             said(SuiteJob::SelfJoin)
-                .contains("/nowhere/self-join; build it with `cargo build --release -p napreduce-suite`")
+                .contains("/nowhere/self-join; build it with `cargo build --release -p napreduce-lab`")
         );
     }
 

@@ -6,7 +6,7 @@
 use super::files::{SourceFile, Violation};
 
 /// The folder of each crate, and the crates of this repository that its code may name.
-const LAYERS: [(&str, &[&str]); 20] = [
+const LAYERS: [(&str, &[&str]); 19] = [
     ("datagen", &[]),
     ("runtime/engine", &[]),
     ("runtime/data", &[]),
@@ -44,7 +44,6 @@ const LAYERS: [(&str, &[&str]); 20] = [
     ),
     ("examples", &["napreduce"]),
     ("examples/formats", &["napreduce", "napreduce-cli"]),
-    ("lab/suite", &["napreduce"]),
     (
         "lab",
         &[

@@ -5,7 +5,7 @@
 use std::process::ExitCode;
 
 use napreduce::{Emit, Job, Program, words};
-use suite::by_document;
+use napreduce_lab::records::by_document;
 
 pub fn inverted_index(_: &()) -> Job {
     Job::text()

@@ -6,7 +6,7 @@
 use std::process::ExitCode;
 
 use napreduce::{Emit, Job, Program, words};
-use suite::by_document;
+use napreduce_lab::records::by_document;
 
 pub fn sequence_count(_: &()) -> Job {
     Job::text()

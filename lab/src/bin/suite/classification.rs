@@ -5,7 +5,7 @@
 use std::process::ExitCode;
 
 use napreduce::{Emit, Job, Program};
-use suite::{Centroids, Movie};
+use napreduce_lab::records::{Centroids, Movie};
 
 pub fn classification(_: &()) -> Job {
     classes(Centroids::of_side_file())

@@ -6,7 +6,7 @@
 use std::process::ExitCode;
 
 use napreduce::{Emit, Job, Program, counter};
-use suite::Movie;
+use napreduce_lab::records::Movie;
 
 pub fn histogram(_: &()) -> Job {
     Job::text()

@@ -7,7 +7,7 @@ use std::cmp::Reverse;
 use std::process::ExitCode;
 
 use napreduce::{Emit, Job, Program, words};
-use suite::by_document;
+use napreduce_lab::records::by_document;
 
 /// Rarer words are left out.
 const COUNT_MIN: u64 = 10;

@@ -4,20 +4,20 @@
 //! not own side files (`programs`).
 
 #[allow(dead_code, reason = "only its job is of interest here, not its main")]
-#[path = "../../src/bin/classification.rs"]
+#[path = "../../src/bin/suite/classification.rs"]
 mod classification;
 #[allow(dead_code, reason = "only its job is of interest here, not its main")]
-#[path = "../../src/bin/histogram_movies.rs"]
+#[path = "../../src/bin/suite/histogram_movies.rs"]
 mod histogram_movies;
 #[allow(dead_code, reason = "only its job is of interest here, not its main")]
-#[path = "../../src/bin/histogram_ratings.rs"]
+#[path = "../../src/bin/suite/histogram_ratings.rs"]
 mod histogram_ratings;
 #[allow(dead_code, reason = "only its job is of interest here, not its main")]
-#[path = "../../src/bin/kmeans_movies.rs"]
+#[path = "../../src/bin/suite/kmeans_movies.rs"]
 mod kmeans_movies;
 
 use napreduce::testing::{JobTest, assert_preemption_safe};
-use suite::Centroids;
+use napreduce_lab::records::Centroids;
 
 use crate::{check, data, reference, sizes};
 
@@ -75,7 +75,7 @@ fn a_movie_goes_to_the_first_of_the_nearest_and_one_like_none_to_the_first() {
 fn reviews_of_a_centroid_end_at_a_comma() {
     let reviews: Vec<String> = (0..400).map(|rater| format!("{rater}_3")).collect();
     let text = format!("1:{}\n", reviews.join(","));
-    let line = suite::centroid(4, 0.5, text.trim_end()).unwrap();
+    let line = napreduce_lab::records::centroid(4, 0.5, text.trim_end()).unwrap();
     let kept = line.strip_prefix("4 0.5 1 400 ").unwrap();
     assert!(text.starts_with(&format!("1:{kept},")) && (998..1005).contains(&kept.len()), "{line}");
 }
@@ -99,7 +99,8 @@ fn wrong_centroids_and_movies_are_named() {
         ("1:2", "found \"2\""),
         ("1:2_3,", "found \"\""),
     ] {
-        let read = suite::Movie::parse(line).and_then(|movie| movie.reviews().collect::<Result<Vec<_>, _>>());
+        let read = napreduce_lab::records::Movie::parse(line)
+            .and_then(|movie| movie.reviews().collect::<Result<Vec<_>, _>>());
         assert!(read.as_ref().is_err_and(|error| error.contains(expected)), "{line}: {read:?}");
     }
 }

@@ -3,16 +3,16 @@
 //! Owns their edges: short lines, ties, empty files. Does not own documents of one name (`programs`).
 
 #[allow(dead_code, reason = "only its job is of interest here, not its main")]
-#[path = "../../src/bin/inverted_index.rs"]
+#[path = "../../src/bin/suite/inverted_index.rs"]
 mod inverted_index;
 #[allow(dead_code, reason = "only its job is of interest here, not its main")]
-#[path = "../../src/bin/ranked_inverted_index.rs"]
+#[path = "../../src/bin/suite/ranked_inverted_index.rs"]
 mod ranked_inverted_index;
 #[allow(dead_code, reason = "only its job is of interest here, not its main")]
-#[path = "../../src/bin/sequence_count.rs"]
+#[path = "../../src/bin/suite/sequence_count.rs"]
 mod sequence_count;
 #[allow(dead_code, reason = "only its job is of interest here, not its main")]
-#[path = "../../src/bin/term_vector.rs"]
+#[path = "../../src/bin/suite/term_vector.rs"]
 mod term_vector;
 
 use napreduce::testing::{JobTest, assert_preemption_safe};

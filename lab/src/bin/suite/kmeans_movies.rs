@@ -6,7 +6,7 @@
 use std::process::ExitCode;
 
 use napreduce::{Emit, Job, Key, Program};
-use suite::{Centroids, Movie, centroid};
+use napreduce_lab::records::{Centroids, Movie, centroid};
 
 /// What is known of a member when: all similarities are there before the first line, so that none
 /// has to be kept.

@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::fs;
 
-use crate::movies::Movie;
+use super::movies::Movie;
 
 /// How many centroids there may be.
 pub const CENTROIDS_MAX: usize = 16;
