@@ -9,6 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use lzma_rust2::XzReader;
 use napreduce_engine::PrimitiveChoice;
 use napreduce_lab::paper::{
     Executor, Judgement, Paper, PaperError, PaperReport, PaperSettings, Repetitions, Runs, Selection,
@@ -187,7 +188,7 @@ fn kept() -> PathBuf {
 }
 
 fn docs(name: &str) -> String {
-    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(name);
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs").join(name);
     fs::read_to_string(page).expect("a page of the docs")
 }
 
@@ -201,7 +202,8 @@ fn kept_rows_give_the_verdicts_of_the_docs() {
     let mut all: Option<PaperReport> = None;
     for folder in &folders {
         let report = PaperReport::read(registry(), folder).expect("a report");
-        let written = fs::read_to_string(folder.join("verdicts.json")).expect("verdicts");
+        let packed = fs::File::open(folder.join("verdicts.json.xz")).expect("verdicts");
+        let written = std::io::read_to_string(XzReader::new(packed, false)).expect("verdicts");
         assert!(
             written == report.verdicts(),
             "{folder:?} is judged in another way now: nap lab paper --from it, and see what changed"
