@@ -9,10 +9,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use napreduce_live::{Counter, Counters};
-use napreduce_storage::{
+use napreduce_connectors::stores::{
     ObjectStream, ObjectUri, REQUEST_BYTES, StorageError, StoredObject, stat, take_figures,
 };
+use napreduce_live::{Counter, Counters};
 
 use super::opening::{InputBytes, PositionedRead};
 use super::{InputError, InputFile, Split};

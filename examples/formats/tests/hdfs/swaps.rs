@@ -5,8 +5,8 @@
 
 use std::sync::Barrier;
 
+use napreduce_connectors::stores::stores_of;
 use napreduce_protocol::{ObjectStores, PutCondition};
-use napreduce_storage::stores_of;
 
 use super::server::Files;
 

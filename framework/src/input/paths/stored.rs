@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use napreduce_storage::{FoundObject, ObjectUri, StorageError, list, stat};
+use napreduce_connectors::stores::{FoundObject, ObjectUri, StorageError, list, stat};
 
 use super::pattern::{PathPattern, is_glob};
 use super::{InputFile, is_hidden};

@@ -18,7 +18,7 @@ use object_store::{
 };
 
 use super::client::{Hdfs, failure, version_of};
-use crate::requests::{Failure, note};
+use crate::stores::requests::{Failure, note};
 
 /// A file system, as `connection` wants it.
 #[derive(Debug, Clone)]

@@ -12,10 +12,10 @@ use napreduce_protocol::{PendingUpload, StoreError, UploadWriter};
 use super::layout::{Places, upload_of, uploads_of};
 use super::small::{anew, draw, remove_file};
 use super::waiting::{read, written};
-use crate::figures::WRITTEN;
-use crate::hdfs::{CHANGED, Hdfs, MISSING, ask, connected, version_of};
-use crate::requests::Failure;
-use crate::{ObjectUri, StorageError, threads};
+use crate::stores::figures::WRITTEN;
+use crate::stores::hdfs::{CHANGED, Hdfs, MISSING, ask, connected, version_of};
+use crate::stores::requests::Failure;
+use crate::stores::{ObjectUri, StorageError, threads};
 
 /// A file while it is written. Dropped, it stays begun until somebody aborts it.
 pub(crate) struct HdfsUpload {

@@ -7,8 +7,8 @@ use futures_util::TryStreamExt;
 use hdfs_native::WriteOptions;
 use hdfs_native::client::FileStatus;
 
-use crate::hdfs::{CHANGED, Hdfs, MISSING, ask, failure, version_of};
-use crate::requests::Failure;
+use crate::stores::hdfs::{CHANGED, Hdfs, MISSING, ask, failure, version_of};
+use crate::stores::requests::Failure;
 
 /// A name that nobody else draws.
 pub(super) fn draw() -> String {

@@ -5,7 +5,6 @@
 //! object is of one version of it. Blocking: requests run on two threads that start with the first. Does not
 //! own formats nor what an input argument means. Credentials are found in the environment by each service's
 //! usual rules and stay in this process: no error names one.
-#![cfg(any(feature = "s3", feature = "gcs", feature = "azure", feature = "hdfs"))]
 
 #[cfg_attr(
     not(any(feature = "s3", feature = "gcs", feature = "azure")),
@@ -23,9 +22,9 @@ mod hdfs;
 mod hdfs_files;
 mod listing;
 mod object;
+mod object_stores;
 mod requests;
 mod small;
-mod stores;
 mod stream;
 mod threads;
 mod upload;
@@ -36,6 +35,6 @@ pub use error::StorageError;
 pub use figures::{StorageFigures, take_figures};
 pub use listing::{FoundObject, list, stat};
 pub use object::StoredObject;
-pub use stores::stores_of;
+pub use object_stores::stores_of;
 pub use stream::{ObjectStream, REQUEST_BYTES};
 pub use uri::ObjectUri;

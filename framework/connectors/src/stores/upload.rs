@@ -11,12 +11,12 @@ use napreduce_protocol::{PendingUpload, StorageScheme, StoreError, UploadWriter}
 use object_store::multipart::PartId;
 use tokio::task::JoinHandle;
 
-use crate::connection::{Bucket, bucket};
-use crate::figures::WRITTEN;
-use crate::object::{path_of, quoted};
-use crate::requests::{Failure, RetryBudget, retried, traced};
-use crate::threads::{self, no_threads};
-use crate::{ObjectUri, StorageError};
+use crate::stores::connection::{Bucket, bucket};
+use crate::stores::figures::WRITTEN;
+use crate::stores::object::{path_of, quoted};
+use crate::stores::requests::{Failure, RetryBudget, retried, traced};
+use crate::stores::threads::{self, no_threads};
+use crate::stores::{ObjectUri, StorageError};
 
 /// Requests at once.
 const UNDER_WAY: usize = 2;

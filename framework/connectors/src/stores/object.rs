@@ -8,22 +8,22 @@ use futures_util::TryStreamExt;
 use object_store::path::Path;
 use object_store::{GetOptions, GetRange};
 
-use crate::connection::{Bucket, bucket};
-use crate::figures::READ;
-use crate::requests::{Failure, RetryBudget, innermost, traced};
-use crate::{ObjectUri, StorageError, threads};
+use crate::stores::connection::{Bucket, bucket};
+use crate::stores::figures::READ;
+use crate::stores::requests::{Failure, RetryBudget, innermost, traced};
+use crate::stores::{ObjectUri, StorageError, threads};
 
 /// An object in one version. Opening it asks for nothing; the first read does.
 ///
 /// ```no_run
-/// use napreduce_storage::{ObjectUri, StoredObject, stat};
+/// use napreduce_connectors::stores::{ObjectUri, StoredObject, stat};
 ///
 /// let uri = ObjectUri::parse("s3://books/moby.txt".as_ref())?;
 /// let found = stat(&uri)?;
 /// let object = StoredObject::open(uri, found.version, found.length)?;
 /// let mut text = vec![0; 100];
 /// object.read_at(&mut text, 0)?;
-/// # Ok::<(), napreduce_storage::StorageError>(())
+/// # Ok::<(), napreduce_connectors::stores::StorageError>(())
 /// ```
 #[derive(Debug, Clone)]
 pub struct StoredObject {
@@ -35,8 +35,8 @@ pub struct StoredObject {
 }
 
 impl StoredObject {
-    /// The object under this name in this version, which has so many bytes: those that [`stat`](crate::stat)
-    /// or [`list`](crate::list) have said.
+    /// The object under this name in this version, which has so many bytes: those that [`stat`](crate::stores::stat)
+    /// or [`list`](crate::stores::list) have said.
     ///
     /// # Errors
     ///

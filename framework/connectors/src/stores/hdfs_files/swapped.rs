@@ -20,8 +20,8 @@ use napreduce_protocol::PutCondition;
 
 use super::layout::{MARK, Places};
 use super::small::{draw, read_small, remove, write_small};
-use crate::hdfs::{CHANGED, Hdfs, MISSING, ask};
-use crate::requests::Failure;
+use crate::stores::hdfs::{CHANGED, Hdfs, MISSING, ask};
+use crate::stores::requests::Failure;
 
 /// A version that is gone when it is read has been replaced meanwhile.
 const LOOKS_MAX: usize = 16;

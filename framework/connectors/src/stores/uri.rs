@@ -7,17 +7,17 @@ use std::path::Path;
 
 use napreduce_protocol::StorageScheme;
 
-use crate::StorageError;
+use crate::stores::StorageError;
 
 /// The name of an object, or of what begins with it. Keys are as they are, without escapes.
 ///
 /// ```
-/// use napreduce_storage::ObjectUri;
+/// use napreduce_connectors::stores::ObjectUri;
 ///
 /// let uri = ObjectUri::parse("s3://books/english/moby dick.txt".as_ref())?;
 /// assert_eq!((uri.bucket(), uri.key()), ("books", "english/moby dick.txt"));
 /// assert_eq!(uri.with_key("german/faust.txt").to_string(), "s3://books/german/faust.txt");
-/// # Ok::<(), napreduce_storage::StorageError>(())
+/// # Ok::<(), napreduce_connectors::stores::StorageError>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ObjectUri {

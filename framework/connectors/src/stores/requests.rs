@@ -16,9 +16,9 @@ use object_store::client::{
 };
 use tokio::time::Instant;
 
-pub(crate) use crate::failure::{Failure, innermost};
-use crate::figures::{Figures, READ, WRITTEN};
-use crate::{ObjectUri, StorageError};
+pub(crate) use crate::stores::failure::{Failure, innermost};
+use crate::stores::figures::{Figures, READ, WRITTEN};
+use crate::stores::{ObjectUri, StorageError};
 
 /// For how long a request that fails is made again. A process may be stopped for hours in between: time that
 /// nobody tried in does not count.
@@ -216,7 +216,7 @@ mod tests {
 
     #[test]
     fn trying_ends_when_no_time_is_left() {
-        let tried = crate::threads::wait(&uri(), async {
+        let tried = crate::stores::threads::wait(&uri(), async {
             let mut budget = RetryBudget::of(Duration::from_millis(400));
             let failure = answer(503, Some("SlowDown"));
             loop {

@@ -15,9 +15,9 @@ use object_store::signer::Signer;
 use object_store::{ClientConfigKey, ClientOptions, CredentialProvider, ObjectStore, RetryConfig};
 
 #[cfg(any(feature = "s3", feature = "gcs", feature = "azure"))]
-use crate::crypto::PlainCrypto;
-use crate::requests::{RetryBudget, TracingConnector, innermost, retried};
-use crate::{ObjectUri, StorageError, threads};
+use crate::stores::crypto::PlainCrypto;
+use crate::stores::requests::{RetryBudget, TracingConnector, innermost, retried};
+use crate::stores::{ObjectUri, StorageError, threads};
 
 /// How long credentials are looked for: where there are none, the address that hands them out answers nobody.
 const CREDENTIALS_PATIENCE: Duration = Duration::from_secs(10);
@@ -211,7 +211,7 @@ fn azure(uri: &ObjectUri) -> Result<Bucket, StorageError> {
 /// Files are written by ways of their own, and nothing is asked for before the first is looked at.
 #[cfg(feature = "hdfs")]
 fn hdfs(uri: &ObjectUri) -> Result<Bucket, StorageError> {
-    let files = Arc::new(crate::hdfs::HdfsObjects(crate::hdfs::connected(uri)?));
+    let files = Arc::new(crate::stores::hdfs::HdfsObjects(crate::stores::hdfs::connected(uri)?));
     Ok(Bucket::without_pages(files))
 }
 

@@ -8,7 +8,7 @@ use std::fmt;
 use napreduce_protocol::StorageScheme;
 use object_store::client::HttpError;
 
-use crate::{ObjectUri, StorageError};
+use crate::stores::{ObjectUri, StorageError};
 
 /// Why a request has failed.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -7,12 +7,12 @@ use bytes::Bytes;
 use napreduce_protocol::{ObjectEntry, PutCondition, StorageScheme};
 use object_store::{ObjectStoreExt as _, PutMode, PutOptions, UpdateVersion};
 
-use crate::connection::{Bucket, bucket};
-use crate::figures::WRITTEN;
-use crate::listing::{FoundObject, stat};
-use crate::object::{path_of, quoted};
-use crate::requests::{RetryBudget, retried};
-use crate::{ObjectUri, StorageError, threads};
+use crate::stores::connection::{Bucket, bucket};
+use crate::stores::figures::WRITTEN;
+use crate::stores::listing::{FoundObject, stat};
+use crate::stores::object::{path_of, quoted};
+use crate::stores::requests::{RetryBudget, retried};
+use crate::stores::{ObjectUri, StorageError, threads};
 
 /// More than any of them has; a larger one is somebody else's.
 const BYTES_MAX: u64 = 256 << 20;

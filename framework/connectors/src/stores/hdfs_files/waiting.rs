@@ -3,9 +3,9 @@
 //! Owns the way from code that blocks to the threads of requests. Does not own how long it is tried
 //! (`requests`).
 
-use crate::figures::WRITTEN;
-use crate::requests::{Failure, RetryBudget, insist};
-use crate::{ObjectUri, StorageError, threads};
+use crate::stores::figures::WRITTEN;
+use crate::stores::requests::{Failure, RetryBudget, insist};
+use crate::stores::{ObjectUri, StorageError, threads};
 
 /// Something that changes nothing.
 pub(super) fn read<T, F>(

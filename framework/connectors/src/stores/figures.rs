@@ -33,7 +33,7 @@ pub struct StorageFigures {
 /// Takes the figures of this process, which begin again at 0.
 ///
 /// ```
-/// assert_eq!(napreduce_storage::take_figures().requests, 0);
+/// assert_eq!(napreduce_connectors::stores::take_figures().requests, 0);
 /// ```
 pub fn take_figures() -> StorageFigures {
     let (requests, bytes, retries) = READ.take();

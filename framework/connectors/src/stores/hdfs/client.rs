@@ -11,8 +11,8 @@ use hdfs_native::client::FileStatus;
 use hdfs_native::file::FileReader;
 use hdfs_native::{Client, ClientBuilder, HdfsError};
 
-use crate::requests::{Failure, SILENCE_MAX, innermost};
-use crate::{ObjectUri, StorageError, threads};
+use crate::stores::requests::{Failure, SILENCE_MAX, innermost};
+use crate::stores::{ObjectUri, StorageError, threads};
 
 /// The library's own tries, which wait for minutes: each NameNode of a pair is asked twice, and what else is
 /// to be done about it is up to `requests`.

@@ -9,7 +9,7 @@
 //! OUT/_temporary/napreduce/claim.json/               a file that is swapped: OUT/_temporary/claim.json (`swapped`)
 //! ```
 
-use crate::{ObjectUri, StorageError};
+use crate::stores::{ObjectUri, StorageError};
 
 const TEMPORARY: &str = "_temporary";
 const OWN: &str = "napreduce";

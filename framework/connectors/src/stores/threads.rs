@@ -8,7 +8,7 @@ use std::sync::{OnceLock, mpsc};
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::JoinHandle;
 
-use crate::{ObjectUri, StorageError};
+use crate::stores::{ObjectUri, StorageError};
 
 /// Enough for the requests of one reader: they wait most of the time.
 const THREADS: usize = 2;

@@ -8,11 +8,11 @@ use object_store::list::{PaginatedListOptions, PaginatedListStore};
 use object_store::path::Path;
 use object_store::{ObjectMeta, ObjectStoreExt as _};
 
-use crate::connection::bucket;
-use crate::object::{path_of, quoted};
-use crate::requests::{RetryBudget, retried};
-use crate::upload::no_version;
-use crate::{ObjectUri, StorageError, threads};
+use crate::stores::connection::bucket;
+use crate::stores::object::{path_of, quoted};
+use crate::stores::requests::{RetryBudget, retried};
+use crate::stores::upload::no_version;
+use crate::stores::{ObjectUri, StorageError, threads};
 
 /// An object that is there.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -10,16 +10,16 @@ use napreduce_protocol::{
 };
 
 #[cfg(feature = "hdfs")]
-use crate::hdfs_files::HdfsStores;
-use crate::listing::{FoundObject, list};
-use crate::upload::Upload;
-use crate::{ObjectUri, StorageError, figures, small, upload, upload_listing};
+use crate::stores::hdfs_files::HdfsStores;
+use crate::stores::listing::{FoundObject, list};
+use crate::stores::upload::Upload;
+use crate::stores::{ObjectUri, StorageError, figures, small, upload, upload_listing};
 
 /// Those that an object is in; what was not built in says which feature it wants. HDFS has its own: its files
 /// are renamed, which no object can be.
 ///
 /// ```
-/// let stores = napreduce_storage::stores_of("s3://bucket/key".as_ref());
+/// let stores = napreduce_connectors::stores::stores_of("s3://bucket/key".as_ref());
 /// assert_eq!(stores.take_written().requests, 0);
 /// ```
 pub fn stores_of(object: &Path) -> &'static dyn ObjectStores {

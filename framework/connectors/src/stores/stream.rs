@@ -8,8 +8,8 @@ use std::collections::VecDeque;
 use bytes::{Buf, Bytes};
 use tokio::task::JoinHandle;
 
-use crate::threads::{self, no_threads};
-use crate::{StorageError, StoredObject};
+use crate::stores::threads::{self, no_threads};
+use crate::stores::{StorageError, StoredObject};
 
 /// Bytes that one request asks for, at most.
 pub const REQUEST_BYTES: u64 = 8 << 20;

@@ -14,9 +14,9 @@ use super::small::{draw, remove, remove_file, remove_if_empty, replace};
 use super::swapped::{Current, Swap, current};
 use super::upload::{HdfsUpload, abort, complete, uploads};
 use super::waiting::{read, written};
-use crate::hdfs::connected;
-use crate::listing::list;
-use crate::{FoundObject, ObjectUri, StorageError, figures, small};
+use crate::stores::hdfs::connected;
+use crate::stores::listing::list;
+use crate::stores::{FoundObject, ObjectUri, StorageError, figures, small};
 
 /// All file systems of HDFS.
 #[derive(Debug, Clone, Copy)]

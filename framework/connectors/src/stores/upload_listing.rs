@@ -10,10 +10,10 @@ use object_store::path::Path;
 use object_store::signer::SignedUrlOptions;
 use serde::Deserialize;
 
-use crate::connection::{UploadListing, bucket, client};
-use crate::object::path_of;
-use crate::requests::{Failure, RetryBudget, innermost, traced};
-use crate::{ObjectUri, StorageError, threads};
+use crate::stores::connection::{UploadListing, bucket, client};
+use crate::stores::object::path_of;
+use crate::stores::requests::{Failure, RetryBudget, innermost, traced};
+use crate::stores::{ObjectUri, StorageError, threads};
 
 /// For how long a request may be on its way.
 const VALID: Duration = Duration::from_secs(300);
