@@ -1,7 +1,6 @@
 //! Objects of which each field says what it is made from.
 //!
-//! Owns how such a table becomes a type and its conversion. Does not own the objects (`answers`, `hadoop`,
-//! `spark`).
+//! Owns how such a table becomes a type and its conversion. Does not own the objects (`answers`).
 
 /// Makes structs that are answered as JSON, and how each is made of what is known: a line for each field. One
 /// is made `from` a single thing; or else a function behind it says of what, as in `fields!`.

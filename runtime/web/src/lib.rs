@@ -24,10 +24,7 @@ mod assets;
 pub mod clock;
 mod context;
 mod events;
-#[macro_use]
-mod foreign;
 mod guard;
-mod hadoop;
 mod lock;
 mod once;
 mod per_job;
@@ -37,7 +34,6 @@ mod routes;
 mod server;
 mod shown;
 mod source;
-mod spark;
 mod tally;
 mod what_if;
 

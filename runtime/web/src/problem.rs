@@ -39,14 +39,6 @@ impl Problem {
         Problem::new(StatusCode::BAD_REQUEST, detail)
     }
 
-    /// What is wrong, and what to do, for those who have no fields for them.
-    pub fn in_a_line(&self) -> String {
-        match &self.remedy {
-            Some(remedy) => format!("{}; {remedy}", self.detail),
-            None => self.detail.clone(),
-        }
-    }
-
     pub fn into_response(self) -> Response<Body> {
         let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         // It has nothing in it that JSON cannot say.

@@ -138,7 +138,7 @@ impl PageSource for Large {
 
 const COLUMNS: &str = "columns of 100,000";
 /// Kinds of answers and their budgets at the 99th percentile, in milliseconds.
-const ASKED: [(&str, &str, u64); 15] = [
+const ASKED: [(&str, &str, u64); 12] = [
     ("list", "/api/nap/v1/jobs", 20),
     ("list, sorted", "/api/nap/v1/jobs?sort=-took", 20),
     ("list, thinned", "/api/nap/v1/jobs?limit=1000&fields=job,state", 20),
@@ -150,9 +150,6 @@ const ASKED: [(&str, &str, u64); 15] = [
     ("quantiles of 100,000", "/api/nap/v1/jobs/job_0001/quantiles", 150),
     ("ledger", "/api/nap/v1/preemptions/totals?from=0", 20),
     (COLUMNS, "/api/nap/v1/jobs/job_0001/timeline", 150),
-    ("Spark's tasks, sorted", "/api/v1/applications/job_0001/stages/0/0/taskList?sortBy=-runtime", 150),
-    ("Spark's quantiles", "/api/v1/applications/job_0001/stages/0/0/taskSummary", 150),
-    ("Spark's stage", "/api/v1/applications/job_0001/stages/0/0", 150),
     ("the same as JSON", "/api/nap/v1/jobs/job_0001/timeline", 300),
 ];
 

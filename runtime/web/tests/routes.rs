@@ -11,17 +11,13 @@ use napreduce_web::WebRole;
 use serde_json::{Value, json};
 
 fn filled(path: &str) -> String {
-    // Spark tells of tasks that are done how they compare, and job 2 has none.
-    let job = if path.starts_with("/api/v1/") { "application_0_0001" } else { "job_0002" };
     let parts = [
-        ("{job}", job),
+        ("{job}", "job_0002"),
         ("{task}", "job_0002_m_0000"),
         ("{attempt}", "job_0002_m_0000.1"),
         ("{worker}", "worker_0001"),
         ("{stream}", "stdout"),
         ("{number}", "0"),
-        ("{stage}", "0"),
-        ("{stage_attempt}", "0"),
         // The first that is asked for, by what stands before it in the description.
         ("{what_if}", "what-if-1"),
     ];
@@ -64,8 +60,7 @@ fn answers_are_what_the_description_says() {
                 let json = ("Content-Type", "application/json");
                 let headers = [json, ("Authorization", token.as_str())];
                 let headers = if asking == WebRole::Nobody { &headers[..1] } else { &headers[..] };
-                let told =
-                    sample.ask(&what, headers, if method == "put" { r#"{"state":"KILLED"}"# } else { "{}" });
+                let told = sample.ask(&what, headers, "{}");
                 let status = match (asking >= role, asking) {
                     (true, _) => expected.parse().expect("a status"),
                     (false, WebRole::Nobody) => 401,
@@ -86,7 +81,7 @@ fn answers_are_what_the_description_says() {
             }
         }
     }
-    assert!(checked > 80, "{checked} answers were checked");
+    assert!(checked > 75, "{checked} answers were checked");
 }
 
 #[test]

@@ -14,7 +14,6 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::context::Web;
-use crate::foreign::from_hadoop;
 use crate::guard::Credentials;
 use crate::problem::Problem;
 use crate::shown::Shown;
@@ -33,17 +32,16 @@ pub struct Call<'web> {
     pub body: Bytes,
 }
 
-/// What is named so; of identifiers, in Hadoop's form, too.
+/// Parses an identifier or another name.
 ///
 /// # Errors
-/// When it is not one of these.
+/// When it is invalid.
 pub fn named<T: FromStr<Err: ToString>>(text: &str) -> Result<T, Problem> {
-    let ours = from_hadoop(text);
-    ours.as_deref().unwrap_or(text).parse().map_err(|error: T::Err| Problem::wrong(error.to_string()))
+    text.parse().map_err(|error: T::Err| Problem::wrong(error.to_string()))
 }
 
 impl Call<'_> {
-    /// A part of the path; of identifiers, in Hadoop's form, too.
+    /// A part of the path.
     ///
     /// # Errors
     /// When it is not one of these.

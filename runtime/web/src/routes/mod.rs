@@ -4,8 +4,6 @@
 //! nor who asks (`guard`).
 
 mod call;
-mod foreign;
-mod hadoop;
 mod jobs;
 mod list;
 mod metrics;
@@ -16,7 +14,6 @@ mod recordings;
 mod route;
 mod session;
 mod shares;
-mod spark;
 mod stream;
 mod table;
 mod what_if;
@@ -38,7 +35,7 @@ use tokio::time::timeout;
 pub use call::{Call, Reply, ReplyBody};
 pub use table::all_routes;
 
-use route::{Dialect, Route};
+use route::Route;
 
 use crate::context::Web;
 use crate::guard::{Credentials, WebRole};
@@ -58,11 +55,7 @@ pub fn openapi_json() -> String {
 /// All routes of the table.
 pub fn router() -> Router<Arc<Web>> {
     all_routes().enumerate().fold(Router::new(), |router, (index, route)| {
-        let method = match route.method {
-            Method::POST => MethodFilter::POST,
-            Method::PUT => MethodFilter::PUT,
-            _ => MethodFilter::GET,
-        };
+        let method = if route.method == Method::POST { MethodFilter::POST } else { MethodFilter::GET };
         let answer = move |State(web): State<Arc<Web>>, path: RawPathParams, request: Request| {
             let path = path.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
             web.calls.count(index);
@@ -85,19 +78,11 @@ async fn run(
 ) -> Response<Body> {
     match timeout(ANSWER_TIME, answer(route, web, path, request)).await {
         Ok(Ok(response)) => response,
-        Ok(Err(problem)) => refused(route, problem),
+        Ok(Err(problem)) => problem.into_response(),
         Err(_) => {
             let late = format!("no answer within {ANSWER_TIME:?}; try again");
-            refused(route, Problem::new(StatusCode::SERVICE_UNAVAILABLE, late))
+            Problem::new(StatusCode::SERVICE_UNAVAILABLE, late).into_response()
         }
-    }
-}
-
-fn refused(route: &Route, problem: Problem) -> Response<Body> {
-    match route.dialect {
-        Dialect::Native => problem.into_response(),
-        Dialect::Hadoop => hadoop::remote_exception(&problem),
-        Dialect::Spark => spark::in_a_line(&problem),
     }
 }
 

@@ -7,10 +7,9 @@ use schemars::SchemaGenerator;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
-use super::hadoop::RemoteException;
 use super::list::ThinPage;
 use super::orders::{KEY_CHARACTERS_MAX, KEY_HEADER};
-use super::route::{Answer, Dialect, Form, Route};
+use super::route::{Answer, Form, Route};
 use super::table::all_routes;
 use crate::guard::WebRole;
 use crate::problem::Problem;
@@ -80,13 +79,7 @@ fn operation(route: &Route, problem: &Value, generator: &mut SchemaGenerator) ->
         Answer::Other(kind) => json!({ kind: { "schema": { "type": "string" } } }),
     };
     let done = if route.role == WebRole::Operate { "202" } else { "200" };
-    let refusal = match route.dialect {
-        Dialect::Native => json!({ "application/problem+json": { "schema": problem } }),
-        Dialect::Hadoop => json!({
-            "application/json": { "schema": generator.subschema_for::<RemoteException>().to_value() },
-        }),
-        Dialect::Spark => json!({ "text/plain": { "schema": { "type": "string" } } }),
-    };
+    let refusal = json!({ "application/problem+json": { "schema": problem } });
     let mut operation = json!({
         "summary": route.about,
         "description": format!("Needs the role {}.", route.role),

@@ -13,7 +13,6 @@ use crate::problem::Problem;
 /// One thing that can be asked for.
 pub struct Route {
     pub method: Method,
-    pub dialect: Dialect,
     /// With `{NAME}` for what differs.
     pub path: &'static str,
     /// There is no default.
@@ -29,26 +28,9 @@ pub struct Route {
 }
 
 impl Route {
-    const fn read(
-        dialect: Dialect,
-        path: &'static str,
-        about: &'static str,
-        gives: Answer,
-        answer: Answering,
-    ) -> Route {
+    const fn read(path: &'static str, about: &'static str, gives: Answer, answer: Answering) -> Route {
         let (method, role) = (Method::GET, WebRole::View);
-        Route {
-            method,
-            dialect,
-            path,
-            role,
-            about,
-            query: &[],
-            takes: None,
-            gives,
-            answer,
-            is_instant: false,
-        }
+        Route { method, path, role, about, query: &[], takes: None, gives, answer, is_instant: false }
     }
 
     /// This one, which asks no source, answered at once.
@@ -79,8 +61,7 @@ impl Route {
 
     /// All that its query may say: of what is read, also of which recording.
     pub fn queries(&self) -> impl Iterator<Item = &QueryField> {
-        let is_of_one =
-            self.method == Method::GET && self.role == WebRole::View && self.dialect == Dialect::Native;
+        let is_of_one = self.method == Method::GET && self.role == WebRole::View;
         self.query.iter().chain(is_of_one.then_some(&RECORDING))
     }
 
@@ -92,17 +73,6 @@ impl Route {
 
 /// Which of the histories is meant, where a server shows several.
 pub const RECORDING: QueryField = field("recording", "of this recording; see /api/nap/v1/recordings");
-
-/// How something is asked and refused.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Dialect {
-    /// A query may say nothing that is not known; problems are RFC 9457's.
-    Native,
-    /// Scripts of others say much that means nothing here; problems are Hadoop's `RemoteException`.
-    Hadoop,
-    /// Likewise; problems are a line of text.
-    Spark,
-}
 
 /// Something a query may say.
 #[derive(Debug, Clone, Copy)]
@@ -159,22 +129,12 @@ pub const fn some_of(name: &'static str, about: &'static str, words: &'static [&
 
 /// What is read, in JSON.
 pub const fn get<Gives: JsonSchema>(path: &'static str, about: &'static str, answer: Answering) -> Route {
-    Route::read(Dialect::Native, path, about, json::<Gives>(), answer)
+    Route::read(path, about, json::<Gives>(), answer)
 }
 
 /// Likewise, as another kind.
 pub const fn get_as(kind: &'static str, path: &'static str, about: &'static str, answer: Answering) -> Route {
-    Route::read(Dialect::Native, path, about, Answer::Other(kind), answer)
-}
-
-/// Likewise, in the way of others.
-pub const fn read<Gives: JsonSchema>(
-    dialect: Dialect,
-    path: &'static str,
-    about: &'static str,
-    answer: Answering,
-) -> Route {
-    Route::read(dialect, path, about, json::<Gives>(), answer)
+    Route::read(path, about, Answer::Other(kind), answer)
 }
 
 pub const fn post(
@@ -184,12 +144,10 @@ pub const fn post(
     gives: Answer,
     answer: Answering,
 ) -> Route {
-    let (dialect, role) = (Dialect::Native, WebRole::Operate);
     Route {
         method: Method::POST,
-        dialect,
         path,
-        role,
+        role: WebRole::Operate,
         about,
         query: &[],
         takes,

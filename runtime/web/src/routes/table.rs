@@ -1,7 +1,6 @@
 //! The table of routes.
 //!
-//! Owns which routes there are, their roles, and what stands in their description. Does not own what they do,
-//! nor the routes of other dialects (`hadoop`, `spark`).
+//! Owns which routes there are, their roles, and what stands in their description. Does not own what they do.
 
 use napreduce_engine::Primitive;
 use napreduce_protocol::{
@@ -20,7 +19,7 @@ use super::route::{
 };
 use super::session::{SessionAnswer, SignInAnswer, SignInBody};
 use super::what_if::{WhatIfBody, WhatIfsAnswer};
-use super::{hadoop, jobs, orders, preemptions, recordings, session, shares, spark, stream, what_if, whole};
+use super::{jobs, orders, preemptions, recordings, session, shares, stream, what_if, whole};
 use crate::answers::{
     COLUMNS_KIND, ComparisonAnswer, CountersAnswer, FlowAnswer, HistoryAnswer, JobExplanation,
     JobStatusAnswer, PreemptionAnswer, PreemptionTotals, QuantilesAnswer, QueuesAnswer, SharesAnswer,
@@ -65,10 +64,10 @@ const fn bytes(name: &'static str, about: &'static str) -> QueryField {
 
 /// All routes but those of the page itself.
 pub fn all_routes() -> impl Iterator<Item = &'static Route> {
-    NATIVE.iter().chain(hadoop::ROUTES).chain(spark::ROUTES)
+    ROUTES.iter()
 }
 
-static NATIVE: &[Route] = &[
+static ROUTES: &[Route] = &[
     get_as("text/plain", "/healthz", "Whether the server runs", whole::health).for_anybody().at_once(),
     get_as("application/json", "/api/openapi.json", "This description", whole::description).for_anybody(),
     get_as("application/openmetrics-text", "/metrics", "Metrics for Prometheus", whole::metrics),

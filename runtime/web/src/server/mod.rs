@@ -253,7 +253,7 @@ fn service(web: Arc<Web>) -> Router {
 
 async fn guard(State(web): State<Arc<Web>>, mut request: Request, next: Next) -> Response<Body> {
     let path = request.uri().path();
-    let is_data = is_of_programs(path) || path == "/metrics";
+    let is_data = path.starts_with("/api/") || path == "/metrics";
     let refused = match web.hosts.check(request.headers(), is_data) {
         Err(stranger) => Some(stranger.into()),
         // A monitor has to tell a busy server from a dead one; refusing costs as much as this answer.
@@ -279,15 +279,10 @@ async fn guard(State(web): State<Arc<Web>>, mut request: Request, next: Next) ->
     protect(response)
 }
 
-/// Whether what lies there is no page: REST, and Hadoop's.
-fn is_of_programs(path: &str) -> bool {
-    path.starts_with("/api/") || path.starts_with("/ws/")
-}
-
 async fn page(State(web): State<Arc<Web>>, request: Request) -> Response<Body> {
     let path = request.uri().path();
     let is_read = matches!(*request.method(), Method::GET | Method::HEAD);
-    if is_of_programs(path) || !is_read {
+    if path.starts_with("/api/") || !is_read {
         return Problem::new(StatusCode::NOT_FOUND, "there is no such route; see /api/openapi.json")
             .into_response();
     }

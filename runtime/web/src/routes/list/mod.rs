@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 use sort::SortField;
 
 use super::call::{Call, Reply};
-use super::route::{Dialect, Form, QueryField, Route};
+use super::route::{Form, QueryField, Route};
 use crate::answers::{
     AttemptAnswer, EventAnswer, FlowAnswer, JobAnswer, PreemptionAnswer, TaskAnswer, WorkerAnswer,
     WorkerChangeAnswer,
@@ -169,7 +169,7 @@ pub const fn fields_field<T: Listed>() -> QueryField {
 /// When it says what the route does not know, since whoever says it means something.
 pub fn parse_query(query: &str, route: &Route) -> Result<Vec<(String, String)>, Problem> {
     let fields: Vec<(String, String)> = form_urlencoded::parse(query.as_bytes()).into_owned().collect();
-    for (name, _) in fields.iter().filter(|_| route.dialect == Dialect::Native) {
+    for (name, _) in &fields {
         if !route.queries().any(|known| known.name == name) {
             let known: Vec<&str> = route.queries().map(|field| field.name).collect();
             let known = if known.is_empty() { "nothing".to_owned() } else { known.join(", ") };

@@ -1,0 +1,82 @@
+//! Programs of others against the server: a reader of OpenAPI, a reader of OpenMetrics.
+//!
+//! Owns that they work as they are. They are Python's; a test says so and is skipped where one is missing,
+//! unless `NAPREDUCE_REQUIRE` names `web`.
+
+mod kit;
+
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+use kit::Sample;
+use napreduce_web::{WebRole, openapi_json};
+
+/// Runs a script and gives back what it prints; nothing where the module that it is about is missing.
+fn python(module: &str, package: &str, script: &str, arguments: &[&str]) -> Option<String> {
+    let found = Command::new("python3").args(["-c", &format!("import {module}")]).output();
+    if !found.is_ok_and(|found| found.status.success()) {
+        let required = std::env::var("NAPREDUCE_REQUIRE").unwrap_or_default();
+        assert!(
+            !required.split(',').any(|one| one == "web"),
+            "no python3 here has {module}: pip install {package}"
+        );
+        eprintln!("skipped: no python3 here has {module} (pip install {package})");
+        return None;
+    }
+    let ran = Command::new("python3").args(["-c", script]).args(arguments).output().expect("python3");
+    let (told, errors) = (String::from_utf8_lossy(&ran.stdout), String::from_utf8_lossy(&ran.stderr));
+    assert!(ran.status.success(), "{told}{errors}");
+    Some(told.into_owned())
+}
+
+#[test]
+fn the_description_is_openapi_to_others() {
+    let script = "import json, sys; from openapi_spec_validator import validate; validate(json.load(open(sys.argv[1]))); print('valid')";
+    let place = tempfile::tempdir().expect("a directory");
+    let file = place.path().join("openapi.json");
+    std::fs::write(&file, openapi_json()).expect("written");
+    let file = file.to_str().expect("a name");
+    let Some(told) = python("openapi_spec_validator", "openapi-spec-validator", script, &[file]) else {
+        return;
+    };
+    assert_eq!(told, "valid\n");
+}
+
+#[test]
+fn metrics_are_openmetrics_to_others() {
+    let script = "
+import sys
+from prometheus_client.openmetrics.parser import text_string_to_metric_families
+for family in text_string_to_metric_families(sys.argv[1]):
+    if family.name in ('napreduce_slots', 'napreduce_http_requests', 'napreduce_job_sojourn_seconds'):
+        print(family.name, family.type, len(family.samples) > 1)
+";
+    let sample = Sample::start();
+    let metrics = sample.get("/metrics").body;
+    let Some(told) = python("prometheus_client", "prometheus-client", script, &[&metrics]) else { return };
+    assert_eq!(
+        told,
+        "napreduce_slots gauge True\nnapreduce_job_sojourn_seconds histogram True\nnapreduce_http_requests counter True\n"
+    );
+}
+
+#[test]
+fn metrics_are_as_promtool_wants_them() {
+    let sample = Sample::start();
+    let token = format!("Bearer {}", sample.token(WebRole::View));
+    let headers = [("Authorization", token.as_str()), ("Accept", "text/plain")];
+    let metrics = sample.ask("GET /metrics", &headers, "");
+    assert_eq!(metrics.header("content-type"), Some("text/plain; version=0.0.4; charset=utf-8"));
+    let mut promtool = Command::new("promtool");
+    promtool.args(["check", "metrics"]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let Ok(mut running) = promtool.spawn() else {
+        eprintln!("skipped: no promtool; install prometheus (Debian)");
+        return;
+    };
+    let mut input = running.stdin.take().expect("a pipe");
+    input.write_all(metrics.body.as_bytes()).expect("it reads");
+    drop(input);
+    let checked = running.wait_with_output().expect("it ends");
+    let told = [checked.stdout, checked.stderr].concat();
+    assert!(checked.status.success(), "{}", String::from_utf8_lossy(&told));
+}
