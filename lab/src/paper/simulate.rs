@@ -9,8 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::channel;
 use std::thread;
 
-use napreduce_engine::{Span, Time};
-use napreduce_schedulers::Fifo;
+use napreduce_engine::{Fifo, Span, Time};
 use napreduce_sim::{Ending, JobResult, Run, SimulatedJob, Simulation, SimulationSettings, Workload};
 use xxhash_rust::xxh3::xxh3_64;
 

@@ -3,6 +3,7 @@
 //! Owns its flags. Does not own what it does (live runtime).
 
 use std::ffi::OsString;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
@@ -85,7 +86,15 @@ fn choose(arguments: &Arguments, cluster: &ClusterArguments) -> Result<Coordinat
     let file = cluster.configuration()?;
     let (said, filed) = (arguments.options.clone(), file.coordinator);
     let bytes = |size: Option<ByteSize>| size.map(ByteSize::bytes);
-    let mut chosen = CoordinatorConfiguration::new(cluster.directory()?);
+    let scheduler = SchedulerConfiguration {
+        scheduler: said.scheduler.or(filed.scheduler).unwrap_or_default(),
+        tables: file.scheduler,
+    };
+    // Said before anything is started.
+    scheduler.build().context("the scheduler cannot be set up")?;
+    let scheduler = Arc::new(scheduler);
+    let mut chosen =
+        CoordinatorConfiguration::new(cluster.directory()?, scheduler, SchedulerConfiguration::read);
     set(&mut chosen.bind, said.bind, filed.bind);
     set(&mut chosen.heartbeat, said.heartbeat, filed.heartbeat);
     set(&mut chosen.liveness, said.liveness, filed.liveness);
@@ -100,12 +109,6 @@ fn choose(arguments: &Arguments, cluster: &ClusterArguments) -> Result<Coordinat
     }
     chosen.failed_logs = !said.no_failed_logs && filed.failed_logs != Some(false);
     set(&mut chosen.crashes_max, said.crashes_max, filed.crashes_max);
-    chosen.scheduler = SchedulerConfiguration {
-        scheduler: said.scheduler.or(filed.scheduler).unwrap_or_default(),
-        tables: file.scheduler,
-    };
-    // Said before anything is started.
-    chosen.scheduler.build().context("the scheduler cannot be set up")?;
     set(&mut chosen.queues, said.queues, filed.queues);
     set(&mut chosen.preemption, None, file.preemption);
     set(&mut chosen.preemption.suspended_max, arguments.suspended_max, None);

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::{Args, Subcommand};
 use napreduce_live::{JournalCheck, ReplayError, check_journal, several_lines};
+use napreduce_schedulers::SchedulerConfiguration;
 use napreduce_web::answers::JobAnswer;
 use serde_json::json;
 
@@ -50,7 +51,7 @@ pub fn run(arguments: &Arguments, cluster: &ClusterArguments) -> Result<()> {
     };
     let inside = directory.join("coordinator");
     let place = if inside.is_dir() { inside } else { directory };
-    let check = check_journal(&place).map_err(|error| {
+    let check = check_journal(&place, SchedulerConfiguration::read).map_err(|error| {
         let is_missing = matches!(error, ReplayError::NoJournal(_));
         let error = anyhow::Error::from(error).context(format!("the journal in {}", place.display()));
         if is_missing { usage(error) } else { error }

@@ -46,7 +46,10 @@ pub use job::{JobChange, JobOutcome, JobPart, JobSpec, JobSpecError, MapSpec, Sl
 pub use preemption::{CostEstimate, PreemptRequest, Primitive, RequestState, Requester, TaskEviction};
 pub use primitive_choice::{AutoSettings, Judged, PrimitiveChoice};
 pub use ratio::{Ratio, RatioError};
-pub use scheduler::{Action, Actions, Offer, Preempt, QueueLimits, QueueShare, Release, Scheduler};
+pub use scheduler::{
+    Action, Actions, Fifo, Offer, PolicyChoice, Preempt, QueueLimits, QueueShare, ReadPolicy, Release,
+    Scheduler, is_other_first, other_kind_first, serve,
+};
 pub use settings::{
     Conversion, Converted, CostRule, EngineSettings, Escalation, ExclusionSettings, Instead, KindPreemption,
     PreemptionLimits, PreemptionSettings, SpeculationSettings,

@@ -1,22 +1,8 @@
-//! First in, first out: the oldest of the most important jobs gets every slot it can use.
-//!
-//! Owns nothing between calls: the view already lists the jobs that want slots in this order. Never preempts.
+//! `[scheduler.fifo]`: the policy itself is in the engine, since embedded runs use it.
 
-use serde::{Deserialize, Serialize};
+use napreduce_engine::Fifo;
 
-use napreduce_engine::{Actions, ClusterView, Event, Job, JobChange, JobSpec, Scheduler, Time};
-
-use crate::serving::{other_kind_first, serve};
 use crate::tables::{Built, Heeds, PolicyTable, PolicyTables};
-
-/// Jobs by priority, then submit time, then id; within a job a task whose input is on the worker, then the
-/// first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
-pub struct Fifo {
-    /// Submit time and id alone decide.
-    pub ignore_priority: bool,
-}
 
 impl PolicyTable for Fifo {
     fn build(&self, _all: &PolicyTables<'_>) -> Built {
@@ -25,46 +11,5 @@ impl PolicyTable for Fifo {
 
     fn heeds(&self, _all: &PolicyTables<'_>) -> Heeds {
         Heeds { priority: !self.ignore_priority, ..Heeds::default() }
-    }
-}
-
-impl Scheduler for Fifo {
-    fn on_event(&mut self, _now: Time, _event: &Event, _view: &ClusterView<'_>) {}
-
-    fn schedule(&mut self, _now: Time, view: &ClusterView<'_>, actions: &mut Actions) {
-        let Some(offer) = actions.offer() else { return };
-        if actions.chooses_kind(view) && other_kind_first(view, offer.kind) {
-            return actions.decline("an earlier job goes first, with the other kind of task");
-        }
-        let served = if let Some(beneficiary) = offer.reserved_for {
-            view.job(beneficiary).is_some_and(|job| serve(job, offer, actions))
-        } else if self.ignore_priority {
-            let mut jobs: Vec<&Job> = view.wanting(offer.kind).collect();
-            jobs.sort_by_key(|job| (job.submitted(), job.id()));
-            jobs.into_iter().any(|job| serve(job, offer, actions))
-        } else {
-            view.wanting(offer.kind).any(|job| serve(job, offer, actions))
-        };
-        if !served {
-            actions.decline("every job that wants a slot waits for one of another worker");
-        }
-    }
-
-    fn rank(&self, spec: &JobSpec) -> i128 {
-        if self.ignore_priority { 0 } else { -i128::from(spec.priority) }
-    }
-
-    fn can_change(&self, change: &JobChange) -> Result<(), String> {
-        match change {
-            JobChange { queue: Some(_), .. } => Err("fifo has no queues".to_owned()),
-            _ if self.ignore_priority => {
-                Err("fifo goes by no priority ([scheduler.fifo] ignore-priority)".to_owned())
-            }
-            _ => Ok(()),
-        }
-    }
-
-    fn next_wakeup(&self, _now: Time) -> Option<Time> {
-        None
     }
 }

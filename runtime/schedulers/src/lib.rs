@@ -1,7 +1,7 @@
 //! The policies of napreduce: who gets a free slot, and whose slot is taken for whom.
 //!
-//! Owns the table of policies, from names to policies that run; each has a folder of its own. Does not own
-//! what a policy is (the trait `Scheduler` of the core) nor what is done with its decisions (the engine).
+//! Owns the table of policies, from names to policies that run; each but FIFO has a folder of its own. Does not
+//! own what a policy is (the trait `Scheduler` of the engine) nor what is done with its decisions (the engine).
 
 mod access;
 pub mod capacity;
@@ -21,12 +21,13 @@ mod turns;
 
 use std::collections::BTreeSet;
 use std::str::FromStr;
+use std::sync::Arc;
 
-use napreduce_engine::{PreemptionSettings, Scheduler, Span, TaskKind, listed};
+use napreduce_engine::{Fifo, PolicyChoice, PreemptionSettings, Scheduler, Span, TaskKind, listed};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 pub use composed::{Composed, ComposedSettings};
-pub use fifo::Fifo;
 pub use tables::{Built, Heeds, PolicyTable, PolicyTables, SchedulerError, UnknownScheduler, Wish};
 
 /// Makes the names of the policies and their tables from the one list of them.
@@ -138,11 +139,6 @@ impl SchedulerConfiguration {
         self.tables.of(self.scheduler).goes_by_output_bytes(&self.tables.all())
     }
 
-    /// The queues that the policy tells apart; none when it looks at the names of queues itself.
-    pub fn queues(&self) -> Option<Vec<&str>> {
-        self.tables.of(self.scheduler).queues()
-    }
-
     /// What of jobs with these priorities, queues and deadlines makes no difference under the policy, as
     /// sentences.
     pub fn ignored<'a>(&self, jobs: impl Iterator<Item = (i32, &'a str, Option<Span>)>) -> Vec<String> {
@@ -179,18 +175,39 @@ impl SchedulerConfiguration {
         ignored
     }
 
-    /// What has tasks of a kind of a job of this name checkpointed, sooner or later, under these settings:
-    /// named as in the configuration file. Nothing, when they never are.
-    pub fn checkpoints(
-        &self,
-        kind: TaskKind,
-        job: &str,
-        settings: &PreemptionSettings,
-    ) -> Option<&'static str> {
-        preference::checkpoints(
-            kind,
-            &self.tables.of(self.scheduler).wishes(kind, job, &self.tables.all()),
-            settings,
-        )
+    /// Reads a policy and its values from JSON.
+    ///
+    /// # Errors
+    /// Names the field that is not understood.
+    pub fn read(json: &Value) -> Result<Arc<dyn PolicyChoice>, String> {
+        let read = SchedulerConfiguration::deserialize(json).map_err(|error| error.to_string())?;
+        Ok(Arc::new(read))
+    }
+}
+
+impl PolicyChoice for SchedulerConfiguration {
+    fn name(&self) -> &'static str {
+        self.scheduler.in_words()
+    }
+
+    fn build(&self) -> Result<Box<dyn Scheduler>, String> {
+        SchedulerConfiguration::build(self).map_err(|error| error.to_string())
+    }
+
+    fn queues(&self) -> Option<Vec<&str>> {
+        self.tables.of(self.scheduler).queues()
+    }
+
+    fn checkpoints(&self, kind: TaskKind, job: &str, settings: &PreemptionSettings) -> Option<&'static str> {
+        let wishes = self.tables.of(self.scheduler).wishes(kind, job, &self.tables.all());
+        preference::checkpoints(kind, &wishes, settings)
+    }
+
+    fn to_json(&self) -> Value {
+        serde_json::to_value(self).unwrap_or_default()
+    }
+
+    fn changed_values(&self) -> Option<Value> {
+        self.tables.changed()
     }
 }

@@ -19,14 +19,7 @@ const LAYERS: [(&str, &[&str]); 19] = [
     ("runtime/history-files", &["napreduce-engine", "napreduce-protocol", "napreduce-history"]),
     (
         "runtime/live",
-        &[
-            "napreduce-engine",
-            "napreduce-schedulers",
-            "napreduce-data",
-            "napreduce-protocol",
-            "napreduce-task",
-            "napreduce-history",
-        ],
+        &["napreduce-engine", "napreduce-data", "napreduce-protocol", "napreduce-task", "napreduce-history"],
     ),
     ("runtime/web", &["napreduce-engine", "napreduce-protocol", "napreduce-history-files", "napreduce-live"]),
     ("framework/derive", &[]),

@@ -152,7 +152,7 @@ fn step(line: &str) -> Option<Step> {
 /// The orders of a cluster so far that are decisions, as the simulator writes them.
 fn decided(cluster: &OwnCluster) -> Vec<String> {
     let directory = ClusterDirectory::resolve(Some(cluster.directory().to_owned())).expect("a directory");
-    let batches = replay_journal(&directory).expect("a journal");
+    let batches = replay_journal(&directory, SchedulerConfiguration::read).expect("a journal");
     let effects = batches.iter().flat_map(|batch| &batch.effects);
     let orders = effects.filter_map(|effect| match effect {
         Effect::Send { order, .. } => Some(order),
@@ -167,7 +167,7 @@ fn decided(cluster: &OwnCluster) -> Vec<String> {
 
 fn has_begun(cluster: &OwnCluster, id: &str) -> bool {
     let directory = ClusterDirectory::resolve(Some(cluster.directory().to_owned())).expect("a directory");
-    let batches = replay_journal(&directory).expect("a journal");
+    let batches = replay_journal(&directory, SchedulerConfiguration::read).expect("a journal");
     batches.iter().flat_map(|batch| &batch.events).any(
         |one| matches!(one, Event::Reported { attempt, report: Report::Started, .. } if attempt.to_string() == id),
     )
@@ -175,7 +175,7 @@ fn has_begun(cluster: &OwnCluster, id: &str) -> bool {
 
 fn is_done(cluster: &OwnCluster, task: &str) -> bool {
     let directory = ClusterDirectory::resolve(Some(cluster.directory().to_owned())).expect("a directory");
-    let batches = replay_journal(&directory).expect("a journal");
+    let batches = replay_journal(&directory, SchedulerConfiguration::read).expect("a journal");
     batches.iter().flat_map(|batch| &batch.effects).any(
         |effect| matches!(effect, Effect::Record(Record::TaskDone(attempt)) if attempt.task.to_string() == task),
     )

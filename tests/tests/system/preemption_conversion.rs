@@ -7,13 +7,14 @@
 
 use napreduce_engine::{Effect, Order, Start};
 use napreduce_live::{ClusterDirectory, replay_journal};
+use napreduce_schedulers::SchedulerConfiguration;
 use napreduce_tests::{Folder, GatedJob, OwnCluster, counter, run, wait_until};
 use serde_json::Value;
 
 /// What the engine ordered about a task, in order.
 fn orders(cluster: &OwnCluster, task: &str) -> Vec<String> {
     let directory = ClusterDirectory::resolve(Some(cluster.directory().to_owned())).expect("a directory");
-    let batches = replay_journal(&directory).expect("a journal");
+    let batches = replay_journal(&directory, SchedulerConfiguration::read).expect("a journal");
     let effects = batches.iter().flat_map(|batch| &batch.effects);
     let about = effects.filter_map(|effect| match effect {
         Effect::Send { order, .. } => Some(match order {

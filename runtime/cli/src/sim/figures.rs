@@ -109,7 +109,7 @@ mod tests {
             job
         };
         let workload = Workload::of(jobs.enumerate().map(job).collect());
-        let fifo = Box::new(napreduce_schedulers::Fifo::default());
+        let fifo = Box::new(napreduce_engine::Fifo::default());
         let settings = SimulationSettings::new(1, Slots { map: 2, reduce: 1 });
         let run = Simulation::new(fifo, settings, workload).run().expect("it ends");
         let held =

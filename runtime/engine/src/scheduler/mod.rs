@@ -1,13 +1,20 @@
-//! What a policy is: the calls it gets. Its actions are in `actions`, the policies in a crate of their own.
+//! The trait of scheduling policies, its actions, and FIFO, which embedded runs use. The other policies are in
+//! `napreduce-schedulers`, so that a job program does not compile them; a cluster's coordinator gets its policy
+//! as a [`PolicyChoice`].
 //!
-//! Owns the trait. Does not own the execution: a policy decides, the engine acts, and refuses what
-//! is not possible.
+//! A policy decides; the engine acts, and refuses what is not possible.
 
 mod actions;
+mod choice;
+mod fifo;
 mod queues;
+mod serving;
 
 pub use actions::{Action, Actions, Offer, Preempt, Release};
+pub use choice::{PolicyChoice, ReadPolicy};
+pub use fifo::Fifo;
 pub use queues::{QueueLimits, QueueShare};
+pub use serving::{is_other_first, other_kind_first, serve};
 
 use crate::cluster::{ClusterView, Job};
 use crate::event::Event;

@@ -4,23 +4,21 @@
 //! Owns the refusals and their texts. Does not own which policy asks for what (`napreduce_engine`) nor what a
 //! job's code can save (the framework, which says so in the plan).
 
-use napreduce_engine::TaskKind;
+use napreduce_engine::{PolicyChoice, PreemptionSettings, TaskKind};
 use napreduce_protocol::JobPlan;
-use napreduce_schedulers::SchedulerConfiguration;
 
 use super::daemon::Coordinator;
 use super::entry::spec_of;
 use super::requests::Refusal;
-use crate::journal::EngineRules;
 
 impl Coordinator {
     /// Refuses a job that the rules would have checkpointed and that cannot be, whose queue means nothing, or
     /// that the policy does not let in. An embedded one is asked by nobody.
     pub(super) fn admit(&self, plan: &JobPlan, user: &str) -> Result<(), Refusal> {
         let Some(lasting) = &self.lasting else { return Ok(()) };
-        let rules = &lasting.journal.header().rules;
-        check_queue(&rules.scheduler, &lasting.configuration.queues, &plan.queue).map_err(Refusal::wrong)?;
-        check(rules, plan).map_err(Refusal::wrong)?;
+        let (scheduler, preemption) = (&*lasting.configuration.scheduler, &lasting.configuration.preemption);
+        check_queue(scheduler, &lasting.configuration.queues, &plan.queue).map_err(Refusal::wrong)?;
+        check(scheduler, preemption, plan).map_err(Refusal::wrong)?;
         let now = self.clock.now().max(self.state.last);
         self.state.engine.can_meet(now, &spec_of(plan, user, now)).map_err(Refusal::wrong)
     }
@@ -30,13 +28,13 @@ impl Coordinator {
     /// Whether a job may be in a queue of this name.
     pub(super) fn check_queue(&self, queue: &str) -> Result<(), Refusal> {
         let Some(lasting) = &self.lasting else { return Ok(()) };
-        let scheduler = &lasting.journal.header().rules.scheduler;
-        check_queue(scheduler, &lasting.configuration.queues, queue).map_err(Refusal::wrong)
+        check_queue(&*lasting.configuration.scheduler, &lasting.configuration.queues, queue)
+            .map_err(Refusal::wrong)
     }
 }
 
 /// Refuses a name that is most likely a mistake. A policy without a list of queues accepts any name.
-fn check_queue(scheduler: &SchedulerConfiguration, more: &[String], queue: &str) -> Result<(), String> {
+fn check_queue(scheduler: &dyn PolicyChoice, more: &[String], queue: &str) -> Result<(), String> {
     let Some(own) = scheduler.queues() else { return Ok(()) };
     let mut known: Vec<&str> = [JobPlan::QUEUE_DEFAULT].into_iter().chain(own).collect();
     known.extend(more.iter().map(String::as_str));
@@ -48,15 +46,18 @@ fn check_queue(scheduler: &SchedulerConfiguration, more: &[String], queue: &str)
     Err(format!(
         "there is no queue {queue} under the scheduler {}, only: {}; leave out --queue, or have the operator add it to \
          [coordinator] queues",
-        scheduler.scheduler,
+        scheduler.name(),
         known.join(", ")
     ))
 }
 
-fn check(rules: &EngineRules, plan: &JobPlan) -> Result<(), String> {
+fn check(
+    scheduler: &dyn PolicyChoice,
+    preemption: &PreemptionSettings,
+    plan: &JobPlan,
+) -> Result<(), String> {
     for kind in plan.unsaved() {
-        let settings = &rules.settings.preemption;
-        if let Some(why) = rules.scheduler.checkpoints(kind, &plan.name, settings) {
+        if let Some(why) = scheduler.checkpoints(kind, &plan.name, preemption) {
             return Err(refusal(kind, plan, why));
         }
     }
@@ -78,18 +79,18 @@ fn refusal(kind: TaskKind, plan: &JobPlan, why: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use napreduce_engine::{EngineSettings, Ratio};
+    use napreduce_engine::Ratio;
     use napreduce_protocol::CheckpointSupport;
-    use napreduce_schedulers::SchedulerName;
     use napreduce_schedulers::capacity::QueueConfiguration;
+    use napreduce_schedulers::{SchedulerConfiguration, SchedulerName};
 
     use super::*;
 
     fn check_under(scheduler: SchedulerName, map: bool, reduce: bool) -> Result<(), String> {
-        let (settings, scheduler) = (EngineSettings::default(), SchedulerConfiguration::named(scheduler));
+        let scheduler = SchedulerConfiguration::named(scheduler);
         let mut plan = JobPlan::new("count", "/out");
         plan.checkpoint = CheckpointSupport { map, reduce };
-        check(&EngineRules { settings, scheduler }, &plan)
+        check(&scheduler, &PreemptionSettings::default(), &plan)
     }
 
     #[test]

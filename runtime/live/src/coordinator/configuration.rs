@@ -2,10 +2,12 @@
 //!
 //! Owns the values and their defaults. Does not own flags and files that set them (the operator's binary).
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use napreduce_engine::{EngineSettings, PreemptionSettings, SpeculationSettings, fields};
-use napreduce_schedulers::SchedulerConfiguration;
+use napreduce_engine::{
+    EngineSettings, PolicyChoice, PreemptionSettings, ReadPolicy, SpeculationSettings, fields,
+};
 
 use crate::cluster_directory::ClusterDirectory;
 use crate::journal::{EngineRules, FsyncPolicy};
@@ -39,7 +41,9 @@ fields! {
         /// Bytes of programs and side files that are kept for later jobs.
         pub blob_bytes_max: u64 = 4 << 30,
         /// Who gets a free slot, and whose slot is taken for whom.
-        pub scheduler: SchedulerConfiguration,
+        pub scheduler: Arc<dyn PolicyChoice> = scheduler,
+        /// How the choice that the journal was begun with is read.
+        pub read_policy: ReadPolicy = read_policy,
         /// What a chain of jobs passes on is removed when its program was not heard of for so long and none
         /// of its jobs runs: as long as a client waits for a coordinator that is away.
         pub chain_grace: Duration = Duration::from_secs(60),
@@ -50,7 +54,7 @@ fields! {
     }
 
     /// Every default, on the loopback interface.
-    pub fn new(directory: ClusterDirectory);
+    pub fn new(directory: ClusterDirectory, scheduler: Arc<dyn PolicyChoice>, read_policy: ReadPolicy);
 }
 
 impl CoordinatorConfiguration {
@@ -58,18 +62,22 @@ impl CoordinatorConfiguration {
     pub(crate) fn rules(&self) -> EngineRules {
         let (speculation, crashes_max, preemption) = (self.speculation, self.crashes_max, self.preemption);
         let settings = EngineSettings { speculation, crashes_max, preemption, ..EngineSettings::default() };
-        EngineRules { settings, scheduler: self.scheduler.clone() }
+        EngineRules { settings, scheduler: self.scheduler.to_json() }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use napreduce_schedulers::SchedulerConfiguration;
+
     use super::*;
 
     #[test]
     fn the_engine_decides_by_what_was_configured() {
         let directory = ClusterDirectory::resolve(Some("/srv/nap".into())).expect("a place");
-        let mut configuration = CoordinatorConfiguration::new(directory);
+        let scheduler = Arc::new(SchedulerConfiguration::default());
+        let mut configuration =
+            CoordinatorConfiguration::new(directory, scheduler, SchedulerConfiguration::read);
         let of_engine = EngineSettings::default();
         assert_eq!(configuration.rules().settings.crashes_max, of_engine.crashes_max);
         configuration.crashes_max = 7;

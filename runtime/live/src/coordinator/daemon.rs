@@ -10,14 +10,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use napreduce_engine::{
-    DEFAULT_RACK, Engine, EngineSettings, Event, JobId, Slots, SuspendedMax, WorkerId, fields,
+    DEFAULT_RACK, Engine, EngineSettings, Event, Fifo, JobId, Slots, SuspendedMax, WorkerId, fields,
 };
 use napreduce_history::HistoryStore;
 use napreduce_protocol::printing::print_error;
 use napreduce_protocol::{
     FromWorker, Hello, JobEnd, JobError, JobPlan, JobProgress, ToWorker, WorkerNews, several_lines,
 };
-use napreduce_schedulers::{Fifo, SchedulerName};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
@@ -183,9 +182,8 @@ impl Coordinator {
         settings.preemption.suspended_max = SuspendedMax::Unlimited;
         settings.one_host = true;
         let engine = Engine::new(Box::new(Fifo::default()), settings);
-        let policy = SchedulerName::Fifo.to_string();
-        let mut coordinator =
-            Coordinator::new(CoordinatorState::new(engine, policy, unix_micros()), None, own);
+        let state = CoordinatorState::new(engine, "fifo".to_owned(), unix_micros());
+        let mut coordinator = Coordinator::new(state, None, own);
         coordinator.last_job = job.0 - 1;
         let identity = Identity {
             name: String::new(),

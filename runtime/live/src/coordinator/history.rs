@@ -85,7 +85,8 @@ impl Coordinator {
     /// What its history says of the cluster that a job runs on: policy and workers as they are now. Putting
     /// it together takes longer than the loop should wait.
     pub(super) fn recorded_cluster(&self) -> Option<impl FnOnce() -> RecordedCluster + Send + use<>> {
-        let rules = self.lasting.as_ref()?.journal.header().rules.clone();
+        let configuration = &self.lasting.as_ref()?.configuration;
+        let (scheduler, preemption) = (Arc::clone(&configuration.scheduler), configuration.preemption);
         let mut groups: BTreeMap<(u32, u32), u32> = BTreeMap::new();
         let view = self.state.view();
         let known = self.state.links.keys().filter_map(|worker| view.worker(*worker));
@@ -96,9 +97,9 @@ impl Coordinator {
             let group =
                 |((map_slots, reduce_slots), workers)| WorkerGroup { workers, map_slots, reduce_slots };
             let cluster = RecordedCluster {
-                scheduler: rules.scheduler.scheduler.to_string(),
-                tables: rules.scheduler.tables.changed(),
-                preemption: serde_json::to_value(rules.settings.preemption).unwrap_or_default(),
+                scheduler: scheduler.name().to_owned(),
+                tables: scheduler.changed_values(),
+                preemption: serde_json::to_value(preemption).unwrap_or_default(),
                 workers: groups.into_iter().map(group).collect(),
             };
             cluster.bounded()

@@ -5,6 +5,7 @@
 
 use std::path::Path;
 
+use napreduce_engine::ReadPolicy;
 use napreduce_protocol::JobSummary;
 
 use super::recovery::{RecoveryError, replay};
@@ -38,13 +39,13 @@ pub struct JournalCheck {
 /// # Errors
 /// When there is none, or when it is damaged: with the file, the byte and what to do. Also when it is of
 /// another version.
-pub fn check_journal(directory: &Path) -> Result<JournalCheck, ReplayError> {
+pub fn check_journal(directory: &Path, read_policy: ReadPolicy) -> Result<JournalCheck, ReplayError> {
     let read = Journal::read(directory)?;
     let (header, mut recovered) =
         read.ok_or_else(|| ReplayError::NoJournal(directory.display().to_string()))?;
     let remarks = std::mem::take(&mut recovered.remarks);
     let (has_snapshot, entries) = (recovered.snapshot.is_some(), recovered.entries.len());
-    let state = replay(directory, recovered, &header, |state| state)
+    let state = replay(directory, recovered, &header, read_policy, |state| state)
         .map_err(|error: RecoveryError| ReplayError::Recovery(error.to_string()))?;
     let view = state.view();
     Ok(JournalCheck {

@@ -6,9 +6,10 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use napreduce_engine::{Engine, EngineSnapshot, JobId, Scheduler, Time, WorkerId};
+use napreduce_engine::{
+    Engine, EngineSettings, EngineSnapshot, JobId, PolicyChoice, ReadPolicy, Time, WorkerId,
+};
 use napreduce_history::{HistoryLimits, OpenHistory};
-use napreduce_schedulers::SchedulerConfiguration;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 use tokio::sync::mpsc::UnboundedSender;
@@ -24,7 +25,7 @@ use super::job::LiveJob;
 use super::link::{KeptLink, Link};
 use super::state::CoordinatorState;
 use crate::blobs::{BlobError, BlobStore};
-use crate::journal::{EngineRules, Header, JOURNAL_VERSION, Journal, JournalError, Recovered};
+use crate::journal::{Header, JOURNAL_VERSION, Journal, JournalError, Recovered};
 
 /// Version of the snapshot.
 const SNAPSHOT_VERSION: u32 = 4;
@@ -92,7 +93,7 @@ impl CoordinatorState {
     fn restored(
         snapshot: Snapshot,
         epoch_micros: u64,
-        rules: &EngineRules,
+        (settings, scheduler): (EngineSettings, &dyn PolicyChoice),
         policy: Policy,
     ) -> Result<CoordinatorState, String> {
         if snapshot.version != SNAPSHOT_VERSION {
@@ -105,9 +106,9 @@ impl CoordinatorState {
             Policy::AsBefore => snapshot.engine,
             Policy::Another => snapshot.engine.for_another_policy(),
         };
-        let engine = Engine::restore(engine, scheduler(&rules.scheduler)?, rules.settings)
-            .map_err(|error| error.to_string())?;
-        let mut state = CoordinatorState::new(engine, rules.scheduler.scheduler.to_string(), epoch_micros);
+        let engine =
+            Engine::restore(engine, scheduler.build()?, settings).map_err(|error| error.to_string())?;
+        let mut state = CoordinatorState::new(engine, scheduler.name().to_owned(), epoch_micros);
         state.ended = snapshot.jobs.iter().filter(|job| job.outcome.is_some()).map(LiveJob::id).collect();
         state.jobs = snapshot.jobs.into_iter().map(|job| (job.id(), job)).collect();
         state.links =
@@ -122,30 +123,26 @@ impl CoordinatorState {
     }
 }
 
-fn scheduler(configuration: &SchedulerConfiguration) -> Result<Box<dyn Scheduler>, String> {
-    configuration.build().map_err(|error| error.to_string())
-}
-
 /// The state after everything in the journal.
 pub(super) fn replay(
     directory: &Path,
     recovered: Recovered,
     header: &Header,
+    read_policy: ReadPolicy,
     prepare: impl FnOnce(CoordinatorState) -> CoordinatorState,
 ) -> Result<CoordinatorState, RecoveryError> {
     let Header { epoch_micros, ref rules, .. } = *header;
+    let unusable = |what| RecoveryError::Scheduler { what };
+    let (settings, scheduler) = (rules.settings, read_policy(&rules.scheduler).map_err(unusable)?);
     let state = match recovered.snapshot {
         Some(snapshot) => {
+            let rules = (settings, &*scheduler);
             CoordinatorState::restored(snapshot.decode()?, epoch_micros, rules, Policy::AsBefore)
                 .map_err(|what| RecoveryError::Snapshot { path: directory.to_owned(), what })?
         }
         None => {
-            let scheduler = scheduler(&rules.scheduler).map_err(|what| RecoveryError::Scheduler { what })?;
-            CoordinatorState::new(
-                Engine::new(scheduler, rules.settings),
-                rules.scheduler.scheduler.to_string(),
-                epoch_micros,
-            )
+            let engine = Engine::new(scheduler.build().map_err(unusable)?, settings);
+            CoordinatorState::new(engine, scheduler.name().to_owned(), epoch_micros)
         }
     };
     let mut state = prepare(state);
@@ -173,8 +170,10 @@ impl Coordinator {
         let directory = configuration.directory.coordinator_directory();
         let identity = getrandom::u64().map_err(|error| RecoveryError::Random(error.into()))?;
         let rules = configuration.rules();
+        let (scheduler, read_policy) = (&*configuration.scheduler, configuration.read_policy);
+        let unusable = |what| RecoveryError::Scheduler { what };
         // Before anything is done by them.
-        scheduler(&rules.scheduler).map_err(|what| RecoveryError::Scheduler { what })?;
+        scheduler.build().map_err(unusable)?;
         let (version, epoch_micros) = (JOURNAL_VERSION, unix_micros());
         let fresh = Header { version, journal: identity, epoch_micros, rules: rules.clone() };
         let (mut journal, mut recovered) = Journal::open(&directory, fresh, configuration.fsync)?;
@@ -185,14 +184,21 @@ impl Coordinator {
             .map_err(|source| RecoveryError::History { path: history_directory, source })?;
         let (begun, mut remarks) = (recovered.begun, std::mem::take(&mut recovered.remarks));
         remarks.extend(remembered);
-        let mut state = replay(&directory, recovered, journal.header(), |state| state)?;
-        if journal.header().rules != rules {
+        let mut state = replay(&directory, recovered, journal.header(), read_policy, |state| state)?;
+        let mut before = journal.header().rules.clone();
+        // An earlier program may have written fewer values.
+        before.scheduler = read_policy(&before.scheduler).map_err(unusable)?.to_json();
+        if before != rules {
             // What is in the journal was decided by the old rules, what follows will be by the new ones.
-            let same = journal.header().rules.scheduler == rules.scheduler;
+            let same = before.scheduler == rules.scheduler;
             let policy = if same { Policy::AsBefore } else { Policy::Another };
-            state =
-                CoordinatorState::restored(state.snapshot(), journal.header().epoch_micros, &rules, policy)
-                    .map_err(|what| RecoveryError::Snapshot { path: directory.clone(), what })?;
+            state = CoordinatorState::restored(
+                state.snapshot(),
+                journal.header().epoch_micros,
+                (rules.settings, scheduler),
+                policy,
+            )
+            .map_err(|what| RecoveryError::Snapshot { path: directory.clone(), what })?;
             journal.compact(&state.snapshot(), rules)?;
         }
         state.last_job = state.last_job.max(history.last().map_or(0, |job| job.0));

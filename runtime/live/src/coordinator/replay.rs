@@ -5,7 +5,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use napreduce_engine::{Effect, Event, Time};
+use napreduce_engine::{Effect, Event, ReadPolicy, Time};
 use thiserror::Error;
 
 use super::recovery::{RecoveryError, replay};
@@ -46,7 +46,10 @@ pub enum ReplayError {
 ///
 /// # Errors
 /// When there is no journal, or it is damaged, or of another version.
-pub fn replay_journal(directory: &ClusterDirectory) -> Result<Vec<ReplayedBatch>, ReplayError> {
+pub fn replay_journal(
+    directory: &ClusterDirectory,
+    read_policy: ReadPolicy,
+) -> Result<Vec<ReplayedBatch>, ReplayError> {
     let directory = directory.coordinator_directory();
     let read = Journal::read(&directory)?;
     let (header, recovered) = read.ok_or_else(|| ReplayError::NoJournal(directory.display().to_string()))?;
@@ -55,7 +58,7 @@ pub fn replay_journal(directory: &ClusterDirectory) -> Result<Vec<ReplayedBatch>
         state.recorded = Some(Arc::clone(&recording));
         state
     };
-    replay(&directory, recovered, &header, record)
+    replay(&directory, recovered, &header, read_policy, record)
         .map_err(|error: RecoveryError| ReplayError::Recovery(error.to_string()))?;
     let mut recorded = recording.lock().unwrap_or_else(PoisonError::into_inner);
     Ok(std::mem::take(&mut *recorded))

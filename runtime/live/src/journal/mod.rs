@@ -27,8 +27,8 @@ use std::time::Duration;
 
 pub(crate) use directory::{Journal, Recovered};
 use napreduce_engine::EngineSettings;
-use napreduce_schedulers::SchedulerConfiguration;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use thiserror::Error;
 
 /// Version of the files' form and of the entries in them.
@@ -65,9 +65,8 @@ pub(crate) struct Header {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub(crate) struct EngineRules {
     pub(crate) settings: EngineSettings,
-    /// The policy; journals from before there was a choice were FIFO's.
-    #[serde(default)]
-    pub(crate) scheduler: SchedulerConfiguration,
+    /// The policy and its values, as `PolicyChoice::to_json` writes them.
+    pub(crate) scheduler: Value,
 }
 
 /// The journal cannot be read or written.

@@ -6,6 +6,7 @@ use std::fs;
 
 use libfuzzer_sys::fuzz_target;
 use napreduce_live::{ClusterDirectory, replay_journal};
+use napreduce_schedulers::SchedulerConfiguration;
 
 const HEAD_BYTES: usize = 8;
 
@@ -16,7 +17,7 @@ fuzz_target!(|bytes: &[u8]| {
     for journal in [bytes.to_vec(), with_right_checksums(bytes)] {
         fs::write(coordinator.join("journal-00000001.log"), journal).expect("it can be written");
         let directory = ClusterDirectory::resolve(Some(place.clone())).expect("a directory");
-        let _ = replay_journal(&directory);
+        let _ = replay_journal(&directory, SchedulerConfiguration::read);
     }
     fs::remove_dir_all(&place).expect("it was just made");
 });

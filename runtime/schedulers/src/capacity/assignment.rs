@@ -7,10 +7,9 @@
 use std::cmp::{Ordering, Reverse};
 use std::collections::BTreeMap;
 
-use napreduce_engine::{JobId, TaskKind};
+use napreduce_engine::{JobId, TaskKind, is_other_first};
 
 use super::books::Books;
-use crate::serving::is_other_first;
 
 /// Why a slot went to nobody.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

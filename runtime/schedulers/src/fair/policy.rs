@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use napreduce_engine::{
     Actions, ByKind, ClusterView, Event, Job, JobChange, JobId, JobSpec, Offer, QueueShare, Scheduler,
-    TaskKind, Time,
+    TaskKind, Time, serve,
 };
 
 use crate::fair::configuration::{FairConfiguration, FairConfigurationError, Placement};
@@ -105,7 +105,7 @@ impl Fair {
     fn answer(&mut self, view: &ClusterView<'_>, offer: Offer, actions: &mut Actions) {
         if let Some(job) = offer.reserved_for {
             let served = self.tree.has_room(job, offer.kind)
-                && view.job(job).is_some_and(|job| crate::serving::serve(job, offer, actions));
+                && view.job(job).is_some_and(|job| serve(job, offer, actions));
             if !served {
                 actions.decline("the job that it is kept for cannot use it now");
             }

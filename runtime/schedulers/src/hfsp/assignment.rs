@@ -4,12 +4,12 @@
 
 use std::collections::BTreeSet;
 
-use napreduce_engine::{Actions, AttemptState, ClusterView, Job, JobId, Offer, Time};
+use napreduce_engine::{Actions, AttemptState, ClusterView, Job, JobId, Offer, Time, serve};
 
 use crate::hfsp::configuration::HfspConfiguration;
 use crate::hfsp::lane::Lane;
 use crate::hfsp::ranking::Rank;
-use crate::serving::{Delay, serve};
+use crate::serving::Delay;
 
 /// So many jobs may decline a slot until it stays empty for now: offers are to be cheap.
 const DECLINES_MAX: usize = 64;

@@ -5,9 +5,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use napreduce_engine::{Actions, ByKind, ClusterView, Job, JobId, Offer, Start, TaskKind};
+use napreduce_engine::{Actions, ByKind, ClusterView, Job, JobId, Offer, Start, TaskKind, is_other_first};
 
-use crate::serving::{Delay, Takes, is_other_first};
+use crate::serving::{Delay, Takes};
 
 /// How many jobs with saved work are asked whether it is on the worker that offers a slot, before any of it
 /// moves there.

@@ -5,11 +5,11 @@
 //! out of step is checked after each event by the scenario itself.
 
 use napreduce_engine::scenarios::check_with;
-use napreduce_engine::{JobChange, Scheduler};
+use napreduce_engine::{Fifo, JobChange, Scheduler};
 use napreduce_schedulers::capacity::{Capacity, CapacityConfiguration};
 use napreduce_schedulers::fair::{Fair, FairConfiguration};
 use napreduce_schedulers::natjam::{Natjam, NatjamConfiguration};
-use napreduce_schedulers::{Fifo, SchedulerConfiguration, SchedulerName, SchedulerTables};
+use napreduce_schedulers::{SchedulerConfiguration, SchedulerName, SchedulerTables};
 
 /// Two jobs that wait behind a third; the later one is changed and goes first.
 fn goes_first(policy: impl Scheduler + 'static, queue: &str, change: &str) {

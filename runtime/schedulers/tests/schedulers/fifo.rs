@@ -2,8 +2,7 @@
 //!
 //! Owns the order of giving. What any policy may do is tested beside the engine.
 
-use napreduce_schedulers::Fifo;
-
+use napreduce_engine::Fifo;
 use napreduce_engine::scenarios::{check, check_with};
 
 #[test]

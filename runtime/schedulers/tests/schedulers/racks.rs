@@ -7,10 +7,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use napreduce_engine::scenarios::{check_with, spec};
 use napreduce_engine::{
-    AttemptState, ClusterView, Engine, EngineSettings, Event, Job, JobId, MapSpec, Offer, Report, Slots,
-    Span, TaskId, TaskKind, Time, WorkerId, WorkerState,
+    AttemptState, ClusterView, Engine, EngineSettings, Event, Fifo, Job, JobId, MapSpec, Offer, Report,
+    Slots, Span, TaskId, TaskKind, Time, WorkerId, WorkerState,
 };
-use napreduce_schedulers::Fifo;
 use napreduce_schedulers::fair::{Fair, FairConfiguration};
 use napreduce_schedulers::natjam::{Natjam, NatjamConfiguration};
 use napreduce_schedulers::serving::{Delay, DelaySettings, Takes};

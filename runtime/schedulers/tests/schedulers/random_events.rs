@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use napreduce_engine::{Primitive, Ratio, Scheduler, Span, TaskEviction};
+use napreduce_engine::{Fifo, Primitive, Ratio, Scheduler, Span, TaskEviction};
 use napreduce_schedulers::fair::{Fair, FairConfiguration, Timeout};
 use napreduce_schedulers::fcs::{Fcs, FcsConfiguration};
 use napreduce_schedulers::hfsp::misjudgement::Misjudgement;
@@ -15,7 +15,7 @@ use napreduce_schedulers::hfsp::{Hfsp, HfspConfiguration, Late};
 use napreduce_schedulers::natjam::{
     DeadlineEviction, JobEviction, Natjam, NatjamConfiguration, NatjamR, NatjamRConfiguration,
 };
-use napreduce_schedulers::{Composed, Fifo, SchedulerConfiguration, SchedulerName, serving::DelaySettings};
+use napreduce_schedulers::{Composed, SchedulerConfiguration, SchedulerName, serving::DelaySettings};
 
 use napreduce_engine::scenarios::random::{RandomRun, play_out};
 

@@ -3,7 +3,7 @@
 //! Owns what holds of every policy. What the values of one mean is tested with it.
 
 use napreduce_engine::{
-    Conversion, Converted, KindPreemption, PreemptionSettings, Primitive, Span, TaskKind,
+    Conversion, Converted, KindPreemption, PolicyChoice, PreemptionSettings, Primitive, Span, TaskKind,
 };
 use napreduce_schedulers::{SchedulerConfiguration, SchedulerError, SchedulerName, SchedulerTables};
 
@@ -16,6 +16,20 @@ fn every_policy_has_a_name_that_leads_to_it() {
     }
     let error = "fare".parse::<SchedulerName>().expect_err("no such policy");
     assert!(error.to_string().starts_with("there is no scheduler \"fare\"; allowed: fifo, "), "{error}");
+}
+
+#[test]
+fn every_choice_is_read_as_it_was_written() {
+    for name in SchedulerName::ALL {
+        let choice = SchedulerConfiguration {
+            scheduler: name,
+            tables: tables(|tables| tables.trigger.rules = "when started(a) do checkpoint(a/r0)".to_owned()),
+        };
+        let again = SchedulerConfiguration::read(&choice.to_json()).expect("just written");
+        assert_eq!((again.name(), again.to_json()), (choice.name(), choice.to_json()));
+    }
+    let error = SchedulerConfiguration::read(&serde_json::json!({ "scheduler": "fare" })).unwrap_err();
+    assert!(error.contains("fare"), "{error}");
 }
 
 #[test]

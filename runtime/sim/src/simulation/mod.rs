@@ -65,8 +65,7 @@ fields! {
     /// A run of a workload under a policy, in virtual time.
     ///
     /// ```
-    /// use napreduce_engine::{Slots, Span, Time};
-    /// use napreduce_schedulers::Fifo;
+    /// use napreduce_engine::{Fifo, Slots, Span, Time};
     /// use napreduce_sim::{SimulatedJob, Simulation, SimulationSettings, Workload};
     ///
     /// let first = SimulatedJob::new("first", Time(0)).with_maps(3, Span::from_secs(10));

@@ -2,6 +2,7 @@
 //!
 //! Owns what clients are told. Workers here do as they are told.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use napreduce_engine::{Event, JobId, Ratio, Report};
@@ -164,9 +165,9 @@ fn explain_says_why_nothing_runs() {
 async fn job_beyond_a_limit_of_running_jobs_is_told_the_limit_first() {
     let mut stage = Stage::new();
     let queue = QueueConfiguration::new("default", Ratio::whole(100));
-    let scheduler = &mut stage.scene.configuration.scheduler;
-    *scheduler = SchedulerConfiguration::named(SchedulerName::Capacity);
+    let mut scheduler = SchedulerConfiguration::named(SchedulerName::Capacity);
     scheduler.tables.capacity.queue = vec![QueueConfiguration { max_running_jobs: Some(1), ..queue }];
+    stage.scene.configuration.scheduler = Arc::new(scheduler);
     stage
         .play(
             "worker w 2

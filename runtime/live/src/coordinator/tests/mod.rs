@@ -31,6 +31,7 @@ use napreduce_protocol::{
     Blob, CheckpointSupport, CounterValues, Digest, FromCoordinator, FromWorker, Hello, JobDetail, JobEnd,
     JobPlan, PartOutput, Split, Submission, ToCoordinator, ToWorker, WorkerMemory, WorkerReport,
 };
+use napreduce_schedulers::SchedulerConfiguration;
 use tempfile::TempDir;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
@@ -73,7 +74,11 @@ impl Scene {
         let folder = tempfile::Builder::new().prefix("napreduce-coordinator-").tempdir().expect("a folder");
         let directory = ClusterDirectory::resolve(Some(folder.path().join("cluster"))).expect("a place");
         directory.create().expect("a cluster directory");
-        let mut configuration = CoordinatorConfiguration::new(directory);
+        let mut configuration = CoordinatorConfiguration::new(
+            directory,
+            Arc::new(SchedulerConfiguration::default()),
+            SchedulerConfiguration::read,
+        );
         configuration.liveness = Duration::from_secs(60);
         Scene { folder, configuration }
     }

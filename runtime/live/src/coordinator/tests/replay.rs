@@ -4,6 +4,7 @@
 //! Owns jobs of several queues, users and priorities, on workers that answer as they are told to, fail and
 //! are lost. Does not own what the policies decide.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use napreduce_engine::{Effect, FailureClass, FaultPlace, Order, Record, Report, TaskKind};
@@ -77,7 +78,7 @@ async fn submit_jobs(scene: &Scene, coordinator: &Running, random: &mut Pcg32) {
 
 async fn live_and_again(scheduler: SchedulerName, seed: u64) {
     let mut scene = Scene::new();
-    scene.configuration.scheduler = SchedulerConfiguration::named(scheduler);
+    scene.configuration.scheduler = Arc::new(SchedulerConfiguration::named(scheduler));
     scene.configuration.queues = ["production", "research"].map(str::to_owned).to_vec();
     let recording = Recording::default();
     let coordinator = scene.start_recorded(Some(Recording::clone(&recording)));
@@ -100,7 +101,7 @@ async fn live_and_again(scheduler: SchedulerName, seed: u64) {
     }
     let again = {
         coordinator.kill().await;
-        replay_journal(&scene.configuration.directory).expect("a journal")
+        replay_journal(&scene.configuration.directory, SchedulerConfiguration::read).expect("a journal")
     };
     let live = recording.lock().expect("nobody panicked").clone();
     let launches = |batch: &ReplayedBatch| {

@@ -2,9 +2,9 @@
 //!
 //! Owns its life on a cluster. Does not own its arithmetic.
 
-use napreduce_engine::{Engine, JobId, Primitive};
+use napreduce_engine::{Engine, Fifo, JobId, Primitive};
+use napreduce_schedulers::Composed;
 use napreduce_schedulers::capacity::{Capacity, CapacityMonitor};
-use napreduce_schedulers::{Composed, Fifo};
 use rand::{Rng, SeedableRng};
 
 use crate::capacity::caps::{cluster, two_queues};

@@ -9,9 +9,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
 use napreduce_engine::{
-    Actions, ClusterView, Event, Preempt, Primitive, Scheduler, Slots, Span, TaskKind, Time,
+    Actions, ClusterView, Event, Fifo, Preempt, Primitive, Scheduler, Slots, Span, TaskKind, Time,
 };
-use napreduce_schedulers::{Fifo, SchedulerName};
+use napreduce_schedulers::SchedulerName;
 use napreduce_sim::fuzz::Case;
 use napreduce_sim::{Failures, Run, SimulatedJob, Simulation, SimulationError, SimulationSettings, Workload};
 

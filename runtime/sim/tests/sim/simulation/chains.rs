@@ -4,8 +4,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use napreduce_engine::{Actions, ClusterView, Event, Scheduler, Time};
-use napreduce_schedulers::Fifo;
+use napreduce_engine::{Actions, ClusterView, Event, Fifo, Scheduler, Time};
 use napreduce_sim::{Ending, Run, Simulation, WorkloadFile};
 
 use super::{at, machines};

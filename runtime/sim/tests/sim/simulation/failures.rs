@@ -4,8 +4,7 @@
 //! Owns what goes wrong by the seed. Does not own what the engine makes of it.
 
 use crate::simulation::{at, fifo, machines, seconds};
-use napreduce_engine::{Slots, Span};
-use napreduce_schedulers::Fifo;
+use napreduce_engine::{Fifo, Slots, Span};
 use napreduce_sim::{Ending, Failures, SimulatedJob, Simulation, SimulationSettings, Workload};
 
 fn jobs(count: u64) -> Vec<SimulatedJob> {

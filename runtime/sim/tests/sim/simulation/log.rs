@@ -7,8 +7,7 @@ use std::io::{self, Write};
 use std::rc::Rc;
 
 use crate::simulation::{at, machines, seconds};
-use napreduce_engine::Span;
-use napreduce_schedulers::Fifo;
+use napreduce_engine::{Fifo, Span};
 use napreduce_sim::{Failures, SimulatedJob, Simulation, SimulationSettings, Workload};
 
 #[derive(Clone, Default)]

@@ -18,8 +18,7 @@ mod recording;
 mod reduces;
 mod telling;
 
-use napreduce_engine::{Slots, Span, Time};
-use napreduce_schedulers::Fifo;
+use napreduce_engine::{Fifo, Slots, Span, Time};
 use napreduce_sim::{Run, SimulatedJob, Simulation, SimulationSettings, Workload};
 
 fn seconds(number: u64) -> Span {

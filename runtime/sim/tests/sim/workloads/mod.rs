@@ -5,8 +5,7 @@
 mod numbers;
 mod systems;
 
-use napreduce_engine::{Slots, Span, TaskKind, Time};
-use napreduce_schedulers::Fifo;
+use napreduce_engine::{Fifo, Slots, Span, TaskKind, Time};
 use napreduce_sim::metrics::RunSummary;
 use napreduce_sim::{PUBLISHED, Run, SimulatedJob, Simulation, SimulationSettings, WorkloadFile, published};
 

@@ -38,6 +38,7 @@ mod questions;
 mod worker_lines;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::{fs, iter, thread};
 
 use napreduce_engine::scenarios::names::{attempt, millis, number};
@@ -209,7 +210,7 @@ impl Stage {
             "no-checkpoint" => configuration.preemption.map.checkpoint = false,
             "scheduler" => {
                 let scheduler = SchedulerName::of_word(value).expect("a scheduler");
-                configuration.scheduler = SchedulerConfiguration::named(scheduler);
+                configuration.scheduler = Arc::new(SchedulerConfiguration::named(scheduler));
             }
             other => panic!("'{other}' cannot be set"),
         }

@@ -8,9 +8,8 @@ use std::sync::{Arc, Mutex};
 
 use napreduce_engine::{
     Actions, AttemptState, ClusterView, Event, JobId, Primitive, Ratio, Release, Scheduler, Slots, Span,
-    SuspendedMax, TaskEviction, TaskId, TaskKind, Time,
+    SuspendedMax, TaskEviction, TaskId, TaskKind, Time, serve,
 };
-use napreduce_schedulers::serving;
 use napreduce_sim::{SimulatedJob, SimulatedMap, Simulation, SimulationSettings, Workload};
 use serde_json::Value;
 
@@ -39,7 +38,7 @@ impl Scheduler for StopSome {
         let Some(job) = view.job(JOB) else { return };
         if let Some(offer) = actions.offer() {
             let waits = self.stop <= now && now < self.go_on;
-            if waits || !serving::serve(job, offer, actions) {
+            if waits || !serve(job, offer, actions) {
                 actions.decline("not now");
             }
             return;

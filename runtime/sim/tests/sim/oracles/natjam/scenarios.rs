@@ -2,8 +2,7 @@
 //!
 //! Owns the set-ups. Does not own a policy.
 
-use napreduce_engine::{Primitive, Ratio, Scheduler, Slots, Span, SuspendedMax, Time};
-use napreduce_schedulers::Fifo;
+use napreduce_engine::{Fifo, Primitive, Ratio, Scheduler, Slots, Span, SuspendedMax, Time};
 use napreduce_schedulers::capacity::{Capacity, CapacityConfiguration, Mode, QueueConfiguration};
 use napreduce_schedulers::natjam::{Natjam, NatjamConfiguration};
 use napreduce_sim::{Run, SimulatedJob, Simulation, SimulationSettings, Workload};

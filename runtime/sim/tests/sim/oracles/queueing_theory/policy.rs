@@ -7,9 +7,8 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use napreduce_engine::{
-    Actions, AttemptState, ClusterView, Event, JobId, Preempt, Primitive, Scheduler, TaskKind, Time,
+    Actions, AttemptState, ClusterView, Event, JobId, Preempt, Primitive, Scheduler, TaskKind, Time, serve,
 };
-use napreduce_schedulers::serving::serve;
 
 /// Who gives first: low priority, then the youngest.
 type Taking = (i32, Reverse<Time>, Reverse<JobId>);

@@ -158,7 +158,7 @@ fn run_on_slots(seed: u64, primitive: Primitive, cost: Span) -> Result<Run, Stri
     settings.overheads.suspend = Cost::fixed(cost);
     settings.overheads.resume = Cost::fixed(cost);
     let policy: Box<dyn napreduce_engine::Scheduler> = match primitive {
-        Primitive::Wait => Box::new(napreduce_schedulers::Fifo::default()),
+        Primitive::Wait => Box::new(napreduce_engine::Fifo::default()),
         _ => Box::new(PriorityFirst::new(primitive)),
     };
     let run = Simulation::new(policy, settings, Workload::of(one_slot_jobs(seed))).run();

@@ -6,9 +6,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use napreduce_engine::{
-    ClusterView, Event, JobId, Primitive, Report, Scheduler, Slots, Span, SuspendedMax, TaskId, Time,
+    ClusterView, Event, Fifo, JobId, Primitive, Report, Scheduler, Slots, Span, SuspendedMax, TaskId, Time,
 };
-use napreduce_schedulers::Fifo;
 use napreduce_sim::{Distribution, Run, SimulatedJob, Simulation, SimulationSettings, Workload};
 use rand_pcg::Pcg64;
 use serde_json::Value;
