@@ -9,7 +9,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use clap::Args;
 use napreduce_engine::SuspendedMax;
-use napreduce_history_files::open_history;
+use napreduce_history::open_history;
 use napreduce_live::{ByteSize, CoordinatorConfiguration, run_coordinator};
 use napreduce_schedulers::SchedulerConfiguration;
 

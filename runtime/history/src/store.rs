@@ -1,7 +1,6 @@
 //! What a coordinator wants of whatever keeps its jobs that have ended.
 //!
-//! Owns the questions. Does not own an answer: files are `napreduce-history-files`', which programs that run
-//! a job in their own process need not compile.
+//! Owns the questions. The answers are in `files`, which programs that run a job in their own process do not compile.
 
 use std::error::Error;
 use std::fmt::Debug;

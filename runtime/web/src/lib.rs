@@ -1,7 +1,7 @@
 //! What a browser, a script and a monitor see of a cluster and of ended jobs.
 //!
 //! Owns the objects of REST, which `--format json` prints too, and the server: routes, roles, metrics, the
-//! page. Does not own what is known (the coordinator, `napreduce-history-files`). The server asks a cluster
+//! page. Does not own what is known (the coordinator, `napreduce-history`). The server asks a cluster
 //! as the command line does, so whatever becomes of a page becomes of no job.
 //!
 //! ```no_run

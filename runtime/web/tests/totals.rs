@@ -7,8 +7,7 @@ use std::sync::Arc;
 
 use kit::{Answer, asking, summary};
 use napreduce_engine::{AttemptId, JobId, Primitive, TaskId, TaskKind, WorkerId};
-use napreduce_history::EndedJob;
-use napreduce_history_files::write_simulated;
+use napreduce_history::{EndedJob, write_simulated};
 use napreduce_protocol::{
     AttemptSummary, JobDetail, JobEnd, JobPhase, JobProgress, JobSummary, PhaseProgress, PreemptionEnd,
     PreemptionSummary, Secret,

@@ -16,12 +16,11 @@ const LAYERS: [(&str, &[&str]); 19] = [
     ("framework/connectors", &["napreduce-protocol"]),
     ("runtime/task", &["napreduce-engine", "napreduce-data", "napreduce-protocol"]),
     ("runtime/history", &["napreduce-engine", "napreduce-protocol"]),
-    ("runtime/history-files", &["napreduce-engine", "napreduce-protocol", "napreduce-history"]),
     (
         "runtime/live",
         &["napreduce-engine", "napreduce-data", "napreduce-protocol", "napreduce-task", "napreduce-history"],
     ),
-    ("runtime/web", &["napreduce-engine", "napreduce-protocol", "napreduce-history-files", "napreduce-live"]),
+    ("runtime/web", &["napreduce-engine", "napreduce-protocol", "napreduce-history", "napreduce-live"]),
     ("framework/derive", &[]),
     (
         "framework",
@@ -59,7 +58,6 @@ const LAYERS: [(&str, &[&str]); 19] = [
             "napreduce-protocol",
             "napreduce-task",
             "napreduce-history",
-            "napreduce-history-files",
             "napreduce-live",
             "napreduce-sim",
             "napreduce-web",

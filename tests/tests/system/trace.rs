@@ -1,7 +1,7 @@
 //! `nap job trace` of a job that really napped: its bars are the life of its attempts.
 //!
 //! Owns that a cluster's history gives such a file, and what becomes of the file. Does not own its
-//! form (`napreduce-history-files`).
+//! form (`napreduce-history`).
 
 use std::fs;
 use std::process::Command;

@@ -1,7 +1,7 @@
 //! `nap history export`: what is kept of ended jobs as tables, for the tools that people have.
 //!
 //! Owns the tables and their columns, which are added and never renamed or removed. Does not own the history
-//! (`napreduce-history-files`).
+//! (`napreduce-history`).
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
-use napreduce_history_files::{HistoryFolder, ledger_of};
+use napreduce_history::{HistoryFolder, ledger_of};
 use napreduce_live::JobDetail;
 use napreduce_protocol::printing::print_error;
 use napreduce_web::answers::{AttemptAnswer, EventAnswer, JobAnswer, PartAnswer, PreemptionAnswer};

@@ -1,6 +1,6 @@
 //! `nap history`: what is kept of jobs that have ended, without a cluster.
 //!
-//! Owns the commands. Does not own the files (`napreduce-history-files`) nor the page (`napreduce-web`).
+//! Owns the commands. Does not own the files (`napreduce-history`) nor the page (`napreduce-web`).
 
 mod export;
 
@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use clap::{Args, Subcommand};
-use napreduce_history_files::HistoryFolder;
+use napreduce_history::HistoryFolder;
 use napreduce_live::Secret;
 use napreduce_web::{HistorySource, PageSource, WebServer, WebSettings};
 

@@ -1,6 +1,6 @@
 //! `nap job trace`: the life of every attempt as a picture, in a file that Perfetto opens.
 //!
-//! Owns the file. Does not own what is in it (`napreduce-history-files`).
+//! Owns the file. Does not own what is in it (`napreduce-history`).
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use anyhow::Result;
 use clap::Args;
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use napreduce_history_files::{TraceFigures, write_trace};
+use napreduce_history::{TraceFigures, write_trace};
 use napreduce_live::{ClusterClient, JobDetail};
 use napreduce_protocol::printing::print_error;
 use napreduce_web::clock::now_micros;

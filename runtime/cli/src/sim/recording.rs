@@ -1,7 +1,7 @@
 //! `nap sim --record`: the history of the jobs of each run, in a folder of its own.
 //!
 //! Owns the names of the folders, and what jobs say of the cluster that is simulated. Does not own what a
-//! history holds (`napreduce-history-files`), nor what of a run becomes one (`napreduce-sim`).
+//! history holds (`napreduce-history`), nor what of a run becomes one (`napreduce-sim`).
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -9,8 +9,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use napreduce_history::{RecordedCluster, WorkerGroup};
-use napreduce_history_files::write_simulated;
+use napreduce_history::{RecordedCluster, WorkerGroup, write_simulated};
 use napreduce_schedulers::SchedulerConfiguration;
 use napreduce_sim::{Recording, SimulationSettings};
 

@@ -1,6 +1,6 @@
 //! What is answered about jobs that have ended: from their files, beside the loop.
 //!
-//! Owns which questions those are. Does not own the files (`napreduce_history_files`) nor answers about jobs
+//! Owns which questions those are. Does not own the files (`napreduce_history`) nor answers about jobs
 //! that have not.
 
 use std::collections::BTreeMap;

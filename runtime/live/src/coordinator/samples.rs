@@ -1,6 +1,6 @@
 //! Looks at the cluster every few seconds, for its history.
 //!
-//! Owns when, and what has changed since the last look. Does not own files (`napreduce-history-files`).
+//! Owns when, and what has changed since the last look. Does not own files (`napreduce-history`).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -5,7 +5,7 @@
 use std::io::Cursor;
 
 use libfuzzer_sys::fuzz_target;
-use napreduce_history_files::{RecordingReader, Row};
+use napreduce_history::{RecordingReader, Row};
 use napreduce_protocol::{
     AttemptSummary, HistoryLine, PartReport, PreemptionSummary, RestoreSummary, ResumeSummary,
 };

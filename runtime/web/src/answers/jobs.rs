@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use napreduce_history_files::ledger_of;
+use napreduce_history::ledger_of;
 use napreduce_protocol::{
     AttemptFigures, AttemptSummary, HistoryLine, JobDetail, JobSettings, JobSummary, PartReport,
     PhaseProgress,

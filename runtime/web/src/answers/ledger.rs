@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use napreduce_engine::{AttemptId, JobId, TaskId, fields};
-use napreduce_history_files::{LedgerEntry, Sequel, Timeline, ledger_of};
+use napreduce_history::{LedgerEntry, Sequel, Timeline, ledger_of};
 use napreduce_protocol::{JobDetail, JobSummary, PreemptionEnd, PreemptionSummary};
 use schemars::JsonSchema;
 use serde::Serialize;

@@ -1,7 +1,7 @@
 //! What a coordinator noted of queues and workers, over time.
 //!
 //! Owns the means over the steps of a window, and for how long a note holds. Does not own files
-//! (`napreduce-history-files`).
+//! (`napreduce-history`).
 
 use napreduce_engine::TaskKind;
 use napreduce_protocol::{QueueSample, QueueSlots, WorkerSample};

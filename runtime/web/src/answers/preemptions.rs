@@ -2,7 +2,7 @@
 //!
 //! Owns the names of the fields. Does not own the lines that people read (`nap`).
 
-use napreduce_history_files::{LedgerEntry, Sequel};
+use napreduce_history::{LedgerEntry, Sequel};
 use napreduce_protocol::{PreemptionSummary, RestoreSummary, ResumeSummary};
 
 answer! {

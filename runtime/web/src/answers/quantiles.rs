@@ -4,7 +4,7 @@
 //! (protocol).
 
 use napreduce_engine::TaskKind;
-use napreduce_history_files::{PERCENTS, quantiles};
+use napreduce_history::{PERCENTS, quantiles};
 use napreduce_protocol::{AttemptFigures, AttemptSummary, JobDetail};
 use schemars::JsonSchema;
 use serde::Serialize;

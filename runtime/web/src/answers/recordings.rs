@@ -5,7 +5,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, VecDeque};
 
-use napreduce_history_files::JobOverview;
+use napreduce_history::JobOverview;
 use napreduce_protocol::JobPhase;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -154,8 +154,7 @@ fn by_submission(jobs: &[JobOverview]) -> Vec<&JobOverview> {
 #[cfg(test)]
 mod tests {
     use napreduce_engine::JobId;
-    use napreduce_history::RecordedCluster;
-    use napreduce_history_files::LedgerTotals;
+    use napreduce_history::{LedgerTotals, RecordedCluster};
     use napreduce_protocol::{JobProgress, JobSummary};
 
     use super::*;

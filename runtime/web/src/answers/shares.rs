@@ -1,12 +1,12 @@
 //! How many slots the jobs of each queue held over time.
 //!
 //! Owns the means over the steps of a window. Does not own what stints and naps are
-//! (`napreduce-history-files`) nor what a queue is guaranteed (`queues`).
+//! (`napreduce-history`) nor what a queue is guaranteed (`queues`).
 
 use std::collections::BTreeMap;
 
 use napreduce_engine::TaskKind;
-use napreduce_history_files::Timeline;
+use napreduce_history::Timeline;
 use napreduce_protocol::JobDetail;
 use schemars::JsonSchema;
 use serde::Serialize;

@@ -4,7 +4,7 @@
 //! Owns which are merged, and what a row says that stands for several. Does not own the form of the answer
 //! (`timeline`).
 
-use napreduce_history_files::{Lane, Stint};
+use napreduce_history::{Lane, Stint};
 
 /// A timeline of more than this is thinned: answers have 4 MiB at most (`columns`).
 const BYTES_MAX: usize = 4 << 20;
@@ -111,7 +111,7 @@ fn length(stint: &Stint<'_>) -> u64 {
 #[cfg(test)]
 mod tests {
     use napreduce_engine::{AttemptId, JobId, TaskId, TaskKind, WorkerId};
-    use napreduce_history_files::{StintEnd, assign_lanes};
+    use napreduce_history::{StintEnd, assign_lanes};
     use proptest::prelude::*;
 
     use super::*;

@@ -1,12 +1,12 @@
 //! Who held which slot when, in columns: what a page draws.
 //!
 //! Owns this form, in which row `i` is what stands at `i` in each column. Does not own what stints and naps
-//! are (`napreduce-history-files`).
+//! are (`napreduce-history`).
 
 use std::collections::{BTreeMap, HashMap};
 
 use napreduce_engine::{AttemptId, TaskKind, WorkerId};
-use napreduce_history_files::{LedgerEntry, Nap, StintEnd, Timeline, assign_lanes, ledger_of};
+use napreduce_history::{LedgerEntry, Nap, StintEnd, Timeline, assign_lanes, ledger_of};
 use napreduce_protocol::{JobDetail, PreemptionSummary};
 use schemars::JsonSchema;
 use serde::Serialize;

@@ -7,7 +7,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use napreduce_engine::JobId;
-use napreduce_history_files::ledger_of;
+use napreduce_history::ledger_of;
 use napreduce_protocol::{JobDetail, JobSummary};
 
 use super::changes::differing;

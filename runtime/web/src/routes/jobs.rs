@@ -5,7 +5,7 @@
 use axum::http::StatusCode;
 use axum::http::header::{CONTENT_DISPOSITION, CONTENT_SECURITY_POLICY, HeaderName, HeaderValue};
 use napreduce_engine::{AttemptId, JobId, TaskId, TaskKind};
-use napreduce_history_files::{ledger_of, write_trace};
+use napreduce_history::{ledger_of, write_trace};
 use napreduce_protocol::{JobDetail, LogStream, TaskPhase, TaskSummary};
 
 use super::call::{Call, Reply};

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use napreduce_history_files::JobOverview;
+use napreduce_history::JobOverview;
 use schemars::JsonSchema;
 use serde::Serialize;
 

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use napreduce_engine::{AttemptId, JobId, Reason, TaskId, fields};
-use napreduce_history_files::read_cluster;
+use napreduce_history::read_cluster;
 use napreduce_live::{ClientError, ClusterClient, ClusterPlace, Patience};
 use napreduce_protocol::{
     ClusterWindow, JobDetail, JobSummary, LogStream, QueueListing, TaskSummary, WorkerSummary,

@@ -1,14 +1,14 @@
 //! Jobs that have ended, from the files of a history: no cluster runs, nothing is locked, nothing is written.
 //!
 //! Owns what is remembered of files that do not change any more. Does not own the files
-//! (`napreduce-history-files`).
+//! (`napreduce-history`).
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use napreduce_engine::{AttemptId, JobId, Reason, ReasonCode, TaskId};
-use napreduce_history_files::{FolderError, HistoryFolder, JobOverview};
+use napreduce_history::{FolderError, HistoryFolder, JobOverview};
 use napreduce_protocol::{
     JobDetail, JobSummary, LogStream, QueueListing, SlotsWanted, TaskSummary, WorkerSummary,
 };
@@ -198,8 +198,7 @@ impl PageSource for HistorySource {
 
 #[cfg(test)]
 mod tests {
-    use napreduce_history::{EndedJob, KeptLog};
-    use napreduce_history_files::write_simulated;
+    use napreduce_history::{EndedJob, KeptLog, write_simulated};
     use napreduce_protocol::JobEnd;
 
     use super::*;

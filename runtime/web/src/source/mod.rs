@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use napreduce_engine::{AttemptId, JobId, Reason, TaskId, WorkerId};
-use napreduce_history_files::{JobOverview, LedgerTotals, read_cluster};
+use napreduce_history::{JobOverview, LedgerTotals, read_cluster};
 use napreduce_protocol::{
     ClusterWindow, JobCommand, JobDetail, JobSummary, LogStream, QueueListing, TaskCommand, TaskSummary,
     WorkerSummary,

@@ -15,7 +15,7 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use napreduce_history_files::HistoryFolder;
+use napreduce_history::HistoryFolder;
 use napreduce_protocol::read_regular;
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;

@@ -5,8 +5,7 @@
 use std::path::Path;
 
 use napreduce_engine::JobId;
-use napreduce_history::{EndedJob, RecordedCluster};
-use napreduce_history_files::write_simulated;
+use napreduce_history::{EndedJob, RecordedCluster, write_simulated};
 use napreduce_protocol::{JobDetail, JobEnd, JobPhase};
 use napreduce_web::WhatIfSettings;
 use serde_json::json;

@@ -2,7 +2,7 @@
 //! one that is damaged, from a file.
 //!
 //! Owns that these show what the cluster's own page does. Does not own what is in the files
-//! (`napreduce-history-files`).
+//! (`napreduce-history`).
 
 use std::fs;
 

@@ -1,12 +1,11 @@
 //! Histories of jobs that never ran.
 //!
-//! Owns what is in them. Does not own their files (`napreduce-history-files`).
+//! Owns what is in them. Does not own their files (`napreduce-history`).
 
 use std::path::Path;
 
 use napreduce_engine::{AttemptId, JobId, Primitive, TaskId, TaskKind, WorkerId};
-use napreduce_history::{EndedJob, HistoryLimits, HistoryStore};
-use napreduce_history_files::History;
+use napreduce_history::{EndedJob, History, HistoryLimits, HistoryStore};
 use napreduce_protocol::{
     AttemptSummary, HistoryLine, JobDetail, JobEnd, JobPhase, JobProgress, JobSummary, PhaseProgress,
     PreemptionEnd, PreemptionSummary, RestoreSummary, ResumeSummary,

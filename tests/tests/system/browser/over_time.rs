@@ -1,7 +1,7 @@
 //! Queues and workers as they were: what was wanted, and who came and went.
 //!
 //! Owns that it is seen while the cluster runs, after its coordinator was killed, and of a copy of its
-//! history. Does not own the files (`napreduce-history-files`).
+//! history. Does not own the files (`napreduce-history`).
 
 use std::fs;
 

@@ -1,7 +1,7 @@
 //! `nap sim --recorded`: the jobs that a cluster ran, to be run again by other policies.
 //!
 //! Owns which jobs of a history those are, and what is said of what it lacks. It reads and never writes, and
-//! takes no lock. Does not own files (`napreduce_history_files`).
+//! takes no lock. Does not own files (`napreduce_history`).
 
 mod costs;
 mod place;
@@ -15,8 +15,7 @@ use std::path::Path;
 
 use anyhow::{Result, bail, ensure};
 use napreduce_engine::{JobId, Slots, Span};
-use napreduce_history::EndedJob;
-use napreduce_history_files::HistoryFolder;
+use napreduce_history::{EndedJob, HistoryFolder};
 use napreduce_sim::{ClusterShape, Overheads, SimulatedJob, SimulationSettings};
 
 use self::costs::MeasuredCosts;

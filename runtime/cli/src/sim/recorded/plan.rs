@@ -1,14 +1,13 @@
 //! A job that ended as a job to be simulated.
 //!
 //! Owns what of its history is what in a plan, and what is too large to be true. Does not own how long tasks
-//! are (`napreduce_history_files`).
+//! are (`napreduce_history`).
 
 use std::collections::BTreeMap;
 
 use anyhow::{Result, ensure};
 use napreduce_engine::{JobId, Span, TaskId, TaskKind, Time};
-use napreduce_history::EndedJob;
-use napreduce_history_files::TaskLengths;
+use napreduce_history::{EndedJob, TaskLengths};
 use napreduce_protocol::{AttemptFigures, JobPhase, JobPlan};
 use napreduce_sim::{SimulatedJob, SimulatedMap, SimulatedReduce};
 

@@ -7,8 +7,7 @@ use std::time::Duration;
 
 use napreduce_engine::{AttemptId, Primitive, TaskId, WorkerId};
 use napreduce_engine::{TaskKind, Time};
-use napreduce_history::{HistoryLimits, HistoryStore, RecordedCluster, WorkerGroup};
-use napreduce_history_files::History;
+use napreduce_history::{History, HistoryLimits, HistoryStore, RecordedCluster, WorkerGroup};
 use napreduce_protocol::{
     AttemptFigures, AttemptSummary, CheckpointSupport, CounterValues, JobDetail, JobEnd, JobPhase, JobPlan,
     JobProgress, JobReport, JobSettings, JobSummary, PreemptionEnd, PreemptionSummary, RestoreSummary,

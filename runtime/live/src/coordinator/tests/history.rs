@@ -1,13 +1,12 @@
 //! Jobs that have ended: what is answered about them, from which files, and after which restarts.
 //!
-//! Owns the way from the loop to the history and back. The files themselves are `napreduce-history-files`'.
+//! Owns the way from the loop to the history and back. The files themselves are `napreduce-history`'.
 
 use std::fs;
 use std::path::Path;
 
 use napreduce_engine::JobId;
-use napreduce_history::WorkerGroup;
-use napreduce_history_files::HistoryFolder;
+use napreduce_history::{HistoryFolder, WorkerGroup};
 use napreduce_protocol::{JobDetail, JobEnd};
 use tokio::time::timeout;
 

@@ -26,7 +26,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use napreduce_engine::{AttemptId, JobId, Report, Slots, TaskId, TaskKind, WorkerId};
-use napreduce_history_files::open_history;
+use napreduce_history::open_history;
 use napreduce_protocol::{
     Blob, CheckpointSupport, CounterValues, Digest, FromCoordinator, FromWorker, Hello, JobDetail, JobEnd,
     JobPlan, PartOutput, Split, Submission, ToCoordinator, ToWorker, WorkerMemory, WorkerReport,

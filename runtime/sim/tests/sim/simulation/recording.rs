@@ -7,8 +7,7 @@ use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use napreduce_engine::{PrimitiveChoice, TaskId, TaskKind};
-use napreduce_history::{EndedJob, RecordedCluster};
-use napreduce_history_files::{HistoryFolder, Timeline, write_simulated};
+use napreduce_history::{EndedJob, HistoryFolder, RecordedCluster, Timeline, write_simulated};
 use napreduce_protocol::{JobEnd, PreemptionEnd};
 use napreduce_schedulers::SchedulerConfiguration;
 use napreduce_sim::{Recording, Run, Simulation, SimulationSettings, published};

@@ -1,0 +1,215 @@
+//! The two files of a job: written whole or not at all, listed, removed.
+//!
+//! Owns their names and the order in which they come and go. Does not own what they hold.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File, Metadata};
+use std::io::{self, BufWriter, Read, Seek, Write};
+use std::panic::resume_unwind;
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::UNIX_EPOCH;
+
+use napreduce_engine::JobId;
+
+use super::RecordingWriter;
+use crate::files::error::HistoryError;
+use crate::files::head::{Rows, Written};
+use crate::files::index::Stamp;
+use crate::files::recording::{RecordingError, RecordingReader};
+
+/// What a file is called until it is whole.
+const UNFINISHED: &str = ".unfinished";
+const HEAD: &str = ".json";
+const RECORDING: &str = ".napt";
+
+pub(crate) fn head_name(job: JobId) -> String {
+    format!("{job}{HEAD}")
+}
+
+pub(crate) fn recording_name(job: JobId) -> String {
+    format!("{job}{RECORDING}")
+}
+
+/// The jobs whose heads are there, with what their files look like. What was not written to its end is
+/// removed.
+pub(super) fn list(directory: &Path) -> io::Result<BTreeMap<JobId, Stamp>> {
+    fs::create_dir_all(directory)?;
+    let (mut heads, mut recordings) = (BTreeMap::new(), BTreeMap::new());
+    for entry in fs::read_dir(directory)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        let Some(name) = name.to_str() else { continue };
+        if let Some(job) = job_of(name, HEAD) {
+            heads.insert(job, stamp_of(&entry.metadata()?)?);
+        } else if let Some(job) = job_of(name, RECORDING) {
+            recordings.insert(job, entry.metadata()?.len());
+        } else if job_of(name, &[HEAD, UNFINISHED].concat()).is_some()
+            || job_of(name, &[RECORDING, UNFINISHED].concat()).is_some()
+        {
+            // It is written again when its job is, and is of no use to anybody.
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+    for (job, stamp) in &mut heads {
+        stamp.recording_bytes = recordings.get(job).copied().unwrap_or(0);
+    }
+    Ok(heads)
+}
+
+/// The job whose head has this name.
+pub(crate) fn job_of_head(name: &str) -> Option<JobId> {
+    job_of(name, HEAD)
+}
+
+/// The job whose file has this name, with this ending.
+fn job_of(name: &str, ending: &str) -> Option<JobId> {
+    let number = name.strip_prefix("job_")?.strip_suffix(ending)?;
+    let job = JobId(number.parse().ok()?);
+    // Other spellings of the number are no names of ours.
+    (format!("{job}{ending}") == name).then_some(job)
+}
+
+/// Writes both files of a job, and waits until they are on the disk.
+pub(super) fn write(directory: &Path, job: JobId, written: &Written<'_>) -> Result<Stamp, HistoryError> {
+    let [recording, head] = unfinished(directory, job, written)?;
+    // Whoever follows the job waits for the disk once instead of twice.
+    let (first, second) = thread::scope(|scope| {
+        let beside = scope.spawn(|| recording.sync());
+        (head.sync(), beside.join())
+    });
+    first.and(second.unwrap_or_else(|panic| resume_unwind(panic)))?;
+    let recording_bytes = recording.finish()?.len();
+    let stamp = head.finish()?;
+    // Both names are on the disk before anybody forgets the job for being there.
+    let synced = File::open(directory).and_then(|directory| directory.sync_all());
+    synced.map_err(|error| HistoryError::new(directory, error.into()))?;
+    let stamp = stamp_of(&stamp).map_err(|error| HistoryError::new(directory, error.into()))?;
+    Ok(Stamp { recording_bytes, ..stamp })
+}
+
+/// Writes both files of a job of a simulation, which can be simulated again.
+pub(super) fn write_unsynced(
+    directory: &Path,
+    job: JobId,
+    written: &Written<'_>,
+) -> Result<(), HistoryError> {
+    for file in unfinished(directory, job, written)? {
+        file.finish()?;
+    }
+    Ok(())
+}
+
+/// The recording, which is there before its head is, and the head.
+fn unfinished(directory: &Path, job: JobId, written: &Written<'_>) -> Result<[Unfinished; 2], HistoryError> {
+    let recording = Unfinished::write(directory.join(recording_name(job)), |out| write_rows(out, written))?;
+    let head = Unfinished::write(directory.join(head_name(job)), |out| Ok(out.write_all(&written.head)?))?;
+    Ok([recording, head])
+}
+
+/// With a head alone.
+fn stamp_of(head: &Metadata) -> io::Result<Stamp> {
+    let modified = head.modified()?.duration_since(UNIX_EPOCH).unwrap_or_default();
+    let head_modified_nanos = u64::try_from(modified.as_nanos()).unwrap_or(u64::MAX);
+    Ok(Stamp { head_bytes: head.len(), head_modified_nanos, recording_bytes: 0 })
+}
+
+/// A file that is not there under its name until it is complete; left behind, it is removed.
+struct Unfinished {
+    path: PathBuf,
+    unfinished: PathBuf,
+    file: File,
+}
+
+impl Unfinished {
+    fn write(
+        path: PathBuf,
+        write: impl FnOnce(&mut BufWriter<File>) -> Result<(), RecordingError>,
+    ) -> Result<Unfinished, HistoryError> {
+        let mut unfinished = path.as_os_str().to_owned();
+        unfinished.push(UNFINISHED);
+        let unfinished = PathBuf::from(unfinished);
+        let written = || {
+            let mut out = BufWriter::new(File::create(&unfinished)?);
+            write(&mut out)?;
+            Ok(out.into_inner().map_err(io::IntoInnerError::into_error)?)
+        };
+        match written() {
+            Ok(file) => Ok(Unfinished { path, unfinished, file }),
+            Err(source) => {
+                // On a full disk it would take room from everything else.
+                let _ = fs::remove_file(&unfinished);
+                Err(HistoryError::new(&path, source))
+            }
+        }
+    }
+
+    fn sync(&self) -> Result<(), HistoryError> {
+        self.file.sync_data().map_err(|error| HistoryError::new(&self.path, error.into()))
+    }
+
+    /// Gives it its name, and says what it looks like.
+    fn finish(self) -> Result<Metadata, HistoryError> {
+        let finished = fs::rename(&self.unfinished, &self.path).and_then(|()| self.file.metadata());
+        finished.map_err(|error| HistoryError::new(&self.path, error.into()))
+    }
+}
+
+impl Drop for Unfinished {
+    fn drop(&mut self) {
+        // It has another name by now, unless something went wrong.
+        let _ = fs::remove_file(&self.unfinished);
+    }
+}
+
+fn write_rows(out: &mut BufWriter<File>, written: &Written<'_>) -> Result<(), RecordingError> {
+    let mut recording = RecordingWriter::begin(out)?;
+    recording.add(&written.detail.attempts)?;
+    recording.add(&written.detail.preemptions)?;
+    recording.add(&written.detail.resumes)?;
+    recording.add(&written.detail.restores)?;
+    recording.add(written.logs)?;
+    recording.add(&written.detail.events)?;
+    recording.add(written.parts)?;
+    recording.add(&written.counters)?;
+    recording.add(written.reason.as_slice())?;
+    recording.finish()?;
+    Ok(())
+}
+
+/// What a recording holds; what it does not is said in its remarks.
+pub(crate) fn read_rows<R: Read + Seek>(recording: Result<RecordingReader<R>, RecordingError>) -> Rows {
+    let mut recording = match recording {
+        Ok(recording) => recording,
+        Err(error) => return Rows { remarks: vec![error.to_string()], ..Rows::default() },
+    };
+    let mut rows = Rows {
+        attempts: recording.all(),
+        events: recording.all(),
+        preemptions: recording.all(),
+        resumes: recording.all(),
+        restores: recording.all(),
+        tasks: recording.all(),
+        logs: recording.all(),
+        parts: recording.all(),
+        counters: recording.all(),
+        reasons: recording.all(),
+        remarks: Vec::new(),
+    };
+    rows.remarks = recording.remarks().to_vec();
+    rows
+}
+
+/// Removes both files of a job; what is not there is no error.
+pub(super) fn remove(directory: &Path, job: JobId) -> Result<(), HistoryError> {
+    for name in [recording_name(job), head_name(job)] {
+        let path = directory.join(name);
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return Err(HistoryError::new(&path, error.into()));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,60 @@
+//! How large the files are, and how long a large history takes to open.
+//!
+//! Owns the bounds that pages promise. The one that takes time is measured by hand.
+
+use std::fs;
+use std::time::Instant;
+
+use napreduce_history::{EndedJob, HistoryStore, RecordingReader};
+use napreduce_protocol::AttemptSummary;
+
+use super::samples::{Scene, job, listed};
+
+#[test]
+fn a_hundred_thousand_attempts_have_at_most_8_mib() {
+    let scene = Scene::new();
+    let history = scene.open();
+    history.add(&job(1, 100_000)).expect("written");
+    let bytes = fs::metadata(scene.path("job_0001.napt")).expect("a file").len();
+    assert!(bytes <= 8 << 20, "{bytes} bytes");
+    let head = fs::metadata(scene.path("job_0001.json")).expect("a file").len();
+    assert!(head <= 64 << 10, "{head} bytes");
+    println!("100,000 attempts: recording {bytes} bytes, head {head} bytes");
+    let mut recording = RecordingReader::open(&scene.path("job_0001.napt")).expect("a recording");
+    assert_eq!(recording.count::<AttemptSummary>(), 100_000);
+    assert_eq!(recording.page::<AttemptSummary>(99_999, 5).len(), 1);
+}
+
+/// `cargo test --release -p napreduce-history --test history -- --ignored --nocapture ten_thousand`
+#[test]
+#[ignore = "measures time and memory"]
+fn ten_thousand_jobs_are_opened() {
+    let resident = || {
+        let status = fs::read_to_string("/proc/self/status").expect("a status");
+        let line = status.lines().find(|line| line.starts_with("VmRSS")).expect("a line").to_owned();
+        line.split_whitespace().nth(1).and_then(|kib| kib.parse::<u64>().ok()).expect("a number")
+    };
+    let before = resident();
+    let scene = Scene::new();
+    let history = scene.open();
+    let (template, began) = (job(1, 20), Instant::now());
+    for id in 1..=10_000 {
+        let mut ended: EndedJob = template.clone();
+        ended.token = u128::from(id);
+        ended.detail.summary.job.0 = id;
+        history.add(&ended).expect("written");
+    }
+    println!("written: {:?} a job", began.elapsed() / 10_000);
+    drop(history);
+    let began = Instant::now();
+    let history = scene.open();
+    println!("by the index: {:?}; at most {} KiB of memory", began.elapsed(), resident() - before);
+    let began = Instant::now();
+    assert_eq!(listed(&history).len(), 10_000);
+    println!("listed: {:?}", began.elapsed());
+    drop(history);
+    fs::remove_file(scene.path("index.jsonl")).expect("removed");
+    let began = Instant::now();
+    assert_eq!(listed(&scene.open()).len(), 10_000);
+    println!("by the heads: {:?}", began.elapsed());
+}
