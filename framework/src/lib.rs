@@ -299,6 +299,7 @@
 //! | feature | what it adds | where it belongs |
 //! |---|---|---|
 //! | `testing` | [`testing`], the test kit for jobs | dev-dependencies |
+//! | `guests` | `--on`: jobs on Spark and Hadoop | programs that are run there |
 //! | `avro`, `csv`, `json-lines`, `parquet` | `rows`: typed rows in these formats, read and (but for Avro) written | programs that read or write them |
 //! | `parquet-zstd` | `parquet` whose pages may be in zstd; needs a C compiler | programs that read such files |
 //! | `sequence-file` | `sequence_file`: Hadoop's SequenceFiles, read | programs that read them |

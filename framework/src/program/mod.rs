@@ -127,6 +127,16 @@ pub fn main<P: Parameters + 'static>(definition: fn(&P) -> Job) -> ExitCode {
     Program::new().main(definition)
 }
 
+/// Whether this process was started for a task, by a worker or by an engine that runs guests. Then
+/// [`Program::main`] or [`Program::drive`] does the task, and is to be called before anything else.
+///
+/// ```
+/// assert!(!napreduce::program::task_requested(), "a test was started by a person");
+/// ```
+pub fn task_requested() -> bool {
+    task_process_requested() || engine::requested()
+}
+
 /// How a task process gets a job: what the definition needs, the settings of the run, and where side files
 /// are unless a worker has put them somewhere.
 #[derive(Serialize, Deserialize)]
@@ -303,8 +313,8 @@ impl Program {
         if task_process_requested() {
             task_process_main(&self);
         }
-        if let Some(status) = engine::hadoop_requested() {
-            return status;
+        if engine::requested() {
+            return engine::run(&self);
         }
         let name = self.face.name();
         let status = match arguments::parse::<P>(&self.face) {

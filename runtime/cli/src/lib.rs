@@ -103,7 +103,7 @@ pub fn main() -> ExitCode {
     napreduce::program::know_stores();
     // Workers call this same binary for the tasks of jobs whose mappers and reducers are commands
     // and programs.
-    if napreduce_live::task_process_requested() {
+    if napreduce::program::task_requested() {
         let program = napreduce::streaming::add_to(napreduce::Program::new());
         return napreduce::streaming::frames::main(program);
     }

@@ -71,7 +71,7 @@ pub fn run_embedded(plan: JobPlan, settings: &EmbeddedSettings) -> Result<JobRep
 }
 
 /// The id of the next job that this program runs by itself.
-pub(crate) fn next_job() -> JobId {
+pub fn next_job() -> JobId {
     JobId(JOBS.fetch_add(1, Ordering::Relaxed) + 1)
 }
 
@@ -138,7 +138,7 @@ async fn run(mut plan: JobPlan, settings: &EmbeddedSettings) -> Result<JobReport
 }
 
 /// What a signal led to: mostly a killed job, but one that was being committed is committed to its end.
-pub(crate) fn interrupted(signal: i32, output: &str, ended: Result<JobReport, JobError>) -> JobError {
+pub fn interrupted(signal: i32, output: &str, ended: Result<JobReport, JobError>) -> JobError {
     let left = match ended {
         Ok(_) => format!("the job was complete by then, its output is in {output}"),
         Err(JobError::Failed { .. } | JobError::Killed { .. }) => {

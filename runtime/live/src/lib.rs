@@ -65,7 +65,6 @@ mod cluster_directory;
 mod coordinator;
 mod directory_mark;
 mod embedded;
-mod guests;
 mod journal;
 mod output;
 mod progress;
@@ -86,8 +85,7 @@ pub use coordinator::{
     replay_journal, run_coordinator,
 };
 pub use directory_mark::{DirectoryKind, DirectoryMarkError};
-pub use embedded::{EmbeddedSettings, run_embedded};
-pub use guests::{GuestCheckpointSettings, GuestEngine, GuestEngineSettings};
+pub use embedded::{EmbeddedSettings, interrupted, next_job, run_embedded};
 pub use journal::{FsyncPolicy, JournalError};
 pub use napreduce_protocol::printing;
 pub use napreduce_protocol::{
@@ -108,8 +106,8 @@ pub use napreduce_task::{
     counter, progress, set_object_stores, set_user_counters, task_process_main, task_process_requested,
     user_counters,
 };
-pub use output::{OutputReservation, check_output, check_reads};
-pub use progress::ProgressMode;
+pub use output::{GuestOutput, OutputReservation, check_output, check_reads};
+pub use progress::{ProgressDisplay, ProgressMode};
 pub use spans::SPAN_TARGET;
 pub use worker::{
     IsolationMode, IsolationRules, LeaveRules, OnTerminate, PageOut, SuspendRules, WorkerConfiguration,

@@ -9,7 +9,6 @@ mod tests;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::guest::{GuestFrameReader, GuestFrameSequence, GuestPlan, GuestReport};
 use crate::messages::{
     FromCoordinator, FromDataServer, FromTask, FromWorker, ToCoordinator, ToDataServer, ToTask, ToWorker,
 };
@@ -20,7 +19,7 @@ use crate::wire::{FrameBuffer, WireError, encode};
 pub type FuzzTarget = (&'static str, fn(&[u8]));
 
 /// All entry points.
-pub const TARGETS: [FuzzTarget; 10] = [
+pub const TARGETS: [FuzzTarget; 9] = [
     ("from_worker", decode_any::<FromWorker>),
     ("to_worker", decode_any::<ToWorker>),
     ("to_coordinator", decode_any::<ToCoordinator>),
@@ -29,7 +28,6 @@ pub const TARGETS: [FuzzTarget; 10] = [
     ("from_data_server", decode_any::<FromDataServer>),
     ("from_task", decode_any::<FromTask>),
     ("to_task", decode_any::<ToTask>),
-    ("guest_frames", read_guest_frames),
     ("handshake", shake_hands),
 ];
 
@@ -41,31 +39,6 @@ pub fn run(target: &str, bytes: &[u8]) {
     let found = TARGETS.iter().find(|(name, _)| *name == target);
     let (_, enter) = found.unwrap_or_else(|| panic!("there is no fuzz target {target}"));
     enter(bytes);
-}
-
-/// The bytes as what an engine hands to a reduce: no frame is more than what came, and each is written as it
-/// was read. What is in one is read as plan and report, too.
-fn read_guest_frames(bytes: &[u8]) {
-    let (Ok(_) | Err(_)) = GuestPlan::from_json(bytes);
-    let mut sequence = GuestFrameSequence::new(1, 6, 3);
-    let mut reader = GuestFrameReader::new(bytes);
-    let mut rest = bytes;
-    while let Ok(Some((frame, payload))) = reader.next_frame() {
-        let mut written = Vec::new();
-        frame.write(payload, &mut written).expect("memory can be written");
-        rest = rest.strip_prefix(written.as_slice()).expect("a frame changed on the way");
-        if sequence.accept(&frame).is_ok() {
-            assert!(frame.is_report() || frame.partition == 1, "{frame:?} is another reduce's");
-        }
-        if let Ok(report) = GuestReport::from_json(payload) {
-            let again = report.to_json().map(|text| GuestReport::from_json(&text));
-            assert!(
-                again.is_ok_and(|read| read.is_ok_and(|read| read == report)),
-                "a report changed on the way"
-            );
-        }
-    }
-    let (Ok(()) | Err(_)) = sequence.end();
 }
 
 /// The bytes as a stream that arrives in pieces, and as what one frame holds.

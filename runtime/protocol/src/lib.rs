@@ -15,7 +15,6 @@ mod digest;
 #[cfg(any(test, feature = "fuzzing"))]
 #[doc(hidden)]
 pub mod fuzzing;
-mod guest;
 mod io_result;
 mod messages;
 mod object_stores;
@@ -48,11 +47,6 @@ pub use description::{
 };
 pub use detail::{JobDetail, JobSettings};
 pub use digest::{Digest, DigestError, Digester};
-pub use guest::{
-    GUEST_CHUNK_BYTES, GUEST_FRAME_BYTES_MAX, GuestCheckpoints, GuestFrame, GuestFrameError, GuestFrameKind,
-    GuestFrameReader, GuestFrameSequence, GuestNamedPart, GuestPart, GuestPlan, GuestReport, GuestTextError,
-    MapsReport, PendingPart,
-};
 pub use io_result::IoResult;
 pub use messages::*;
 pub use object_stores::{

@@ -16,7 +16,8 @@ mod task_process;
 mod user_counters;
 
 pub use checkpoint::{
-    Checkpoint, CheckpointDirectory, CheckpointError, CheckpointStage, FetchedInput, NeededInput, OutputPiece,
+    Checkpoint, CheckpointDirectory, CheckpointError, CheckpointObjects, CheckpointStage, FetchedInput,
+    NeededInput, ObjectsError, OutputPiece, StoredFile,
 };
 pub use command::{CommandError, CommandLine, FAILED_PART, RunningCommand, TakeOutput};
 pub use context::{
@@ -27,5 +28,8 @@ pub use fetch_inputs::{FetchInputs, FetchedInputs, InputEvent};
 pub use object_stores::{object_stores, set_object_stores};
 pub use process::*;
 pub use runner::{Definitions, Ended, MapResult, ReduceResult, SavedCheckpoint, TaskRunner};
-pub use task_process::{task_process_main, task_process_requested};
+pub use task_process::{
+    TaskProcessError, catch_panics, create_scratch, die_with, final_counters, prepare_part,
+    task_process_main, task_process_requested,
+};
 pub use user_counters::{UserCounter, counter, set_user_counters, user_counters};

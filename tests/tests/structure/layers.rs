@@ -6,7 +6,7 @@
 use super::files::{SourceFile, Violation};
 
 /// The folder of each crate, and the crates of this repository that its code may name.
-const LAYERS: [(&str, &[&str]); 19] = [
+const LAYERS: &[(&str, &[&str])] = &[
     ("datagen", &[]),
     ("runtime/engine", &[]),
     ("runtime/data", &[]),
@@ -23,12 +23,17 @@ const LAYERS: [(&str, &[&str]); 19] = [
     ("runtime/web", &["napreduce-engine", "napreduce-protocol", "napreduce-history", "napreduce-live"]),
     ("framework/derive", &[]),
     (
+        "framework/guests",
+        &["napreduce-engine", "napreduce-data", "napreduce-protocol", "napreduce-task", "napreduce-live"],
+    ),
+    (
         "framework",
         &[
             "napreduce-engine",
             "napreduce-data",
             "napreduce-connectors",
             "napreduce-derive",
+            "napreduce-guests",
             "napreduce-protocol",
             "napreduce-task",
             "napreduce-live",

@@ -1,37 +1,159 @@
-//! Parts that guests of another engine have written: where they wait, and how they come among those
+//! The output of a job whose tasks run on another engine: parts that its guests have written come among those
 //! that are committed.
 //!
-//! Owns that only a file of the job's own is taken. Does not own which attempt's part counts (`guests`), nor
-//! the commit.
+//! Owns where they wait, and that only a file of the job's own is taken. Does not own which attempt's part
+//! counts (`napreduce-guests`), nor the commit.
 
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
-use napreduce_engine::AttemptId;
-use napreduce_protocol::{GuestPart, JobError, NamedPart, PendingPart};
+use napreduce_engine::{AttemptId, JobId};
+use napreduce_protocol::printing::print_error;
+use napreduce_protocol::{CounterValues, JobError, JobPlan, JobReport, NamedPart, PartOutput, StorageScheme};
 
-use super::claim::DirectoryClaim;
-use super::commit::missing;
+use super::claim::{ClaimRequest, DirectoryClaim, DirectoryLease};
+use super::commit::{commit, missing};
+use super::manifest::Manifest;
+use super::places::{Surroundings, check_place, files_read};
+use super::record::Owner;
+use super::storage::Disk;
 use super::trouble::{Trouble, refused};
+use crate::random::random_u128;
 
-/// Makes the directory in which guests write their parts; its path, as tasks use it.
-pub(crate) fn make_guests(claim: &DirectoryClaim) -> Result<PathBuf, JobError> {
-    let (storage, guests) = (claim.storage(), claim.paths().guests());
-    let made = storage.make_directory(&guests);
-    made.map_err(|error| {
-        refused(storage.path(), Trouble::io(format!("make {}", storage.shown(&guests)), &error))
-    })?;
-    Ok(storage.path().join(guests))
+/// How long it is tried to commit, and how long is waited in between.
+const COMMIT_PATIENCE: Duration = Duration::from_secs(60);
+const COMMIT_WAIT: Duration = Duration::from_millis(250);
+
+/// The claimed output directory of a job that an engine runs.
+pub struct GuestOutput {
+    job: JobId,
+    output: PathBuf,
+    claim: DirectoryClaim,
+}
+
+impl GuestOutput {
+    /// Claims the output of a plan.
+    ///
+    /// # Errors
+    /// It is in a store, or no place for this job.
+    pub fn claim(job: JobId, plan: &JobPlan) -> Result<GuestOutput, JobError> {
+        if StorageScheme::of(&plan.output).is_some() {
+            let why = "what guests of another engine write goes into a directory that all of its hosts see, not into a \
+                       store; give --output one";
+            return Err(JobError::OutputUnusable {
+                path: plan.output.display().to_string(),
+                source: std::io::Error::other(why),
+            });
+        }
+        let surroundings = Surroundings { cluster: Vec::new(), inputs: files_read(&plan.splits) };
+        check_place(&plan.output, &surroundings)?;
+        let submission = random_u128().map_err(|error| JobError::io("draw a random number", error))?;
+        let request = ClaimRequest {
+            output: &plan.output,
+            job,
+            extension: &plan.part_extension,
+            overwrite: plan.overwrite,
+            splits: &plan.splits,
+            submission,
+            owner: Owner::Program,
+            durable: plan.durable,
+        };
+        let claim = DirectoryClaim::take(&Disk::default(), &request)?;
+        Ok(GuestOutput { job, output: plan.output.clone(), claim })
+    }
+
+    /// Makes the directory in which guests write their parts; its path, as tasks use it.
+    pub fn make_parts(&self) -> Result<PathBuf, JobError> {
+        let (storage, guests) = (self.claim.storage(), self.claim.paths().guests());
+        let made = storage.make_directory(&guests);
+        made.map_err(|error| {
+            refused(storage.path(), Trouble::io(format!("make {}", storage.shown(&guests)), &error))
+        })?;
+        Ok(storage.path().join(guests))
+    }
+
+    /// What tells other hosts that the claim is alive.
+    pub fn renewal(&self) -> impl Fn() + use<> {
+        let lease = DirectoryLease::of(&self.claim);
+        // What hinders it is met again, and said, by the next step of the job.
+        move || drop(lease.renew())
+    }
+
+    /// Removes all that the job has left.
+    pub fn discard(self) -> Result<(), JobError> {
+        let output = &self.output;
+        match self.claim.discard() {
+            // Nothing of it is left, or what is there is not its own.
+            Ok(()) | Err(Trouble::Taken { .. } | Trouble::Final(_)) => Ok(()),
+            Err(trouble @ Trouble::Passing { .. }) => Err(JobError::io(
+                format!("remove what the job has left in {}", output.display()),
+                std::io::Error::other(trouble.in_words(output)),
+            )),
+        }
+    }
+
+    /// Commits the parts of these attempts, each where its guest wrote it, as the output of the job of
+    /// this name.
+    ///
+    /// # Errors
+    /// Nothing of it is there, or it is brought to its end by whoever comes next; the error says which.
+    pub fn commit(
+        mut self,
+        name: &str,
+        counters: CounterValues,
+        parts: Vec<(AttemptId, PathBuf, PartOutput)>,
+        began: Instant,
+    ) -> Result<JobReport, JobError> {
+        let job = self.job;
+        let failed = |reason: String| JobError::Failed { job, reason: format!("{job} failed: {reason}") };
+        let written = parts.iter().map(|(attempt, _, part)| (*attempt, part));
+        let manifest = Manifest::of((job, name), counters, written, self.claim.paths());
+        if let Err(trouble) = self.promote_and_commit(&parts, &manifest) {
+            let reason = trouble.in_words(&self.output);
+            return match trouble {
+                Trouble::Final(_) => self.discard().and(Err(failed(reason))),
+                // It may be there in part; whoever comes next brings it to an end.
+                _ => Err(failed(format!("its output was not committed: {reason}"))),
+            };
+        }
+        if let Err(trouble) = self.claim.clean_up() {
+            let left = trouble.in_words(&self.output);
+            print_error(format_args!(
+                "warning: the output of {job} is complete, but not all of its work is removed: {left}"
+            ));
+        }
+        Ok(manifest.report(began.elapsed(), &self.output))
+    }
+
+    fn promote_and_commit(
+        &mut self,
+        parts: &[(AttemptId, PathBuf, PartOutput)],
+        manifest: &Manifest,
+    ) -> Result<(), Trouble> {
+        let began = Instant::now();
+        loop {
+            let promoted = parts
+                .iter()
+                .try_for_each(|(attempt, written, part)| promote_guest(&self.claim, *attempt, written, part));
+            match promoted.and_then(|()| commit(&mut self.claim, manifest)) {
+                Err(Trouble::Passing { .. }) if began.elapsed() < COMMIT_PATIENCE => {
+                    std::thread::sleep(COMMIT_WAIT)
+                }
+                settled => return settled,
+            }
+        }
+    }
 }
 
 /// Puts a part, and the ones with a name that belong to it, among those that the job commits. Can be
 /// done again.
-pub(crate) fn promote_guest(
+fn promote_guest(
     claim: &DirectoryClaim,
     attempt: AttemptId,
-    part: &GuestPart,
+    written: &Path,
+    output: &PartOutput,
 ) -> Result<(), Trouble> {
     let (storage, paths) = (claim.storage(), claim.paths());
-    let PendingPart::File(written) = &part.pending;
     let guests = paths.guests();
     let name = written.file_name().filter(|_| written.parent() == Some(&storage.path().join(&guests)));
     let Some(name) = name else {
@@ -41,7 +163,6 @@ pub(crate) fn promote_guest(
         );
         return Err(Trouble::Final(what));
     };
-    let output = part.output();
     if !output.has_sound_names() {
         return Err(Trouble::Final(format!(
             "{attempt} has reported outputs whose names cannot be those of files"

@@ -27,9 +27,8 @@ mod tests;
 mod trouble;
 
 pub use check::check_output;
-pub(crate) use claim::{ClaimMark, ClaimRequest, DirectoryClaim, DirectoryLease, Resumed};
-pub(crate) use commit::commit as commit_to_directory;
-pub(crate) use guests::{make_guests, promote_guest};
+pub(crate) use claim::{ClaimMark, ClaimRequest, Resumed};
+pub use guests::GuestOutput;
 pub(crate) use layout::JobPaths;
 #[cfg(test)]
 pub(crate) use manifest::CommittedPart;

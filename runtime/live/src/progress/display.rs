@@ -34,7 +34,7 @@ pub enum ProgressMode {
 }
 
 /// Shows the progress of one job.
-pub(crate) struct ProgressDisplay {
+pub struct ProgressDisplay {
     form: Form,
     began: Instant,
     quiet_start: Duration,
@@ -56,7 +56,7 @@ struct ShownPhase {
 
 impl ProgressDisplay {
     /// `quiet` wins over `mode`.
-    pub(crate) fn new(mode: ProgressMode, quiet: bool) -> ProgressDisplay {
+    pub fn new(mode: ProgressMode, quiet: bool) -> ProgressDisplay {
         let form = match mode {
             ProgressMode::Never => Form::Nothing,
             _ if quiet => Form::Nothing,
@@ -73,7 +73,7 @@ impl ProgressDisplay {
     }
 
     /// Shows how far the job is now.
-    pub(crate) fn show(&mut self, progress: &JobProgress) {
+    pub fn show(&mut self, progress: &JobProgress) {
         let now = Instant::now();
         for (kind, phase) in progress.phases().filter(|(_, phase)| phase.has_begun()) {
             if !self.phases.iter().any(|shown| shown.kind == kind) {
@@ -113,7 +113,7 @@ impl ProgressDisplay {
     }
 
     /// Leaves bars as they are and the cursor below them.
-    pub(crate) fn end(&mut self) {
+    pub fn end(&mut self) {
         for bar in self.phases.iter().filter_map(|shown| shown.bar.as_ref()) {
             bar.abandon();
         }

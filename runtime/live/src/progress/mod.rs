@@ -6,5 +6,4 @@
 mod display;
 mod line;
 
-pub(crate) use display::ProgressDisplay;
-pub use display::ProgressMode;
+pub use display::{ProgressDisplay, ProgressMode};

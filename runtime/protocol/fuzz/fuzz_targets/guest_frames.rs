@@ -1,7 +1,7 @@
 //! Fuzzes what an engine may hand to the reduce of a guest, and what is in it.
-//! What must hold is in `napreduce_protocol::fuzzing`.
+//! What must hold is in `napreduce_guests::fuzzing`.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(|bytes: &[u8]| napreduce_protocol::fuzzing::run("guest_frames", bytes));
+fuzz_target!(|bytes: &[u8]| napreduce_guests::fuzzing::read_guest_frames(bytes));

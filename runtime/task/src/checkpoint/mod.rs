@@ -26,5 +26,5 @@ mod tests;
 
 pub use description::{Checkpoint, CheckpointStage, FetchedInput, NeededInput, OutputPiece};
 pub use error::CheckpointError;
-pub(crate) use objects::{CheckpointObjects, ObjectsError, StoredFile};
+pub use objects::{CheckpointObjects, ObjectsError, StoredFile};
 pub use placement::CheckpointDirectory;

@@ -4,7 +4,6 @@
 //! do, nor the supervision from outside (`worker`).
 
 mod control;
-mod guest;
 mod memory;
 mod outfit;
 mod panics;
@@ -22,7 +21,6 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 use control::{ControlChannel, Word};
-use guest::{guest_main, guest_requested};
 use memory::sample_memory;
 use napreduce_protocol::printing::print_error;
 use napreduce_protocol::{
@@ -30,7 +28,7 @@ use napreduce_protocol::{
     StorageScheme, TaskDescription, TaskError, ToTask, WireError, Work, read_message, write_message,
 };
 use outfit::put_on_outfit;
-use panics::catch_panics;
+pub use panics::catch_panics;
 use promotion::{Promotion, WAS_IT_CHANGED, in_output};
 use rustix::io::fcntl_dupfd_cloexec;
 use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
@@ -51,7 +49,7 @@ use crate::user_counters::user_counters;
 
 /// Why a task process could not even try its attempt.
 #[derive(Debug, Error)]
-enum TaskProcessError {
+pub enum TaskProcessError {
     #[error("this command line is for task processes, which the program starts itself")]
     NotStarted,
     #[error("the parent process is gone")]
@@ -68,19 +66,16 @@ enum TaskProcessError {
     Io(#[from] io::Error),
 }
 
-/// Whether this process was started as a task process, by a worker or by another engine, or to become a
-/// command of one; then [`task_process_main`] is to be called before anything else.
+/// Whether this process was started as a task process by a worker, or to become a command of one; then
+/// [`task_process_main`] is to be called before anything else.
 pub fn task_process_requested() -> bool {
-    parent_of_task_process().is_some() || command_requested() || guest_requested()
+    parent_of_task_process().is_some() || command_requested()
 }
 
 /// Runs the one attempt this process was started for, and exits.
 pub fn task_process_main(definitions: &dyn Definitions) -> ! {
     if command_requested() {
         become_command();
-    }
-    if guest_requested() {
-        guest_main(definitions);
     }
     let status = match serve(definitions) {
         Ok(()) => 0,
@@ -138,7 +133,7 @@ fn serve(definitions: &dyn Definitions) -> Result<(), TaskProcessError> {
 }
 
 /// Has the kernel kill this process when the thread that started it ends, unless that has happened already.
-fn die_with(parent: &OsStr) -> Result<(), TaskProcessError> {
+pub fn die_with(parent: &OsStr) -> Result<(), TaskProcessError> {
     set_parent_process_death_signal(Some(Signal::KILL)).map_err(io::Error::from)?;
     let parent = parent.to_str().and_then(|text| text.parse().ok()).and_then(Pid::from_raw);
     if parent.is_none() {
@@ -213,7 +208,7 @@ fn work(
 
 /// Unless the worker had one to pass on. Not with its parents: a job's directory that is missing was removed
 /// by somebody.
-fn create_scratch(scratch: &Path) -> Result<(), TaskError> {
+pub fn create_scratch(scratch: &Path) -> Result<(), TaskError> {
     create_dir(scratch).unless_there().map_err(|error| {
         let asked = if error.kind() == io::ErrorKind::NotFound { WAS_IT_CHANGED } else { "" };
         TaskError::local(format!("cannot create {}: {error}{asked}", scratch.display()), &error)
@@ -300,6 +295,11 @@ fn promotions(part: &PartOutput, (written, target): (&Path, &Path), sync: bool) 
     named.chain([part]).collect()
 }
 
+/// Syncs the files of a part that are there already, if that is wanted.
+pub fn prepare_part(part: &PartOutput, written: &Path, sync: bool) -> Result<(), TaskError> {
+    promotions(part, (written, written), sync).iter().try_for_each(Promotion::prepare)
+}
+
 /// Where the time of an attempt is counted.
 fn millis_of(work: &Work) -> Counter {
     match work {
@@ -308,7 +308,8 @@ fn millis_of(work: &Work) -> Counter {
     }
 }
 
-fn final_counters(millis: Counter, context: &TaskContext) -> CounterValues {
+/// All that an attempt has counted, with its time at work and its memory.
+pub fn final_counters(millis: Counter, context: &TaskContext) -> CounterValues {
     sample_memory(context);
     let counters = context.counters();
     counters.add(millis, context.active_millis());

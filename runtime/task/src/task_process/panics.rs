@@ -13,7 +13,7 @@ use crate::context::TaskContext;
 
 /// Runs user code; a panic becomes the error of the task, such as
 /// `panicked at 'bad row', src/bin/logs.rs:41, reading data/a.log byte 1048576`.
-pub(super) fn catch_panics<T>(
+pub fn catch_panics<T>(
     context: &Arc<TaskContext>,
     work: impl FnOnce() -> Result<T, TaskError>,
 ) -> Result<T, TaskError> {

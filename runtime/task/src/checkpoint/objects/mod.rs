@@ -31,7 +31,7 @@ const PARTIAL: &str = "partial";
 
 /// Why a checkpoint did not come to a store, or from it.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum ObjectsError {
+pub enum ObjectsError {
     #[error("{}", .0.message)]
     Store(StoreError),
     #[error(transparent)]
@@ -42,7 +42,7 @@ pub(crate) enum ObjectsError {
 
 /// A file, and the objects in which it is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct StoredFile {
+pub struct StoredFile {
     /// Its name, from the directory of all checkpoints.
     file: String,
     bytes: u64,
@@ -62,7 +62,7 @@ struct Index {
 
 /// Where the checkpoints of a job's attempts are.
 #[derive(Debug, Clone)]
-pub(crate) struct CheckpointObjects {
+pub struct CheckpointObjects {
     stores: &'static dyn ObjectStores,
     prefix: String,
 }
@@ -72,7 +72,7 @@ impl CheckpointObjects {
     ///
     /// # Errors
     /// What to do for a program that knows no such store.
-    pub(crate) fn of(prefix: &Path) -> Result<CheckpointObjects, String> {
+    pub fn of(prefix: &Path) -> Result<CheckpointObjects, String> {
         let stores = crate::object_stores(prefix)?;
         let text = prefix.to_str().ok_or_else(|| format!("{} is not UTF-8", prefix.display()))?;
         Ok(CheckpointObjects { stores, prefix: text.to_owned() })
@@ -83,7 +83,7 @@ impl CheckpointObjects {
     ///
     /// # Errors
     /// What the store does not take, and what cannot be read.
-    pub(crate) fn save(
+    pub fn save(
         &self,
         directory: &Path,
         attempt: AttemptId,
@@ -117,7 +117,7 @@ impl CheckpointObjects {
     ///
     /// # Errors
     /// What the store does not hand out.
-    pub(crate) fn furthest_first(&self) -> Result<Vec<String>, ObjectsError> {
+    pub fn furthest_first(&self) -> Result<Vec<String>, ObjectsError> {
         let (folder, _) = self.prefix.rsplit_once('/').unwrap_or_default();
         let listed = self.stores.list(folder).map_err(ObjectsError::Store)?;
         let mut found = Vec::new();
@@ -138,7 +138,7 @@ impl CheckpointObjects {
     ///
     /// # Errors
     /// What the store does not hand out, what is not whole, and what cannot be written.
-    pub(crate) fn fetch(&self, directory: &Path) -> Result<Vec<StoredFile>, ObjectsError> {
+    pub fn fetch(&self, directory: &Path) -> Result<Vec<StoredFile>, ObjectsError> {
         let own = name_of(directory);
         let Some(index) = self.get(&own)? else { return Ok(Vec::new()) };
         let index: Index =
@@ -162,7 +162,7 @@ impl CheckpointObjects {
     ///
     /// # Errors
     /// What the store does not do.
-    pub(crate) fn set_aside(&self, directory: &Path) -> Result<(), ObjectsError> {
+    pub fn set_aside(&self, directory: &Path) -> Result<(), ObjectsError> {
         self.stores.remove(&self.object(&name_of(directory))).map_err(ObjectsError::Store)
     }
 

@@ -2,7 +2,7 @@
 //! executed again.
 //!
 //! Owns what the submitter does: it claims the output, writes plans, hears from the engine, commits each part
-//! that it was handed once, and discards everything else. Does not own the guests (`napreduce-task`) nor any
+//! that it was handed once, and discards everything else. Does not own the guests (`task`) nor any
 //! engine: that is a process which is told and answers in files and lines (docs/guests.md).
 //!
 //! ```text

@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use napreduce_live::JobError;
+use napreduce_protocol::JobError;
 
 const DRIVER: &str = include_str!("spark_driver.py");
 /// The file of the driver beside those that pass between it and this program.

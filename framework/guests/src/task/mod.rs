@@ -23,18 +23,16 @@ use std::time::Instant;
 use arguments::{ArgumentError, GuestArguments};
 use napreduce_engine::{AttemptId, FailureClass, TaskId, TaskKind};
 use napreduce_protocol::printing::print_error;
-use napreduce_protocol::{
-    Counter, GuestFrameError, GuestPart, GuestPlan, GuestReport, MapsReport, PartOutput, TaskError,
+use napreduce_protocol::{Counter, PartOutput, TaskError};
+use napreduce_task::{
+    Definitions, TaskContext, TaskRunner, catch_panics, die_with, exit_when_told, final_counters,
+    prepare_part, raise_descriptors,
 };
 use rounds::{Round, Saving};
 use rustix::io::fcntl_dupfd_cloexec;
 use rustix::stdio::{dup2_stdin, dup2_stdout, stderr, stdin, stdout};
 
-use super::panics::catch_panics;
-use super::{die_with, final_counters, promotions};
-use crate::context::TaskContext;
-use crate::process::{exit_when_told, raise_descriptors};
-use crate::runner::{Definitions, TaskRunner};
+use crate::forms::{GuestFrameError, GuestPart, GuestPlan, GuestReport, MapsReport};
 
 /// The first argument of a guest.
 const MARKER: &str = "--napreduce-guest";
@@ -92,12 +90,12 @@ impl From<TaskError> for GuestError {
 }
 
 /// Whether this process was started as a guest.
-pub(super) fn guest_requested() -> bool {
+pub fn guest_requested() -> bool {
     std::env::args_os().nth(1).is_some_and(|first| first == MARKER)
 }
 
 /// Runs the one attempt that the arguments name, and exits.
-pub(super) fn guest_main(definitions: &dyn Definitions) -> ! {
+pub fn guest_main(definitions: &dyn Definitions) -> ! {
     let status = match serve(definitions) {
         Ok(()) => 0,
         Err(error) => {
@@ -195,8 +193,7 @@ impl Guest {
         let part = match (part, path) {
             (Some(part), Some(path)) => {
                 // One that counts survives the loss of power, where that is wanted.
-                let files = promotions(&part, (path, path), self.plan.durable);
-                files.iter().try_for_each(|file| file.prepare())?;
+                prepare_part(&part, path, self.plan.durable)?;
                 Some(GuestPart::in_file(part, path.clone()))
             }
             (part, _) if part.is_some() != path.is_some() => {

@@ -5,11 +5,10 @@
 use std::path::PathBuf;
 
 use napreduce_engine::JobId;
+use napreduce_protocol::{InputSplit, JobPlan};
 use serde::{Deserialize, Serialize};
 
 use super::text_forms::{self, GuestTextError};
-use crate::plan::JobPlan;
-use crate::splits::InputSplit;
 
 const FORMAT: &str = "napreduce-guest-plan/1";
 /// Of a plan whose guests save their work: one that cannot has to refuse it.
@@ -48,7 +47,7 @@ pub struct GuestPlan {
 pub struct GuestCheckpoints {
     /// A directory that every host of the engine sees, or the beginning of names in a store, for this
     /// submission alone: nobody can guess it.
-    #[serde(with = "crate::path_bytes")]
+    #[serde(with = "napreduce_protocol::path_bytes")]
     pub directory: PathBuf,
     /// What an attempt has done in this time is worth saving.
     pub interval_millis: u64,
@@ -109,8 +108,9 @@ impl GuestPlan {
 
 #[cfg(test)]
 mod tests {
+    use napreduce_protocol::Split;
+
     use super::*;
-    use crate::splits::Split;
 
     fn plan() -> GuestPlan {
         let mut plan = JobPlan::new("sort", "out");

@@ -5,8 +5,8 @@
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
+use crate::forms::{GUEST_CHUNK_BYTES, GUEST_FRAME_BYTES_MAX};
 use napreduce_engine::TaskKind;
-use napreduce_protocol::{GUEST_CHUNK_BYTES, GUEST_FRAME_BYTES_MAX};
 
 /// What is wrong with the command line of a guest; another try has the same one.
 #[derive(Debug, thiserror::Error)]

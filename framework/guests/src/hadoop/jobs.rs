@@ -14,7 +14,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::Duration;
 
-use napreduce_live::printing::print_error;
+use napreduce_protocol::printing::print_error;
 use serde_json::{Value, json};
 
 use super::bridge::{Side, command_line, shipped_name};

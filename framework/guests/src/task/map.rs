@@ -1,6 +1,6 @@
 //! A map of a guest: run as under a worker, its sealed output written as frames, its report behind them.
 //!
-//! Owns the cutting into frames. Does not own their form (`napreduce-protocol`).
+//! Owns the cutting into frames. Does not own their form (`forms`).
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -9,11 +9,12 @@ use std::path::Path;
 
 use napreduce_data::{PartitionExtent, SegmentIndex};
 use napreduce_engine::TaskKind;
-use napreduce_protocol::{GUEST_FRAME_BYTES_MAX, GuestFrame, MapTask, MapsReport, TaskError};
+use napreduce_protocol::{MapTask, TaskError};
+use napreduce_task::{Definitions, MapResult, TaskRunner};
 
 use super::rounds::Round;
 use super::{Guest, GuestError};
-use crate::runner::{Definitions, MapResult, TaskRunner};
+use crate::forms::{GUEST_FRAME_BYTES_MAX, GuestFrame, MapsReport};
 
 pub(super) fn run(guest: &Guest, definitions: &dyn Definitions, out: &mut File) -> Result<(), GuestError> {
     let segment = guest.scratch("map.segment");

@@ -2,20 +2,19 @@
 //! of its own in a store.
 //!
 //! Owns its name, which no other job can know, whether the job may have one, and its removal. Does not own
-//! what guests make of it (`napreduce-task`).
+//! what guests make of it (`task`).
 
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use crate::random::random_u128;
 use napreduce_engine::TaskKind;
 use napreduce_protocol::printing::print_error;
-use napreduce_protocol::{
-    GuestCheckpoints, JobError, JobPlan, ObjectStores, PutCondition, StorageScheme, StoreError,
-};
+use napreduce_protocol::{JobError, JobPlan, ObjectStores, PutCondition, StorageScheme, StoreError};
 use napreduce_task::object_stores;
+
+use crate::forms::GuestCheckpoints;
 
 /// What an attempt that counts no more may still make is removed as well, within this time.
 const REMOVAL_MAX: Duration = Duration::from_secs(10);
@@ -49,7 +48,9 @@ impl SubmissionCheckpoints {
         if let Some(kind) = plan.unsaved().first() {
             return Err(JobError::Plan(refusal(*kind, &plan.name)));
         }
-        let key = random_u128().map_err(|error| JobError::io("draw a random number", error))?;
+        let mut key = [0; 16];
+        getrandom::fill(&mut key).map_err(|error| JobError::io("draw a random number", error.into()))?;
+        let key = u128::from_le_bytes(key);
         let path = directory.join(format!("napreduce-checkpoints-{key:032x}"));
         let interval_millis = u64::try_from(interval.as_millis()).unwrap_or(u64::MAX);
         let made = GuestCheckpoints { directory: path, interval_millis };

@@ -1,15 +1,14 @@
 //! Reports: what a guest that has done its task says of it.
 //!
-//! Owns their form. Does not own what the submitter does about a part (`napreduce-live`).
+//! Owns their form. Does not own what the submitter does about a part (`submit`).
 
 use std::path::PathBuf;
 
 use napreduce_engine::TaskId;
+use napreduce_protocol::{CounterValues, NamedPart, PartOutput};
 use serde::{Deserialize, Serialize};
 
 use super::text_forms::{self, GuestTextError};
-use crate::counters::CounterValues;
-use crate::description::{NamedPart, PartOutput};
 
 const FORMAT: &str = "napreduce-guest-report/1";
 
@@ -71,7 +70,7 @@ pub struct GuestNamedPart {
 #[serde(rename_all = "snake_case")]
 pub enum PendingPart {
     /// It is a file, below the job's own directory.
-    File(#[serde(with = "crate::path_bytes")] PathBuf),
+    File(#[serde(with = "napreduce_protocol::path_bytes")] PathBuf),
 }
 
 impl MapsReport {

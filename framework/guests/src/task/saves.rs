@@ -15,12 +15,12 @@ use std::path::{Path, PathBuf};
 
 use napreduce_engine::{AttemptId, FaultPlace};
 use napreduce_protocol::printing::print_error;
-use napreduce_protocol::{GuestCheckpoints, IoResult, TaskError};
+use napreduce_protocol::{IoResult, TaskError};
+use napreduce_task::{Checkpoint, create_scratch};
 use rustix::fs::{FlockOperation, flock};
 
 use super::stored::StoredSaves;
-use crate::checkpoint::Checkpoint;
-use crate::task_process::create_scratch;
+use crate::forms::GuestCheckpoints;
 
 /// The checkpoints of one task with certain inputs.
 #[derive(Debug)]

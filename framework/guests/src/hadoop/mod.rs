@@ -22,8 +22,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
-use napreduce_live::JobError;
-use napreduce_live::printing::print_error;
+use napreduce_protocol::JobError;
+use napreduce_protocol::printing::print_error;
 
 /// How the engine is named.
 pub(super) const NAME: &str = "hadoop";
@@ -129,13 +129,14 @@ fn streaming_jar(folder: &Path) -> Option<PathBuf> {
     named.map(|entry| entry.path()).min()
 }
 
-/// What this process does, if Hadoop or the one that submits to it has started it.
-pub(crate) fn requested() -> Option<ExitCode> {
-    let mut words = env::args_os().skip(1);
-    if words.next()? != MARKER {
-        return None;
-    }
-    let words: Vec<OsString> = words.collect();
+/// Whether Hadoop, or the program that submits to it, has started this process.
+pub(super) fn is_requested() -> bool {
+    env::args_os().nth(1).is_some_and(|first| first == MARKER)
+}
+
+/// What this process does then.
+pub(super) fn main() -> ExitCode {
+    let words: Vec<OsString> = env::args_os().skip(2).collect();
     let status = match &words[..] {
         [jobs, command, jar, directory] if jobs == JOBS => {
             let installed = Installed { command: command.into(), jar: jar.into() };
@@ -147,7 +148,7 @@ pub(crate) fn requested() -> Option<ExitCode> {
         },
         _ => unknown(),
     };
-    Some(ExitCode::from(u8::try_from(status).unwrap_or(1)))
+    ExitCode::from(u8::try_from(status).unwrap_or(1))
 }
 
 fn unknown() -> i32 {

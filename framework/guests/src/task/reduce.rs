@@ -1,7 +1,7 @@
 //! A reduce of a guest: frames in any order of maps become a file for each, which is reduced as
 //! under a worker.
 //!
-//! Owns what has come of each map. Does not own the rules of order (`napreduce-protocol`) nor the check of
+//! Owns what has come of each map. Does not own the rules of order (`forms`) nor the check of
 //! blocks (`napreduce-data`).
 
 use std::collections::BTreeMap;
@@ -11,14 +11,14 @@ use std::path::PathBuf;
 
 use napreduce_data::{AssemblyError, PartitionExtent, SegmentAssembly};
 use napreduce_engine::{AttemptId, TaskId, TaskKind};
-use napreduce_protocol::{
-    Digest, Digester, GuestFrameError, GuestFrameKind, GuestFrameReader, GuestFrameSequence, GuestReport,
-    MapsReport, ReduceTask, TaskError,
-};
+use napreduce_protocol::{Digest, Digester, ReduceTask, TaskError};
+use napreduce_task::Definitions;
 
 use super::map::unheard;
 use super::{Guest, GuestError};
-use crate::runner::Definitions;
+use crate::forms::{
+    GuestFrameError, GuestFrameKind, GuestFrameReader, GuestFrameSequence, GuestReport, MapsReport,
+};
 
 /// How much of the stream is read at once.
 const READ_BYTES: usize = 256 << 10;

@@ -15,7 +15,7 @@ use std::process::{self, Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use napreduce_live::printing::print_error;
+use napreduce_protocol::printing::print_error;
 
 use super::request::{Failure, Shipment, read};
 use super::typed_bytes::Frame;

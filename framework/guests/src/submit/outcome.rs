@@ -4,30 +4,41 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use napreduce_engine::{AttemptId, JobId, TaskId, TaskKind, fields};
-use napreduce_protocol::{Counter, CounterValues, GuestPart, GuestReport, JobPlan};
+use napreduce_engine::{AttemptId, JobId, TaskId, TaskKind};
+use napreduce_protocol::{Counter, CounterValues, JobPlan};
+
+use crate::forms::{GuestPart, GuestReport};
 
 /// The only attempt of a task whose part counts is known by this number.
 const COUNTED: u32 = 1;
 
-fields! {
-    /// What was reported of a job.
-    #[derive(Debug)]
-    pub(super) struct GuestOutcome {
-        job: JobId = job,
-        maps: u32 = u32::try_from(plan.splits.len()).unwrap_or(u32::MAX),
-        reduces: u32 = plan.reduces,
-        reported: BTreeSet<u32>,
-        parts: BTreeMap<u32, GuestPart>,
-        counters: CounterValues,
-        frames_written: u64,
-        frames_read: u64,
-    }
-
-    pub(super) fn new(job: JobId, plan: &JobPlan);
+/// What was reported of a job.
+#[derive(Debug)]
+pub(super) struct GuestOutcome {
+    job: JobId,
+    maps: u32,
+    reduces: u32,
+    reported: BTreeSet<u32>,
+    parts: BTreeMap<u32, GuestPart>,
+    counters: CounterValues,
+    frames_written: u64,
+    frames_read: u64,
 }
 
 impl GuestOutcome {
+    pub(super) fn new(job: JobId, plan: &JobPlan) -> GuestOutcome {
+        GuestOutcome {
+            job,
+            maps: u32::try_from(plan.splits.len()).unwrap_or(u32::MAX),
+            reduces: plan.reduces,
+            reported: BTreeSet::new(),
+            parts: BTreeMap::new(),
+            counters: CounterValues::default(),
+            frames_written: 0,
+            frames_read: 0,
+        }
+    }
+
     /// The kind of the tasks that write parts, and how many there are.
     fn writers(&self) -> (TaskKind, u32) {
         match self.reduces {

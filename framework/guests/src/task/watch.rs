@@ -9,12 +9,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use napreduce_protocol::printing::print_error;
+use napreduce_task::{StopSignals, TaskContext};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::Signal;
 
 use super::TOLD_TO_END;
-use crate::context::TaskContext;
-use crate::process::StopSignals;
 
 const TICK: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
 /// Of all time at most this part goes into saving and going on from it: a reader that cannot seek takes

@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
+use napreduce_live::ProgressMode;
 use napreduce_protocol::JobError;
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
@@ -17,7 +18,6 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use super::checkpoints::GuestCheckpointSettings;
 use super::directory::EngineDirectory;
 use super::events::EngineEvent;
-use crate::progress::ProgressMode;
 
 /// An engine that is told to end does so in this time, or is told again, and then killed.
 const END_MAX: Duration = Duration::from_secs(10);

@@ -10,10 +10,11 @@ use std::path::{Path, PathBuf};
 
 use napreduce_engine::JobId;
 use napreduce_protocol::printing::print_error;
-use napreduce_protocol::{Digest, GuestCheckpoints, GuestPlan, JobError, JobPlan};
+use napreduce_protocol::{Digest, JobError, JobPlan};
 
 use super::engine::GuestEngineSettings;
 use super::events::{ENGINE_FORMAT, EngineDescription, JobRequest, SideFile};
+use crate::forms::{GuestCheckpoints, GuestPlan};
 
 /// As much of what an engine printed is quoted when it ends without a word.
 const QUOTED_BYTES: u64 = 4 << 10;

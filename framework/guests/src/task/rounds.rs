@@ -11,17 +11,17 @@ use std::time::Duration;
 
 use napreduce_engine::FaultPlace;
 use napreduce_protocol::printing::print_error;
-use napreduce_protocol::{Counter, FromTask, GuestCheckpoints, TaskError, WireError};
+use napreduce_protocol::{Counter, FromTask, TaskError, WireError};
+use napreduce_task::{
+    Checkpoint, Definitions, Ended, Supervisor, TaskContext, TaskRunner, create_scratch, set_user_counters,
+    user_counters,
+};
 
 use super::saves::{Saves, bytes_in};
 use super::stored::StoredSaves;
 use super::watch::{Asked, Watch};
 use super::{Guest, GuestError};
-use crate::checkpoint::Checkpoint;
-use crate::context::{Supervisor, TaskContext};
-use crate::runner::{Definitions, Ended, TaskRunner};
-use crate::task_process::create_scratch;
-use crate::user_counters::{set_user_counters, user_counters};
+use crate::forms::GuestCheckpoints;
 
 /// What the body is told of a round.
 pub(super) struct Round {

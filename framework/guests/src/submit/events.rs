@@ -1,12 +1,13 @@
 //! What an engine is told of a job, and what it says of it.
 //!
-//! Owns these forms. Does not own frames, plans and reports, which guests use (`napreduce-protocol`).
+//! Owns these forms. Does not own frames, plans and reports, which guests use (`forms`).
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use napreduce_protocol::GuestReport;
 use serde::{Deserialize, Serialize};
+
+use crate::forms::GuestReport;
 
 /// Version of what an engine is told.
 pub(super) const ENGINE_FORMAT: &str = "napreduce-engine/1";

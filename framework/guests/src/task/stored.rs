@@ -13,8 +13,7 @@ use std::path::{Path, PathBuf};
 use napreduce_engine::{AttemptId, FaultPlace, TaskId};
 use napreduce_protocol::printing::print_error;
 use napreduce_protocol::{StorageScheme, TaskError};
-
-use crate::checkpoint::{Checkpoint, CheckpointObjects, ObjectsError, StoredFile};
+use napreduce_task::{Checkpoint, CheckpointObjects, ObjectsError, StoredFile};
 
 /// The checkpoints of one task with certain inputs.
 #[derive(Debug, Clone)]

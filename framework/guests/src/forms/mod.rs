@@ -1,7 +1,7 @@
 //! What a guest task and the engine that runs it say to each other: frames, the plan and reports.
 //!
 //! Owns their forms, which outlive no job but are read by engines of other people, and so say which version
-//! they are of. Does not own what a guest does (`napreduce-task`) nor who starts it.
+//! they are of. Does not own what a guest does (`task`) nor who starts it (`submit`).
 
 mod frames;
 mod plan;
@@ -11,6 +11,5 @@ mod text_forms;
 
 pub use frames::{GUEST_CHUNK_BYTES, GUEST_FRAME_BYTES_MAX, GuestFrame, GuestFrameError, GuestFrameReader};
 pub use plan::{GuestCheckpoints, GuestPlan};
-pub use report::{GuestNamedPart, GuestPart, GuestReport, MapsReport, PendingPart};
+pub use report::{GuestPart, GuestReport, MapsReport, PendingPart};
 pub use sequence::{GuestFrameKind, GuestFrameSequence};
-pub use text_forms::GuestTextError;

@@ -1,0 +1,208 @@
+//! Which engine a user means by `--on`, and how it is started.
+//!
+//! Owns what the flags mean, and that none of them is without effect. Does not own how engines are found
+//! (`spark`, `hadoop`) nor what passes between this program and an engine (`submit`).
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use napreduce_live::ProgressMode;
+use napreduce_protocol::{JobError, StorageScheme};
+
+use crate::hadoop::{self, Hadoop};
+use crate::spark::Spark;
+use crate::submit::{GuestCheckpointSettings, GuestEngine, GuestEngineSettings};
+
+/// With what an engine is named that is a program of one's own.
+const EXECUTED: &str = "exec:";
+/// How often guests save their work unless that is said, and at most.
+const CHECKPOINT_INTERVAL: Duration = Duration::from_secs(60);
+const CHECKPOINT_INTERVAL_MIN: Duration = Duration::from_millis(100);
+
+/// The flags that are about an engine, as they were given.
+#[derive(Debug, Clone, Copy)]
+pub struct EngineFlags<'a> {
+    pub on: &'a str,
+    /// Each as KEY=VALUE.
+    pub on_conf: &'a [String],
+    pub on_submit: Option<&'a Path>,
+    pub checkpoints: Option<&'a Path>,
+    pub checkpoint_interval: Option<Duration>,
+}
+
+/// An engine, and how it is started.
+#[derive(Debug)]
+pub struct EngineKind {
+    runner: Runner,
+    settings: BTreeMap<String, String>,
+    checkpoints: Option<GuestCheckpointSettings>,
+}
+
+#[derive(Debug)]
+enum Runner {
+    Spark(Spark),
+    Hadoop(Hadoop),
+    Executed(PathBuf),
+}
+
+/// Why an engine was not started.
+#[derive(Debug, thiserror::Error)]
+pub enum EngineError {
+    /// It is not on this machine; what to do about that.
+    #[error("{0}")]
+    NotFound(String),
+    #[error(transparent)]
+    Job(#[from] JobError),
+}
+
+impl EngineKind {
+    /// The engine that is meant.
+    ///
+    /// # Errors
+    /// What is wrong with the flags.
+    pub fn of(flags: &EngineFlags<'_>) -> Result<EngineKind, String> {
+        let EngineFlags { on, on_submit, .. } = *flags;
+        let settings = settings(flags.on_conf)?;
+        let submit = on_submit.map(Path::to_owned);
+        let runner = match on.strip_prefix(EXECUTED) {
+            Some("") => return Err("--on exec: names no program; give --on exec:PROGRAM".to_owned()),
+            Some(_) if on_submit.is_some() => {
+                return Err("--on-submit is for Spark and Hadoop; leave it out".to_owned());
+            }
+            Some(program) => Runner::Executed(program.into()),
+            None if on == hadoop::NAME => Runner::Hadoop(Hadoop::of(submit, &settings)),
+            None => Runner::Spark(Spark::of(on, submit, &settings)?),
+        };
+        Ok(EngineKind { runner, settings, checkpoints: checkpoints(flags)? })
+    }
+
+    /// Starts it for the jobs of the program of this name.
+    ///
+    /// # Errors
+    /// It is not there, or cannot be started.
+    pub fn start(
+        &self,
+        name: &str,
+        attempts_max: u32,
+        (progress, quiet): (ProgressMode, bool),
+    ) -> Result<GuestEngine, EngineError> {
+        let EngineKind { settings, checkpoints, .. } = self;
+        let (settings, checkpoints) = (settings.clone(), checkpoints.clone());
+        let settings = GuestEngineSettings { name: name.to_owned(), settings, checkpoints, progress, quiet };
+        let engine = match &self.runner {
+            Runner::Executed(program) => GuestEngine::start(settings, |directory| {
+                let mut command = Command::new(program);
+                command.arg(directory);
+                Ok(command)
+            })?,
+            Runner::Hadoop(hadoop) => {
+                let installed = hadoop.find().map_err(EngineError::NotFound)?;
+                GuestEngine::start(settings, |directory| installed.jobs(directory))?
+            }
+            Runner::Spark(spark) => {
+                let submit = spark.submit().map_err(EngineError::NotFound)?;
+                GuestEngine::start(settings, |directory| {
+                    spark.command(&submit, name, attempts_max, &self.settings, directory)
+                })?
+            }
+        };
+        Ok(engine)
+    }
+}
+
+fn settings(given: &[String]) -> Result<BTreeMap<String, String>, String> {
+    let parse = |text: &String| match text.split_once('=') {
+        Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
+        _ => Err(format!("--on-conf {text:?} is no setting; write it as KEY=VALUE")),
+    };
+    given.iter().map(parse).collect()
+}
+
+fn checkpoints(flags: &EngineFlags<'_>) -> Result<Option<GuestCheckpointSettings>, String> {
+    let interval = flags.checkpoint_interval.unwrap_or(CHECKPOINT_INTERVAL);
+    match flags.checkpoints {
+        None if flags.checkpoint_interval.is_some() => {
+            Err("--checkpoint-interval is nothing without --checkpoints PLACE; add that".to_owned())
+        }
+        None => Ok(None),
+        Some(_) if interval < CHECKPOINT_INTERVAL_MIN => Err(format!(
+            "--checkpoint-interval cannot be less than {}ms; 60s is usual",
+            CHECKPOINT_INTERVAL_MIN.as_millis()
+        )),
+        Some(place) if StorageScheme::of(place).is_some() => {
+            Ok(Some(GuestCheckpointSettings { directory: place.to_owned(), interval }))
+        }
+        Some(place) if place.to_string_lossy().contains("://") => Err(format!(
+            "--checkpoints {} is in no store that is known; give a directory, or a place that begins with s3://, gs://, \
+             abfss:// or hdfs://",
+            place.display()
+        )),
+        Some(place) => {
+            let unknown = |error| format!("cannot find the current directory: {error}");
+            let directory = std::path::absolute(place).map_err(unknown)?;
+            Ok(Some(GuestCheckpointSettings { directory, interval }))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LOCAL: EngineFlags<'static> = EngineFlags {
+        on: "local",
+        on_conf: &[],
+        on_submit: None,
+        checkpoints: None,
+        checkpoint_interval: None,
+    };
+
+    #[test]
+    fn no_flag_is_without_effect() {
+        let place = |place: &'static str| Some(Path::new(place));
+        let second = Some(Duration::from_secs(1));
+        for (flags, says) in [
+            (
+                EngineFlags { on: "exec:x", on_submit: place("y"), ..LOCAL },
+                "--on-submit is for Spark and Hadoop; leave it out",
+            ),
+            (
+                EngineFlags { checkpoint_interval: second, ..LOCAL },
+                "--checkpoint-interval is nothing without --checkpoints PLACE; add that",
+            ),
+            (
+                EngineFlags {
+                    checkpoints: place("c"),
+                    checkpoint_interval: Some(Duration::from_millis(1)),
+                    ..LOCAL
+                },
+                "--checkpoint-interval cannot be less than 100ms; 60s is usual",
+            ),
+            (
+                EngineFlags { checkpoints: place("ftp://b/c"), ..LOCAL },
+                "--checkpoints ftp://b/c is in no store that is known; give a directory, or a place that begins with s3://, \
+                 gs://, abfss:// or hdfs://",
+            ),
+            (EngineFlags { on: "exec:", ..LOCAL }, "--on exec: names no program; give --on exec:PROGRAM"),
+            (
+                EngineFlags { on_conf: &["x".to_owned()], ..LOCAL },
+                "--on-conf \"x\" is no setting; write it as KEY=VALUE",
+            ),
+        ] {
+            assert_eq!(EngineKind::of(&flags).expect_err("it makes no sense"), says);
+        }
+    }
+
+    #[test]
+    fn a_place_in_a_store_stays_as_it_is_and_a_directory_is_found_from_anywhere() {
+        let place = |given: &str| {
+            let flags = EngineFlags { checkpoints: Some(Path::new(given)), ..LOCAL };
+            let kind = EngineKind::of(&flags).unwrap_or_else(|error| panic!("{error}"));
+            kind.checkpoints.expect("it is given").directory
+        };
+        assert_eq!(place("s3://b/c"), PathBuf::from("s3://b/c"));
+        assert!(place("c").is_absolute());
+    }
+}

@@ -1,0 +1,61 @@
+//! What a program says of other engines that was built without the feature `guests`.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use napreduce_live::printing::print_error;
+use napreduce_live::{Definitions, JobPlan, JobReport, ProgressMode};
+
+use super::super::error::Error;
+use super::EngineArguments;
+
+/// The first arguments of processes that an engine starts, or that are between it and them.
+const MARKERS: [&str; 2] = ["--napreduce-guest", "--napreduce-hadoop"];
+/// By which an engine is told that no other try can help (docs/guests.md).
+const FATAL: u8 = 65;
+
+/// There is none.
+#[derive(Debug)]
+pub(in crate::program) enum EngineKind {}
+
+/// There is none.
+pub(in crate::program) enum Engine {}
+
+pub(super) fn kind(on: &str, _: &EngineArguments) -> Result<EngineKind, Error> {
+    Err(Error::Usage(format!(
+        "--on {on} needs the feature `guests` of napreduce; build this program with it"
+    )))
+}
+
+/// Whether an engine has started this process.
+pub(in crate::program) fn requested() -> bool {
+    std::env::args_os().nth(1).is_some_and(|first| MARKERS.iter().any(|marker| first == *marker))
+}
+
+/// Refuses what an engine has started it for.
+pub(in crate::program) fn run(_: &dyn Definitions) -> ExitCode {
+    print_error(
+        "to run on another engine needs the feature `guests` of napreduce; build this program with it",
+    );
+    ExitCode::from(FATAL)
+}
+
+impl Engine {
+    pub(in crate::program) fn start(
+        kind: &EngineKind,
+        _: &str,
+        _: u32,
+        _: (ProgressMode, bool),
+    ) -> Result<Engine, Error> {
+        match *kind {}
+    }
+
+    pub(in crate::program) fn run(
+        &mut self,
+        _: JobPlan,
+        _: &BTreeMap<String, PathBuf>,
+    ) -> Result<JobReport, Error> {
+        match *self {}
+    }
+}
