@@ -303,10 +303,11 @@
 //! | `avro`, `csv`, `json-lines`, `parquet` | `rows`: typed rows in these formats, read and (but for Avro) written | programs that read or write them |
 //! | `parquet-zstd` | `parquet` whose pages may be in zstd; needs a C compiler | programs that read such files |
 //! | `sequence-file` | `sequence_file`: Hadoop's SequenceFiles, read | programs that read them |
+//! | `gzip`, `zstd` | input in these compressions | on by default |
 //! | `bzip2`, `xz`, `lz4`, `snappy` | input in these compressions | programs that read it |
 //! | `s3`, `gcs`, `azure`, `hdfs` | inputs, outputs and checkpoints in these stores, by their URIs | programs that read or write there |
 //!
-//! None is on by default. The crate compiles on Linux only, for kernels from 5.4 on, with Rust 1.95 or later;
+//! None of the others is on by default. What they add is in `napreduce-connectors`. The crate compiles on Linux only, for kernels from 5.4 on, with Rust 1.95 or later;
 //! a newer compiler is asked for in a new minor version only. Until 1.0 a minor version may change the API,
 //! and a patch version does not.
 

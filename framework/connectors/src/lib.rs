@@ -1,7 +1,21 @@
-//! What a job can read and write beside lines of text on disk: objects in stores. Each kind is a feature; without features the
-//! crate is empty and has no dependencies.
+//! What a job can read and write beside plain text on disk: compressions, container files of rows, and objects in stores.
+//!
+//! Each is a feature. Readers take bytes that are read at offsets and give bytes or serde values; they report errors by
+//! offset, and the caller adds the name of the file. Nothing here knows jobs or tasks. Without features there is only
+//! the seam, [`bytes`] and [`compression`], and there are no dependencies.
 
 #![warn(missing_docs)]
 
+#[cfg(feature = "avro")]
+pub mod avro;
+pub mod bytes;
+pub mod compression;
+#[cfg(any(feature = "avro", feature = "sequence-file"))]
+mod content;
+pub mod decode;
+#[cfg(feature = "avro")]
+pub mod row;
+#[cfg(feature = "sequence-file")]
+pub mod sequence_file;
 #[cfg(feature = "stores")]
 pub mod stores;

@@ -5,9 +5,11 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use napreduce_connectors::bytes::ReadError;
+use napreduce_connectors::compression::Compression;
+#[cfg(feature = "storage")]
+use napreduce_connectors::stores::StorageError;
 use napreduce_live::ByteSize;
-
-use super::Compression;
 
 /// Input that cannot be found, read or taken apart.
 ///
@@ -291,10 +293,55 @@ impl InputError {
     /// What the system, or a store, refused.
     pub(crate) fn unreadable(path: &Path, error: io::Error) -> Self {
         #[cfg(feature = "storage")]
-        if let Some(explained) = super::objects::explain(path, &error) {
-            return explained;
+        if let Some(error) = error.get_ref().and_then(|error| error.downcast_ref::<StorageError>()) {
+            return InputError::of_object(path, error);
         }
         InputError::Unreadable { path: path.to_owned(), error }
+    }
+
+    #[cfg(feature = "storage")]
+    fn of_object(path: &Path, error: &StorageError) -> Self {
+        let path = path.to_owned();
+        match error {
+            StorageError::Missing { .. } => InputError::Missing { path },
+            StorageError::Changed { .. } => InputError::Changed { path, how: "replaced or removed" },
+            other => InputError::Stored { reason: other.to_string(), is_passing: other.is_passing() },
+        }
+    }
+
+    /// Names the file in an error of its bytes; `damaged` makes the error for bytes that are not valid.
+    #[cold]
+    pub(crate) fn of_bytes(
+        path: &Path,
+        error: ReadError,
+        damaged: impl FnOnce(PathBuf, u64, String) -> Self,
+    ) -> Self {
+        let owned = path.to_owned();
+        match error {
+            ReadError::Unreadable(error) => InputError::unreadable(path, error),
+            ReadError::Shortened { planned, found } => InputError::Shortened { path: owned, planned, found },
+            ReadError::WindowTooLarge { window } => InputError::WindowTooLarge { path: owned, window },
+            ReadError::TooLarge { offset, what } => {
+                damaged(owned, offset, format!("{what} is larger than the memory; raise --task-memory"))
+            }
+            ReadError::Damaged { offset, reason } => damaged(owned, offset, reason),
+        }
+    }
+
+    /// Names the file in an error of a container of rows, which a task with so much memory has read.
+    #[cfg(any(feature = "avro", feature = "parquet", feature = "sequence-file"))]
+    #[cold]
+    pub(crate) fn of_table(path: &Path, memory: usize, error: ReadError) -> Self {
+        let bad = |path, offset, reason| InputError::BadTable { path, offset, reason };
+        match error {
+            ReadError::TooLarge { offset, what } => {
+                let memory = ByteSize::new(memory as u64);
+                let reason =
+                    format!("{what} is larger than {memory}, the memory of the task; raise --task-memory");
+                bad(path.to_owned(), offset, reason)
+            }
+            other => InputError::of_bytes(path, other, bad),
+        }
     }
 
     /// A read at `at`, in a file that had `planned` bytes, has failed.

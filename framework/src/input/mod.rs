@@ -13,18 +13,10 @@
 //! ```
 
 mod bad_rows;
-#[cfg(feature = "bzip2")]
-mod bzip2;
 mod compression;
-mod decoder;
 mod error;
 mod fixed;
-mod gzip;
-#[cfg(any(feature = "lz4", feature = "snappy"))]
-mod hadoop_blocks;
 mod lines;
-#[cfg(feature = "lz4")]
-mod lz4;
 mod mark;
 mod newlines;
 #[cfg(feature = "storage")]
@@ -32,49 +24,36 @@ mod objects;
 mod opening;
 mod paths;
 mod place;
-#[cfg(feature = "snappy")]
-mod snappy;
 mod source;
 mod splits;
 mod stamps;
-mod stored;
 mod text;
 mod text_records;
 mod whole;
 mod window;
-#[cfg(feature = "xz")]
-mod xz;
-mod zstd;
 
 use std::path::Path;
 
 pub use self::bad_rows::BadRows;
-pub use self::compression::Compression;
 pub(crate) use self::compression::about_empty;
 #[cfg(feature = "csv")]
 pub(crate) use self::compression::lines_splitting;
 pub use self::error::InputError;
 pub(crate) use self::error::{remedy, which};
 pub use self::fixed::{FixedReader, FixedRecords};
-#[cfg(all(feature = "sequence-file", any(feature = "lz4", feature = "snappy")))]
-pub(crate) use self::hadoop_blocks::HadoopBlocks;
 #[cfg(any(feature = "csv", feature = "json-lines"))]
 pub(crate) use self::lines::{LineBlocks, for_each_line};
-#[cfg(all(feature = "sequence-file", feature = "lz4"))]
-pub(crate) use self::lz4::CHUNKS as LZ4_CHUNKS;
 #[cfg(feature = "csv")]
 pub(crate) use self::mark::mark_length;
 #[cfg(feature = "storage")]
 pub(crate) use self::objects::count as count_storage;
-pub(crate) use self::opening::{InputBytes, open_input};
+pub(crate) use self::opening::open_input;
 #[cfg(any(feature = "avro", feature = "parquet", feature = "sequence-file"))]
-pub(crate) use self::opening::{PositionedRead, open_path};
+pub(crate) use self::opening::{open_path, open_watched};
 pub(crate) use self::paths::{InputFile, expand, local_path};
 pub use self::place::InputPlace;
 #[cfg(any(feature = "avro", feature = "csv", feature = "json-lines", feature = "parquet"))]
 pub(crate) use self::place::quoted;
-#[cfg(all(feature = "sequence-file", feature = "snappy"))]
-pub(crate) use self::snappy::CHUNKS as SNAPPY_CHUNKS;
 #[cfg(any(feature = "csv", feature = "json-lines"))]
 pub(crate) use self::source::Source;
 pub use self::splits::Splitting;
@@ -85,8 +64,7 @@ pub use self::text_records::{TextRecordReader, TextRecords};
 pub use self::whole::{WholeFile, WholeFileReader, WholeFiles};
 #[cfg(feature = "csv")]
 pub(crate) use self::window::Window;
-#[cfg(all(feature = "avro", feature = "xz"))]
-pub(crate) use self::xz::in_memory as xz_in_memory;
+pub use napreduce_connectors::compression::Compression;
 pub(crate) use napreduce_live::InputSplit;
 
 /// Objects in stores that are looked at beside each other when a job is planned.
@@ -197,8 +175,8 @@ pub trait InputFormat: Sized + Send + Sync + 'static {
     /// the job begins.
     ///
     /// Unless said otherwise, such are files in a compression that is not undone while reading (`.7z`, `.br`
-    /// and others, by name and by their first bytes; `.bz2`, `.xz`, `.lz4` and `.snappy` without the features
-    /// of these names), and those in one that is, whose names do not say so.
+    /// and others, by name and by their first bytes; `.gz`, `.zst`, `.bz2`, `.xz`, `.lz4` and `.snappy`
+    /// without the features that read them), and those in one that is, whose names do not say so.
     ///
     /// ```
     /// use napreduce::input::{InputError, InputFormat, TextLines};

@@ -9,13 +9,13 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use napreduce_connectors::bytes::{ReadAt, SharedBytes};
 use napreduce_connectors::stores::{
     ObjectStream, ObjectUri, REQUEST_BYTES, StorageError, StoredObject, stat, take_figures,
 };
 use napreduce_live::{Counter, Counters};
 
-use super::opening::{InputBytes, PositionedRead};
-use super::{InputError, InputFile, Split};
+use super::{InputFile, Split};
 
 /// The share of a task's memory that one request fills at most: two are under way while a third is taken.
 const MEMORY_SHARE: u64 = 32;
@@ -45,7 +45,7 @@ pub(crate) fn count(counters: &Counters) {
 }
 
 /// The object of a split, in its version. With `reads_on` it is read ahead of whoever is in the split.
-pub(super) fn open(split: &Split, memory: usize, reads_on: bool) -> io::Result<InputBytes> {
+pub(super) fn open(split: &Split, memory: usize, reads_on: bool) -> io::Result<SharedBytes> {
     let Some(version) = &split.version else {
         // Made by hand: the version of now is as good as any.
         let (version, _) = look_up(&split.path)?;
@@ -58,7 +58,7 @@ pub(super) fn open(split: &Split, memory: usize, reads_on: bool) -> io::Result<I
 }
 
 /// What is there under a name: as it was when the inputs were expanded, if it was among them.
-pub(super) fn open_found(path: &Path) -> io::Result<InputBytes> {
+pub(super) fn open_found(path: &Path) -> io::Result<SharedBytes> {
     let (version, length) = look_up(path)?;
     Ok(Arc::new(ObjectInput::new(object(path, &version, length)?, None, REQUEST_BYTES_MIN)))
 }
@@ -78,17 +78,6 @@ fn object(path: &Path, version: &str, length: u64) -> io::Result<StoredObject> {
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// What is wrong with an object, if that is what an error is about.
-pub(super) fn explain(path: &Path, error: &io::Error) -> Option<InputError> {
-    let error = error.get_ref()?.downcast_ref::<StorageError>()?;
-    let path = path.to_owned();
-    Some(match error {
-        StorageError::Missing { .. } => InputError::Missing { path },
-        StorageError::Changed { .. } => InputError::Changed { path, how: "replaced or removed" },
-        other => InputError::Stored { reason: other.to_string(), is_passing: other.is_passing() },
-    })
 }
 
 /// An open object.
@@ -130,7 +119,7 @@ impl ObjectInput {
     }
 }
 
-impl PositionedRead for ObjectInput {
+impl ReadAt for ObjectInput {
     fn read_at(&self, into: &mut [u8], offset: u64) -> io::Result<usize> {
         if offset >= self.object.length() || into.is_empty() {
             return Ok(0);
@@ -149,8 +138,7 @@ impl PositionedRead for ObjectInput {
         Ok(self.object.length())
     }
 
-    #[cfg(feature = "parquet")]
-    fn take_trouble(&self) -> Option<io::Error> {
+    fn take_error(&self) -> Option<io::Error> {
         locked(&self.trouble).take().map(io::Error::other)
     }
 }

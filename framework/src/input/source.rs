@@ -3,25 +3,16 @@
 //! Owns opening, reading with `pread`, positioning and the end of what was planned. Does not own buffers or
 //! records.
 
-use std::io;
 use std::path::{Path, PathBuf};
 
+use napreduce_connectors::bytes::{ReadError, StoredFile};
+use napreduce_connectors::compression::Compression;
+use napreduce_connectors::decode::{self, Decoder, Garbage};
 use napreduce_live::printing::print_error;
 use napreduce_live::{ReadPosition, progress};
 
-#[cfg(feature = "bzip2")]
-use super::bzip2::Bzip2Stream;
-use super::decoder::{Decoder, Garbage};
-use super::gzip::GzipStream;
-#[cfg(feature = "lz4")]
-use super::lz4;
-use super::opening::{InputBytes, open_input, open_path};
-#[cfg(feature = "snappy")]
-use super::snappy;
-#[cfg(feature = "xz")]
-use super::xz::XzStream;
-use super::zstd::ZstdStream;
-use super::{Compression, InputError, Split};
+use super::opening::open_input;
+use super::{InputError, Split};
 
 /// Decompressed bytes that are thrown away at a time on the way to an offset.
 const DISCARD_BYTES: usize = 64 << 10;
@@ -33,13 +24,14 @@ const DISCARD_BYTES: usize = 64 << 10;
 /// start of that block.
 pub(crate) struct Source {
     path: PathBuf,
+    compression: Option<Compression>,
     stream: Stream,
     split_offset: u64,
     split_length: u64,
 }
 
 enum Stream {
-    Plain(PlainFile),
+    Plain(StoredFile),
     Compressed(Box<dyn Decoder>),
 }
 
@@ -56,16 +48,24 @@ impl Source {
     fn open_split(split: &Split, offset: u64, memory: usize) -> Result<Self, InputError> {
         let file = open_input(split, memory, true);
         let file = file.map_err(|error| InputError::unreadable(&split.path, error))?;
-        let file = PlainFile { file, position: 0, planned: split.file_length };
         // An empty file is empty, whatever its name says.
         let compression = Compression::of(&split.path).filter(|_| split.file_length > 0);
         let stream = match compression {
-            None => Ok(Stream::Plain(PlainFile { position: offset, ..file })),
-            Some(compression) => decoder(compression, file, split, memory).map(Stream::Compressed),
+            None => Stream::Plain(StoredFile::new(file, offset, split.file_length)),
+            Some(compression) => {
+                let file = StoredFile::new(file, 0, split.file_length);
+                let decoder = decode::open(compression, file, &(split.offset..split.end()), memory);
+                let decoder = decoder.map_err(|error| in_file(&split.path, Some(compression), error))?;
+                Stream::Compressed(decoder)
+            }
         };
-        let path = split.path.clone();
-        let stream = stream.map_err(|trouble| trouble.in_file(&path))?;
-        Ok(Source { path, stream, split_offset: split.offset, split_length: split.length })
+        Ok(Source {
+            path: split.path.clone(),
+            compression,
+            stream,
+            split_offset: split.offset,
+            split_length: split.length,
+        })
     }
 
     /// The bytes of a split from `offset` on, for whoever reads lines; also where they begin, and whether
@@ -152,7 +152,7 @@ impl Source {
             Stream::Compressed(decoder) => {
                 let read = decoder.read(into);
                 if let Some(Garbage { offset, bytes }) = decoder.take_garbage() {
-                    let name = Compression::of(&self.path).map(|compression| compression.to_string());
+                    let name = self.compression.map(|compression| compression.to_string());
                     print_error(format_args!(
                         "{}: trailing garbage ignored: {bytes} bytes behind the {} data, from byte {offset} on",
                         self.path.display(),
@@ -164,7 +164,7 @@ impl Source {
         };
         // A long way to an offset, or to the end of a huge record, is no standstill.
         progress();
-        read.map_err(|trouble| trouble.in_file(&self.path))
+        read.map_err(|error| in_file(&self.path, self.compression, error))
     }
 
     fn discard(&mut self, mut bytes: u64) -> Result<(), InputError> {
@@ -181,116 +181,9 @@ impl Source {
     }
 }
 
-fn decoder(
-    compression: Compression,
-    file: PlainFile,
-    split: &Split,
-    memory: usize,
-) -> Result<Box<dyn Decoder>, Trouble> {
-    Ok(match compression {
-        Compression::Gzip => Box::new(GzipStream::open(file)?),
-        Compression::Zstd => Box::new(ZstdStream::open(file, split, memory)?),
-        #[cfg(feature = "bzip2")]
-        Compression::Bzip2 => Box::new(Bzip2Stream::open(file, split)?),
-        #[cfg(feature = "xz")]
-        Compression::Xz => Box::new(XzStream::open(file, split, memory)?),
-        #[cfg(feature = "lz4")]
-        Compression::Lz4 => lz4::open(file, memory)?,
-        #[cfg(feature = "snappy")]
-        Compression::Snappy => snappy::open(file, memory)?,
-        #[allow(unreachable_patterns, reason = "without all features some are left")]
-        other => {
-            let reason = "cannot be read by this program".to_owned();
-            return Err(Trouble::Damaged { compression: other, offset: 0, reason });
-        }
+fn in_file(path: &Path, compression: Option<Compression>, error: ReadError) -> InputError {
+    InputError::of_bytes(path, error, |path, offset, reason| match compression {
+        Some(compression) => InputError::Damaged { path, compression, offset, reason },
+        None => InputError::BadTable { path, offset, reason },
     })
-}
-
-/// What goes wrong while reading, before it is known of which file.
-pub(crate) enum Trouble {
-    Unreadable(io::Error),
-    Shortened { planned: u64, found: u64 },
-    WindowTooLarge { window: u64 },
-    Damaged { compression: Compression, offset: u64, reason: String },
-}
-
-impl Trouble {
-    #[cold]
-    pub(super) fn in_file(self, path: &Path) -> InputError {
-        let path = path.to_owned();
-        match self {
-            Trouble::Unreadable(error) => InputError::unreadable(&path, error),
-            Trouble::Shortened { planned, found } => InputError::Shortened { path, planned, found },
-            Trouble::WindowTooLarge { window } => InputError::WindowTooLarge { path, window },
-            Trouble::Damaged { compression, offset, reason } => {
-                InputError::Damaged { path, compression, offset, reason }
-            }
-        }
-    }
-}
-
-/// A file as it is stored, up to the size it had when the splits were planned.
-pub(crate) struct PlainFile {
-    file: InputBytes,
-    position: u64,
-    planned: u64,
-}
-
-impl PlainFile {
-    pub(crate) fn position(&self) -> u64 {
-        self.position
-    }
-
-    /// A file as long as it is now.
-    pub(crate) fn open(path: &Path) -> Result<Self, Trouble> {
-        let file = open_path(path).map_err(Trouble::Unreadable)?;
-        let planned = file.length().map_err(Trouble::Unreadable)?;
-        Ok(PlainFile { file, position: 0, planned })
-    }
-
-    /// Fills all of `into` with what stands at `position`, and goes on behind it.
-    pub(crate) fn read_exact_at(&mut self, into: &mut [u8], position: u64) -> Result<(), Trouble> {
-        self.position = position;
-        let mut filled = 0;
-        while filled < into.len() {
-            let read = self.read(&mut into[filled..])?;
-            if read == 0 {
-                return Err(Trouble::Shortened {
-                    planned: position + into.len() as u64,
-                    found: self.position,
-                });
-            }
-            filled += read;
-        }
-        Ok(())
-    }
-
-    /// Reads on from there.
-    pub(crate) fn seek(&mut self, position: u64) {
-        self.position = position;
-    }
-
-    /// Bytes in all, when the splits were planned.
-    pub(crate) fn length(&self) -> u64 {
-        self.planned
-    }
-
-    pub(crate) fn read(&mut self, into: &mut [u8]) -> Result<usize, Trouble> {
-        let left = usize::try_from(self.planned.saturating_sub(self.position)).unwrap_or(usize::MAX);
-        let wanted = into.len().min(left);
-        if wanted == 0 {
-            return Ok(0);
-        }
-        loop {
-            match self.file.read_at(&mut into[..wanted], self.position) {
-                Ok(0) => return Err(Trouble::Shortened { planned: self.planned, found: self.position }),
-                Ok(read) => {
-                    self.position += read as u64;
-                    return Ok(read);
-                }
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(Trouble::Unreadable(error)),
-            }
-        }
-    }
 }

@@ -9,7 +9,8 @@ use napreduce_live::{ReadPosition, progress};
 
 use super::block::{BLOCK_HEADER_BYTES, BlockHeader, HEADER_BYTES, check_header, take_field};
 use crate::codec::{DecodeError, Key, Scratch, Value};
-use crate::input::{InputBytes, InputError, InputFormat, RecordReader, Split, Splitting, open_input};
+use crate::input::{InputError, InputFormat, RecordReader, Split, Splitting, open_input};
+use napreduce_connectors::bytes::SharedBytes;
 
 /// Files that a job wrote with [`Records`](crate::records::Records); made by
 /// [`Job::records`](crate::Job::records).
@@ -51,7 +52,7 @@ impl<K, V> Default for TypedRecords<K, V> {
 /// # let _ = all;
 /// ```
 pub struct RecordsReader<K, V> {
-    file: InputBytes,
+    file: SharedBytes,
     path: PathBuf,
     file_length: u64,
     split_offset: u64,

@@ -8,12 +8,12 @@ use bytes::Bytes;
 use parquet::errors::ParquetError;
 use parquet::file::reader::{ChunkReader, Length};
 
-use crate::input::InputBytes;
+use napreduce_connectors::bytes::SharedBytes;
 
 /// An open file, which several readers share.
 #[derive(Clone)]
 pub(super) struct ParquetBytes {
-    bytes: InputBytes,
+    bytes: SharedBytes,
     length: u64,
 }
 
@@ -24,14 +24,14 @@ pub(super) struct FromOffset {
 }
 
 impl ParquetBytes {
-    pub(super) fn new(bytes: InputBytes) -> io::Result<ParquetBytes> {
+    pub(super) fn new(bytes: SharedBytes) -> io::Result<ParquetBytes> {
         let length = bytes.length()?;
         Ok(ParquetBytes { bytes, length })
     }
 
     /// Why a read has failed that seemed to meet damage.
     pub(super) fn take_trouble(&self) -> Option<io::Error> {
-        self.bytes.take_trouble()
+        self.bytes.take_error()
     }
 }
 

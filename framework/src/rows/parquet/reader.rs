@@ -20,7 +20,8 @@ use super::super::bad::{BadRow, BadRowGate, RowPlace, bad_table};
 use super::ParquetRows;
 use super::bytes::ParquetBytes;
 use super::groups::{Footer, Group, checked};
-use crate::input::{BadRows, InputError, PositionedRead, RecordReader, Split, open_input, open_path};
+use crate::input::{BadRows, InputError, RecordReader, Split, open_input, open_path};
+use napreduce_connectors::bytes::ReadAt;
 
 const MAGIC: &[u8; 4] = b"PAR1";
 const ENCRYPTED: &[u8; 4] = b"PARE";
@@ -79,7 +80,7 @@ pub(super) fn check(path: &Path) -> Result<(), InputError> {
     check_ends(path, &*file)
 }
 
-fn check_ends(path: &Path, file: &dyn PositionedRead) -> Result<(), InputError> {
+fn check_ends(path: &Path, file: &dyn ReadAt) -> Result<(), InputError> {
     let unreadable = |error| InputError::unreadable(path, error);
     let bad = |offset, reason: &str| Err(bad_table(path, offset, reason.to_owned()));
     let length = file.length().map_err(unreadable)?;

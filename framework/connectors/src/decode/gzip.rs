@@ -7,16 +7,14 @@ use std::io::{ErrorKind, Read};
 
 use flate2::bufread::GzDecoder;
 
-use super::Compression;
-use super::decoder::{Decoder, Garbage, TOO_SHORT, no_frame};
-use super::source::{PlainFile, Trouble};
-use super::stored::Stored;
+use super::decoder::{Decoder, Garbage, Stored, TOO_SHORT, no_frame};
+use crate::bytes::{ReadError, StoredFile};
 
 /// How every member begins.
 const MAGIC: [u8; 2] = [0x1f, 0x8b];
 
 /// The decompressed bytes of a gzip file.
-pub(super) struct GzipStream {
+pub(crate) struct GzipStream {
     /// `None` behind the last one.
     member: Option<GzDecoder<Stored>>,
     length: u64,
@@ -31,19 +29,19 @@ enum Next {
 }
 
 impl GzipStream {
-    pub(super) fn open(file: PlainFile) -> Result<Self, Trouble> {
+    pub(crate) fn open(file: StoredFile) -> Result<Self, ReadError> {
         let length = file.length();
         let mut stored = Stored::new(file);
         let first = stored.peek(MAGIC.len())?;
         if !first.starts_with(&MAGIC) && !MAGIC.starts_with(first) {
-            return Err(no_frame(Compression::Gzip, 0));
+            return Err(no_frame("gzip", 0));
         }
         Ok(GzipStream { member: Some(GzDecoder::new(stored)), length, garbage: None })
     }
 
     /// Goes on with what follows the member that has ended. As gzip(1) has it, zeros up to the end are
     /// padding, and anything else that is no member is ignored, and told of.
-    fn go_on(&mut self) -> Result<(), Trouble> {
+    fn go_on(&mut self) -> Result<(), ReadError> {
         let Some(ended) = self.member.take() else { return Ok(()) };
         let mut stored = ended.into_inner();
         let offset = stored.position();
@@ -65,7 +63,7 @@ impl Decoder for GzipStream {
         self.garbage.take()
     }
 
-    fn read(&mut self, into: &mut [u8]) -> Result<usize, Trouble> {
+    fn read(&mut self, into: &mut [u8]) -> Result<usize, ReadError> {
         while let Some(member) = &mut self.member {
             match member.read(into) {
                 Ok(0) if !into.is_empty() => self.go_on()?,
@@ -73,7 +71,7 @@ impl Decoder for GzipStream {
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) => {
                     let is_cut_off = error.kind() == ErrorKind::UnexpectedEof;
-                    return Err(member.get_mut().failed(Compression::Gzip, &error, is_cut_off));
+                    return Err(member.get_mut().failed(&error, is_cut_off));
                 }
             }
         }
@@ -81,14 +79,14 @@ impl Decoder for GzipStream {
     }
 }
 
-fn next(stored: &mut Stored) -> Result<Next, Trouble> {
+fn next(stored: &mut Stored) -> Result<Next, ReadError> {
     let first = stored.peek(MAGIC.len())?;
     if first.starts_with(&MAGIC) {
         return Ok(Next::Member);
     }
     if first == &MAGIC[..1] {
         stored.skip(1)?;
-        return Err(stored.damaged(Compression::Gzip, TOO_SHORT.to_owned()));
+        return Err(stored.damaged(TOO_SHORT.to_owned()));
     }
     loop {
         let bytes = stored.peek(1)?;

@@ -8,16 +8,14 @@ use std::io::{self, ErrorKind, Read};
 use snap::raw;
 use snap::read::FrameDecoder;
 
-use super::Compression;
-use super::decoder::Decoder;
+use super::decoder::{Decoder, Stored};
 use super::hadoop_blocks::{ChunkCodec, HadoopBlocks};
-use super::source::{PlainFile, Trouble};
-use super::stored::Stored;
+use crate::bytes::{ReadError, StoredFile};
 
 const MAGIC: &[u8] = b"\xff\x06\0\0sNaPpY";
 
 /// A decoder for what the file holds.
-pub(super) fn open(file: PlainFile, memory: usize) -> Result<Box<dyn Decoder>, Trouble> {
+pub(crate) fn open(file: StoredFile, memory: usize) -> Result<Box<dyn Decoder>, ReadError> {
     let mut stored = Stored::new(file);
     let first = stored.peek(MAGIC.len())?;
     Ok(if first.starts_with(MAGIC) || MAGIC.starts_with(first) {
@@ -28,8 +26,7 @@ pub(super) fn open(file: PlainFile, memory: usize) -> Result<Box<dyn Decoder>, T
 }
 
 /// Three bytes may stand for 64 that came before.
-pub(crate) const CHUNKS: ChunkCodec =
-    ChunkCodec { compression: Compression::Snappy, decompress: decompress_chunk, growth: 22 };
+pub(crate) const CHUNKS: ChunkCodec = ChunkCodec { name: "snappy", decompress: decompress_chunk, growth: 22 };
 
 fn decompress_chunk(compressed: &[u8], into: &mut [u8]) -> Result<usize, String> {
     raw::Decoder::new().decompress(compressed, into).map_err(|error| error.to_string())
@@ -77,14 +74,14 @@ impl Read for DataChunks {
 struct SnappyFrames(FrameDecoder<DataChunks>);
 
 impl Decoder for SnappyFrames {
-    fn read(&mut self, into: &mut [u8]) -> Result<usize, Trouble> {
+    fn read(&mut self, into: &mut [u8]) -> Result<usize, ReadError> {
         loop {
             match self.0.read(into) {
                 Ok(read) => return Ok(read),
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) => {
                     let is_cut_off = error.kind() == ErrorKind::UnexpectedEof;
-                    return Err(self.0.get_mut().stored.failed(Compression::Snappy, &error, is_cut_off));
+                    return Err(self.0.get_mut().stored.failed(&error, is_cut_off));
                 }
             }
         }

@@ -6,12 +6,13 @@
 
 mod marks;
 
+use std::ops::Range;
+
 use bzip2::{Decompress, Status};
 
 use self::marks::{Bits, CRC_BITS, Kind, MARK_BITS, Mark};
 use super::decoder::{Decoder, Garbage, SplitBlocks, TOO_SHORT};
-use super::source::{PlainFile, Trouble};
-use super::{Compression, Split};
+use crate::bytes::{ReadError, StoredFile};
 
 /// Bytes that a compressed block has at most: 900,000 symbols of 20 bits each, and its tables.
 const BLOCK_BYTES_MAX: u64 = 3 << 20;
@@ -20,7 +21,7 @@ const HEAD_BYTES: u64 = 4;
 const SEARCHED_BYTES: usize = 256 << 10;
 
 /// The decompressed bytes of the blocks of a split, and of those behind them.
-pub(super) struct Bzip2Stream {
+pub(crate) struct Bzip2Stream {
     bits: Bits,
     block: Option<Block>,
     /// What comes behind the block.
@@ -52,19 +53,19 @@ enum Behind {
 }
 
 impl Bzip2Stream {
-    pub(super) fn open(file: PlainFile, split: &Split) -> Result<Self, Trouble> {
+    pub(crate) fn open(file: StoredFile, range: &Range<u64>) -> Result<Self, ReadError> {
         let mut stream = Bzip2Stream {
             bits: Bits::new(file),
             block: None,
             next: None,
-            blocks: SplitBlocks::of(split, false),
-            position: split.offset,
+            blocks: SplitBlocks::of(range, false),
+            position: range.start,
             combined: None,
             garbage: None,
         };
         let first = stream.first_block()?;
-        let (from, until) = (split.offset * 8, split.end().saturating_mul(8));
-        let starts_file = first.map_or(split.offset == 0, |first| (from..until).contains(&first.bit));
+        let (from, until) = (range.start * 8, range.end.saturating_mul(8));
+        let starts_file = first.map_or(range.start == 0, |first| (from..until).contains(&first.bit));
         stream.blocks.starts_file = starts_file;
         if starts_file {
             stream.next = first;
@@ -75,14 +76,14 @@ impl Bzip2Stream {
                 stream.search(from.max(first.bit + 1), until)?;
             }
             if stream.block.is_none() {
-                stream.position = split.end();
+                stream.position = range.end;
             }
         }
         Ok(stream)
     }
 
     /// The first block of the file, which empty streams may come before.
-    fn first_block(&mut self) -> Result<Option<Mark>, Trouble> {
+    fn first_block(&mut self) -> Result<Option<Mark>, ReadError> {
         match self.behind_head(0)? {
             Behind::Mark(Mark { kind: Kind::End, bit }) => self.end_stream(bit)?,
             Behind::Mark(block) => self.next = Some(block),
@@ -98,7 +99,7 @@ impl Bzip2Stream {
     }
 
     /// Begins with the first block whose mark lies between these bits, passing over marks that are none.
-    fn search(&mut self, from: u64, until: u64) -> Result<(), Trouble> {
+    fn search(&mut self, from: u64, until: u64) -> Result<(), ReadError> {
         let mut from = from;
         self.bits.go_to(from / 8);
         while let Some(mark) = self.bits.find(from, until)? {
@@ -110,7 +111,7 @@ impl Bzip2Stream {
             match begun {
                 Ok(()) if self.is_block()? => return Ok(()),
                 // Whoever reads the block before comes to this one too, and knows whether it is one.
-                Ok(()) | Err(Trouble::Damaged { .. }) => {}
+                Ok(()) | Err(ReadError::Damaged { .. }) => {}
                 Err(trouble) => return Err(trouble),
             }
             self.block = None;
@@ -121,7 +122,7 @@ impl Bzip2Stream {
     }
 
     /// Whether the block that was begun is one, as far as that can be seen before its first byte.
-    fn is_block(&mut self) -> Result<bool, Trouble> {
+    fn is_block(&mut self) -> Result<bool, ReadError> {
         loop {
             match self.decode(&mut []) {
                 Ok(Decoded::Wanting) => {}
@@ -135,7 +136,7 @@ impl Bzip2Stream {
     }
 
     /// Reads the head of a stream at this byte.
-    fn behind_head(&mut self, byte: u64) -> Result<Behind, Trouble> {
+    fn behind_head(&mut self, byte: u64) -> Result<Behind, ReadError> {
         let head = self.bits.peek(byte, HEAD_BYTES as usize)?;
         match head {
             [] => return Ok(Behind::Nothing),
@@ -153,7 +154,7 @@ impl Bzip2Stream {
     }
 
     /// Checks the end of a stream, and goes on with what follows it.
-    fn end_stream(&mut self, mark: u64) -> Result<(), Trouble> {
+    fn end_stream(&mut self, mark: u64) -> Result<(), ReadError> {
         let Some(crc) = self.bits.bits(mark + MARK_BITS, CRC_BITS)? else { return Err(self.cut_off()) };
         if self.combined.is_some_and(|combined| u64::from(combined) != crc) {
             return Err(self.damaged(mark / 8, "does not match its checksum"));
@@ -176,7 +177,7 @@ impl Bzip2Stream {
     }
 
     /// Refuses other data before blocks, which tasks that begin behind them would read.
-    fn check_garbage(&mut self, offset: u64, length: u64) -> Result<(), Trouble> {
+    fn check_garbage(&mut self, offset: u64, length: u64) -> Result<(), ReadError> {
         for from in (offset..length).step_by(SEARCHED_BYTES) {
             self.bits.go_to(from);
             let mut bit = from * 8;
@@ -193,14 +194,14 @@ impl Bzip2Stream {
     }
 
     /// Begins the block at this bit.
-    fn begin(&mut self, mark: u64) -> Result<(), Trouble> {
+    fn begin(&mut self, mark: u64) -> Result<(), ReadError> {
         self.bits.go_to(mark / 8);
         self.block = None;
         let next = self.find_next(mark, mark + MARK_BITS + CRC_BITS)?;
         self.start(mark, next)
     }
 
-    fn start(&mut self, mark: u64, next: Mark) -> Result<(), Trouble> {
+    fn start(&mut self, mark: u64, next: Mark) -> Result<(), ReadError> {
         let file = self.bits.stand_alone(mark, next.bit)?;
         self.block =
             Some(Block { mark, decoder: Decompress::new(false), file, taken: 0, given: false, whole: false });
@@ -209,7 +210,7 @@ impl Bzip2Stream {
         Ok(())
     }
 
-    fn find_next(&mut self, mark: u64, from: u64) -> Result<Mark, Trouble> {
+    fn find_next(&mut self, mark: u64, from: u64) -> Result<Mark, ReadError> {
         let until = mark + BLOCK_BYTES_MAX * 8;
         match self.bits.find(from, until)? {
             Some(next) => Ok(next),
@@ -219,7 +220,7 @@ impl Bzip2Stream {
     }
 
     /// Takes the mark behind a block that is not whole for a part of it; false where there is no other.
-    fn extend(&mut self) -> Result<bool, Trouble> {
+    fn extend(&mut self) -> Result<bool, ReadError> {
         let (Some(block), Some(next)) = (&self.block, self.next) else { return Ok(false) };
         let mark = block.mark;
         match self.bits.find(next.bit + 1, mark + BLOCK_BYTES_MAX * 8)? {
@@ -250,7 +251,7 @@ impl Bzip2Stream {
     }
 
     /// The block has been given whole, and has its checksum.
-    fn end_block(&mut self) -> Result<(), Trouble> {
+    fn end_block(&mut self) -> Result<(), ReadError> {
         let Some(block) = self.block.take() else { return Ok(()) };
         let crc = self.bits.bits(block.mark + MARK_BITS, CRC_BITS)?.unwrap_or_default();
         self.combined = self.combined.map(|combined| combined.rotate_left(1) ^ crc as u32);
@@ -258,13 +259,13 @@ impl Bzip2Stream {
     }
 
     #[cold]
-    fn cut_off(&self) -> Trouble {
+    fn cut_off(&self) -> ReadError {
         self.damaged(self.bits.file_length(), TOO_SHORT)
     }
 
     #[cold]
-    fn damaged(&self, offset: u64, reason: &str) -> Trouble {
-        Trouble::Damaged { compression: Compression::Bzip2, offset, reason: reason.to_owned() }
+    fn damaged(&self, offset: u64, reason: &str) -> ReadError {
+        ReadError::Damaged { offset, reason: reason.to_owned() }
     }
 }
 
@@ -279,7 +280,7 @@ enum Decoded {
 }
 
 impl Decoder for Bzip2Stream {
-    fn read(&mut self, into: &mut [u8]) -> Result<usize, Trouble> {
+    fn read(&mut self, into: &mut [u8]) -> Result<usize, ReadError> {
         loop {
             let Some(block) = &self.block else {
                 match self.next {

@@ -3,12 +3,12 @@
 //! Owns the search for the marks of blocks and of ends, which stand at any bit. Does not own what is done
 //! with a block.
 
-use super::super::source::{PlainFile, Trouble};
+use crate::bytes::{ReadError, StoredFile};
 
 /// Bits of a mark.
-pub(super) const MARK_BITS: u64 = 48;
+pub(crate) const MARK_BITS: u64 = 48;
 /// Bits of a checksum, which follows each mark.
-pub(super) const CRC_BITS: u64 = 32;
+pub(crate) const CRC_BITS: u64 = 32;
 const BLOCK_MARK: u64 = 0x3141_5926_5359;
 const END_MARK: u64 = 0x1772_4538_5090;
 const MASK: u64 = (1 << MARK_BITS) - 1;
@@ -16,7 +16,7 @@ const READ_BYTES: usize = 256 << 10;
 
 /// What a mark begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     Block,
     /// The end of a stream.
     End,
@@ -24,9 +24,9 @@ pub(super) enum Kind {
 
 /// A mark, and the bit of the file that it begins at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Mark {
-    pub(super) bit: u64,
-    pub(super) kind: Kind,
+pub(crate) struct Mark {
+    pub(crate) bit: u64,
+    pub(crate) kind: Kind,
 }
 
 /// What the byte before the last two of 64 bits must be for a mark to end so many bits before their end: a
@@ -45,21 +45,21 @@ const fn candidates() -> [u8; 256] {
 }
 
 /// A part of the file in memory.
-pub(super) struct Bits {
-    file: PlainFile,
+pub(crate) struct Bits {
+    file: StoredFile,
     bytes: Vec<u8>,
     /// Where in the file `bytes` begins.
     base: u64,
 }
 
 impl Bits {
-    pub(super) fn new(file: PlainFile) -> Self {
+    pub(crate) fn new(file: StoredFile) -> Self {
         let base = file.position();
         Bits { file, bytes: Vec::new(), base }
     }
 
     /// Forgets the bytes before, and goes to `byte`, which lies in the file.
-    pub(super) fn go_to(&mut self, byte: u64) {
+    pub(crate) fn go_to(&mut self, byte: u64) {
         match usize::try_from(byte.wrapping_sub(self.base)) {
             Ok(done) if byte >= self.base && done <= self.bytes.len() => drop(self.bytes.drain(..done)),
             _ => {
@@ -71,16 +71,16 @@ impl Bits {
     }
 
     /// Where in the file the bytes end that were read.
-    pub(super) fn read_up_to(&self) -> u64 {
+    pub(crate) fn read_up_to(&self) -> u64 {
         self.base + self.bytes.len() as u64
     }
 
     /// Bytes of the file.
-    pub(super) fn file_length(&self) -> u64 {
+    pub(crate) fn file_length(&self) -> u64 {
         self.file.length()
     }
 
-    fn read_more(&mut self) -> Result<bool, Trouble> {
+    fn read_more(&mut self) -> Result<bool, ReadError> {
         let filled = self.bytes.len();
         self.bytes.resize(filled + READ_BYTES, 0);
         let read = self.file.read(&mut self.bytes[filled..]);
@@ -89,14 +89,14 @@ impl Bits {
     }
 
     /// The bytes from `byte` on, as many as `wanted` unless the file ends before.
-    pub(super) fn peek(&mut self, byte: u64, wanted: usize) -> Result<&[u8], Trouble> {
+    pub(crate) fn peek(&mut self, byte: u64, wanted: usize) -> Result<&[u8], ReadError> {
         while self.read_up_to() < byte + wanted as u64 && self.read_more()? {}
         let from = self.bytes.len().min((byte - self.base) as usize);
         Ok(&self.bytes[from..self.bytes.len().min(from + wanted)])
     }
 
     /// So many bits from `bit` on, at most 57; `None` where the file ends before.
-    pub(super) fn bits(&mut self, bit: u64, count: u64) -> Result<Option<u64>, Trouble> {
+    pub(crate) fn bits(&mut self, bit: u64, count: u64) -> Result<Option<u64>, ReadError> {
         let bytes = (bit % 8 + count).div_ceil(8) as usize;
         let found = self.peek(bit / 8, bytes)?;
         if found.len() < bytes {
@@ -107,7 +107,7 @@ impl Bits {
     }
 
     /// The mark that begins at this bit, if one does.
-    pub(super) fn mark_at(&mut self, bit: u64) -> Result<Option<Mark>, Trouble> {
+    pub(crate) fn mark_at(&mut self, bit: u64) -> Result<Option<Mark>, ReadError> {
         Ok(match self.bits(bit, MARK_BITS)? {
             Some(BLOCK_MARK) => Some(Mark { bit, kind: Kind::Block }),
             Some(END_MARK) => Some(Mark { bit, kind: Kind::End }),
@@ -116,7 +116,7 @@ impl Bits {
     }
 
     /// The first mark that begins at `from` or later, and before the bit `until`.
-    pub(super) fn find(&mut self, from: u64, until: u64) -> Result<Option<Mark>, Trouble> {
+    pub(crate) fn find(&mut self, from: u64, until: u64) -> Result<Option<Mark>, ReadError> {
         let mut at = from / 8;
         let mut window = 0u64;
         loop {
@@ -151,7 +151,7 @@ impl Bits {
 
     /// The block between two marks as a bzip2 file of its own: a head, the block, and an end with the block's
     /// own checksum.
-    pub(super) fn stand_alone(&mut self, block: u64, next: u64) -> Result<Vec<u8>, Trouble> {
+    pub(crate) fn stand_alone(&mut self, block: u64, next: u64) -> Result<Vec<u8>, ReadError> {
         let crc = self.bits(block + MARK_BITS, CRC_BITS)?.unwrap_or_default();
         let (first, shift) = (block / 8, block % 8);
         let stored = self.peek(first, (next.div_ceil(8) - first) as usize)?;

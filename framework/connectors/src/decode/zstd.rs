@@ -4,14 +4,12 @@
 //! on their windows, and the seek table that says where they begin. Does not own the file.
 
 use std::io::Read;
-use std::path::Path;
+use std::ops::Range;
 
 use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
 
-use super::decoder::{Decoder, SKIPPABLE_MAGIC, SplitBlocks, TOO_SHORT, begins_with_any, no_frame};
-use super::source::{PlainFile, Trouble};
-use super::stored::Stored;
-use super::{Compression, Split};
+use super::decoder::{Decoder, SKIPPABLE_MAGIC, SplitBlocks, Stored, TOO_SHORT, begins_with_any, no_frame};
+use crate::bytes::{ReadError, StoredFile};
 
 /// The longest header of a frame.
 const HEADER_BYTES_MAX: usize = 18;
@@ -21,7 +19,7 @@ const WINDOW_BYTES_ALWAYS: u64 = 8 << 20;
 const SKIPPABLE_HEADER_BYTES: u64 = 8;
 
 /// The decompressed bytes of a zstd file.
-pub(super) struct ZstdStream {
+pub(crate) struct ZstdStream {
     stored: Stored,
     frame: Option<FrameDecoder>,
     window_max: u64,
@@ -31,19 +29,19 @@ pub(super) struct ZstdStream {
 impl ZstdStream {
     /// The frames of `split`, which is the whole file or has a seek table. They may look back at most
     /// `memory` bytes, or what is usual.
-    pub(super) fn open(mut file: PlainFile, split: &Split, memory: usize) -> Result<Self, Trouble> {
+    pub(crate) fn open(mut file: StoredFile, range: &Range<u64>, memory: usize) -> Result<Self, ReadError> {
         let mut starts_file = true;
-        if split.offset > 0 {
+        if range.start > 0 {
             let frames = frames_in_table(&mut file)?.unwrap_or_default();
-            let first = frames.iter().copied().find(|frame| *frame >= split.offset);
+            let first = frames.iter().copied().find(|frame| *frame >= range.start);
             starts_file = first.is_some() && first == frames.first().copied();
-            file.seek(first.filter(|first| *first < split.end()).unwrap_or(split.file_length));
+            file.seek(first.filter(|first| *first < range.end).unwrap_or(file.length()));
         }
         Ok(ZstdStream {
             stored: Stored::new(file),
             frame: None,
             window_max: (memory as u64).max(WINDOW_BYTES_ALWAYS),
-            blocks: SplitBlocks::of(split, starts_file),
+            blocks: SplitBlocks::of(range, starts_file),
         })
     }
 }
@@ -57,7 +55,7 @@ impl Decoder for ZstdStream {
         Some(&self.blocks)
     }
 
-    fn read(&mut self, into: &mut [u8]) -> Result<usize, Trouble> {
+    fn read(&mut self, into: &mut [u8]) -> Result<usize, ReadError> {
         loop {
             let Some(frame) = &mut self.frame else {
                 if !self.begin_frame()? {
@@ -88,14 +86,14 @@ impl Decoder for ZstdStream {
 
 impl ZstdStream {
     /// Begins the next frame that holds data; `false` where the file has ended.
-    fn begin_frame(&mut self) -> Result<bool, Trouble> {
+    fn begin_frame(&mut self) -> Result<bool, ReadError> {
         loop {
             let header = self.stored.peek(HEADER_BYTES_MAX)?;
             if header.is_empty() {
                 return Ok(false);
             }
             if !begins_with_any(header, SKIPPABLE_MAGIC.chain([MAGIC])) {
-                return Err(no_frame(Compression::Zstd, self.stored.position()));
+                return Err(no_frame("zstd", self.stored.position()));
             }
             if let Some(length) = skippable_length(header) {
                 let wanted = SKIPPABLE_HEADER_BYTES + u64::from(length);
@@ -108,7 +106,7 @@ impl ZstdStream {
             // once.
             let window = window_size(header);
             if window > self.window_max {
-                return Err(Trouble::WindowTooLarge { window });
+                return Err(ReadError::WindowTooLarge { window });
             }
             self.blocks.begin(self.stored.position());
             let mut frame = FrameDecoder::new();
@@ -121,13 +119,13 @@ impl ZstdStream {
     }
 
     #[cold]
-    fn failed(&mut self, error: &ruzstd::decoding::errors::FrameDecoderError) -> Trouble {
-        self.stored.failed(Compression::Zstd, error, self.stored.is_exhausted())
+    fn failed(&mut self, error: &ruzstd::decoding::errors::FrameDecoderError) -> ReadError {
+        self.stored.failed(error, self.stored.is_exhausted())
     }
 
     #[cold]
-    fn damaged(&self, reason: String) -> Trouble {
-        self.stored.damaged(Compression::Zstd, reason)
+    fn damaged(&self, reason: String) -> ReadError {
+        self.stored.damaged(reason)
     }
 }
 
@@ -138,7 +136,7 @@ const SEEK_FRAMES_MAX: u64 = 0x800_0000;
 
 /// Where the frames of a file begin, as its last frame says: zstd's `contrib/seekable_format`. `None` where
 /// the file does not end with a table that fits it.
-fn frames_in_table(file: &mut PlainFile) -> Result<Option<Vec<u64>>, Trouble> {
+fn frames_in_table(file: &mut StoredFile) -> Result<Option<Vec<u64>>, ReadError> {
     let length = file.length();
     let Some(at) = length.checked_sub(SEEK_FOOTER_BYTES) else { return Ok(None) };
     let mut footer = [0; SEEK_FOOTER_BYTES as usize];
@@ -168,10 +166,9 @@ fn frames_in_table(file: &mut PlainFile) -> Result<Option<Vec<u64>>, Trouble> {
     Ok((at == start).then_some(frames))
 }
 
-/// Whether a file can be read by several tasks; also false where it cannot be read at all, as is
-/// seen soon enough.
-pub(super) fn has_several_frames(path: &Path) -> bool {
-    let frames = PlainFile::open(path).and_then(|mut file| frames_in_table(&mut file));
+/// Whether several readers can share the file.
+pub(crate) fn has_several_frames(mut file: StoredFile) -> bool {
+    let frames = frames_in_table(&mut file);
     frames.is_ok_and(|frames| frames.is_some_and(|frames| frames.len() > 1))
 }
 

@@ -6,10 +6,8 @@
 
 use std::io::{self, ErrorKind, Read};
 
-use super::Compression;
-use super::decoder::Decoder;
-use super::source::Trouble;
-use super::stored::Stored;
+use super::decoder::{Decoder, Stored};
+use crate::bytes::ReadError;
 
 const LENGTH_BYTES: u64 = 4;
 /// Content of a chunk that every reader is expected to manage; Hadoop's default is 256 KiB.
@@ -28,10 +26,10 @@ type Decompress = fn(&[u8], &mut [u8]) -> Result<usize, String>;
 /// A compression of chunks.
 #[derive(Clone, Copy)]
 pub(crate) struct ChunkCodec {
-    pub(super) compression: Compression,
-    pub(super) decompress: Decompress,
+    pub(crate) name: &'static str,
+    pub(crate) decompress: Decompress,
     /// The most that a chunk grows by.
-    pub(super) growth: usize,
+    pub(crate) growth: usize,
 }
 
 /// The decompressed bytes of such a stream.
@@ -151,7 +149,7 @@ impl<R: Read> HadoopBlocks<R> {
     #[cold]
     fn not_a_block(&self) -> io::Error {
         let what = match self.block_at {
-            0 => format!("it does not begin as {} data", self.codec.compression),
+            0 => format!("it does not begin as {} data", self.codec.name),
             at => format!("no block begins at byte {at}"),
         };
         io::Error::new(ErrorKind::InvalidData, what)
@@ -174,12 +172,12 @@ impl<R: Read> Read for HadoopBlocks<R> {
 }
 
 impl Decoder for HadoopBlocks<Stored> {
-    fn read(&mut self, into: &mut [u8]) -> Result<usize, Trouble> {
+    fn read(&mut self, into: &mut [u8]) -> Result<usize, ReadError> {
         Read::read(self, into).map_err(|error| match self.too_large {
-            Some(bytes) => Trouble::WindowTooLarge { window: bytes as u64 },
+            Some(bytes) => ReadError::WindowTooLarge { window: bytes as u64 },
             None => {
                 let is_cut_off = error.kind() == ErrorKind::UnexpectedEof;
-                self.stored.failed(self.codec.compression, &error, is_cut_off)
+                self.stored.failed(&error, is_cut_off)
             }
         })
     }

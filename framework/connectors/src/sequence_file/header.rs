@@ -66,7 +66,7 @@ fn take_text(bytes: &mut &[u8]) -> Option<String> {
 
 /// Takes a number off the front, as Hadoop's `WritableUtils.writeVLong` has it: one byte, or a byte that says
 /// the sign and how many follow, the highest first.
-pub(super) fn take_number(bytes: &mut &[u8]) -> Option<i64> {
+pub fn take_number(bytes: &mut &[u8]) -> Option<i64> {
     let (first, rest) = bytes.split_first()?;
     let first = *first as i8;
     if first >= -112 {

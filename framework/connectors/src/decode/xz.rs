@@ -4,15 +4,12 @@
 //! decompressed as a stream of its own. Does not own the decompression (lzma-rust2).
 
 use std::io::{self, Cursor, ErrorKind, Read};
-use std::path::Path;
+use std::ops::Range;
 
-use flate2::Crc;
 use lzma_rust2::XzReader;
 
-use super::decoder::{Decoder, SplitBlocks, TOO_SHORT};
-use super::source::{PlainFile, Trouble};
-use super::stored::Stored;
-use super::{Compression, Split};
+use super::decoder::{Decoder, SplitBlocks, Stored, TOO_SHORT};
+use crate::bytes::{ReadError, StoredFile};
 
 const HEADER_BYTES: u64 = 12;
 const FOOTER_BYTES: u64 = 12;
@@ -52,9 +49,9 @@ impl Block {
 }
 
 /// The decompressed bytes of the blocks of a split, and of those behind them.
-pub(super) struct XzStream {
+pub(crate) struct XzStream {
     /// The file, between two blocks.
-    between: Option<PlainFile>,
+    between: Option<StoredFile>,
     /// The last one comes first.
     blocks: Vec<Block>,
     block: Option<XzReader<StandAlone>>,
@@ -65,23 +62,22 @@ pub(super) struct XzStream {
 }
 
 impl XzStream {
-    pub(super) fn open(mut file: PlainFile, split: &Split, memory: usize) -> Result<Self, Trouble> {
+    pub(crate) fn open(mut file: StoredFile, range: &Range<u64>, memory: usize) -> Result<Self, ReadError> {
         let mut blocks = read_blocks(&mut file)?;
         let first = blocks.first().map(|block| block.at);
-        blocks.retain(|block| block.at >= split.offset);
-        let starts_file =
-            first.map_or(split.offset == 0, |first| (split.offset..split.end()).contains(&first));
-        if blocks.first().is_some_and(|block| block.at >= split.end()) {
+        blocks.retain(|block| block.at >= range.start);
+        let starts_file = first.map_or(range.start == 0, |first| (range.start..range.end).contains(&first));
+        if blocks.first().is_some_and(|block| block.at >= range.end) {
             blocks.clear();
         }
         blocks.reverse();
         let memory = decoder_memory(memory);
-        let (of_split, position) = (SplitBlocks::of(split, starts_file), split.offset);
+        let (of_split, position) = (SplitBlocks::of(range, starts_file), range.start);
         Ok(XzStream { between: Some(file), blocks, block: None, memory, of_split, position })
     }
 
     /// Begins the next block; false at the end of the file.
-    fn begin(&mut self) -> Result<bool, Trouble> {
+    fn begin(&mut self) -> Result<bool, ReadError> {
         let Some(block) = self.blocks.pop() else {
             self.position = u64::MAX;
             return Ok(false);
@@ -98,7 +94,7 @@ impl XzStream {
 }
 
 impl Decoder for XzStream {
-    fn read(&mut self, into: &mut [u8]) -> Result<usize, Trouble> {
+    fn read(&mut self, into: &mut [u8]) -> Result<usize, ReadError> {
         loop {
             let Some(reader) = &mut self.block else {
                 if !self.begin()? {
@@ -118,7 +114,7 @@ impl Decoder for XzStream {
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) => {
                     let stored = &mut reader.inner_mut().stored;
-                    return Err(stored.failed(Compression::Xz, &error, false));
+                    return Err(stored.failed(&error, false));
                 }
             }
         }
@@ -179,9 +175,7 @@ impl Read for StandAlone {
 }
 
 fn crc32(bytes: &[u8]) -> [u8; 4] {
-    let mut crc = Crc::new();
-    crc.update(bytes);
-    crc.sum().to_le_bytes()
+    crc32fast::hash(bytes).to_le_bytes()
 }
 
 fn write_number(mut number: u64, out: &mut Vec<u8>) {
@@ -207,12 +201,12 @@ fn take_number(bytes: &mut &[u8]) -> Option<u64> {
 }
 
 #[cold]
-fn damaged(offset: u64, reason: &str) -> Trouble {
-    Trouble::Damaged { compression: Compression::Xz, offset, reason: reason.to_owned() }
+fn damaged(offset: u64, reason: &str) -> ReadError {
+    ReadError::Damaged { offset, reason: reason.to_owned() }
 }
 
 /// All blocks of all streams, found from the end of the file.
-fn read_blocks(file: &mut PlainFile) -> Result<Vec<Block>, Trouble> {
+fn read_blocks(file: &mut StoredFile) -> Result<Vec<Block>, ReadError> {
     let mut end = file.length();
     let mut first = [0; HEADER_MAGIC.len()];
     if end >= HEADER_BYTES {
@@ -251,7 +245,7 @@ fn is_footer(footer: &[u8]) -> bool {
 
 /// What is wrong where no stream ends at `end`: the last one was cut off there, or other data follow one.
 #[cold]
-fn no_stream_ends(file: &mut PlainFile, end: u64, is_last: bool) -> Result<Trouble, Trouble> {
+fn no_stream_ends(file: &mut StoredFile, end: u64, is_last: bool) -> Result<ReadError, ReadError> {
     let length = file.length();
     let from = end.saturating_sub(SEARCHED_BYTES);
     let mut bytes = vec![0; (end - from) as usize];
@@ -274,7 +268,7 @@ fn no_stream_ends(file: &mut PlainFile, end: u64, is_last: bool) -> Result<Troub
 }
 
 /// The blocks of the stream that ends at `end`, which is moved to where it begins.
-fn read_stream(file: &mut PlainFile, end: &mut u64, is_last: bool) -> Result<Vec<Block>, Trouble> {
+fn read_stream(file: &mut StoredFile, end: &mut u64, is_last: bool) -> Result<Vec<Block>, ReadError> {
     let footer_at = end.checked_sub(FOOTER_BYTES).filter(|at| *at >= HEADER_BYTES);
     let mut footer = [0; FOOTER_BYTES as usize];
     if let Some(at) = footer_at {
@@ -320,12 +314,12 @@ fn read_stream(file: &mut PlainFile, end: &mut u64, is_last: bool) -> Result<Vec
 }
 
 /// Refuses a block whose decoder needs more memory than there is, and says how much.
-fn check_memory(file: &mut PlainFile, block: &Block, memory: u32) -> Result<(), Trouble> {
+fn check_memory(file: &mut StoredFile, block: &Block, memory: u32) -> Result<(), ReadError> {
     let mut header = vec![0; usize::try_from(block.unpadded.min(1024)).unwrap_or(1024)];
     file.read_exact_at(&mut header, block.at)?;
     let Some(window) = dictionary_bytes(&header) else { return Ok(()) };
     if window >> 10 > u64::from(memory) {
-        return Err(Trouble::WindowTooLarge { window });
+        return Err(ReadError::WindowTooLarge { window });
     }
     Ok(())
 }
@@ -351,9 +345,7 @@ fn dictionary_bytes(header: &[u8]) -> Option<u64> {
     None
 }
 
-/// Whether a file can be read by several tasks; also false where it cannot be read at all, as is
-/// seen soon enough.
-pub(super) fn has_several_blocks(path: &Path) -> bool {
-    let blocks = PlainFile::open(path).and_then(|mut file| read_blocks(&mut file));
-    blocks.is_ok_and(|blocks| blocks.len() > 1)
+/// Whether several readers can share the file.
+pub(crate) fn has_several_blocks(mut file: StoredFile) -> bool {
+    read_blocks(&mut file).is_ok_and(|blocks| blocks.len() > 1)
 }

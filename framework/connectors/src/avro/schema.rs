@@ -38,6 +38,11 @@ pub(super) struct Schema {
 }
 
 impl Schema {
+    /// The schema of an empty file.
+    pub(super) fn null() -> Schema {
+        Schema { kinds: vec![Kind::Null], empty: vec![true], root: 0 }
+    }
+
     /// What is wrong with it, if something is.
     pub(super) fn parse(text: &[u8]) -> Result<Schema, String> {
         let value: Value =

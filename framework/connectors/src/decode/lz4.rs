@@ -7,18 +7,16 @@ use std::io::{ErrorKind, Read};
 
 use lz4_flex::frame::FrameDecoder;
 
-use super::Compression;
-use super::decoder::{Decoder, SKIPPABLE_MAGIC, TOO_SHORT, begins_with_any, no_frame};
+use super::decoder::{Decoder, SKIPPABLE_MAGIC, Stored, TOO_SHORT, begins_with_any, no_frame};
 use super::hadoop_blocks::{ChunkCodec, HadoopBlocks};
-use super::source::{PlainFile, Trouble};
-use super::stored::Stored;
+use crate::bytes::{ReadError, StoredFile};
 
 const MAGIC: u32 = 0x184D_2204;
 const LEGACY_MAGIC: u32 = 0x184C_2102;
 const SKIPPABLE_HEADER_BYTES: usize = 8;
 
 /// A decoder for what the file holds.
-pub(super) fn open(file: PlainFile, memory: usize) -> Result<Box<dyn Decoder>, Trouble> {
+pub(crate) fn open(file: StoredFile, memory: usize) -> Result<Box<dyn Decoder>, ReadError> {
     let mut stored = Stored::new(file);
     Ok(if begins_frame(stored.peek(4)?) {
         Box::new(Lz4Frames { between: Some(stored), frame: None })
@@ -32,8 +30,7 @@ fn begins_frame(bytes: &[u8]) -> bool {
 }
 
 /// A byte of a length stands for 255 bytes that came before.
-pub(crate) const CHUNKS: ChunkCodec =
-    ChunkCodec { compression: Compression::Lz4, decompress: decompress_chunk, growth: 255 };
+pub(crate) const CHUNKS: ChunkCodec = ChunkCodec { name: "lz4", decompress: decompress_chunk, growth: 255 };
 
 fn decompress_chunk(compressed: &[u8], into: &mut [u8]) -> Result<usize, String> {
     lz4_flex::block::decompress_into(compressed, into).map_err(|error| error.to_string())
@@ -49,7 +46,7 @@ struct Lz4Frames {
 
 impl Lz4Frames {
     /// Begins the next frame that holds data; `false` where the file has ended.
-    fn begin_frame(&mut self) -> Result<bool, Trouble> {
+    fn begin_frame(&mut self) -> Result<bool, ReadError> {
         let Some(stored) = &mut self.between else { return Ok(false) };
         loop {
             let header = stored.peek(SKIPPABLE_HEADER_BYTES)?;
@@ -57,7 +54,7 @@ impl Lz4Frames {
                 return Ok(false);
             }
             if !begins_frame(header) {
-                return Err(no_frame(Compression::Lz4, stored.position()));
+                return Err(no_frame("lz4", stored.position()));
             }
             let number = |at: usize| header.get(at..at + 4)?.first_chunk().map(|b| u32::from_le_bytes(*b));
             let (magic, length) = (number(0), number(4));
@@ -67,17 +64,17 @@ impl Lz4Frames {
                 (Some(magic), Some(length)) if SKIPPABLE_MAGIC.contains(&magic) => {
                     let wanted = SKIPPABLE_HEADER_BYTES as u64 + u64::from(length);
                     if stored.skip(wanted)? < wanted {
-                        return Err(stored.damaged(Compression::Lz4, TOO_SHORT.to_owned()));
+                        return Err(stored.damaged(TOO_SHORT.to_owned()));
                     }
                 }
                 (Some(LEGACY_MAGIC), _) => {
                     let reason =
                         "is in lz4's legacy format, which does not say where it ends; compress it anew";
-                    return Err(stored.damaged(Compression::Lz4, reason.to_owned()));
+                    return Err(stored.damaged(reason.to_owned()));
                 }
                 _ => {
                     stored.skip(held)?;
-                    return Err(stored.damaged(Compression::Lz4, TOO_SHORT.to_owned()));
+                    return Err(stored.damaged(TOO_SHORT.to_owned()));
                 }
             }
         }
@@ -87,7 +84,7 @@ impl Lz4Frames {
 }
 
 impl Decoder for Lz4Frames {
-    fn read(&mut self, into: &mut [u8]) -> Result<usize, Trouble> {
+    fn read(&mut self, into: &mut [u8]) -> Result<usize, ReadError> {
         loop {
             let Some(frame) = &mut self.frame else {
                 if !self.begin_frame()? {
@@ -98,14 +95,14 @@ impl Decoder for Lz4Frames {
             match frame.read(into) {
                 // The decoder takes the end of the file for the end of a frame.
                 Ok(0) if frame.get_ref().is_starved() => {
-                    return Err(frame.get_ref().damaged(Compression::Lz4, TOO_SHORT.to_owned()));
+                    return Err(frame.get_ref().damaged(TOO_SHORT.to_owned()));
                 }
                 Ok(0) => self.between = self.frame.take().map(FrameDecoder::into_inner),
                 Ok(read) => return Ok(read),
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) => {
                     let is_cut_off = error.kind() == ErrorKind::UnexpectedEof;
-                    return Err(frame.get_mut().failed(Compression::Lz4, &error, is_cut_off));
+                    return Err(frame.get_mut().failed(&error, is_cut_off));
                 }
             }
         }

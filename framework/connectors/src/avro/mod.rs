@@ -1,0 +1,300 @@
+//! Avro container files, read block by block.
+//!
+//! The datums are decoded here and not by the crate `apache-avro`: that one builds a tree of each datum, or texts of their own,
+//! where a row borrows from its block; it has no bounds for values without bytes; and it refuses schemas that other programs
+//! write.
+
+mod codec;
+mod datum;
+mod schema;
+
+use std::io;
+use std::ops::Range;
+
+use memchr::memmem::Finder;
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+
+use self::codec::Codec;
+use self::datum::{Datum, take_counted, take_long};
+use self::schema::Schema;
+use crate::bytes::{ReadAt, ReadError, SharedBytes};
+use crate::row::BadRow;
+
+const MAGIC: &[u8; 4] = b"Obj\x01";
+const MARKER_BYTES: usize = 16;
+/// Two numbers of at most ten bytes each.
+const BLOCK_HEADER_BYTES: usize = 20;
+const SEARCH_BYTES: usize = 64 << 10;
+/// Rows of no bytes that a block may have.
+const EMPTY_ROWS_MAX: u64 = 1 << 32;
+/// The memory that a value of no bytes takes, about.
+const EMPTY_VALUE_BYTES: u64 = 64;
+const TOO_SHORT: &str = "it ends too early; the file is incomplete";
+
+/// The rows of the blocks of a container file whose markers begin in a range of it.
+pub struct AvroFile {
+    bytes: SharedBytes,
+    length: u64,
+    range: Range<u64>,
+    memory: usize,
+    marker: [u8; MARKER_BYTES],
+    schema: Schema,
+    codec: Codec,
+    /// Where the marker before the next block begins; the end of the range where there is no other block.
+    next: u64,
+    /// Rows to pass over.
+    skipped: u64,
+    /// The content of the current block.
+    content: Vec<u8>,
+}
+
+/// The rows of one block.
+pub struct Rows<'f> {
+    schema: &'f Schema,
+    rest: &'f [u8],
+    /// Where the marker before the block begins.
+    at: u64,
+    left: u64,
+    empty_max: u64,
+}
+
+struct BlockHeader {
+    rows: u64,
+    /// Where its content begins.
+    content: u64,
+    bytes: usize,
+}
+
+/// Refuses bytes that do not begin as a container file.
+pub fn check(bytes: &dyn ReadAt) -> Result<(), ReadError> {
+    let mut first = [0; MAGIC.len()];
+    match bytes.read_exact_at(&mut first, 0) {
+        Ok(()) if first == *MAGIC => Ok(()),
+        Err(_) if bytes.length().map_err(ReadError::Unreadable)? == 0 => Ok(()),
+        Err(error) if error.kind() != io::ErrorKind::UnexpectedEof => Err(ReadError::Unreadable(error)),
+        _ => Err(ReadError::damaged(0, "it does not begin as an Avro container file")),
+    }
+}
+
+impl AvroFile {
+    /// Opens the blocks in `range` of a file of `length` bytes, and passes over their first `skipped` rows. A block, and the
+    /// header of the file, may have up to `memory` bytes.
+    pub fn open(
+        bytes: SharedBytes,
+        length: u64,
+        range: Range<u64>,
+        skipped: u64,
+        memory: usize,
+    ) -> Result<Self, ReadError> {
+        check(&*bytes)?;
+        let mut file = AvroFile {
+            bytes,
+            length,
+            next: range.end,
+            range,
+            memory,
+            marker: [0; MARKER_BYTES],
+            schema: Schema::null(),
+            codec: Codec::Null,
+            skipped,
+            content: Vec::new(),
+        };
+        if length > 0 {
+            let first = file.read_header()?;
+            let found = file.find_marker(first.max(file.range.start), file.range.end)?;
+            file.next = found.unwrap_or(file.range.end);
+        }
+        Ok(file)
+    }
+
+    /// Stored bytes of the range that are done when the rows of the current block are.
+    pub fn consumed(&self) -> u64 {
+        self.next.clamp(self.range.start, self.range.end) - self.range.start
+    }
+
+    fn read(&self, at: u64, wanted: usize) -> Result<Vec<u8>, ReadError> {
+        let held = usize::try_from(self.length.saturating_sub(at)).unwrap_or(usize::MAX).min(wanted);
+        let mut bytes = vec![0; held];
+        let read = self.bytes.read_exact_at(&mut bytes, at);
+        read.map_err(|error| ReadError::of_read(self.length, at, error))?;
+        Ok(bytes)
+    }
+
+    /// Reads schema, codec and marker; returns where the first marker begins.
+    fn read_header(&mut self) -> Result<u64, ReadError> {
+        let mut wanted = SEARCH_BYTES;
+        loop {
+            let bytes = self.read(0, wanted)?;
+            let mut rest = bytes.get(MAGIC.len()..).unwrap_or_default();
+            if let Some((schema, codec)) = take_metadata(&mut rest)
+                && let Some((marker, _)) = rest.split_first_chunk()
+            {
+                self.marker = *marker;
+                self.schema = Schema::parse(schema).map_err(|reason| ReadError::damaged(0, reason))?;
+                self.codec = Codec::of(codec).map_err(|reason| ReadError::damaged(0, reason))?;
+                return Ok((bytes.len() - rest.len()) as u64);
+            }
+            if bytes.len() as u64 == self.length {
+                return Err(ReadError::damaged(self.length, TOO_SHORT));
+            }
+            if wanted >= self.memory {
+                return Err(ReadError::TooLarge { offset: 0, what: "its header".to_owned() });
+            }
+            wanted = wanted.saturating_mul(4).min(self.memory);
+        }
+    }
+
+    /// The first marker that begins at `from` or later and before `until`.
+    fn find_marker(&self, from: u64, until: u64) -> Result<Option<u64>, ReadError> {
+        let finder = Finder::new(&self.marker);
+        let mut at = from;
+        while at < until {
+            let bytes = self.read(at, SEARCH_BYTES + MARKER_BYTES - 1)?;
+            if let Some(found) = finder.find(&bytes) {
+                return Ok(Some(at + found as u64).filter(|found| *found < until));
+            }
+            at += SEARCH_BYTES as u64;
+        }
+        Ok(None)
+    }
+
+    /// `None` at the end of the file.
+    fn block_header(&self, at: u64) -> Result<Option<BlockHeader>, ReadError> {
+        let bytes = self.read(at, BLOCK_HEADER_BYTES)?;
+        if bytes.is_empty() {
+            return Ok(None);
+        }
+        let mut rest = &bytes[..];
+        let (rows, length) = (take_long(&mut rest), take_long(&mut rest));
+        let (Some(rows), Some(length)) = (rows, length) else {
+            return Err(ReadError::damaged(self.length, TOO_SHORT));
+        };
+        let content = at + (bytes.len() - rest.len()) as u64;
+        let (Ok(rows), Ok(stored)) = (u64::try_from(rows), u64::try_from(length)) else {
+            let reason = format!("it is damaged: a block of {rows} rows in {length} bytes");
+            return Err(ReadError::damaged(at, reason));
+        };
+        let end = content.saturating_add(stored).saturating_add(MARKER_BYTES as u64);
+        match usize::try_from(stored) {
+            Ok(bytes) if end <= self.length => Ok(Some(BlockHeader { rows, content, bytes })),
+            _ => Err(ReadError::damaged(self.length, TOO_SHORT)),
+        }
+    }
+
+    /// Reads the next block that has rows behind those to pass over.
+    pub fn next_block(&mut self) -> Result<Option<Rows<'_>>, ReadError> {
+        while self.next < self.range.end {
+            let Some(header) = self.block_header(self.next + MARKER_BYTES as u64)? else { break };
+            let at = self.next;
+            let end = header.content + header.bytes as u64;
+            if self.read(end, MARKER_BYTES)? != self.marker {
+                let reason = "it is damaged: a block does not end with the file's marker";
+                return Err(ReadError::damaged(at, reason));
+            }
+            self.next = end;
+            if header.rows <= self.skipped {
+                self.skipped -= header.rows;
+                continue;
+            }
+            self.read_content(at, &header)?;
+            let passed = std::mem::take(&mut self.skipped);
+            let mut rows = Rows {
+                schema: &self.schema,
+                rest: &self.content,
+                at,
+                left: header.rows,
+                empty_max: self.memory as u64 / EMPTY_VALUE_BYTES,
+            };
+            for _ in 0..passed {
+                rows.pass()?;
+            }
+            return Ok(Some(rows));
+        }
+        self.next = self.range.end;
+        Ok(None)
+    }
+
+    fn read_content(&mut self, at: u64, header: &BlockHeader) -> Result<(), ReadError> {
+        if header.bytes > self.memory {
+            return Err(ReadError::TooLarge { offset: at, what: "a block".to_owned() });
+        }
+        let stored = self.read(header.content, header.bytes)?;
+        let content = self.codec.decompress(stored, self.memory);
+        self.content = content.map_err(|error| error.at(at, "a block", ""))?;
+        let (rows, held) = (header.rows, self.content.len() as u64);
+        if !self.schema.may_be_empty(self.schema.root) && rows > held {
+            let reason = format!("it is damaged: a block of {rows} rows in {held} bytes");
+            return Err(ReadError::damaged(at, reason));
+        }
+        if rows > held.max(EMPTY_ROWS_MAX) {
+            let reason = format!("a block has {rows} rows of no bytes; at most {EMPTY_ROWS_MAX} are read");
+            return Err(ReadError::damaged(at, reason));
+        }
+        Ok(())
+    }
+}
+
+/// The schema and the codec in a header; `None` where it is cut off.
+fn take_metadata<'b>(bytes: &mut &'b [u8]) -> Option<(&'b [u8], &'b [u8])> {
+    let (mut schema, mut codec) = (&b""[..], &b"null"[..]);
+    loop {
+        let count = take_long(bytes)?;
+        if count < 0 {
+            take_long(bytes)?;
+        }
+        if count == 0 {
+            return Some((schema, codec));
+        }
+        for _ in 0..count.unsigned_abs() {
+            let key = take_counted(bytes).ok()?;
+            let value = take_counted(bytes).ok()?;
+            match key {
+                b"avro.schema" => schema = value,
+                b"avro.codec" => codec = value,
+                _ => {}
+            }
+        }
+    }
+}
+
+impl<'f> Rows<'f> {
+    /// The next row; `None` behind the last one.
+    #[allow(clippy::should_implement_trait, reason = "each row may be of another type")]
+    pub fn next<T: Deserialize<'f>>(&mut self) -> Result<Option<Result<T, BadRow>>, ReadError> {
+        if self.left == 0 {
+            return match self.rest.len() {
+                0 => Ok(None),
+                more => {
+                    let reason = format!("it is damaged: a block has {more} bytes behind its rows");
+                    Err(ReadError::damaged(self.at, reason))
+                }
+            };
+        }
+        let begin = self.rest;
+        match T::deserialize(Datum::new(self.schema, &mut self.rest, &mut { self.empty_max })) {
+            Ok(row) => {
+                self.left -= 1;
+                Ok(Some(Ok(row)))
+            }
+            Err(error) => {
+                // A row of another type ends where its schema says; bytes that are not a row have no such end.
+                let (mut copy, mut empty_left) = (begin, self.empty_max);
+                let shown = Datum::new(self.schema, &mut copy, &mut empty_left);
+                let shown = serde_json::Value::deserialize(shown).map(|row| row.to_string());
+                self.rest = begin;
+                self.pass()?;
+                Ok(Some(Err(BadRow { row: shown.unwrap_or_default(), reason: error.to_string() })))
+            }
+        }
+    }
+
+    /// Passes over a row.
+    fn pass(&mut self) -> Result<(), ReadError> {
+        let mut empty_left = self.empty_max;
+        let passed = IgnoredAny::deserialize(Datum::new(self.schema, &mut self.rest, &mut empty_left));
+        passed.map_err(|error| ReadError::damaged(self.at, format!("a row cannot be read: {error}")))?;
+        self.left -= 1;
+        Ok(())
+    }
+}

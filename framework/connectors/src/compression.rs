@@ -1,0 +1,176 @@
+//! The compressions of files, by the ends of their names and by their first bytes: those that are undone while a file is read,
+//! and those that are known only to be refused. Read as they are, compressed bytes would give an output without a word that
+//! something is wrong.
+
+use std::fmt;
+use std::path::Path;
+
+/// A compression that is undone while a file is read. Such a file is read by one task, unless it consists of blocks that can
+/// be found from anywhere: lines of bzip2, of xz with several blocks, and of zstd with a seek table.
+///
+/// ```
+/// use std::path::Path;
+///
+/// use napreduce_connectors::compression::Compression;
+///
+/// let named = Compression::of(Path::new("log.txt.gz"));
+/// assert_eq!(named, cfg!(feature = "gzip").then_some(Compression::Gzip));
+/// assert_eq!(Compression::of(Path::new("log.txt")), None);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Compression {
+    /// `.gz`, of any number of members.
+    Gzip,
+    /// `.zst`, of any number of frames.
+    Zstd,
+    /// `.bz2`, of any number of streams; with the feature `bzip2`.
+    Bzip2,
+    /// `.xz`, of any number of streams; with the feature `xz`.
+    Xz,
+    /// `.lz4`: frames, or the blocks that Hadoop writes; with the feature `lz4`.
+    Lz4,
+    /// `.snappy` and `.sz`: frames, or the blocks that Hadoop writes; with the feature `snappy`.
+    Snappy,
+}
+
+/// A compression that a feature reads.
+struct Known {
+    compression: Compression,
+    /// Whether this program is built with the feature.
+    is_read: bool,
+    extensions: &'static [&'static str],
+    magic: &'static [u8],
+    /// The command that decompresses a file.
+    undo: &'static str,
+}
+
+use Compression::{Bzip2, Gzip, Lz4, Snappy, Xz, Zstd};
+
+#[rustfmt::skip]
+const KNOWN: [Known; 6] = [
+    Known { compression: Gzip, is_read: cfg!(feature = "gzip"), extensions: &["gz"], magic: b"\x1f\x8b\x08", undo: "gunzip -k" },
+    Known { compression: Zstd, is_read: cfg!(feature = "zstd"), extensions: &["zst"], magic: b"\x28\xb5\x2f\xfd", undo: "unzstd" },
+    Known { compression: Bzip2, is_read: cfg!(feature = "bzip2"), extensions: &["bz2"], magic: b"BZh91AY&SY", undo: "bunzip2 -k" },
+    Known { compression: Xz, is_read: cfg!(feature = "xz"), extensions: &["xz"], magic: b"\xfd7zXZ\0", undo: "unxz -k" },
+    Known { compression: Lz4, is_read: cfg!(feature = "lz4"), extensions: &["lz4"], magic: b"\x04\x22\x4d\x18", undo: "unlz4 -k" },
+    Known { compression: Snappy, is_read: cfg!(feature = "snappy"), extensions: &["snappy", "sz"], magic: b"\xff\x06\0\0sNaPpY", undo: "snzip -dk" },
+];
+
+/// A compression that no feature reads.
+struct Unread {
+    name: &'static str,
+    extensions: &'static [&'static str],
+    /// Empty where a file can begin so by chance.
+    magic: &'static [u8],
+    undo: &'static str,
+}
+
+const UNREAD: [Unread; 8] = [
+    Unread { name: "bzip2", extensions: &["tbz2"], magic: b"", undo: "bunzip2 -k" },
+    Unread { name: "xz", extensions: &["txz"], magic: b"", undo: "unxz -k" },
+    Unread { name: "lzma", extensions: &["lzma"], magic: b"", undo: "unlzma -k" },
+    Unread { name: "lzo", extensions: &["lzo"], magic: b"\x89LZO\0\r\n\x1a\n", undo: "lzop -d" },
+    Unread { name: "brotli", extensions: &["br"], magic: b"", undo: "brotli -dk" },
+    Unread { name: "zip", extensions: &["zip"], magic: b"PK\x03\x04", undo: "unzip" },
+    Unread { name: "7z", extensions: &["7z"], magic: b"7z\xbc\xaf\x27\x1c", undo: "7z x" },
+    Unread { name: "compress", extensions: &["Z"], magic: b"", undo: "gunzip -k" },
+];
+
+/// The first bytes of a file that [`Support::of_first_bytes`] looks at.
+pub const FIRST_BYTES: usize = 10;
+
+/// The level of a bzip2 stream is this one of its first bytes.
+const BZIP2_LEVEL: usize = 3;
+
+/// What this program does with files in a compression.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Support {
+    /// It is undone while the file is read, if its name ends in `.extension`.
+    Read {
+        /// The compression.
+        compression: Compression,
+        /// The usual end of a name.
+        extension: &'static str,
+    },
+    /// It is not undone.
+    Refused {
+        /// Its name.
+        name: &'static str,
+        /// The command that decompresses a file.
+        undo: &'static str,
+        /// The feature of `napreduce` with which it is undone, if there is one.
+        feature: Option<&'static str>,
+    },
+}
+
+impl Compression {
+    /// The compression that the name of a file stands for, if this program undoes it.
+    pub fn of(path: &Path) -> Option<Self> {
+        match Support::of_name(path) {
+            Some(Support::Read { compression, .. }) => Some(compression),
+            _ => None,
+        }
+    }
+
+    /// The name of the compression, which is also that of its feature.
+    pub fn feature(self) -> &'static str {
+        match self {
+            Gzip => "gzip",
+            Zstd => "zstd",
+            Bzip2 => "bzip2",
+            Xz => "xz",
+            Lz4 => "lz4",
+            Snappy => "snappy",
+        }
+    }
+}
+
+impl Known {
+    fn support(&self) -> Support {
+        let Known { compression, is_read, extensions, undo, .. } = *self;
+        let name = compression.feature();
+        if is_read {
+            Support::Read { compression, extension: extensions[0] }
+        } else {
+            Support::Refused { name, undo, feature: Some(name) }
+        }
+    }
+}
+
+impl Unread {
+    fn support(&self) -> Support {
+        Support::Refused { name: self.name, undo: self.undo, feature: None }
+    }
+}
+
+impl Support {
+    /// The compression that the name of a file stands for.
+    pub fn of_name(path: &Path) -> Option<Support> {
+        let extension = path.extension()?;
+        // An extension of one letter is known as a capital only.
+        let is = |name: &&str| {
+            if name.len() == 1 { extension == *name } else { extension.eq_ignore_ascii_case(name) }
+        };
+        let known = KNOWN.iter().find(|known| known.extensions.iter().any(is)).map(Known::support);
+        known.or_else(|| UNREAD.iter().find(|unread| unread.extensions.iter().any(is)).map(Unread::support))
+    }
+
+    /// The compression that a file with these first bytes is in.
+    pub fn of_first_bytes(first: &[u8]) -> Option<Support> {
+        let mut first = first.to_vec();
+        if first.starts_with(b"BZh") && first.get(BZIP2_LEVEL).is_some_and(u8::is_ascii_digit) {
+            first[BZIP2_LEVEL] = b'9';
+        }
+        let known = KNOWN.iter().find(|known| first.starts_with(known.magic)).map(Known::support);
+        known.or_else(|| {
+            let is = |unread: &&Unread| !unread.magic.is_empty() && first.starts_with(unread.magic);
+            UNREAD.iter().find(is).map(Unread::support)
+        })
+    }
+}
+
+impl fmt::Display for Compression {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.feature())
+    }
+}

@@ -1,0 +1,212 @@
+//! The base of all decoders: the trait, the buffered stored bytes that they read, and which blocks of a compressed file
+//! belong to a range of it.
+
+use std::fmt::Display;
+use std::io::{self, BufRead, Read};
+use std::ops::Range;
+
+use crate::bytes::{ReadError, StoredFile};
+
+/// What is wrong with data that were cut off, in any compression.
+pub(crate) const TOO_SHORT: &str = "ends too early; the file is incomplete";
+
+/// Frames of zstd and of lz4 with a magic number between these carry no data of the file.
+pub(crate) const SKIPPABLE_MAGIC: std::ops::RangeInclusive<u32> = 0x184D_2A50..=0x184D_2A5F;
+
+/// Whether the next `bytes` of a file begin with one of these magic numbers, or end within one.
+pub(crate) fn begins_with_any(bytes: &[u8], mut magic: impl Iterator<Item = u32>) -> bool {
+    let first = &bytes[..bytes.len().min(4)];
+    magic.any(|number| number.to_le_bytes().starts_with(first))
+}
+
+/// The error for a byte at which no frame begins.
+pub(crate) fn no_frame(name: &str, offset: u64) -> ReadError {
+    let reason = match offset {
+        0 => format!("is not valid (it does not begin as {name} data)"),
+        _ => "is not valid (no frame begins there)".to_owned(),
+    };
+    ReadError::Damaged { offset, reason }
+}
+
+/// The decompressed bytes of a compressed file, or of the blocks that belong to a split.
+pub trait Decoder {
+    /// Reads at most `into.len()` bytes, at least one unless there are no more.
+    fn read(&mut self, into: &mut [u8]) -> Result<usize, ReadError>;
+
+    /// Compressed bytes of the file taken so far.
+    fn position(&self) -> u64;
+
+    /// What was ignored at the end of the file: once, when the end was reached.
+    fn take_garbage(&mut self) -> Option<Garbage> {
+        None
+    }
+
+    /// The blocks of the split; `None` where it is the whole file.
+    fn blocks(&self) -> Option<&SplitBlocks> {
+        None
+    }
+}
+
+/// Bytes behind compressed data that are neither padding nor more of it.
+#[derive(Debug, Clone, Copy)]
+pub struct Garbage {
+    /// Where they begin.
+    pub offset: u64,
+    /// How many there are.
+    pub bytes: u64,
+}
+
+/// Which blocks are those of a split. A block belongs to the split that holds its first byte; a reader goes
+/// on behind that for the rest of its last record.
+pub struct SplitBlocks {
+    /// Whether the first byte of the file is the first one that is read, or would be if there were one.
+    pub starts_file: bool,
+    /// Blocks from here on belong to the next split, in compressed bytes.
+    limit: u64,
+    produced: u64,
+    /// How many bytes were read before the first block of the next split, once that is known.
+    pub end: Option<u64>,
+}
+
+impl SplitBlocks {
+    pub(crate) fn of(range: &Range<u64>, starts_file: bool) -> Self {
+        SplitBlocks { starts_file, limit: range.end, produced: 0, end: None }
+    }
+
+    /// A block begins in this byte of the file.
+    pub(crate) fn begin(&mut self, at: u64) {
+        if at >= self.limit {
+            self.end.get_or_insert(self.produced);
+        }
+    }
+
+    /// So many more bytes were read.
+    pub(crate) fn read(&mut self, bytes: usize) {
+        self.produced += bytes as u64;
+    }
+}
+
+const BUFFER_BYTES: usize = 64 << 10;
+
+/// A buffered file that a decoder reads.
+pub(crate) struct Stored {
+    file: StoredFile,
+    buffer: Vec<u8>,
+    taken: usize,
+    filled: usize,
+    ended: bool,
+    starved: bool,
+    trouble: Option<ReadError>,
+}
+
+impl Stored {
+    pub(crate) fn new(file: StoredFile) -> Self {
+        Stored {
+            file,
+            buffer: vec![0; BUFFER_BYTES],
+            taken: 0,
+            filled: 0,
+            ended: false,
+            starved: false,
+            trouble: None,
+        }
+    }
+
+    /// The file, for another decoder.
+    #[cfg(feature = "xz")]
+    pub(crate) fn into_file(self) -> StoredFile {
+        self.file
+    }
+
+    /// Bytes that the decoder took.
+    pub(crate) fn position(&self) -> u64 {
+        self.file.position() - (self.filled - self.taken) as u64
+    }
+
+    /// Whether a decoder asked for more than there is.
+    #[cfg(feature = "lz4")]
+    pub(crate) fn is_starved(&self) -> bool {
+        self.starved
+    }
+
+    /// Whether the file has ended, with all its bytes taken.
+    pub(crate) fn is_exhausted(&self) -> bool {
+        self.ended && self.taken == self.filled
+    }
+
+    /// What is wrong where a decoder of these bytes has failed: with the file itself, if it failed for that.
+    #[cold]
+    pub(crate) fn failed(&mut self, error: &impl Display, is_cut_off: bool) -> ReadError {
+        self.trouble.take().unwrap_or_else(|| {
+            let reason = if is_cut_off { TOO_SHORT.to_owned() } else { format!("is not valid ({error})") };
+            self.damaged(reason)
+        })
+    }
+
+    /// What is wrong with them, seen behind the bytes that the decoder took.
+    #[cold]
+    pub(crate) fn damaged(&self, reason: String) -> ReadError {
+        ReadError::Damaged { offset: self.position(), reason }
+    }
+
+    /// The next bytes, at least `wanted` of them unless the file ends before.
+    pub(crate) fn peek(&mut self, wanted: usize) -> Result<&[u8], ReadError> {
+        while self.filled - self.taken < wanted && !self.ended {
+            self.buffer.copy_within(self.taken..self.filled, 0);
+            self.filled -= self.taken;
+            self.taken = 0;
+            let read = self.file.read(&mut self.buffer[self.filled..])?;
+            self.filled += read;
+            self.ended = read == 0;
+        }
+        Ok(&self.buffer[self.taken..self.filled])
+    }
+
+    /// Takes `bytes`, or as many as there are, and returns how many.
+    pub(crate) fn skip(&mut self, bytes: u64) -> Result<u64, ReadError> {
+        let mut skipped = 0;
+        while skipped < bytes {
+            let left = usize::try_from(bytes - skipped).unwrap_or(usize::MAX);
+            let step = self.peek(1)?.len().min(left);
+            if step == 0 {
+                break;
+            }
+            self.taken += step;
+            skipped += step as u64;
+        }
+        Ok(skipped)
+    }
+}
+
+impl Stored {
+    /// As [`peek`](Stored::peek), for a reader; what is wrong is known to [`failed`](Stored::failed).
+    pub(crate) fn fill(&mut self, wanted: usize) -> io::Result<&[u8]> {
+        if let Err(trouble) = self.peek(wanted) {
+            self.trouble = Some(trouble);
+            return Err(io::Error::other("the file cannot be read"));
+        }
+        Ok(&self.buffer[self.taken..self.filled])
+    }
+}
+
+impl BufRead for Stored {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        self.fill(1)
+    }
+
+    fn consume(&mut self, bytes: usize) {
+        self.taken += bytes;
+    }
+}
+
+impl Read for Stored {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let available = self.fill_buf()?;
+        let read = available.len().min(into.len());
+        let starved = read == 0 && !into.is_empty();
+        into[..read].copy_from_slice(&available[..read]);
+        self.consume(read);
+        self.starved |= starved;
+        Ok(read)
+    }
+}

@@ -1,0 +1,355 @@
+//! Hadoop's SequenceFiles, read record by record: pairs of a key and a value, as the bytes that Hadoop's types write.
+
+mod codec;
+mod header;
+
+use std::cell::RefCell;
+use std::io;
+use std::ops::Range;
+
+use memchr::memmem::Finder;
+
+pub use self::header::take_number;
+use self::header::{Header, Layout, MAGIC, MARKER_BYTES};
+use crate::bytes::{ReadAt, ReadError, SharedBytes};
+
+const SEARCH_BYTES: usize = 64 << 10;
+const LENGTH_BYTES: usize = 4;
+/// What stands where a length belongs, before a marker.
+const ESCAPE: [u8; LENGTH_BYTES] = [0xff; LENGTH_BYTES];
+const TOO_SHORT: &str = "it ends too early; the file is incomplete";
+const RECORD: &str = "a record or a block";
+
+/// The records of a file that follow a marker which begins in a range of it.
+pub struct SequenceFile {
+    container: Container,
+    layout: Layout,
+    /// The classes of keys and values; `None` in an empty file.
+    classes: Option<(String, String)>,
+    range: Range<u64>,
+    /// Where the next record, or the escape before a marker, begins.
+    next: u64,
+    ended: bool,
+    /// Whether a block begins there, whose marker was passed.
+    begun: bool,
+    /// Records to pass over.
+    skipped: u64,
+    block: Block,
+    current: Current,
+}
+
+/// A record.
+pub struct Record<'f> {
+    /// Where it begins, or the block that it is in.
+    pub at: u64,
+    /// The key, as its class writes it.
+    pub key: &'f [u8],
+    /// The value, as its class writes it.
+    pub value: &'f [u8],
+}
+
+/// The file, without what its records mean.
+struct Container {
+    bytes: SharedBytes,
+    length: u64,
+    memory: usize,
+    marker: [u8; MARKER_BYTES],
+    /// Where the bytes that were read last begin, and they.
+    held: RefCell<(u64, Vec<u8>)>,
+}
+
+/// A block of records: the lengths of keys, keys, the lengths of values, values.
+#[derive(Default)]
+struct Block {
+    at: u64,
+    parts: [Vec<u8>; 4],
+    /// How much of each part is taken.
+    taken: [usize; 4],
+    /// Records of the block, and those that are still to come.
+    count: i64,
+    left: i64,
+}
+
+/// Where the current record lies.
+#[derive(Default)]
+struct Current {
+    at: u64,
+    /// Of a record that is not in a block, key and value as they are stored, and the value if it was compressed.
+    stored: Vec<u8>,
+    content: Vec<u8>,
+    key: Range<usize>,
+    value: Range<usize>,
+}
+
+/// Refuses bytes that do not begin as such a file.
+pub fn check(bytes: &dyn ReadAt) -> Result<(), ReadError> {
+    let bad = |reason: &str| Err(ReadError::damaged(0, reason));
+    let mut first = [0; MAGIC.len()];
+    match bytes.read_exact_at(&mut first, 0) {
+        Ok(()) if first == *MAGIC => Ok(()),
+        Ok(()) if first.starts_with(b"SEQ") => {
+            bad(&format!("it is a SequenceFile of version {}, this program reads version 6", first[3]))
+        }
+        Err(_) if bytes.length().map_err(ReadError::Unreadable)? == 0 => Ok(()),
+        Err(error) if error.kind() != io::ErrorKind::UnexpectedEof => Err(ReadError::Unreadable(error)),
+        _ => bad("it does not begin as a SequenceFile"),
+    }
+}
+
+impl Container {
+    /// As many bytes as are there, at most `wanted`.
+    fn peek(&self, at: u64, wanted: usize) -> Result<Vec<u8>, ReadError> {
+        let there = usize::try_from(self.length.saturating_sub(at)).unwrap_or(usize::MAX);
+        let mut held = self.held.borrow_mut();
+        let (begin, bytes) = &mut *held;
+        let from = usize::try_from(at.wrapping_sub(*begin)).unwrap_or(usize::MAX);
+        if let Some(found) = bytes.get(from..from.saturating_add(wanted.min(there))) {
+            return Ok(found.to_vec());
+        }
+        *begin = at;
+        bytes.clear();
+        bytes.resize(there.min(wanted.max(SEARCH_BYTES)), 0);
+        let read = self.bytes.read_exact_at(bytes, at);
+        read.map_err(|error| ReadError::of_read(self.length, at, error))?;
+        Ok(bytes[..there.min(wanted)].to_vec())
+    }
+
+    /// So many bytes, which must be there and fit the memory.
+    fn read(&self, at: u64, wanted: u64) -> Result<Vec<u8>, ReadError> {
+        if at.saturating_add(wanted) > self.length {
+            return Err(ReadError::damaged(self.length, TOO_SHORT));
+        }
+        match usize::try_from(wanted) {
+            Ok(bytes) if bytes <= self.memory => self.peek(at, bytes),
+            _ => Err(ReadError::TooLarge { offset: at, what: format!("{RECORD} of {wanted} bytes") }),
+        }
+    }
+
+    fn header(&self) -> Result<Header, ReadError> {
+        let mut wanted = SEARCH_BYTES;
+        loop {
+            let bytes = self.peek(0, wanted)?;
+            match Header::parse(&bytes) {
+                Some(header) => return header.map_err(|reason| ReadError::damaged(0, reason)),
+                None if bytes.len() as u64 == self.length => {
+                    return Err(ReadError::damaged(self.length, TOO_SHORT));
+                }
+                None if wanted >= self.memory => {
+                    return Err(ReadError::TooLarge { offset: 0, what: "its header".to_owned() });
+                }
+                None => wanted = wanted.saturating_mul(4).min(self.memory),
+            }
+        }
+    }
+
+    /// The first marker that begins at `from` or later and before `until`.
+    fn find_marker(&self, from: u64, until: u64) -> Result<Option<u64>, ReadError> {
+        let finder = Finder::new(&self.marker);
+        let mut at = from;
+        while at < until {
+            let bytes = self.peek(at, SEARCH_BYTES + MARKER_BYTES - 1)?;
+            if let Some(found) = finder.find(&bytes) {
+                return Ok(Some(at + found as u64).filter(|found| *found < until));
+            }
+            at += SEARCH_BYTES as u64;
+        }
+        Ok(None)
+    }
+
+    /// A number and the bytes that it counts, at `at`, which is moved behind them.
+    fn counted(&self, at: &mut u64) -> Result<Vec<u8>, ReadError> {
+        let count = self.number(at)?;
+        let damaged = |_| ReadError::damaged(*at, format!("it is damaged: {count} bytes"));
+        let count = u64::try_from(count).map_err(damaged)?;
+        let bytes = self.read(*at, count)?;
+        *at += count;
+        Ok(bytes)
+    }
+
+    fn number(&self, at: &mut u64) -> Result<i64, ReadError> {
+        let bytes = self.peek(*at, 9)?;
+        let mut rest = &bytes[..];
+        let number = take_number(&mut rest).ok_or_else(|| ReadError::damaged(self.length, TOO_SHORT))?;
+        *at += (bytes.len() - rest.len()) as u64;
+        Ok(number)
+    }
+}
+
+impl SequenceFile {
+    /// Opens the records in `range` of a file of `length` bytes, and passes over the first `skipped` of them. A record, a
+    /// block and the header of the file may have up to `memory` bytes.
+    pub fn open(
+        bytes: SharedBytes,
+        length: u64,
+        range: Range<u64>,
+        skipped: u64,
+        memory: usize,
+    ) -> Result<Self, ReadError> {
+        check(&*bytes)?;
+        let held = RefCell::default();
+        let mut container = Container { bytes, length, memory, marker: [0; MARKER_BYTES], held };
+        let (mut first, mut begun) = (None, false);
+        let (mut layout, mut classes) = (Layout::Plain, None);
+        if length > 0 {
+            let header = container.header()?;
+            container.marker = header.marker;
+            layout = header.layout;
+            classes = Some((header.key, header.value));
+            let begin = (header.length - MARKER_BYTES) as u64;
+            first = container.find_marker(begin.max(range.start), range.end)?;
+            begun = matches!(layout, Layout::Blocks(_)) && first != Some(begin);
+        }
+        Ok(SequenceFile {
+            container,
+            layout,
+            classes,
+            next: first.map_or(range.end, |marker| marker + MARKER_BYTES as u64),
+            ended: first.is_none(),
+            range,
+            begun,
+            skipped,
+            block: Block::default(),
+            current: Current::default(),
+        })
+    }
+
+    /// The classes of keys and of values; `None` in an empty file.
+    pub fn classes(&self) -> Option<(&str, &str)> {
+        self.classes.as_ref().map(|(key, value)| (key.as_str(), value.as_str()))
+    }
+
+    /// Stored bytes of the range that are done.
+    pub fn consumed(&self) -> u64 {
+        let at = if self.ended { self.range.end } else { self.next };
+        at.clamp(self.range.start, self.range.end) - self.range.start
+    }
+
+    /// Reads the next record; `None` at the end of the range or of the file.
+    pub fn next_record(&mut self) -> Result<Option<Record<'_>>, ReadError> {
+        loop {
+            if self.block.left == 0 && !self.begin_records()? {
+                return Ok(None);
+            }
+            let is_passed = match self.layout {
+                Layout::Blocks(_) => self.take_from_block()?,
+                Layout::Plain | Layout::Records(_) => self.read_record()?,
+            };
+            if !is_passed {
+                break;
+            }
+        }
+        let Current { at, stored, content, key, value } = &self.current;
+        let (keys, values) = match self.layout {
+            Layout::Plain => (stored, stored),
+            Layout::Records(_) => (stored, content),
+            Layout::Blocks(_) => (&self.block.parts[1], &self.block.parts[3]),
+        };
+        Ok(Some(Record { at: *at, key: &keys[key.clone()], value: &values[value.clone()] }))
+    }
+
+    /// Passes over a marker, if there is one, and reads the block behind it; false at the end of the range or of the file.
+    fn begin_records(&mut self) -> Result<bool, ReadError> {
+        let is_blocked = matches!(self.layout, Layout::Blocks(_));
+        if std::mem::take(&mut self.begun) && !self.ended {
+            self.read_block()?;
+        }
+        while self.block.left == 0 && !self.ended {
+            let first = self.container.peek(self.next, LENGTH_BYTES)?;
+            if first.is_empty() {
+                self.ended = true;
+            } else if first == ESCAPE {
+                let marker = self.next + LENGTH_BYTES as u64;
+                if self.container.read(marker, MARKER_BYTES as u64)? != self.container.marker {
+                    let reason = "it is damaged: no marker stands where one belongs";
+                    return Err(ReadError::damaged(marker, reason));
+                }
+                self.ended = marker >= self.range.end;
+                self.next = marker + MARKER_BYTES as u64;
+                if is_blocked && !self.ended {
+                    self.read_block()?;
+                }
+            } else if is_blocked {
+                // The first block has a marker of its own behind that of the header.
+                return Err(ReadError::damaged(self.next, "it is damaged: a block begins without a marker"));
+            } else {
+                return Ok(true);
+            }
+        }
+        Ok(self.block.left > 0)
+    }
+
+    /// Reads one record that is not in a block; true if it was passed over.
+    fn read_record(&mut self) -> Result<bool, ReadError> {
+        let at = self.next;
+        let lengths = self.container.read(at, 2 * LENGTH_BYTES as u64)?;
+        let length =
+            |from: usize| lengths[from..].first_chunk().map_or(0, |bytes| u32::from_be_bytes(*bytes));
+        let (both, key) = (u64::from(length(0)), length(LENGTH_BYTES) as usize);
+        let begin = at + 2 * LENGTH_BYTES as u64;
+        if key as u64 > both {
+            let reason = format!("it is damaged: a key of {key} bytes in a record of {both}");
+            return Err(ReadError::damaged(at, reason));
+        }
+        self.next = begin.saturating_add(both);
+        if self.next > self.container.length {
+            return Err(ReadError::damaged(self.container.length, TOO_SHORT));
+        }
+        if let Some(left) = self.skipped.checked_sub(1) {
+            self.skipped = left;
+            return Ok(true);
+        }
+        let stored = self.container.read(begin, both)?;
+        let mut value = key..stored.len();
+        let mut content = Vec::new();
+        if let Layout::Records(codec) = self.layout {
+            content = codec
+                .decompress(&stored[key..], self.container.memory)
+                .map_err(|error| error.at(at, RECORD, ""))?;
+            value = 0..content.len();
+        }
+        self.current = Current { at, stored, content, key: 0..key, value };
+        Ok(false)
+    }
+
+    fn read_block(&mut self) -> Result<(), ReadError> {
+        let Layout::Blocks(codec) = self.layout else { return Ok(()) };
+        let at = self.next;
+        let count = self.container.number(&mut self.next)?;
+        let mut block = Block { at, count, left: count.max(0), ..Block::default() };
+        for part in &mut block.parts {
+            let stored = self.container.counted(&mut self.next)?;
+            let content = codec.decompress(&stored, self.container.memory);
+            *part = content.map_err(|error| error.at(at, RECORD, "it is damaged: "))?;
+        }
+        self.block = block;
+        Ok(())
+    }
+
+    /// Takes the next record of the block; true if it was passed over.
+    fn take_from_block(&mut self) -> Result<bool, ReadError> {
+        let (Some(key), Some(value)) = (self.block.take(0), self.block.take(2)) else {
+            let reason = format!("it is damaged: a block of {} records has not as many", self.block.count);
+            return Err(ReadError::damaged(self.block.at, reason));
+        };
+        self.block.left -= 1;
+        if let Some(left) = self.skipped.checked_sub(1) {
+            self.skipped = left;
+            return Ok(true);
+        }
+        self.current = Current { at: self.block.at, key, value, ..Current::default() };
+        Ok(false)
+    }
+}
+
+impl Block {
+    /// Takes a length off part `lengths`, and so many bytes off the part behind it.
+    fn take(&mut self, lengths: usize) -> Option<Range<usize>> {
+        let mut rest = &self.parts[lengths][self.taken[lengths]..];
+        let length = usize::try_from(take_number(&mut rest)?).ok()?;
+        self.taken[lengths] = self.parts[lengths].len() - rest.len();
+        let start = self.taken[lengths + 1];
+        let end = start.checked_add(length).filter(|end| *end <= self.parts[lengths + 1].len())?;
+        self.taken[lengths + 1] = end;
+        Some(start..end)
+    }
+}
