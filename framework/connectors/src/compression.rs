@@ -174,3 +174,34 @@ impl fmt::Display for Compression {
         formatter.write_str(self.feature())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn compression_is_read_or_refused_with_its_feature() {
+        for (name, first, compression, is_read) in [
+            ("a.gz", &b"\x1f\x8b\x08"[..], Gzip, cfg!(feature = "gzip")),
+            ("a.ZST", b"\x28\xb5\x2f\xfd", Zstd, cfg!(feature = "zstd")),
+            ("a.bz2", b"BZh11AY&SY", Bzip2, cfg!(feature = "bzip2")),
+            ("a.xz", b"\xfd7zXZ\0", Xz, cfg!(feature = "xz")),
+            ("a.lz4", b"\x04\x22\x4d\x18", Lz4, cfg!(feature = "lz4")),
+            ("a.sz", b"\xff\x06\0\0sNaPpY", Snappy, cfg!(feature = "snappy")),
+        ] {
+            assert_eq!(Compression::of(Path::new(name)), is_read.then_some(compression));
+            for support in [Support::of_name(Path::new(name)), Support::of_first_bytes(first)] {
+                match support {
+                    Some(Support::Read { compression: read, .. }) => assert!(is_read && read == compression),
+                    Some(Support::Refused { feature, .. }) => {
+                        assert!(!is_read);
+                        assert_eq!(feature, Some(compression.feature()));
+                    }
+                    None => panic!("{name} is not known"),
+                }
+            }
+        }
+        assert_eq!(Support::of_name(Path::new("a.z")), None, "only .Z is a compression");
+        assert_eq!(Support::of_first_bytes(b"text"), None);
+    }
+}

@@ -9,11 +9,19 @@
 #[cfg(feature = "avro")]
 pub mod avro;
 pub mod bytes;
+#[cfg(any(feature = "csv", feature = "parquet"))]
+mod columns;
 pub mod compression;
 #[cfg(any(feature = "avro", feature = "sequence-file"))]
 mod content;
+#[cfg(feature = "csv")]
+pub mod csv;
 pub mod decode;
-#[cfg(feature = "avro")]
+#[cfg(feature = "json-lines")]
+pub mod json_lines;
+#[cfg(feature = "parquet")]
+pub mod parquet;
+#[cfg(any(feature = "avro", feature = "parquet"))]
 pub mod row;
 #[cfg(feature = "sequence-file")]
 pub mod sequence_file;

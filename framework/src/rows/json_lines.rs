@@ -1,11 +1,11 @@
 //! Rows that are a JSON value on each line, in both directions.
 //!
-//! Owns both formats. Does not own JSON (serde_json) nor lines (`input`).
+//! What is in a line is parsed by `napreduce_connectors::json_lines`.
 
 use std::marker::PhantomData;
-use std::ops::Range;
 use std::path::Path;
 
+use napreduce_connectors::json_lines;
 use napreduce_live::ReadPosition;
 use serde::Serialize;
 
@@ -116,7 +116,7 @@ impl<R: TypedRow> RecordReader<JsonRows<R>> for JsonRowReader<R> {
             if row.trim_ascii().is_empty() {
                 return Ok(());
             }
-            match parse::<R>(row) {
+            match json_lines::parse::<R::Of<'_>>(row, |line| json_lines::is_row::<R::Of<'_>>(line)) {
                 Ok(row) => each(row),
                 Err(reason) => {
                     Ok(self.gate.pass(BadRow { place: RowPlace::Offset(line.get()), row, reason })?)
@@ -140,85 +140,6 @@ impl<R: TypedRow> RecordReader<JsonRows<R>> for JsonRowReader<R> {
 
     fn byte_position(&self) -> Option<ReadPosition> {
         self.position()
-    }
-}
-
-/// The row in a line; what is wrong with it, if something is.
-fn parse<R: TypedRow>(line: &[u8]) -> Result<R::Of<'_>, String> {
-    let row = serde_json::from_slice::<R::Of<'_>>(line).map_err(|error| reason(&error))?;
-    match may_have_wide_integers(line).then(|| inexact_integer::<R>(line)).flatten() {
-        Some(integer) => Err(format!(
-            "the integer {integer} has more than 64 bits and would be rounded to a double; give its field a type of \
-             its own, such as i128 or f64"
-        )),
-        None => Ok(row),
-    }
-}
-
-/// Digits of the shortest integer that 64 bits cannot hold.
-const WIDE_DIGITS: usize = 19;
-
-/// Whether there are so many digits in a row: then one of every so many bytes is a digit.
-#[inline]
-fn may_have_wide_integers(line: &[u8]) -> bool {
-    let digits_from = |at: usize| {
-        let before = line[..at].iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
-        before + line[at..].iter().take_while(|byte| byte.is_ascii_digit()).count()
-    };
-    let mut probes = (WIDE_DIGITS - 1..line.len()).step_by(WIDE_DIGITS);
-    probes.any(|at| line[at].is_ascii_digit() && digits_from(at) >= WIDE_DIGITS)
-}
-
-/// An integer of a valid line that the row type gets as a double, because it takes any number: serde_json has no
-/// other form for it then. A type that asks for a float or for 128 bits gets what it asks for.
-#[cold]
-fn inexact_integer<R: TypedRow>(line: &[u8]) -> Option<&str> {
-    let is_row = |integer: Range<usize>, other: &[u8]| {
-        let line = [&line[..integer.start], other, &line[integer.end..]].concat();
-        serde_json::from_slice::<R::Of<'_>>(&line).is_ok()
-    };
-    // Whether a type looks at a value at all, a number beyond all doubles tells; whether it takes any, a text.
-    let is_inexact =
-        |integer: &Range<usize>| !is_row(integer.clone(), b"1e999") && is_row(integer.clone(), b"\"\"");
-    let inexact = wide_integers(line).into_iter().find(is_inexact)?;
-    std::str::from_utf8(&line[inexact]).ok()
-}
-
-/// Where the integers of a valid line stand that 64 bits cannot hold.
-fn wide_integers(line: &[u8]) -> Vec<Range<usize>> {
-    let mut found = Vec::new();
-    let mut at = 0;
-    while at < line.len() {
-        let start = at;
-        let is_number = |byte: &&u8| matches!(byte, b'0'..=b'9' | b'-' | b'+' | b'.' | b'e' | b'E');
-        match line[at] {
-            b'"' => {
-                at += 1;
-                while line.get(at).is_some_and(|byte| *byte != b'"') {
-                    at += 1 + usize::from(line[at] == b'\\');
-                }
-                at += 1;
-            }
-            b'0'..=b'9' | b'-' => {
-                at += line[at..].iter().take_while(is_number).count();
-                let number = std::str::from_utf8(&line[start..at]).unwrap_or_default();
-                let is_integer = number.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'-'));
-                if is_integer && number.parse::<u64>().is_err() && number.parse::<i64>().is_err() {
-                    found.push(start..at);
-                }
-            }
-            _ => at += 1,
-        }
-    }
-    found
-}
-
-/// For serde_json every row is line 1.
-fn reason(error: &serde_json::Error) -> String {
-    let text = error.to_string();
-    match text.split_once(" at line 1 column ") {
-        Some((what, column)) => format!("{what}, at column {column}"),
-        None => text,
     }
 }
 
@@ -256,10 +177,6 @@ impl Output<JsonLines> {
     /// Writes one row. A value that JSON has no form for fails the task, such as a map whose keys
     /// are no strings. Floats that are not finite are written as `null`.
     pub fn emit<T: Serialize + ?Sized>(&mut self, row: &T) {
-        self.try_record(|_, out| {
-            serde_json::to_writer(&mut *out, row).map_err(|error| error.to_string())?;
-            out.push(b'\n');
-            Ok(())
-        });
+        self.try_record(|_, out| json_lines::write(row, out));
     }
 }

@@ -33,16 +33,12 @@
 #[cfg(feature = "avro")]
 mod avro;
 mod bad;
-#[cfg(any(feature = "csv", feature = "parquet"))]
-mod columns;
 #[cfg(feature = "csv")]
 mod csv;
 #[cfg(feature = "json-lines")]
 mod json_lines;
 #[cfg(feature = "parquet")]
 mod parquet;
-#[cfg(feature = "csv")]
-mod shared;
 
 use std::marker::PhantomData;
 

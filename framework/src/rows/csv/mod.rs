@@ -1,23 +1,18 @@
 //! Rows of comma-separated values, in both directions.
 //!
-//! Owns the input format and which columns of a file become a row. Does not own the reading of a split
-//! (`reader`), nor what a field is (`fields`).
+//! What is in a record is parsed by `napreduce_connectors::csv`; here is how files are cut, and where rows begin.
 
-mod fields;
 mod reader;
-mod row;
 mod writer;
 
 use std::marker::PhantomData;
 use std::path::Path;
 
-use csv::ByteRecord;
+use napreduce_connectors::csv::Syntax;
 
-use self::fields::{Syntax, Taken, Unclosed, take_record};
 pub use self::reader::CsvRowReader;
 pub use self::writer::Csv;
 use super::TypedRow;
-use super::columns::columns;
 use crate::input::{BadRows, Compression, InputError, InputFormat, Split, Splitting, lines_splitting};
 
 /// Rows of comma-separated values as values of the serde type `R`; made by [`Job::csv`](crate::Job::csv) and
@@ -58,8 +53,7 @@ struct Dialect {
 
 impl<R> Default for CsvRows<R> {
     fn default() -> Self {
-        let syntax = Syntax { delimiter: b',', quote: b'"', quoting: true, escape: None, double_quote: true };
-        let dialect = Dialect { syntax, header: true, multiline: false };
+        let dialect = Dialect { syntax: Syntax::default(), header: true, multiline: false };
         CsvRows { dialect, bad_rows: BadRows::default(), row: PhantomData }
     }
 }
@@ -176,73 +170,5 @@ impl<R: TypedRow> InputFormat for CsvRows<R> {
 
     fn take_bad_rows(&mut self, bad_rows: BadRows) {
         self.bad_rows = bad_rows;
-    }
-}
-
-/// Which columns become rows, and the row that is being read.
-struct Table {
-    syntax: Syntax,
-    /// Fields that every row must have; `None` where nothing says so.
-    fields: Option<usize>,
-    /// Names and positions of the columns that are decoded, in the order of the file; `None` for all.
-    header: Option<ByteRecord>,
-    positions: Option<Vec<usize>>,
-    record: ByteRecord,
-    scratch: Vec<u8>,
-}
-
-impl Table {
-    fn without_header(syntax: Syntax) -> Table {
-        let (record, scratch) = (ByteRecord::new(), Vec::new());
-        Table { syntax, fields: None, header: None, positions: None, record, scratch }
-    }
-
-    /// The columns of `R` in a file with this header; what is wrong with it, if none of them is there.
-    fn of<R: TypedRow>(syntax: Syntax, header: &ByteRecord) -> Result<Table, String> {
-        let mut table = Table::without_header(syntax);
-        table.fields = Some(header.len());
-        let wanted = columns::<R>();
-        let is_wanted = |name: &[u8]| wanted.is_none_or(|wanted| wanted.iter().any(|w| w.as_bytes() == name));
-        let positions: Vec<usize> =
-            header.iter().enumerate().filter(|(_, name)| is_wanted(name)).map(|(at, _)| at).collect();
-        if let Some(wanted) = wanted
-            && positions.is_empty()
-            && !wanted.is_empty()
-        {
-            return Err(format!(
-                "none of the columns {} is in its header, which begins {:?}; check the names, the separator, and whether \
-                 there is a header",
-                wanted.join(", "),
-                header.iter().take(8).map(String::from_utf8_lossy).collect::<Vec<_>>().join(",")
-            ));
-        }
-        table.header = Some(positions.iter().filter_map(|at| header.get(*at)).collect());
-        table.positions = wanted.map(|_| positions);
-        Ok(table)
-    }
-
-    /// Takes the next record off the front of `bytes`, keeping the columns that are wanted.
-    fn take(&mut self, bytes: &[u8], all: bool) -> Result<Option<Taken>, Unclosed> {
-        let Table { record, scratch, positions, .. } = self;
-        record.clear();
-        let mut next = 0;
-        take_record(bytes, all, self.syntax, scratch, |number, field| match positions {
-            None => record.push_field(field),
-            Some(positions) if positions.get(next) == Some(&number) => {
-                record.push_field(field);
-                next += 1;
-            }
-            Some(_) => {}
-        })
-    }
-
-    /// The row that was taken; what is wrong with it, if something is.
-    fn row<R: TypedRow>(&self, taken: Taken) -> Result<R::Of<'_>, String> {
-        if let Some(fields) = self.fields
-            && fields != taken.fields
-        {
-            return Err(format!("it has {} fields where the header has {fields}", taken.fields));
-        }
-        row::deserialize(&self.record, self.header.as_ref())
     }
 }

@@ -5,12 +5,12 @@
 
 use std::marker::PhantomData;
 
-use csv::ByteRecord;
+use napreduce_connectors::csv::{Header, Table};
 use napreduce_live::ReadPosition;
 
 use super::super::TypedRow;
 use super::super::bad::{BadRow, BadRowGate, RowPlace, bad_table};
-use super::{Dialect, Table};
+use super::Dialect;
 use crate::input::{
     BadRows, InputError, LineBlocks, RecordReader, Source, Split, Window, for_each_line, mark_length,
 };
@@ -74,7 +74,7 @@ struct Beginning {
     /// Bytes of its byte order mark.
     mark: usize,
     /// The first record that is not an empty line, if it names columns.
-    header: Option<ByteRecord>,
+    header: Option<Header>,
     /// Bytes before the line of the header.
     header_at: u64,
     /// Whether the first record ends in `\r` alone. Such a file is read as a whole by its first split.
@@ -91,7 +91,7 @@ impl<R: TypedRow> CsvRowReader<R> {
     ) -> Result<Self, InputError> {
         let beginning = read_beginning(dialect, split, memory)?;
         let table = match &beginning.header {
-            Some(header) => Table::of::<R>(dialect.syntax, header)
+            Some(header) => Table::of::<R::Of<'_>>(dialect.syntax, header)
                 .map_err(|reason| bad_table(&split.path, beginning.header_at, reason))?,
             None => Table::without_header(dialect.syntax),
         };
@@ -139,7 +139,7 @@ fn read_beginning(dialect: Dialect, split: &Split, memory: usize) -> Result<Begi
                     reader.window.take(mark + taken.bytes);
                     continue;
                 }
-                beginning.header = dialect.header.then_some(table.record);
+                beginning.header = dialect.header.then(|| table.into_header());
                 beginning.header_at = at;
                 return Ok(beginning);
             }
@@ -204,7 +204,7 @@ impl Batch<'_> {
             Ok(Some(taken)) if is_header || is_empty_line(&record[..taken.bytes]) => {
                 return Ok(Some(taken.bytes + mark));
             }
-            Ok(Some(taken)) => match self.table.row::<R>(taken) {
+            Ok(Some(taken)) => match self.table.row::<R::Of<'_>>(taken) {
                 Ok(row) => {
                     each(row)?;
                     return Ok(Some(taken.bytes + mark));

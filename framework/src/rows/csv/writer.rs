@@ -3,9 +3,9 @@
 //! Owns the output format. Does not own quoting, which is that of the csv crate: RFC 4180, where it
 //! is needed.
 
+use napreduce_connectors::csv::RowWriter;
 use serde::Serialize;
 
-use super::super::shared::SharedBytes;
 use crate::output::{Output, OutputFormat};
 use crate::state::Save;
 use crate::task::TaskError;
@@ -48,14 +48,12 @@ pub struct Csv {
     header: bool,
     /// Whether there is a row in this part already.
     begun: bool,
-    writer: Option<csv::Writer<SharedBytes>>,
-    lines: SharedBytes,
+    writer: Option<RowWriter>,
 }
 
 impl Default for Csv {
     fn default() -> Self {
-        let lines = SharedBytes::default();
-        Csv { delimiter: b',', quote: b'"', header: true, begun: false, writer: None, lines }
+        Csv { delimiter: b',', quote: b'"', header: true, begun: false, writer: None }
     }
 }
 
@@ -86,18 +84,10 @@ impl Csv {
     }
 
     fn write<T: Serialize + ?Sized>(&mut self, row: &T, out: &mut Vec<u8>) -> Result<(), String> {
-        let writer = self.writer.get_or_insert_with(|| {
-            csv::WriterBuilder::new()
-                .delimiter(self.delimiter)
-                .quote(self.quote)
-                .has_headers(self.header && !self.begun)
-                .from_writer(self.lines.clone())
-        });
+        let header = self.header && !self.begun;
+        let writer = self.writer.get_or_insert_with(|| RowWriter::new(self.delimiter, self.quote, header));
         self.begun = true;
-        writer.serialize(row).map_err(|error| error.to_string())?;
-        writer.flush().map_err(|error| error.to_string())?;
-        out.append(&mut self.lines.lock());
-        Ok(())
+        writer.write(row, out)
     }
 }
 

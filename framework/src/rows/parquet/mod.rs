@@ -1,21 +1,19 @@
 //! Rows of Parquet files, in both directions.
 //!
-//! Owns the input format. Does not own row groups (`groups`), the reading of them (`reader`), nor files that
-//! are written (`writer`, `encoding`).
+//! The files themselves are those of `napreduce_connectors::parquet`.
 
-mod bytes;
-mod encoding;
-mod groups;
 mod reader;
 mod writer;
 
 use std::marker::PhantomData;
 use std::path::Path;
 
+use napreduce_connectors::parquet;
+
 pub use self::reader::ParquetRowReader;
 pub use self::writer::Parquet;
 use super::TypedRow;
-use crate::input::{BadRows, InputError, InputFormat, Split, Splitting};
+use crate::input::{BadRows, InputError, InputFormat, Split, Splitting, open_path};
 
 /// Rows of Parquet files as values of the serde type `R`; made by [`Job::parquet`](crate::Job::parquet).
 ///
@@ -74,7 +72,8 @@ impl<R: TypedRow> InputFormat for ParquetRows<R> {
     }
 
     fn check(&self, path: &Path) -> Result<(), InputError> {
-        reader::check(path)
+        let bytes = open_path(path).map_err(|error| InputError::unreadable(path, error))?;
+        parquet::check(&*bytes).map_err(|error| InputError::of_table(path, 0, error))
     }
 
     fn open_at(&self, split: &Split, offset: u64, memory: usize) -> Result<ParquetRowReader<R>, InputError> {

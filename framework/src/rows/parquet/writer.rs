@@ -1,15 +1,12 @@
-//! Writing rows of Parquet files.
-//!
-//! Owns the output format, the rows of the group that is still open, and what of both is kept in a
-//! checkpoint. Does not own how a group becomes bytes (`encoding`).
+//! Writing rows of Parquet files; how groups become bytes is in `napreduce_connectors::parquet`.
 
 use std::marker::PhantomData;
 use std::sync::{Mutex, PoisonError};
 
+use napreduce_connectors::parquet::{MAGIC, PartWriter};
 use serde::Serialize;
 
 use super::super::TypedRow;
-use super::encoding::{Encoded, MAGIC, OpenRows};
 use crate::output::{Output, OutputFormat};
 use crate::state::Save;
 use crate::task::TaskError;
@@ -54,14 +51,8 @@ const GROUP_ROWS: usize = 122_880;
 /// ```
 pub struct Parquet<R> {
     group_rows: usize,
-    part: Mutex<Option<Part>>,
+    part: Mutex<Option<PartWriter>>,
     row: PhantomData<fn() -> R>,
-}
-
-/// A part file that is being written.
-struct Part {
-    encoded: Encoded,
-    rows: OpenRows,
 }
 
 impl<R> Default for Parquet<R> {
@@ -96,27 +87,22 @@ impl<R> Parquet<R> {
     }
 
     /// Nobody leaves it half-changed: what panics ends the task.
-    fn part(&mut self) -> &mut Option<Part> {
+    fn part(&mut self) -> &mut Option<PartWriter> {
         self.part.get_mut().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl<R: TypedRow> Parquet<R> {
-    fn open() -> Result<Part, String> {
-        let rows = OpenRows::of::<R>()?;
-        Ok(Part { encoded: Encoded::new(rows.none())?, rows })
+    fn open() -> Result<PartWriter, String> {
+        PartWriter::new::<R::Of<'static>>()
     }
 
     fn write(&mut self, row: &impl Serialize, out: &mut Vec<u8>) -> Result<(), String> {
         let group_rows = self.group_rows;
-        let Some(Part { encoded, rows }) = self.part() else {
-            return Err("the part was not begun".to_owned());
-        };
-        rows.push(row)?;
-        if rows.count() == group_rows {
-            encoded.add_group(&rows.take()?, out)?;
+        match self.part() {
+            Some(part) => part.push(row, group_rows, out),
+            None => Err("the part was not begun".to_owned()),
         }
-        Ok(())
     }
 }
 
@@ -134,18 +120,16 @@ impl<R: TypedRow> OutputFormat for Parquet<R> {
     fn save(&self, state: &mut Vec<u8>) -> Result<Save, TaskError> {
         let unsaved =
             |reason| TaskError::task(format!("the rows of a parquet part cannot be saved: {reason}"));
-        if let Some(Part { encoded, rows }) =
-            self.part.lock().unwrap_or_else(PoisonError::into_inner).as_mut()
-        {
-            encoded.save(&rows.all().map_err(unsaved)?, state).map_err(unsaved)?;
+        if let Some(part) = self.part.lock().unwrap_or_else(PoisonError::into_inner).as_mut() {
+            part.save(state).map_err(unsaved)?;
         }
         Ok(Save::Saved)
     }
 
     fn restore(&mut self, state: &[u8]) -> Result<(), TaskError> {
-        let restored = Self::open().and_then(|Part { mut encoded, mut rows }| {
-            rows.put_back(encoded.restore(state)?);
-            Ok(Part { encoded, rows })
+        let restored = Self::open().and_then(|mut part| {
+            part.restore(state)?;
+            Ok(part)
         });
         *self.part() = Some(restored.map_err(|reason| {
             TaskError::task(format!("parquet output was saved in another form than this program's: {reason}"))
@@ -154,12 +138,8 @@ impl<R: TypedRow> OutputFormat for Parquet<R> {
     }
 
     fn end(&mut self, out: &mut Vec<u8>) {
-        if let Some(Part { mut encoded, mut rows }) = self.part().take() {
-            let ended =
-                rows.take().and_then(|rows| encoded.add_group(&rows, out)).and_then(|()| encoded.end(out));
-            if let Err(reason) = ended {
-                panic!("a part cannot be ended as Parquet: {reason}");
-            }
+        if let Some(Err(reason)) = self.part().take().map(|part| part.end(out)) {
+            panic!("a part cannot be ended as Parquet: {reason}");
         }
     }
 }

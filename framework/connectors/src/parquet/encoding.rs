@@ -1,8 +1,7 @@
 //! Row groups as bytes, and the footer over them.
 //!
 //! Owns what makes the bytes the same wherever a task was interrupted: a group is encoded at once, when all
-//! its rows are there, as a file of its own, of which the columns are taken. Does not own when a group is
-//! full (`writer`).
+//! its rows are there, as a file of its own, of which the columns are taken.
 
 use arrow_array::RecordBatch;
 use arrow_select::concat::concat_batches;
@@ -20,16 +19,56 @@ use serde::{Deserialize, Serialize};
 use serde_arrow::ArrayBuilder;
 use serde_arrow::schema::{SchemaLike, SerdeArrowSchema, TracingOptions};
 
-use super::super::TypedRow;
-
-pub(super) const MAGIC: &[u8; 4] = b"PAR1";
+/// The bytes that a file begins and ends with.
+pub const MAGIC: &[u8; 4] = b"PAR1";
 /// Rows that wait before they become columns.
 const BATCH_ROWS: usize = 1024;
 /// Behind the metadata in a footer: their length, and the magic.
 const TAIL_BYTES: usize = 8;
 
+/// A file that is being written.
+pub struct PartWriter {
+    encoded: Encoded,
+    rows: OpenRows,
+}
+
+impl PartWriter {
+    /// A file of rows of the type `T`, which begins with [`MAGIC`]. Fails if the type has no columns.
+    pub fn new<'de, T: Deserialize<'de>>() -> Result<PartWriter, String> {
+        let rows = OpenRows::of::<T>()?;
+        Ok(PartWriter { encoded: Encoded::new(rows.none())?, rows })
+    }
+
+    /// Adds a row. Appends a group to `out` when there are `group_rows` rows.
+    pub fn push(&mut self, row: &impl Serialize, group_rows: usize, out: &mut Vec<u8>) -> Result<(), String> {
+        self.rows.push(row)?;
+        if self.rows.count() == group_rows {
+            self.encoded.add_group(&self.rows.take()?, out)?;
+        }
+        Ok(())
+    }
+
+    /// Appends to `state` what [`restore`](PartWriter::restore) needs.
+    pub fn save(&mut self, state: &mut Vec<u8>) -> Result<(), String> {
+        self.encoded.save(&self.rows.all()?, state)
+    }
+
+    /// Goes on where [`save`](PartWriter::save) was called, in a new writer of the same type.
+    pub fn restore(&mut self, state: &[u8]) -> Result<(), String> {
+        let rows = self.encoded.restore(state)?;
+        self.rows.put_back(rows);
+        Ok(())
+    }
+
+    /// Appends the last group and the footer.
+    pub fn end(mut self, out: &mut Vec<u8>) -> Result<(), String> {
+        self.encoded.add_group(&self.rows.take()?, out)?;
+        self.encoded.end(out)
+    }
+}
+
 /// The rows of the group that is not full yet.
-pub(super) struct OpenRows {
+struct OpenRows {
     batches: Vec<RecordBatch>,
     builder: ArrayBuilder,
     /// Rows in the builder.
@@ -42,7 +81,7 @@ pub(super) struct OpenRows {
 
 impl OpenRows {
     /// No rows of this type; why it has no columns, if it has none.
-    pub(super) fn of<R: TypedRow>() -> Result<OpenRows, String> {
+    fn of<'de, T: Deserialize<'de>>() -> Result<OpenRows, String> {
         let options = TracingOptions::default()
             .strings_as_large_utf8(false)
             .bytes_as_large_binary(false)
@@ -50,7 +89,7 @@ impl OpenRows {
             .map_as_struct(false)
             .enums_without_data_as_strings(true)
             .string_dictionary_encoding(false);
-        let schema = SerdeArrowSchema::from_type::<R::Of<'static>>(options);
+        let schema = SerdeArrowSchema::from_type::<T>(options);
         let schema = schema.map_err(|error| error.to_string())?;
         let mut builder = ArrayBuilder::new(schema).map_err(|error| error.to_string())?;
         let none = builder.to_record_batch().map_err(|error| error.to_string())?;
@@ -60,15 +99,15 @@ impl OpenRows {
         Ok(OpenRows { batches: Vec::new(), builder, waiting: 0, count: 0, none })
     }
 
-    pub(super) fn none(&self) -> &RecordBatch {
+    fn none(&self) -> &RecordBatch {
         &self.none
     }
 
-    pub(super) fn count(&self) -> usize {
+    fn count(&self) -> usize {
         self.count
     }
 
-    pub(super) fn push(&mut self, row: &impl Serialize) -> Result<(), String> {
+    fn push(&mut self, row: &impl Serialize) -> Result<(), String> {
         self.builder.push(row).map_err(|error| error.to_string())?;
         self.waiting += 1;
         self.count += 1;
@@ -82,13 +121,13 @@ impl OpenRows {
     }
 
     /// All of them at once: how they were batched is not to be seen in what is made of them.
-    pub(super) fn all(&mut self) -> Result<RecordBatch, String> {
+    fn all(&mut self) -> Result<RecordBatch, String> {
         self.close_batch()?;
         concat_batches(&self.none.schema(), &self.batches).map_err(|error| error.to_string())
     }
 
     /// The same, after which there are none.
-    pub(super) fn take(&mut self) -> Result<RecordBatch, String> {
+    fn take(&mut self) -> Result<RecordBatch, String> {
         let all = self.all()?;
         self.batches.clear();
         self.count = 0;
@@ -96,14 +135,14 @@ impl OpenRows {
     }
 
     /// Begins with the rows of an earlier attempt.
-    pub(super) fn put_back(&mut self, batches: Vec<RecordBatch>) {
+    fn put_back(&mut self, batches: Vec<RecordBatch>) {
         self.count = batches.iter().map(RecordBatch::num_rows).sum();
         self.batches = batches;
     }
 }
 
 /// What of a part file has been encoded.
-pub(super) struct Encoded {
+struct Encoded {
     /// Of a file without rows.
     file: FileMetaData,
     groups: Vec<RowGroupMetaData>,
@@ -123,13 +162,13 @@ struct Saved {
 
 impl Encoded {
     /// A file that begins with the magic and will have the columns of these rows.
-    pub(super) fn new(none: &RecordBatch) -> Result<Encoded, String> {
+    fn new(none: &RecordBatch) -> Result<Encoded, String> {
         let (_, metadata) = file_of(none, Types::Parquet)?;
         Ok(Encoded { file: metadata.file_metadata().clone(), groups: Vec::new(), bytes: MAGIC.len() as u64 })
     }
 
     /// Appends a group of these rows, if there are any.
-    pub(super) fn add_group(&mut self, rows: &RecordBatch, out: &mut Vec<u8>) -> Result<(), String> {
+    fn add_group(&mut self, rows: &RecordBatch, out: &mut Vec<u8>) -> Result<(), String> {
         let (file, metadata) = file_of(rows, Types::Parquet)?;
         let Some(group) = metadata.row_groups().first() else { return Ok(()) };
         let end = group.columns().iter().map(|column| column.byte_range()).map(|(at, length)| at + length);
@@ -159,12 +198,12 @@ impl Encoded {
     }
 
     /// Appends the footer, which is the end of the file.
-    pub(super) fn end(&self, out: &mut Vec<u8>) -> Result<(), String> {
+    fn end(&self, out: &mut Vec<u8>) -> Result<(), String> {
         out.append(&mut self.footer()?);
         Ok(())
     }
 
-    pub(super) fn save(&self, rows: &RecordBatch, state: &mut Vec<u8>) -> Result<(), String> {
+    fn save(&self, rows: &RecordBatch, state: &mut Vec<u8>) -> Result<(), String> {
         let (rows, _) = file_of(rows, Types::Arrow)?;
         let saved = Saved { bytes: self.bytes, footer: self.footer()?, rows };
         *state = postcard::to_extend(&saved, std::mem::take(state)).map_err(|error| error.to_string())?;
@@ -172,7 +211,7 @@ impl Encoded {
     }
 
     /// Goes on where `save` was called; the rows of the group that was not full.
-    pub(super) fn restore(&mut self, state: &[u8]) -> Result<Vec<RecordBatch>, String> {
+    fn restore(&mut self, state: &[u8]) -> Result<Vec<RecordBatch>, String> {
         let Saved { bytes, footer, rows } = postcard::from_bytes(state).map_err(|error| error.to_string())?;
         let metadata = metadata_of(&footer)?;
         self.bytes = bytes;

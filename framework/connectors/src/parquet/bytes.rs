@@ -8,7 +8,7 @@ use bytes::Bytes;
 use parquet::errors::ParquetError;
 use parquet::file::reader::{ChunkReader, Length};
 
-use napreduce_connectors::bytes::SharedBytes;
+use crate::bytes::SharedBytes;
 
 /// An open file, which several readers share.
 #[derive(Clone)]
@@ -29,8 +29,8 @@ impl ParquetBytes {
         Ok(ParquetBytes { bytes, length })
     }
 
-    /// Why a read has failed that seemed to meet damage.
-    pub(super) fn take_trouble(&self) -> Option<io::Error> {
+    /// The error of the last failed read.
+    pub(super) fn take_error(&self) -> Option<io::Error> {
         self.bytes.take_error()
     }
 }

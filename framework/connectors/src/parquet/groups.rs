@@ -12,10 +12,10 @@ use parquet::arrow::arrow_reader::{
 };
 use parquet::basic::Compression;
 use parquet::file::metadata::{ColumnChunkMetaData, RowGroupMetaData};
+use serde::Deserialize;
 
-use super::super::TypedRow;
-use super::super::columns::columns;
 use super::bytes::ParquetBytes;
+use crate::columns::columns;
 
 /// Rows that are decoded at once, at most.
 const BATCH_ROWS: u64 = 1024;
@@ -46,14 +46,14 @@ pub(super) struct Groups {
 }
 
 impl Footer {
-    /// The footer of a file, for the columns of `R`; what is wrong with it, if something is.
-    pub(super) fn read<R: TypedRow>(file: &ParquetBytes) -> Result<Footer, String> {
+    /// The footer of a file, for the columns of `T`; what is wrong with it, if something is.
+    pub(super) fn read<'de, T: Deserialize<'de>>(file: &ParquetBytes) -> Result<Footer, String> {
         // What writers by Arrow note of their own types is not looked at: the types of Parquet suffice.
         let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
         let metadata = checked(|| ArrowReaderMetadata::load(file, options))?;
         let schema = metadata.parquet_schema();
         let held: Vec<&str> = schema.root_schema().get_fields().iter().map(|field| field.name()).collect();
-        let wanted = columns::<R>().filter(|wanted| !wanted.is_empty());
+        let wanted = columns::<T>().filter(|wanted| !wanted.is_empty());
         let is_wanted = |name: &str| wanted.is_none_or(|wanted| wanted.contains(&name));
         let taken: Vec<usize> = (0..held.len()).filter(|at| is_wanted(held[*at])).collect();
         if taken.is_empty() {

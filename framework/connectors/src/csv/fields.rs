@@ -7,26 +7,36 @@ use memchr::{memchr, memchr2, memchr3};
 
 /// The bytes with a meaning.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Syntax {
-    pub(super) delimiter: u8,
-    pub(super) quote: u8,
+pub struct Syntax {
+    /// Between fields.
+    pub delimiter: u8,
+    /// Around fields.
+    pub quote: u8,
     /// Whether a field can be quoted.
-    pub(super) quoting: bool,
+    pub quoting: bool,
     /// Inside quotes, the byte behind it is part of the field.
-    pub(super) escape: Option<u8>,
+    pub escape: Option<u8>,
     /// Whether two quotes inside quotes stand for one.
-    pub(super) double_quote: bool,
+    pub double_quote: bool,
+}
+
+impl Default for Syntax {
+    fn default() -> Self {
+        Syntax { delimiter: b',', quote: b'"', quoting: true, escape: None, double_quote: true }
+    }
 }
 
 /// A quoted field that nothing closes.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Unclosed;
+pub struct Unclosed;
 
 /// How much of the bytes a record took, its line end included, and how many fields it has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Taken {
-    pub(super) bytes: usize,
-    pub(super) fields: usize,
+pub struct Taken {
+    /// Bytes of the record.
+    pub bytes: usize,
+    /// Its fields.
+    pub fields: usize,
 }
 
 /// Takes one record off the front of `bytes`, up to `\n`, `\r\n` or `\r`, and hands each of its fields to `each`

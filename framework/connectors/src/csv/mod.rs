@@ -1,0 +1,97 @@
+//! Records of comma-separated values, as serde values, in both directions: RFC 4180 with options.
+//!
+//! Records are taken off the front of bytes that the caller holds, so that it decides where a file may be cut. The csv crate
+//! reads from a stream and copies every field; here only the columns that a row type names are kept.
+
+mod fields;
+mod row;
+mod writer;
+
+use csv::ByteRecord;
+use serde::Deserialize;
+
+use self::fields::take_record;
+pub use self::fields::{Syntax, Taken, Unclosed};
+pub use self::writer::RowWriter;
+use crate::columns::columns;
+
+/// The first record of a file, which names its columns.
+pub struct Header {
+    record: ByteRecord,
+}
+
+/// Which columns become rows, and the row that is being read.
+pub struct Table {
+    syntax: Syntax,
+    /// Fields that every row must have; `None` where nothing says so.
+    fields: Option<usize>,
+    /// Names and positions of the columns that are decoded, in the order of the file; `None` for all.
+    header: Option<ByteRecord>,
+    positions: Option<Vec<usize>>,
+    record: ByteRecord,
+    scratch: Vec<u8>,
+}
+
+impl Table {
+    /// Rows of all columns.
+    pub fn without_header(syntax: Syntax) -> Table {
+        let (record, scratch) = (ByteRecord::new(), Vec::new());
+        Table { syntax, fields: None, header: None, positions: None, record, scratch }
+    }
+
+    /// The columns that `T` names in a file with this header. Fails if it has none of them.
+    pub fn of<'de, T: Deserialize<'de>>(syntax: Syntax, header: &Header) -> Result<Table, String> {
+        let header = &header.record;
+        let mut table = Table::without_header(syntax);
+        table.fields = Some(header.len());
+        let wanted = columns::<T>();
+        let is_wanted = |name: &[u8]| wanted.is_none_or(|wanted| wanted.iter().any(|w| w.as_bytes() == name));
+        let positions: Vec<usize> =
+            header.iter().enumerate().filter(|(_, name)| is_wanted(name)).map(|(at, _)| at).collect();
+        if let Some(wanted) = wanted
+            && positions.is_empty()
+            && !wanted.is_empty()
+        {
+            return Err(format!(
+                "none of the columns {} is in its header, which begins {:?}; check the names, the separator, and whether \
+                 there is a header",
+                wanted.join(", "),
+                header.iter().take(8).map(String::from_utf8_lossy).collect::<Vec<_>>().join(",")
+            ));
+        }
+        table.header = Some(positions.iter().filter_map(|at| header.get(*at)).collect());
+        table.positions = wanted.map(|_| positions);
+        Ok(table)
+    }
+
+    /// The record that was taken last, as a header.
+    pub fn into_header(self) -> Header {
+        Header { record: self.record }
+    }
+
+    /// Takes the next record off the front of `bytes`, and keeps the columns that are wanted. `None` where the record may go
+    /// on behind `bytes`, which it cannot when they are `all` there is.
+    pub fn take(&mut self, bytes: &[u8], all: bool) -> Result<Option<Taken>, Unclosed> {
+        let Table { record, scratch, positions, .. } = self;
+        record.clear();
+        let mut next = 0;
+        take_record(bytes, all, self.syntax, scratch, |number, field| match positions {
+            None => record.push_field(field),
+            Some(positions) if positions.get(next) == Some(&number) => {
+                record.push_field(field);
+                next += 1;
+            }
+            Some(_) => {}
+        })
+    }
+
+    /// The row that was taken last. The error says why it is not a `T`.
+    pub fn row<'t, T: Deserialize<'t>>(&'t self, taken: Taken) -> Result<T, String> {
+        if let Some(fields) = self.fields
+            && fields != taken.fields
+        {
+            return Err(format!("it has {} fields where the header has {fields}", taken.fields));
+        }
+        row::deserialize(&self.record, self.header.as_ref())
+    }
+}
