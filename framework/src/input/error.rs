@@ -85,6 +85,21 @@ pub enum InputError {
         /// How its name is to end.
         extension: &'static str,
     },
+    /// A container file in a job that reads text.
+    #[error(
+        "{} is {format}, which this job does not read; read it with {method}, which needs the feature {feature} of napreduce",
+        path.display()
+    )]
+    OtherFormat {
+        /// The file.
+        path: PathBuf,
+        /// The kind of file.
+        format: &'static str,
+        /// The function that begins a job which reads it.
+        method: &'static str,
+        /// The feature of this crate that has the function.
+        feature: &'static str,
+    },
     /// A socket, a terminal or the like.
     #[error(
         "input {} is neither a file nor a directory; give its data as standard input, whose name is -",

@@ -4,12 +4,14 @@
 
 use std::path::Path;
 
-use napreduce_live::ReadPosition;
+use napreduce_connectors::compression::Compression;
+use napreduce_live::{ReadPosition, Split};
 
-use super::compression;
+use super::check;
+use super::error::InputError;
+use super::format::{InputFormat, RecordReader, Splitting};
 use super::source::Source;
 use super::window::Window;
-use super::{Compression, InputError, InputFormat, RecordReader, Split, Splitting};
 
 /// Records of `length` bytes each, one after another, as `&[u8]`.
 ///
@@ -68,7 +70,7 @@ impl InputFormat for FixedRecords {
 
     /// Rows of any bytes may begin like anything, so that only names count.
     fn check(&self, path: &Path) -> Result<(), InputError> {
-        compression::check_name(path)
+        check::check_name(path)
     }
 
     fn open_at(&self, split: &Split, offset: u64, memory: usize) -> Result<FixedReader, InputError> {

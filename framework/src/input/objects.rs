@@ -13,9 +13,7 @@ use napreduce_connectors::bytes::{ReadAt, SharedBytes};
 use napreduce_connectors::stores::{
     ObjectStream, ObjectUri, REQUEST_BYTES, StorageError, StoredObject, stat, take_figures,
 };
-use napreduce_live::{Counter, Counters};
-
-use super::{InputFile, Split};
+use napreduce_live::{Counter, Counters, Split};
 
 /// The share of a task's memory that one request fills at most: two are under way while a third is taken.
 const MEMORY_SHARE: u64 = 32;
@@ -29,11 +27,8 @@ const REQUEST_BYTES_MIN: u64 = 64 << 10;
 static FOUND: Mutex<Option<HashMap<PathBuf, (String, u64)>>> = Mutex::new(None);
 
 /// Notes down what an object was when the input was expanded.
-pub(super) fn remember(file: &InputFile) {
-    if let Some(version) = &file.version {
-        let mut found = locked(&FOUND);
-        found.get_or_insert_default().insert(file.path.clone(), (version.clone(), file.size));
-    }
+pub(super) fn remember(path: &Path, version: &str, length: u64) {
+    locked(&FOUND).get_or_insert_default().insert(path.to_owned(), (version.to_owned(), length));
 }
 
 /// Adds what this process has read from stores to the counters of its task.

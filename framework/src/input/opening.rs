@@ -8,13 +8,12 @@ use std::sync::Arc;
 #[cfg(any(feature = "avro", feature = "parquet", feature = "sequence-file"))]
 use napreduce_connectors::bytes::ReadAt;
 use napreduce_connectors::bytes::SharedBytes;
-use napreduce_live::StorageScheme;
 #[cfg(any(feature = "avro", feature = "parquet", feature = "sequence-file"))]
 use napreduce_live::progress;
+use napreduce_live::{Split, StorageScheme};
 
 #[cfg(any(feature = "avro", feature = "parquet", feature = "sequence-file"))]
-use super::InputError;
-use super::Split;
+use super::error::InputError;
 #[cfg(feature = "storage")]
 use super::objects;
 

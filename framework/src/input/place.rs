@@ -8,9 +8,11 @@ use std::fmt;
 use std::path::Path;
 use std::rc::Rc;
 
-use super::mark::UTF_8_MARK;
+use napreduce_live::{ReadPosition, Split};
+
+use super::error::InputError;
+use super::lines::UTF_8_MARK;
 use super::source::Source;
-use super::{InputError, ReadPosition, Split};
 
 /// Bytes in which newlines are counted at a time.
 const COUNTED_BYTES: usize = 64 << 10;

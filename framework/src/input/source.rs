@@ -9,10 +9,10 @@ use napreduce_connectors::bytes::{ReadError, StoredFile};
 use napreduce_connectors::compression::Compression;
 use napreduce_connectors::decode::{self, Decoder, Garbage};
 use napreduce_live::printing::print_error;
-use napreduce_live::{ReadPosition, progress};
+use napreduce_live::{ReadPosition, Split, progress};
 
+use super::error::InputError;
 use super::opening::open_input;
-use super::{InputError, Split};
 
 /// Decompressed bytes that are thrown away at a time on the way to an offset.
 const DISCARD_BYTES: usize = 64 << 10;

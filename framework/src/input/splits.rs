@@ -1,11 +1,16 @@
 //! Splits: which bytes of which file each map task reads.
 //!
-//! Owns the cutting of files by size, the reasons why a file is not cut, and the combining of small files.
-//! Does not own what a format makes of a split.
+//! Files are checked, cut by size and combined if they are small; what a format makes of a split is its own.
 
-use std::path::Path;
+use napreduce_connectors::compression::Compression;
+use napreduce_live::{InputSplit, Split};
 
-use super::{Compression, InputError, InputFile, InputFormat, InputSplit, Split};
+use super::error::InputError;
+use super::format::{InputFormat, Splitting};
+use super::paths::InputFile;
+
+/// Objects in stores that are checked at once.
+const CHECKS_AT_ONCE: usize = 16;
 
 /// What opening a file counts as, in bytes read: so that a great many tiny files are more than one split.
 /// Measured: a task takes about as long to open and close two or three files.
@@ -14,49 +19,35 @@ const OPENING_BYTES: u64 = 32 << 10;
 /// makes the same splits, and the same part files, everywhere.
 const SPLITS_MIN: u64 = 8;
 
-/// Where a file may be cut.
-///
-/// ```
-/// use std::path::Path;
-///
-/// use napreduce::input::{InputFormat, Splitting, TextLines};
-///
-/// let path = Path::new("log.gz");
-/// let splitting = TextLines.splitting(path);
-/// assert_eq!(splitting.refusal(path).as_deref(), Some("log.gz is compressed with gzip and cannot be split"));
-/// assert!(!TextLines.splittable(path));
-/// assert_eq!(TextLines.splitting(Path::new("log")), Splitting::Anywhere);
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Splitting {
-    /// At any byte; the readers find the boundaries of records.
-    Anywhere,
-    /// At multiples of so many bytes, of which the file must be a multiple too.
-    Multiples(usize),
-    /// Nowhere, because decompression begins at the start.
-    Compressed(Compression),
-    /// Nowhere, because the file is one record.
-    Whole,
-    /// Nowhere, because a record may look like the middle of another one to whoever has not read
-    /// from the start.
-    FromStart,
+/// Asks a format about each file; about objects in stores, which take their time to answer, several at once.
+pub(crate) fn check_files<F: InputFormat>(files: &[InputFile], format: &F) -> Result<(), InputError> {
+    let check = |files: &[InputFile]| files.iter().try_for_each(|file| format.check(&file.path));
+    if files.iter().all(|file| file.version.is_none()) {
+        return check(files);
+    }
+    std::thread::scope(|scope| {
+        let share = files.len().div_ceil(CHECKS_AT_ONCE).max(1);
+        let begun: Vec<_> = files.chunks(share).map(|files| scope.spawn(move || check(files))).collect();
+        // The first in the order of the files is what is said.
+        begun
+            .into_iter()
+            .try_for_each(|check| check.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+    })
 }
 
-impl Splitting {
-    /// Why a file at `path` is read by one task however large it is: `data.gz is compressed with gzip and
-    /// cannot be split`.
-    pub fn refusal(self, path: &Path) -> Option<String> {
-        match self {
-            Splitting::Anywhere | Splitting::Multiples(_) => None,
-            Splitting::Compressed(compression) => {
-                Some(format!("{} is compressed with {compression} and cannot be split", path.display()))
-            }
-            Splitting::Whole => Some(format!("{} is one record and cannot be split", path.display())),
-            Splitting::FromStart => {
-                Some(format!("{} may have records over several lines and cannot be split", path.display()))
-            }
-        }
-    }
+/// A warning about compressed files without a byte, which no compressor writes.
+pub(crate) fn about_empty(files: &[Vec<InputFile>]) -> Option<String> {
+    let empty = files.iter().flatten().filter(|file| file.size == 0);
+    let mut empty = empty.filter_map(|file| Some((file, Compression::of(&file.path)?)));
+    let (first, compression) = empty.next()?;
+    let others = match empty.count() {
+        0 => String::new(),
+        more => format!(" (and so have {more} more compressed files)"),
+    };
+    let first = first.path.display();
+    Some(format!(
+        "{first} has 0 bytes{others}, which is not valid {compression} data; it is read as an empty file"
+    ))
 }
 
 /// Cuts `files` into splits of about `split_size` bytes, in the order of the files. A last piece of at most a
@@ -135,6 +126,8 @@ fn cut(file: &InputFile, split_size: u64, splits: &mut Vec<Split>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::path::Path;
+
     use crate::input::{FixedRecords, TextLines, WholeFiles};
 
     /// Offset and length of each split of one file.

@@ -8,9 +8,9 @@ use std::fs::{self, Metadata};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use napreduce_live::FileStamp;
+use napreduce_live::{FileStamp, InputSplit, Split};
 
-use super::{InputError, InputSplit, Split};
+use super::error::InputError;
 
 /// Notes down what the files of splits are now. Splits of one file follow each other.
 pub fn stamp(splits: &mut [InputSplit]) -> Result<(), InputError> {

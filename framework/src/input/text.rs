@@ -5,11 +5,11 @@
 
 use std::path::Path;
 
-use napreduce_live::ReadPosition;
+use napreduce_live::{ReadPosition, Split};
 
-use super::compression::lines_splitting;
-use super::lines::{LineBlocks, for_each_line};
-use super::{InputError, InputFormat, RecordReader, Split, Splitting};
+use super::error::InputError;
+use super::format::{InputFormat, RecordReader, Splitting};
+use super::lines::{LineBlocks, for_each_line, lines_splitting};
 
 /// Lines of UTF-8 text, as `&str`.
 ///

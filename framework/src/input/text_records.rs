@@ -6,12 +6,14 @@
 use std::path::Path;
 
 use memchr::memmem::Finder;
-use napreduce_live::ReadPosition;
+use napreduce_connectors::compression::Compression;
+use napreduce_live::{ReadPosition, Split};
 
-use super::mark::{MARK_BYTES, mark_length};
+use super::error::InputError;
+use super::format::{InputFormat, RecordReader, Splitting};
+use super::lines::{MARK_BYTES, mark_length};
 use super::source::Source;
 use super::window::Window;
-use super::{Compression, InputError, InputFormat, RecordReader, Split, Splitting};
 
 /// Bytes in which blank lines are looked for backwards at a time.
 const LOOK_BACK_BYTES: usize = 4 << 10;

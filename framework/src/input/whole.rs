@@ -4,8 +4,11 @@
 
 use std::path::{Path, PathBuf};
 
+use napreduce_live::Split;
+
+use super::error::InputError;
+use super::format::{InputFormat, RecordReader, Splitting};
 use super::source::Source;
-use super::{InputError, InputFormat, RecordReader, Split, Splitting};
 
 /// Bytes by which a decompressed file is expected to grow at least.
 const GROWTH_BYTES: usize = 64 << 10;

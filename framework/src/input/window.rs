@@ -3,7 +3,7 @@
 //! Owns reading into it, carrying what is left over to its front, growing for one huge record and shrinking
 //! afterwards. Does not own where records end.
 
-use super::InputError;
+use super::error::InputError;
 use super::source::Source;
 
 /// What a buffer usually holds; it is larger only for a record that needs it.

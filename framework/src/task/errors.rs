@@ -134,6 +134,7 @@ impl From<InputError> for TaskError {
             | InputError::Nested { .. }
             | InputError::NotDecompressed { .. }
             | InputError::Misnamed { .. }
+            | InputError::OtherFormat { .. }
             | InputError::PartialRecord { .. }
             | InputError::NoRecordLength
             | InputError::BadRecords { .. }

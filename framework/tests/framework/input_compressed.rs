@@ -323,6 +323,28 @@ fn garbage_at_the_beginning_of_gzip_data_is_no_gzip_data() {
 }
 
 #[test]
+fn container_file_in_a_text_job_is_refused_with_its_feature() {
+    let refusal = |content: &[u8]| {
+        let file = TestFile::new("a", content);
+        let error = TextLines.check(&file.path).err()?.to_string();
+        Some(error.replace(&file.path.display().to_string(), "a"))
+    };
+    for (content, format, method, feature) in [
+        (&b"PAR1 columns PAR1"[..], "a Parquet file", "Job::parquet", "parquet"),
+        (b"Obj\x01\x02", "an Avro file", "Job::avro", "avro"),
+        (b"SEQ\x06", "a SequenceFile", "Job::sequence_file", "sequence-file"),
+    ] {
+        let expected = format!(
+            "a is {format}, which this job does not read; read it with {method}, which needs the feature {feature} of napreduce"
+        );
+        assert_eq!(refusal(content), Some(expected));
+    }
+    for text in [&b"PAR1"[..3], b"PAR1, the first part", b"SEQ 6", b"Object 1"] {
+        assert_eq!(refusal(text), None);
+    }
+}
+
+#[test]
 fn a_compression_that_is_not_read_is_refused_by_name_and_by_first_bytes() {
     let refusal = |name: &str, content: &[u8]| {
         let file = TestFile::new(name, content);

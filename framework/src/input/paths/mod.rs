@@ -16,10 +16,10 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use napreduce_live::StorageScheme;
+use napreduce_live::{Split, StorageScheme};
 
 use self::pattern::PathPattern;
-use super::{InputError, Split};
+use super::error::InputError;
 
 /// A file to be read.
 #[derive(Clone, Debug, PartialEq, Eq)]

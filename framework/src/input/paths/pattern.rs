@@ -11,7 +11,7 @@ use std::path::{Component, Path, PathBuf};
 use glob::Pattern;
 
 use super::{Entry, Identity, identity, is_absent, is_hidden, unreadable};
-use crate::input::InputError;
+use crate::input::error::InputError;
 
 /// Whether an argument that names nothing may be a glob.
 pub(super) fn is_glob(text: &str) -> bool {

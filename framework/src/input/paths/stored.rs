@@ -3,13 +3,14 @@
 //! Owns that keys mean what paths of files would: directories are what is before a slash, hidden names are
 //! left out, and globs match from slash to slash. Does not own requests.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use napreduce_connectors::stores::{FoundObject, ObjectUri, StorageError, list, stat};
 
 use super::pattern::{PathPattern, is_glob};
 use super::{InputFile, is_hidden};
-use crate::input::{InputError, objects};
+use crate::input::error::InputError;
+use crate::input::objects;
 
 /// The objects of one argument.
 pub(super) fn expand(argument: &Path, recursive: bool) -> Result<Vec<InputFile>, InputError> {
@@ -20,14 +21,12 @@ pub(super) fn expand(argument: &Path, recursive: bool) -> Result<Vec<InputFile>,
     } else {
         named(&uri, recursive, &failed)?
     };
-    let file = |object: FoundObject| InputFile {
-        path: object.uri.to_string().into(),
-        size: object.length,
-        version: Some(object.version),
+    let file = |object: FoundObject| {
+        let path = PathBuf::from(object.uri.to_string());
+        objects::remember(&path, &object.version, object.length);
+        InputFile { path, size: object.length, version: Some(object.version) }
     };
-    let files: Vec<InputFile> = found.into_iter().map(file).collect();
-    files.iter().for_each(objects::remember);
-    Ok(files)
+    Ok(found.into_iter().map(file).collect())
 }
 
 type Failed<'f> = &'f dyn Fn(StorageError) -> InputError;

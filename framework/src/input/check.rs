@@ -1,25 +1,13 @@
-//! Which files are refused because of their compression, and which compressed files several tasks can read.
+//! Which files are refused before a job begins, by their names and their first and last bytes: read as text they would give an
+//! output without a word that something is wrong.
 
 use std::io;
 use std::path::Path;
 
-use napreduce_connectors::bytes::{ReadError, StoredFile};
 use napreduce_connectors::compression::{Compression, FIRST_BYTES, Support};
-use napreduce_connectors::decode;
 
+use super::error::InputError;
 use super::opening::open_path;
-use super::{InputError, InputFile, Splitting};
-
-/// Where a file of lines may be cut: in a compression whose blocks are found from anywhere, if it has several.
-pub(crate) fn lines_splitting(path: &Path) -> Splitting {
-    let open = || StoredFile::whole(open_path(path).map_err(ReadError::Unreadable)?);
-    match Compression::of(path) {
-        Some(compression) if !decode::has_several_blocks(compression, open) => {
-            Splitting::Compressed(compression)
-        }
-        _ => Splitting::Anywhere,
-    }
-}
 
 /// Refuses a file whose name says that it is in a compression that is not undone while reading.
 pub(super) fn check_name(path: &Path) -> Result<(), InputError> {
@@ -43,8 +31,54 @@ pub(super) fn check(path: &Path) -> Result<(), InputError> {
             Err(InputError::Misnamed { path: path.to_owned(), compression, extension })
         }
         Some(Support::Refused { name, undo, feature }) => Err(not_decompressed(path, name, undo, feature)),
-        _ => Ok(()),
+        Some(Support::Read { .. }) => Ok(()),
+        None => check_container(path, &first),
     }
+}
+
+/// A kind of container files.
+struct Container {
+    name: &'static str,
+    first: &'static [u8],
+    /// Empty where the first bytes suffice.
+    last: &'static [u8],
+    method: &'static str,
+    feature: &'static str,
+}
+
+const CONTAINERS: [Container; 3] = [
+    Container {
+        name: "a Parquet file",
+        first: b"PAR1",
+        last: b"PAR1",
+        method: "Job::parquet",
+        feature: "parquet",
+    },
+    Container { name: "an Avro file", first: b"Obj\x01", last: b"", method: "Job::avro", feature: "avro" },
+    Container {
+        name: "a SequenceFile",
+        first: b"SEQ\x06",
+        last: b"",
+        method: "Job::sequence_file",
+        feature: "sequence-file",
+    },
+];
+
+/// Refuses a container file, whose formats have checks of their own.
+fn check_container(path: &Path, first: &[u8]) -> Result<(), InputError> {
+    let Some(container) = CONTAINERS.iter().find(|container| first.starts_with(container.first)) else {
+        return Ok(());
+    };
+    let unreadable = |error| InputError::unreadable(path, error);
+    let bytes = open_path(path).map_err(unreadable)?;
+    let mut last = vec![0; container.last.len()];
+    let end = bytes.length().map_err(unreadable)?.saturating_sub(last.len() as u64);
+    bytes.read_exact_at(&mut last, end).map_err(unreadable)?;
+    if last != container.last {
+        return Ok(());
+    }
+    let &Container { name: format, method, feature, .. } = container;
+    Err(InputError::OtherFormat { path: path.to_owned(), format, method, feature })
 }
 
 fn not_decompressed(
@@ -54,21 +88,6 @@ fn not_decompressed(
     feature: Option<&'static str>,
 ) -> InputError {
     InputError::NotDecompressed { path: path.to_owned(), compression, undo, feature }
-}
-
-/// A warning about compressed files without a byte, which no compressor writes.
-pub(crate) fn about_empty(files: &[Vec<InputFile>]) -> Option<String> {
-    let empty = files.iter().flatten().filter(|file| file.size == 0);
-    let mut empty = empty.filter_map(|file| Some((file, Compression::of(&file.path)?)));
-    let (first, compression) = empty.next()?;
-    let others = match empty.count() {
-        0 => String::new(),
-        more => format!(" (and so have {more} more compressed files)"),
-    };
-    let first = first.path.display();
-    Some(format!(
-        "{first} has 0 bytes{others}, which is not valid {compression} data; it is read as an empty file"
-    ))
 }
 
 /// As many as identify a compression, or as there are.
