@@ -1,18 +1,19 @@
-//! Owns what a right output is: computed once per input, then held against every contender's output.
-//! Nothing here is ever inside a measured time.
+//! The right output of wordcount and terasort: computed once per input by plain programs that share no code with
+//! ours, then compared with every contender's output, outside of measured time.
 
-mod counts;
+use std::collections::{HashMap, HashSet};
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
 
-use std::path::Path;
-
-use counts::WordCounts;
+use anyhow::{Result, anyhow, bail};
 use datagen::tera::Checksum;
-use datagen::validate::{ValidateError, ValidateSettings, validate_with};
+use datagen::validate::{ValidateSettings, validate_with};
 
+use crate::error::cannot;
 use crate::outputs::output_files;
-use crate::process::{Interrupt, InterruptError};
+use crate::process::Interrupt;
 use crate::program::BenchmarkJob;
-use crate::workspace::WorkError;
 
 /// What every output of one input has to be.
 #[derive(Debug)]
@@ -27,28 +28,9 @@ pub enum Truth {
     },
 }
 
-/// An output is wrong, or could not be judged.
-#[derive(Debug, thiserror::Error)]
-pub enum CheckError {
-    #[error("wrong output: {0}")]
-    Wrong(String),
-    #[error(transparent)]
-    Read(#[from] WorkError),
-    /// The file is no set of rows.
-    #[error(transparent)]
-    Rows(#[from] ValidateError),
-    /// A signal asked the experiment to end.
-    #[error(transparent)]
-    Interrupted(#[from] InterruptError),
-}
-
 impl Truth {
     /// Works out the right output of `program` on the file `input`.
-    ///
-    /// # Errors
-    ///
-    /// When the input cannot be read, and on an interrupt.
-    pub fn of(program: BenchmarkJob, input: &Path, interrupt: &Interrupt) -> Result<Truth, CheckError> {
+    pub fn of(program: BenchmarkJob, input: &Path, interrupt: &Interrupt) -> Result<Truth> {
         match program {
             BenchmarkJob::Wordcount => Ok(Truth::Counts(WordCounts::of(input, interrupt)?)),
             BenchmarkJob::Terasort => {
@@ -59,28 +41,23 @@ impl Truth {
     }
 
     /// Holds the part files in `output` against the truth.
-    ///
-    /// # Errors
-    ///
-    /// [`CheckError::Wrong`] names the first difference.
-    pub fn verify(&self, output: &Path, interrupt: &Interrupt) -> Result<(), CheckError> {
+    pub fn verify(&self, output: &Path, interrupt: &Interrupt) -> Result<()> {
         match self {
             Truth::Counts(counts) => {
-                let files = output_files(output).map_err(WorkError::using("read", output))?;
+                let files = output_files(output).map_err(cannot("read", output))?;
                 counts.verify(&files, interrupt)
             }
             Truth::Order { records, checksum } => {
                 let report = validate(output, interrupt)?;
-                let wrong = |text: String| Err(CheckError::Wrong(text));
                 if report.records != *records {
-                    return wrong(format!("{} records where the input has {records}", report.records));
+                    bail!("wrong output: {} records where the input has {records}", report.records);
                 }
                 if report.checksum != *checksum {
-                    return wrong(format!("checksum {} where the input has {checksum}", report.checksum));
+                    bail!("wrong output: checksum {} where the input has {checksum}", report.checksum);
                 }
                 if let Some(place) = report.first_unordered {
                     let file = place.file.display();
-                    return wrong(format!("not in order, first at record {} of {file}", place.record));
+                    bail!("wrong output: not in order, first at record {} of {file}", place.record);
                 }
                 Ok(())
             }
@@ -88,7 +65,7 @@ impl Truth {
     }
 }
 
-fn validate(input: &Path, interrupt: &Interrupt) -> Result<datagen::validate::ValidationReport, CheckError> {
+fn validate(input: &Path, interrupt: &Interrupt) -> Result<datagen::validate::ValidationReport> {
     let settings = ValidateSettings {
         inputs: vec![input.to_owned()],
         format: Some(datagen::tera::Format::Ascii),
@@ -100,11 +77,108 @@ fn validate(input: &Path, interrupt: &Interrupt) -> Result<datagen::validate::Va
     Ok(report?)
 }
 
+const BUFFER_BYTES: usize = 1 << 20;
+/// How many lines are read between two looks at the interrupt.
+const LINES_PER_CHECK: usize = 1 << 16;
+
+/// How often each word occurs.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct WordCounts {
+    counts: HashMap<Box<[u8]>, u64>,
+}
+
+impl WordCounts {
+    pub fn of(path: &Path, interrupt: &Interrupt) -> Result<WordCounts> {
+        let mut counts = WordCounts::default();
+        each_line(path, interrupt, |_, line| {
+            line.split(u8::is_ascii_whitespace).for_each(|word| counts.add(word));
+            Ok(())
+        })?;
+        Ok(counts)
+    }
+
+    fn add(&mut self, word: &[u8]) {
+        if word.is_empty() {
+            return;
+        }
+        match self.counts.get_mut(word) {
+            Some(count) => *count += 1,
+            None => {
+                self.counts.insert(word.into(), 1);
+            }
+        }
+    }
+
+    /// Holds lines of `word TAB count` against the counts: each word once, with its number, and none missing.
+    pub fn verify(&self, files: &[PathBuf], interrupt: &Interrupt) -> Result<()> {
+        let mut seen: HashSet<&[u8]> = HashSet::with_capacity(self.counts.len());
+        for path in files {
+            each_line(path, interrupt, |number, line| {
+                self.verify_line(line, &mut seen).map_err(|what| {
+                    let file = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy();
+                    anyhow!("wrong output: {file} line {number}: {what}")
+                })
+            })?;
+        }
+        if let Some(word) = self.counts.keys().find(|word| !seen.contains(word.as_ref())) {
+            let missing = self.counts.len() - seen.len();
+            let word = word.escape_ascii();
+            bail!("wrong output: {missing} words are missing, one is \"{word}\"");
+        }
+        Ok(())
+    }
+
+    fn verify_line<'a>(&'a self, line: &[u8], seen: &mut HashSet<&'a [u8]>) -> Result<(), String> {
+        let shown = || line.escape_ascii().to_string();
+        let body = line.strip_suffix(b"\n").ok_or_else(|| format!("\"{}\" has no newline", shown()))?;
+        let tab = body.iter().rposition(|&byte| byte == b'\t');
+        let tab = tab.ok_or_else(|| format!("\"{}\" has no tab", shown()))?;
+        let (word, count) = (&body[..tab], &body[tab + 1..]);
+        let count = std::str::from_utf8(count).ok().and_then(|text| text.parse::<u64>().ok());
+        let count = count.ok_or_else(|| format!("\"{}\" has no count", shown()))?;
+        let (word, expected) = self
+            .counts
+            .get_key_value(word)
+            .ok_or_else(|| format!("\"{}\" is no word of the input", word.escape_ascii()))?;
+        if count != *expected {
+            let word = word.escape_ascii();
+            return Err(format!("\"{word}\" is said to occur {count} times and occurs {expected} times"));
+        }
+        if !seen.insert(word) {
+            return Err(format!("\"{}\" is there twice", word.escape_ascii()));
+        }
+        Ok(())
+    }
+}
+
+/// Hands every line of a file to `take`, with its number and its newline.
+fn each_line(
+    path: &Path,
+    interrupt: &Interrupt,
+    mut take: impl FnMut(usize, &[u8]) -> Result<()>,
+) -> Result<()> {
+    let failed = cannot("read", path);
+    let mut reader = BufReader::with_capacity(BUFFER_BYTES, File::open(path).map_err(failed)?);
+    let mut line = Vec::new();
+    for number in 1.. {
+        if number % LINES_PER_CHECK == 0 {
+            interrupt.check()?;
+        }
+        line.clear();
+        if reader.read_until(b'\n', &mut line).map_err(failed)? == 0 {
+            break;
+        }
+        take(number, &line)?;
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use std::fs;
 
     use napreduce_live::ByteSize;
+    use proptest::prelude::*;
 
     use super::*;
     use crate::input;
@@ -134,5 +208,62 @@ mod tests {
         rows[3] = rows[4];
         let repeated = check(&rows).unwrap_err();
         assert!(repeated.contains("checksum"), "{repeated}");
+    }
+
+    fn counted(text: &[u8]) -> WordCounts {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("text");
+        fs::write(&path, text).unwrap();
+        WordCounts::of(&path, &Interrupt::never()).unwrap()
+    }
+
+    fn check(output: &str) -> Result<(), String> {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("part");
+        fs::write(&path, output).unwrap();
+        let counts = counted(b"to be or not to be\n");
+        counts.verify(&[path], &Interrupt::never()).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn the_right_counts_pass_in_any_order() {
+        assert_eq!(check("to\t2\nbe\t2\nor\t1\nnot\t1\n"), Ok(()));
+        assert_eq!(check("not\t1\nor\t1\nbe\t2\nto\t2\n"), Ok(()));
+    }
+
+    #[test]
+    fn every_difference_is_named() {
+        let wrong = |output: &str, part: &str| {
+            let error = check(output).unwrap_err();
+            assert!(error.contains(part), "{output:?}: {error}");
+        };
+        wrong("to\t3\n", "part line 1: \"to\" is said to occur 3 times and occurs 2 times");
+        wrong("or\t1\nor\t1\n", "part line 2: \"or\" is there twice");
+        wrong("is\t1\n", "\"is\" is no word of the input");
+        wrong("to\t2\nbe\t2\nor\t1\n", "1 words are missing, one is \"not\"");
+        wrong("to 2\n", "has no tab");
+        wrong("to\tmany\n", "has no count");
+        wrong("to\t2", "has no newline");
+        wrong("", "4 words are missing");
+    }
+
+    #[test]
+    fn words_that_cross_a_buffer_are_counted_whole() {
+        let text = [vec![b' '; BUFFER_BYTES - 2], b"word".to_vec(), vec![b'x'; 2 * BUFFER_BYTES]].concat();
+        let counts = counted(&text);
+        assert_eq!(counts.counts.len(), 1);
+        assert_eq!(counts.counts.keys().next().unwrap().len(), 4 + 2 * BUFFER_BYTES);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+        #[test]
+        fn any_bytes_count_as_splitting_them_says(text in prop::collection::vec(prop::sample::select(b"ab \t\r\n\xff".to_vec()), 0..200)) {
+            let mut expected: HashMap<Box<[u8]>, u64> = HashMap::new();
+            for word in text.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()) {
+                *expected.entry(word.into()).or_default() += 1;
+            }
+            prop_assert_eq!(counted(&text).counts, expected);
+        }
     }
 }

@@ -1,40 +1,56 @@
-//! Owns that nothing of an experiment is left behind however it ends: a process of its own that outlives the
-//! experiment by the moments it takes to end daemons, switch off swap and remove folders. The experiment
-//! tells it of each thing before or as it comes to be; the end of the pipe, closed or broken, is the sign to
-//! clean up.
-
-mod charges;
-mod service;
+//! A process of its own that outlives an experiment, however it ends, by the moments it takes to remove what
+//! must not stay: processes in a control group, the group, a swap file, folders. The experiment names each
+//! thing before it makes it; the end of the pipe, closed or broken, is the sign to clean up.
+//!
+//! The kernel ends daemons with the experiment (`PARENT_VARIABLE`), and tasks end with their worker. All of them
+//! work in the experiment's folder, so a folder is removed when no process works in it any more.
 
 use std::fs;
-use std::io::{self, BufRead, BufReader, Write};
+use std::io::{self, BufRead, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, ChildStdout, Command, ExitCode, Stdio};
+use std::process::{Child, ChildStdin, Command, ExitCode, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::thread;
+use std::time::{Duration, Instant};
 
-pub use charges::{Charge, start_of};
+use anyhow::{Context, Result, bail, ensure};
 use napreduce_live::printing::print_error;
-use rustix::process::Pid;
+use rustix::process::{Pid, Signal, kill_process};
+use serde::{Deserialize, Serialize};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGPIPE, SIGQUIT, SIGTERM};
+use signal_hook::flag;
 
 use crate::jobs::{called, own_binary};
 
 /// The name that makes a program the guard.
 const GUARD_PROGRAM: &str = "nap-lab-guard";
+/// How long daemons may take to end before they are killed; longer than they give their own tasks.
+const POLITE: Duration = Duration::from_secs(20);
+/// How long what was killed may take to be gone.
+const GONE: Duration = Duration::from_secs(10);
+const LOOK: Duration = Duration::from_millis(20);
 
-/// The guard cannot do its work.
-#[derive(Debug, thiserror::Error)]
-pub enum GuardError {
-    #[error("cannot start the guard {program}: {source}")]
-    Start { program: PathBuf, source: io::Error },
-    /// It cannot be spoken to.
-    #[error("the guard that cleans up after the experiment does not answer: {0}")]
-    Silent(#[from] io::Error),
-    /// It was asked for something that the system refuses.
-    #[error("{0}")]
-    Refused(String),
-    /// Something is left.
-    #[error("not everything was cleaned up: {0}")]
-    Left(String),
+/// Something that must not outlive the experiment; what is listed first is removed first.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Charge {
+    /// Whatever is in it is killed.
+    ControlGroup(PathBuf),
+    Swap(PathBuf),
+    Folder(PathBuf),
+}
+
+impl Charge {
+    /// Removes it; it may not exist.
+    fn end(&self) -> Result<()> {
+        match self {
+            Charge::ControlGroup(path) => end_group(path),
+            Charge::Swap(path) => end_swap(path),
+            Charge::Folder(path) => end_folder(path),
+        }
+    }
 }
 
 /// The experiment's end of its guard. Dropped, it has everything cleaned up and waits for that.
@@ -42,97 +58,51 @@ pub enum GuardError {
 pub struct Guard {
     child: Child,
     /// Absent once the guard was told to clean up.
-    orders: Option<ChildStdin>,
-    answers: BufReader<ChildStdout>,
-}
-
-/// Whether this process is to be a guard.
-pub fn guard_requested() -> bool {
-    called(GUARD_PROGRAM)
-}
-
-/// The main function of a guard.
-pub fn guard_program() -> ExitCode {
-    if let Err(error) = service::ignore_signals() {
-        print_error(format_args!("{GUARD_PROGRAM}: cannot ignore signals: {error}"));
-        return ExitCode::FAILURE;
-    }
-    let left = service::serve(io::stdin().lock(), io::stdout());
-    for what in &left {
-        print_error(format_args!("{GUARD_PROGRAM}: {what}"));
-    }
-    // Whoever waits for it hears it; nobody may be there any more.
-    let said = writeln!(io::stdout(), "{}", left.join("; "));
-    if left.is_empty() && said.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    charges: Option<ChildStdin>,
 }
 
 impl Guard {
     /// Starts one: this binary, which becomes a guard when it is called so.
-    ///
-    /// # Errors
-    /// When it cannot be started.
-    pub fn start() -> Result<Guard, GuardError> {
+    pub fn start() -> Result<Guard> {
         let program = own_binary();
         let mut command = Command::new(&program);
         // A group of its own: a Ctrl-C at the terminal is not for it.
         command.arg0(GUARD_PROGRAM).process_group(0).current_dir("/");
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
-        let failed = |source| GuardError::Start { program: program.clone(), source };
-        let mut child = command.spawn().map_err(failed)?;
-        let orders = child.stdin.take();
-        let answers = child.stdout.take().ok_or_else(|| failed(io::Error::other("it has no output")))?;
-        Ok(Guard { child, orders, answers: BufReader::new(answers) })
+        let mut child =
+            command.spawn().with_context(|| format!("cannot start the guard {}", program.display()))?;
+        let charges = child.stdin.take();
+        Ok(Guard { child, charges })
     }
 
-    /// Puts something in its charge; what is not there yet is made by it.
-    ///
-    /// # Errors
-    /// When it cannot be made, or the guard is gone.
-    pub fn take(&mut self, charge: &Charge) -> Result<(), GuardError> {
-        let Some(orders) = &mut self.orders else { return Ok(()) };
-        let mut line = serde_json::to_string(charge).map_err(io::Error::from)?;
-        line.push('\n');
-        orders.write_all(line.as_bytes())?;
-        let answer = self.answer()?;
-        if answer.is_empty() { Ok(()) } else { Err(GuardError::Refused(answer)) }
+    /// Puts something in its charge, before it is made.
+    pub fn take(&mut self, charge: &Charge) -> Result<()> {
+        if let Some(charges) = &mut self.charges {
+            let line = serde_json::to_string(charge)? + "\n";
+            let written = charges.write_all(line.as_bytes());
+            written.context("the guard that cleans up after the experiment is gone")?;
+        }
+        Ok(())
     }
 
-    /// Puts a process that was just started in its charge.
-    ///
-    /// # Errors
-    /// When the guard is gone.
-    pub fn take_process(&mut self, id: Pid) -> Result<(), GuardError> {
-        // One that is gone needs no guard.
-        let Some(started) = start_of(id) else { return Ok(()) };
-        self.take(&Charge::Process { id: id.as_raw_nonzero().get(), started })
-    }
-
-    /// Has it clean up, and waits.
-    ///
-    /// # Errors
-    /// When something is left.
-    pub fn clean_up(mut self) -> Result<(), GuardError> {
+    /// Has it clean up, and waits; fails when something is left.
+    pub fn clean_up(mut self) -> Result<()> {
         self.end()
     }
 
-    fn answer(&mut self) -> Result<String, GuardError> {
-        let mut line = String::new();
-        if self.answers.read_line(&mut line)? == 0 {
-            return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
-        }
-        Ok(line.trim_end().to_owned())
-    }
-
-    fn end(&mut self) -> Result<(), GuardError> {
-        if self.orders.take().is_none() {
+    fn end(&mut self) -> Result<()> {
+        if self.charges.take().is_none() {
             return Ok(());
         }
-        let left = self.answer();
+        let mut left = String::new();
+        if let Some(output) = &mut self.child.stdout {
+            output.read_to_string(&mut left)?;
+        }
         let status = self.child.wait()?;
-        match left? {
-            left if left.is_empty() && status.success() => Ok(()),
-            left if left.is_empty() => Err(GuardError::Left(format!("the guard ended with {status}"))),
-            left => Err(GuardError::Left(left)),
+        match (left.trim(), status.success()) {
+            ("", true) => Ok(()),
+            ("", false) => bail!("the guard that cleans up ended with {status}"),
+            (left, _) => bail!("not everything was cleaned up: {left}"),
         }
     }
 }
@@ -144,9 +114,167 @@ impl Drop for Guard {
     }
 }
 
-/// The lines of `/proc/swaps` that are about this file.
-pub(crate) fn is_swapped_on(path: &Path) -> bool {
+/// Whether this process is to be a guard.
+pub fn guard_requested() -> bool {
+    called(GUARD_PROGRAM)
+}
+
+/// The main function of a guard. Signals that end a program are not for it.
+pub fn guard_program() -> ExitCode {
+    for signal in [SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGPIPE] {
+        if let Err(error) = flag::register(signal, Arc::new(AtomicBool::new(false))) {
+            print_error(format_args!("{GUARD_PROGRAM}: cannot ignore signals: {error}"));
+            return ExitCode::FAILURE;
+        }
+    }
+    let left = serve(io::stdin().lock());
+    for what in &left {
+        print_error(format_args!("{GUARD_PROGRAM}: {what}"));
+    }
+    // Whoever waits for it reads it; nobody may be there any more.
+    let _ = write!(io::stdout(), "{}", left.join("; "));
+    if left.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Takes charges until the input ends, then ends them all; returns what is left, in words.
+fn serve(charges: impl BufRead) -> Vec<String> {
+    // A pipe that breaks ends the experiment as one that is closed does.
+    let lines = charges.lines().map_while(Result::ok);
+    let mut taken: Vec<Charge> = lines.filter_map(|line| serde_json::from_str(&line).ok()).collect();
+    taken.sort();
+    taken.iter().filter_map(|charge| Some(format!("{:#}", charge.end().err()?))).collect()
+}
+
+fn until(limit: Duration, done: impl Fn() -> bool) -> bool {
+    let deadline = Instant::now() + limit;
+    while !done() {
+        if Instant::now() > deadline {
+            return false;
+        }
+        thread::sleep(LOOK);
+    }
+    true
+}
+
+fn remove_with(path: &Path, remove: fn(&Path) -> io::Result<()>) -> Result<()> {
+    let gone = until(GONE, || remove(path).is_ok() || !path.exists());
+    ensure!(gone, "cannot remove {}", path.display());
+    Ok(())
+}
+
+fn end_folder(path: &Path) -> Result<()> {
+    if !until(POLITE, || processes_in(path).is_empty()) {
+        for process in processes_in(path) {
+            // It may have ended meanwhile.
+            let _ = kill_process(process, Signal::KILL);
+        }
+        let gone = until(GONE, || processes_in(path).is_empty());
+        ensure!(gone, "processes in {} do not end", path.display());
+    }
+    remove_with(path, |path| fs::remove_dir_all(path))
+}
+
+/// The processes whose working folder is this one, or below it.
+fn processes_in(folder: &Path) -> Vec<Pid> {
+    let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let working = processes
+        .filter(|entry| fs::read_link(entry.path().join("cwd")).is_ok_and(|place| place.starts_with(folder)));
+    working.filter_map(|entry| Pid::from_raw(entry.file_name().to_str()?.parse().ok()?)).collect()
+}
+
+/// Makes a file and swaps to it. Written out in full: a swap file must not have holes.
+pub fn make_swap(path: &Path, bytes: u64) -> Result<()> {
+    let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+    io::copy(&mut io::repeat(0).take(bytes), &mut file)?;
+    file.sync_all()?;
+    run("mkswap", path)?;
+    run("swapon", path)
+}
+
+fn end_swap(path: &Path) -> Result<()> {
     let swaps = fs::read_to_string("/proc/swaps").unwrap_or_default();
     let named = path.to_string_lossy();
-    swaps.lines().any(|line| line.split_whitespace().next() == Some(&*named))
+    if swaps.lines().any(|line| line.split_whitespace().next() == Some(&*named)) {
+        run("swapoff", path).with_context(|| format!("still swapping; use: swapoff {named}"))?;
+    }
+    ensure!(fs::remove_file(path).is_ok() || !path.exists(), "cannot remove {named}");
+    Ok(())
+}
+
+/// Runs one of the system's programs for swapping; where they are is not on every user's path.
+fn run(program: &str, path: &Path) -> Result<()> {
+    let known = ["/usr/sbin", "/sbin", "/usr/bin", "/bin"].map(|folder| Path::new(folder).join(program));
+    let found = known.iter().find(|path| path.is_file()).cloned().unwrap_or_else(|| program.into());
+    let output = Command::new(found).arg(path).output().with_context(|| format!("cannot start {program}"))?;
+    ensure!(output.status.success(), "{program}: {}", String::from_utf8_lossy(&output.stderr).trim());
+    Ok(())
+}
+
+/// Only processes of the experiment are ever put into its group. A worker that was killed before it could
+/// clean up leaves groups of its attempts in it, and a group with others in it cannot be removed.
+fn end_group(path: &Path) -> Result<()> {
+    for inside in fs::read_dir(path).into_iter().flatten().flatten() {
+        if inside.file_type().is_ok_and(|kind| kind.is_dir()) {
+            end_group(&inside.path())?;
+        }
+    }
+    let is_empty = || {
+        let members = fs::read_to_string(path.join("cgroup.procs")).unwrap_or_default();
+        for id in members.lines().filter_map(|line| Pid::from_raw(line.parse().ok()?)) {
+            // It may have ended meanwhile.
+            let _ = kill_process(id, Signal::KILL);
+        }
+        members.trim().is_empty()
+    };
+    ensure!(until(GONE, is_empty), "processes in {} do not end", path.display());
+    // The kernel may hold on to it for a moment after the last process.
+    remove_with(path, |path| fs::remove_dir(path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn charges_are_ended_with_the_input_groups_before_folders() {
+        let place = tempfile::tempdir().unwrap();
+        let (folder, group) = (place.path().join("folder"), place.path().join("folder/group"));
+        fs::create_dir_all(group.join("worker/0")).unwrap();
+        fs::write(folder.join("file"), "x").unwrap();
+        let charges = [
+            Charge::Folder(folder.clone()),
+            Charge::ControlGroup(group),
+            Charge::Swap(place.path().join("never made")),
+            Charge::Folder(place.path().join("gone")),
+        ];
+        let lines = charges.map(|charge| serde_json::to_string(&charge).unwrap());
+        assert_eq!(serve(lines.join("\n").as_bytes()), [""; 0]);
+        assert!(!folder.exists());
+    }
+
+    #[test]
+    fn a_folder_is_removed_when_no_process_works_in_it_any_more() {
+        let place = tempfile::tempdir().unwrap();
+        let folder = place.path().join("folder");
+        fs::create_dir(&folder).unwrap();
+        // It writes into the folder when its input ends, which is after the folder was to be removed.
+        let mut child = Command::new("/bin/sh");
+        child.args(["-c", "read line; mkdir late"]).current_dir(&folder).stdin(Stdio::piped());
+        let mut child = child.spawn().unwrap();
+        let charge = Charge::Folder(folder.clone());
+        thread::scope(|scope| {
+            let ended = scope.spawn(|| charge.end());
+            drop(child.stdin.take());
+            child.wait().unwrap();
+            ended.join().unwrap().unwrap();
+        });
+        assert!(!folder.exists());
+    }
+
+    #[test]
+    fn a_swap_file_that_cannot_be_ended_is_reported() {
+        let place = tempfile::tempdir().unwrap();
+        let error = Charge::Swap(place.path().to_owned()).end().unwrap_err().to_string();
+        assert!(error.starts_with("cannot remove "), "{error}");
+    }
 }

@@ -5,16 +5,15 @@ use std::fs::{self, File};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use datagen::centroids::CentroidsError;
+use anyhow::{Result, anyhow};
 use datagen::output::OutputSettings;
-use datagen::rows::RowsError;
-use datagen::tera::{self, RECORD_BYTES, TeraError, TeraSettings};
-use datagen::text::{self, TextError, TextSettings};
+use datagen::tera::{self, RECORD_BYTES, TeraSettings};
+use datagen::text::{self, TextSettings};
 use napreduce_live::ByteSize;
 
-use crate::process::{Interrupt, InterruptError};
+use crate::error::cannot;
+use crate::process::Interrupt;
 use crate::program::BenchmarkJob;
-use crate::workspace::WorkError;
 
 /// How much is read at once when warming the page cache.
 const WARM_BYTES: usize = 1 << 20;
@@ -26,52 +25,24 @@ pub struct Input {
     pub bytes: ByteSize,
 }
 
-/// An input cannot be made or read.
-#[derive(Debug, thiserror::Error)]
-pub enum GeneratedInputError {
-    /// The rows to sort cannot be made.
-    #[error(transparent)]
-    Tera(#[from] TeraError),
-    /// The text to count cannot be made.
-    #[error(transparent)]
-    Text(#[from] TextError),
-    /// Movies, associations or edges cannot be made.
-    #[error(transparent)]
-    Rows(#[from] RowsError),
-    #[error(transparent)]
-    Centroids(#[from] CentroidsError),
-    /// It was made and is not what was asked for.
-    #[error("datagen wrote {count} files to {folder} and one was expected")]
-    Files { folder: PathBuf, count: usize },
-    #[error(transparent)]
-    Read(#[from] WorkError),
-    /// A signal asked the experiment to end.
-    #[error(transparent)]
-    Interrupted(#[from] InterruptError),
-}
-
 /// Makes an input of about `size` for `program` in `folder`; rows to sort are whole, so theirs may be up to
 /// 99 bytes smaller.
-///
-/// # Errors
-///
-/// When it cannot be written, and on an interrupt.
 pub fn generate(
     program: BenchmarkJob,
     size: ByteSize,
     folder: &Path,
     interrupt: &Interrupt,
-) -> Result<Input, GeneratedInputError> {
+) -> Result<Input> {
     let mut output = OutputSettings::new(folder);
     output.watch = interrupt.watch();
     let made = match program {
         BenchmarkJob::Wordcount => {
-            text::generate(&TextSettings::new(size.bytes(), output)).map_err(GeneratedInputError::from)
+            text::generate(&TextSettings::new(size.bytes(), output)).map_err(anyhow::Error::from)
         }
         BenchmarkJob::Terasort => {
             let records = size.bytes() / RECORD_BYTES as u64;
             let settings = TeraSettings { records, start: 0, format: tera::Format::Ascii, output };
-            tera::generate(&settings).map_err(GeneratedInputError::from)
+            tera::generate(&settings).map_err(anyhow::Error::from)
         }
     };
     // An interrupt is one kind of error here, whoever noticed it first.
@@ -79,17 +50,15 @@ pub fn generate(
     let written = made?;
     match written.files.as_slice() {
         [file] => Ok(Input { file: file.clone(), bytes: ByteSize::new(written.bytes) }),
-        files => Err(GeneratedInputError::Files { folder: folder.to_owned(), count: files.len() }),
+        files => {
+            Err(anyhow!("datagen wrote {} files to {} and one was expected", files.len(), folder.display()))
+        }
     }
 }
 
 /// Reads a file, or every file of a folder, so that the page cache holds it.
-///
-/// # Errors
-///
-/// When it cannot be read, and on an interrupt.
-pub fn warm(path: &Path, interrupt: &Interrupt) -> Result<(), GeneratedInputError> {
-    let failed = WorkError::using("read", path);
+pub fn warm(path: &Path, interrupt: &Interrupt) -> Result<()> {
+    let failed = cannot("read", path);
     if path.is_dir() {
         for entry in fs::read_dir(path).map_err(failed)? {
             warm(&entry.map_err(failed)?.path(), interrupt)?;

@@ -1,28 +1,28 @@
-//! Owns how long preempting takes on an otherwise idle cluster: from the decision of the coordinator to the
-//! slot verified free (suspend, checkpoint), to the task running again (resume) and to its first new output
-//! (restore). One reduce with many small groups is preempted over and over; times are the coordinator's own,
-//! so that looking on costs nothing.
+//! How long preempting takes on an otherwise idle cluster: from the decision of the coordinator to the slot
+//! verified free (suspend, checkpoint), to the task running again (resume) and to its first new output
+//! (restore). One reduce with many small groups is preempted over and over; times are the coordinator's own, so
+//! that watching costs nothing.
 
-mod report;
-
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::thread;
 use std::time::Duration;
 
+use anyhow::Result;
 use clap::Args;
 use napreduce_engine::{AttemptId, AttemptState, JobId, Slots, TaskKind};
 use napreduce_live::{ByteSize, JobDetail, PreemptionEnd, TaskCommand, TaskPhase};
 use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;
-pub use report::{Latencies, LatencyReport};
+use serde::Serialize;
 
-use crate::daemons::nap;
-use crate::error::{LabError, LiveClusterError};
+use crate::cluster::{Cluster, JobOrder, Layout, guarded_folder, nap};
 use crate::jobs::{Work, rounds_per_second};
-use crate::live_cluster::{JobOrder, Layout, LiveCluster, guarded_folder};
 use crate::machine::Machine;
 use crate::outputs::OutputDigest;
 use crate::session::Session;
+use crate::statistics::{known_percentile, percentile, samples_needed};
+use crate::table::{dash, table};
+use crate::words::counted;
 use crate::workspace::write;
 
 /// How long one group of the reduce takes.
@@ -55,11 +55,8 @@ enum Pair {
 }
 
 /// Measures.
-///
-/// # Errors
-/// When a binary is missing, a daemon or a job fails or an output differs, and on an interrupt.
-pub fn latency(settings: &LatencySettings, session: &Session) -> Result<LatencyReport, LabError> {
-    Measuring::with_cluster(settings, session, |measuring, _| {
+pub fn latency(settings: &LatencySettings, session: &Session) -> Result<LatencyReport> {
+    Measuring::with_cluster(settings, session, |measuring| {
         let reference = measuring.reference()?;
         for pair in [Pair::SuspendAndResume, Pair::CheckpointAndRestore] {
             while measuring.report.count(pair) < settings.samples as usize {
@@ -72,7 +69,7 @@ pub fn latency(settings: &LatencySettings, session: &Session) -> Result<LatencyR
 }
 
 struct Measuring<'s> {
-    cluster: LiveCluster<'s>,
+    cluster: Cluster<'s>,
     session: &'s Session,
     folder: PathBuf,
     rounds: u64,
@@ -86,10 +83,10 @@ impl<'s> Measuring<'s> {
     fn with_cluster<T>(
         settings: &LatencySettings,
         session: &'s Session,
-        measure: impl FnOnce(&mut Measuring<'s>, &Path) -> Result<T, LabError>,
-    ) -> Result<T, LabError> {
+        measure: impl FnOnce(&mut Measuring<'s>) -> Result<T>,
+    ) -> Result<T> {
         let nap = nap(&session.binaries)?;
-        let (work, mut guard) = guarded_folder(&session.work, ByteSize::new(64 << 20))?;
+        let (work, guard) = guarded_folder(&session.work, ByteSize::new(64 << 20))?;
         let folder = work.fresh("latency")?;
         let layout = Layout {
             workers: vec![Slots { map: 1, reduce: 1 }],
@@ -101,7 +98,7 @@ impl<'s> Measuring<'s> {
         let groups = (job_seconds.clamp(JOB_SECONDS_LEAST, JOB_SECONDS_MOST) * GROUPS_PER_SECOND) as u64;
         write(&folder.join("groups.txt"), format!("0 {groups}\n"))?;
         let mut measuring = Measuring {
-            cluster: LiveCluster::start(&folder, &nap, &layout, &mut guard, session)?,
+            cluster: Cluster::start(&folder, &nap, &layout, session)?,
             session,
             folder,
             rounds: (rounds_per_second() / GROUPS_PER_SECOND) as u64,
@@ -109,23 +106,24 @@ impl<'s> Measuring<'s> {
             random: Pcg64Mcg::seed_from_u64(SEED),
             report: LatencyReport::new(Machine::describe()),
         };
-        let measured = measure(&mut measuring, &nap)?;
+        let measured = measure(&mut measuring)?;
         measuring.cluster.stop()?;
         guard.clean_up()?;
         Ok(measured)
     }
 
-    fn submit(&mut self, rounds: u64) -> Result<(JobId, PathBuf), LabError> {
+    fn submit(&mut self, rounds: u64) -> Result<(JobId, PathBuf)> {
         self.jobs += 1;
         let name = format!("latency-{}", self.jobs);
         let output = self.folder.join(&name);
-        let work = Work { job: "steps-of-reduces".to_owned(), rounds, pause: 0, fill: 0, seed: 0 };
-        let order = JobOrder::new(&name, work, &self.folder.join("groups.txt"), &output);
+        let work = Work { job: "steps-of-reduces".to_owned(), rounds, ..Work::default() };
+        let (input, task_memory) = (self.folder.join("groups.txt"), ByteSize::new(64 << 20));
+        let order = JobOrder { name, work, input, output: output.clone(), task_memory };
         Ok((self.cluster.submit(&order)?, output))
     }
 
     /// What the job writes when nobody disturbs it.
-    fn reference(&mut self) -> Result<OutputDigest, LabError> {
+    fn reference(&mut self) -> Result<OutputDigest> {
         self.session.say("running the job undisturbed");
         let (job, output) = self.submit(self.rounds)?;
         self.cluster.wait(job, LIMIT)?;
@@ -134,7 +132,7 @@ impl<'s> Measuring<'s> {
 
     /// Preempts one job until it is nearly done or there are enough samples; its times are taken from its
     /// history.
-    fn one_job(&mut self, pair: Pair, wanted: usize, reference: &OutputDigest) -> Result<(), LabError> {
+    fn one_job(&mut self, pair: Pair, wanted: usize, reference: &OutputDigest) -> Result<()> {
         let (job, output) = self.submit(self.rounds)?;
         let missing = wanted.saturating_sub(self.report.count(pair));
         for _ in 0..missing {
@@ -158,7 +156,7 @@ impl<'s> Measuring<'s> {
     }
 
     /// The running reduce, once it runs and has told of progress; none when the job is nearly done.
-    fn running(&mut self, job: JobId) -> Result<Option<AttemptId>, LabError> {
+    fn running(&mut self, job: JobId) -> Result<Option<AttemptId>> {
         let found = self.cluster.until(job, "its reduce to run", LIMIT, |cluster| {
             let tasks = cluster.tasks(job)?;
             let reduce = tasks.iter().find(|task| task.task.kind == TaskKind::Reduce);
@@ -176,7 +174,7 @@ impl<'s> Measuring<'s> {
         Ok(found)
     }
 
-    fn preempt(&mut self, pair: Pair, attempt: AttemptId) -> Result<(), LabError> {
+    fn preempt(&mut self, pair: Pair, attempt: AttemptId) -> Result<()> {
         let command = match pair {
             Pair::SuspendAndResume => TaskCommand::Suspend,
             Pair::CheckpointAndRestore => TaskCommand::Checkpoint,
@@ -211,17 +209,254 @@ impl<'s> Measuring<'s> {
         })
     }
 
-    fn command(&mut self, attempt: AttemptId, command: TaskCommand) -> Result<(), LabError> {
-        let commanded = self.cluster.client.preempt(attempt, command, REASON);
-        Ok(commanded.map_err(LiveClusterError::from)?)
+    fn command(&mut self, attempt: AttemptId, command: TaskCommand) -> Result<()> {
+        Ok(self.cluster.client.preempt(attempt, command, REASON)?)
     }
 
-    fn wait_for(
-        &mut self,
-        job: JobId,
-        what: &str,
-        holds: impl Fn(&JobDetail) -> bool,
-    ) -> Result<(), LabError> {
+    fn wait_for(&mut self, job: JobId, what: &str, holds: impl Fn(&JobDetail) -> bool) -> Result<()> {
         self.cluster.until(job, what, LIMIT, |cluster| Ok(holds(&cluster.job(job)?).then_some(())))
+    }
+}
+
+/// All of one measurement.
+#[derive(Clone, Debug, Serialize)]
+pub struct LatencyReport {
+    /// Always `latency`.
+    pub experiment: &'static str,
+    pub machine: Machine,
+    /// From the decision to the slot verified free.
+    pub suspend: Latencies,
+    /// From the decision to the task running again.
+    pub resume: Latencies,
+    /// From the decision to the slot free, the work saved.
+    pub checkpoint: Latencies,
+    /// From the launch of an attempt to its first new output.
+    pub restore: Latencies,
+    /// Whether every preempted job had the output of an undisturbed one.
+    pub identical: bool,
+    /// Preemptions that ended otherwise, and restored attempts that started from scratch.
+    pub otherwise: usize,
+}
+
+/// Latencies of one kind, in milliseconds.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Latencies {
+    pub samples: usize,
+    /// Half of them are at most this.
+    pub p50_ms: Option<f64>,
+    /// All but one in a hundred are; of a hundred or more.
+    pub p99_ms: Option<f64>,
+    /// All are.
+    pub max_ms: Option<f64>,
+    /// The p50 that is promised.
+    pub p50_bound_ms: Option<f64>,
+    /// The p99.
+    pub p99_bound_ms: Option<f64>,
+    /// The part of it that the worker sees, from the order's arrival: its p50.
+    pub worker_p50_ms: Option<f64>,
+    /// Every sample.
+    pub every_ms: Vec<f64>,
+    #[serde(skip)]
+    worker_ms: Vec<f64>,
+}
+
+impl Latencies {
+    fn bounded(p50: f64, p99: Option<f64>) -> Latencies {
+        Latencies { p50_bound_ms: Some(p50), p99_bound_ms: p99, ..Latencies::default() }
+    }
+
+    fn add(&mut self, from_micros: u64, to_micros: u64, worker_micros: Option<u64>) {
+        self.every_ms.push(to_micros.saturating_sub(from_micros) as f64 / 1e3);
+        self.worker_ms.extend(worker_micros.map(|micros| micros as f64 / 1e3));
+    }
+
+    fn conclude(&mut self, most: usize) {
+        self.every_ms.truncate(most);
+        self.worker_ms.truncate(most);
+        self.samples = self.every_ms.len();
+        self.p50_ms = known_percentile(&self.every_ms, 50.0);
+        self.p99_ms = known_percentile(&self.every_ms, 99.0);
+        self.max_ms = percentile(&self.every_ms, 100.0);
+        self.worker_p50_ms = known_percentile(&self.worker_ms, 50.0);
+    }
+
+    /// The bounds that are judged are kept; none is with fewer samples than its percentile needs.
+    fn is_kept(&self) -> bool {
+        let kept = |value: Option<f64>, bound: Option<f64>| {
+            value.zip(bound).is_none_or(|(value, bound)| value <= bound)
+        };
+        self.samples > 0 && kept(self.p50_ms, self.p50_bound_ms) && kept(self.p99_ms, self.p99_bound_ms)
+    }
+
+    /// So many samples the bounds need, if there are fewer.
+    fn lacking(&self) -> Option<usize> {
+        let bounds = [(50.0, self.p50_bound_ms), (99.0, self.p99_bound_ms)];
+        let needed = bounds.into_iter().filter(|(_, bound)| bound.is_some());
+        let needed = needed.map(|(percent, _)| samples_needed(percent)).max();
+        needed.filter(|needed| self.samples < *needed)
+    }
+
+    fn row(&self, name: &str) -> Vec<String> {
+        let shown = |value: Option<f64>| value.map_or_else(dash, |value| format!("{value:.3}"));
+        let bounds = match (self.p50_bound_ms, self.p99_bound_ms) {
+            (Some(p50), Some(p99)) => format!("p50 {p50:.0}, p99 {p99:.0}"),
+            (Some(p50), None) => format!("p50 {p50:.0}"),
+            _ => "-".to_owned(),
+        };
+        vec![
+            name.to_owned(),
+            self.samples.to_string(),
+            shown(self.p50_ms),
+            shown(self.p99_ms),
+            shown(self.max_ms),
+            shown(self.worker_p50_ms),
+            bounds,
+            match (self.is_kept(), self.lacking()) {
+                (false, _) => "NOT KEPT".to_owned(),
+                (true, None) => "kept".to_owned(),
+                (true, Some(needed)) if self.p50_ms.is_some() => format!("p50 kept; p99 needs {needed}"),
+                (true, Some(needed)) => format!("not judged: needs {needed}"),
+            },
+        ]
+    }
+}
+
+impl LatencyReport {
+    fn new(machine: Machine) -> LatencyReport {
+        LatencyReport {
+            experiment: "latency",
+            machine,
+            suspend: Latencies::bounded(2.0, Some(20.0)),
+            resume: Latencies::bounded(2.0, None),
+            checkpoint: Latencies::bounded(50.0, None),
+            restore: Latencies::bounded(60.0, None),
+            identical: true,
+            otherwise: 0,
+        }
+    }
+
+    /// How many samples of both kinds of a pair there are.
+    fn count(&self, pair: Pair) -> usize {
+        let (first, second) = match pair {
+            Pair::SuspendAndResume => (&self.suspend, &self.resume),
+            Pair::CheckpointAndRestore => (&self.checkpoint, &self.restore),
+        };
+        first.every_ms.len().min(second.every_ms.len())
+    }
+
+    /// Takes the samples of a job that has ended.
+    fn take(&mut self, pair: Pair, detail: &JobDetail, identical: bool) {
+        self.identical &= identical;
+        let (sought, stops) = match pair {
+            Pair::SuspendAndResume => (PreemptionEnd::Suspended, &mut self.suspend),
+            Pair::CheckpointAndRestore => (PreemptionEnd::Checkpointed, &mut self.checkpoint),
+        };
+        for one in &detail.preemptions {
+            match (one.end, one.freed_micros) {
+                (Some(end), Some(freed)) if end == sought => {
+                    stops.add(one.requested_micros, freed, one.worker_micros);
+                }
+                // It was done before it could be stopped: nothing went wrong.
+                (Some(PreemptionEnd::Finished), _) => {}
+                _ => self.otherwise += 1,
+            }
+        }
+        for one in &detail.resumes {
+            if let Some(resumed) = one.resumed_micros {
+                self.resume.add(one.ordered_micros, resumed, one.worker_micros);
+            }
+        }
+        for one in &detail.restores {
+            match (one.restored_micros, &one.refused) {
+                (_, Some(_)) => self.otherwise += 1,
+                (Some(restored), None) => self.restore.add(one.ordered_micros, restored, one.worker_micros),
+                (None, None) => {}
+            }
+        }
+    }
+
+    fn conclude(&mut self, most: usize) {
+        for one in [&mut self.suspend, &mut self.resume, &mut self.checkpoint, &mut self.restore] {
+            one.conclude(most);
+        }
+    }
+
+    /// Whether every bound is kept and every output right.
+    pub fn succeeded(&self) -> bool {
+        let all = [&self.suspend, &self.resume, &self.checkpoint, &self.restore];
+        self.identical && all.iter().all(|one| one.is_kept())
+    }
+
+    /// The figures as a table.
+    pub fn table(&self) -> String {
+        let rows = vec![
+            self.suspend.row("suspend: decided to slot free"),
+            self.resume.row("resume: decided to running"),
+            self.checkpoint.row("checkpoint: decided to slot free"),
+            self.restore.row("restore: launched to new output"),
+        ];
+        let columns = ["samples", "p50, ms", "p99, ms", "max, ms", "worker's p50", "bounds", "verdict"];
+        let outputs = if self.identical { "all outputs right" } else { "AN OUTPUT DIFFERS" };
+        let otherwise = match self.otherwise {
+            0 => String::new(),
+            count => format!("; {} ended otherwise than asked", counted(count, "preemption")),
+        };
+        format!("{}\n\n{}\n\n{outputs}{otherwise}\n", self.machine.line(), table(&["what"], &columns, rows))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn report(suspend_ms: &[u64]) -> LatencyReport {
+        let mut report = LatencyReport::new(Machine::describe());
+        for ms in suspend_ms {
+            report.suspend.add(1_000_000, 1_000_000 + ms * 1_000, Some(500));
+        }
+        for (latencies, micros) in
+            [(&mut report.resume, 900), (&mut report.checkpoint, 30_000), (&mut report.restore, 59_000)]
+        {
+            (0..6).for_each(|_| latencies.add(5, 5 + micros, None));
+        }
+        report.conclude(200);
+        report
+    }
+
+    #[test]
+    fn percentiles_are_judged_by_their_bounds() {
+        let good = report(&[[1; 90].as_slice(), &[3; 10]].concat());
+        assert!(good.succeeded() && !good.table().contains("needs"), "{}", good.table());
+        assert_eq!((good.suspend.p50_ms, good.suspend.max_ms), (Some(1.0), Some(3.0)));
+        assert_eq!(good.suspend.worker_p50_ms, Some(0.5));
+        let slow = report(&[[1; 98].as_slice(), &[21; 2]].concat());
+        assert!(!slow.succeeded() && slow.table().contains("NOT KEPT"), "{}", slow.table());
+    }
+
+    #[test]
+    fn tail_of_ten_samples_is_not_judged() {
+        let few = report(&[1, 1, 1, 1, 1, 1, 1, 1, 1, 90]);
+        assert_eq!((few.suspend.p50_ms, few.suspend.p99_ms), (Some(1.0), None));
+        assert!(few.succeeded() && few.table().contains("p50 kept; p99 needs 100"), "{}", few.table());
+        let fewer = report(&[1, 90]);
+        assert_eq!(fewer.suspend.p50_ms, None);
+        assert!(fewer.table().contains("not judged: needs 100"), "{}", fewer.table());
+    }
+
+    #[test]
+    fn the_four_kinds_have_the_names_that_programs_look_for() {
+        let json = serde_json::to_value(report(&[1; 100])).unwrap();
+        for kind in ["suspend", "resume", "checkpoint", "restore"] {
+            for value in ["p50_ms", "max_ms"] {
+                assert!(json[kind][value].is_f64(), "{kind} {value}");
+            }
+        }
+    }
+
+    #[test]
+    fn no_sample_keeps_no_bound() {
+        let mut none = LatencyReport::new(Machine::describe());
+        none.conclude(200);
+        assert!(!none.succeeded());
     }
 }

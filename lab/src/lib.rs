@@ -7,76 +7,46 @@
 //! `nap-lab` binary, which is also the lab's job program and its guard when it is called so.
 //!
 //! ```no_run
-//! use napreduce_lab::{Interrupt, Resources, Session, StartSettings, WorkSettings, start};
+//! use napreduce_lab::{Interrupt, Session, WorkSettings, program::Resources, start};
 //!
 //! let (work, binaries) = (WorkSettings::default(), "target/release".into());
 //! let session = Session::new(Interrupt::listen()?, work, binaries, |line| eprintln!("{line}"));
 //! let resources = Resources { slots: 2, task_memory: "256MiB".parse()? };
-//! let settings = StartSettings { runs: 50, resources };
-//! println!("{}", start(&settings, &session)?.table());
+//! let settings = start::StartSettings { runs: 50, resources };
+//! println!("{}", start::start(&settings, &session)?.table());
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
 #[macro_use]
-mod words;
+pub mod words;
 
 mod check;
-mod confinement;
-mod daemons;
-mod error;
-mod guard;
+mod cluster;
+pub mod confinement;
+pub mod error;
+pub mod guard;
 mod input;
-mod job_result;
-mod jobs;
-mod latency;
-mod live_cluster;
-mod machine;
-mod memory;
-mod outputs;
+pub mod jobs;
+pub mod latency;
+pub mod machine;
+pub mod memory;
+pub mod outputs;
 pub mod paper;
-mod peers;
-mod preempt;
-mod process;
-mod program;
-mod raw;
+pub mod peers;
+pub mod preempt;
+pub mod process;
+pub mod program;
 pub mod records;
-mod replay;
-mod session;
-mod speed;
-mod start;
+pub mod replay;
+pub mod session;
+pub mod speed;
+pub mod start;
 pub mod statistics;
-mod suite;
+pub mod suite;
 mod table;
-mod workspace;
+pub mod workspace;
 
-pub use check::CheckError;
-pub use confinement::{MemoryLimit, Tier};
-pub use daemons::DaemonError;
-pub use error::{LabError, LiveClusterError, WorkloadReplayError};
-pub use guard::{GuardError, guard_program, guard_requested};
-pub use input::GeneratedInputError;
-pub use job_result::JobResultError;
-pub use jobs::{TaskBody, job_program, job_program_requested};
-pub use latency::{Latencies, LatencyReport, LatencySettings, latency};
-pub use machine::Machine;
-pub use memory::{MemoryReport, MemoryResult, MemorySettings, memory};
-pub use outputs::{OutputDigest, OutputsError};
-pub use peers::{PeerError, PeerTool, bare_sort_program, bare_sort_requested};
-pub use preempt::{
-    Cell, JobWeight, PreemptReport, PreemptSettings, Strategy, TaskForm, TwoJobsRun, Verdict, Way,
-    WayFigures, WayRun, preempt,
-};
-pub use process::{Interrupt, InterruptError, MemoryPeak, ProcessError, Usage};
-pub use program::{BenchmarkJob, ProgramError, Resources};
-pub use replay::{
-    Agreement, Costs, GivenCosts, MeanRatio, ReplayReport, ReplayRun, ReplayRuns, ReplaySettings,
-    ReplaySource, Scale, replay,
-};
+pub use process::Interrupt;
 pub use session::Session;
-pub use speed::{Conditions, ContenderReport, Measurement, SpeedReport, SpeedSettings, Timing, speed};
-pub use start::{StartReport, StartSettings, start};
-pub use suite::{
-    SuiteConditions, SuiteContender, SuiteJob, SuiteJobReport, SuiteReport, SuiteSettings, suite,
-};
-pub use words::{UnknownWord, counted};
-pub use workspace::{WorkError, WorkSettings};
+pub use words::counted;
+pub use workspace::WorkSettings;

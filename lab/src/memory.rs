@@ -1,15 +1,15 @@
 //! Owns the check that tasks keep to their memory budget however large the input is.
 //! What counts is anonymous memory of each task process; mapped files are page cache and are left out.
 
+use anyhow::Result;
 use clap::Args;
 use napreduce_live::ByteSize;
 use serde::Serialize;
 
 use crate::check::Truth;
-use crate::error::LabError;
 use crate::input;
-use crate::job_result::peak_task_bytes;
 use crate::machine::Machine;
+use crate::outputs::peak_task_bytes;
 use crate::process::{Sampling, Usage, run};
 use crate::program::{BenchmarkJob, Resources};
 use crate::session::Session;
@@ -74,18 +74,13 @@ pub struct MemoryResult {
 }
 
 /// Runs every program once under its budget and checks output and memory.
-///
-/// # Errors
-///
-/// When a program cannot run or its output is wrong, and on an interrupt. Too much memory is part of the
-/// report.
-pub fn memory(settings: &MemorySettings, session: &Session) -> Result<MemoryReport, LabError> {
+pub fn memory(settings: &MemorySettings, session: &Session) -> Result<MemoryReport> {
     let wanted = ByteSize::new(settings.size.bytes().saturating_mul(ROOM_PER_INPUT_BYTE));
     let binaries = settings
         .programs
         .iter()
         .map(|program| Ok((*program, program.binary(&session.binaries)?)))
-        .collect::<Result<Vec<_>, LabError>>()?;
+        .collect::<Result<Vec<_>>>()?;
     let work = WorkFolder::make(&session.work, wanted)?;
     let bound_bytes = ByteSize::new((settings.resources.task_memory.bytes() as f64 * settings.factor) as u64);
     let mut report = MemoryReport {
@@ -111,7 +106,7 @@ fn check(
     bound: ByteSize,
     work: &WorkFolder,
     session: &Session,
-) -> Result<MemoryResult, LabError> {
+) -> Result<MemoryResult> {
     let interrupt = &session.interrupt;
     let folder = work.fresh(program.in_words())?;
     session.say(format!("{program} {}: making the input and the reference", settings.size));

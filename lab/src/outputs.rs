@@ -1,25 +1,20 @@
-//! Owns what makes two outputs the same: the names and the bytes of their part files, read from the disk.
-//! What a program says of its own output counts for nothing here.
+//! What jobs leave: outputs that are the same when the names and the bytes of their part files are, and the
+//! counters in `_SUCCESS` and in what their programs print.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
+use anyhow::{Context, Result, bail};
 use serde::Serialize;
+use serde_json::Value;
 use xxhash_rust::xxh3::xxh3_128;
 
-use crate::workspace::{WorkError, remove};
+use crate::error::cannot;
+use crate::workspace::remove;
 
 /// What is done to an output that is compared.
 pub const READ: &str = "read the output";
-
-/// An output that cannot be compared.
-#[derive(Debug, thiserror::Error)]
-pub enum OutputsError {
-    #[error(transparent)]
-    File(#[from] WorkError),
-    #[error("the output {path} has no part files; did its job succeed?")]
-    Empty { path: PathBuf },
-}
 
 /// A fingerprint of an output.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -27,29 +22,23 @@ pub struct OutputDigest(String);
 
 impl OutputDigest {
     /// That of the part files in `folder`.
-    ///
-    /// # Errors
-    /// When there are none, or they cannot be read.
-    pub fn read(folder: &Path) -> Result<OutputDigest, OutputsError> {
+    pub fn read(folder: &Path) -> Result<OutputDigest> {
         let mut text = String::new();
-        for path in output_files(folder).map_err(WorkError::using(READ, folder))? {
+        for path in output_files(folder).map_err(cannot(READ, folder))? {
             let name = path.file_name().unwrap_or_default().to_string_lossy();
             if name.starts_with("part-") {
-                let bytes = fs::read(&path).map_err(WorkError::using(READ, &path))?;
+                let bytes = fs::read(&path).map_err(cannot(READ, &path))?;
                 text.push_str(&format!("{name} {} {:032x}\n", bytes.len(), xxh3_128(&bytes)));
             }
         }
         if text.is_empty() {
-            return Err(OutputsError::Empty { path: folder.to_owned() });
+            bail!("the output {} has no part files; did its job succeed?", folder.display());
         }
         Ok(OutputDigest(format!("{:032x}", xxh3_128(text.as_bytes()))))
     }
 
     /// The same, of an output that is removed then.
-    ///
-    /// # Errors
-    /// The same, and when it cannot be removed.
-    pub fn take(folder: &Path) -> Result<OutputDigest, OutputsError> {
+    pub fn take(folder: &Path) -> Result<OutputDigest> {
         let digest = OutputDigest::read(folder)?;
         remove(folder)?;
         Ok(digest)
@@ -57,9 +46,6 @@ impl OutputDigest {
 }
 
 /// The files of an output folder that hold records, in name order.
-///
-/// # Errors
-/// When the folder cannot be read.
 pub fn output_files(folder: &Path) -> io::Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for entry in fs::read_dir(folder)? {
@@ -70,6 +56,31 @@ pub fn output_files(folder: &Path) -> io::Result<Vec<PathBuf>> {
     }
     files.sort();
     Ok(files)
+}
+
+/// The counter that holds the largest anonymous memory of any one task, in bytes.
+const PEAK_COUNTER: &str = "PEAK_ANON_BYTES";
+
+/// The largest anonymous memory of any one task of the job that wrote `output`; `None` when it does not count
+/// that.
+pub fn peak_task_bytes(output: &Path) -> Result<Option<u64>> {
+    let path = output.join("_SUCCESS");
+    let text = fs::read(&path).map_err(cannot("read", &path))?;
+    let summary: Value =
+        serde_json::from_slice(&text).with_context(|| format!("{} is no JSON", path.display()))?;
+    Ok(summary["counters"][PEAK_COUNTER].as_u64())
+}
+
+/// The counters of the first job that a program tells of, a line of JSON each, in the file that holds its
+/// standard output; none when it tells of no job.
+pub fn first_job_counters(printed: &Path) -> Result<BTreeMap<String, u64>> {
+    let path = printed.to_owned();
+    let text = fs::read_to_string(printed).map_err(cannot("read", &path))?;
+    let Some(line) = text.lines().next() else { return Ok(BTreeMap::new()) };
+    let report: Value =
+        serde_json::from_str(line).with_context(|| format!("{} is no JSON", path.display()))?;
+    let counters = report["counters"].as_object().into_iter().flatten();
+    Ok(counters.filter_map(|(name, value)| Some((name.clone(), value.as_u64()?))).collect())
 }
 
 #[cfg(test)]
@@ -103,5 +114,40 @@ mod tests {
         assert!(error.contains("no part files"), "{error}");
         let error = OutputDigest::read(Path::new("/nowhere/out")).unwrap_err().to_string();
         assert!(error.contains("cannot read the output /nowhere/out"), "{error}");
+    }
+
+    #[test]
+    fn counters_are_those_of_the_first_job() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("out");
+        let read = |text: &str| {
+            fs::write(&path, text).unwrap();
+            first_job_counters(&path).map_err(|error| error.to_string())
+        };
+        let two = "{\"counters\": {\"A\": 1}}\n{\"counters\": {\"A\": 2}}\n";
+        assert_eq!(read(two), Ok(BTreeMap::from([("A".to_owned(), 1)])));
+        assert_eq!(read(""), Ok(BTreeMap::new()));
+        assert!(read("hello").unwrap_err().contains("is no JSON"));
+    }
+
+    fn read(summary: &str) -> Result<Option<u64>, String> {
+        let output = tempfile::tempdir().unwrap();
+        fs::write(output.path().join("_SUCCESS"), summary).unwrap();
+        peak_task_bytes(output.path()).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn the_counter_is_found_or_absent() {
+        assert_eq!(read(r#"{"counters": {"PEAK_ANON_BYTES": 4096, "SPILLED_RECORDS": 1}}"#), Ok(Some(4096)));
+        assert_eq!(read(r#"{"counters": {}}"#), Ok(None));
+        assert_eq!(read("{}"), Ok(None));
+    }
+
+    #[test]
+    fn no_summary_or_a_broken_one_is_said() {
+        let error = read("{").unwrap_err();
+        assert!(error.contains("_SUCCESS is no JSON"), "{error}");
+        let missing = peak_task_bytes(Path::new("/nowhere")).unwrap_err().to_string();
+        assert!(missing.contains("/nowhere/_SUCCESS"), "{missing}");
     }
 }

@@ -7,15 +7,15 @@ mod bare_sort;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use anyhow::Result;
+pub use bare_sort::{bare_sort_program, bare_sort_requested};
 use napreduce_engine::listed;
 use serde::Serialize;
 
+use crate::error::{cannot, signal, usage};
 use crate::jobs::own_binary;
-use crate::process::{CommandLine, Interrupt, ProcessError, run_and_read};
+use crate::process::{CommandLine, Interrupt, run_and_read};
 use crate::program::{BenchmarkJob, Resources};
-use crate::workspace::WorkError;
-
-pub use bare_sort::{bare_sort_program, bare_sort_requested};
 
 const WORDCOUNT_DUCKDB: &str = include_str!("peers/wordcount_duckdb.py");
 const WORDCOUNT_POLARS: &str = include_str!("peers/wordcount_polars.py");
@@ -56,33 +56,6 @@ pub struct InstalledPeer {
     pub version: String,
     /// The program to start: a Python, or a tool of the system.
     program: PathBuf,
-}
-
-/// A peer cannot take part.
-#[derive(Debug, thiserror::Error)]
-pub enum PeerError {
-    /// A peer that was asked for by name is not installed.
-    #[error("peer {peer} was asked for and cannot run: {source}; install it or leave it out of --peers")]
-    NotInstalled { peer: PeerTool, source: ProcessError },
-    /// A peer needs a Python and none is named.
-    #[error("peer {peer} was asked for and needs a Python that has it; name one with --python")]
-    NoPython { peer: PeerTool },
-    /// A peer that has no scripts for the jobs of the suite.
-    #[error("peer {peer} has no formulation of the suite; choose duckdb or polars")]
-    NoFormulation { peer: PeerTool },
-    /// The Python that was named does not run.
-    #[error("--python {path}: {source}")]
-    BadPython {
-        /// What was named.
-        path: PathBuf,
-        source: ProcessError,
-    },
-    /// The peer's script cannot be written.
-    #[error(transparent)]
-    Script(#[from] WorkError),
-    /// A signal asked the experiment to end.
-    #[error(transparent)]
-    Interrupted(#[from] crate::process::InterruptError),
 }
 
 /// What is installed, and a line for the user about each peer that is not.
@@ -129,15 +102,11 @@ impl PeerTool {
 
 /// Finds the peers that were chosen, or without a choice all but the coreutils pipeline and PySpark, which
 /// take minutes; the Python may have DuckDB, Polars and PySpark. `folder` takes what the programs print.
-///
-/// # Errors
-///
-/// When a peer that was asked for by name cannot run, when the Python does not run, and on an interrupt.
 pub fn find(
     (chosen, python): (Option<&[PeerTool]>, Option<&Path>),
     folder: &Path,
     interrupt: &Interrupt,
-) -> Result<Found, PeerError> {
+) -> Result<Found> {
     let mut found = Found::default();
     let python = python.map(|path| interpreter(path, folder, interrupt)).transpose()?;
     found.python.clone_from(&python);
@@ -150,7 +119,11 @@ pub fn find(
         let program = match (peer.module(), &python) {
             (None, _) => PathBuf::from("sort"),
             (Some(_), Some(python)) => python.clone(),
-            (Some(_), None) if chosen.is_some() => return Err(PeerError::NoPython { peer }),
+            (Some(_), None) if chosen.is_some() => {
+                return Err(usage(format_args!(
+                    "peer {peer} was asked for and needs a Python that has it; name one with --python"
+                )));
+            }
             (Some(module), None) => {
                 found
                     .remarks
@@ -163,8 +136,12 @@ pub fn find(
                 let version = text.lines().next().unwrap_or_default().to_owned();
                 found.installed.push(InstalledPeer { peer, version, program });
             }
-            Err(ProcessError::Interrupted(interrupted)) => return Err(interrupted.into()),
-            Err(source) if chosen.is_some() => return Err(PeerError::NotInstalled { peer, source }),
+            Err(error) if signal(&error).is_some() => return Err(error),
+            Err(error) if chosen.is_some() => {
+                return Err(usage(format_args!(
+                    "peer {peer} was asked for and cannot run: {error}; install it or leave it out of --peers"
+                )));
+            }
             Err(_) => found.remarks.push(format!("{peer}: left out; {} cannot run it", program.display())),
         }
     }
@@ -172,7 +149,7 @@ pub fn find(
 }
 
 /// The interpreter behind `path`, absolute, because programs run in another folder.
-fn interpreter(path: &Path, folder: &Path, interrupt: &Interrupt) -> Result<PathBuf, PeerError> {
+fn interpreter(path: &Path, folder: &Path, interrupt: &Interrupt) -> Result<PathBuf> {
     // A bare name is looked up by the system; a link is not followed, because a virtual environment is found
     // by it.
     let program = match path.components().count() {
@@ -181,8 +158,8 @@ fn interpreter(path: &Path, folder: &Path, interrupt: &Interrupt) -> Result<Path
     };
     match run_and_read(&CommandLine::new(&program).arg("--version"), folder, interrupt) {
         Ok(_) => Ok(program),
-        Err(ProcessError::Interrupted(interrupted)) => Err(interrupted.into()),
-        Err(source) => Err(PeerError::BadPython { path: path.to_owned(), source }),
+        Err(error) if signal(&error).is_some() => Err(error),
+        Err(error) => Err(usage(format_args!("--python {}: {error}", path.display()))),
     }
 }
 
@@ -198,16 +175,12 @@ pub struct Places<'a> {
 
 impl InstalledPeer {
     /// The command that does the work of `program`. Scripts are written to the scratch folder.
-    ///
-    /// # Errors
-    ///
-    /// When the script cannot be written.
     pub fn command(
         &self,
         program: BenchmarkJob,
         places: Places<'_>,
         resources: Resources,
-    ) -> Result<CommandLine, PeerError> {
+    ) -> Result<CommandLine> {
         let threads = resources.slots.to_string();
         // GNU sort counts a bare number in kibibytes.
         let kibibytes = (resources.memory().bytes() / 1024).max(1).to_string();
@@ -227,10 +200,6 @@ impl InstalledPeer {
 
     /// The command that runs a script, which is written to the scratch folder; `first` comes before
     /// the places.
-    ///
-    /// # Errors
-    ///
-    /// When the script cannot be written.
     pub fn script(
         &self,
         name: &str,
@@ -238,10 +207,10 @@ impl InstalledPeer {
         first: Option<&str>,
         places: Places<'_>,
         resources: Resources,
-    ) -> Result<CommandLine, PeerError> {
+    ) -> Result<CommandLine> {
         let threads = resources.slots.to_string();
         let path = places.scratch.join(format!("{name}_{}.py", self.peer));
-        fs::write(&path, text).map_err(WorkError::using("write", &path))?;
+        fs::write(&path, text).map_err(cannot("write", &path))?;
         let command = CommandLine::new(&self.program).arg(path);
         let command = first.into_iter().fold(command, CommandLine::arg).arg(places.input).arg(places.output);
         Ok(match self.peer {

@@ -1,26 +1,33 @@
-//! Owns running other programs: start, wait to the exact end, measure, and end early on Ctrl-C.
-//! Every program the lab runs, generator and validator included, goes through [`run`], so that none outlives
-//! an interrupted experiment. What is run and what it means belongs to the experiments.
+//! Runs other programs: start, wait to the exact end, measure, and end early on Ctrl-C. Every program that the
+//! lab runs goes through [`run`] or [`spawn`], so that none outlives an interrupted experiment.
+//!
+//! Programs are measured with all their descendants, whoever's children these have become. That is why this is
+//! not the process library of task processes, which know theirs.
 
-mod interrupt;
-mod orphans;
-mod tree;
-
+use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-pub use interrupt::{Interrupt, InterruptError};
-use orphans::Adoption;
+use anyhow::{Result, anyhow, bail};
+use datagen::Watch;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Pid, PidfdFlags, Signal, kill_process, kill_process_group, pidfd_open};
+use rustix::param::{clock_ticks_per_second, page_size};
+use rustix::process::{
+    Pid, PidfdFlags, Signal, WaitOptions, getpid, kill_process, kill_process_group, pidfd_open,
+    set_child_subreaper, waitpid,
+};
 use serde::Serialize;
-pub use tree::MemoryPeak;
-use tree::TreeSampler;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::flag;
+
+use crate::error::{InterruptError, cannot};
 
 /// How often memory is looked at while a measured program runs.
 const SAMPLE_EVERY: Duration = Duration::from_millis(20);
@@ -138,54 +145,12 @@ pub struct Usage {
     pub memory: Option<MemoryPeak>,
 }
 
-/// A program did not do what it was run for.
-#[derive(Debug, thiserror::Error)]
-pub enum ProcessError {
-    /// It could not be started.
-    #[error("cannot start {program}: {source}")]
-    Start { program: PathBuf, source: io::Error },
-    /// It ended, but not well.
-    #[error("{name} failed ({status}){last_words}")]
-    Failed {
-        /// The program's file name.
-        name: String,
-        status: ExitStatus,
-        /// The end of what it wrote to its standard error.
-        last_words: String,
-    },
-    /// It took longer than it may.
-    #[error("{name} had not ended by itself after {time_max:?}")]
-    TooLong {
-        /// The program's file name.
-        name: String,
-        time_max: Duration,
-    },
-    /// Waiting for it failed.
-    #[error("cannot watch {name}: {source}")]
-    Watch {
-        /// The program's file name.
-        name: String,
-        source: io::Error,
-    },
-    /// A log file could not be written.
-    #[error("cannot write {path}: {source}")]
-    Log { path: PathBuf, source: io::Error },
-    /// A signal asked the experiment to end.
-    #[error(transparent)]
-    Interrupted(#[from] InterruptError),
-}
-
 /// Runs `command` to its end with `folder` as its working folder; what it prints goes to `folder/NAME.out`
 /// and `folder/NAME.err`. An exit status other than 0 is an error with the last words of the program.
-pub fn run(
-    command: &CommandLine,
-    folder: &Path,
-    sampling: Sampling,
-    interrupt: &Interrupt,
-) -> Result<Usage, ProcessError> {
+pub fn run(command: &CommandLine, folder: &Path, sampling: Sampling, interrupt: &Interrupt) -> Result<Usage> {
     interrupt.check()?;
     let name = command.name();
-    let before = tree::children_time();
+    let before = children_time();
     let adoption = (sampling == Sampling::Tree).then(Adoption::begin);
     let start = Instant::now();
     let mut child = spawn(command, &name, folder)?;
@@ -195,10 +160,10 @@ pub fn run(
     if let Some(adoption) = adoption {
         adoption.end(sampler.seen());
     }
-    let after = tree::children_time();
+    let after = children_time();
     if !status.success() {
         let last_words = last_words(&folder.join(format!("{name}.err")));
-        return Err(ProcessError::Failed { name, status, last_words });
+        bail!("{name} failed ({status}){last_words}");
     }
     Ok(Usage {
         wall_seconds: wall.as_secs_f64(),
@@ -210,7 +175,7 @@ pub fn run(
 
 /// Starts `command` in a process group of its own with `folder` as its working folder; what it prints goes to
 /// `folder/NAME.out` and `folder/NAME.err`. Whoever calls this sees to its end.
-pub fn spawn(command: &CommandLine, name: &str, folder: &Path) -> Result<Child, ProcessError> {
+pub fn spawn(command: &CommandLine, name: &str, folder: &Path) -> Result<Child> {
     let mut process = Command::new(&command.program);
     // Settings of whoever runs the experiment are none of the experiment's.
     for (variable, _) in std::env::vars_os().filter(|(variable, _)| is_setting(variable)) {
@@ -227,7 +192,7 @@ pub fn spawn(command: &CommandLine, name: &str, folder: &Path) -> Result<Child, 
     if let Some(name) = &command.called {
         process.arg0(name);
     }
-    process.spawn().map_err(|source| ProcessError::Start { program: command.program.clone(), source })
+    process.spawn().map_err(cannot("start", &command.program))
 }
 
 fn is_setting(variable: &OsStr) -> bool {
@@ -235,18 +200,14 @@ fn is_setting(variable: &OsStr) -> bool {
 }
 
 /// Runs `command` as [`run`] does and returns what it printed on its standard output.
-pub fn run_and_read(
-    command: &CommandLine,
-    folder: &Path,
-    interrupt: &Interrupt,
-) -> Result<String, ProcessError> {
+pub fn run_and_read(command: &CommandLine, folder: &Path, interrupt: &Interrupt) -> Result<String> {
     run(command, folder, Sampling::Off, interrupt)?;
     let path = folder.join(format!("{}.out", command.name()));
-    fs::read_to_string(&path).map_err(|source| ProcessError::Log { path, source })
+    fs::read_to_string(&path).map_err(cannot("read", &path))
 }
 
-fn log(path: &Path) -> Result<File, ProcessError> {
-    File::create(path).map_err(|source| ProcessError::Log { path: path.to_owned(), source })
+fn log(path: &Path) -> Result<File> {
+    File::create(path).map_err(cannot("write", path))
 }
 
 /// The end of what a program wrote to its standard error, as the end of a message.
@@ -265,11 +226,11 @@ fn watch(
     (name, time_max): (&str, Option<Duration>),
     sampling: Sampling,
     interrupt: &Interrupt,
-) -> Result<ExitStatus, ProcessError> {
-    let failed = |source: io::Error| ProcessError::Watch { name: name.to_owned(), source };
+) -> Result<ExitStatus> {
+    let failed = |error: io::Error| anyhow!("cannot watch {name}: {error}");
     let id = Pid::from_child(child);
     let begun = Instant::now();
-    let mut until_it_ends = || -> Result<(), ProcessError> {
+    let mut until_it_ends = || -> Result<()> {
         let every = Timespec { tv_sec: 0, tv_nsec: SAMPLE_EVERY.subsec_nanos().into() };
         let descriptor = pidfd_open(id, PidfdFlags::empty()).map_err(|error| failed(error.into()))?;
         loop {
@@ -281,7 +242,7 @@ fn watch(
             }
             interrupt.check()?;
             if let Some(time_max) = time_max.filter(|time_max| begun.elapsed() > *time_max) {
-                return Err(ProcessError::TooLong { name: name.to_owned(), time_max });
+                bail!("{name} had not ended by itself after {time_max:?}");
             }
             if sampling == Sampling::Tree {
                 sampler.sample();
@@ -312,8 +273,211 @@ fn end(child: &mut Child, id: Pid, sampler: &TreeSampler) {
     let _ = child.wait();
 }
 
+/// A flag that signals set. Clones share it.
+#[derive(Clone, Debug, Default)]
+pub struct Interrupt {
+    /// The signal that arrived, 0 for none.
+    signal: Arc<AtomicUsize>,
+    /// The same wish in the form that generators and validators look at.
+    watch: Watch,
+}
+
+impl Interrupt {
+    /// A flag that nothing sets.
+    pub fn never() -> Interrupt {
+        Interrupt::default()
+    }
+
+    /// A flag that SIGINT, SIGTERM and SIGHUP set instead of ending the process. Under `nohup` SIGHUP stays
+    /// ignored.
+    pub fn listen() -> io::Result<Interrupt> {
+        let interrupt = Interrupt::default();
+        let hangup = if ignored(SIGHUP) { None } else { Some(SIGHUP) };
+        for signal in [SIGINT, SIGTERM].into_iter().chain(hangup) {
+            let number = usize::try_from(signal).map_err(io::Error::other)?;
+            flag::register_usize(signal, Arc::clone(&interrupt.signal), number)?;
+            flag::register(signal, interrupt.watch.stop_flag())?;
+        }
+        Ok(interrupt)
+    }
+
+    /// An error once a signal arrived.
+    pub fn check(&self) -> Result<(), InterruptError> {
+        match self.signal.load(Ordering::Relaxed) {
+            0 => Ok(()),
+            signal => Err(InterruptError { signal: u8::try_from(signal).unwrap_or(u8::MAX) }),
+        }
+    }
+
+    /// A watch for a call into datagen that ends early on the same signals.
+    pub fn watch(&self) -> Watch {
+        self.watch.clone()
+    }
+}
+
+/// Whether this process was started with `signal` ignored; no where the kernel does not tell.
+fn ignored(signal: i32) -> bool {
+    fs::read_to_string("/proc/self/status").is_ok_and(|status| ignored_in(&status, signal))
+}
+
+/// The kernel prints the ignored signals as a hexadecimal mask, signal 1 in the lowest bit.
+fn ignored_in(status: &str, signal: i32) -> bool {
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    mask.is_some_and(|mask| mask >> (signal - 1) & 1 == 1)
+}
+
+/// How long those that are left may take to end; they are left alone then.
+const WAIT_MAX: Duration = Duration::from_secs(10);
+
+/// As long as it lives, orphans among the descendants of this process come to it.
+#[derive(Debug)]
+pub struct Adoption(());
+
+impl Adoption {
+    pub fn begin() -> Adoption {
+        // Where the kernel does not do it, the time of orphans is not known.
+        let _ = set_child_subreaper(Some(getpid()));
+        Adoption(())
+    }
+
+    /// Waits until those of them have ended that came to this process; no other child is waited for.
+    pub fn end(self, descendants: Vec<Pid>) {
+        let began = Instant::now();
+        for process in descendants {
+            // What is no child of this process, or not any more, is an error.
+            let is_running = || matches!(waitpid(Some(process), WaitOptions::NOHANG), Ok(None));
+            if is_running() && ends_within(process, WAIT_MAX.saturating_sub(began.elapsed())) {
+                is_running();
+            }
+        }
+    }
+}
+
+fn ends_within(process: Pid, time: Duration) -> bool {
+    let Ok(descriptor) = pidfd_open(process, PidfdFlags::empty()) else { return false };
+    let time = Timespec { tv_sec: time.as_secs().cast_signed(), tv_nsec: time.subsec_nanos().into() };
+    poll(&mut [PollFd::new(&descriptor, PollFlags::IN)], Some(&time)).is_ok_and(|ended| ended > 0)
+}
+
+impl Drop for Adoption {
+    fn drop(&mut self) {
+        let _ = set_child_subreaper(None);
+    }
+}
+
+/// The largest amounts of anonymous memory seen in a process tree.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct MemoryPeak {
+    /// Of all processes together, in bytes.
+    pub tree_bytes: u64,
+    /// Of any one process below the first, in bytes; 0 when there was none. For a job this is a task process.
+    pub descendant_bytes: u64,
+    /// How often the tree was looked at.
+    pub samples: u64,
+}
+
+/// Follows one process and everything it starts.
+#[derive(Debug)]
+pub struct TreeSampler {
+    root: Pid,
+    peak: MemoryPeak,
+    page_bytes: u64,
+    /// All members that were ever seen, but for the first, by number.
+    seen: BTreeSet<i32>,
+}
+
+impl TreeSampler {
+    pub fn new(root: Pid) -> TreeSampler {
+        TreeSampler {
+            root,
+            peak: MemoryPeak::default(),
+            page_bytes: page_size() as u64,
+            seen: BTreeSet::new(),
+        }
+    }
+
+    /// Looks once at every process of the tree. Processes that end meanwhile count as holding nothing.
+    pub fn sample(&mut self) {
+        let mut tree_bytes = 0;
+        let members = self.members();
+        self.seen.extend(members[1..].iter().map(|member| member.as_raw_nonzero().get()));
+        for process in members {
+            let bytes = anonymous_pages(process).unwrap_or(0) * self.page_bytes;
+            tree_bytes += bytes;
+            if process != self.root {
+                self.peak.descendant_bytes = self.peak.descendant_bytes.max(bytes);
+            }
+        }
+        self.peak.tree_bytes = self.peak.tree_bytes.max(tree_bytes);
+        self.peak.samples += 1;
+    }
+
+    /// The descendants that were seen, whoever's children they are by now.
+    pub fn seen(&self) -> Vec<Pid> {
+        self.seen.iter().filter_map(|number| Pid::from_raw(*number)).collect()
+    }
+
+    /// What was seen so far; `None` when nothing was.
+    pub fn peak(&self) -> Option<MemoryPeak> {
+        (self.peak.tree_bytes > 0).then_some(self.peak)
+    }
+
+    /// The process and its descendants that are alive now, parents before children.
+    pub fn members(&self) -> Vec<Pid> {
+        let mut members = vec![self.root];
+        let mut next = 0;
+        while let Some(&process) = members.get(next) {
+            next += 1;
+            children(process, &mut members);
+        }
+        members
+    }
+}
+
+/// Appends the children of every thread of `process`.
+fn children(process: Pid, into: &mut Vec<Pid>) {
+    let Ok(threads) = fs::read_dir(format!("/proc/{}/task", process.as_raw_nonzero())) else { return };
+    for thread in threads.flatten() {
+        let Ok(list) = fs::read_to_string(thread.path().join("children")) else { continue };
+        into.extend(list.split_whitespace().filter_map(|id| Pid::from_raw(id.parse().ok()?)));
+    }
+}
+
+/// Resident pages that belong to no file: `resident - shared` of statm.
+fn anonymous_pages(process: Pid) -> Option<u64> {
+    let text = fs::read_to_string(format!("/proc/{}/statm", process.as_raw_nonzero())).ok()?;
+    let mut fields = text.split_whitespace().skip(1).map(str::parse::<u64>);
+    let (resident, shared) = (fields.next()?.ok()?, fields.next()?.ok()?);
+    Some(resident.saturating_sub(shared))
+}
+
+/// Processor seconds of children that ended and were waited for, and of theirs.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ChildrenTime {
+    pub user: f64,
+    pub system: f64,
+}
+
+/// What all ended children of this process took so far.
+pub fn children_time() -> ChildrenTime {
+    let read = || parse_children_time(&fs::read_to_string("/proc/self/stat").ok()?);
+    read().unwrap_or_default()
+}
+
+fn parse_children_time(stat: &str) -> Option<ChildrenTime> {
+    // The second field is the program's name in brackets and may hold anything; counting starts behind it.
+    let (_, fields) = stat.rsplit_once(')')?;
+    let mut ticks = fields.split_whitespace().skip(13).map(str::parse::<u64>);
+    let per_second = clock_ticks_per_second() as f64;
+    let mut seconds = || Some(ticks.next()?.ok()? as f64 / per_second);
+    Some(ChildrenTime { user: seconds()?, system: seconds()? })
+}
+
 #[cfg(test)]
 mod tests {
+    use std::process::{Command, Stdio};
+
     use super::*;
 
     #[test]
@@ -389,5 +553,43 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let command = CommandLine::new("/bin/echo").arg("hello");
         assert_eq!(run_and_read(&command, folder.path(), &Interrupt::never()).unwrap(), "hello\n");
+    }
+
+    #[test]
+    fn ignored_signals_are_bits_of_a_mask() {
+        let status = "Name:\tnap\nSigBlk:\tffffffffffffffff\nSigIgn:\t0000000000000001\n";
+        assert!(ignored_in(status, SIGHUP));
+        assert!(!ignored_in(status, SIGINT));
+        assert!(!ignored_in("Name:\tnap\n", SIGHUP));
+    }
+
+    #[test]
+    fn times_are_found_behind_a_name_with_brackets() {
+        let stat = "1 (a ) b) S 2 3 4 5 6 7 8 9 10 11 12 13 200 100 16 17 18";
+        let time = parse_children_time(stat).unwrap();
+        let per_second = clock_ticks_per_second() as f64;
+        assert_eq!((time.user, time.system), (200.0 / per_second, 100.0 / per_second));
+    }
+
+    #[test]
+    fn grandchildren_belong_to_the_tree() {
+        // The inner shell says that it runs, then waits on a pipe that ends with this test.
+        let mut child = Command::new("/bin/sh")
+            .args(["-c", "/bin/sh -c 'echo ready; read line'; true"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        let mut output = io::BufReader::new(child.stdout.take().unwrap());
+        io::BufRead::read_line(&mut output, &mut line).unwrap();
+        let mut sampler = TreeSampler::new(Pid::from_child(&child));
+        sampler.sample();
+        let members = sampler.members();
+        drop(child.stdin.take());
+        child.wait().unwrap();
+        assert_eq!((line.as_str(), members.len()), ("ready\n", 2));
+        let peak = sampler.peak().unwrap();
+        assert!(peak.tree_bytes > peak.descendant_bytes && peak.descendant_bytes > 0, "{peak:?}");
     }
 }

@@ -3,11 +3,13 @@
 
 use std::path::{Path, PathBuf};
 
+use anyhow::Result;
 use clap::Args;
 use napreduce_engine::listed;
 use napreduce_live::ByteSize;
 use serde::Serialize;
 
+use crate::error::usage;
 use crate::machine::cpus;
 use crate::process::CommandLine;
 
@@ -25,32 +27,16 @@ listed! {
 
 read_by_word!(BenchmarkJob: "no program");
 
-/// The binary of a program is not where it should be.
-#[derive(Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "no {program} binary at {path}; build it with `cargo build --release -p {package}`, \
-     or name the folder that holds it with --bin-dir"
-)]
-pub struct ProgramError {
-    program: &'static str,
-    /// Where it was looked for.
-    path: PathBuf,
-    /// The package that has it.
-    package: &'static str,
-}
-
 /// The binary of that name in `folder`.
-///
-/// # Errors
-///
-/// When it is not there; it is said how to build it.
-pub fn find_binary(
-    folder: &Path,
-    program: &'static str,
-    package: &'static str,
-) -> Result<PathBuf, ProgramError> {
+pub fn find_binary(folder: &Path, program: &'static str, package: &'static str) -> Result<PathBuf> {
     let path = folder.join(program);
-    if path.is_file() { Ok(path) } else { Err(ProgramError { program, path, package }) }
+    if path.is_file() {
+        return Ok(path);
+    }
+    Err(usage(format_args!(
+        "no {program} binary at {}; build it with `cargo build --release -p {package}`, or name the folder that holds it with --bin-dir",
+        path.display()
+    )))
 }
 
 #[derive(Clone, Copy, Debug, Args, Serialize)]
@@ -73,11 +59,7 @@ impl Resources {
 
 impl BenchmarkJob {
     /// The program's binary in `folder`.
-    ///
-    /// # Errors
-    ///
-    /// When it is not there; it is said how to build it.
-    pub fn binary(self, folder: &Path) -> Result<PathBuf, ProgramError> {
+    pub fn binary(self, folder: &Path) -> Result<PathBuf> {
         find_binary(folder, self.in_words(), "napreduce-examples")
     }
 

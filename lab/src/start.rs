@@ -1,13 +1,13 @@
 //! Owns the cost of starting: a tiny job from start to exit, and what one more map task adds.
 //! Memory is not sampled here, so that nothing disturbs the short times.
 
+use anyhow::Result;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde::Serialize;
 
 use crate::check::Truth;
-use crate::error::LabError;
 use crate::machine::Machine;
 use crate::process::{Sampling, run};
 use crate::program::{BenchmarkJob, Resources};
@@ -60,11 +60,7 @@ pub struct StartReport {
 }
 
 /// Runs the measurement.
-///
-/// # Errors
-///
-/// When the job cannot run or its output is wrong, and on an interrupt.
-pub fn start(settings: &StartSettings, session: &Session) -> Result<StartReport, LabError> {
+pub fn start(settings: &StartSettings, session: &Session) -> Result<StartReport> {
     let binary = BenchmarkJob::Wordcount.binary(&session.binaries)?;
     let work = WorkFolder::make(&session.work, napreduce_live::ByteSize::new(0))?;
     let one = Job::prepare(&work, "one", 1, session)?;
@@ -105,7 +101,7 @@ struct Job {
 }
 
 impl Job {
-    fn prepare(work: &WorkFolder, name: &str, tasks: u32, session: &Session) -> Result<Job, LabError> {
+    fn prepare(work: &WorkFolder, name: &str, tasks: u32, session: &Session) -> Result<Job> {
         let input = work.path().join(format!("{name}.txt"));
         write(&input, TINY_TEXT.repeat(tasks as usize))?;
         let truth = Truth::of(BenchmarkJob::Wordcount, &input, &session.interrupt)?;
@@ -119,13 +115,7 @@ impl Job {
     }
 
     /// Runs once and returns wall seconds. Every output is checked; a fast wrong job is no fast job.
-    fn run(
-        &self,
-        work: &WorkFolder,
-        binary: &Path,
-        resources: Resources,
-        session: &Session,
-    ) -> Result<f64, LabError> {
+    fn run(&self, work: &WorkFolder, binary: &Path, resources: Resources, session: &Session) -> Result<f64> {
         let folder = work.fresh("run")?;
         let usage = run(&self.command(work, binary, resources), &folder, Sampling::Off, &session.interrupt)?;
         self.truth.verify(&folder.join("out"), &session.interrupt)?;

@@ -1,14 +1,18 @@
-//! Owns the folder an experiment works in: made in one place, removed whatever happens, kept when asked.
-//! Only a kill that no program can catch leaves it behind. What lies inside belongs to the experiments.
+//! Files of an experiment: the folder it works in, made in one place and removed whatever happens unless it is to
+//! be kept, and the file of raw measurements, a line of JSON each, written as soon as there is one.
 
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use anyhow::Result;
 use clap::Args;
 use napreduce_live::ByteSize;
 use rustix::fs::{statvfs, syncfs};
+use serde::Serialize;
 use tempfile::TempDir;
+
+use crate::error::{cannot, usage};
 
 /// Where an experiment works.
 #[derive(Clone, Debug, Default, Args)]
@@ -28,54 +32,26 @@ pub struct WorkFolder {
     folder: TempDir,
 }
 
-/// The folder cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub enum WorkError {
-    /// It cannot be made.
-    #[error("cannot make a folder in {parent}: {source}; choose another with --work")]
-    Make {
-        /// The folder that was to hold it.
-        parent: PathBuf,
-        source: io::Error,
-    },
-    /// There is too little room.
-    #[error(
-        "{path} has {} free and this experiment wants {}; choose another folder with --work or a smaller size",
-        free.rounded(), wanted.rounded()
-    )]
-    Room {
-        path: PathBuf,
-        /// Free bytes there.
-        free: ByteSize,
-        /// Bytes the experiment may need.
-        wanted: ByteSize,
-    },
-    /// Something in it cannot be done.
-    #[error("cannot {action} {path}: {source}")]
-    Use { action: &'static str, path: PathBuf, source: io::Error },
-}
-
-impl WorkError {
-    /// What is said when something cannot be done with a file or a folder.
-    pub fn using(action: &'static str, path: &Path) -> impl Fn(io::Error) -> WorkError + Copy {
-        move |source| WorkError::Use { action, path: path.to_owned(), source }
-    }
-}
-
 impl WorkFolder {
     /// Makes the folder and checks that `wanted` bytes are free there.
-    ///
-    /// # Errors
-    ///
-    /// When it cannot be made or there is too little room.
-    pub fn make(settings: &WorkSettings, wanted: ByteSize) -> Result<WorkFolder, WorkError> {
+    pub fn make(settings: &WorkSettings, wanted: ByteSize) -> Result<WorkFolder> {
         let parent = settings.parent.clone().unwrap_or_else(std::env::temp_dir);
-        let refused = |source| WorkError::Make { parent: parent.clone(), source };
+        let refused = |error: io::Error| {
+            usage(format_args!(
+                "cannot make a folder in {}: {error}; choose another with --work",
+                parent.display()
+            ))
+        };
         // Absolute: programs run with another working folder.
         let absolute = fs::canonicalize(&parent).map_err(refused)?;
         let free = free_bytes(&absolute).map_err(refused)?;
         if free < wanted {
-            return Err(WorkError::Room { path: parent, free, wanted });
+            return Err(usage(format_args!(
+                "{} has {} free and this experiment wants {}; choose another folder with --work or a smaller size",
+                parent.display(),
+                free.rounded(),
+                wanted.rounded()
+            )));
         }
         let mut folder =
             tempfile::Builder::new().prefix("nap-lab-").tempdir_in(&absolute).map_err(refused)?;
@@ -89,47 +65,33 @@ impl WorkFolder {
     }
 
     /// A new empty folder of this name inside; one that exists is emptied.
-    ///
-    /// # Errors
-    ///
-    /// When the file system refuses.
-    pub fn fresh(&self, name: &str) -> Result<PathBuf, WorkError> {
+    pub fn fresh(&self, name: &str) -> Result<PathBuf> {
         let path = self.path().join(name);
         remove(&path)?;
-        fs::create_dir(&path).map_err(WorkError::using("make", &path))?;
+        fs::create_dir(&path).map_err(cannot("make", &path))?;
         Ok(path)
     }
 
     /// Waits until the folder's file system has written out everything, so that one run does not pay for
     /// another's output.
-    ///
-    /// # Errors
-    ///
-    /// When the file system refuses.
-    pub fn settle(&self) -> Result<(), WorkError> {
-        let failed = WorkError::using("settle", self.path());
+    pub fn settle(&self) -> Result<()> {
+        let failed = cannot("settle", self.path());
         let folder = File::open(self.path()).map_err(failed)?;
         syncfs(&folder).map_err(|error| failed(error.into()))
     }
 }
 
 /// Removes a folder with all it holds; one that does not exist is fine.
-///
-/// # Errors
-///
-/// When the file system refuses.
-pub fn remove(path: &Path) -> Result<(), WorkError> {
+pub fn remove(path: &Path) -> Result<()> {
     match fs::remove_dir_all(path) {
-        Err(source) if source.kind() != io::ErrorKind::NotFound => {
-            Err(WorkError::Use { action: "remove", path: path.to_owned(), source })
-        }
+        Err(source) if source.kind() != io::ErrorKind::NotFound => Err(cannot("remove", path)(source)),
         _ => Ok(()),
     }
 }
 
 /// Writes a file, and the folder it is in.
-pub fn write(path: &Path, contents: impl AsRef<[u8]>) -> Result<(), WorkError> {
-    let failed = WorkError::using("write", path);
+pub fn write(path: &Path, contents: impl AsRef<[u8]>) -> Result<()> {
+    let failed = cannot("write", path);
     if let Some(parent) = path.parent() {
         fs::create_dir_all(parent).map_err(failed)?;
     }
@@ -139,6 +101,29 @@ pub fn write(path: &Path, contents: impl AsRef<[u8]>) -> Result<(), WorkError> {
 fn free_bytes(path: &Path) -> io::Result<ByteSize> {
     let space = statvfs(path)?;
     Ok(ByteSize::new(space.f_bavail.saturating_mul(space.f_frsize)))
+}
+
+/// The file, open.
+#[derive(Debug)]
+pub struct RawFile {
+    path: PathBuf,
+    file: File,
+}
+
+impl RawFile {
+    /// A new file; one that exists is refused, since it holds somebody's measurements.
+    pub fn create(path: &Path) -> Result<RawFile> {
+        let file = File::create_new(path).map_err(cannot("make", path))?;
+        Ok(RawFile { path: path.to_owned(), file })
+    }
+
+    /// Adds a line.
+    pub fn add(&mut self, measurement: &impl Serialize) -> Result<()> {
+        let failed = cannot("write", &self.path);
+        let mut line = serde_json::to_string(measurement).map_err(|error| failed(error.into()))?;
+        line.push('\n');
+        self.file.write_all(line.as_bytes()).map_err(failed)
+    }
 }
 
 #[cfg(test)]
@@ -174,7 +159,7 @@ mod tests {
     fn too_little_room_is_said_before_anything_is_written() {
         let parent = tempfile::tempdir().unwrap();
         let error = WorkFolder::make(&inside(parent.path(), false), ByteSize::new(u64::MAX)).unwrap_err();
-        assert!(matches!(error, WorkError::Room { .. }) && error.to_string().contains("--work"), "{error}");
+        assert!(error.to_string().contains("another folder with --work"), "{error}");
         assert_eq!(fs::read_dir(parent.path()).unwrap().count(), 0);
     }
 
@@ -183,5 +168,17 @@ mod tests {
         let error =
             WorkFolder::make(&inside(Path::new("/nowhere/at-all"), false), ByteSize::new(0)).unwrap_err();
         assert!(error.to_string().starts_with("cannot make a folder in /nowhere/at-all"), "{error}");
+    }
+
+    #[test]
+    fn lines_are_there_at_once_and_a_file_is_never_overwritten() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("raw.jsonl");
+        let mut raw = RawFile::create(&path).unwrap();
+        raw.add(&serde_json::json!({"a": 1})).unwrap();
+        raw.add(&serde_json::json!({"a": 2})).unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "{\"a\":1}\n{\"a\":2}\n");
+        let error = RawFile::create(&path).unwrap_err().to_string();
+        assert!(error.starts_with("cannot make ") && error.contains("raw.jsonl"), "{error}");
     }
 }

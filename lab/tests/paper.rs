@@ -12,8 +12,8 @@ use std::process::Command;
 use lzma_rust2::XzReader;
 use napreduce_engine::PrimitiveChoice;
 use napreduce_lab::paper::{
-    Executor, Judgement, Paper, PaperError, PaperReport, PaperSettings, Repetitions, Runs, Selection,
-    SimulateError, Verdict, paper, paper_again, papers, plan, select, simulate,
+    Executor, Judgement, Paper, PaperReport, PaperSettings, Repetitions, Runs, Selection, Verdict, paper,
+    paper_again, papers, plan, select, simulate,
 };
 use napreduce_lab::{Interrupt, Session, WorkSettings};
 use napreduce_schedulers::SchedulerName;
@@ -47,7 +47,7 @@ fn verdicts(paper: Paper, figures: &[&str], blocks: u32) -> Vec<(String, String,
     let mut runs = Runs::default();
     let planned =
         plan(&paper, figures, Executor::Simulated, Repetitions { blocks: Some(blocks), first: 0, seed: 1 });
-    simulate(&planned, &Interrupt::never(), |run| -> Result<(), SimulateError> {
+    simulate(&planned, &Interrupt::never(), |run| -> anyhow::Result<()> {
         runs.add(run);
         Ok(())
     })
@@ -144,7 +144,6 @@ fn a_report_is_made_again_from_its_rows_to_the_byte() {
     let files = [
         "verdicts.json",
         "report.txt",
-        "report.html",
         "figures/natjam-5.svg",
         "figures/natjam-5.png",
         "figures/natjam-5.pdf",
@@ -156,11 +155,6 @@ fn a_report_is_made_again_from_its_rows_to_the_byte() {
     }
     paper_again(&[&place]).expect("judged again");
     assert!(before == read(), "not the same bytes");
-    let page = String::from_utf8(before[2].clone()).expect("text");
-    assert!(
-        page.contains("<svg") && page.contains("natjam 6") && !page.contains("src="),
-        "it needs nothing else"
-    );
     assert!(place.join("variants/natjam.xl-s.longest.configuration.toml").exists());
     let text = fs::read_to_string(place.join("environment.json")).expect("an environment");
     assert!(text.contains("\"cpus\"") && text.contains("\"command\""), "{text}");
@@ -284,12 +278,13 @@ fn a_report_is_added_to_and_knows_that_somebody_has_looked() {
     assert_eq!(report.count(Verdict::NotResolved), 1, "four blocks are too few");
     assert_eq!(report.judgements[0].because, None, "they do not say how many would settle it");
     let again = paper(&settings, &quiet(), |_, _| {});
-    assert!(matches!(again, Err(PaperError::Exists(_))), "a report is not overwritten");
+    let again = again.expect_err("a report is not overwritten").to_string();
+    assert!(again.contains("has a report already"), "{again}");
     settings.go_on = true;
     let report = paper(&settings, &quiet(), |_, _| {}).expect("more blocks");
     assert_eq!(report.count(Verdict::NotResolved), 0);
     assert_eq!(report.runs.iter().map(|run| run.run.seed).max(), Some(8), "other seeds");
-    let page = fs::read_to_string(folder.path().join("report.html")).expect("a page");
+    let page = fs::read_to_string(folder.path().join("report.txt")).expect("a report");
     assert!(page.contains("97.5 %"), "{page}");
 }
 

@@ -51,7 +51,7 @@ impl Bench {
     fn two_jobs_of(&self, task_time: &str, more: &[&str]) -> Command {
         let mut command =
             self.command(&["preempt", "--repetitions", "1", "--task-time", task_time, "--at", "50"]);
-        command.args(["--ways", "", "--report"]).arg(self.path("report")).args(more);
+        command.arg("--report").arg(self.path("report")).args(more);
         command
     }
 
@@ -120,7 +120,7 @@ fn two_jobs_are_compared_and_everything_else_is_gone() {
         // The high job waits for the rest of the low one, or does not.
         assert!(run["sojourn_seconds"].as_f64() < run["makespan_seconds"].as_f64(), "{run}");
     }
-    for name in ["report.html", "report.json", "report.txt", "light-sojourn.svg", "light-makespan.svg"] {
+    for name in ["report.json", "report.txt", "light-sojourn.svg", "light-makespan.svg"] {
         assert!(bench.path("report").join(name).is_file(), "{name}");
     }
     // The jobs before and the two of each run, for the page.
@@ -209,9 +209,7 @@ fn wrong_usage_is_status_2_and_says_what_to_do() {
     for (arguments, part) in [
         (&["preempt", "--primitives", "nap"][..], "choose from wait, kill, suspend, checkpoint"),
         (&["preempt", "--tasks", "heavy"], "choose from light, hungry"),
-        (&["preempt", "--ways", "ideal,cap"], "choose from ideal, hard-cap"),
         (&["preempt", "--at", "0"], "1..=99"),
-        (&["preempt", "--scale", "none"], "a number such as 0.1"),
         (&["latency", "--samples", "0"], "1..=100000"),
         (&["latency", "--bin-dir", "/nowhere"], "no nap binary at /nowhere/nap"),
     ] {
@@ -249,20 +247,6 @@ fn suspend_and_checkpoint_are_compared_as_they_were_asked_for() {
         let attempts = if run["primitive"] == "suspend" { 1 } else { 2 };
         assert_eq!(run["low_attempts"], attempts, "{run}");
     }
-    bench.assert_nothing_is_left();
-}
-
-#[test]
-fn a_research_job_gives_way_to_a_production_job() {
-    let bench = Bench::new();
-    let arguments =
-        ["--repetitions", "1", "--tasks", "", "--ways", "ideal,suspend", "--scale", "0.02", "--report"];
-    let mut command = bench.command(&["preempt"]);
-    let output = command.args(arguments).arg(bench.path("report")).output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(0), "{said}");
-    assert!(String::from_utf8(output.stdout).unwrap().contains("production, s"), "{said}");
-    assert!(fs::read_to_string(bench.path("report/report.html")).unwrap().contains("<svg"));
     bench.assert_nothing_is_left();
 }
 

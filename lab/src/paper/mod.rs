@@ -10,31 +10,29 @@
 //! A verdict is made of rows alone, so that what was measured once can be judged and drawn again.
 
 mod inference;
-mod live;
 mod measure;
 mod quantity;
 mod registry;
 mod report;
 mod rows;
+mod runs;
 mod selection;
-mod simulate;
 mod verdict;
 
 use std::fs::OpenOptions;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-pub use live::runs_live;
-pub use registry::{Figure, Paper, RegistryError, papers};
-pub use report::{Environment, PaperReport, ReportError, Selection};
-pub use rows::{Executor, LiveRow, MeasuredRun, RunKey, Runs, RunsError};
-pub use selection::{SelectionError, select};
-pub use simulate::{PlannedRun, Repetitions, SimulateError, plan, simulate};
+use anyhow::{Result, bail};
+pub use registry::{Figure, Paper, papers};
+pub use report::{Environment, PaperReport, Selection};
+pub use rows::{Executor, LiveRow, MeasuredRun, RunKey, Runs};
+pub use runs::{PlannedRun, Repetitions, plan, runs_live, simulate};
+pub use selection::select;
 pub use verdict::{Judgement, Ruling, Verdict};
 
-use crate::error::LabError;
+use crate::error::{cannot, signal};
 use crate::session::Session;
-use crate::workspace::WorkError;
 
 /// What is asked for.
 #[derive(Debug, Clone)]
@@ -56,42 +54,15 @@ pub struct PaperSettings {
     pub live: bool,
 }
 
-/// An experiment did not come to its report.
-#[derive(Debug, thiserror::Error)]
-pub enum PaperError {
-    #[error(transparent)]
-    Registry(#[from] RegistryError),
-    #[error(transparent)]
-    Simulate(#[from] SimulateError),
-    #[error(transparent)]
-    Report(#[from] ReportError),
-    #[error(transparent)]
-    Rows(#[from] RunsError),
-    /// A live run failed, or was interrupted.
-    #[error(transparent)]
-    Lab(#[from] LabError),
-    #[error(
-        "there is nothing to run live of what was asked for: no campaign of it has a live recipe; add --simulate"
-    )]
-    NothingLive,
-    #[error(transparent)]
-    Write(#[from] WorkError),
-    #[error("{0} has a report already; add blocks to it with --continue, or name another folder")]
-    Exists(PathBuf),
-}
-
 /// Runs what figures need, by every executor that was asked for, and judges them. `advance` is called as each
 /// simulated run ends, with how many there are.
 ///
 /// When the interrupt comes, what was measured until then is judged.
-///
-/// # Errors
-/// When a run cannot be made, or the report cannot be written.
 pub fn paper(
     settings: &PaperSettings,
     session: &Session,
     mut advance: impl FnMut(usize, usize),
-) -> Result<PaperReport, PaperError> {
+) -> Result<PaperReport> {
     let (began, papers) = (Instant::now(), papers()?);
     report::make(&settings.folder)?;
     let raw = settings.folder.join(rows::RAW);
@@ -104,18 +75,23 @@ pub fn paper(
         selection.run_by(settings.executors());
         runs = Runs::open(&settings.folder, Runs::read_whole)?;
     } else if raw.exists() || settings.folder.join(rows::PACKED).exists() {
-        return Err(PaperError::Exists(settings.folder.clone()));
+        bail!(
+            "{} has a report already; add blocks to it with --continue, or name another folder",
+            settings.folder.display()
+        );
     }
     let (planned, planned_live) = plans(settings, &selection, &papers, &runs);
     if planned.is_empty() && planned_live.is_empty() && !settings.simulate {
-        return Err(PaperError::NothingLive);
+        bail!(
+            "there is nothing to run live of what was asked for: no campaign of it has a live recipe; add --simulate"
+        );
     }
     selection.write(&settings.folder)?;
-    let failed = WorkError::using("write", &raw);
+    let failed = cannot("write", &raw);
     let mut file = OpenOptions::new().create(true).append(true).open(&raw).map_err(failed)?;
     let mut ended = 0;
     advance(0, planned.len());
-    simulate(&planned, &session.interrupt, |run| -> Result<(), PaperError> {
+    simulate(&planned, &session.interrupt, |run| {
         run.write(&mut file).map_err(failed)?;
         runs.add(run);
         ended += 1;
@@ -123,14 +99,14 @@ pub fn paper(
         Ok(())
     })?;
     if !planned_live.is_empty() {
-        let ran = live::run_live(&planned_live, session, |run| -> Result<(), PaperError> {
+        let ran = runs::run_live(&planned_live, session, |run| {
             run.write(&mut file).map_err(failed)?;
             runs.add(run);
             Ok(())
         });
         match ran {
             // What was measured until then is judged.
-            Err(PaperError::Lab(error)) if error.signal().is_some() => {}
+            Err(error) if signal(&error).is_some() => {}
             ran => ran?,
         }
     }
@@ -178,10 +154,7 @@ impl PaperSettings {
 }
 
 /// Judges and draws again what was measured, in each folder by itself; the report is of all of them.
-///
-/// # Errors
-/// When one of the folders is no report.
-pub fn paper_again(folders: &[impl AsRef<Path>]) -> Result<PaperReport, PaperError> {
+pub fn paper_again(folders: &[impl AsRef<Path>]) -> Result<PaperReport> {
     let mut all = PaperReport::new(papers()?, Selection::default(), Runs::default())?;
     for folder in folders {
         let report = PaperReport::read(papers()?, folder.as_ref())?;

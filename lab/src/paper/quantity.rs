@@ -2,6 +2,7 @@
 //!
 //! Owns the words and their reading. Does not own the runs (`rows`) nor what comes of asking (`measure`).
 
+use anyhow::Result;
 use std::fmt;
 
 use napreduce_engine::listed;

@@ -3,25 +3,10 @@
 //! Owns the words. Does not own the figures (`registry`).
 
 use super::registry::Paper;
-
-/// What was asked for is not there.
-#[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub enum SelectionError {
-    #[error("there is no paper {name:?}; there are {known}, and all")]
-    Paper { name: String, known: String },
-    #[error("{paper} has no figure {figure:?}; it has {known}")]
-    Figure { paper: String, figure: String, known: String },
-}
+use anyhow::{Result, bail};
 
 /// The figures that are meant, paper by paper, in their order. Without figures, all of the paper.
-///
-/// # Errors
-/// When there is no such paper or figure.
-pub fn select(
-    papers: &[Paper],
-    paper: &str,
-    figures: Option<&str>,
-) -> Result<Vec<(String, String)>, SelectionError> {
+pub fn select(papers: &[Paper], paper: &str, figures: Option<&str>) -> Result<Vec<(String, String)>> {
     let all = |paper: &Paper| -> Vec<(String, String)> {
         paper.ids().into_iter().map(|id| (paper.name.clone(), id.to_owned())).collect()
     };
@@ -30,7 +15,7 @@ pub fn select(
     }
     let Some(found) = papers.iter().find(|known| known.name == paper) else {
         let known: Vec<&str> = papers.iter().map(|known| known.name.as_str()).collect();
-        return Err(SelectionError::Paper { name: paper.to_owned(), known: known.join(", ") });
+        bail!("there is no paper {paper:?}; there are {}, and all", known.join(", "));
     };
     let Some(figures) = figures else { return Ok(all(found)) };
     let ids = found.ids();
@@ -43,8 +28,7 @@ pub fn select(
             (None, None) => None,
         };
         let Some((first, last)) = range.filter(|(first, last)| first <= last) else {
-            let (paper, figure) = (paper.to_owned(), part.to_owned());
-            return Err(SelectionError::Figure { paper, figure, known: ids.join(", ") });
+            bail!("{paper} has no figure {part:?}; it has {}", ids.join(", "));
         };
         wanted.extend(first..=last);
     }

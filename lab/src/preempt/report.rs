@@ -1,16 +1,19 @@
-//! Owns the report of the comparison of primitives: what goes into JSON, and the tables.
-//! The figures themselves come from `cells` and `four_ways`, the page for a browser is `page`.
+//! The report of the comparison of primitives: single runs, the cells they fall into, ratios within repetitions
+//! that are judged by bounds; as JSON, tables and figures.
 
+use std::path::Path;
+
+use anyhow::Result;
+use napreduce_sim::plot::{Curve, Estimate, curves, pictures};
 use serde::Serialize;
 
-use super::cells::{Cell, TwoJobsRun, Verdict, cells, seconds_per_swapped_gib, verdicts};
-use super::four_ways::{Way, WayRun};
 use super::{JobWeight, PreemptSettings, Strategy, TaskForm};
 use crate::confinement::{MemoryLimit, Tier};
 use crate::machine::Machine;
-use crate::statistics::{Interval, SAMPLES_MIN, Summary, ratio_interval, ratio_text};
+use crate::statistics::{Interval, SAMPLES_MIN, Summary, median, median_interval, ratio_text};
 use crate::table::{dash, table};
 use crate::words::counted;
+use crate::workspace::write;
 
 /// All of one comparison.
 #[derive(Clone, Debug, Serialize)]
@@ -39,33 +42,12 @@ pub struct PreemptReport {
     pub verdicts: Vec<Verdict>,
     /// Seconds of makespan that a suspend cost for each GiB swapped out.
     pub seconds_per_swapped_gib: Option<f64>,
-    /// The times of Natjam's experiment as a part of the paper's.
-    pub scale: f64,
-    pub way_runs: Vec<WayRun>,
-    /// The same by way.
-    pub ways: Vec<WayFigures>,
-}
-
-/// All runs of one way.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct WayFigures {
-    pub way: Way,
-    /// Seconds of the production job.
-    pub production: Summary,
-    /// Seconds of the research job.
-    pub research: Summary,
-    /// The production job's median over that of the ideal.
-    pub production_over_ideal: Option<(f64, Option<Interval>)>,
-    /// The research job's.
-    pub research_over_ideal: Option<(f64, Option<Interval>)>,
 }
 
 /// A task alone that takes so many times as long as it should.
 const SLOW: f64 = 1.5;
 
-/// Which time of a run.
-type Seconds = fn(&WayRun) -> f64;
-pub(super) type Figure = fn(&Cell) -> &Summary;
+type Figure = fn(&Cell) -> &Summary;
 
 impl PreemptReport {
     pub(super) fn new(machine: Machine, settings: &PreemptSettings) -> PreemptReport {
@@ -83,9 +65,6 @@ impl PreemptReport {
             cells: Vec::new(),
             verdicts: Vec::new(),
             seconds_per_swapped_gib: None,
-            scale: settings.scale,
-            way_runs: Vec::new(),
-            ways: Vec::new(),
         }
     }
 
@@ -94,27 +73,6 @@ impl PreemptReport {
         self.cells = cells(&self.runs);
         self.verdicts = verdicts(&self.runs);
         self.seconds_per_swapped_gib = seconds_per_swapped_gib(&self.runs);
-        self.ways = Way::ALL.into_iter().filter_map(|way| self.figures_of(way)).collect();
-    }
-
-    fn figures_of(&self, way: Way) -> Option<WayFigures> {
-        let of = |way: Way, seconds: Seconds| -> Vec<f64> {
-            self.way_runs.iter().filter(|run| run.way == way).map(seconds).collect()
-        };
-        let over_ideal = |seconds: Seconds| {
-            let (own, ideal) = (of(way, seconds), of(Way::Ideal, seconds));
-            let ratio = Summary::of(&own)?.median / Summary::of(&ideal)?.median;
-            Some((ratio, ratio_interval(&own, &ideal)))
-        };
-        let (production, research): (Seconds, Seconds) =
-            (|run| run.production_seconds, |run| run.research_seconds);
-        Some(WayFigures {
-            way,
-            production: Summary::of(&of(way, production))?,
-            research: Summary::of(&of(way, research))?,
-            production_over_ideal: over_ideal(production),
-            research_over_ideal: over_ideal(research),
-        })
     }
 
     /// Whether every output was right and every bound kept.
@@ -124,7 +82,7 @@ impl PreemptReport {
 
     /// Whether every output was that of an undisturbed run.
     pub fn outputs_right(&self) -> bool {
-        self.runs.iter().all(|run| run.identical) && self.way_runs.iter().all(|run| run.identical)
+        self.runs.iter().all(|run| run.identical)
     }
 
     /// The tables, each with its title.
@@ -139,11 +97,6 @@ impl PreemptReport {
         if !self.verdicts.is_empty() {
             tables.push((format!("Ratios{}", self.certainty()), self.ratios()));
         }
-        if !self.ways.is_empty() {
-            let title =
-                format!("A production job beside a research job (the paper's times by {})", self.scale);
-            tables.push((title, self.ways_table()));
-        }
         tables
     }
 
@@ -155,6 +108,35 @@ impl PreemptReport {
         }
         text.push_str(&format!("\n{}\n", self.conclusion()));
         text
+    }
+
+    /// Writes the report into `folder`: text, JSON, and a figure of each table as SVG, PDF and PNG.
+    pub(super) fn write(&self, folder: &Path) -> Result<()> {
+        write(&folder.join("report.json"), serde_json::to_string_pretty(self)? + "\n")?;
+        write(&folder.join("report.txt"), self.table())?;
+        let kinds: [(&str, &str, Figure); 2] = [
+            ("sojourn", "Sojourn time of the high job", |cell| &cell.sojourn),
+            ("makespan", "Makespan of both jobs", |cell| &cell.makespan),
+        ];
+        for (weight, _) in &self.alone_seconds {
+            for (kind, title, seconds) in kinds {
+                let path = folder.join(format!("{weight}-{kind}.svg"));
+                let title = format!("{title}, {weight} tasks: medians{}", self.certainty());
+                let axes = ("progress of the low job when the high one comes, %", "seconds");
+                curves(&path, &title, axes, &self.curves(*weight, seconds))?;
+                pictures(&path)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn curves(&self, weight: JobWeight, seconds: Figure) -> Vec<Curve> {
+        let curve = |strategy: &Strategy| {
+            let own = self.cells.iter().filter(|cell| (cell.weight, cell.primitive) == (weight, *strategy));
+            let points: Vec<_> = own.map(|cell| (f64::from(cell.percent), estimate(seconds(cell)))).collect();
+            (!points.is_empty()).then(|| Curve { name: strategy.to_string(), points })
+        };
+        Strategy::ALL.iter().filter_map(curve).collect()
     }
 
     /// What stands beside a median: of few repetitions all that was measured, and no more is said.
@@ -190,9 +172,8 @@ impl PreemptReport {
 
     /// Whether outputs were right, in words.
     pub(super) fn conclusion(&self) -> String {
-        let wrong = self.runs.iter().filter(|run| !run.identical).count()
-            + self.way_runs.iter().filter(|run| !run.identical).count();
-        let all = self.runs.len() + self.way_runs.len();
+        let wrong = self.runs.iter().filter(|run| !run.identical).count();
+        let all = self.runs.len();
         let other = self.runs.iter().filter(|run| !run.as_asked).count();
         let mut text = match wrong {
             0 => format!("all outputs of {all} runs are byte-identical to undisturbed ones"),
@@ -249,22 +230,6 @@ impl PreemptReport {
         });
         table(&["tasks", "primitive", "what"], &["ratio", "bound", "verdict"], rows.collect())
     }
-
-    fn ways_table(&self) -> String {
-        let over = |ratio: &Option<(f64, Option<Interval>)>| {
-            ratio.map_or_else(dash, |(ratio, interval)| ratio_text(ratio, interval, 3))
-        };
-        let rows = self.ways.iter().map(|figures| {
-            vec![
-                figures.way.to_string(),
-                median_text(&figures.production),
-                over(&figures.production_over_ideal),
-                median_text(&figures.research),
-                over(&figures.research_over_ideal),
-            ]
-        });
-        table(&["way"], &["production, s", "over ideal", "research, s", "over ideal"], rows.collect())
-    }
 }
 
 fn median_text(summary: &Summary) -> String {
@@ -274,13 +239,18 @@ fn median_text(summary: &Summary) -> String {
     }
 }
 
+fn estimate(summary: &Summary) -> Estimate {
+    let interval = of_median(summary);
+    Estimate { middle: summary.median, low: interval.low, high: interval.high, published: None }
+}
+
 /// The interval of a median, or the range of too few.
-pub(super) fn of_median(summary: &Summary) -> Interval {
+fn of_median(summary: &Summary) -> Interval {
     summary.median_interval.unwrap_or(Interval { low: summary.min, high: summary.max })
 }
 
 #[cfg(test)]
-pub mod canned {
+mod canned_report {
     //! Owns a report of canned runs, for tests of tables and pages.
     //! Nothing in it was measured.
 
@@ -288,7 +258,7 @@ pub mod canned {
 
     use napreduce_live::ByteSize;
 
-    use super::super::cells::canned;
+    use super::canned;
     use super::*;
 
     pub fn report() -> PreemptReport {
@@ -301,32 +271,254 @@ pub mod canned {
             task_time: Duration::from_secs(8),
             fill: ByteSize::new(512 << 20),
             limit: MemoryLimit { memory: ByteSize::new(768 << 20), swap: ByteSize::new(1536 << 20) },
-            ways: Way::ALL.to_vec(),
-            scale: 0.1,
             report: None,
         };
         let mut report = PreemptReport::new(Machine::describe(), &settings);
         report.tier = Some(Tier::Own { groups_version: 1 });
         report.alone_seconds = vec![(JobWeight::Light, 8.0), (JobWeight::Hungry, 8.3)];
         report.runs = [canned::runs(JobWeight::Light), canned::runs(JobWeight::Hungry)].concat();
-        for repetition in 1..=6 {
-            for (way, production_seconds, research_seconds) in
-                [(Way::Ideal, 7.0, 19.0), (Way::HardCap, 7.0, 29.0), (Way::Kill, 7.2, 23.0)]
-            {
-                report.way_runs.push(WayRun {
-                    experiment: "four-ways",
-                    way,
-                    repetition,
-                    production_seconds,
-                    research_seconds,
-                    preempted: 0,
-                    otherwise: 0,
-                    identical: true,
-                });
-            }
-        }
         report.conclude();
         report
+    }
+}
+
+/// One run: the low job, the high job that came at some per cent of it, and the end of both.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct TwoJobsRun {
+    /// Always `two-jobs`.
+    pub experiment: &'static str,
+    pub weight: JobWeight,
+    pub primitive: Strategy,
+    /// How far the low job was meant to be.
+    pub percent: u32,
+    /// How far it had said to be when the high job was handed in.
+    pub seen_percent: f64,
+    /// From 1.
+    pub repetition: u32,
+    /// Seconds of the high job from its submission to its end.
+    pub sojourn_seconds: f64,
+    /// Seconds from the submission of the low job to the end of both.
+    pub makespan_seconds: f64,
+    /// Attempts of the low job's task.
+    pub low_attempts: usize,
+    /// Milliseconds from the decision to the free slot, when something was preempted.
+    pub freed_millis: Option<f64>,
+    /// Bytes of the low job that were swapped out.
+    pub swapped_bytes: Option<u64>,
+    /// Whether the primitive was used that was asked for.
+    pub as_asked: bool,
+    /// Whether both outputs are those of undisturbed runs.
+    pub identical: bool,
+}
+
+/// All runs of one primitive at one per cent.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Cell {
+    pub weight: JobWeight,
+    pub primitive: Strategy,
+    /// How far the low job was.
+    pub percent: u32,
+    /// Seconds of the high job.
+    pub sojourn: Summary,
+    /// Seconds of both.
+    pub makespan: Summary,
+}
+
+/// A ratio with the bound it should keep to.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Verdict {
+    pub weight: JobWeight,
+    pub primitive: Strategy,
+    /// What is compared, in words.
+    pub what: String,
+    pub ratio: f64,
+    /// Its bootstrap interval (95 %); none of too few runs.
+    pub interval: Option<Interval>,
+    /// What it may be; absent where nothing is promised.
+    pub bound: Option<f64>,
+    /// Whether the whole interval is on one side of it; too few runs are not judged.
+    pub kept: Option<bool>,
+}
+
+/// Which time of a run.
+type Seconds = fn(&TwoJobsRun) -> f64;
+
+/// The cells, by tasks, then per cent, then primitive.
+pub fn cells(runs: &[TwoJobsRun]) -> Vec<Cell> {
+    let mut keys: Vec<_> = runs.iter().map(|run| (run.weight, run.percent, run.primitive)).collect();
+    keys.sort();
+    keys.dedup();
+    let cell = |(weight, percent, primitive)| {
+        let of = |seconds: Seconds| Summary::of(&samples(runs, weight, primitive, percent, seconds));
+        let (sojourn, makespan) = (of(sojourn)?, of(makespan)?);
+        Some(Cell { weight, primitive, percent, sojourn, makespan })
+    };
+    keys.into_iter().filter_map(cell).collect()
+}
+
+fn sojourn(run: &TwoJobsRun) -> f64 {
+    run.sojourn_seconds
+}
+
+fn makespan(run: &TwoJobsRun) -> f64 {
+    run.makespan_seconds
+}
+
+fn samples(
+    runs: &[TwoJobsRun],
+    weight: JobWeight,
+    primitive: Strategy,
+    percent: u32,
+    seconds: Seconds,
+) -> Vec<f64> {
+    let of_cell =
+        |run: &&TwoJobsRun| (run.weight, run.primitive, run.percent) == (weight, primitive, percent);
+    runs.iter().filter(of_cell).map(seconds).collect()
+}
+
+/// What conserving primitives cost against kill (the high job) and wait (both), in the middle and over all
+/// runs: ratios within each repetition.
+pub fn verdicts(runs: &[TwoJobsRun]) -> Vec<Verdict> {
+    let mut found = Vec::new();
+    let middle = runs.iter().map(|run| run.percent).min_by_key(|percent| (percent.abs_diff(50), *percent));
+    let several = runs.iter().any(|run| Some(run.percent) != middle);
+    for weight in JobWeight::ALL {
+        for primitive in [Strategy::Suspend, Strategy::Checkpoint] {
+            let comparisons: [(&str, Strategy, Seconds); 2] = [
+                ("high job over kill's", Strategy::Kill, sojourn),
+                ("both jobs over wait's", Strategy::Wait, makespan),
+            ];
+            for (what, against, seconds) in comparisons {
+                let one = Comparison { weight, primitive, against, seconds };
+                let bound = bound(weight, primitive, against);
+                let at = middle.map(|percent| (Some(percent), format!("{what}, at {percent} %"), bound));
+                let everywhere = several.then(|| (None, format!("{what}, everywhere"), None));
+                for (percent, what, bound) in at.into_iter().chain(everywhere) {
+                    found.extend(one.verdict(runs, percent, what, bound));
+                }
+            }
+        }
+    }
+    found
+}
+
+/// What is promised of a preemption in the middle of tasks of eight seconds.
+fn bound(weight: JobWeight, primitive: Strategy, against: Strategy) -> Option<f64> {
+    match (weight, primitive, against) {
+        (JobWeight::Light, _, Strategy::Wait) => Some(1.01),
+        (JobWeight::Light, _, Strategy::Kill) => Some(1.02),
+        (JobWeight::Hungry, Strategy::Suspend, Strategy::Wait) => Some(1.15),
+        (JobWeight::Hungry, Strategy::Suspend, Strategy::Kill) => Some(1.20),
+        _ => None,
+    }
+}
+
+struct Comparison {
+    weight: JobWeight,
+    primitive: Strategy,
+    against: Strategy,
+    seconds: Seconds,
+}
+
+impl Comparison {
+    /// The median of the ratios of runs that belong together, which were made one after another: same per
+    /// cent, same repetition. A machine that is slower for some minutes is so for both, which medians apart
+    /// would take for a cost.
+    fn verdict(
+        &self,
+        runs: &[TwoJobsRun],
+        percent: Option<u32>,
+        what: String,
+        bound: Option<f64>,
+    ) -> Option<Verdict> {
+        let of = |primitive: Strategy| {
+            runs.iter().filter(move |run| run.weight == self.weight && run.primitive == primitive)
+        };
+        let partner = |run: &TwoJobsRun| {
+            let same =
+                |other: &&TwoJobsRun| (other.percent, other.repetition) == (run.percent, run.repetition);
+            of(self.against).find(same).map(self.seconds)
+        };
+        let judged = of(self.primitive).filter(|run| percent.is_none_or(|at| run.percent == at));
+        let ratios: Vec<f64> = judged.filter_map(|run| Some((self.seconds)(run) / partner(run)?)).collect();
+        let ratio = median(&ratios)?;
+        let interval = median_interval(&ratios);
+        let kept = |bound: f64, at: Interval| match (at.high <= bound, at.low > bound) {
+            (true, _) => Some(true),
+            (_, true) => Some(false),
+            _ => None,
+        };
+        Some(Verdict {
+            weight: self.weight,
+            primitive: self.primitive,
+            what,
+            ratio,
+            interval,
+            bound,
+            kept: bound.zip(interval).and_then(|(bound, at)| kept(bound, at)),
+        })
+    }
+}
+
+/// Seconds of makespan beyond wait's for each GiB that was swapped out: the median over suspended runs that
+/// swapped.
+pub fn seconds_per_swapped_gib(runs: &[TwoJobsRun]) -> Option<f64> {
+    let rates: Vec<f64> = runs
+        .iter()
+        .filter(|run| run.primitive == Strategy::Suspend)
+        .filter_map(|run| {
+            let gib = run.swapped_bytes.filter(|bytes| *bytes > 0)? as f64 / f64::from(1 << 30);
+            let waited = samples(runs, run.weight, Strategy::Wait, run.percent, makespan);
+            Some((run.makespan_seconds - median(&waited)?) / gib)
+        })
+        .collect();
+    median(&rates)
+}
+
+#[cfg(test)]
+pub mod canned {
+    //! Owns runs as the closed forms of the experiment give them, for tests of figures and reports.
+    //! Nothing here was measured.
+
+    use super::*;
+
+    /// Tasks of 8 s, with a few milliseconds that differ between repetitions and what swapping costs.
+    pub fn runs(weight: JobWeight) -> Vec<TwoJobsRun> {
+        let mut runs = Vec::new();
+        for repetition in 1..=6 {
+            for percent in [10, 50, 90] {
+                for primitive in Strategy::ALL {
+                    runs.push(run(weight, primitive, percent, repetition));
+                }
+            }
+        }
+        runs
+    }
+
+    pub fn run(weight: JobWeight, primitive: Strategy, percent: u32, repetition: u32) -> TwoJobsRun {
+        let length = 8.0 + 0.001 * f64::from(repetition);
+        let before = length * f64::from(percent) / 100.0;
+        let swap = if weight == JobWeight::Hungry && primitive == Strategy::Suspend { 0.4 } else { 0.0 };
+        let (sojourn, makespan) = match primitive {
+            Strategy::Wait => (2.0 * length - before, 2.0 * length),
+            Strategy::Kill => (length, before + 2.0 * length),
+            Strategy::Suspend | Strategy::Checkpoint => (length + swap, 2.0 * length + 2.0 * swap),
+        };
+        TwoJobsRun {
+            experiment: "two-jobs",
+            weight,
+            primitive,
+            percent,
+            seen_percent: f64::from(percent),
+            repetition,
+            sojourn_seconds: sojourn,
+            makespan_seconds: makespan,
+            low_attempts: 1,
+            freed_millis: Some(1.0),
+            swapped_bytes: (swap > 0.0).then_some(1 << 29),
+            as_asked: true,
+            identical: true,
+        }
     }
 }
 
@@ -335,17 +527,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_tables_hold_every_primitive_per_cent_and_way() {
-        let text = canned::report().table();
+    fn the_tables_hold_every_primitive_and_per_cent() {
+        let text = canned_report::report().table();
         for part in [
             "Sojourn time of the high job, s (light tasks, 8.00 s alone)",
             "Makespan of both jobs, s (hungry tasks, 8.30 s alone)",
             "checkpoint",
             "50 %",
-            "hard-cap",
-            "1.526 (1.526 .. 1.526)",
             "own swap file and memory control group (version 1)",
-            "all outputs of 162 runs are byte-identical",
+            "all outputs of 144 runs are byte-identical",
             "for each GiB swapped out",
         ] {
             assert!(text.contains(part), "{part:?} is not in:\n{text}");
@@ -354,21 +544,20 @@ mod tests {
 
     #[test]
     fn a_wrong_output_or_bound_fails_and_is_said() {
-        let mut report = canned::report();
+        let mut report = canned_report::report();
         assert!(report.succeeded());
-        report.way_runs[0].identical = false;
-        assert!(!report.succeeded() && report.conclusion().contains("1 OF 162 RUNS"));
-        let mut report = canned::report();
+        report.runs[0].identical = false;
+        assert!(!report.succeeded() && report.conclusion().contains("1 OF 144 RUNS"));
+        let mut report = canned_report::report();
         report.verdicts[0].kept = Some(false);
         assert!(!report.succeeded() && report.outputs_right() && report.table().contains("NOT KEPT"));
     }
 
     #[test]
     fn one_repetition_says_that_it_has_no_interval() {
-        let mut report = canned::report();
+        let mut report = canned_report::report();
         report.repetitions = 1;
         report.runs.retain(|run| run.repetition == 1);
-        report.way_runs.retain(|run| run.repetition == 1);
         report.conclude();
         let text = report.table();
         assert!(text.contains("one run: no interval, no verdict"), "{text}");
@@ -378,16 +567,118 @@ mod tests {
 
     #[test]
     fn task_that_takes_too_long_alone_is_warned_of() {
-        let mut report = canned::report();
+        let mut report = canned_report::report();
         assert!(!report.table().contains("alone took"));
         report.alone_seconds[0].1 = 28.0;
         assert!(report.table().contains("WARNING: a light task alone took 28.0 s"), "{}", report.table());
     }
 
     #[test]
+    fn the_report_is_text_json_and_figures() {
+        let folder = tempfile::tempdir().unwrap();
+        canned_report::report().write(folder.path()).unwrap();
+        for name in ["light-sojourn.svg", "hungry-makespan.pdf", "report.json", "report.txt"] {
+            assert!(folder.path().join(name).is_file(), "{name}");
+        }
+        let mut empty = canned_report::report();
+        empty.runs.clear();
+        empty.alone_seconds.clear();
+        empty.conclude();
+        empty.write(folder.path()).unwrap();
+    }
+
+    #[test]
     fn something_else_than_asked_is_said() {
-        let mut report = canned::report();
+        let mut report = canned_report::report();
         report.runs[0].as_asked = false;
         assert!(report.conclusion().contains("in 1 run something else was done"));
+    }
+
+    #[test]
+    fn runs_fall_into_cells() {
+        let cells = cells(&canned::runs(JobWeight::Light));
+        assert_eq!(cells.len(), 12);
+        let wait = cells.iter().find(|cell| (cell.primitive, cell.percent) == (Strategy::Wait, 50)).unwrap();
+        assert_eq!(wait.sojourn.count, 6);
+        assert!(
+            (wait.sojourn.median - 12.00525).abs() < 1e-9 && (wait.makespan.median - 16.007).abs() < 1e-9
+        );
+    }
+
+    #[test]
+    fn bounds_are_judged_in_the_middle_and_pairs_are_told() {
+        let light = verdicts(&canned::runs(JobWeight::Light));
+        assert_eq!(light.len(), 8);
+        assert!(light.iter().all(|verdict| verdict.kept != Some(false)), "{light:?}");
+        let judged: Vec<_> = light.iter().filter(|verdict| verdict.bound.is_some()).collect();
+        assert_eq!(judged.len(), 4);
+        assert!(judged.iter().all(|verdict| verdict.what.contains("at 50 %")));
+        let hungry = verdicts(&canned::runs(JobWeight::Hungry));
+        let suspend = &hungry[0];
+        assert_eq!((suspend.bound, suspend.kept), (Some(1.20), Some(true)));
+        assert!((suspend.ratio - 8.4035 / 8.0035).abs() < 1e-6, "{suspend:?}");
+    }
+
+    #[test]
+    fn a_machine_that_is_slower_for_a_while_is_no_cost() {
+        let mut runs = canned::runs(JobWeight::Light);
+        for run in &mut runs {
+            let mood = [1.0, 1.07, 1.15, 1.02, 1.3, 1.01][run.repetition as usize - 1];
+            (run.sojourn_seconds, run.makespan_seconds) =
+                (run.sojourn_seconds * mood, run.makespan_seconds * mood);
+        }
+        let found = verdicts(&runs);
+        assert!(found.iter().all(|verdict| (verdict.ratio - 1.0).abs() < 1e-9), "{found:?}");
+    }
+
+    #[test]
+    fn one_per_cent_has_one_verdict_for_each_ratio() {
+        let runs: Vec<_> =
+            canned::runs(JobWeight::Light).into_iter().filter(|run| run.percent == 10).collect();
+        let found = verdicts(&runs);
+        assert_eq!(found.len(), 4);
+        assert!(found.iter().all(|verdict| verdict.what.ends_with("at 10 %") && verdict.bound.is_some()));
+    }
+
+    #[test]
+    fn one_repetition_has_no_interval_and_no_verdict() {
+        let runs: Vec<_> =
+            canned::runs(JobWeight::Light).into_iter().filter(|run| run.repetition == 1).collect();
+        let found = verdicts(&runs);
+        assert!(found.iter().any(|verdict| verdict.bound.is_some()));
+        assert!(found.iter().all(|verdict| verdict.kept.is_none()), "{found:?}");
+        let middle = found.iter().filter(|verdict| verdict.what.contains("at 50 %"));
+        assert!(middle.into_iter().all(|verdict| verdict.interval.is_none()), "{found:?}");
+    }
+
+    #[test]
+    fn a_bound_that_is_not_kept_is_seen() {
+        let mut runs = canned::runs(JobWeight::Light);
+        let suspended = runs.iter_mut().filter(|run| run.primitive == Strategy::Suspend);
+        suspended.for_each(|run| run.makespan_seconds *= 1.02);
+        assert!(verdicts(&runs).iter().any(|verdict| verdict.kept == Some(false)));
+    }
+
+    #[test]
+    fn bound_within_the_interval_is_not_resolved() {
+        let mut runs = canned::runs(JobWeight::Light);
+        let suspended = runs.iter_mut().filter(|run| run.primitive == Strategy::Suspend);
+        suspended.for_each(|run| run.makespan_seconds *= if run.repetition > 3 { 1.05 } else { 0.96 });
+        let found = verdicts(&runs);
+        let suspend = found.iter().find(|verdict| verdict.what == "both jobs over wait's, at 50 %");
+        assert_eq!(suspend.and_then(|verdict| verdict.kept), None, "{suspend:?}");
+        assert!(suspend.is_some_and(|verdict| verdict.interval.is_some()));
+    }
+
+    #[test]
+    fn what_swapping_costs_is_told_per_gib() {
+        assert_eq!(seconds_per_swapped_gib(&canned::runs(JobWeight::Light)), None);
+        let cost = seconds_per_swapped_gib(&canned::runs(JobWeight::Hungry)).unwrap();
+        assert!((cost - 1.6).abs() < 0.01, "{cost}");
+    }
+
+    #[test]
+    fn nothing_measured_concludes_nothing() {
+        assert_eq!((cells(&[]).len(), verdicts(&[]).len()), (0, 0));
     }
 }

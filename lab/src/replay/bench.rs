@@ -1,28 +1,30 @@
-//! Owns runs of plans on clusters of their own: one cluster for each run, jobs handed in at their times and
-//! followed to their ends, outputs compared with those of undisturbed jobs. Which plans, and what follows
-//! from the runs, belongs to others.
+//! Runs of plans on clusters of their own: one cluster for each run, jobs submitted at their times, followed to
+//! their ends, outputs compared with those of undisturbed jobs.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread::{self, ScopedJoinHandle};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
-use std::{fs, thread};
 
+use anyhow::{Context, Result, anyhow, bail};
+use napreduce::program::encode_parameters;
 use napreduce_engine::{JobId, Span, Time};
-use napreduce_live::{ByteSize, ClusterClient, JobDetail};
+use napreduce_live::{ByteSize, CheckpointSupport, ClusterClient, JobDetail, JobPlan, Split, SubmitOptions};
 use napreduce_schedulers::{SchedulerConfiguration, SchedulerName};
 use napreduce_sim::{ClusterShape, SimulatedJob};
 
-use super::held::SlotTimes;
-use super::plan::LivePlan;
-use super::submitter::{HANDS, HandedIn, Handing, late_max};
-use crate::daemons::nap;
-use crate::error::{LabError, LiveClusterError};
+use super::plan::{Costs, LivePlan};
+use super::report::SlotTimes;
+use crate::cluster::{Cluster, Layout, guarded_folder, has_succeeded, nap, new_place};
+use crate::error::cannot;
 use crate::guard::Guard;
-use crate::jobs::{RECORD_BYTES, RECORDS, TaskBody, records, rounds_per_second};
-use crate::live_cluster::{Layout, LiveCluster, guarded_folder, has_succeeded, new_place};
+use crate::jobs::{RECORD_BYTES, RECORDS, REPLAYED, REPLAYED_MAPS, TaskBody, records, rounds_per_second};
 use crate::outputs::OutputDigest;
+use crate::process::Interrupt;
 use crate::session::Session;
-use crate::workspace::{WorkError, WorkFolder, remove, write};
+use crate::workspace::{WorkFolder, remove, write};
 
 /// From the start of a run to its first submission.
 const LEAD: Duration = Duration::from_millis(50);
@@ -90,10 +92,7 @@ impl LiveRun {
 
 impl<'s> Bench<'s> {
     /// Makes its folder, which goes with it, and measures the machine when tasks are to calculate.
-    ///
-    /// # Errors
-    /// When a binary is missing or the folder cannot be made.
-    pub fn new(body: TaskBody, session: &'s Session) -> Result<Bench<'s>, LabError> {
+    pub fn new(body: TaskBody, session: &'s Session) -> Result<Bench<'s>> {
         let nap = nap(&session.binaries)?;
         let (work, guard) = guarded_folder(&session.work, ByteSize::new(512 << 20))?;
         let rounds_per_second = match body {
@@ -112,19 +111,13 @@ impl<'s> Bench<'s> {
     }
 
     /// Has everything cleaned up.
-    ///
-    /// # Errors
-    /// When something is left.
-    pub fn end(self) -> Result<(), LabError> {
+    pub fn end(self) -> Result<()> {
         Ok(self.guard.clean_up()?)
     }
 
     /// What the jobs write without anybody in their way, and without the time that their outputs do not
     /// depend on.
-    ///
-    /// # Errors
-    /// When a job fails.
-    pub fn references(&mut self, plan: &LivePlan) -> Result<References, LabError> {
+    pub fn references(&mut self, plan: &LivePlan) -> Result<References> {
         self.session.say(format!("running {} jobs undisturbed, for their outputs", plan.jobs.len()));
         let at_once = |job: &SimulatedJob| SimulatedJob { submit: Time(0), ..job.clone() };
         let undisturbed = LivePlan {
@@ -139,15 +132,7 @@ impl<'s> Bench<'s> {
     }
 
     /// One run of a plan, which takes about as long as it is expected to.
-    ///
-    /// # Errors
-    /// When a daemon or a job fails, when it takes many times longer, and on an interrupt.
-    pub fn run(
-        &mut self,
-        plan: &LivePlan,
-        references: &References,
-        expected: Duration,
-    ) -> Result<LiveRun, LabError> {
+    pub fn run(&mut self, plan: &LivePlan, references: &References, expected: Duration) -> Result<LiveRun> {
         let (mut run, digests) = self.on_a_cluster(plan, Some(self.body), expected)?;
         for (job, digest) in run.jobs.iter_mut().zip(digests) {
             job.identical = references.get(&*job.job.name) == Some(&digest);
@@ -160,7 +145,7 @@ impl<'s> Bench<'s> {
         plan: &LivePlan,
         body: Option<TaskBody>,
         expected: Duration,
-    ) -> Result<(LiveRun, Vec<OutputDigest>), LabError> {
+    ) -> Result<(LiveRun, Vec<OutputDigest>)> {
         let folder = self.work.fresh("replay")?;
         let maps = plan.jobs.iter().map(|job| job.maps.len()).max().unwrap_or(0) as u64;
         let maps = maps.max(u64::from(plan.cluster.machines * plan.cluster.map_slots));
@@ -172,9 +157,9 @@ impl<'s> Bench<'s> {
             configuration: plan.configuration()?,
             confinement: None,
         };
-        let cluster = LiveCluster::start(&folder, &self.nap, &layout, &mut self.guard, self.session)?;
+        let cluster = Cluster::start(&folder, &self.nap, &layout, self.session)?;
         let outputs = folder.join("outputs");
-        fs::create_dir(&outputs).map_err(WorkError::using("write", &records_path))?;
+        fs::create_dir(&outputs).map_err(cannot("write", &records_path))?;
         let handing = Handing {
             records: &records_path,
             records_length: maps * RECORDS * RECORD_BYTES as u64,
@@ -203,7 +188,7 @@ impl<'s> Bench<'s> {
 
 /// One run, under way.
 struct Running<'a> {
-    cluster: LiveCluster<'a>,
+    cluster: Cluster<'a>,
     clients: Vec<ClusterClient>,
     session: &'a Session,
     plan: &'a LivePlan,
@@ -214,12 +199,12 @@ struct Running<'a> {
 impl Running<'_> {
     /// Has every worker get the program: a map for each slot, of which none ends before the others
     /// have begun.
-    fn warm_up(&mut self) -> Result<(), LabError> {
+    fn warm_up(&mut self) -> Result<()> {
         let ClusterShape { machines, map_slots, map_machines, .. } = self.plan.cluster;
         let slots = map_machines.unwrap_or(machines) * map_slots;
         let mut job = SimulatedJob::new("warm-up", Time(0)).with_maps(slots, PROBE);
         if self.plan.jobs.iter().any(|job| !job.reduces.is_empty()) {
-            let reduces = self.plan.settings(&super::plan::Costs::default()).slots_in_all().1;
+            let reduces = self.plan.settings(&Costs::default()).slots_in_all().1;
             job = job.with_reduces(reduces as u32, Span(0), PROBE);
         }
         if let Some(first) = self.plan.jobs.first() {
@@ -227,10 +212,10 @@ impl Running<'_> {
         }
         let handing = Handing { body: Some(TaskBody::Sleep), ..self.handing };
         let warm_up = handing.submit(&mut self.cluster.client, self.plan.jobs.len(), &job)?;
-        self.cluster.wait_for_end(warm_up, WARM_UP_MAX)
+        self.cluster.wait(warm_up, WARM_UP_MAX).map(drop)
     }
 
-    fn all(&mut self) -> Result<LiveRun, LabError> {
+    fn all(&mut self) -> Result<LiveRun> {
         let began = Instant::now() + LEAD;
         let began_unix = unix_micros() + LEAD.as_micros() as u64;
         let (session, jobs, expected) = (self.session, &self.plan.jobs, self.expected);
@@ -245,12 +230,11 @@ impl Running<'_> {
         self.measured(&handed, began_unix)
     }
 
-    fn wait_for_all(&mut self, handed: &[HandedIn], began: Instant) -> Result<(), LabError> {
+    fn wait_for_all(&mut self, handed: &[HandedIn], began: Instant) -> Result<()> {
         let limit = self.expected * PATIENCE + PATIENCE_LEAST;
         let mut told = Instant::now();
         loop {
-            let summaries =
-                self.cluster.client.jobs(handed.len() as u32 + 1).map_err(LiveClusterError::from)?;
+            let summaries = self.cluster.client.jobs(handed.len() as u32 + 1)?;
             let mut active: Vec<JobId> = Vec::new();
             for summary in summaries.into_iter().filter(|one| handed.iter().any(|own| own.job == one.job)) {
                 if !has_succeeded(&summary)? {
@@ -259,10 +243,9 @@ impl Running<'_> {
             }
             let Some(first) = active.first() else { return Ok(()) };
             self.cluster.check()?;
-            self.session.interrupt.check()?;
             if began.elapsed() > limit {
                 let waited_for = format!("its end, and that of {} more jobs", active.len() - 1);
-                return Err(LiveClusterError::Late { job: *first, limit, waited_for }.into());
+                bail!("{first} is not where it should be after {limit:?}: {waited_for}");
             }
             if told.elapsed() > TELL {
                 told = Instant::now();
@@ -273,18 +256,17 @@ impl Running<'_> {
         }
     }
 
-    fn measured(&mut self, handed: &[HandedIn], began_unix: u64) -> Result<LiveRun, LabError> {
+    fn measured(&mut self, handed: &[HandedIn], began_unix: u64) -> Result<LiveRun> {
         let mut jobs = Vec::new();
         for (job, handed) in self.plan.jobs.iter().zip(handed) {
             let detail: JobDetail = self.cluster.job(handed.job)?;
             let since = |millis: u64| (millis * 1_000).saturating_sub(began_unix);
             let mut times = SlotTimes::of(&detail);
             times.started = times.started.map(|started| started.saturating_sub(began_unix));
-            let ended = detail.summary.ended_millis.ok_or_else(|| LiveClusterError::Late {
-                job: handed.job,
-                limit: self.expected,
-                waited_for: "the time of its end".to_owned(),
-            })?;
+            let ended = detail
+                .summary
+                .ended_millis
+                .with_context(|| format!("{} has no time of its end", handed.job))?;
             jobs.push(LiveJob {
                 job: job.clone(),
                 submitted: since(detail.summary.submitted_millis),
@@ -310,13 +292,169 @@ fn unix_micros() -> u64 {
     u64::try_from(since.as_micros()).unwrap_or(u64::MAX)
 }
 
+/// Memory of a task for its records, which are few.
+const TASK_MEMORY: u64 = 16 << 20;
+/// Connections that jobs are handed in over, by turns: an answer comes when the job is on the disk, and the
+/// next job may be due before.
+pub const HANDS: usize = 4;
+/// Between two jobs of one time.
+const APART: Duration = Duration::from_micros(500);
+/// The longest sleep without a look at the interrupt.
+const SLICE: Duration = Duration::from_millis(20);
+/// A submission may be late by this, and by a share of the mean gap.
+const LATE_MAX: Span = Span::from_millis(5);
+const LATE_SHARE: u64 = 20;
+
+/// When each job is handed in, since the first could be. Those of one time come a little apart, so that the
+/// cluster takes them in their order, over whichever connections.
+fn times(jobs: &[SimulatedJob]) -> Vec<Duration> {
+    let mut before = 0;
+    let mut times = Vec::new();
+    for (number, job) in jobs.iter().enumerate() {
+        before = if number > 0 && jobs[number - 1].submit == job.submit { before + 1 } else { 0 };
+        times.push(Duration::from_micros(job.submit.0) + APART * before);
+    }
+    times
+}
+
+/// A job that was handed in.
+#[derive(Clone, Copy, Debug)]
+pub struct HandedIn {
+    pub job: JobId,
+    /// How long after its time.
+    pub late: Span,
+}
+
+/// What jobs are handed in with.
+#[derive(Clone, Copy, Debug)]
+pub struct Handing<'a> {
+    /// The records of all maps.
+    pub records: &'a Path,
+    /// The length of that file.
+    pub records_length: u64,
+    /// Where outputs go, each by the name of its job.
+    pub outputs: &'a Path,
+    /// Without, no time passes in tasks.
+    pub body: Option<TaskBody>,
+    pub rounds_per_second: u64,
+}
+
+impl Handing<'_> {
+    /// Hands in each job at its time since `began`; `meanwhile` hears again and again how many were.
+    pub fn hand_in<'a>(
+        &self,
+        clients: &'a mut [ClusterClient],
+        jobs: &[SimulatedJob],
+        began: Instant,
+        interrupt: &Interrupt,
+        mut meanwhile: impl FnMut(usize),
+    ) -> Result<Vec<HandedIn>> {
+        let (times, so_far) = (times(jobs), AtomicUsize::new(0));
+        let one = |client: &mut ClusterClient, number: usize| {
+            wait_until(began + times[number], interrupt)?;
+            let due = began + Duration::from_micros(jobs[number].submit.0);
+            let late = Span(due.elapsed().as_micros() as u64);
+            let job = self.submit(client, number, &jobs[number])?;
+            so_far.fetch_add(1, Ordering::Relaxed);
+            anyhow::Ok((number, HandedIn { job, late }))
+        };
+        let (one, hands) = (&one, clients.len());
+        let mut handed = thread::scope(|scope| {
+            let hand = |(turn, client): (usize, &'a mut ClusterClient)| {
+                let own = (turn..jobs.len()).step_by(hands);
+                let all = move || own.map(|number| one(&mut *client, number)).collect();
+                scope.spawn::<_, Result<Vec<_>>>(all)
+            };
+            let hands: Vec<ScopedJoinHandle<'_, _>> = clients.iter_mut().enumerate().map(hand).collect();
+            while !hands.iter().all(ScopedJoinHandle::is_finished) {
+                meanwhile(so_far.load(Ordering::Relaxed));
+                thread::sleep(SLICE);
+            }
+            let mut handed = Vec::new();
+            for hand in hands {
+                handed.extend(hand.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?);
+            }
+            anyhow::Ok(handed)
+        })?;
+        handed.sort_by_key(|(number, _)| *number);
+        Ok(handed.into_iter().map(|(_, handed)| handed).collect())
+    }
+
+    /// Hands in a job now.
+    pub fn submit(&self, client: &mut ClusterClient, number: usize, job: &SimulatedJob) -> Result<JobId> {
+        let options = SubmitOptions { user: job.user.to_string(), ..SubmitOptions::default() };
+        let plan = self.plan(number, job)?;
+        Ok(client.submit(plan, &options)?)
+    }
+
+    fn plan(&self, number: usize, job: &SimulatedJob) -> Result<JobPlan> {
+        let tasks = LivePlan::tasks(job, self.body, self.rounds_per_second);
+        let memory = tasks.fill_mib << 20;
+        let parameters = encode_parameters(&tasks).map_err(|error| anyhow!("job {}: {error}", job.name))?;
+        let length = RECORDS * RECORD_BYTES as u64;
+        let split = |map: u64| Split {
+            path: self.records.to_owned(),
+            offset: map * length,
+            length,
+            file_length: self.records_length,
+            version: None,
+        };
+        let definition = if job.reduces.is_empty() { REPLAYED_MAPS } else { REPLAYED };
+        // Names of jobs may be of any form, so that outputs are numbered.
+        Ok(JobPlan {
+            name: job.name.to_string(),
+            parameters,
+            splits: (0..job.maps.len() as u64).map(|map| split(map).into()).collect(),
+            reduces: job.reduces.len() as u32,
+            attempts_max: job.attempts_max,
+            task_memory: TASK_MEMORY.max(memory),
+            queue: job.queue.to_string(),
+            priority: job.priority,
+            deadline: job.deadline.map(|deadline| Duration::from_micros(deadline.0)),
+            slowstart_permille: job.slowstart_permille,
+            // Its closures keep no state.
+            checkpoint: CheckpointSupport { map: true, reduce: true },
+            ..JobPlan::new(definition, self.outputs.join(number.to_string()))
+        })
+    }
+}
+
+fn wait_until(due: Instant, interrupt: &Interrupt) -> Result<()> {
+    loop {
+        interrupt.check()?;
+        let left = due.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Ok(());
+        }
+        thread::sleep(left.min(SLICE));
+    }
+}
+
+/// By how much a submission may be late in a run that counts.
+pub fn late_max(plan: &LivePlan) -> Span {
+    LATE_MAX.max(Span(plan.mean_gap().0 / LATE_SHARE))
+}
+
 #[cfg(test)]
 mod tests {
+    use napreduce_engine::Time;
+
     use super::*;
 
     #[test]
     fn a_run_out_of_turn_does_not_count() {
         let run = |in_order| LiveRun { jobs: Vec::new(), late_max: Span(0), in_order };
         assert!(run(true).counts() && !run(false).counts());
+    }
+
+    #[test]
+    fn jobs_of_one_time_come_a_little_apart() {
+        let at = |jobs: &[u64]| {
+            let job = |time: &u64| SimulatedJob::new("job", Time(*time));
+            let times = times(&jobs.iter().map(job).collect::<Vec<_>>());
+            times.iter().map(Duration::as_micros).collect::<Vec<_>>()
+        };
+        assert_eq!(at(&[0, 0, 0, 9_000, 9_001, 9_001]), [0, 500, 1_000, 9_000, 9_001, 9_501]);
+        assert_eq!(at(&[]), [0; 0]);
     }
 }

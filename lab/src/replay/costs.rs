@@ -1,6 +1,7 @@
 //! Owns what starting, suspending and saving a task cost on this machine, measured for the simulator or
 //! given. How they are used belongs to the plan.
 
+use anyhow::Result;
 use std::time::Duration;
 
 use clap::Args;
@@ -11,7 +12,6 @@ use napreduce_sim::{Run, SimulatedJob};
 
 use super::bench::Bench;
 use super::plan::{Costs, LivePlan};
-use crate::error::{LabError, WorkloadReplayError};
 use crate::latency::{Latencies, LatencySettings, latency};
 use crate::session::Session;
 use crate::workspace::WorkSettings;
@@ -58,15 +58,12 @@ impl GivenCosts {
 }
 
 /// Measures what was not given and may matter to one of these plans.
-///
-/// # Errors
-/// When a cluster or a job fails, and on an interrupt.
 pub fn measure(
     given: &GivenCosts,
     plans: &[LivePlan],
     bench: &mut Bench<'_>,
     session: &Session,
-) -> Result<Costs, LabError> {
+) -> Result<Costs> {
     let launched = match (given.launch, plans.first()) {
         (Some(launch), _) => launch,
         (None, Some(plan)) => launch(plan, bench, session)?,
@@ -90,7 +87,7 @@ pub fn measure(
 }
 
 /// Whether any of them saves work.
-fn preempts(plans: &[LivePlan], costs: &Costs) -> Result<bool, LabError> {
+fn preempts(plans: &[LivePlan], costs: &Costs) -> Result<bool> {
     let saved =
         |run: &Run| run.jobs.iter().any(|job| job.preemptions.suspend + job.preemptions.checkpoint > 0);
     for plan in plans {
@@ -102,7 +99,7 @@ fn preempts(plans: &[LivePlan], costs: &Costs) -> Result<bool, LabError> {
 }
 
 /// What a task takes beyond its work when every slot is busy.
-fn launch(plan: &LivePlan, bench: &mut Bench<'_>, session: &Session) -> Result<Span, LabError> {
+fn launch(plan: &LivePlan, bench: &mut Bench<'_>, session: &Session) -> Result<Span> {
     let probe = probe(plan);
     let slots = probe.settings(&Costs::default()).slots_in_all().0;
     session.say(format!("measuring what starting a task costs, on {slots} slots"));
@@ -134,7 +131,7 @@ fn probe(plan: &LivePlan) -> LivePlan {
 }
 
 /// The cost with which the simulator takes as long for this plan as a cluster did.
-fn launch_of(probe: &LivePlan, took: Span) -> Result<Span, WorkloadReplayError> {
+fn launch_of(probe: &LivePlan, took: Span) -> Result<Span> {
     let (mut least, mut most) = (0, took.0);
     while least < most {
         let launch = Span((least + most).div_ceil(2));
@@ -156,7 +153,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::super::plan::FullPlan;
-    use super::super::scale::Scale;
+    use super::super::plan::Scale;
 
     proptest! {
         #[test]

@@ -5,44 +5,35 @@
 //! runs made (`bench`, `submitter`) and compared (`held`, `line`, `agreement`, `report`). Figures of the
 //! papers are made of such runs, too, which belongs to `paper`.
 
-mod agreement;
 mod bench;
 mod costs;
-mod held;
-mod line;
 mod plan;
 mod report;
-mod scale;
-mod source;
-mod submitter;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use anyhow::Result;
 use clap::Args;
 use napreduce_engine::{PreemptionSettings, Span};
 use napreduce_schedulers::SchedulerConfiguration;
 use napreduce_sim::{ClusterShape, Run};
 
-pub use self::agreement::{Agreement, MeanRatio};
 pub(crate) use self::bench::{Bench, LiveJob, LiveRun, References};
 pub use self::costs::GivenCosts;
 pub(crate) use self::costs::measure as measure_costs;
 use self::costs::span;
-use self::line::{ReplayLine, RunName};
-pub use self::plan::Costs;
+pub use self::plan::{Costs, ReplaySource, Scale};
 pub(crate) use self::plan::{FullPlan, LivePlan};
-pub use self::report::{ReplayReport, ReplayRun};
-pub use self::scale::Scale;
-pub use self::source::ReplaySource;
-use crate::error::{LabError, WorkloadReplayError};
+pub use self::report::{Agreement, MeanRatio, ReplayReport, ReplayRun};
+use self::report::{ReplayLine, RunName};
+use crate::cluster::RECORDINGS;
+use crate::error::{cannot, signal, usage};
 use crate::jobs::TaskBody;
-use crate::live_cluster::RECORDINGS;
 use crate::machine::Machine;
-use crate::raw::RawFile;
 use crate::session::Session;
-use crate::workspace::{WorkError, write};
+use crate::workspace::{RawFile, write};
 
 /// What is replayed, and how.
 #[derive(Debug)]
@@ -87,10 +78,7 @@ pub struct ReplayRuns {
 }
 
 /// Runs everything and writes its report. An interrupt ends it with what was measured until then.
-///
-/// # Errors
-/// When the plan makes no sense at this scale, a binary is missing, or a daemon or a job fails.
-pub fn replay(settings: &ReplaySettings, session: &Session) -> Result<ReplayReport, LabError> {
+pub fn replay(settings: &ReplaySettings, session: &Session) -> Result<ReplayReport> {
     let plans = plans(settings)?;
     let mut files = settings.runs.report.as_deref().map(ReplayFiles::create).transpose()?;
     let mut bench = Bench::new(settings.runs.body, session)?;
@@ -101,7 +89,7 @@ pub fn replay(settings: &ReplaySettings, session: &Session) -> Result<ReplayRepo
     let costs = measure_costs(&settings.runs.costs, &first, &mut bench, session)?;
     let mut replaying = Replaying { settings, session, costs, runs: Vec::new(), lines: Vec::new() };
     let ended = replaying.all(&plans, &mut bench, files.as_mut());
-    let interrupted = ended.as_ref().is_err_and(|error| error.signal().is_some());
+    let interrupted = ended.as_ref().is_err_and(|error| signal(error).is_some());
     if let Err(error) = ended
         && (!interrupted || replaying.runs.is_empty())
     {
@@ -116,13 +104,16 @@ pub fn replay(settings: &ReplaySettings, session: &Session) -> Result<ReplayRepo
 }
 
 /// The plans of each policy, a repetition each.
-fn plans(settings: &ReplaySettings) -> Result<Vec<Vec<LivePlan>>, WorkloadReplayError> {
+fn plans(settings: &ReplaySettings) -> Result<Vec<Vec<LivePlan>>> {
     let ReplaySettings { source, scale, runs, .. } = settings;
     let shape = shape(settings)?;
     let blind = settings.policies.iter().find(|policy| policy.goes_by_output_bytes());
     if let Some(blind) = blind.filter(|_| !source.tells_output_bytes()) {
         let (scheduler, workload) = (blind.scheduler.to_string(), source.name().to_owned());
-        return Err(WorkloadReplayError::Blind { scheduler, workload });
+        return Err(usage(format_args!(
+            "{scheduler} serves reduces by the bytes that maps write for them, and no job of {workload} says how many those are; \
+             give output-bytes in the maps of its jobs"
+        )));
     }
     let first = runs.seed.unwrap_or(source.seed());
     let of_policy = |policy: &SchedulerConfiguration| {
@@ -138,18 +129,22 @@ fn plans(settings: &ReplaySettings) -> Result<Vec<Vec<LivePlan>>, WorkloadReplay
             };
             LivePlan::new(&full, *scale)
         });
-        repetitions.collect::<Result<Vec<LivePlan>, WorkloadReplayError>>()
+        repetitions.collect::<Result<Vec<LivePlan>>>()
     };
     settings.policies.iter().map(of_policy).collect()
 }
 
-fn shape(settings: &ReplaySettings) -> Result<ClusterShape, WorkloadReplayError> {
+fn shape(settings: &ReplaySettings) -> Result<ClusterShape> {
     let ReplayRuns { workers, map_slots, reduce_slots, .. } = &settings.runs;
     let scaled = settings.source.cluster().map(|shape| settings.scale.cluster(shape, *workers));
     let mut shape = match (scaled, workers, map_slots, reduce_slots) {
         (Some(shape), ..) => shape,
         (None, Some(workers), Some(map), Some(reduce)) => ClusterShape::of_slots(*workers, *map, *reduce),
-        (None, ..) => return Err(WorkloadReplayError::NoCluster),
+        (None, ..) => {
+            return Err(usage(
+                "the workload names no cluster; give --workers, --map-slots and --reduce-slots",
+            ));
+        }
     };
     shape.map_slots = map_slots.unwrap_or(shape.map_slots);
     shape.reduce_slots = reduce_slots.unwrap_or(shape.reduce_slots);
@@ -163,18 +158,21 @@ struct ReplayFiles {
 }
 
 impl ReplayFiles {
-    fn create(folder: &Path) -> Result<ReplayFiles, LabError> {
-        let failed = WorkError::using("make", folder);
+    fn create(folder: &Path) -> Result<ReplayFiles> {
+        let failed = cannot("make", folder);
         fs::create_dir_all(folder).map_err(failed)?;
         let raw = folder.join("jobs.jsonl");
         if raw.exists() {
-            return Err(WorkloadReplayError::Exists(folder.to_owned()).into());
+            return Err(usage(format_args!(
+                "{} has a report already; name another folder with --report",
+                folder.display()
+            )));
         }
         Ok(ReplayFiles { folder: folder.to_owned(), raw: RawFile::create(&raw)? })
     }
 
-    fn write(self, report: &ReplayReport, lines: &[ReplayLine]) -> Result<(), LabError> {
-        line::write_csv(&self.folder.join("jobs.csv"), lines)?;
+    fn write(self, report: &ReplayReport, lines: &[ReplayLine]) -> Result<()> {
+        report::write_csv(&self.folder.join("jobs.csv"), lines)?;
         let json = serde_json::to_string_pretty(report).unwrap_or_default() + "\n";
         for (name, text) in [("report.txt", report.table()), ("report.json", json)] {
             write(&self.folder.join(name), text)?;
@@ -199,7 +197,7 @@ impl Replaying<'_> {
         plans: &[Vec<LivePlan>],
         bench: &mut Bench<'_>,
         mut files: Option<&mut ReplayFiles>,
-    ) -> Result<(), LabError> {
+    ) -> Result<()> {
         for repetition in 0..self.settings.runs.repetitions as usize {
             let mut references: Option<References> = None;
             for turn in 0..plans.len() {
@@ -230,7 +228,7 @@ impl Replaying<'_> {
         live: LiveRun,
         simulated: Run,
         files: Option<&mut ReplayFiles>,
-    ) -> Result<(), LabError> {
+    ) -> Result<()> {
         let lines: Vec<ReplayLine> =
             live.jobs.iter().map(|job| ReplayLine::of(job, name, &simulated)).collect();
         if let Some(files) = files {

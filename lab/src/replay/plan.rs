@@ -1,15 +1,23 @@
-//! Owns what is run, be it live or simulated: jobs, cluster, policy and settings at one scale. How that is
-//! reached belongs to `scale`, how it runs to `bench` and to the simulator.
+//! What is run, be it live or simulated: jobs of a workload, a published mix or a trace, made smaller by a scale:
+//! times divided by one factor, numbers of tasks, slots and bytes by another, intervals of policies by the
+//! first. What is too short to be measured is refused.
 
 use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::io::BufReader;
+use std::path::Path;
 
-use napreduce_engine::{PreemptionSettings, Slots, Span};
+use anyhow::{Result, anyhow};
+use napreduce_engine::{PreemptionSettings, Slots, Span, TaskKind, Time};
 use napreduce_schedulers::SchedulerConfiguration;
-use napreduce_sim::{ClusterShape, Cost, Run, SimulatedJob, Simulation, SimulationSettings, Workload};
+use napreduce_sim::{
+    ClusterShape, Cost, PUBLISHED, Run, SimulatedJob, SimulatedMap, SimulatedReduce, Simulation,
+    SimulationSettings, SizeModel, SwimTrace, Workload, WorkloadFile, published,
+};
 use serde::Serialize;
+use serde::de::DeserializeOwned;
 
-use super::scale::{Scale, check};
-use crate::error::WorkloadReplayError;
+use crate::error::usage;
 use crate::jobs::{ReplayedTask, ReplayedTasks, TaskBody};
 
 /// Bytes that the maps of a run write for reduces, in all: more would be a load of its own.
@@ -67,10 +75,7 @@ pub struct Costs {
 
 impl LivePlan {
     /// The plan at a scale, on a cluster that has it already.
-    ///
-    /// # Errors
-    /// When a task would be too short, nothing could run, or the policy refuses its values.
-    pub fn new(full: &FullPlan<'_>, scale: Scale) -> Result<LivePlan, WorkloadReplayError> {
+    pub fn new(full: &FullPlan<'_>, scale: Scale) -> Result<LivePlan> {
         let mut jobs: Vec<SimulatedJob> = full.jobs.iter().map(|job| scale.job(job)).collect();
         jobs.sort_by_key(|job| job.submit);
         check(&jobs, scale)?;
@@ -85,7 +90,9 @@ impl LivePlan {
         let plan = LivePlan { jobs, cluster, heartbeat, policy, preemption, intervals, seed };
         let (maps, reduces) = plan.settings(&Costs::default()).slots_in_all();
         if maps == 0 || (reduces == 0 && plan.jobs.iter().any(|job| !job.reduces.is_empty())) {
-            return Err(WorkloadReplayError::NoSlots(maps as u32, reduces as u32));
+            return Err(usage(format_args!(
+                "{maps} map slots and {reduces} reduce slots do not run these jobs; give more with --map-slots and --reduce-slots"
+            )));
         }
         Ok(plan)
     }
@@ -97,11 +104,8 @@ impl LivePlan {
     }
 
     /// The configuration file of the cluster.
-    ///
-    /// # Errors
-    /// When the values cannot be written so.
-    pub fn configuration(&self) -> Result<String, WorkloadReplayError> {
-        let refused = |error: toml::ser::Error| WorkloadReplayError::Policy(error.to_string());
+    pub fn configuration(&self) -> Result<String> {
+        let refused = |error: toml::ser::Error| anyhow!("the policy cannot be set up at this scale: {error}");
         let queues: BTreeSet<&str> = self.jobs.iter().map(|job| &*job.queue).collect();
         let mut coordinator = toml::Table::new();
         coordinator.insert("scheduler".to_owned(), self.policy.scheduler.to_string().into());
@@ -133,11 +137,9 @@ impl LivePlan {
     }
 
     /// The same jobs in simulated time.
-    ///
-    /// # Errors
-    /// When they cannot be simulated.
-    pub fn simulate(&self, costs: &Costs) -> Result<Run, WorkloadReplayError> {
-        let failed = |error: String| WorkloadReplayError::Simulation(error);
+    pub fn simulate(&self, costs: &Costs) -> Result<Run> {
+        let failed =
+            |error: String| usage(format_args!("the plan cannot be simulated at its scale: {error}"));
         let policy = self.policy.build().map_err(|error| failed(error.to_string()))?;
         let workload = Workload::of(self.jobs.clone());
         let run = Simulation::new(policy, self.settings(costs), workload).run();
@@ -193,13 +195,314 @@ fn bound_outputs(jobs: &mut [SimulatedJob]) {
     }
 }
 
+/// Starting a task takes a few milliseconds, which are to be a small part of it.
+const TASK_MIN: Span = Span::from_millis(100);
+/// Keys of tables that are no time, though a name may look like one.
+const NAMES: [&str; 6] = ["name", "queue", "default-queue", "pool", "user", "rules"];
+
+/// How much smaller a plan is made.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Scale {
+    /// Times are divided by it.
+    pub time: f64,
+    /// Numbers of tasks, slots and bytes are.
+    pub tasks: f64,
+}
+
+impl Scale {
+    /// Both must be above zero.
+    pub fn new(time: f64, tasks: f64) -> Result<Scale> {
+        for (flag, value) in [("--time-scale", time), ("--task-scale", tasks)] {
+            if !(value.is_finite() && (0.001..=1e6).contains(&value)) {
+                return Err(usage(format_args!(
+                    "{flag} {value} makes no plan; give a number from 0.001 to 1000000, such as 20"
+                )));
+            }
+        }
+        Ok(Scale { time, tasks })
+    }
+
+    pub fn span(self, span: Span) -> Span {
+        Span((span.0 as f64 / self.time).round() as u64)
+    }
+
+    fn bytes(self, bytes: u64) -> u64 {
+        (bytes as f64 / self.tasks).round() as u64
+    }
+
+    /// At least one of what there is any of.
+    pub fn count(self, count: usize) -> usize {
+        if count == 0 { 0 } else { ((count as f64 / self.tasks).round() as usize).max(1) }
+    }
+
+    /// The job at this scale: of its tasks as many as it has then, evenly chosen. Fetching takes no time of
+    /// its own on one machine: a reduce works for as long as it fetched, besides. No machine is preferred.
+    pub fn job(self, job: &SimulatedJob) -> SimulatedJob {
+        let map = |task: &SimulatedMap| SimulatedMap {
+            work: self.span(task.work),
+            bytes: self.bytes(task.bytes),
+            output_bytes: self.bytes(task.output_bytes),
+            preferred: Vec::new(),
+        };
+        let reduce = |task: &SimulatedReduce| SimulatedReduce {
+            shuffle: Span(0),
+            reduce: self.span(task.work()),
+            bytes: self.bytes(task.bytes),
+        };
+        SimulatedJob {
+            submit: Time(self.span(Span(job.submit.0)).0),
+            deadline: job.deadline.map(|deadline| self.span(deadline)),
+            maps: chosen(&job.maps, self.count(job.maps.len())).map(map).collect(),
+            reduces: chosen(&job.reduces, self.count(job.reduces.len())).map(reduce).collect(),
+            memory: self.bytes(job.memory),
+            ..job.clone()
+        }
+    }
+
+    /// All slots divided, on so many workers, or on as many as the machines divided come to.
+    pub fn cluster(self, shape: ClusterShape, workers: Option<u32>) -> ClusterShape {
+        let shape = shape.of_two_kinds();
+        let machines = workers.unwrap_or(self.count(shape.machines as usize) as u32).max(1);
+        let each = |slots: u32, of: u32, on: u32| match slots {
+            0 => 0,
+            _ => ((f64::from(slots) * f64::from(of) / self.tasks / f64::from(on)).round() as u32).max(1),
+        };
+        let Some(apart) = shape.map_machines.filter(|_| machines > 1) else {
+            let map_slots = each(shape.map_slots, shape.machines, machines);
+            let reduce_slots = each(shape.reduce_slots, shape.machines, machines);
+            return ClusterShape::of_slots(machines, map_slots, reduce_slots);
+        };
+        let share = f64::from(apart) / f64::from(shape.machines);
+        let maps = ((f64::from(machines) * share).round() as u32).clamp(1, machines - 1);
+        ClusterShape {
+            map_machines: Some(maps),
+            ..ClusterShape::of_slots(
+                machines,
+                each(shape.map_slots, apart, maps),
+                each(shape.reduce_slots, shape.machines - apart, machines - maps),
+            )
+        }
+    }
+
+    /// The policy with every interval of its own divided, and those that were, as `table.key = "3s" ->
+    /// "50ms"`.
+    pub fn policy(self, policy: &SchedulerConfiguration) -> Result<(SchedulerConfiguration, Vec<String>)> {
+        let (mut tables, mut told) = (as_table(&policy.tables)?, Vec::new());
+        let own = policy.scheduler.to_string();
+        for (name, table) in &mut tables {
+            let mut changes = Vec::new();
+            self.intervals(table, name, &mut changes);
+            // The others are at their defaults, unless the policy consists of them.
+            if *name == own || policy.scheduler.in_words() == "composed" {
+                told.append(&mut changes);
+            }
+        }
+        let scaled = SchedulerConfiguration { scheduler: policy.scheduler, tables: of_table(tables.into())? };
+        scaled.build().map_err(refused)?;
+        Ok((scaled, told))
+    }
+
+    /// The same of the settings of preemption.
+    pub fn preemption(self, settings: &PreemptionSettings) -> Result<(PreemptionSettings, Vec<String>)> {
+        let (mut table, mut told) = (as_table(settings)?, Vec::new());
+        // What this cluster takes is what it takes, however quickly its jobs come.
+        let expected = table.remove("auto");
+        let mut table = toml::Value::Table(table);
+        self.intervals(&mut table, "preemption", &mut told);
+        if let (Some(expected), Some(table)) = (expected, table.as_table_mut()) {
+            table.insert("auto".to_owned(), expected);
+        }
+        Ok((of_table(table)?, told))
+    }
+
+    fn intervals(self, value: &mut toml::Value, place: &str, told: &mut Vec<String>) {
+        match value {
+            toml::Value::String(text) => {
+                if let Ok(span) = text.parse::<Span>()
+                    && span.0 > 0
+                {
+                    // Where there was an interval one of nothing may be refused.
+                    let scaled = Span(self.span(span).0.max(1));
+                    told.push(format!("{place} = {text:?} -> {:?}", shown(scaled)));
+                    *text = format!("{}us", scaled.0);
+                }
+            }
+            toml::Value::Array(all) => {
+                all.iter_mut().for_each(|value| self.intervals(value, place, told));
+            }
+            toml::Value::Table(table) => {
+                for (key, value) in table.iter_mut().filter(|(key, _)| !NAMES.contains(&key.as_str())) {
+                    self.intervals(value, &format!("{place}.{key}"), told);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// A time for people: milliseconds where there are any.
+fn shown(span: Span) -> String {
+    if span.0 < 1_000_000 {
+        format!("{}ms", span.0 as f64 / 1e3)
+    } else {
+        format!("{}s", span.0 as f64 / 1e6)
+    }
+}
+
+/// So many of all, evenly.
+fn chosen<T>(all: &[T], count: usize) -> impl Iterator<Item = &T> {
+    let at = move |number: usize| (2 * number + 1) * all.len() / (2 * count.max(1));
+    (0..count).filter_map(move |number| all.get(at(number)))
+}
+
+fn refused<E: std::fmt::Display>(error: E) -> anyhow::Error {
+    usage(format_args!("the policy cannot be set up at this scale: {error}"))
+}
+
+fn as_table(value: &impl Serialize) -> Result<toml::Table> {
+    toml::Table::try_from(value).map_err(refused)
+}
+
+fn of_table<T: DeserializeOwned>(table: toml::Value) -> Result<T> {
+    table.try_into().map_err(refused::<toml::de::Error>)
+}
+
+/// Refuses jobs without meaning here: tasks too short to be measured, and none at all. A task without any
+/// work is allowed: it is no measurement.
+pub fn check(jobs: &[SimulatedJob], scale: Scale) -> Result<()> {
+    if jobs.is_empty() {
+        return Err(usage("the workload has no job; give it one"));
+    }
+    for job in jobs {
+        if job.maps.is_empty() {
+            return Err(usage(format_args!(
+                "job {} has no map, and every job of a cluster has one; give it one of no work: maps = {{ count = 1, seconds = 0 }}",
+                job.name
+            )));
+        }
+        let maps = job.maps.iter().map(|task| (TaskKind::Map, task.work));
+        let all = maps.chain(job.reduces.iter().map(|task| (TaskKind::Reduce, task.work())));
+        let short = all.filter(|(_, work)| work.0 > 0 && *work < TASK_MIN).min_by_key(|(_, work)| *work);
+        if let Some((kind, work)) = short {
+            let most = scale.time * work.0 as f64 / TASK_MIN.0 as f64;
+            let most = if most >= 10.0 { format!("{}", most.floor()) } else { format!("{most:.2}") };
+            return Err(usage(format_args!(
+                "job {} has a {kind} of {} ms at this scale, and one shorter than 100 ms says little; choose a --time-scale of at \
+                 most {most}",
+                job.name,
+                work.0 as f64 / 1e3
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Machines that a trace is for, where nothing is said.
+const TRACE_CLUSTER: ClusterShape = ClusterShape::of_slots(10, 4, 2);
+
+/// Jobs before scaling.
+#[derive(Clone, Debug)]
+pub enum ReplaySource {
+    /// Drawn anew for each seed.
+    Workload { name: String, file: Box<WorkloadFile> },
+    /// The same for each seed.
+    Trace { name: String, trace: SwimTrace, model: SizeModel },
+}
+
+fn unreadable(path: &Path, error: &std::io::Error) -> anyhow::Error {
+    let published = PUBLISHED.map(|known| known.name).join(", ");
+    usage(format_args!("cannot read {}: {error}; give a file, or one of {published}", path.display()))
+}
+
+impl ReplaySource {
+    /// A published mix of this name, or the workload file of this path.
+    pub fn workload(name: &str) -> Result<ReplaySource> {
+        let file = match published(name) {
+            Some(file) => file.map_err(usage)?,
+            None => {
+                let text = fs::read_to_string(name).map_err(|error| unreadable(Path::new(name), &error))?;
+                WorkloadFile::read(name, &text).map_err(usage)?
+            }
+        };
+        if let Some(job) = file.jobs.iter().find(|job| job.submit.as_deref() == Some("trigger")) {
+            return Err(usage(format_args!(
+                "job {} is submitted by a trigger, which only the simulator can do; give it a time",
+                job.name
+            )));
+        }
+        Ok(ReplaySource::Workload { name: name.to_owned(), file: Box::new(file) })
+    }
+
+    /// A trace in the format of SWIM, of which the first jobs alone are taken when `jobs` says so.
+    pub fn trace(path: &Path, jobs: Option<usize>) -> Result<ReplaySource> {
+        let name = path.display().to_string();
+        let file = File::open(path).map_err(|error| unreadable(path, &error))?;
+        let mut trace = SwimTrace::read(&name, BufReader::new(file)).map_err(usage)?;
+        trace.jobs.truncate(jobs.unwrap_or(usize::MAX));
+        // A trace is an excerpt of a day: its first job comes at once.
+        let first = trace.jobs.first().map_or(0, |job| job.submit);
+        trace.jobs.iter_mut().for_each(|job| job.submit -= first);
+        let model = SizeModel { reduces_max: Some(TRACE_CLUSTER.machines), ..SizeModel::default() };
+        Ok(ReplaySource::Trace { name, trace, model })
+    }
+
+    /// What people call it.
+    pub fn name(&self) -> &str {
+        match self {
+            ReplaySource::Workload { name, .. } | ReplaySource::Trace { name, .. } => name,
+        }
+    }
+
+    /// Of its first run unless another is asked for.
+    pub fn seed(&self) -> u64 {
+        match self {
+            ReplaySource::Workload { file, .. } => file.seed,
+            ReplaySource::Trace { .. } => 0,
+        }
+    }
+
+    /// The jobs of a seed.
+    pub fn jobs(&self, seed: u64) -> Vec<SimulatedJob> {
+        match self {
+            ReplaySource::Workload { file, .. } => file.workload(seed).into_jobs(),
+            ReplaySource::Trace { trace, model, .. } => trace.clone().workload(*model).into_jobs(),
+        }
+    }
+
+    /// The cluster it is meant for.
+    pub fn cluster(&self) -> Option<ClusterShape> {
+        match self {
+            ReplaySource::Workload { file, .. } => file.cluster,
+            ReplaySource::Trace { .. } => Some(TRACE_CLUSTER),
+        }
+    }
+
+    /// How often its workers speak; nothing, when it does not say.
+    pub fn heartbeat(&self) -> Span {
+        match self {
+            ReplaySource::Workload { file, .. } => file.overheads.heartbeat,
+            ReplaySource::Trace { .. } => Span(0),
+        }
+    }
+
+    /// Whether any job with reduces says how many bytes its maps write for them.
+    pub fn tells_output_bytes(&self) -> bool {
+        match self {
+            ReplaySource::Workload { file, .. } => file.tells_output_bytes(),
+            ReplaySource::Trace { .. } => true,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::*;
     use napreduce_engine::Time;
     use napreduce_schedulers::SchedulerName;
+    use proptest::prelude::*;
 
-    fn plan(jobs: &[SimulatedJob], scale: f64) -> Result<LivePlan, WorkloadReplayError> {
+    use super::*;
+
+    fn plan(jobs: &[SimulatedJob], scale: f64) -> Result<LivePlan> {
         let full = FullPlan {
             jobs,
             cluster: ClusterShape::of_slots(2, 2, 1),
@@ -245,5 +548,128 @@ mod tests {
         bound_outputs(&mut jobs);
         let bytes: Vec<u64> = jobs[0].maps.iter().map(|task| task.output_bytes).collect();
         assert_eq!(bytes, [48 << 20, 16 << 20]);
+    }
+
+    fn scale(time: f64, tasks: f64) -> Scale {
+        Scale::new(time, tasks).unwrap()
+    }
+
+    #[test]
+    fn a_job_is_smaller_and_sooner() {
+        let mut job = SimulatedJob::new("job", Time(60_000_000))
+            .with_maps(100, Span::from_secs(10))
+            .with_reduces(4, Span::from_secs(2), Span::from_secs(6));
+        job.deadline = Some(Span::from_secs(600));
+        job.memory = 3_000;
+        let small = scale(20.0, 30.0).job(&job);
+        assert_eq!((small.submit, small.deadline), (Time(3_000_000), Some(Span::from_secs(30))));
+        assert_eq!((small.maps.len(), small.maps[0].work), (3, Span::from_millis(500)));
+        let reduce = SimulatedReduce { shuffle: Span(0), reduce: Span::from_millis(400), bytes: 0 };
+        assert_eq!((small.reduces, small.memory), (vec![reduce], 100));
+    }
+
+    #[test]
+    fn tasks_are_chosen_evenly() {
+        let all: Vec<u32> = (0..10).collect();
+        let chosen = |count| chosen(&all, count).copied().collect::<Vec<_>>();
+        assert_eq!((chosen(1), chosen(2), chosen(10)), (vec![5], vec![2, 7], all.clone()));
+    }
+
+    #[test]
+    fn slots_are_divided_in_all() {
+        let shape = |machines, map_slots, reduce_slots, map_machines| ClusterShape {
+            map_machines,
+            ..ClusterShape::of_slots(machines, map_slots, reduce_slots)
+        };
+        let published = shape(45, 8, 4, None);
+        assert_eq!(scale(60.0, 30.0).cluster(published, Some(3)), shape(3, 4, 2, None));
+        assert_eq!(scale(60.0, 30.0).cluster(published, None), shape(2, 6, 3, None));
+        assert_eq!(scale(1.0, 1000.0).cluster(published, None), shape(1, 1, 1, None));
+        let apart = shape(20, 4, 2, Some(10));
+        assert_eq!(scale(20.0, 4.0).cluster(apart, Some(10)), shape(10, 2, 1, Some(5)));
+    }
+
+    #[test]
+    fn intervals_of_policies_are_divided_and_told() {
+        let fcs = SchedulerConfiguration::named(SchedulerName::Fcs);
+        let (scaled, told) = scale(60.0, 30.0).policy(&fcs).unwrap();
+        assert_eq!(scaled.tables.fcs.heartbeat, Span::from_millis(50));
+        assert!(told.contains(&"fcs.heartbeat = \"3s\" -> \"50ms\"".to_owned()), "{told:?}");
+        assert!(told.iter().all(|line| line.starts_with("fcs.")), "{told:?}");
+        for scheduler in SchedulerName::ALL {
+            let policy = SchedulerConfiguration::named(scheduler);
+            assert_eq!(scale(1.0, 1.0).policy(&policy).unwrap().0, policy, "{scheduler}");
+            scale(300.0, 10.0).policy(&policy).unwrap();
+        }
+        let settings = PreemptionSettings::default();
+        assert_eq!(scale(7.0, 1.0).preemption(&settings).unwrap().0, settings);
+    }
+
+    #[test]
+    fn what_is_too_short_is_refused_with_what_to_do() {
+        let job = SimulatedJob::new("quick", Time(0)).with_maps(2, Span::from_secs(5));
+        let at = |time| {
+            let scale = scale(time, 1.0);
+            check(&[scale.job(&job)], scale)
+        };
+        assert!(at(50.0).is_ok());
+        let error = at(100.0).unwrap_err().to_string();
+        assert!(
+            error.contains("quick") && error.contains("50 ms") && error.contains("at most 50"),
+            "{error}"
+        );
+        assert!(check(&[], scale(1.0, 1.0)).unwrap_err().to_string().contains("no job"));
+        let nothing = SimulatedJob::new("nothing", Time(0)).with_maps(1, Span(0));
+        assert!(check(&[nothing], scale(1.0, 1.0)).is_ok());
+    }
+
+    #[test]
+    fn a_scale_is_above_zero() {
+        for (time, tasks, flag) in
+            [(0.0, 1.0, "--time-scale"), (1.0, 0.0, "--task-scale"), (f64::NAN, 1.0, "--time")]
+        {
+            let error = Scale::new(time, tasks).unwrap_err().to_string();
+            assert!(error.contains(flag), "{error}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn there_is_always_some_of_what_there_was(count in 0_usize..100_000, tasks in 0.5_f64..10_000.0) {
+            let scaled = scale(1.0, tasks).count(count);
+            prop_assert_eq!(scaled == 0, count == 0);
+            prop_assert!((scaled as f64 - count as f64 / tasks).abs() <= 1.0);
+        }
+    }
+
+    #[test]
+    fn a_workload_is_published_or_a_file() {
+        let source = ReplaySource::workload("fcs-map-heavy").unwrap();
+        assert_eq!((source.name(), source.seed(), source.jobs(1).len()), ("fcs-map-heavy", 1, 171));
+        assert!(source.tells_output_bytes() && source.cluster().is_some());
+        let error = ReplaySource::workload("no-such-mix").unwrap_err().to_string();
+        assert!(error.contains("cannot read no-such-mix") && error.contains("fcs-map-heavy"), "{error}");
+    }
+
+    #[test]
+    fn jobs_of_triggers_are_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("w.toml");
+        let text = "[[job]]\nname = \"later\"\nsubmit = \"trigger\"\nmaps = { count = 1, seconds = 1 }\n";
+        fs::write(&path, text).unwrap();
+        let error = ReplaySource::workload(path.to_str().unwrap()).unwrap_err().to_string();
+        assert!(error.starts_with("job later is submitted by a trigger"), "{error}");
+    }
+
+    #[test]
+    fn a_trace_begins_at_once_and_may_be_cut() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("trace.tsv");
+        fs::write(&path, "a\t100\t0\t1\t0\t0\nb\t130\t30\t1\t0\t0\nc\t190\t60\t1\t0\t0\n").unwrap();
+        let source = ReplaySource::trace(&path, Some(2)).unwrap();
+        let times: Vec<u64> = source.jobs(0).iter().map(|job| job.submit.0 / 1_000_000).collect();
+        assert_eq!(times, [0, 30]);
+        let error = ReplaySource::trace(Path::new("/nowhere"), None).unwrap_err().to_string();
+        assert!(error.starts_with("cannot read /nowhere"), "{error}");
     }
 }

@@ -1,15 +1,23 @@
-//! Owns what is told of a replay: what was run, what came out under each policy, and whether the simulator
-//! agrees. The rows of jobs belong to `line`.
+//! What a replay came to: the rows of its jobs, with columns as those of `nap sim --results`, what came out under
+//! each policy, and how far live and simulated runs of the same plans agree. Everything about live runs is the
+//! coordinator's word; nothing is read off the tasks.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
+use std::fs::File;
+use std::path::Path;
 
+use anyhow::Result;
+use napreduce_engine::{AttemptId, Span, TaskId, TaskKind};
+use napreduce_live::{AttemptSummary, JobDetail, PreemptionEnd};
 use napreduce_schedulers::SchedulerName;
-use napreduce_sim::ClusterShape;
+use napreduce_sim::{ClusterShape, Ending, Run};
 use serde::Serialize;
 
-use super::agreement::Agreement;
+use super::bench::{LiveJob, LiveRun};
 use super::plan::Costs;
-use super::scale::Scale;
+use super::plan::Scale;
+use crate::error::cannot;
 use crate::jobs::TaskBody;
 use crate::machine::Machine;
 use crate::table::table;
@@ -85,7 +93,7 @@ impl ReplayReport {
             let _ = writeln!(text, "{scheduler}: {}", intervals.join(", "));
         }
         let Costs { launch, suspend, resume, checkpoint_write, checkpoint_read } = self.costs;
-        let millis = |span: napreduce_engine::Span| span.0 as f64 / 1e3;
+        let millis = |span: Span| span.0 as f64 / 1e3;
         let _ = writeln!(
             text,
             "simulated with: launch {} ms, suspend {} ms, resume {} ms, checkpoint {} ms, restore {} ms more\n",
@@ -127,5 +135,417 @@ impl ReplayRun {
             if self.counts { "counts" } else { "TOO LATE: does not count" }.to_owned(),
             if self.identical { "right" } else { "DIFFER" }.to_owned(),
         ]
+    }
+}
+
+/// Live over simulated means that agree.
+const BAND: [f64; 2] = [0.9, 1.1];
+
+/// Of one policy.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Agreement {
+    pub all: MeanRatio,
+    /// By class, when there is more than one.
+    pub classes: BTreeMap<String, MeanRatio>,
+    /// Whether the ratio of all is from 0.9 to 1.1.
+    pub agrees: bool,
+}
+
+/// Mean sojourns in seconds, and their ratio.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct MeanRatio {
+    pub jobs: usize,
+    pub live: f64,
+    pub simulated: f64,
+    pub ratio: f64,
+}
+
+impl MeanRatio {
+    fn of(pairs: &[(f64, f64)]) -> MeanRatio {
+        let mean = |of: fn(&(f64, f64)) -> f64| pairs.iter().map(of).sum::<f64>() / pairs.len().max(1) as f64;
+        let (live, simulated) = (mean(|pair| pair.0), mean(|pair| pair.1));
+        MeanRatio { jobs: pairs.len(), live, simulated, ratio: live / simulated }
+    }
+
+    fn agrees(self) -> bool {
+        (BAND[0]..=BAND[1]).contains(&self.ratio)
+    }
+}
+
+impl Agreement {
+    /// Of runs and their simulations; none without jobs in both.
+    pub fn of(runs: &[(&LiveRun, &Run)]) -> Option<Agreement> {
+        let mut pairs: BTreeMap<String, Vec<(f64, f64)>> = BTreeMap::new();
+        for (live, simulated) in runs {
+            for job in &live.jobs {
+                let Some(other) = simulated.job(&job.job.name) else { continue };
+                let sojourn = job.ended.saturating_sub(job.submitted) as f64 / 1e6;
+                let pair = (sojourn, other.sojourn().0 as f64 / 1e6);
+                pairs.entry(job.job.class.to_string()).or_default().push(pair);
+            }
+        }
+        Agreement::of_pairs(&pairs)
+    }
+
+    /// Of live and simulated sojourns by class, in seconds.
+    pub(crate) fn of_pairs(pairs: &BTreeMap<String, Vec<(f64, f64)>>) -> Option<Agreement> {
+        let every: Vec<(f64, f64)> = pairs.values().flatten().copied().collect();
+        if every.is_empty() {
+            return None;
+        }
+        let all = MeanRatio::of(&every);
+        let mut classes: BTreeMap<String, MeanRatio> =
+            pairs.iter().map(|(class, pairs)| (class.clone(), MeanRatio::of(pairs))).collect();
+        if classes.len() == 1 {
+            classes.clear();
+        }
+        Some(Agreement { all, classes, agrees: all.agrees() })
+    }
+
+    /// In a sentence: the ratio and, where it is outside, by which classes.
+    pub fn line(&self) -> String {
+        let MeanRatio { live, simulated, ratio, .. } = self.all;
+        let head = format!("live {live:.3} s, simulated {simulated:.3} s, ratio {ratio:.3}");
+        let [least, most] = BAND;
+        let beyond = self.classes.iter().filter(|(_, of_it)| !of_it.agrees());
+        let beyond: Vec<String> =
+            beyond.map(|(class, of_it)| format!("{class} {:.3}", of_it.ratio)).collect();
+        match (self.agrees, beyond.is_empty()) {
+            (true, true) => format!("{head}: they agree ({least} to {most})"),
+            (true, false) => {
+                format!("{head}: they agree ({least} to {most}), but not in {}", beyond.join(", "))
+            }
+            (false, true) => format!("{head}: OUTSIDE {least} to {most}"),
+            (false, false) => format!("{head}: OUTSIDE {least} to {most}, in {}", beyond.join(", ")),
+        }
+    }
+}
+
+/// One job of one run. Times in seconds since the run began, at the live scale.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ReplayLine {
+    scheduler: SchedulerName,
+    seed: u64,
+    job: String,
+    class: String,
+    ending: Ending,
+    submitted: f64,
+    /// When an attempt of it was first launched.
+    started: Option<f64>,
+    ended: f64,
+    sojourn: f64,
+    /// A list schedule of its tasks with the cost of starting them, as in the simulator: not measured.
+    alone: f64,
+    slowdown: f64,
+    deadline: Option<f64>,
+    maps: usize,
+    reduces: usize,
+    reduce_wait: Option<f64>,
+    reduce_idle_share: Option<f64>,
+    suspends: u64,
+    checkpoints: u64,
+    kills: u64,
+    wasted: f64,
+    /// From 1.
+    repetition: u32,
+    /// How long after its time it was handed in.
+    late: f64,
+    /// Whether the output is that of the same job undisturbed.
+    identical: bool,
+    /// Its sojourn in simulated time.
+    simulated: Option<f64>,
+}
+
+/// Which run.
+#[derive(Clone, Copy, Debug)]
+pub struct RunName {
+    pub scheduler: SchedulerName,
+    pub seed: u64,
+    pub repetition: u32,
+}
+
+impl ReplayLine {
+    pub fn of(live: &LiveJob, run: RunName, simulated: &Run) -> ReplayLine {
+        let RunName { scheduler, seed, repetition } = run;
+        let times = &live.times;
+        let simulated = simulated.job(&live.job.name);
+        let sojourn = seconds(live.ended.saturating_sub(live.submitted));
+        let alone = simulated.map_or(0.0, |one| seconds(one.alone.0));
+        let reduces = live.job.reduces.len();
+        ReplayLine {
+            scheduler,
+            seed,
+            job: live.job.name.to_string(),
+            class: live.job.class.to_string(),
+            // A run with another one is none.
+            ending: Ending::Succeeded,
+            submitted: seconds(live.submitted),
+            started: times.started.map(seconds),
+            ended: seconds(live.ended),
+            sojourn,
+            alone,
+            slowdown: if alone > 0.0 { sojourn / alone } else { 1.0 },
+            deadline: live.job.deadline.map(|Span(deadline)| seconds(live.submitted + deadline)),
+            maps: live.job.maps.len(),
+            reduces,
+            reduce_wait: times.reduces_waited.map(|waited| seconds(waited) / reduces.max(1) as f64),
+            reduce_idle_share: (times.reduces_held > 0)
+                .then(|| times.reduces_idle as f64 / times.reduces_held as f64),
+            suspends: times.suspends,
+            checkpoints: times.checkpoints,
+            kills: times.kills,
+            wasted: seconds(times.wasted),
+            repetition,
+            late: seconds(live.late.0),
+            identical: live.identical,
+            simulated: simulated.map(|one| seconds(one.sojourn().0)),
+        }
+    }
+}
+
+fn seconds(micros: u64) -> f64 {
+    micros as f64 / 1e6
+}
+
+/// Writes all of them as CSV.
+pub fn write_csv(path: &Path, lines: &[ReplayLine]) -> Result<()> {
+    let failed = cannot("write", path);
+    let file = File::create(path).map_err(failed)?;
+    let mut table = csv::Writer::from_writer(file);
+    for line in lines {
+        table.serialize(line).map_err(cannot("write", path))?;
+    }
+    table.flush().map_err(failed)
+}
+
+/// What a coordinator says of the attempt that has done its task.
+const DONE: &str = "done";
+
+/// Of one job.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SlotTimes {
+    /// When its first attempt was launched.
+    pub started: Option<u64>,
+    /// What its reduces were without a slot after its last map, all of them together; none without reduces.
+    pub reduces_waited: Option<u64>,
+    /// The slot time of its reduces, and what of it was before its last map.
+    pub reduces_held: u64,
+    pub reduces_idle: u64,
+    pub suspends: u64,
+    pub checkpoints: u64,
+    pub kills: u64,
+    /// Work that was lost.
+    pub wasted: u64,
+}
+
+impl SlotTimes {
+    /// From the history of a job that has succeeded.
+    pub fn of(detail: &JobDetail) -> SlotTimes {
+        let launched = detail.attempts.iter().map(|one| one.launched_millis * 1_000);
+        let count = |end| detail.preemptions.iter().filter(|one| one.end == Some(end)).count() as u64;
+        let lost: u64 = detail.preemptions.iter().map(|one| one.work_lost_millis).sum();
+        let mut times = SlotTimes {
+            started: launched.min(),
+            suspends: count(PreemptionEnd::Suspended),
+            checkpoints: count(PreemptionEnd::Checkpointed),
+            kills: count(PreemptionEnd::Killed),
+            wasted: lost * 1_000,
+            ..SlotTimes::default()
+        };
+        let (done, held) = (done_at(detail), held(detail));
+        let maps = done.iter().filter(|(task, _)| task.kind == TaskKind::Map).map(|(_, at)| *at);
+        let maps_end = maps.max().unwrap_or(detail.summary.submitted_millis * 1_000);
+        for (task, at) in done.iter().filter(|(task, _)| task.kind == TaskKind::Reduce) {
+            let of_it = held.iter().filter(|(attempt, ..)| attempt.task == *task);
+            let (mut before, mut after) = (0, 0);
+            for (_, from, to) in of_it {
+                before += maps_end.min(*to).saturating_sub(*from);
+                after += to.saturating_sub(maps_end.max(*from));
+            }
+            times.reduces_held += before + after;
+            times.reduces_idle += before;
+            let waited = at.saturating_sub(maps_end).saturating_sub(after);
+            times.reduces_waited = Some(times.reduces_waited.unwrap_or(0) + waited);
+        }
+        times
+    }
+}
+
+/// When each task was first done.
+fn done_at(detail: &JobDetail) -> BTreeMap<TaskId, u64> {
+    let mut done = BTreeMap::new();
+    for attempt in detail.attempts.iter().filter(|one| one.end.as_deref() == Some(DONE)) {
+        if let Some(at) = attempt.ended_millis {
+            done.entry(attempt.attempt.task).or_insert(at * 1_000);
+        }
+    }
+    done
+}
+
+/// Every stretch of time in which an attempt had a slot.
+fn held(detail: &JobDetail) -> Vec<(AttemptId, u64, u64)> {
+    detail.attempts.iter().flat_map(|attempt| of_attempt(detail, attempt)).collect()
+}
+
+fn of_attempt(detail: &JobDetail, attempt: &AttemptSummary) -> Vec<(AttemptId, u64, u64)> {
+    let (id, mut from) = (attempt.attempt, attempt.launched_millis * 1_000);
+    let end = attempt.ended_millis.or(detail.summary.ended_millis).unwrap_or(attempt.launched_millis) * 1_000;
+    let mut stretches = Vec::new();
+    let suspended = detail
+        .preemptions
+        .iter()
+        .filter(|one| one.attempt == id && one.end == Some(PreemptionEnd::Suspended));
+    for freed in suspended.filter_map(|one| one.freed_micros) {
+        stretches.push((id, from, freed.clamp(from, end.max(from))));
+        let resumed = detail.resumes.iter().filter(|one| one.attempt == id && one.ordered_micros >= freed);
+        match resumed.map(|one| one.ordered_micros).min() {
+            Some(at) => from = at,
+            None => return stretches,
+        }
+    }
+    stretches.push((id, from, end.max(from)));
+    stretches
+}
+
+#[cfg(test)]
+mod tests {
+    use napreduce_engine::{JobId, Primitive, WorkerId};
+    use napreduce_live::{JobPhase, JobProgress, JobSummary, PreemptionSummary, ResumeSummary};
+
+    use super::*;
+
+    fn agreement(pairs: &[(&str, f64, f64)]) -> Agreement {
+        let mut by_class: BTreeMap<String, Vec<(f64, f64)>> = BTreeMap::new();
+        for (class, live, simulated) in pairs {
+            by_class.entry((*class).to_owned()).or_default().push((*live, *simulated));
+        }
+        Agreement::of_pairs(&by_class).unwrap()
+    }
+
+    #[test]
+    fn the_ratio_is_that_of_the_means() {
+        let found = agreement(&[("a", 1.0, 2.0), ("a", 5.0, 4.0)]);
+        assert_eq!((found.all.live, found.all.simulated, found.all.ratio), (3.0, 3.0, 1.0));
+        assert!(
+            found.agrees && found.classes.is_empty() && found.line().ends_with("they agree (0.9 to 1.1)")
+        );
+    }
+
+    #[test]
+    fn a_class_that_disagrees_is_named_and_so_is_the_whole() {
+        let found = agreement(&[("small", 1.5, 1.0), ("large", 100.0, 100.0)]);
+        assert!(found.agrees && found.line().ends_with("but not in small 1.500"), "{}", found.line());
+        let found = agreement(&[("small", 1.0, 1.0), ("large", 150.0, 100.0)]);
+        assert!(found.line().ends_with("OUTSIDE 0.9 to 1.1, in large 1.500"), "{}", found.line());
+        assert!(!agreement(&[("all", 0.5, 1.0)]).agrees);
+    }
+
+    #[test]
+    fn nothing_agrees_with_nothing() {
+        assert_eq!(Agreement::of(&[]), None);
+    }
+
+    fn attempt(kind: TaskKind, index: u32, number: u32) -> AttemptId {
+        AttemptId { task: TaskId { job: JobId(1), kind, index }, number }
+    }
+
+    fn ran(id: AttemptId, from: u64, to: u64, end: &str) -> AttemptSummary {
+        AttemptSummary {
+            attempt: id,
+            worker: WorkerId(1),
+            worker_name: "worker".to_owned(),
+            launched_millis: from,
+            ended_millis: Some(to),
+            end: Some(end.to_owned()),
+            figures: None,
+            moments: None,
+        }
+    }
+
+    fn preempted(
+        id: AttemptId,
+        freed_millis: u64,
+        end: PreemptionEnd,
+        lost_millis: u64,
+    ) -> PreemptionSummary {
+        let freed_micros = Some(freed_millis * 1_000);
+        let wanted = PreemptionSummary::wanted(freed_millis * 1_000, id, WorkerId(1), Primitive::Suspend);
+        PreemptionSummary { freed_micros, end: Some(end), work_lost_millis: lost_millis, ..wanted }
+    }
+
+    fn resumed(id: AttemptId, at_millis: u64) -> ResumeSummary {
+        ResumeSummary {
+            attempt: id,
+            worker: WorkerId(1),
+            ordered_micros: at_millis * 1_000,
+            resumed_micros: None,
+            worker_micros: None,
+            suspended_millis: 0,
+            swapped_bytes: 0,
+            swapped_in_bytes: 0,
+        }
+    }
+
+    fn detail(
+        attempts: Vec<AttemptSummary>,
+        preemptions: Vec<PreemptionSummary>,
+        resumes: Vec<ResumeSummary>,
+    ) -> JobDetail {
+        let summary = JobSummary {
+            job: JobId(1),
+            name: "job".to_owned(),
+            user: "user".to_owned(),
+            queue: "default".to_owned(),
+            priority: 0,
+            phase: JobPhase::Succeeded,
+            reason: None,
+            submitted_millis: 100,
+            ended_millis: Some(10_000),
+            progress: JobProgress::default(),
+            output: "out".into(),
+        };
+        JobDetail { attempts, preemptions, resumes, ..JobDetail::new(summary) }
+    }
+
+    #[test]
+    fn a_reduce_that_waits_for_maps_is_idle_and_one_without_a_slot_waits() {
+        let (map, early, late) =
+            (attempt(TaskKind::Map, 0, 1), attempt(TaskKind::Reduce, 0, 1), attempt(TaskKind::Reduce, 1, 1));
+        let attempts = vec![
+            ran(map, 200, 1_000, "done"),
+            ran(early, 400, 1_500, "done"),
+            ran(late, 1_500, 2_100, "done"),
+        ];
+        let times = SlotTimes::of(&detail(attempts, Vec::new(), Vec::new()));
+        assert_eq!(times.started, Some(200_000));
+        assert_eq!((times.reduces_held, times.reduces_idle), (1_700_000, 600_000));
+        assert_eq!(times.reduces_waited, Some(500_000));
+    }
+
+    #[test]
+    fn a_suspended_reduce_has_no_slot_and_a_killed_one_has_lost_its_work() {
+        let map = attempt(TaskKind::Map, 0, 1);
+        let (first, second) = (attempt(TaskKind::Reduce, 0, 1), attempt(TaskKind::Reduce, 0, 2));
+        let attempts = vec![
+            ran(map, 200, 1_000, "done"),
+            ran(first, 1_000, 3_000, "killed"),
+            ran(second, 3_200, 4_000, "done"),
+        ];
+        let preemptions = vec![
+            preempted(first, 1_400, PreemptionEnd::Suspended, 0),
+            preempted(first, 3_000, PreemptionEnd::Killed, 1_100),
+        ];
+        let times = SlotTimes::of(&detail(attempts, preemptions, vec![resumed(first, 2_300)]));
+        assert_eq!((times.suspends, times.checkpoints, times.kills), (1, 0, 1));
+        // 1.0 to 1.4, 2.3 to 3.0, 3.2 to 4.0.
+        assert_eq!((times.reduces_held, times.reduces_waited), (1_900_000, Some(1_100_000)));
+        assert_eq!(times.wasted, 1_100_000);
+    }
+
+    #[test]
+    fn a_job_without_reduces_has_no_wait() {
+        let attempts = vec![ran(attempt(TaskKind::Map, 0, 1), 200, 1_000, "done")];
+        assert_eq!(SlotTimes::of(&detail(attempts, Vec::new(), Vec::new())).reduces_waited, None);
     }
 }

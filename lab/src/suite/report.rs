@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use napreduce_live::ByteSize;
 use serde::Serialize;
 
-use super::jobs::SuiteJob;
+use super::SuiteJob;
 use crate::machine::Machine;
 use crate::program::Resources;
 use crate::statistics::{Interval, Summary, median, median_interval, ratio_text};

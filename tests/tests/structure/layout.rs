@@ -9,7 +9,7 @@ use syn::visit::{self, Visit};
 const EMPTY_NAMES: [&str; 8] = ["util", "utils", "helper", "helpers", "common", "manager", "misc", "stuff"];
 
 /// Everything the top level holds, and nothing else.
-const TOP_LEVEL: [&str; 19] = [
+const TOP_LEVEL: [&str; 20] = [
     ".ci",
     ".gitignore",
     "CHANGELOG.md",
@@ -24,6 +24,7 @@ const TOP_LEVEL: [&str; 19] = [
     "docs",
     "examples",
     "framework",
+    "lab",
     "python",
     "runtime",
     "rust-toolchain.toml",

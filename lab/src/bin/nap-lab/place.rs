@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
-use napreduce_lab::{Interrupt, LabError, Session, WorkSettings};
+use napreduce_lab::{Interrupt, Session, WorkSettings};
 use napreduce_live::printing::{print, print_error};
 use serde::Serialize;
 
@@ -58,7 +58,7 @@ impl<S: Args> Asked<S> {
     pub fn run<R: Serialize>(
         &self,
         json: &Option<PathBuf>,
-        experiment: impl Fn(&S, &Session) -> Result<R, LabError>,
+        experiment: impl Fn(&S, &Session) -> Result<R>,
         table: fn(&R) -> String,
         succeeded: fn(&R) -> bool,
     ) -> Result<bool> {

@@ -8,9 +8,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, ensure};
 use clap::Args;
 use napreduce_engine::{PreemptionSettings, PrimitiveChoice, SuspendedMax};
-use napreduce_lab::{
-    LabError, ReplayReport, ReplayRuns, ReplaySettings, ReplaySource, Scale, WorkloadReplayError,
-};
+use napreduce_lab::replay::{ReplayReport, ReplayRuns, ReplaySettings, ReplaySource, Scale};
 use napreduce_schedulers::{SchedulerConfiguration, SchedulerName, SchedulerTables};
 
 use crate::place::Workplace;
@@ -83,10 +81,10 @@ fn primitive(text: &str) -> Result<PrimitiveChoice, String> {
 
 /// Replays; whether all of it is as it should be.
 pub fn replay(arguments: &ReplayArguments) -> Result<bool> {
-    let scale = usage(Scale::new(arguments.time_scale, arguments.task_scale))?;
+    let scale = Scale::new(arguments.time_scale, arguments.task_scale)?;
     let source = match (&arguments.workload, &arguments.trace) {
-        (Some(name), _) => usage(ReplaySource::workload(name))?,
-        (None, Some(path)) => usage(ReplaySource::trace(path, arguments.jobs))?,
+        (Some(name), _) => ReplaySource::workload(name)?,
+        (None, Some(path)) => ReplaySource::trace(path, arguments.jobs)?,
         (None, None) => anyhow::bail!("nothing to replay; name a workload, or a trace with --trace"),
     };
     let (tables, mut preemption) = match &arguments.configuration {
@@ -108,17 +106,12 @@ pub fn replay(arguments: &ReplayArguments) -> Result<bool> {
         runs: arguments.runs.clone(),
     };
     let session = arguments.place.session()?;
-    let report = napreduce_lab::replay(&settings, &session)?;
+    let report = napreduce_lab::replay::replay(&settings, &session)?;
     arguments.place.print(&report, ReplayReport::table, None)?;
     if let Err(interrupted) = session.interrupt.check() {
-        return Err(LabError::from(interrupted).into());
+        return Err(interrupted.into());
     }
     Ok(report.succeeded())
-}
-
-/// Errors of the lab have their own exit status.
-fn usage<T>(found: Result<T, WorkloadReplayError>) -> Result<T, LabError> {
-    found.map_err(LabError::from)
 }
 
 /// The tables of a configuration file that are about decisions.

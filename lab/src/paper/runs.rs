@@ -1,27 +1,245 @@
-//! The runs of campaigns at the live scale: on real clusters of this machine, or rehearsed in simulated time.
-//!
-//! Owns which runs there are, one after another, and the rows of each: times are told at the paper's scale.
-//! Does not own how a plan runs (`replay`), nor what becomes of rows.
+//! The runs of campaigns: in simulated time on as many cores as there are, rehearsed at the live scale, or live
+//! on clusters of this machine, one after another. Times of live runs are given at the paper's scale.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::channel;
+use std::thread;
 use std::time::{Duration, Instant};
 
-use napreduce_engine::{PreemptionSettings, Span};
-use napreduce_sim::{ClusterShape, Run};
+use anyhow::{Context, Result, anyhow};
+use napreduce_engine::{PreemptionSettings, Span, Time};
+use napreduce_sim::{
+    ClusterShape, Ending, JobResult, Run, SimulatedJob, Simulation, SimulationSettings, Workload,
+};
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::registry::{Alone, Figure, LiveRecipe, Paper};
-use super::rows::{JobRow, LiveRow, MeasuredRun, RunRow};
-use super::simulate::{PlannedRun, alone};
-use crate::error::{LabError, WorkloadReplayError};
+use super::registry::{Alone, Campaign, Figure, LiveRecipe, Paper, Variant};
+use super::rows::{Executor, JobRow, LiveRow, MeasuredRun, RunKey, RunRow};
+use super::verdict::live_blocks;
 use crate::jobs::TaskBody;
 use crate::machine::load_average;
+use crate::process::Interrupt;
 use crate::replay::{
     Bench, Costs, FullPlan, GivenCosts, LiveJob, LivePlan, LiveRun, References, measure_costs,
 };
 use crate::session::Session;
 use crate::words::counted;
+
+/// A run that is to be made.
+#[derive(Debug, Clone)]
+pub struct PlannedRun<'a> {
+    pub key: RunKey,
+    pub seed: u64,
+    pub(super) campaign: &'a Campaign,
+    pub(super) variant: &'a Variant,
+}
+
+/// Which figures, how often.
+#[derive(Debug, Clone, Copy)]
+pub struct Repetitions {
+    /// Blocks of each campaign; what its entry says, without.
+    pub blocks: Option<u32>,
+    /// The first block: those before are in a report that is continued.
+    pub first: u32,
+    /// Of the first block; the others follow.
+    pub seed: u64,
+}
+
+/// The runs of an executor that some figures of a paper need, block by block.
+pub fn plan<'a>(
+    paper: &'a Paper,
+    figures: &[&str],
+    executor: Executor,
+    repetitions: Repetitions,
+) -> Vec<PlannedRun<'a>> {
+    let (simulated, is_live) = (executor.is_simulated(), executor == Executor::Live);
+    let figures = figures.iter().filter_map(|id| paper.figures.get(*id));
+    let wanted: Vec<_> = figures.filter(|figure| !simulated || figure.cannot.is_none()).collect();
+    let needed: BTreeSet<(String, String)> = wanted.iter().flat_map(|figure| paper.needed(figure)).collect();
+    // Live, as many as the figure that claims most at once needs.
+    let blocks_of = |campaign: &str| {
+        let uses = |figure: &&&Figure| paper.needed(figure).iter().any(|(of, _)| of == campaign);
+        wanted.iter().filter(uses).map(|figure| live_blocks(paper, figure)).max().unwrap_or(0)
+    };
+    let mut runs = Vec::new();
+    for (campaign_id, campaign) in &paper.campaigns {
+        let live = campaign.live.as_ref();
+        let has = |id: &str| simulated || live.is_some_and(|recipe| recipe.has(id));
+        let is_needed = |id: &String| has(id) && needed.contains(&(campaign_id.clone(), id.clone()));
+        let variants: Vec<_> = campaign.variants.iter().filter(|(id, _)| is_needed(id)).collect();
+        let usual = || if is_live { blocks_of(campaign_id) } else { campaign.blocks };
+        let blocks = match campaign.deterministic && !is_live {
+            true => 1_u32.saturating_sub(repetitions.first),
+            false => repetitions.blocks.unwrap_or_else(usual),
+        };
+        for block in repetitions.first..repetitions.first + blocks {
+            // Live, none is the first of every block.
+            let first = if is_live { block as usize } else { 0 };
+            for turn in 0..variants.len() {
+                let (id, variant) = variants[(first + turn) % variants.len()];
+                let key = RunKey {
+                    paper: paper.name.clone(),
+                    campaign: campaign_id.clone(),
+                    variant: id.clone(),
+                    block,
+                    executor,
+                };
+                let seed = repetitions.seed + u64::from(block);
+                runs.push(PlannedRun { key, seed, campaign, variant });
+            }
+        }
+    }
+    runs
+}
+
+/// Makes runs on all cores and hands each to `take` when it has ended, in any order; those that had not begun
+/// when the interrupt came are left out.
+pub fn simulate(
+    runs: &[PlannedRun<'_>],
+    interrupt: &Interrupt,
+    mut take: impl FnMut(MeasuredRun) -> Result<()>,
+) -> Result<()> {
+    let next = AtomicUsize::new(0);
+    let (done, arriving) = channel();
+    thread::scope(|scope| {
+        for _ in 0..thread::available_parallelism().map_or(1, usize::from).min(runs.len()) {
+            let (done, next) = (done.clone(), &next);
+            scope.spawn(move || {
+                while let Some(run) = runs.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    // Nobody waits for more once a run has failed.
+                    if interrupt.check().is_err() || done.send(run.make()).is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+        drop(done);
+        arriving.into_iter().try_for_each(|made| take(made?))
+    })
+}
+
+impl PlannedRun<'_> {
+    /// Simulates it.
+    pub fn make(&self) -> Result<MeasuredRun> {
+        let made = if self.key.executor.is_simulated() { self.try_make() } else { self.rehearse() };
+        made.map_err(|what| {
+            let RunKey { paper, campaign, variant, .. } = &self.key;
+            anyhow!("{paper}: campaign {campaign}, variant {variant}, seed {}: {what}", self.seed)
+        })
+    }
+
+    fn try_make(&self) -> Result<MeasuredRun, String> {
+        let file = self.campaign.file(self.variant)?;
+        let configuration = self.variant.configuration()?;
+        let cluster = file.cluster.ok_or("the workload names no cluster")?;
+        let machines = self.variant.nodes.or(self.campaign.nodes).unwrap_or(cluster.machines);
+        let mut settings = cluster.settings(machines);
+        (settings.overheads, settings.progress) = (file.overheads, file.progress);
+        settings.progress_period = Some(Span::from_secs(1));
+        settings.until = self.campaign.until.map(|until| Time(until.0));
+        (settings.seed, settings.engine.seed) = (self.seed, self.seed);
+        settings.engine.preemption.primitive = self.variant.primitive;
+        if let Some(most) = self.variant.suspended_max {
+            settings.engine.preemption.suspended_max = most;
+        }
+        let text = format!("{file:?}{:?}{configuration:?}{settings:?}", self.variant.jobs);
+        let policy = configuration.build().map_err(|error| error.to_string())?;
+        // All are drawn, so that those that are wanted are the same as in other variants.
+        let jobs = self.wanted(file.workload(self.seed).into_jobs());
+        let alone = match self.campaign.alone {
+            Alone::Scheduled => BTreeMap::new(),
+            Alone::Simulated => alone(&jobs, &settings)?,
+        };
+        let run = Simulation::new(policy, settings, Workload::of(jobs)).run();
+        let run = run.map_err(|error| error.to_string())?;
+        Ok(self.rows(&run, &alone, format!("{:016x}", xxh3_64(text.as_bytes()))))
+    }
+
+    /// Of all jobs those that the variant has.
+    pub(super) fn wanted(&self, mut jobs: Vec<SimulatedJob>) -> Vec<SimulatedJob> {
+        let wanted = &self.variant.jobs;
+        if !wanted.is_empty() {
+            jobs.retain(|job| wanted.iter().any(|wanted| **wanted == *job.class || **wanted == *job.name));
+        }
+        jobs
+    }
+
+    /// With the times alone of the jobs that have one of their own.
+    pub(super) fn rows(
+        &self,
+        run: &Run,
+        alone: &BTreeMap<Arc<str>, Span>,
+        configuration: String,
+    ) -> MeasuredRun {
+        let of = |job: &JobResult| self.row(job, alone.get(&job.name).copied().unwrap_or(job.alone));
+        let mut jobs: Vec<JobRow> = run.jobs.iter().map(of).collect();
+        jobs.sort_by(|a, b| a.job.cmp(&b.job));
+        let first = run.jobs.iter().map(|job| job.submitted).min().unwrap_or_default();
+        let last = run.jobs.iter().map(|job| job.ended).max().unwrap_or_default();
+        let due = run.jobs.iter().filter(|job| job.deadline.is_some()).count() as u64;
+        let missed = run.jobs.iter().filter(|job| job.missed()).count() as u64;
+        let failed = run.jobs.iter().filter(|job| job.ending != Ending::Succeeded).count();
+        let row = RunRow {
+            key: self.key.clone(),
+            seed: self.seed,
+            configuration,
+            makespan: seconds(last.since(first)),
+            missed,
+            met: due - missed,
+            unfinished: (run.unfinished + failed) as u64,
+            events: run.events,
+            paged_out: run.paged_out,
+            local_share: match run.placed_maps {
+                0 => 1.0,
+                placed => run.local_maps as f64 / placed as f64,
+            },
+            live: None,
+        };
+        MeasuredRun { run: row, jobs }
+    }
+
+    fn row(&self, job: &JobResult, alone: Span) -> JobRow {
+        let reduces = job.tasks[1];
+        JobRow {
+            key: self.key.clone(),
+            job: job.name.to_string(),
+            class: job.class.to_string(),
+            submitted: seconds(Span(job.submitted.0)),
+            started: seconds(Span(job.worked.map_or(job.ended, |(first, _)| first).0)),
+            ended: seconds(Span(job.ended.0)),
+            alone: seconds(alone),
+            deadline: job.deadline.map(|deadline| seconds(Span(deadline.0))),
+            reduce_wait: (reduces > 0).then(|| seconds(job.reduces_waited) / f64::from(reduces)),
+            idle_share: (job.reduces_held.0 > 0)
+                .then(|| job.reduces_idle.0 as f64 / job.reduces_held.0 as f64),
+            preemptions: job.preemptions.suspend + job.preemptions.checkpoint + job.preemptions.kill,
+            wasted: seconds(job.wasted),
+            simulated: None,
+        }
+    }
+}
+
+/// How long each job takes alone, with all that takes time besides work.
+pub(super) fn alone(
+    jobs: &[SimulatedJob],
+    settings: &SimulationSettings,
+) -> Result<BTreeMap<Arc<str>, Span>, String> {
+    let of = |job: &SimulatedJob| {
+        let job = SimulatedJob { submit: Time(0), ..job.clone() };
+        let name = job.name.clone();
+        let run = Simulation::new(Box::new(Fifo::default()), settings.clone(), Workload::of(vec![job])).run();
+        let run = run.map_err(|error| format!("{name} alone: {error}"))?;
+        let sojourn = run.jobs.first().map(JobResult::sojourn);
+        Ok((name, sojourn.unwrap_or_default()))
+    };
+    jobs.iter().map(of).collect()
+}
+
+fn seconds(span: Span) -> f64 {
+    span.0 as f64 / 1e6
+}
 
 /// What starting and ending a cluster takes, about, and the undisturbed jobs of a block.
 const AROUND: Duration = Duration::from_secs(3);
@@ -32,31 +250,28 @@ pub fn runs_live(paper: &Paper, figure: &Figure) -> bool {
 }
 
 /// Makes runs one after another and hands each to `take` when it has ended.
-///
-/// # Errors
-/// The first run that cannot be made, what `take` says, and on an interrupt.
-pub fn run_live<E: From<LabError>>(
+pub fn run_live(
     runs: &[PlannedRun<'_>],
     session: &Session,
-    mut take: impl FnMut(MeasuredRun) -> Result<(), E>,
-) -> Result<(), E> {
+    mut take: impl FnMut(MeasuredRun) -> Result<()>,
+) -> Result<()> {
     session.warn_if_busy();
     let mut bench = Bench::new(TaskBody::Sleep, session)?;
     let mut plans = Vec::new();
     for run in runs {
-        plans.push(run.live_plan(false).map_err(LabError::from)?);
+        plans.push(run.live_plan(false)?);
     }
     let costs = measure_costs(&GivenCosts::default(), &plans, &mut bench, session)?;
     let mut simulated = Vec::new();
     for plan in &plans {
-        simulated.push(plan.simulate(&costs).map_err(LabError::from)?);
+        simulated.push(plan.simulate(&costs)?);
     }
     let takes = |run: &Run| Duration::from_micros(run.ended.0) + AROUND;
     let mut left: Duration = simulated.iter().map(takes).sum();
     session.say(format!("{} on this machine, about {}", counted(runs.len(), "run"), minutes(left)));
     let mut references: BTreeMap<u64, References> = BTreeMap::new();
     for (number, ((run, plan), simulated)) in runs.iter().zip(&plans).zip(&simulated).enumerate() {
-        let jobs = run.live_plan(true).map_err(LabError::from)?;
+        let jobs = run.live_plan(true)?;
         let key = xxh3_64(format!("{:?}", jobs.jobs).as_bytes());
         if !references.contains_key(&key) {
             // Those of another block are not needed any more.
@@ -71,7 +286,7 @@ pub fn run_live<E: From<LabError>>(
             live = bench.run(plan, &references[&key], expected)?;
         }
         left = left.saturating_sub(takes(simulated));
-        let measured = run.live_rows(plan, &live, simulated, &costs).map_err(LabError::from)?;
+        let measured = run.live_rows(plan, &live, simulated, &costs)?;
         session.say(format!(
             "{} {} {}, block {}: {:.1} s, {}{}; {} of {}, about {} left",
             run.key.paper,
@@ -98,18 +313,17 @@ fn minutes(time: Duration) -> String {
 }
 
 impl PlannedRun<'_> {
-    fn recipe(&self) -> Result<&LiveRecipe, WorkloadReplayError> {
-        let none =
-            || WorkloadReplayError::Policy(format!("campaign {} has no live recipe", self.key.campaign));
-        self.campaign.live.as_ref().ok_or_else(none)
+    fn recipe(&self) -> Result<&LiveRecipe> {
+        let live = self.campaign.live.as_ref();
+        live.with_context(|| format!("campaign {} has no live recipe", self.key.campaign))
     }
 
     /// What is run live, or all jobs of it.
-    fn live_plan(&self, all: bool) -> Result<LivePlan, WorkloadReplayError> {
-        let wrong = |what: String| WorkloadReplayError::Policy(format!("{}: {what}", self.key.campaign));
+    fn live_plan(&self, all: bool) -> Result<LivePlan> {
+        let wrong = |what: String| anyhow!("{}: {what}", self.key.campaign);
         let recipe = self.recipe()?;
         let file = self.campaign.file(self.variant).map_err(wrong)?;
-        let cluster = file.cluster.ok_or(WorkloadReplayError::NoCluster)?;
+        let cluster = file.cluster.context("the workload names no cluster")?;
         let usual = self.campaign.nodes.unwrap_or(cluster.machines);
         let shape = ClusterShape { machines: self.variant.nodes.unwrap_or(usual), ..cluster };
         let drawn = file.workload(self.seed).into_jobs();
@@ -130,7 +344,7 @@ impl PlannedRun<'_> {
 
     /// The live plan in simulated time, where everything but work is free.
     pub(super) fn rehearse(&self) -> Result<MeasuredRun, String> {
-        let in_words = |error: WorkloadReplayError| error.to_string();
+        let in_words = |error: anyhow::Error| error.to_string();
         let recipe = self.recipe().map_err(in_words)?;
         let plan = self.live_plan(false).map_err(in_words)?;
         let costs = Costs::default();
@@ -153,9 +367,11 @@ impl PlannedRun<'_> {
         live: &LiveRun,
         simulated: &Run,
         costs: &Costs,
-    ) -> Result<MeasuredRun, WorkloadReplayError> {
+    ) -> Result<MeasuredRun> {
         let recipe = self.recipe()?;
-        let alone = self.alone(plan, costs).map_err(WorkloadReplayError::Simulation)?;
+        let alone = self
+            .alone(plan, costs)
+            .map_err(|what| anyhow!("the plan cannot be simulated at its scale: {what}"))?;
         let row = |job: &LiveJob| self.live_row(job, simulated, alone.get(&job.job.name).copied());
         let mut jobs: Vec<JobRow> = live.jobs.iter().map(row).collect();
         jobs.sort_by(|a, b| a.job.cmp(&b.job));

@@ -1,0 +1,607 @@
+//! The folder of a report, which says everything and from which everything can be made again:
+//!
+//! ```text
+//! report.txt                for people
+//! verdicts.json             for programs; the same bytes whenever it is made again of the same rows
+//! figures/natjam-5.svg      each figure, with what was published
+//! runs.jsonl.xz             a row for each job of each run: all of the above is made of it
+//! report.json               which figures, and how often somebody looked at them
+//! variants/                 the workload and the configuration of every variant
+//! environment.json          machine, program, commit, command, time
+//! ```
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result, bail};
+use napreduce_sim::metrics::ecdf;
+use napreduce_sim::plot::{
+    Curve, Estimate as Mark, PlotError, Series as Steps, bars, curves, differences, pictures,
+};
+use serde::{Deserialize, Serialize};
+
+use super::inference::LEVEL;
+use super::runs::runs_live;
+use super::verdict::judge;
+use crate::error::cannot;
+use crate::machine::Machine;
+use crate::paper::inference::Estimate;
+use crate::paper::measure::Measured;
+use crate::paper::quantity::Quantity;
+use crate::paper::registry::{Figure, Label, Paper, Plot, PlotKind, Point, Series};
+use crate::paper::rows::{Executor, MeasuredRun, Runs};
+use crate::paper::verdict::{Finding, FindingKind, Judgement, Ruling, Verdict};
+use crate::replay::Agreement;
+use crate::statistics;
+use crate::table::{dash, table};
+use crate::workspace::write;
+
+const SELECTION: &str = "report.json";
+
+/// Figures with what was measured and what is said of them.
+#[derive(Debug)]
+pub struct PaperReport {
+    papers: Vec<Paper>,
+    selection: Selection,
+    /// What was measured.
+    pub runs: Runs,
+    pub judgements: Vec<Judgement>,
+}
+
+/// Which figures were asked for, and how often.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Selection {
+    /// Papers and their figures.
+    pub figures: Vec<(String, String)>,
+    /// How often verdicts were made of growing rows: whoever goes on until something holds is less
+    /// sure of it.
+    pub looks: u32,
+    /// What the figures were to be run by.
+    #[serde(default = "simulated")]
+    pub executors: Vec<Executor>,
+}
+
+fn simulated() -> Vec<Executor> {
+    vec![Executor::Simulated]
+}
+
+/// Where and how it was measured.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Environment {
+    pub machine: Machine,
+    pub version: &'static str,
+    /// Of the folder that the command was given in.
+    pub commit: Option<String>,
+    pub command: Vec<String>,
+    pub seconds: f64,
+}
+
+impl Selection {
+    /// The level of error of a verdict.
+    pub(super) fn level(&self) -> f64 {
+        if self.looks > 1 { LEVEL / 2.0 } else { LEVEL }
+    }
+
+    /// Adds those of them that are new.
+    pub(super) fn run_by(&mut self, executors: Vec<Executor>) {
+        let new = executors.into_iter().filter(|executor| !self.executors.contains(executor));
+        let new: Vec<Executor> = new.collect();
+        self.executors.extend(new);
+    }
+
+    pub(super) fn of<'a>(&'a self, paper: &'a str) -> impl Iterator<Item = &'a str> {
+        self.figures.iter().filter(move |(name, _)| name == paper).map(|(_, figure)| figure.as_str())
+    }
+
+    /// Of the folder of a report.
+    pub(super) fn read(folder: &Path) -> Result<Selection> {
+        let path = folder.join(SELECTION);
+        let text = fs::read_to_string(&path).map_err(cannot("read", &path))?;
+        serde_json::from_str(&text)
+            .with_context(|| format!("{}: is it the folder of a report?", path.display()))
+    }
+
+    pub(super) fn write(&self, folder: &Path) -> Result<()> {
+        Ok(write(&folder.join(SELECTION), json(self))?)
+    }
+}
+
+impl PaperReport {
+    /// Judges the figures of a selection by what was measured.
+    pub fn new(papers: Vec<Paper>, selection: Selection, runs: Runs) -> Result<PaperReport> {
+        let mut judgements = Vec::new();
+        for (name, id) in &selection.figures {
+            let paper = papers.iter().find(|paper| paper.name == *name);
+            let found = paper.and_then(|paper| Some((paper, paper.figures.get(id)?)));
+            let Some((paper, figure)) = found else {
+                bail!("there is no figure {id} of {name} any more");
+            };
+            for &executor in &selection.executors {
+                // One that cannot be tested is said to be so once.
+                if executor.is_simulated() || runs_live(paper, figure) {
+                    judgements.push(judge((paper, id, figure), &runs, executor, selection.level()));
+                }
+            }
+        }
+        Ok(PaperReport { papers, selection, runs, judgements })
+    }
+
+    /// Adds what another report has judged, and its runs.
+    pub fn add(&mut self, other: PaperReport) {
+        self.selection.looks = self.selection.looks.max(other.selection.looks);
+        self.selection.figures.extend(other.selection.figures);
+        self.selection.run_by(other.selection.executors);
+        self.runs.extend(other.runs);
+        self.judgements.extend(other.judgements);
+    }
+
+    /// Of a folder, judged again.
+    pub fn read(papers: Vec<Paper>, folder: &Path) -> Result<PaperReport> {
+        let selection = Selection::read(folder)?;
+        PaperReport::new(papers, selection, Runs::open(folder, Runs::read)?)
+    }
+
+    /// Writes everything but the rows, which were written as the runs ended.
+    pub fn write(&self, folder: &Path) -> Result<()> {
+        let figures = folder.join("figures");
+        make(&figures)?;
+        self.selection.write(folder)?;
+        write(&folder.join("verdicts.json"), self.verdicts())?;
+        write(&folder.join("report.txt"), self.text())?;
+        for judgement in &self.judgements {
+            if let Some((paper, figure)) = self.entry(judgement) {
+                let of = (paper, judgement.figure.as_str(), figure);
+                draw(&figures, of, &self.runs, judgement.executor)?;
+            }
+        }
+        self.write_variants(&folder.join("variants"))
+    }
+
+    /// All judgements as JSON.
+    pub fn verdicts(&self) -> String {
+        json(&self.judgements)
+    }
+
+    fn write_variants(&self, folder: &Path) -> Result<()> {
+        make(folder)?;
+        let keys = self.runs.iter().map(|run| &run.run.key);
+        let variants: BTreeSet<_> = keys.map(|key| (&key.paper, &key.campaign, &key.variant)).collect();
+        for (paper, campaign, variant) in variants {
+            let name = format!("{paper}.{campaign}.{variant}");
+            let paper = self.papers.iter().find(|known| known.name == *paper);
+            let Some(campaign) = paper.and_then(|paper| paper.campaigns.get(campaign)) else { continue };
+            let Some(variant) = campaign.variants.get(variant) else { continue };
+            if let (Ok(workload), Ok(configuration)) = (campaign.text(variant), variant.configuration_text())
+            {
+                write(&folder.join(format!("{name}.workload.toml")), workload)?;
+                write(&folder.join(format!("{name}.configuration.toml")), configuration)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn entry(&self, judgement: &Judgement) -> Option<(&Paper, &Figure)> {
+        let paper = self.papers.iter().find(|paper| paper.name == judgement.paper)?;
+        Some((paper, paper.figures.get(&judgement.figure)?))
+    }
+
+    /// Whether every output of live runs was right.
+    pub fn identical(&self) -> bool {
+        self.runs.iter().filter_map(|run| run.run.live.as_ref()).all(|live| live.identical)
+    }
+
+    /// How many figures have a verdict.
+    pub fn count(&self, verdict: Verdict) -> usize {
+        self.judgements.iter().filter(|judgement| judgement.verdict == verdict).count()
+    }
+}
+
+impl Environment {
+    /// Of this process.
+    pub fn describe(seconds: f64) -> Environment {
+        // Where there is no git, or no repository, there is no commit to name.
+        let git = std::process::Command::new("git").args(["rev-parse", "HEAD"]).output();
+        let commit = git.ok().filter(|output| output.status.success());
+        Environment {
+            machine: Machine::describe(),
+            version: env!("CARGO_PKG_VERSION"),
+            commit: commit
+                .and_then(|output| String::from_utf8(output.stdout).ok())
+                .map(|text| text.trim().to_owned()),
+            command: std::env::args().skip(1).collect(),
+            seconds,
+        }
+    }
+
+    /// Writes it into the folder of a report.
+    pub fn write(&self, folder: &Path) -> Result<()> {
+        Ok(write(&folder.join("environment.json"), json(self))?)
+    }
+}
+
+pub(super) fn make(folder: &Path) -> Result<()> {
+    Ok(fs::create_dir_all(folder).map_err(cannot("make", folder))?)
+}
+
+fn json(value: &impl Serialize) -> String {
+    serde_json::to_string_pretty(value).expect("plain data can be written as JSON") + "\n"
+}
+
+impl PaperReport {
+    /// All figures with what was found, and how many there are of each verdict.
+    pub fn text(&self) -> String {
+        let mut text = String::new();
+        for judgement in &self.judgements {
+            add(&mut text, judgement);
+            let entry = self.entry(judgement).filter(|_| judgement.executor == Executor::Live);
+            let columns = entry.and_then(|(paper, figure)| self.columns(paper, &judgement.figure, figure));
+            if let Some(columns) = columns {
+                text.push_str(&columns);
+                text.push('\n');
+            }
+        }
+        let agreement = self.agreement();
+        if !agreement.is_empty() {
+            text.push_str("Live over simulated, at the live scale:\n");
+            for line in agreement {
+                let _ = writeln!(text, "  {line}");
+            }
+            text.push('\n');
+        }
+        if self.selection.looks > 1 {
+            text.push_str("Blocks were added after verdicts had been seen, so intervals are of 97.5 %.\n");
+        }
+        let _ = writeln!(text, "{}", self.counts());
+        text
+    }
+
+    /// How many figures and claims there are of each verdict.
+    pub fn counts(&self) -> String {
+        let claims = || self.judgements.iter().flat_map(|judgement| &judgement.claims);
+        let figures = of_each_verdict("figure", self.judgements.iter().map(|judgement| judgement.verdict));
+        let judged = of_each_verdict("claim", claims().filter_map(|claim| claim.verdict));
+        let not_measured = claims().filter(|claim| claim.verdict.is_none()).count();
+        let rest = if not_measured > 0 { format!(", {not_measured} not measured") } else { String::new() };
+        format!("{figures}; {judged}{rest}")
+    }
+}
+
+/// So many of a thing, and how many of them have each verdict.
+fn of_each_verdict(thing: &str, verdicts: impl Iterator<Item = Verdict>) -> String {
+    let verdicts: Vec<Verdict> = verdicts.collect();
+    let of = |verdict| verdicts.iter().filter(|other| **other == verdict).count();
+    let counts = Verdict::ALL.map(|verdict| (verdict, of(verdict)));
+    let said = counts.iter().filter(|(_, count)| *count > 0);
+    let said: Vec<String> = said.map(|(verdict, count)| format!("{count} {}", verdict.in_words())).collect();
+    format!("{}: {}", crate::words::counted(verdicts.len(), thing), said.join(", "))
+}
+
+fn add(text: &mut String, judgement: &Judgement) {
+    let Judgement { paper, figure, title, executor, verdict, because, claims } = judgement;
+    // Writing to a string cannot fail.
+    let _ = writeln!(
+        text,
+        "{paper} {figure}{}  {}  {title}",
+        executor.suffix(" "),
+        verdict.in_words().to_uppercase()
+    );
+    if let Some(because) = because {
+        let _ = writeln!(text, "  {because}");
+    }
+    for claim in claims {
+        let from = format!("{} ({})", claim.says, claim.from);
+        let _ = match (claim.verdict, &claim.not_measured) {
+            (Some(verdict), _) => writeln!(text, "  {:<16} {from}", verdict.in_words()),
+            (None, why) => {
+                writeln!(text, "  {:<16} {from}: {}", "not measured", why.as_deref().unwrap_or_default())
+            }
+        };
+        for finding in &claim.findings {
+            let _ = writeln!(text, "    {}", line(finding));
+        }
+    }
+    text.push('\n');
+}
+
+fn line(finding: &Finding) -> String {
+    let outcome = match (finding.kind, finding.outcome) {
+        (FindingKind::Given, _) => "given",
+        (_, Ruling::Holds) => "yes",
+        (_, Ruling::NotResolved) => "?",
+        (_, Ruling::DoesNotHold) => "NO",
+    };
+    format!(
+        "{outcome:<5} {}: {} (expected {})",
+        finding.what,
+        found(finding.found.as_ref()),
+        finding.expected
+    )
+}
+
+/// An estimate in few characters.
+pub(super) fn found(estimate: Option<&Estimate>) -> String {
+    match estimate {
+        None => "nothing was measured".to_owned(),
+        Some(found) if found.is_exact() => format!("{}, n = 1", number(found.mean)),
+        Some(found) if found.low == found.high => format!("{}, n = {}", number(found.mean), found.blocks),
+        Some(found) => {
+            format!(
+                "{} [{}, {}], n = {}",
+                number(found.mean),
+                number(found.low),
+                number(found.high),
+                found.blocks
+            )
+        }
+    }
+}
+
+/// A number with as many digits as mean something.
+pub(super) fn number(value: f64) -> String {
+    match value.abs() {
+        size if size >= 1000.0 => format!("{value:.0}"),
+        size if size >= 100.0 => format!("{value:.1}"),
+        size if size >= 10.0 => format!("{value:.2}"),
+        _ => format!("{value:.3}"),
+    }
+}
+
+impl PaperReport {
+    /// The page, made by the command that is named in it.
+    pub fn markdown(&self, command: &str) -> String {
+        let mut text = format!(
+            "# What the papers found, found again\n\nThis page is written by `{command}`, never by hand. Every figure and table with \
+             results of five papers makes claims that can fail, and each of them has a verdict of its own; that of a figure is the worst of them. Ratios and differences are taken within blocks of equal jobs, with 95 % \
+             intervals over blocks that differ in their seed; several claims of one figure are corrected for their number (Holm). \
+             *Holds*: every direction does, and every published number is met within its margin. *Direction holds*: a number is not. \
+             Where nothing depends on the seed, one run is made (n = 1). What was calibrated with a published number judges nothing. Rows that say *live* are of clusters of one machine, at the \
+             scale of the figure's entry. [figures.md](figures.md) says how the command \
+             works, `lab/papers` has every entry.\n\n{}.\n",
+            self.counts()
+        );
+        for paper in &self.papers {
+            let mut judged: Vec<&Judgement> =
+                self.judgements.iter().filter(|judgement| judgement.paper == paper.name).collect();
+            let ids = paper.ids();
+            judged.sort_by_key(|judgement| ids.iter().position(|id| **id == judgement.figure));
+            if !judged.is_empty() {
+                add_section(&mut text, paper, &judged);
+            }
+        }
+        let agreement = self.agreement();
+        if !agreement.is_empty() {
+            text.push_str("\n## Live over simulated, at the live scale\n\n");
+            agreement.iter().for_each(|line| text.push_str(&format!("- {}\n", cell(line))));
+        }
+        text
+    }
+}
+
+fn add_section(text: &mut String, paper: &Paper, judged: &[&Judgement]) {
+    // Writing to a string cannot fail.
+    let _ = write!(text, "\n## {} (`{}`)\n\n", paper.title, paper.name);
+    if !paper.calibration.is_empty() {
+        let _ = write!(text, "| calibrated | with |\n|---|---|\n");
+        for calibration in &paper.calibration {
+            let _ = writeln!(text, "| {} | {} |", cell(&calibration.what), cell(&calibration.with));
+        }
+        text.push('\n');
+    }
+    let _ = write!(text, "| figure | claim | verdict | found |\n|---|---|---|---|\n");
+    let mut not_measured: Vec<String> = Vec::new();
+    for judgement in judged {
+        let id = format!("{}{}", judgement.figure, judgement.executor.suffix(", "));
+        let (title, because) =
+            (cell(&judgement.title), cell(judgement.because.as_deref().unwrap_or_default()));
+        let _ =
+            writeln!(text, "| **{id}** | **{title}** | **{}** | {because} |", judgement.verdict.in_words());
+        for claim in &judgement.claims {
+            let says = cell(&format!("{} ({})", claim.says, claim.from));
+            match claim.verdict {
+                Some(verdict) => {
+                    let lines: Vec<String> =
+                        claim.findings.iter().map(|finding| cell(&found_cell(finding))).collect();
+                    let _ =
+                        writeln!(text, "| {id} | {says} | {} | {} |", verdict.in_words(), lines.join("<br>"));
+                }
+                None => {
+                    let why = claim.not_measured.as_deref().unwrap_or_default();
+                    not_measured.push(format!("- {id}: {says}: {}", cell(why)));
+                }
+            }
+        }
+    }
+    if !not_measured.is_empty() {
+        let _ = write!(text, "\nNot measured:\n\n{}\n", not_measured.join("\n"));
+    }
+}
+
+fn found_cell(finding: &Finding) -> String {
+    let mark = match (finding.kind, finding.outcome) {
+        (FindingKind::Given, _) => "given: ",
+        (_, Ruling::Holds) => "",
+        (_, Ruling::NotResolved) => "**not resolved:** ",
+        (_, Ruling::DoesNotHold) => "**no:** ",
+    };
+    format!("{mark}{}: {} (expected {})", finding.what, found(finding.found.as_ref()), finding.expected)
+}
+
+fn cell(text: &str) -> String {
+    text.replace('|', "\\|").replace('\n', " ").replace('<', "&lt;").replace('>', "&gt;")
+}
+
+/// Live runs that were compared with the same in simulated time: paper, campaign, variant.
+type Compared<'a> = BTreeMap<(&'a str, &'a str, &'a str), BTreeMap<String, Vec<(f64, f64)>>>;
+
+impl PaperReport {
+    /// A line for each variant that ran live: its mean sojourn over that of the same plan in the simulator,
+    /// at the live scale.
+    pub fn agreement(&self) -> Vec<String> {
+        let mut compared = Compared::new();
+        for MeasuredRun { run, jobs } in self.runs.iter() {
+            if !run.live.as_ref().is_some_and(|live| live.counts) {
+                continue;
+            }
+            let key = (run.key.paper.as_str(), run.key.campaign.as_str(), run.key.variant.as_str());
+            let classes = compared.entry(key).or_default();
+            for job in jobs {
+                if let Some(simulated) = job.simulated {
+                    let pair = (job.ended - job.submitted, simulated);
+                    classes.entry(job.class.clone()).or_default().push(pair);
+                }
+            }
+        }
+        let line = |((paper, campaign, variant), classes): (&(&str, &str, &str), &BTreeMap<_, _>)| {
+            Some(format!("{paper} {campaign} {variant}: {}", Agreement::of_pairs(classes)?.line()))
+        };
+        compared.iter().filter_map(line).collect()
+    }
+
+    /// What was published, simulated and found live, for each number that a figure draws; nothing unless both
+    /// were run.
+    pub(super) fn columns(&self, paper: &Paper, id: &str, figure: &Figure) -> Option<String> {
+        let both = [Executor::Simulated, Executor::Live];
+        if !both.iter().all(|executor| self.selection.executors.contains(executor)) {
+            return None;
+        }
+        let mut rows = Vec::new();
+        for series in figure.plot.iter().flat_map(|plot| &plot.series) {
+            for point in &series.points {
+                let found = both.map(|executor| {
+                    middle(Measured { paper, figure, runs: &self.runs, executor }, point.quantity())
+                });
+                if found[1].is_none() {
+                    continue;
+                }
+                let at = point.place().in_words();
+                let shown = |value: Option<f64>| value.map_or_else(dash, number);
+                rows.push(vec![
+                    format!("{} at {at}", series.name),
+                    shown(point.published()),
+                    shown(found[0]),
+                    shown(found[1]),
+                ]);
+            }
+        }
+        if rows.is_empty() {
+            return None;
+        }
+        let mut text = String::new();
+        let head = format!("{} {id}", paper.name);
+        for line in table(&[head.as_str()], &["published", "simulated", "live"], rows).lines() {
+            // Writing to a string cannot fail.
+            let _ = writeln!(text, "  {line}");
+        }
+        Some(text)
+    }
+}
+
+/// The mean over simulated blocks, the median over live ones.
+fn middle(of: Measured<'_>, quantity: &Quantity) -> Option<f64> {
+    let values = of.values(quantity);
+    match of.executor {
+        Executor::Live => statistics::median(&values),
+        _ if values.is_empty() => None,
+        _ => Some(values.iter().sum::<f64>() / values.len() as f64),
+    }
+}
+
+/// The file of a figure.
+pub(super) fn name(paper: &str, id: &str, executor: Executor) -> String {
+    format!("{paper}-{id}{}.svg", executor.suffix("-"))
+}
+
+/// Draws a figure into `PAPER-ID.svg`, or `PAPER-ID-live.svg` and the like, and pictures of it beside that,
+/// if it has a plot and anything of it was measured.
+pub(super) fn draw(
+    folder: &Path,
+    (paper, id, figure): (&Paper, &str, &Figure),
+    runs: &Runs,
+    executor: Executor,
+) -> Result<(), PlotError> {
+    let Some(plot) = &figure.plot else { return Ok(()) };
+    let of = Measured { paper, figure, runs, executor };
+    let path = folder.join(name(&paper.name, id, executor));
+    let title = format!("{} {id}{}: {}", paper.name, executor.suffix(", "), figure.title);
+    match plot.kind {
+        PlotKind::Ecdf => {
+            let series: Vec<Steps> =
+                plot.series.iter().filter_map(|series| distribution(of, series)).collect();
+            if series.is_empty() {
+                return Ok(());
+            }
+            differences(&path, &title, &plot.x, &series)?;
+        }
+        PlotKind::Curves => {
+            let curve = |series: &Series| Curve {
+                name: series.name.clone(),
+                points: series
+                    .points
+                    .iter()
+                    .filter_map(|point| Some((at(point.place())?, mark(of, point)?)))
+                    .collect(),
+            };
+            let all: Vec<Curve> =
+                plot.series.iter().map(curve).filter(|curve| !curve.points.is_empty()).collect();
+            if all.is_empty() {
+                return Ok(());
+            }
+            curves(&path, &title, (&plot.x, &plot.y), &all)?;
+        }
+        PlotKind::Bars | PlotKind::Table => {
+            if !grouped_bars(of, &path, &title, plot)? {
+                return Ok(());
+            }
+        }
+    }
+    pictures(&path)
+}
+
+fn mark(of: Measured<'_>, point: &Point) -> Option<Mark> {
+    let values = of.values(point.quantity());
+    let found = match of.executor {
+        Executor::Live => Estimate::of_median(&values, 0.95)?,
+        _ if of.paper.is_deterministic(of.figure, &[point.quantity()]) => Estimate::exact(*values.first()?)?,
+        _ => Estimate::of(&values, 0.95)?,
+    };
+    Some(Mark { middle: found.mean, low: found.low, high: found.high, published: point.published() })
+}
+
+fn distribution(of: Measured<'_>, series: &Series) -> Option<Steps> {
+    let jobs = series.jobs.as_ref()?;
+    let values: Vec<f64> = of.blocks(jobs).filter_map(|block| block.each(jobs)).flatten().collect();
+    (!values.is_empty()).then(|| Steps { name: series.name.clone(), points: ecdf(values.into_iter()) })
+}
+
+/// Whether there was anything to draw.
+fn grouped_bars(of: Measured<'_>, path: &Path, title: &str, plot: &Plot) -> Result<bool, PlotError> {
+    let mut groups: Vec<(String, Vec<Option<Mark>>)> = Vec::new();
+    for (number, series) in plot.series.iter().enumerate() {
+        for point in &series.points {
+            let name = point.place().in_words();
+            let known = groups.iter().position(|(group, _)| *group == name);
+            let at = known.unwrap_or_else(|| {
+                groups.push((name, vec![None; plot.series.len()]));
+                groups.len() - 1
+            });
+            groups[at].1[number] = mark(of, point);
+        }
+    }
+    if groups.iter().all(|(_, marks)| marks.iter().all(Option::is_none)) {
+        return Ok(false);
+    }
+    let names: Vec<&str> = plot.series.iter().map(|series| series.name.as_str()).collect();
+    bars(path, title, (&plot.x, &plot.y), &names, &groups)?;
+    Ok(true)
+}
+
+fn at(place: &Label) -> Option<f64> {
+    match place {
+        Label::At(at) => Some(*at),
+        Label::Named(name) => name.parse().ok(),
+    }
+}
