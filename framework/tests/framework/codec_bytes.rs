@@ -137,7 +137,7 @@ fn a_serde_type_is_a_value_alone_and_in_front_of_others() {
 
     for cut in 0..alone.len() {
         let message = error::<Serde<Page>>(&alone[..cut]);
-        assert!(message.starts_with("expected a codec_bytes::Page ("), "{message}");
+        assert!(message.starts_with("expected a framework::codec_bytes::Page ("), "{message}");
     }
     assert_eq!(error::<(Serde<Page>, u8)>(&[0, 0, 1, 0, 5]), "expected 256 bytes at byte 5 of the encoding");
 }

@@ -1,7 +1,8 @@
 //! Jobs, codecs, inputs and outputs as a user of the crate has them: every name is public.
 //!
-//! `mistakes`, beside this folder, is a program of its own, since it runs cargo in a workspace that it makes; so is
-//! `formats`, whose tests are behind features.
+//! Beside this folder are programs of their own: `mistakes` runs cargo in a workspace that it makes, `preemption_counters`
+//! looks at counters that a whole process has, and
+//! `formats` is behind features.
 
 mod bad_records;
 mod codec_bytes;
@@ -15,7 +16,6 @@ mod input_records;
 mod key_vectors;
 mod named_outputs;
 mod preemption;
-mod preemption_counters;
 mod preemption_flush;
 mod preemption_kit;
 mod preemption_state;
