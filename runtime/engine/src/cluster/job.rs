@@ -10,16 +10,25 @@ use serde::{Deserialize, Serialize};
 
 use crate::by_kind::ByKind;
 use crate::cluster::looks::looked;
-use crate::cluster::pending::preferred;
 use crate::cluster::racks::Racks;
 use crate::cluster::task::{Phase, Task};
 use crate::cluster::task_set::TaskSet;
-use crate::cluster::{GivingOrder, Listed};
 use crate::effect::MapOutput;
 use crate::ids::{AttemptId, JobId, TaskId, TaskKind, WorkerId};
 use crate::job::{JobOutcome, JobPart, JobSpec};
 use crate::states::{JobState, TaskState};
 use crate::time::{Span, Time};
+
+/// The order in which jobs are given to, unless a policy says otherwise: priority, submit time, id.
+pub type GivingOrder = (Reverse<i32>, Time, JobId);
+
+/// In which indices a job is with its tasks of one kind.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Listed {
+    pub(crate) wanting: bool,
+    pub(crate) launchable: bool,
+    pub(crate) speculable: bool,
+}
 
 fields! {
     /// A job that has not ended.
@@ -355,5 +364,13 @@ impl Job {
         let (number, worker) = self.phases.map.task(index)?.output?;
         let task = TaskId { job: self.id, kind: TaskKind::Map, index };
         Some(MapOutput { attempt: AttemptId { task, number }, worker })
+    }
+}
+
+/// The workers that hold the input of a task.
+pub(super) fn preferred(spec: &JobSpec, task: TaskId) -> &[WorkerId] {
+    match task.kind {
+        TaskKind::Map => spec.maps.get(task.index as usize).map_or(&[], |map| &map.preferred),
+        TaskKind::Reduce => &[],
     }
 }

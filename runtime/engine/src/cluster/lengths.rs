@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::by_kind::ByKind;
-use crate::cluster::{ClusterView, Job};
+use crate::cluster::job::Job;
 use crate::ids::TaskKind;
 use crate::time::{Span, Time};
 
@@ -59,22 +59,16 @@ impl KnownLengths {
             }
         }
     }
+
+    /// Of what a job has done itself, else of the last job of its name, else of all.
+    pub fn of(&self, name: &str, own: Option<&Job>, kind: TaskKind) -> Option<Lengths> {
+        let own = own.filter(|job| job.tasks_done(kind) > 0).map(|job| of_done(job, kind));
+        let named = self.by_name.get(name).map(|(_, of)| of[kind]);
+        [own, named, Some(self.all[kind])].into_iter().flatten().find(|lengths| lengths.tasks > 0)
+    }
 }
 
 fn of_done(job: &Job, kind: TaskKind) -> Lengths {
     let each = |took: Span| Lengths { tasks: 1, total: took, longest: took };
     job.phases[kind].done_tasks().fold(Lengths::default(), |sum, task| sum.add(each(task.took)))
-}
-
-impl ClusterView<'_> {
-    /// What tasks of a kind take of jobs like this one: of what it has done itself, else of the last job of
-    /// its name that ended well, else of all that did. Nothing while none of them is known.
-    pub fn lengths(&self, name: &str, own: Option<&Job>, kind: TaskKind) -> Option<Lengths> {
-        let known = &self.cluster().lengths;
-        let done = |job: &Job| of_done(job, kind);
-        let own = own.filter(|job| job.tasks_done(kind) > 0).map(done);
-        let named = known.by_name.get(name).map(|(_, of)| of[kind]);
-        let all = Some(known.all[kind]);
-        [own, named, all].into_iter().flatten().find(|lengths| lengths.tasks > 0)
-    }
 }

@@ -3,10 +3,9 @@
 //!
 //! Owns when a task is near whom. Does not own the indices (`task`, `racks`).
 
-use crate::cluster::Job;
 use crate::cluster::attempt::SavedProgress;
-use crate::ids::{TaskId, TaskKind, WorkerId};
-use crate::job::JobSpec;
+use crate::cluster::job::{Job, preferred};
+use crate::ids::{TaskId, WorkerId};
 use crate::time::{Span, Time};
 
 impl Job {
@@ -55,13 +54,5 @@ impl Job {
             Some((worker, _)) => vec![worker],
             None => preferred(&self.spec, task).to_vec(),
         }
-    }
-}
-
-/// The workers that hold the input of a task.
-pub(super) fn preferred(spec: &JobSpec, task: TaskId) -> &[WorkerId] {
-    match task.kind {
-        TaskKind::Map => spec.maps.get(task.index as usize).map_or(&[], |map| &map.preferred),
-        TaskKind::Reduce => &[],
     }
 }

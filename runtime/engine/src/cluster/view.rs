@@ -5,42 +5,13 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
-
 use crate::cluster::looks::looked;
-use crate::cluster::{Attempt, Cluster, Job, MeasuredCosts, Worker};
+use crate::cluster::{Attempt, Cluster, Job, Lengths, MeasuredCosts, Tally, Worker};
 use crate::ids::{AttemptId, JobId, TaskKind, WorkerId};
 use crate::preemption::{PreemptRequest, Primitive};
 use crate::primitive_choice::Judged;
 use crate::states::{AttemptState, JobState, WorkerState};
 use crate::time::Time;
-
-/// How often things happened that leave no other trace.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Tally {
-    /// Reports about attempts that were no longer current, dropped.
-    pub stale_reports: u64,
-    /// Reports that made no sense in the state of their attempt, ignored.
-    pub illegal_reports: u64,
-    /// Events about jobs and workers that made no sense, ignored.
-    pub illegal_events: u64,
-    /// Actions of the scheduler that were not possible, ignored.
-    pub illegal_actions: u64,
-    /// Offered slots that the scheduler left empty with a reason.
-    pub slots_declined: u64,
-    /// Requests to preempt that freed their slot as asked.
-    pub requests_satisfied: u64,
-    /// Requests to preempt that became a kill when their grace was over.
-    pub requests_forced: u64,
-    /// Requests to preempt that were withdrawn, or whose worker vanished.
-    pub requests_cancelled: u64,
-    /// Wishes to take a slot from a job for that very job, refused.
-    #[serde(default)]
-    pub requests_refused: u64,
-    /// Wake-ups that the scheduler wanted for a time that was over, or again and again for nothing; put off.
-    #[serde(default)]
-    pub wakes_put_off: u64,
-}
 
 /// The cluster as it is now.
 #[derive(Debug, Clone, Copy)]
@@ -175,6 +146,12 @@ impl<'a> ClusterView<'a> {
     /// What primitives that were chosen by their costs were expected to cost, and did.
     pub fn judged(&self) -> &'a BTreeMap<Primitive, Judged> {
         &self.cluster.judged
+    }
+
+    /// What tasks of a kind take of jobs like this one: of what it has done itself, else of the last job of
+    /// its name that ended well, else of all that did. Nothing while none of them is known.
+    pub fn lengths(&self, name: &str, own: Option<&Job>, kind: TaskKind) -> Option<Lengths> {
+        self.cluster.lengths.of(name, own, kind)
     }
 
     /// What was dropped, ignored and preempted so far.
