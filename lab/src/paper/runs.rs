@@ -9,7 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow};
-use napreduce_engine::{PreemptionSettings, Span, Time};
+use napreduce_engine::{Fifo, PreemptionSettings, Span, Time};
 use napreduce_sim::{
     ClusterShape, Ending, JobResult, Run, SimulatedJob, Simulation, SimulationSettings, Workload,
 };

@@ -11,11 +11,7 @@ mod docs;
 mod features;
 mod files;
 mod layers;
-mod layout;
-mod nameable;
 mod paths;
-mod programs;
-mod surface;
 mod words;
 
 use files::{SourceFile, Violation};
@@ -29,22 +25,16 @@ const RULES: &[Rule] = &[
         "the core and the schedulers have no clock, file, thread, runtime, unordered map or unseeded randomness",
         calls::pure_core,
     ),
-    ("code outside tests does not unwrap", calls::no_unwrap),
     ("a program never panics because it cannot print", calls::no_panicking_prints),
     ("unsafe code lives in the listed modules only", calls::listed_unsafe),
-    ("a module is named for its role", layout::role_names),
-    ("the top level holds exactly what it is meant to", layout::top_level),
     ("a crate names only crates below it", layers::one_direction),
     ("modules of one crate do not import each other in a circle", circles::no_circles),
-    ("dependencies come from the public registry", layout::public_registry),
+    ("dependencies come from the public registry", words::public_registry),
     ("a feature that changes what a crate does is on for all members", features::for_all_members),
-    ("what a signature of the framework shows can be named with it alone", nameable::every_type),
-    ("a program has no name of a program of the system", programs::own_names),
     ("what a page links to or names is there", docs::names_are_there),
     ("a page that a package shows links to nothing in the repository", docs::published_pages_stand_alone),
     ("a patch in a page fits what is there", docs::patches_fit),
     ("no tracked file names a path of one machine", words::machine_paths),
-    ("nothing is left for later in a comment", words::unfinished),
 ];
 
 #[test]

@@ -6,7 +6,7 @@ use proc_macro2::{TokenStream, TokenTree};
 use syn::UseTree;
 use syn::visit::{self, Visit};
 
-/// A path such as `["std", "time", "Instant", "now"]`, or a method call such as `[".", "unwrap"]`.
+/// A path such as `["std", "time", "Instant", "now"]`, or a method call such as `[".", "now"]`.
 pub struct Named {
     pub segments: Vec<String>,
     pub line: usize,

@@ -1,37 +1,35 @@
-//! Words that do not belong in any tracked file: paths that exist on one machine only, and work left for
-//! later. The words are put together from halves here, so that this file passes its own rules.
+//! What exists on one machine only and does not belong in any tracked file: its paths, and its mirror of a registry. Paths
+//! are put together from halves here, so that this file passes its own rule.
 
 use super::files::{SourceFile, Violation};
 
 const MACHINE_PATHS: [&str; 4] =
     [concat!("/wo", "rk/"), concat!("/ro", "ot/"), concat!("/fa", "rm/"), concat!("/tmp/", "target")];
-const UNFINISHED: [&str; 3] = [concat!("TO", "DO"), concat!("FIX", "ME"), concat!("XX", "X")];
+const PUBLIC_REGISTRY: &str = "registry+https://github.com/rust-lang/crates.io-index";
 
 pub fn machine_paths(files: &[SourceFile]) -> Vec<Violation> {
     // A path begins where no other path goes on: `data/work/` is a folder of someone's own.
-    let begins = |before: char| !(before.is_alphanumeric() || "/._-~}>)$*".contains(before));
-    find(files, &MACHINE_PATHS, |before, _| before.is_none_or(begins))
-}
-
-pub fn unfinished(files: &[SourceFile]) -> Vec<Violation> {
-    let ends = |neighbour: Option<char>| neighbour.is_none_or(|c| !(c.is_alphanumeric() || c == '_'));
-    find(files, &UNFINISHED, |before, after| ends(before) && ends(after))
-}
-
-/// Every place of a word whose neighbouring characters satisfy `stands`.
-fn find(
-    files: &[SourceFile],
-    words: &[&str],
-    stands: impl Fn(Option<char>, Option<char>) -> bool,
-) -> Vec<Violation> {
+    let goes_on = |before: char| before.is_alphanumeric() || "/._-~}>)$*".contains(before);
     let mut violations = Vec::new();
     for file in files.iter().filter(|file| file.path != "Cargo.lock") {
         for (index, line) in file.text.lines().enumerate() {
-            for word in words {
-                let places = line.match_indices(word).filter(|(at, _)| {
-                    stands(line[..*at].chars().next_back(), line[at + word.len()..].chars().next())
-                });
-                violations.extend(places.map(|_| file.at(index + 1, format!("{word} in: {}", line.trim()))));
+            for path in MACHINE_PATHS {
+                let places = line.match_indices(path);
+                let begins = places.filter(|(at, _)| !line[..*at].chars().next_back().is_some_and(goes_on));
+                violations.extend(begins.map(|_| file.at(index + 1, format!("{path} in: {}", line.trim()))));
+            }
+        }
+    }
+    violations
+}
+
+pub fn public_registry(files: &[SourceFile]) -> Vec<Violation> {
+    let mut violations = Vec::new();
+    for file in files.iter().filter(|file| file.path == "Cargo.lock") {
+        for (index, line) in file.text.lines().enumerate() {
+            let Some(source) = line.strip_prefix("source = ") else { continue };
+            if source.trim_matches('"') != PUBLIC_REGISTRY {
+                violations.push(file.at(index + 1, format!("comes from {source}")));
             }
         }
     }
@@ -56,10 +54,14 @@ mod tests {
     }
 
     #[test]
-    fn work_left_for_later_is_found() {
-        for word in UNFINISHED {
-            check_caught(unfinished, page(&format!("// {word}: later")), word);
-            check_passes(unfinished, page(&format!("a{word} {word}S {word}_")));
-        }
+    fn a_private_registry_is_refused() {
+        let lock =
+            |source: &str| SourceFile::sample("Cargo.lock", &format!("[[package]]\nsource = \"{source}\"\n"));
+        check_passes(public_registry, lock(PUBLIC_REGISTRY));
+        check_caught(
+            public_registry,
+            lock("registry+https://mirror.example/index"),
+            "Cargo.lock:2: comes from",
+        );
     }
 }
