@@ -298,6 +298,7 @@
 //!
 //! | feature | what it adds | where it belongs |
 //! |---|---|---|
+//! | `cluster` | `--cluster`: jobs on a cluster | on by default; a program for one machine compiles faster without it |
 //! | `testing` | [`testing`], the test kit for jobs | dev-dependencies |
 //! | `guests` | `--on`: jobs on Spark and Hadoop | programs that are run there |
 //! | `avro`, `csv`, `json-lines`, `parquet` | `rows`: typed rows in these formats, read and (but for Avro) written | programs that read or write them |
@@ -307,8 +308,10 @@
 //! | `bzip2`, `xz`, `lz4`, `snappy` | input in these compressions | programs that read it |
 //! | `s3`, `gcs`, `azure`, `hdfs` | inputs, outputs and checkpoints in these stores, by their URIs | programs that read or write there |
 //!
-//! None of the others is on by default. What they add is in `napreduce-connectors`. The crate compiles on Linux only, for kernels from 5.4 on, with Rust 1.95 or later;
-//! a newer compiler is asked for in a new minor version only. Until 1.0 a minor version may change the API,
+//! `cluster`, `gzip` and `zstd` are on by default (`default-features = false` leaves them out). What the formats,
+//! compressions and stores add is in `napreduce-connectors`. The crate compiles on Linux only, for kernels from 5.4
+//! on, with Rust 1.95 or later; a newer compiler is asked for in a new minor version only. Until 1.0 a minor version
+//! may change the API,
 //! and a patch version does not.
 
 #![warn(missing_docs)]

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use napreduce_data::BlockCompression;
 use napreduce_engine::fields;
-use napreduce_live::{ByteSize, JobPlan, SubmitOptions, parse_time};
+use napreduce_live::{ByteSize, JobPlan, SIDE_FILE_BYTES_MAX, parse_time};
 use serde::{Deserialize, Serialize};
 
 use crate::input::BadRows;
@@ -43,7 +43,7 @@ fields! {
         pub slowstart_permille: u32 = JobPlan::SLOWSTART_PERMILLE_DEFAULT,
         pub task_timeout: Duration = JobPlan::TASK_TIMEOUT_DEFAULT,
         /// In bytes.
-        pub side_file_max: u64 = SubmitOptions::FILE_BYTES_MAX_DEFAULT,
+        pub side_file_max: u64 = SIDE_FILE_BYTES_MAX,
         /// From `--bad-rows`, and no key of `--conf`.
         pub bad_rows: BadRows,
         /// From `--bad-records`.

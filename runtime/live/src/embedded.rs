@@ -21,8 +21,7 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout_at};
 
-use crate::coordinator::{Coordinator, Following, Input, Request};
-use crate::journal::JournalError;
+use crate::coordinator::{Coordinator, Following, Input, JournalError, Request};
 use crate::progress::{ProgressDisplay, ProgressMode};
 use crate::worker::{Worker, WorkerSettings, cores};
 

@@ -53,50 +53,65 @@
 //! }
 //! ```
 
+// Without it the part of the loops that only a cluster uses is compiled and never called; it leaves when the
+// cluster has a crate of its own.
+#![cfg_attr(not(feature = "cluster"), allow(dead_code, unused_imports))]
+
 #[cfg(not(target_os = "linux"))]
 compile_error!(
     "napreduce runs on Linux only, from 5.4 on: how tasks are watched and suspended no other system offers"
 );
 
+#[cfg(feature = "cluster")]
 mod blobs;
 mod chain;
+#[cfg(feature = "cluster")]
 mod client;
+#[cfg(feature = "cluster")]
 mod cluster_directory;
 mod coordinator;
+#[cfg(feature = "cluster")]
 mod directory_mark;
 mod embedded;
+#[cfg(feature = "cluster")]
 mod journal;
 mod output;
 mod progress;
 mod random;
 mod shuffle;
+mod side_file;
 mod spans;
 mod user;
 mod worker;
 
-pub use chain::Chain;
+pub use chain::{Chain, ChainKeeper, KeepChain};
+#[cfg(feature = "cluster")]
 pub use client::{
-    ClientError, ClusterClient, ClusterPlace, FollowOptions, LogRead, OnInterrupt, Patience, SideFileSource,
-    SubmitOptions,
+    ClientError, ClusterClient, ClusterPlace, FollowOptions, LogRead, OnInterrupt, Patience, SubmitOptions,
 };
+#[cfg(feature = "cluster")]
 pub use cluster_directory::{ClusterDirectory, ClusterDirectoryError, CoordinatorRecord, DirectoryLock};
+#[cfg(feature = "cluster")]
 pub use coordinator::{
     CoordinatorConfiguration, CoordinatorError, JournalCheck, ReplayError, ReplayedBatch, check_journal,
     replay_journal, run_coordinator,
 };
+#[cfg(feature = "cluster")]
 pub use directory_mark::{DirectoryKind, DirectoryMarkError};
 pub use embedded::{EmbeddedSettings, interrupted, next_job, run_embedded};
+#[cfg(feature = "cluster")]
 pub use journal::{FsyncPolicy, JournalError};
+#[cfg(feature = "cluster")]
+pub use napreduce_protocol::SecretError;
 pub use napreduce_protocol::printing;
 pub use napreduce_protocol::{
     AttemptSummary, ByteSize, ByteSizeError, CheckpointSupport, CommandOutcome, Counter, CounterValues,
     Counters, Digest, DigestError, FileStamp, HistoryLine, InputSplit, JobCommand, JobDetail, JobEnd,
     JobError, JobPhase, JobPlan, JobProgress, JobReport, JobSummary, LiveAttempt, LogStream, MapTask,
     NamedPart, PartOutput, PartReport, PhaseProgress, PreemptionEnd, PreemptionSummary, QueueListing,
-    QueueSlots, QueueSummary, ReduceTask, RestoreSummary, ResumeSummary, Secret, SecretError, Split,
-    StorageScheme, SuspendedMemory, TaskCommand, TaskError, TaskPhase, TaskSummary, WorkerMemory,
-    WorkerPhase, WorkerSummary, is_gone, no_try_helps, one_line, parse_time, protocol_versions,
-    several_lines,
+    QueueSlots, QueueSummary, ReduceTask, RestoreSummary, ResumeSummary, Secret, Split, StorageScheme,
+    SuspendedMemory, TaskCommand, TaskError, TaskPhase, TaskSummary, WorkerMemory, WorkerPhase,
+    WorkerSummary, is_gone, no_try_helps, one_line, parse_time, protocol_versions, several_lines,
 };
 pub use napreduce_task::{
     Ask, Boundary, Checkpoint, CheckpointDirectory, CheckpointError, CheckpointStage, CommandError,
@@ -108,8 +123,8 @@ pub use napreduce_task::{
 };
 pub use output::{GuestOutput, OutputReservation, check_output, check_reads};
 pub use progress::{ProgressDisplay, ProgressMode};
+pub use side_file::{SIDE_FILE_BYTES_MAX, SideFileSource};
 pub use spans::SPAN_TARGET;
-pub use worker::{
-    IsolationMode, IsolationRules, LeaveRules, OnTerminate, PageOut, SuspendRules, WorkerConfiguration,
-    WorkerError, run_worker,
-};
+pub use worker::{IsolationMode, IsolationRules, PageOut, SuspendRules};
+#[cfg(feature = "cluster")]
+pub use worker::{LeaveRules, OnTerminate, WorkerConfiguration, WorkerError, run_worker};

@@ -8,7 +8,7 @@ use std::time::Duration;
 use napreduce_engine::fields;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::transport::Secret;
+use crate::secret::Secret;
 
 /// How to reach data servers.
 #[derive(Debug, Clone, Serialize, Deserialize)]

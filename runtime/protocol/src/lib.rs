@@ -7,12 +7,13 @@
 mod claim_token;
 mod commands;
 mod counters;
+#[cfg(feature = "cluster")]
 mod data_connection;
 mod data_network;
 mod description;
 mod detail;
 mod digest;
-#[cfg(any(test, feature = "fuzzing"))]
+#[cfg(all(feature = "cluster", any(test, feature = "fuzzing")))]
 #[doc(hidden)]
 pub mod fuzzing;
 mod io_result;
@@ -27,11 +28,13 @@ mod queues;
 mod regular_file;
 mod report;
 mod samples;
+mod secret;
 mod splits;
 mod storage_scheme;
 mod summaries;
 mod task_error;
 mod text;
+#[cfg(feature = "cluster")]
 pub mod transport;
 mod units;
 mod wire;
@@ -39,6 +42,7 @@ mod wire;
 pub use claim_token::ClaimToken;
 pub use commands::{CommandOutcome, JobCommand, TaskCommand};
 pub use counters::{Counter, CounterValues, Counters};
+#[cfg(feature = "cluster")]
 pub use data_connection::{BUFFER_BYTES, DataConnection};
 pub use data_network::{DataNetwork, FetchLimits};
 pub use description::{
@@ -60,6 +64,7 @@ pub use queues::{QueueListing, QueueSlots, QueueSummary, SlotsWanted};
 pub use regular_file::{open_regular, open_regular_with, read_regular};
 pub use report::{JobEnd, JobError, JobReport, PartReport};
 pub use samples::{ClusterSample, ClusterWindow, QueueSample, WorkerSample};
+pub use secret::Secret;
 pub use splits::{FileStamp, InputSplit, Split};
 pub use storage_scheme::StorageScheme;
 pub use summaries::{
@@ -68,14 +73,15 @@ pub use summaries::{
 };
 pub use task_error::{TaskError, is_gone, is_limit, no_try_helps};
 pub use text::{check_name, one_line, several_lines};
+#[cfg(feature = "cluster")]
 pub use transport::{
-    Connection, HANDSHAKE_DEADLINE, Incoming, Listener, MessageReceiver, MessageSender, Role, Secret,
-    SecretError, TransportError, blocking, connect,
+    Connection, HANDSHAKE_DEADLINE, Incoming, Listener, MessageReceiver, MessageSender, Role, SecretError,
+    TransportError, blocking, connect,
 };
 pub use units::{ByteSize, ByteSizeError, parse_time};
 pub use wire::{FrameBuffer, WireError, encode, encode_onto, read_message, write_message};
 
 /// The versions of the protocols, as `--version` prints them.
 pub fn protocol_versions() -> String {
-    format!("network protocol {}, task protocol {PROTOCOL_VERSION}", transport::NETWORK_VERSION)
+    format!("network protocol {}, task protocol {PROTOCOL_VERSION}", NETWORK_VERSION)
 }

@@ -14,14 +14,14 @@ use std::path::{Path, PathBuf};
 
 use napreduce_live::printing::print_error;
 use napreduce_live::{
-    Chain, ClusterPlace, EmbeddedSettings, JobPlan, JobReport, OutputReservation, StorageScheme,
-    check_output, check_reads, run_embedded,
+    Chain, EmbeddedSettings, JobPlan, JobReport, KeepChain, OutputReservation, StorageScheme, check_output,
+    check_reads, run_embedded,
 };
 
 use self::deadline::ChainDeadline;
 use self::standard_input::{DASH, SpooledInput, passing};
 use super::arguments::{ReportFormat, RunArguments};
-use super::cluster::Cluster;
+use super::cluster::{Following, Submit};
 use super::engine::{Engine, EngineKind};
 use super::error::Error;
 use super::{Program, report, side_files};
@@ -70,9 +70,8 @@ pub struct Driver<'p> {
     output_used: bool,
     /// Claims `--output` until the job that writes there does.
     reservation: Option<OutputReservation>,
-    place: Option<ClusterPlace>,
-    /// Connected when the first job needs it.
-    cluster: Option<Cluster>,
+    /// The cluster to run on; `None` for this program's own processes.
+    cluster: Option<Box<dyn Submit>>,
     /// The engine of somebody else to run on, if it is one.
     engine_kind: Option<EngineKind>,
     /// Started when the first job needs it.
@@ -97,11 +96,18 @@ impl<'p> Driver<'p> {
         // Definitions are called here, too, to be planned.
         side_files::know(files.clone());
         let engine_kind = run.engine.kind()?;
-        let place = match &engine_kind {
-            Some(_) => run.engine.beside(&run.cluster, run.slots)?,
-            None => run.cluster.place()?,
+        let cluster = match &engine_kind {
+            Some(_) => {
+                run.engine.beside(&run.cluster, run.slots)?;
+                None
+            }
+            None => run.cluster.cluster(Following {
+                progress: run.progress_mode(),
+                quiet: run.quiet,
+                file_bytes_max: settings.side_file_max,
+            })?,
         };
-        if place.is_some() && run.slots.is_some() && !run.quiet {
+        if cluster.is_some() && run.slots.is_some() && !run.quiet {
             print_error(format_args!(
                 "{name}: the workers of a cluster have their own slots; --slots only says how many reduces there are \
                  unless --reduces does"
@@ -122,8 +128,7 @@ impl<'p> Driver<'p> {
             output_checked: false,
             output_used: false,
             reservation: None,
-            place,
-            cluster: None,
+            cluster,
             engine_kind,
             engine: None,
             reads: BTreeSet::new(),
@@ -242,7 +247,7 @@ impl<'p> Driver<'p> {
         }
         let is_beside_nothing =
             self.run.intermediate.is_none() && StorageScheme::of(&self.run.output).is_some();
-        if self.place.is_some() && is_beside_nothing {
+        if self.cluster.is_some() && is_beside_nothing {
             return Err(Error::Usage(
                 "this program runs several jobs, and what passes between them has to lie where all workers of the cluster \
                  see it, which is not beside an output in a store; name a directory with --intermediate DIR"
@@ -259,7 +264,9 @@ impl<'p> Driver<'p> {
         if is_due && !lies_within(output, &self.run.output) {
             self.reservation = Some(OutputReservation::take(&self.run.output, self.run.overwrite)?);
         }
-        for line in self.chain.begin(self.place.as_ref())? {
+        let cluster = self.cluster.as_deref();
+        let keep = cluster.map(|cluster| move |chain, root| cluster.keep_chain(chain, root));
+        for line in self.chain.begin(keep.as_ref().map(|keep| keep as KeepChain<'_>))? {
             if !self.run.quiet {
                 print_error(format_args!("{}: {line}", self.name));
             }
@@ -296,7 +303,7 @@ impl<'p> Driver<'p> {
 
     /// Whether tasks are no children of this process, and have another current directory.
     fn is_elsewhere(&self) -> bool {
-        self.place.is_some() || self.engine_kind.is_some()
+        self.cluster.is_some() || self.engine_kind.is_some()
     }
 
     /// The engine to run on, started; `None` without `--on`.
@@ -322,23 +329,10 @@ impl<'p> Driver<'p> {
         self.run.slots.unwrap_or_else(|| EmbeddedSettings::default().slots)
     }
 
-    /// The cluster to run on, connected; `None` for this program's own processes.
-    fn cluster(&mut self) -> Result<Option<&mut Cluster>, Error> {
-        let Some(place) = &self.place else { return Ok(None) };
-        if self.cluster.is_none() {
-            let (progress, quiet) = (self.run.progress_mode(), self.run.quiet);
-            let file_bytes_max = self.settings.side_file_max;
-            let connected =
-                Cluster::connect(place.clone(), &self.run.cluster, progress, quiet, file_bytes_max)?;
-            self.cluster = Some(connected);
-        }
-        Ok(self.cluster.as_mut())
-    }
-
     /// As many reduces as can run at once.
     fn default_reduces(&mut self) -> Result<u32, Error> {
         let slots = self.slots();
-        match (self.run.slots, self.cluster()?) {
+        match (self.run.slots, &mut self.cluster) {
             (None, Some(cluster)) => cluster.reduce_slots(),
             _ => Ok(slots),
         }
@@ -355,8 +349,8 @@ impl<'p> Driver<'p> {
         if let Some(engine) = self.engine()? {
             return engine.run(plan, &files);
         }
-        let Some(cluster) = self.cluster()? else { return Ok(run_embedded(plan, &settings)?) };
-        if cluster.detach && feeds_another {
+        let Some(cluster) = &mut self.cluster else { return Ok(run_embedded(plan, &settings)?) };
+        if self.run.cluster.detach && feeds_another {
             return Err(Error::Usage(
                 "this program runs several jobs, one on the output of the other, and must stay for that; leave out \
                  --detach"

@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use napreduce_live::{ClusterPlace, parse_time};
+use napreduce_live::parse_time;
 
 use super::cluster::ClusterArguments;
 use super::error::Error;
@@ -71,18 +71,14 @@ impl EngineArguments {
 
     /// Refuses flags that are about our own clusters, which another engine makes nothing of. A cluster that
     /// only a variable names is not meant.
-    pub(super) fn beside(
-        &self,
-        cluster: &ClusterArguments,
-        slots: Option<u32>,
-    ) -> Result<Option<ClusterPlace>, Error> {
+    pub(super) fn beside(&self, cluster: &ClusterArguments, slots: Option<u32>) -> Result<(), Error> {
         let given = cluster.named().then_some("--cluster").or_else(|| cluster.cluster_only());
         let given = given.or(slots.map(|_| "--slots"));
         match given {
             Some(flag) => Err(Error::Usage(format!(
                 "{flag} is nothing to the engine that --on names; leave one of them out"
             ))),
-            None => Ok(None),
+            None => Ok(()),
         }
     }
 }

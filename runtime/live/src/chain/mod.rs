@@ -7,6 +7,7 @@
 
 mod root;
 
+use std::fmt::Debug;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
@@ -15,7 +16,6 @@ use napreduce_task::ProcessIdentity;
 use root::{Owner, beside, make, remove_remains};
 pub(crate) use root::{Removal, is_root, remove};
 
-use crate::client::{ChainKeeper, ClusterPlace};
 use crate::random::random_u128;
 
 /// The jobs of one run of a program.
@@ -27,12 +27,25 @@ pub struct Chain {
     held: Held,
 }
 
+/// Tells a coordinator, for as long as a program runs, that more jobs of its chain may come. Dropped without
+/// `end`, the chain is left to the coordinator.
+pub trait ChainKeeper: Debug {
+    /// No job follows any more. Waits a while for the coordinator to know. Blocking.
+    ///
+    /// # Errors
+    /// Why the coordinator was not told, for people.
+    fn end(self: Box<Self>) -> Result<(), String>;
+}
+
+/// Has a coordinator know of a chain, by its token and directory.
+pub type KeepChain<'a> = &'a dyn Fn(u128, PathBuf) -> Result<Box<dyn ChainKeeper>, JobError>;
+
 #[derive(Debug)]
 enum Held {
     /// Nothing was made.
     Not,
     Here(File),
-    ByCluster(ChainKeeper),
+    ByCluster(Box<dyn ChainKeeper>),
 }
 
 impl Chain {
@@ -60,16 +73,16 @@ impl Chain {
     ///
     /// # Errors
     /// The directory cannot be made, or the coordinator not be told.
-    pub fn begin(&mut self, place: Option<&ClusterPlace>) -> Result<Vec<String>, JobError> {
+    pub fn begin(&mut self, on_cluster: Option<KeepChain<'_>>) -> Result<Vec<String>, JobError> {
         if !matches!(self.held, Held::Not) {
             return Ok(Vec::new());
         }
         let making = |error| JobError::io(format!("create {}", self.root.display()), error);
         let lines = remove_remains(&self.output);
-        self.held = match place {
-            Some(place) => {
+        self.held = match on_cluster {
+            Some(keep) => {
                 let absolute = std::path::absolute(&self.root).map_err(making)?;
-                let keeper = ChainKeeper::start(place.clone(), self.token, absolute)?;
+                let keeper = keep(self.token, absolute)?;
                 make(&self.root, self.token, Owner::Cluster).map_err(making)?;
                 Held::ByCluster(keeper)
             }

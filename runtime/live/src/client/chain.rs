@@ -15,21 +15,22 @@ use tokio::sync::watch;
 use super::error::expect_done;
 use super::session::{Patience, Session, Trouble, ask};
 use super::{ClientError, ClusterPlace};
+use crate::chain::ChainKeeper;
 
 /// How long somebody waits at the end of a program for the coordinator to hear of it.
 const LAST_WORD: Duration = Duration::from_secs(10);
 
-/// A chain that the coordinator was told of. Dropped without [`ChainKeeper::end`] it is left to the
+/// A chain that the coordinator was told of. Dropped without `end` it is left to the
 /// coordinator.
 #[derive(Debug)]
-pub(crate) struct ChainKeeper {
+struct ChainConnection {
     over: watch::Sender<bool>,
     ended: Receiver<Result<(), ClientError>>,
 }
 
-impl ChainKeeper {
+impl ChainConnection {
     /// Returns when the coordinator knows of the chain, and a restart of it will not change that. Blocking.
-    pub(crate) fn start(place: ClusterPlace, chain: u128, root: PathBuf) -> Result<ChainKeeper, ClientError> {
+    fn start(place: ClusterPlace, chain: u128, root: PathBuf) -> Result<ChainConnection, ClientError> {
         let (over, done) = watch::channel(false);
         let (begun, known) = channel();
         let (ending, ended) = channel();
@@ -43,16 +44,17 @@ impl ChainKeeper {
         };
         thread::Builder::new().name("chain".to_owned()).spawn(keeping).map_err(failed)?;
         match known.recv() {
-            Ok(()) => Ok(ChainKeeper { over, ended }),
+            Ok(()) => Ok(ChainConnection { over, ended }),
             Err(_) => match ended.recv() {
                 Ok(Err(error)) => Err(error),
                 Ok(Ok(())) | Err(_) => Err(failed(std::io::Error::other("it has ended"))),
             },
         }
     }
+}
 
-    /// No job follows any more. Waits a while for the coordinator to know. Blocking.
-    pub(crate) fn end(self) -> Result<(), String> {
+impl ChainKeeper for ChainConnection {
+    fn end(self: Box<Self>) -> Result<(), String> {
         // A thread that has ended before says why.
         let _ = self.over.send(true);
         match self.ended.recv_timeout(LAST_WORD) {
@@ -60,6 +62,17 @@ impl ChainKeeper {
             Err(RecvTimeoutError::Timeout) => Err(format!("no answer for {LAST_WORD:?}")),
             Err(RecvTimeoutError::Disconnected) => Err("its thread has ended".to_owned()),
         }
+    }
+}
+
+impl ClusterPlace {
+    /// Returns when the coordinator knows of a chain of jobs, and a restart of it will not change that.
+    /// Blocking.
+    ///
+    /// # Errors
+    /// When the coordinator cannot be told, or refuses.
+    pub fn keep_chain(&self, chain: u128, root: PathBuf) -> Result<Box<dyn ChainKeeper>, ClientError> {
+        Ok(Box::new(ChainConnection::start(self.clone(), chain, root)?))
     }
 }
 

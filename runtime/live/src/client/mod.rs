@@ -14,11 +14,9 @@ mod submission;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use chain::ChainKeeper;
 pub use cluster_client::{ClusterClient, LogRead};
 pub use error::ClientError;
 pub use place::ClusterPlace;
 pub use run::{FollowOptions, OnInterrupt};
-pub use sending::SideFileSource;
 pub use session::Patience;
 pub use submission::SubmitOptions;

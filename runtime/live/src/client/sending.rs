@@ -22,15 +22,6 @@ const OWN_PROGRAM: &str = "/proc/self/exe";
 /// The coordinator writes what it takes in to its disk before it answers.
 const TAKEN_DEADLINE: Duration = Duration::from_secs(120);
 
-/// A file that a job takes along.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SideFileSource {
-    /// Where it is now.
-    pub path: PathBuf,
-    /// The name under which tasks find it: one component.
-    pub name: String,
-}
-
 /// A file that is a blob.
 #[derive(Debug, Clone)]
 pub(super) struct SourceFile {

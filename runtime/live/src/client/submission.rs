@@ -12,9 +12,10 @@ use napreduce_protocol::{FromCoordinator, JobPlan, SideFile, Submission, ToCoord
 
 use super::ClientError;
 use super::error::expect_answer;
-use super::sending::{ProgramFile, Reading, SideFileSource, SourceFile, offer};
+use super::sending::{ProgramFile, Reading, SourceFile, offer};
 use super::session::{Session, ask};
 use crate::random::random_u128;
+use crate::side_file::{SIDE_FILE_BYTES_MAX, SideFileSource};
 use crate::user::current_user;
 
 fields! {
@@ -27,15 +28,10 @@ fields! {
         /// Files it takes along.
         pub files: Vec<SideFileSource>,
         /// Bytes that each of them may have.
-        pub file_bytes_max: u64 = SubmitOptions::FILE_BYTES_MAX_DEFAULT,
+        pub file_bytes_max: u64 = SIDE_FILE_BYTES_MAX,
         /// The program its tasks run; `None` is the one that this process runs.
         pub program: Option<PathBuf>,
     }
-}
-
-impl SubmitOptions {
-    /// Bytes of a side file unless said otherwise.
-    pub const FILE_BYTES_MAX_DEFAULT: u64 = 4 << 30;
 }
 
 /// A job with everything that belongs to it.

@@ -9,8 +9,8 @@ use napreduce_engine::{
     WorkerId, WorkerState,
 };
 use napreduce_protocol::{
-    FromCoordinator, JobDetail, JobSettings, JobSummary, LiveAttempt, Submission, SuspendedMemory, TaskPhase,
-    TaskSummary, ToCoordinator, WorkerMemory, WorkerPhase, WorkerSummary,
+    FromCoordinator, JobDetail, JobSummary, LiveAttempt, Submission, SuspendedMemory, TaskPhase, TaskSummary,
+    ToCoordinator, WorkerMemory, WorkerPhase, WorkerSummary,
 };
 
 use super::claims::is_out_of_reach;
@@ -19,7 +19,7 @@ use super::daemon::Coordinator;
 use super::entry::Accepted;
 use super::history::{explain_ended, log_holder};
 use super::job::LiveJob;
-use super::requests::{Refusal, Reply, Request};
+use super::requests::{Refusal, Reply, Request, send, unknown_job};
 use super::submissions::Submitter;
 use crate::output::ClaimMark;
 
@@ -112,22 +112,6 @@ impl Coordinator {
         self.claim(accepted, Submitter::Client(reply));
     }
 
-    /// The job is in the journal with the next write; then whoever waits for it is told.
-    pub(super) fn welcome_submitters(&mut self, job: JobId, submitters: Vec<Submitter>) {
-        for submitter in submitters {
-            match submitter {
-                Submitter::Client(reply) => {
-                    self.afterwards(move || send(reply, Ok(FromCoordinator::Submitted { job })));
-                }
-                Submitter::Embedding(reply) => {
-                    let following = self.follow(job);
-                    // An embedding program waits for the answer.
-                    self.afterwards(move || drop(reply.send(Ok((job, following)))));
-                }
-            }
-        }
-    }
-
     fn list_jobs(&self, limit: u32) -> Vec<JobSummary> {
         let limit = usize::try_from(limit).unwrap_or(usize::MAX);
         let running = self.state.jobs.values().rev().map(|job| self.summary(job));
@@ -140,33 +124,10 @@ impl Coordinator {
         jobs
     }
 
-    /// With what holds it, if something does.
-    fn summary(&self, job: &LiveJob) -> JobSummary {
-        let summary = job.summary(&self.state.view());
-        match self.why_held(job.id()) {
-            Some(why) => JobSummary { reason: Some(why), ..summary },
-            None => summary,
-        }
-    }
-
     /// Everything about a job that has not left for the history.
     pub(super) fn find(&self, job: JobId) -> Result<Box<JobDetail>, Refusal> {
         let known = self.state.jobs.get(&job).ok_or_else(|| unknown_job(job))?;
         Ok(Box::new(self.detail(known)))
-    }
-
-    pub(super) fn detail(&self, job: &LiveJob) -> JobDetail {
-        JobDetail {
-            summary: self.summary(job),
-            counters: job.counters(),
-            parts: Vec::new(),
-            attempts: job.attempts.iter().map(|attempt| (**attempt).clone()).collect(),
-            events: job.events.clone(),
-            preemptions: job.book.preemptions.clone(),
-            resumes: job.book.resumes.clone(),
-            restores: job.book.restores.clone(),
-            settings: Some(JobSettings::of(&job.accepted.plan)),
-        }
     }
 
     fn list_tasks(&self, job: Option<JobId>) -> Result<Vec<TaskSummary>, Refusal> {
@@ -372,13 +333,4 @@ fn with_state(what: &dyn Display, explanation: Explanation) -> Vec<Reason> {
     let mut reasons = vec![Reason::new(ReasonCode::State, format!("{what} is {}", explanation.state))];
     reasons.extend(explanation.reasons);
     reasons
-}
-
-pub(super) fn unknown_job(job: JobId) -> Refusal {
-    Refusal::wrong(format!("there is no {job}; see: nap job list"))
-}
-
-/// Whoever asked may be gone; then nobody wants to know.
-pub(super) fn send<T>(reply: Reply<T>, answer: Result<T, Refusal>) {
-    let _ = reply.send(answer);
 }

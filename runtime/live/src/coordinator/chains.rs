@@ -10,27 +10,17 @@ use std::time::{Duration, Instant};
 
 use napreduce_engine::fields;
 use napreduce_protocol::FromCoordinator;
-use serde::{Deserialize, Serialize};
 
 use super::daemon::{Coordinator, Input};
-use super::entry::Extra;
+use super::entry::{Extra, KnownChain};
+use super::lasting::ClusterInput;
 use super::requests::{Refusal, Reply};
-use super::state::CoordinatorState;
 use crate::chain;
 use crate::chain::Removal;
 
 /// Between two tries to remove a directory that could not be removed.
 const RETRY_FIRST: Duration = Duration::from_secs(1);
 const RETRY_MAX: Duration = Duration::from_secs(300);
-
-/// A chain as the journal knows it, until what it left is removed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct KnownChain {
-    #[serde(with = "napreduce_protocol::path_bytes")]
-    pub(super) root: PathBuf,
-    /// No job follows any more.
-    pub(super) over: bool,
-}
 
 fields! {
     /// What of a chain needs no journal.
@@ -55,25 +45,12 @@ pub(super) struct ChainWatch {
     watched: BTreeMap<u128, Watched>,
 }
 
-impl CoordinatorState {
-    /// Takes in what happened to a chain.
-    pub(super) fn note_chain(&mut self, extra: &Extra) {
-        match extra {
-            Extra::ChainBegun { chain, known } => {
-                self.chains.entry(*chain).or_insert_with(|| known.clone());
-            }
-            Extra::ChainOver { chain, .. } => {
-                if let Some(known) = self.chains.get_mut(chain) {
-                    known.over = true;
-                }
-            }
-            Extra::ChainSettled { chain } => drop(self.chains.remove(chain)),
-            _ => {}
-        }
-    }
-}
-
 impl Coordinator {
+    /// The chains that are watched; a coordinator of a cluster has some.
+    fn watched(&mut self) -> Option<&mut BTreeMap<u128, Watched>> {
+        self.lasting.as_mut().map(|lasting| &mut lasting.chains.watched)
+    }
+
     /// A program is there whose jobs are a chain.
     pub(super) fn hold_chain(&mut self, chain: u128, root: PathBuf, reply: Reply) {
         let held = match self.state.chains.get(&chain) {
@@ -90,8 +67,10 @@ impl Coordinator {
                 Ok(())
             }
         };
-        if held.is_ok() {
-            self.chains.watched.entry(chain).or_default().holders += 1;
+        if held.is_ok()
+            && let Some(watched) = self.watched()
+        {
+            watched.entry(chain).or_default().holders += 1;
         }
         // Whoever is gone does not want to know.
         self.afterwards(move || drop(reply.send(held.map(|()| FromCoordinator::Done))));
@@ -99,7 +78,7 @@ impl Coordinator {
 
     /// A connection of its program is closed.
     pub(super) fn release_chain(&mut self, chain: u128) {
-        if let Some(watched) = self.chains.watched.get_mut(&chain) {
+        if let Some(watched) = self.watched().and_then(|watched| watched.get_mut(&chain)) {
             watched.holders = watched.holders.saturating_sub(1);
             watched.heard = Instant::now();
         }
@@ -115,7 +94,9 @@ impl Coordinator {
             // Whoever is gone does not want to know.
             return self.afterwards(move || drop(reply.send(Ok(FromCoordinator::Done))));
         }
-        self.chains.watched.entry(chain).or_default().waiting.push(reply);
+        if let Some(watched) = self.watched() {
+            watched.entry(chain).or_default().waiting.push(reply);
+        }
         self.look_after_chains();
     }
 
@@ -126,9 +107,6 @@ impl Coordinator {
 
     /// Removes what no job can want any more.
     pub(super) fn look_after_chains(&mut self) {
-        let Some(grace) = self.lasting.as_ref().map(|lasting| lasting.configuration.chain_grace) else {
-            return;
-        };
         if self.state.chains.is_empty() {
             return;
         }
@@ -139,9 +117,11 @@ impl Coordinator {
         if !self.claiming.is_empty() {
             live.extend(self.state.chains.keys());
         }
+        let Some(lasting) = &mut self.lasting else { return };
+        let grace = lasting.configuration.chain_grace;
         let mut due = Vec::new();
         for (&chain, known) in &self.state.chains {
-            let watched = self.chains.watched.entry(chain).or_default();
+            let watched = lasting.chains.watched.entry(chain).or_default();
             let is_alone = watched.holders == 0 && watched.heard + grace <= now;
             let is_due = !watched.removing && watched.retry_at <= now && (known.over || is_alone);
             if is_due && !live.contains(&chain) {
@@ -159,7 +139,7 @@ impl Coordinator {
             tokio::task::spawn_blocking(move || {
                 let removed = chain::remove(&root, chain).map_err(|error| error.to_string());
                 // A coordinator that has ended does it again when it is back.
-                let _ = own.send(Input::ChainRemoved { chain, removed });
+                let _ = own.send(Input::Cluster(ClusterInput::ChainRemoved { chain, removed }));
             });
         }
     }
@@ -167,12 +147,13 @@ impl Coordinator {
     pub(super) fn on_chain_removed(&mut self, chain: u128, removed: Result<Removal, String>) {
         let known = self.state.chains.get(&chain);
         let root = known.map(|known| known.root.display().to_string()).unwrap_or_default();
-        let watched = self.chains.watched.entry(chain).or_default();
+        let Some(all) = self.watched() else { return };
+        let watched = all.entry(chain).or_default();
         // When it could not be removed, the program need not wait for the next try.
         let waiting = std::mem::take(&mut watched.waiting);
         match removed {
             Ok(removal) => {
-                self.chains.watched.remove(&chain);
+                all.remove(&chain);
                 if removal == Removal::NotOurs {
                     self.say(&format!("{root} was left alone: the marker of its chain is not in it"));
                 }

@@ -6,10 +6,9 @@
 use napreduce_engine::{AttemptId, Event, JobChange, JobId, Primitive, TaskId, WorkerId};
 use napreduce_protocol::{FromCoordinator, JobCommand, TaskCommand, ToCoordinator, check_name};
 
-use super::answers::unknown_job;
 use super::daemon::Coordinator;
 use super::entry::Extra;
-use super::requests::Refusal;
+use super::requests::{Refusal, unknown_job};
 
 impl Coordinator {
     /// Carries out a message that orders something; it is answered when what it led to is in the journal.

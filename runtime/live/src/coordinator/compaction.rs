@@ -9,6 +9,7 @@ use std::time::Instant;
 use tokio::task::spawn_blocking;
 
 use super::daemon::{Coordinator, Input};
+use super::lasting::ClusterInput;
 use crate::journal::JournalError;
 
 impl Coordinator {
@@ -16,7 +17,7 @@ impl Coordinator {
     pub(super) fn compact_if_due(&mut self) -> Result<(), JournalError> {
         let Some(lasting) = &mut self.lasting else { return Ok(()) };
         lasting.journal.sync_if_due()?;
-        if lasting.journal.bytes() < lasting.configuration.journal_bytes_max || self.compacting.is_some() {
+        if lasting.journal.bytes() < lasting.configuration.journal_bytes_max || lasting.compacting.is_some() {
             return Ok(());
         }
         let began = Instant::now();
@@ -34,17 +35,19 @@ impl Coordinator {
             );
             written
         });
-        self.compacting = Some(tokio::spawn(async move {
+        lasting.compacting = Some(tokio::spawn(async move {
             let panicked = |error| JournalError::Io { doing: "write", path, source: io::Error::other(error) };
             let written = writing.await.unwrap_or_else(|error| Err(panicked(error)));
             // A coordinator that has ended hears nothing, and has waited for it.
-            let _ = own.send(Input::Compacted(written));
+            let _ = own.send(Input::Cluster(ClusterInput::Compacted(written)));
         }));
         Ok(())
     }
 
     pub(super) fn on_compacted(&mut self, written: Result<(), JournalError>) {
-        self.compacting = None;
+        if let Some(lasting) = &mut self.lasting {
+            lasting.compacting = None;
+        }
         if let Err(error) = written {
             self.say(&format!(
                 "warning: {error}; the journal's files are kept, and a snapshot is tried again when the last of them has grown"
@@ -55,11 +58,11 @@ impl Coordinator {
     /// The last snapshot: a later version of this program may decide otherwise, but it can read what
     /// was decided.
     pub(super) async fn compact_at_the_end(&mut self) -> Result<(), JournalError> {
-        if let Some(compacting) = self.compacting.take() {
+        let Some(lasting) = &mut self.lasting else { return Ok(()) };
+        if let Some(compacting) = lasting.compacting.take() {
             // What became of it matters no more: another one is written.
             let _ = compacting.await;
         }
-        let Some(lasting) = &mut self.lasting else { return Ok(()) };
         let rules = lasting.journal.header().rules.clone();
         lasting.journal.compact(&self.state.snapshot(), rules)
     }

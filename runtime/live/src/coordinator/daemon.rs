@@ -6,39 +6,27 @@
 use std::collections::BTreeMap;
 use std::future::pending;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use napreduce_engine::{
     DEFAULT_RACK, Engine, EngineSettings, Event, Fifo, JobId, Slots, SuspendedMax, WorkerId, fields,
 };
-use napreduce_history::HistoryStore;
 use napreduce_protocol::printing::print_error;
-use napreduce_protocol::{
-    FromWorker, Hello, JobEnd, JobError, JobPlan, JobProgress, ToWorker, WorkerNews, several_lines,
-};
+use napreduce_protocol::{JobEnd, JobError, JobPlan, JobProgress, ToWorker, WorkerNews, several_lines};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 use tokio::sync::{oneshot, watch};
-use tokio::task::JoinHandle;
 use tokio::time::{MissedTickBehavior, interval, sleep_until};
 
-use super::chains::ChainWatch;
 use super::claims::Claim;
 use super::clock::{Clock, unix_micros};
-use super::configuration::CoordinatorConfiguration;
-use super::definitions::Definitions;
 use super::ending::{Ending, Tried};
 use super::entry::{Accepted, Entry, Extra, Identity};
-use super::last_heard::{LastHeard, Waiting};
-use super::link::{Caller, Link};
+use super::lasting::{ClusterInput, JournalError, Lasting, Pins};
+use super::link::Link;
 use super::pauses::Pause;
 use super::requests::{Following, Request};
-use super::samples::Samples;
 use super::state::CoordinatorState;
 use super::submissions::Submitter;
-use crate::blobs::{BlobStore, PinnedBlob};
-use crate::chain::Removal;
-use crate::journal::{Journal, JournalError};
 use crate::output::{Disk, OutputClaim, Resumed, Trouble};
 
 /// How often followers hear of progress, and what is due is looked at.
@@ -49,21 +37,7 @@ const BATCH: usize = 256;
 /// What arrives from workers, from an embedding program, and from work that was done beside the loop.
 #[derive(Debug)]
 pub(crate) enum Input {
-    /// A worker said hello on a new connection.
-    Connected {
-        connection: u64,
-        hello: Box<Hello>,
-        messages: UnboundedSender<ToWorker>,
-        heard: LastHeard,
-    },
-    Said {
-        connection: u64,
-        message: FromWorker,
-        waiting: Waiting,
-    },
-    Disconnected {
-        connection: u64,
-    },
+    Cluster(ClusterInput),
     /// From the worker in this process.
     News {
         worker: WorkerId,
@@ -76,7 +50,7 @@ pub(crate) enum Input {
     },
     Claimed {
         accepted: Box<Accepted>,
-        pinned: Vec<PinnedBlob>,
+        pins: Pins,
         claim: Result<OutputClaim, JobError>,
     },
     /// A claim was taken up again, or not.
@@ -88,13 +62,6 @@ pub(crate) enum Input {
     Tried {
         job: JobId,
         tried: Tried,
-    },
-    /// A snapshot is written, or not.
-    Compacted(Result<(), JournalError>),
-    /// What a chain of jobs left was removed, or not.
-    ChainRemoved {
-        chain: u128,
-        removed: Result<Removal, String>,
     },
     /// The embedding program was interrupted: end what it submitted.
     Interrupt {
@@ -114,16 +81,6 @@ pub(crate) enum Input {
 pub(super) struct Followed {
     pub(super) progress: watch::Sender<JobProgress>,
     pub(super) end: watch::Sender<Option<JobEnd>>,
-}
-
-/// What a coordinator of a cluster has and an embedded one does not.
-pub(super) struct Lasting {
-    pub(super) configuration: CoordinatorConfiguration,
-    pub(super) journal: Journal,
-    /// Tasks beside the loop read and write it.
-    pub(super) history: Arc<dyn HistoryStore>,
-    pub(super) definitions: Arc<Definitions>,
-    pub(super) blobs: Arc<BlobStore>,
 }
 
 /// An answer that waits for the journal.
@@ -151,13 +108,7 @@ fields! {
         /// Submissions whose output directory is being claimed, by token.
         pub(super) claiming: BTreeMap<u128, (JobId, Vec<Submitter>)>,
         pub(super) followed: BTreeMap<JobId, Followed>,
-        pub(super) chains: ChainWatch,
-        /// Blobs of jobs that have not ended, which the store must keep.
-        pub(super) pinned: BTreeMap<JobId, Vec<PinnedBlob>>,
         pub(super) own: UnboundedSender<Input> = own,
-        /// A snapshot that is being written.
-        pub(super) compacting: Option<JoinHandle<()>>,
-        pub(super) samples: Samples,
         ticked: Instant = Instant::now(),
         stopping: bool,
         pub(super) interrupted: Option<String>,
@@ -240,7 +191,7 @@ impl Coordinator {
 
     /// Keeps every event from now on with what followed.
     #[cfg(test)]
-    pub(super) fn record(&mut self, recording: Option<super::replay::Recording>) {
+    pub(super) fn record(&mut self, recording: Option<super::recording::Recording>) {
         self.state.recorded = recording;
     }
 
@@ -249,23 +200,14 @@ impl Coordinator {
     }
 
     fn take(&mut self, input: Input) {
-        if !matches!(input, Input::Said { .. } | Input::News { .. }) {
+        if !matches!(input, Input::Cluster(_) | Input::News { .. }) {
             self.decide();
         }
         match input {
-            Input::Connected { connection, hello, messages, heard } => {
-                self.on_hello(*hello, Caller { connection, messages, heard });
-            }
-            Input::Said { connection, message, waiting } => {
-                drop(waiting);
-                self.on_message(connection, message);
-            }
-            Input::Disconnected { connection } => self.on_disconnected(connection),
+            Input::Cluster(input) => self.take_cluster_input(input),
             Input::News { worker, news } => self.on_news(worker, news),
             Input::Submit { plan, reply } => self.submit_embedded(*plan, reply),
-            Input::Claimed { accepted, pinned, claim } => self.on_claimed(*accepted, pinned, claim),
-            Input::ChainRemoved { chain, removed } => self.on_chain_removed(chain, removed),
-            Input::Compacted(written) => self.on_compacted(written),
+            Input::Claimed { accepted, pins, claim } => self.on_claimed(*accepted, pins, claim),
             Input::Resumed { job, resumed } => self.on_resumed(job, resumed),
             Input::Tried { job, tried } => self.on_tried(job, tried),
             Input::Interrupt { reason } => self.interrupt(reason),
@@ -287,11 +229,7 @@ impl Coordinator {
         if let Some(lasting) = &mut self.lasting
             && !self.unwritten.is_empty()
         {
-            lasting.journal.append(&self.unwritten)?;
-            if commits > 0 {
-                // What is about to be changed on the disk must not outlive the knowledge of it.
-                lasting.journal.sync()?;
-            }
+            lasting.write(&self.unwritten, commits > 0)?;
         }
         self.unwritten.clear();
         self.state.flush();
@@ -311,10 +249,8 @@ impl Coordinator {
     fn on_tick(&mut self) {
         let paused = self.ticked.elapsed();
         self.ticked = Instant::now();
-        self.look_after_workers(paused);
-        self.look_after_chains();
+        self.look_after_cluster(paused);
         self.look_after_claims();
-        self.sample();
         let view = self.state.engine.view();
         for (job, followed) in &self.followed {
             if let Some(job) = self.state.jobs.get(job).filter(|_| followed.progress.receiver_count() > 0) {

@@ -13,10 +13,9 @@ use std::sync::{Arc, Mutex};
 use napreduce_engine::{JobChange, JobId};
 use napreduce_protocol::{IoResult, read_regular};
 
-use super::answers::{send, unknown_job};
 use super::daemon::Coordinator;
 use super::entry::Accepted;
-use super::requests::{Refusal, Reply};
+use super::requests::{Refusal, Reply, send, unknown_job};
 
 /// Definitions that are kept, and the bytes of them; the oldest go first.
 const KEPT_MAX: usize = 1_000;

@@ -4,7 +4,6 @@
 //! that is tried. Every step can be done again after a restart of the coordinator. Does not own the
 //! steps themselves (`output`).
 
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use napreduce_engine::{JobId, JobOutcome, Reason, ReasonCode};
@@ -170,10 +169,8 @@ impl Coordinator {
     /// One try; with an end in hand only the history is written.
     pub(super) fn try_to_end(&mut self, id: JobId, claim: Option<Box<OutputClaim>>, end: Option<JobEnd>) {
         let Some(job) = self.state.jobs.get(&id).cloned() else { return };
-        let history = self.lasting.as_ref().map(|lasting| Arc::clone(&lasting.history));
-        let definitions = self.lasting.as_ref().map(|lasting| Arc::clone(&lasting.definitions));
+        let mut keeper = self.keeper();
         let detail = self.detail(&job);
-        let cluster = self.recorded_cluster();
         let (own, disk) = (self.own.clone(), self.disk.clone());
         // The engine's time is monotonic: a clock that was set meanwhile makes no job longer or shorter.
         let (clock, epoch_micros) = (self.clock, self.state.epoch_micros);
@@ -187,18 +184,11 @@ impl Coordinator {
             };
             let tried = match settled {
                 Ok((end, mut remarks)) => {
-                    let kept = definitions.map(|all| all.keep(&job.accepted, &job.change));
-                    if let Some(Err(error)) = kept {
-                        remarks.push(format!("{id} cannot be run again by its number: {error}"));
-                    }
                     let token = job.accepted.token;
                     let detail = ended_detail(detail, &end, ended_millis);
-                    let cluster = cluster.map(|put_together| put_together());
-                    let logs = job.logs.clone();
-                    let ended = EndedJob { token, end, detail, cluster, logs };
-                    let kept = history.as_ref().map_or(Ok(Vec::new()), |history| history.add(&ended));
-                    let kept = kept.map(|untidy| remarks.extend(untidy));
-                    let kept = kept.map_err(|error| format!("cannot write {error}"));
+                    let mut ended = EndedJob { token, end, detail, cluster: None, logs: job.logs.clone() };
+                    let kept =
+                        keeper.take().map_or(Ok(()), |keeper| keeper.keep(&job, &mut ended, &mut remarks));
                     Tried::Over { ended: Box::new(ended), kept, remarks }
                 }
                 Err(trouble) => {
@@ -207,7 +197,7 @@ impl Coordinator {
                 }
             };
             // By the time that anybody knows, the next coordinator may open it.
-            drop(history);
+            drop(keeper);
             // A coordinator that has ended does it again when it is back.
             let _ = own.send(Input::Tried { job: id, tried });
         });
@@ -303,7 +293,9 @@ impl Coordinator {
     fn on_ended(&mut self, job: JobId, ended: EndedJob, kept: Result<(), String>, remarks: Vec<String>) {
         self.keep(Extra::Settled { job, outcome: ended.end.outcome() });
         self.endings.remove(&job);
-        self.pinned.remove(&job);
+        if let Some(lasting) = &mut self.lasting {
+            lasting.unpin(job);
+        }
         remarks.iter().for_each(|remark| self.say(&format!("warning: {remark}")));
         if let Err(error) = kept {
             self.say(&format!("{job} is left out of the history: {error}"));

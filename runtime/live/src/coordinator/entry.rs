@@ -5,7 +5,6 @@
 //! what the coordinator keeps of it (`state`).
 
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use napreduce_engine::{
     AttemptId, DEFAULT_RACK, Event, JobChange, JobId, JobOutcome, JobSpec, MapSpec, Primitive, Report, Slots,
@@ -17,8 +16,6 @@ use napreduce_protocol::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::chains::KnownChain;
-use crate::blobs::{BlobStore, PinnedBlob};
 use crate::output::{ClaimMark, ClaimRequest, Owner};
 
 /// What happened at a time of the engine: events as the engine is told them, in one batch, and what belongs
@@ -98,6 +95,15 @@ pub(super) enum Extra {
     },
 }
 
+/// A chain as the journal knows it, until what it left is removed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct KnownChain {
+    #[serde(with = "napreduce_protocol::path_bytes")]
+    pub(super) root: PathBuf,
+    /// No job follows any more.
+    pub(super) over: bool,
+}
+
 /// A job whose output directory is claimed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Accepted {
@@ -156,13 +162,6 @@ impl Accepted {
             accepted.plan.queue.clone_from(queue);
         }
         accepted
-    }
-
-    /// Keeps its blobs in the store as long as the result lives. What is missing is missed by the worker that
-    /// asks for it, which says so. Blocking.
-    pub(super) fn pin(&self, blobs: &Arc<BlobStore>) -> Vec<PinnedBlob> {
-        let all = self.program.into_iter().chain(self.files.iter().map(|file| file.blob));
-        all.filter_map(|blob| blobs.pin(blob.digest).ok().flatten()).collect()
     }
 
     /// Whose its output directory is, and how it is written.

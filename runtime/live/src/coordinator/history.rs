@@ -10,11 +10,10 @@ use napreduce_engine::{AttemptId, JobId, Reason, ReasonCode, TaskKind, WorkerSta
 use napreduce_history::{EndedJob, HistoryStore, KeptLog, RecordedCluster, WorkerGroup};
 use napreduce_protocol::{FromCoordinator, JobDetail, ToCoordinator};
 
-use super::answers::{send, unknown_job};
 use super::daemon::Coordinator;
 use super::link::Link;
 use super::outcomes::outcomes_of_ended;
-use super::requests::{Following, LogHolder, Refusal, Reply};
+use super::requests::{Following, LogHolder, Refusal, Reply, send, unknown_job};
 
 impl Coordinator {
     /// The job that a message asks about, if it has ended or is not known.

@@ -7,6 +7,7 @@ use napreduce_engine::{Attempt, AttemptId, AttemptState, Order, Primitive, Recor
 use napreduce_history::OPERATOR;
 use napreduce_protocol::{PreemptionAccount, PreemptionSummary};
 
+use super::entry::Extra;
 use super::state::CoordinatorState;
 
 impl CoordinatorState {
@@ -57,6 +58,22 @@ impl CoordinatorState {
         let at = self.unix_micros();
         if let Some(job) = self.jobs.get_mut(&order.attempt().task.job) {
             job.history().on_order(at, worker, order);
+        }
+    }
+
+    /// Takes in what happened to a chain.
+    pub(super) fn note_chain(&mut self, extra: &Extra) {
+        match extra {
+            Extra::ChainBegun { chain, known } => {
+                self.chains.entry(*chain).or_insert_with(|| known.clone());
+            }
+            Extra::ChainOver { chain, .. } => {
+                if let Some(known) = self.chains.get_mut(chain) {
+                    known.over = true;
+                }
+            }
+            Extra::ChainSettled { chain } => drop(self.chains.remove(chain)),
+            _ => {}
         }
     }
 }

@@ -14,14 +14,13 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 use tokio::sync::mpsc::UnboundedSender;
 
-use super::chains::KnownChain;
 use super::clock::unix_micros;
 use super::configuration::CoordinatorConfiguration;
-use super::daemon::{Coordinator, Input, Lasting};
-use super::definitions::Definitions;
-use super::entry::Entry;
+use super::daemon::{Coordinator, Input};
+use super::entry::{Entry, KnownChain};
 use super::gone::GoneWorkers;
 use super::job::LiveJob;
+use super::lasting::Lasting;
 use super::link::{KeptLink, Link};
 use super::state::CoordinatorState;
 use crate::blobs::{BlobError, BlobStore};
@@ -206,13 +205,7 @@ impl Coordinator {
             remarks.extend(forgotten(&directory, history.last(), blobs));
         }
         state.notices.extend(remarks);
-        let lasting = Lasting {
-            configuration: configuration.clone(),
-            journal,
-            history,
-            definitions: Arc::new(Definitions::of(configuration.directory.path())),
-            blobs: Arc::clone(blobs),
-        };
+        let lasting = Lasting::new(configuration.clone(), journal, history, Arc::clone(blobs));
         let mut coordinator = Coordinator::new(state, Some(lasting), own);
         coordinator.take_up_jobs(blobs);
         Ok(coordinator)
@@ -230,7 +223,9 @@ impl Coordinator {
             } else {
                 self.resume_claim(job, 0);
             }
-            self.pinned.insert(job, pinned);
+            if let Some(lasting) = &mut self.lasting {
+                lasting.pin(job, pinned);
+            }
             self.say(&format!("{job} goes on"));
         }
     }

@@ -3,29 +3,16 @@
 //! Owns the reading of a cluster directory that another process may be writing. Does not own a change of
 //! anything: a torn end is left as it is.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, PoisonError};
 
-use napreduce_engine::{Effect, Event, ReadPolicy, Time};
+use napreduce_engine::ReadPolicy;
 use thiserror::Error;
 
+use super::recording::{Recording, ReplayedBatch};
 use super::recovery::{RecoveryError, replay};
 use super::state::CoordinatorState;
 use crate::cluster_directory::ClusterDirectory;
 use crate::journal::{Journal, JournalError};
-
-/// One event of a coordinator and what its engine made of it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ReplayedBatch {
-    /// When, in the engine's time.
-    pub at: Time,
-    /// What happened, as the engine was told it at once.
-    pub events: Vec<Event>,
-    /// What followed.
-    pub effects: Vec<Effect>,
-}
-
-/// Where events are kept with what followed.
-pub(super) type Recording = Arc<Mutex<Vec<ReplayedBatch>>>;
 
 /// A journal cannot be gone through again.
 #[derive(Debug, Error)]

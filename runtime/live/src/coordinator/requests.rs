@@ -83,3 +83,12 @@ pub(crate) enum Request {
         chain: u128,
     },
 }
+
+pub(super) fn unknown_job(job: JobId) -> Refusal {
+    Refusal::wrong(format!("there is no {job}; see: nap job list"))
+}
+
+/// Whoever asked may be gone; then nobody wants to know.
+pub(super) fn send<T>(reply: Reply<T>, answer: Result<T, Refusal>) {
+    let _ = reply.send(answer);
+}

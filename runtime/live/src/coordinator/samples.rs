@@ -12,6 +12,7 @@ use tokio::task::JoinHandle;
 
 use super::clock::unix_micros;
 use super::daemon::Coordinator;
+use super::lasting::Lasting;
 
 /// How often.
 const EVERY: Duration = Duration::from_secs(10);
@@ -67,8 +68,9 @@ impl Coordinator {
     /// waited for.
     pub(super) fn sample(&mut self) {
         let Some(lasting) = &self.lasting else { return };
-        let is_writing = self.samples.writing.as_ref().is_some_and(|writing| !writing.is_finished());
-        if is_writing || self.samples.looked.is_some_and(|looked| looked.elapsed() < EVERY) {
+        let samples = &lasting.samples;
+        let is_writing = samples.writing.as_ref().is_some_and(|writing| !writing.is_finished());
+        if is_writing || samples.looked.is_some_and(|looked| looked.elapsed() < EVERY) {
             return;
         }
         let history = Arc::clone(&lasting.history);
@@ -77,9 +79,10 @@ impl Coordinator {
         let queues = QueueSample::of(at_millis, &self.list_queues().queues.unwrap_or_default());
         let workers = self.list_workers();
         let workers = workers.iter().map(|worker| WorkerSample::of(at_millis, worker)).collect();
-        self.samples.looked = Some(now);
-        let Some(news) = self.samples.news(now, at_millis, queues, workers) else { return };
-        self.samples.writing = Some(tokio::task::spawn_blocking(move || {
+        let Some(Lasting { samples, .. }) = &mut self.lasting else { return };
+        samples.looked = Some(now);
+        let Some(news) = samples.news(now, at_millis, queues, workers) else { return };
+        samples.writing = Some(tokio::task::spawn_blocking(move || {
             if let Err(error) = history.note(&news) {
                 // What has changed by then is missing; jobs do not depend on it.
                 tracing::warn!(%error, "how the cluster is cannot be kept");

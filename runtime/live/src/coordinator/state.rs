@@ -13,12 +13,11 @@ use napreduce_engine::{
 };
 use napreduce_protocol::ToWorker;
 
-use super::chains::KnownChain;
-use super::entry::{Accepted, Entry, Extra};
+use super::entry::{Accepted, Entry, Extra, KnownChain};
 use super::gone::{GoneWorkers, Parting};
 use super::job::LiveJob;
 use super::link::Link;
-use super::replay::{Recording, ReplayedBatch};
+use super::recording::{Recording, ReplayedBatch};
 
 fields! {
     /// All that a coordinator knows.

@@ -3,18 +3,16 @@
 //! Owns who waits for the answer, and that a submission handed in twice is one job. Does not own the claim
 //! itself (`output`).
 
-use std::sync::Arc;
-
 use napreduce_engine::{Event, JobId};
-use napreduce_protocol::{JobError, JobPlan};
+use napreduce_protocol::{FromCoordinator, JobError, JobPlan};
 use tokio::sync::oneshot;
 
 use super::claims::Claim;
 use super::clock::unix_micros;
 use super::daemon::{Coordinator, Input};
 use super::entry::{Accepted, Extra};
-use super::requests::{Following, Refusal, Reply};
-use crate::blobs::PinnedBlob;
+use super::lasting::{Lasting, Pins};
+use super::requests::{Following, Refusal, Reply, send};
 use crate::output::{ClaimMark, OutputClaim, Surroundings, check_place, files_read};
 use crate::user::current_user;
 
@@ -30,20 +28,20 @@ impl Coordinator {
         self.claiming.insert(accepted.token, (accepted.job, vec![submitter]));
         let (own, disk) = (self.own.clone(), self.disk.clone());
         let surroundings = self.surroundings(&accepted.plan);
-        let blobs = self.lasting.as_ref().map(|lasting| Arc::clone(&lasting.blobs));
+        let pinning = self.lasting.as_ref().map(Lasting::pinning);
         tokio::task::spawn_blocking(move || {
-            let pinned = blobs.map(|blobs| accepted.pin(&blobs)).unwrap_or_default();
+            let pins = pinning.map(|pin| pin(&accepted)).unwrap_or_default();
             let claim = check_place(&accepted.plan.output, &surroundings)
                 .and_then(|()| OutputClaim::take(&disk, &accepted.claim_request()));
             // A coordinator that has ended claims nothing; the lock goes with the process.
-            let _ = own.send(Input::Claimed { accepted: Box::new(accepted), pinned, claim });
+            let _ = own.send(Input::Claimed { accepted: Box::new(accepted), pins, claim });
         });
     }
 
     /// What an output directory must keep away from.
     fn surroundings(&self, plan: &JobPlan) -> Surroundings {
         let workers = self.state.links.values().map(|link| link.identity().directory.clone());
-        let own = self.lasting.as_ref().map(|lasting| lasting.configuration.directory.path().to_owned());
+        let own = self.lasting.as_ref().map(Lasting::directory);
         let cluster = workers.filter(|directory| !directory.as_os_str().is_empty()).chain(own).collect();
         Surroundings { cluster, inputs: files_read(&plan.splits) }
     }
@@ -51,7 +49,7 @@ impl Coordinator {
     pub(super) fn on_claimed(
         &mut self,
         mut accepted: Accepted,
-        pinned: Vec<PinnedBlob>,
+        pins: Pins,
         claim: Result<OutputClaim, JobError>,
     ) {
         let (job, token) = (accepted.job, accepted.token);
@@ -60,7 +58,9 @@ impl Coordinator {
             Ok(claim) => {
                 accepted.claim = claim.mark();
                 self.claims.insert(job, Claim::Held(Box::new(claim)));
-                self.pinned.insert(job, pinned);
+                if let Some(lasting) = &mut self.lasting {
+                    lasting.pin(job, pins);
+                }
                 self.submitted(accepted);
                 self.welcome_submitters(job, submitters);
                 self.hold_while_paused();
@@ -97,6 +97,22 @@ impl Coordinator {
             (u128::from(unix_micros()) << 64) | (u128::from(std::process::id()) << 32) | u128::from(job.0);
         let accepted = Accepted { job, token, plan, user, program, files, claim, rerun_of: None };
         self.claim(accepted, Submitter::Embedding(reply));
+    }
+
+    /// The job is in the journal with the next write; then whoever waits for it is told.
+    pub(super) fn welcome_submitters(&mut self, job: JobId, submitters: Vec<Submitter>) {
+        for submitter in submitters {
+            match submitter {
+                Submitter::Client(reply) => {
+                    self.afterwards(move || send(reply, Ok(FromCoordinator::Submitted { job })));
+                }
+                Submitter::Embedding(reply) => {
+                    let following = self.follow(job);
+                    // An embedding program waits for the answer.
+                    self.afterwards(move || drop(reply.send(Ok((job, following)))));
+                }
+            }
+        }
     }
 
     fn submitted(&mut self, accepted: Accepted) {

@@ -13,6 +13,7 @@ use tokio::time::timeout;
 
 use super::daemon::Input;
 use super::last_heard::LastHeard;
+use super::lasting::ClusterInput;
 
 /// Messages sent with one write.
 const BATCH: usize = 64;
@@ -36,8 +37,8 @@ pub(super) async fn serve_worker(
     };
     let (messages, mut outgoing) = unbounded_channel::<ToWorker>();
     let heard = LastHeard::now();
-    let connected = Input::Connected { connection: number, hello, messages, heard: heard.clone() };
-    if inputs.send(connected).is_err() {
+    let connected = ClusterInput::Connected { connection: number, hello, messages, heard: heard.clone() };
+    if inputs.send(Input::Cluster(connected)).is_err() {
         return;
     }
     let listening = listen(&mut receiver, number, &heard, &inputs);
@@ -61,7 +62,7 @@ pub(super) async fn serve_worker(
         tracing::info!(target: "coordinator", "the connection from {peer} ended: {why}");
     }
     // A coordinator that has ended does not want to know.
-    let _ = inputs.send(Input::Disconnected { connection: number });
+    let _ = inputs.send(Input::Cluster(ClusterInput::Disconnected { connection: number }));
 }
 
 async fn listen(
@@ -73,7 +74,7 @@ async fn listen(
     while let Some(message) = receiver.receive::<FromWorker>().await? {
         heard.stamp();
         let waiting = heard.room().await;
-        if inputs.send(Input::Said { connection: number, message, waiting }).is_err() {
+        if inputs.send(Input::Cluster(ClusterInput::Said { connection: number, message, waiting })).is_err() {
             break;
         }
     }

@@ -5,10 +5,14 @@
 //! (`napreduce-data`), authentication and encryption (`napreduce-protocol`), nor how a reduce gathers its
 //! inputs (`napreduce-task`).
 
+mod log_extent;
 mod outputs;
+#[cfg(feature = "cluster")]
 mod server;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use log_extent::LogExtent;
 pub(crate) use outputs::OutputTable;
-pub(crate) use server::{DataServer, DataServerSettings, LogExtent, ServedFiles};
+#[cfg(feature = "cluster")]
+pub(crate) use server::{DataServer, DataServerSettings, ServedFiles};

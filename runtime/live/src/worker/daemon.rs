@@ -21,11 +21,11 @@ use super::admission::Admission;
 use super::attempt::{AttemptEnd, AttemptEvent, Leftovers, Supervision};
 use super::consolidation::{Consolidated, Consolidating};
 use super::disk::{Disk, LOOK_INTERVAL};
+use super::environment::Prepared;
 use super::hang::Limits;
 use super::job::{KnownJob, Launching, Readiness};
 use super::moves::Moves;
 use super::outfit::outfit;
-use super::preparation::{Prepared, prepare};
 use super::segment_memory::MemorySegment;
 use super::settings::WorkerSettings;
 use super::ticks::ticks;
@@ -176,8 +176,8 @@ impl Worker {
             let environment = Arc::clone(environment);
             self.removals.spawn_blocking(move || {
                 // What cannot be removed, or was never made, is looked for again when the next life begins.
-                let _ = fs::remove_dir_all(environment.paths.job(job));
-                environment.logs.add(&environment.paths, job);
+                let _ = fs::remove_dir_all(environment.paths().job(job));
+                environment.keep_logs(job);
             });
         }
     }
@@ -264,11 +264,11 @@ impl Worker {
         let launching = Launching { attempt, from, inputs: job.inputs(attempt), work };
         match (&mut job.readiness, &self.settings.environment) {
             (Readiness::Preparing { waiting }, _) => waiting.push(launching),
-            (readiness, Some((environment, _))) if !readiness.is_ready(environment) => {
+            (readiness, Some((environment, _))) if !readiness.is_ready(&**environment) => {
                 *readiness = Readiness::Preparing { waiting: vec![launching] };
                 let (environment, description) = (Arc::clone(environment), Arc::clone(&job.description));
                 let id = description.job;
-                self.preparations.spawn(async move { (id, prepare(environment, description).await) });
+                self.preparations.spawn(async move { (id, environment.prepare(description).await) });
             }
             _ => self.start(launching),
         }
@@ -306,7 +306,7 @@ impl Worker {
         let standstill = (!standstill.is_zero()).then_some(standstill);
         let (orders, inbox) = unbounded_channel();
         let memory = job.memory_for(&launching.work, &self.settings.segment_memory);
-        let isolation = self.settings.environment.as_ref().map(|(environment, _)| &environment.isolation);
+        let isolation = self.settings.environment.as_ref().map(|(environment, _)| environment.isolation());
         let supervision = Supervision {
             bounds: isolation.and_then(|isolation| isolation.bounds(job.description.task_memory)),
             description: job.describe(launching, memory.as_ref().map(MemorySegment::place)),
@@ -314,7 +314,7 @@ impl Worker {
             launch,
             limits: Limits { silence: self.settings.task_silence_max, standstill },
             logs,
-            host: self.settings.environment.as_ref().map(|(environment, _)| environment.host.clone()),
+            host: self.settings.environment.as_ref().map(|(environment, _)| environment.host().to_owned()),
             spawner: Arc::clone(&self.spawner),
             marks: Vec::new(),
             admission: Arc::clone(&self.admission),

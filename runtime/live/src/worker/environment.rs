@@ -1,109 +1,65 @@
-//! What a worker of a cluster has that an embedded one has not: a directory, a coordinator
-//! elsewhere, other workers.
-//!
-//! Owns the values and where other workers' segments are found. Does not own any process or connection.
+//! What a worker of a cluster has that an embedded one has not: a directory, a host, other workers.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+use std::io;
+use std::path::PathBuf;
+use std::pin::Pin;
 use std::sync::Arc;
 
-use napreduce_engine::{JobId, MapOutput, WorkerId};
-use napreduce_protocol::{DataNetwork, FetchLimits, MapInput, Peer, Place, Secret};
-use tokio::sync::Mutex;
+use napreduce_engine::{AttemptId, JobId, MapOutput, WorkerId};
+use napreduce_protocol::{DataNetwork, JobDescription, MapInput, Peer, TaskError};
+use napreduce_task::{Executable, TaskOutput};
 
-use super::configuration::WorkerConfiguration;
 use super::disk::Disk;
 use super::isolation::Isolation;
-use super::logs::LogShelf;
+use super::logs::AttemptLogs;
 use super::paths::WorkerPaths;
-use super::worker_directory::{is_neighbour, is_within_sight};
-use crate::blobs::BlobStore;
 
 /// The surroundings of a worker of a cluster.
-#[derive(Debug)]
-pub(super) struct WorkerEnvironment {
-    pub(super) paths: WorkerPaths,
-    pub(super) name: String,
-    /// The name of this host, for people.
-    pub(super) host: String,
-    pub(super) configuration: WorkerConfiguration,
-    pub(super) secret: Secret,
-    pub(super) blobs: Arc<BlobStore>,
-    /// Held while a blob is fetched: others who want it find it then.
-    pub(super) fetching: Mutex<()>,
-    pub(super) logs: LogShelf,
-    pub(super) isolation: Isolation,
-}
+pub(super) trait Environment: Debug + Send + Sync {
+    fn paths(&self) -> &WorkerPaths;
 
-impl WorkerEnvironment {
+    /// The name of the worker.
+    fn name(&self) -> &str;
+
+    /// The name of this host, for people.
+    fn host(&self) -> &str;
+
+    fn isolation(&self) -> &Isolation;
+
+    /// The disk that attempts write to.
+    fn disk(&self) -> Disk;
+
+    /// Files for an attempt to print to; the second result is for its process.
+    fn open_logs(&self, attempt: AttemptId) -> io::Result<(AttemptLogs, TaskOutput)>;
+
+    /// Keeps the logs of a job that has ended here. Blocking.
+    fn keep_logs(&self, job: JobId);
+
     /// Where attempts of this worker, which is `own`, find map outputs. One whose holder is not named is left
     /// out: its worker is gone, and what replaces it will be named.
-    pub(super) fn places(
+    fn places(
         &self,
         own: WorkerId,
         outputs: Vec<MapOutput>,
         peers: &BTreeMap<WorkerId, Peer>,
-    ) -> Vec<MapInput> {
-        let holders: BTreeSet<WorkerId> = outputs.iter().map(|output| output.worker).collect();
-        let looked_at =
-            holders.into_iter().filter_map(|holder| Some((holder, self.look_at(peers.get(&holder)?))));
-        let peers: BTreeMap<WorkerId, (&Peer, Sight)> = looked_at.collect();
-        let input = |output: MapOutput| {
-            let place = self.place(own, output, &peers)?;
-            Some(MapInput { attempt: output.attempt, place })
-        };
-        outputs.into_iter().filter_map(input).collect()
-    }
-
-    /// The disk that attempts write to.
-    pub(super) fn disk(&self) -> Disk {
-        Disk::of(self.paths.root().to_owned(), self.configuration.disk_reserve)
-    }
+    ) -> Vec<MapInput>;
 
     /// How attempts of a job reach the data servers of other workers.
-    pub(super) fn data_network(&self, job: JobId) -> DataNetwork {
-        let (token, encrypt) = (self.secret.of_job(job), self.configuration.encrypt_shuffle);
-        DataNetwork { token, encrypt, limits: FetchLimits::default() }
-    }
+    fn data_network(&self, job: JobId) -> DataNetwork;
 
-    /// What of a worker can be seen from here.
-    fn look_at<'a>(&self, peer: &'a Peer) -> (&'a Peer, Sight) {
-        let seen = !self.configuration.network_shuffle && is_within_sight(&peer.directory, peer.incarnation);
-        let sight = match seen {
-            false => Sight::Nothing,
-            true if is_neighbour(&peer.directory) => Sight::Everything,
-            true => Sight::Disk,
-        };
-        (peer, sight)
-    }
-
-    fn place(
-        &self,
-        own: WorkerId,
-        output: MapOutput,
-        peers: &BTreeMap<WorkerId, (&Peer, Sight)>,
-    ) -> Option<Place> {
-        let MapOutput { attempt, worker } = output;
-        if worker == own && !self.configuration.network_shuffle {
-            return Some(Place::Local(self.paths.segment(attempt)));
-        }
-        let (peer, sight) = peers.get(&worker)?;
-        let path = WorkerPaths::new(&peer.directory).segment(attempt);
-        let seen = match sight {
-            Sight::Nothing => false,
-            // One in its memory is a link that leads nowhere from here.
-            Sight::Disk => !path.is_symlink(),
-            Sight::Everything => true,
-        };
-        Some(if seen { Place::Local(path) } else { Place::Remote(peer.address.clone()) })
-    }
+    /// Makes directories, program and side files of a job ready.
+    fn prepare(self: Arc<Self>, description: Arc<JobDescription>) -> Preparing;
 }
 
-/// What of another worker can be seen from this one.
-#[derive(Debug, Clone, Copy)]
-enum Sight {
-    Nothing,
-    /// Its directory, on storage that both have.
-    Disk,
-    /// Its process, too.
-    Everything,
+pub(super) type Preparing = Pin<Box<dyn Future<Output = Result<Prepared, TaskError>> + Send>>;
+
+/// A job whose attempts can be started here.
+pub(super) struct Prepared {
+    /// `None` for the worker's own.
+    pub(super) program: Option<Executable>,
+    pub(super) files: PathBuf,
+    /// Whether program and side files are still what was verified. Blocking, for the time of a look at each.
+    pub(super) is_intact: Box<dyn Fn() -> bool + Send>,
 }

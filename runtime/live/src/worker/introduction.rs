@@ -11,7 +11,7 @@ use napreduce_protocol::{
 use napreduce_task::SpareMemory;
 use tokio::time::timeout;
 
-use super::environment::WorkerEnvironment;
+use super::cluster_environment::WorkerEnvironment;
 use crate::client::ClusterPlace;
 
 /// How long a coordinator may take to answer `Hello`: the answer waits for its journal.

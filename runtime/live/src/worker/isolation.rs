@@ -14,7 +14,6 @@ use rustix::process::Pid;
 use tokio::task::spawn_blocking;
 
 use super::configuration::{IsolationMode, IsolationRules};
-use super::error::WorkerError;
 
 /// What an attempt may hold beside a multiple of its task memory: a program and its libraries.
 const PROGRAM_BYTES: u64 = 256 << 20;
@@ -47,12 +46,12 @@ pub(super) struct Isolation {
 
 impl Isolation {
     /// Finds out what can be had, and says so.
-    pub(super) fn begin(rules: &IsolationRules, worker: &str) -> Result<Isolation, WorkerError> {
+    pub(super) fn begin(rules: &IsolationRules, worker: &str) -> Result<Isolation, String> {
         let wanted = matches!(rules.mode, IsolationMode::Auto | IsolationMode::Cgroup);
         let groups = match wanted.then(ControlGroups::create) {
             Some(Ok(groups)) => Some(groups),
             Some(Err(why)) if rules.mode == IsolationMode::Cgroup => {
-                return Err(WorkerError::Isolation { why });
+                return Err(why);
             }
             Some(Err(why)) => {
                 tracing::info!(target: "worker", worker = %worker, "tasks are watched instead of put into control groups: {why}");

@@ -18,9 +18,8 @@ use napreduce_protocol::{
 use napreduce_task::Variable;
 
 use super::consolidation::{Consolidating, Consolidation};
-use super::environment::WorkerEnvironment;
+use super::environment::{Environment, Prepared};
 use super::moves::Move;
-use super::preparation::Prepared;
 use super::segment_memory::{MemorySegment, SegmentMemory};
 use crate::output::JobPaths;
 use crate::shuffle::OutputTable;
@@ -42,7 +41,7 @@ fields! {
         },
         pub(super) description: Arc<JobDescription> = Arc::new(description),
         /// In a cluster: the worker's surroundings and its number.
-        environment: Option<(Arc<WorkerEnvironment>, WorkerId)> = environment,
+        environment: Option<(Arc<dyn Environment>, WorkerId)> = environment,
         /// Empty directories of attempts that have ended. They are given to the next ones by a rename: making
         /// and removing one each time costs a file system as much as starting a process, and ext4 far more,
         /// since it searches past every inode that was freed in the last minutes.
@@ -58,7 +57,7 @@ fields! {
         pub(super) consolidation: Consolidation,
     }
 
-    pub(super) fn new(description: JobDescription, environment: Option<(Arc<WorkerEnvironment>, WorkerId)>);
+    pub(super) fn new(description: JobDescription, environment: Option<(Arc<dyn Environment>, WorkerId)>);
 }
 
 /// An attempt that is to be started.
@@ -84,13 +83,13 @@ pub(super) enum Readiness {
 
 impl Readiness {
     /// Whether attempts can be started. A job whose files somebody has changed is to be prepared again.
-    pub(super) fn is_ready(&self, environment: &WorkerEnvironment) -> bool {
+    pub(super) fn is_ready(&self, environment: &dyn Environment) -> bool {
         let Readiness::Ready(prepared) = self else { return false };
-        let intact = prepared.as_ref().is_none_or(Prepared::is_intact);
+        let intact = prepared.as_ref().is_none_or(|prepared| (prepared.is_intact)());
         if !intact {
             tracing::warn!(
                 target: "worker",
-                worker = %environment.name,
+                worker = %environment.name(),
                 "the program or a side file of a job was changed here; it is verified and fetched anew"
             );
         }
@@ -131,14 +130,14 @@ impl KnownJob {
     /// How the output of a map comes to where it outlives this worker.
     pub(super) fn moving(&self, attempt: AttemptId) -> Option<Move> {
         let (environment, _) = self.environment.as_ref()?;
-        let (from, to) = (environment.paths.segment(attempt), self.shared.segment(attempt));
+        let (from, to) = (environment.paths().segment(attempt), self.shared.segment(attempt));
         Some(Move { attempt, from, to, durable: self.description.durable })
     }
 
     /// The directory of one attempt alone.
     pub(super) fn scratch(&self, attempt: AttemptId) -> PathBuf {
         match &self.environment {
-            Some((environment, _)) => environment.paths.scratch(attempt),
+            Some((environment, _)) => environment.paths().scratch(attempt),
             None => self.shared.attempt(attempt),
         }
     }
@@ -194,7 +193,7 @@ impl KnownJob {
             self.on_sealed(attempt, read, memory);
         }
         let (environment, _) = self.environment.as_ref().filter(|_| attempt.task.kind == TaskKind::Map)?;
-        let segment = environment.paths.segment(attempt);
+        let segment = environment.paths().segment(attempt);
         self.consolidation.on_sealed(attempt.task.job, segment, self.description.reduces)
     }
 
@@ -207,7 +206,7 @@ impl KnownJob {
                 self.scratch(attempt).join(self.shared.part_name(attempt.task))
             }
             _ if commits => self.shared.attempt(attempt).join(self.shared.part_name(attempt.task)),
-            Some((environment, _)) => environment.paths.segment(attempt),
+            Some((environment, _)) => environment.paths().segment(attempt),
             None => self.shared.segment(attempt),
         }
     }
@@ -216,7 +215,7 @@ impl KnownJob {
     fn checkpoint(&self, attempt: AttemptId) -> PathBuf {
         match &self.environment {
             Some((environment, _)) if self.shared.are_in_store() => {
-                environment.paths.checkpoints(attempt.task.job).join(attempt.to_string())
+                environment.paths().checkpoints(attempt.task.job).join(attempt.to_string())
             }
             _ => self.shared.checkpoint(attempt),
         }

@@ -11,40 +11,56 @@
 
 mod admission;
 mod attempt;
+#[cfg(feature = "cluster")]
+mod cluster_configuration;
+#[cfg(feature = "cluster")]
+mod cluster_environment;
 mod configuration;
+#[cfg(feature = "cluster")]
 mod connection_log;
 mod consolidation;
 mod daemon;
 mod disk;
 mod environment;
+#[cfg(feature = "cluster")]
 mod error;
+#[cfg(feature = "cluster")]
 mod exchange;
 mod hang;
+#[cfg(feature = "cluster")]
 mod introduction;
 mod isolation;
 mod job;
+#[cfg(feature = "cluster")]
 mod link;
 mod logs;
 mod moves;
 mod outfit;
 mod paths;
+#[cfg(feature = "cluster")]
 mod preparation;
+#[cfg(feature = "cluster")]
 mod registration;
 mod segment_memory;
 mod settings;
+#[cfg(feature = "cluster")]
 mod start;
 mod start_error;
+#[cfg(feature = "cluster")]
 mod stop;
 #[cfg(test)]
 mod tests;
 mod ticks;
+#[cfg(feature = "cluster")]
 mod worker_directory;
 
+#[cfg(feature = "cluster")]
+pub use cluster_configuration::{LeaveRules, OnTerminate, WorkerConfiguration};
 pub(crate) use configuration::cores;
-pub use configuration::{
-    IsolationMode, IsolationRules, LeaveRules, OnTerminate, PageOut, SuspendRules, WorkerConfiguration,
-};
+pub use configuration::{IsolationMode, IsolationRules, PageOut, SuspendRules};
 pub(crate) use daemon::Worker;
+#[cfg(feature = "cluster")]
 pub use error::WorkerError;
 pub(crate) use settings::WorkerSettings;
+#[cfg(feature = "cluster")]
 pub use start::run_worker;

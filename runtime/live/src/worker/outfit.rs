@@ -26,15 +26,15 @@ pub(super) fn outfit(
         return Ok((Launch { variables, ..Launch::default() }, None));
     };
     let refuse = |what: String, error: io::Error| {
-        TaskError::local(format!("host {} cannot make {what}: {error}", environment.host), &error)
+        TaskError::local(format!("host {} cannot make {what}: {error}", environment.host()), &error)
     };
     let scratch = job.scratch(attempt);
     let made = fs::create_dir(&scratch).unless_there();
     made.map_err(|error| refuse(scratch.display().to_string(), error))?;
-    let opened = environment.logs.open(&environment.paths, attempt, environment.configuration.log_bytes_max);
+    let opened = environment.open_logs(attempt);
     let (logs, output) = opened.map_err(|error| refuse(format!("the logs of {attempt}"), error))?;
     let (program, directory) = (prepared.program.clone(), Some(scratch));
     let output = Some(output);
-    let environment = Some(environment.isolation.environment.clone());
+    let environment = Some(environment.isolation().environment.clone());
     Ok((Launch { variables, environment, program, directory, output, ..Launch::default() }, Some(logs)))
 }

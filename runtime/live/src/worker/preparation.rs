@@ -14,34 +14,14 @@ use napreduce_task::Executable;
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep};
 
-use super::environment::WorkerEnvironment;
+use super::cluster_environment::WorkerEnvironment;
+use super::environment::Prepared;
 use super::error::WorkerError;
 use super::worker_directory::make;
 use crate::blobs::{BlobError, FetchError, PinnedBlob, Stamp, fetch, program_architecture};
 
 const RETRY_MIN: Duration = Duration::from_millis(100);
 const RETRY_MAX: Duration = Duration::from_secs(2);
-
-/// A job whose attempts can be started here.
-#[derive(Debug)]
-pub(super) struct Prepared {
-    /// `None` for the worker's own.
-    pub(super) program: Option<Executable>,
-    pub(super) files: PathBuf,
-    /// Keeps the program where it is.
-    pinned: Option<PinnedBlob>,
-    /// The job's own copies of its side files, as they were made: tasks run as this user and could
-    /// write to them.
-    copies: Vec<(PathBuf, Stamp)>,
-}
-
-impl Prepared {
-    /// Whether program and side files are still what was verified. Blocking, for the time of a look at each.
-    pub(super) fn is_intact(&self) -> bool {
-        self.pinned.as_ref().is_none_or(PinnedBlob::is_as_verified)
-            && self.copies.iter().all(|(path, stamp)| Stamp::at(path).is_ok_and(|now| now == *stamp))
-    }
-}
 
 /// Makes everything ready. When it fails, the attempts that wait fail, and the next one has it tried again.
 pub(super) async fn prepare(
@@ -62,7 +42,7 @@ pub(super) async fn prepare(
         }
         None => (None, None),
     };
-    let mut copies = Vec::new();
+    let mut copies: Vec<(PathBuf, Stamp)> = Vec::new();
     for file in &description.files {
         check_name(file)?;
         let what = format!("the side file {:?}", file.name);
@@ -77,7 +57,12 @@ pub(super) async fn prepare(
         })?;
         copies.push((own, stamp));
     }
-    Ok(Prepared { program, files, pinned, copies })
+    // Keeps the program where it is. Tasks run as this user and could write to the copies.
+    let is_intact = move || {
+        pinned.as_ref().is_none_or(PinnedBlob::is_as_verified)
+            && copies.iter().all(|(path, stamp)| Stamp::at(path).is_ok_and(|now| now == *stamp))
+    };
+    Ok(Prepared { program, files, is_intact: Box::new(is_intact) })
 }
 
 async fn fetch_patiently(

@@ -19,8 +19,8 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
 use tokio::task::spawn_blocking;
 
+use super::cluster_environment::WorkerEnvironment;
 use super::daemon::Worker;
-use super::environment::WorkerEnvironment;
 use super::segment_memory::SegmentMemory;
 use super::settings::WorkerSettings;
 use super::worker_directory::{clear_jobs, keep_logs_of};
@@ -59,7 +59,7 @@ impl Registration {
         let settings = WorkerSettings {
             heartbeat,
             task_silence_max: environment.configuration.task_silence_max,
-            environment: Some((Arc::clone(&environment), worker)),
+            environment: Some((Arc::clone(&environment) as _, worker)),
             segment_memory: Arc::clone(&resources.segment_memory),
             suspend: environment.configuration.suspend,
             running: Arc::default(),

@@ -9,7 +9,7 @@ use std::time::Duration;
 use napreduce_engine::{WorkerId, fields};
 
 use super::configuration::{SuspendRules, TASK_SILENCE_MAX};
-use super::environment::WorkerEnvironment;
+use super::environment::Environment;
 use super::segment_memory::SegmentMemory;
 
 fields! {
@@ -21,7 +21,7 @@ fields! {
         /// A task process that says nothing for so long is ended.
         pub(crate) task_silence_max: Duration = TASK_SILENCE_MAX,
         /// In a cluster: the worker's surroundings and its number.
-        pub(super) environment: Option<(Arc<WorkerEnvironment>, WorkerId)>,
+        pub(super) environment: Option<(Arc<dyn Environment>, WorkerId)>,
         /// Where segments are kept as long as there is room.
         pub(super) segment_memory: Arc<SegmentMemory> = SegmentMemory::new(None),
         /// How attempts are suspended.

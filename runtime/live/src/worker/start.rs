@@ -16,8 +16,8 @@ use tokio::runtime::Builder;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
-use super::configuration::WorkerConfiguration;
-use super::environment::WorkerEnvironment;
+use super::cluster_configuration::WorkerConfiguration;
+use super::cluster_environment::WorkerEnvironment;
 use super::error::WorkerError;
 use super::introduction::Introduction;
 use super::isolation::Isolation;
@@ -137,7 +137,8 @@ fn environment(
         secret,
         blobs: BlobStore::open(paths.blobs(), configuration.blob_bytes_max)?,
         fetching: Mutex::new(()),
-        isolation: Isolation::begin(&configuration.isolation, &directory.name)?,
+        isolation: Isolation::begin(&configuration.isolation, &directory.name)
+            .map_err(|why| WorkerError::Isolation { why })?,
         logs: LogShelf::scan(&paths, bounds).map_err(WorkerError::io(listing))?,
         paths,
     })

@@ -8,7 +8,7 @@ use std::time::Duration;
 use napreduce_task::{Interrupts, signal_name};
 use tokio::time::{Instant, sleep_until};
 
-use super::configuration::{LeaveRules, OnTerminate};
+use super::cluster_configuration::{LeaveRules, OnTerminate};
 
 /// The daemon is to end.
 #[derive(Debug, Clone, PartialEq, Eq)]

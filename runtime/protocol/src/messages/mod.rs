@@ -19,3 +19,7 @@ pub use worker::{
     AttemptProgress, Blob, FromWorker, Hello, JobDescription, LaunchWork, OutputEntry, Peer, Preempted,
     PreemptionAccount, SideFile, ToWorker, WorkerNews, WorkerReport,
 };
+
+/// Version of the preamble, the handshake, the records and all messages inside. Raise it when any of
+/// them changes.
+pub const NETWORK_VERSION: u16 = 16;

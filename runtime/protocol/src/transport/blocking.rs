@@ -14,7 +14,7 @@ use super::error::TransportError;
 use super::handshake::{Initiator, Keys, NOISE_BYTES};
 use super::preamble::{self, ANSWER_BYTES, Role};
 use super::records::{Opener, Sealer};
-use super::secret::Secret;
+use crate::secret::Secret;
 
 /// An authenticated connection whose calls block.
 #[derive(Debug)]

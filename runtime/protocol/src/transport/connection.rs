@@ -18,7 +18,7 @@ use super::error::TransportError;
 use super::handshake::{Initiator, Keys, NOISE_BYTES, Responder};
 use super::preamble::{self, ANSWER_BYTES, GREETING_BYTES, Role};
 use super::records::{CONFIRMATION_BYTES, Opener, Sealer};
-use super::secret::Secret;
+use crate::secret::Secret;
 
 /// What a refused peer may still send before the connection is closed on it.
 const FAREWELL_BYTES_MAX: usize = 1 << 10;

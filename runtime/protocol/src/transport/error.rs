@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use thiserror::Error;
 
-use super::preamble::{MAGIC, NETWORK_VERSION};
+use super::preamble::MAGIC;
+use crate::messages::NETWORK_VERSION;
 use crate::wire::WireError;
 
 /// Why there is no connection, or none any more.

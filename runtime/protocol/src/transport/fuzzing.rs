@@ -4,7 +4,7 @@
 
 use super::handshake::{Initiator, Responder};
 use super::preamble::{self, ANSWER_BYTES, MAGIC, Role};
-use super::secret::{SECRET_BYTES, Secret};
+use crate::secret::{SECRET_BYTES, Secret};
 
 /// The bytes as what a client sends to a server, as what a server answers a client, and as records
 /// after both.

@@ -14,7 +14,7 @@ use snow::{Builder, HandshakeState};
 use super::error::TransportError;
 use super::preamble::{self, ANSWER_BYTES, GREETING_BYTES, Role};
 use super::records::{CONFIRMATION_BYTES, Opener, Sealer};
-use super::secret::Secret;
+use crate::secret::Secret;
 
 const PATTERN: &str = "Noise_NNpsk0_25519_ChaChaPoly_BLAKE2s";
 

@@ -18,7 +18,7 @@ use super::HANDSHAKE_DEADLINE;
 use super::connection::{Connection, accept};
 use super::error::TransportError;
 use super::preamble::Role;
-use super::secret::Secret;
+use crate::secret::Secret;
 
 /// After an error of the listening socket itself, such as too many open files.
 const RECOVERY: Duration = Duration::from_millis(100);

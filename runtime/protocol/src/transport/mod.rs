@@ -34,9 +34,8 @@ use std::time::Duration;
 pub use connection::{Connection, MessageReceiver, MessageSender, connect};
 pub use error::TransportError;
 pub use listener::{Incoming, Listener};
-pub use preamble::NETWORK_VERSION;
 pub use preamble::Role;
-pub use secret::{Secret, SecretError};
+pub use secret::SecretError;
 
 /// How long a handshake may take, from the first byte to the last.
 pub const HANDSHAKE_DEADLINE: Duration = Duration::from_secs(5);

@@ -6,11 +6,8 @@
 use napreduce_engine::JobId;
 
 use super::error::TransportError;
-use super::secret::Secret;
-
-/// Version of the preamble, the handshake, the records and all messages inside. Raise it when any of
-/// them changes.
-pub const NETWORK_VERSION: u16 = 16;
+use crate::messages::NETWORK_VERSION;
+use crate::secret::Secret;
 
 pub(super) const MAGIC: [u8; 4] = *b"NAPR";
 

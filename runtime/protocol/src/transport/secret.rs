@@ -1,9 +1,9 @@
-//! The secret that the members of a cluster share.
+//! The file of the secret that the members of a cluster share, and what is derived from it.
 //!
-//! Owns its making, its file (64 hexadecimal digits, for its owner's eyes only) and that it is never shown.
+//! Owns its making and its file (64 hexadecimal digits, for its owner's eyes only).
 //! Does not own where the file is (`cluster_directory`) nor what is derived from it (`handshake`).
 
-use std::fmt::{self, Write as _};
+use std::fmt::Write as _;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write as _};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
@@ -16,13 +16,9 @@ use thiserror::Error;
 use zeroize::Zeroizing;
 
 use crate::IoResult;
+use crate::secret::{SECRET_BYTES, Secret};
 
-pub const SECRET_BYTES: usize = 32;
 const DIGITS: usize = 2 * SECRET_BYTES;
-
-/// Proves to each other that two processes belong to one cluster. Wiped from memory when dropped.
-#[derive(Clone)]
-pub struct Secret(Zeroizing<[u8; SECRET_BYTES]>);
 
 /// A secret that cannot be had.
 #[derive(Debug, Error)]
@@ -139,15 +135,6 @@ impl Secret {
         linked.and(removed)
     }
 
-    /// The secret whose bytes were handed over on a channel that nobody else can read.
-    pub fn from_bytes(bytes: [u8; SECRET_BYTES]) -> Secret {
-        Secret(Zeroizing::new(bytes))
-    }
-
-    pub fn bytes(&self) -> &[u8; SECRET_BYTES] {
-        &self.0
-    }
-
     /// The token of a job: its tasks prove by it that they are the job's, and nobody finds the secret or
     /// another job's token by it. Keyed BLAKE2s (RFC 7693) of these words and the job's number.
     #[must_use]
@@ -167,13 +154,6 @@ impl Secret {
         let mut token = Secret::from_bytes([0; SECRET_BYTES]);
         keyed.finalize_into((&mut *token.0).into());
         token
-    }
-}
-
-/// Says nothing about the secret.
-impl fmt::Debug for Secret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Secret(hidden)")
     }
 }
 

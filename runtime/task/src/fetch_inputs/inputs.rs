@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use napreduce_engine::{AttemptId, FaultPlace};
 use napreduce_protocol::{Counter, DataNetwork, MapInput, Place, ReduceTask, TaskError};
 
-use super::fetch::{FetchOrder, Fetches};
+use super::START_FETCHES;
 use super::known::Known;
 use crate::context::{Boundary, TaskContext};
 use crate::runner::SavedCheckpoint;
@@ -47,6 +47,36 @@ pub struct FetchInputs<'a> {
     /// Where everything arrives.
     pub arrivals: (&'a Sender<InputEvent>, &'a Receiver<InputEvent>),
 }
+
+/// What is fetched, for whom and how.
+#[cfg_attr(not(feature = "cluster"), allow(dead_code))]
+pub(super) struct FetchOrder {
+    pub(super) network: DataNetwork,
+    pub(super) partition: u32,
+    /// Where fetched segments go.
+    pub(super) scratch: PathBuf,
+    pub(super) context: Arc<TaskContext>,
+    /// Who is told about each segment.
+    pub(super) arrivals: Sender<InputEvent>,
+}
+
+/// Fetches map outputs from other workers until it is dropped.
+pub(super) trait Fetch {
+    /// Wants the output of an attempt, from a block of the partition on, from the data server at `address`.
+    fn want(&self, attempt: AttemptId, address: &str, first_block: u64);
+
+    /// Has every connection closed, since this process is about to be stopped; what was on its way is asked
+    /// for again later.
+    fn pause(&self);
+
+    /// Goes on after a pause.
+    fn go_on(&self);
+
+    /// Wants no output of this map task any more. A fetch that is under way may still arrive.
+    fn forget(&self, map: u32);
+}
+
+pub(super) type StartFetches = fn(FetchOrder) -> Result<Box<dyn Fetch>, TaskError>;
 
 /// How fetching inputs ended.
 #[derive(Debug)]
@@ -132,7 +162,7 @@ struct Running<'a, R> {
     /// How many of them are here.
     here: usize,
     /// Started with the first input that is elsewhere.
-    fetches: Option<Fetches>,
+    fetches: Option<Box<dyn Fetch>>,
     report: R,
 }
 
@@ -272,16 +302,16 @@ impl<R: FnMut(Vec<AttemptId>, FaultPlace, String) -> Result<(), TaskError>> Runn
     }
 
     /// What fetches, started if need be.
-    fn fetches(&mut self, attempt: AttemptId, address: &str) -> Result<&Fetches, TaskError> {
+    fn fetches(&mut self, attempt: AttemptId, address: &str) -> Result<&dyn Fetch, TaskError> {
         let FetchInputs { task, network, context, arrivals, .. } = &self.wanted;
-        let Some(network) = network else {
+        let (Some(network), Some(start)) = (network, START_FETCHES) else {
             return Err(TaskError::fatal(format!(
                 "the output of {attempt} is at {address}, and this task was given no way to reach other workers"
             )));
         };
         match &mut self.fetches {
-            Some(fetches) => Ok(fetches),
-            none => Ok(none.insert(Fetches::start(FetchOrder {
+            Some(fetches) => Ok(&**fetches),
+            none => Ok(&**none.insert(start(FetchOrder {
                 network: (*network).clone(),
                 partition: task.partition,
                 scratch: task.scratch.clone(),

@@ -8,7 +8,8 @@ use std::sync::mpsc::{Receiver, channel};
 use napreduce_protocol::{FromCoordinator, ToCoordinator};
 
 use super::scene::{Coordinator, DEADLINE, Scene};
-use crate::client::{ChainKeeper, ClientError};
+use crate::chain::ChainKeeper;
+use crate::client::ClientError;
 use crate::coordinator::{Refusal, Request};
 
 /// A coordinator that takes every chain, and what it hears.
@@ -33,8 +34,8 @@ fn willing(scene: &Scene) -> (Coordinator, Receiver<String>) {
     (coordinator, told)
 }
 
-fn start(scene: &Scene) -> Result<ChainKeeper, ClientError> {
-    ChainKeeper::start(scene.place(), 7, PathBuf::from("/data/.root"))
+fn start(scene: &Scene) -> Result<Box<dyn ChainKeeper>, ClientError> {
+    scene.place().keep_chain(7, PathBuf::from("/data/.root"))
 }
 
 fn assert_heard(told: &Receiver<String>, expected: &[&str]) {

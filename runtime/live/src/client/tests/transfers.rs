@@ -16,9 +16,10 @@ use napreduce_protocol::{Blob, Digest, FromCoordinator, Listener, LogStream, Sub
 use super::scene::{Background, Coordinator, DEADLINE, Scene, plan};
 use crate::blobs;
 use crate::blobs::{BlobStore, FetchError};
-use crate::client::{LogRead, SideFileSource};
+use crate::client::LogRead;
 use crate::coordinator::{LogHolder, Request};
 use crate::shuffle::{DataServer, DataServerSettings, LogExtent, ServedFiles};
+use crate::side_file::SideFileSource;
 
 /// A coordinator that takes every job.
 fn willing(scene: &Scene) -> (Coordinator, Receiver<Box<Submission>>) {

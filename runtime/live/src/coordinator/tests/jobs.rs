@@ -12,7 +12,7 @@ use napreduce_schedulers::capacity::QueueConfiguration;
 use napreduce_schedulers::{SchedulerConfiguration, SchedulerName};
 
 use super::script::{Stage, check};
-use crate::coordinator::replay::{Recording, ReplayedBatch};
+use crate::coordinator::recording::{Recording, ReplayedBatch};
 use crate::output::Owner;
 
 #[test]

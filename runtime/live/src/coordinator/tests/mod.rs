@@ -41,8 +41,9 @@ use tokio::time::timeout;
 use super::configuration::CoordinatorConfiguration;
 use super::daemon::{Coordinator, Input};
 use super::last_heard::LastHeard;
+use super::lasting::ClusterInput;
+use super::recording::Recording;
 use super::recovery::RecoveryError;
-use super::replay::Recording;
 use super::requests::{Following, Refusal, Reply, Request};
 use crate::blobs::BlobStore;
 use crate::cluster_directory::ClusterDirectory;
@@ -262,7 +263,8 @@ impl Worker {
         let (sender, messages) = unbounded_channel();
         let heard = LastHeard::now();
         let (hello_box, stamp) = (Box::new(hello.clone()), heard.clone());
-        let input = Input::Connected { connection, hello: hello_box, messages: sender, heard: stamp };
+        let input = ClusterInput::Connected { connection, hello: hello_box, messages: sender, heard: stamp };
+        let input = Input::Cluster(input);
         coordinator.inputs.send(input).expect("the coordinator runs");
         let inputs = coordinator.inputs.clone();
         let (kept, is_speaking, is_connected) = (VecDeque::new(), false, true);
@@ -291,7 +293,7 @@ impl Worker {
     fn disconnect(&mut self) {
         (self.is_connected, self.is_speaking) = (false, false);
         // The coordinator may be gone, too.
-        let _ = self.inputs.send(Input::Disconnected { connection: self.connection });
+        let _ = self.inputs.send(Input::Cluster(ClusterInput::Disconnected { connection: self.connection }));
     }
 
     async fn next(&mut self) -> ToWorker {
@@ -331,7 +333,7 @@ impl Worker {
         self.is_speaking = true;
         self.heard.stamp();
         let waiting = self.heard.free_room();
-        let said = Input::Said { connection: self.connection, message, waiting };
+        let said = Input::Cluster(ClusterInput::Said { connection: self.connection, message, waiting });
         self.inputs.send(said).expect("the coordinator runs");
     }
 

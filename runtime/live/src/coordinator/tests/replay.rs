@@ -14,7 +14,8 @@ use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg32;
 
 use super::{Running, Scene, Worker};
-use crate::coordinator::replay::{Recording, ReplayedBatch, replay_journal};
+use crate::coordinator::recording::{Recording, ReplayedBatch};
+use crate::coordinator::replay_journal;
 
 /// A worker that answers every order, some of them by failing.
 struct Answering {

@@ -7,7 +7,7 @@ use tokio::sync::mpsc::unbounded_channel;
 use tokio::time::timeout;
 
 use super::script::{Stage, check, check_also_with_snapshots};
-use super::{DEADLINE, Input, LastHeard};
+use super::{ClusterInput, DEADLINE, Input, LastHeard};
 
 #[test]
 fn a_report_that_is_repeated_counts_once() {
@@ -66,7 +66,7 @@ async fn a_second_worker_of_a_name_is_refused_while_the_first_is_alive() {
         hello.directory = directory.into();
         let (messages, mut answers) = unbounded_channel();
         let (connection, hello, heard) = (90 + incarnation, Box::new(hello), LastHeard::now());
-        let connected = Input::Connected { connection, hello, messages, heard };
+        let connected = Input::Cluster(ClusterInput::Connected { connection, hello, messages, heard });
         stage.running().inputs.send(connected).expect("the coordinator runs");
         match timeout(DEADLINE, answers.recv()).await.expect("an answer in time") {
             Some(ToWorker::Refused { reason, name_taken: true }) => {

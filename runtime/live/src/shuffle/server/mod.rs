@@ -5,7 +5,6 @@
 //! on one connection (`session`).
 
 mod indexes;
-mod log_extent;
 mod session;
 
 use std::collections::BTreeMap;
@@ -23,7 +22,6 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use self::indexes::Indexes;
-pub(crate) use self::log_extent::LogExtent;
 use self::session::Session;
 
 /// How long a peer that is put off for want of room may take to hear it.

@@ -12,7 +12,7 @@ use serde::de::DeserializeOwned;
 
 use super::super::*;
 use super::sampler::samples;
-use crate::transport::NETWORK_VERSION;
+use crate::messages::NETWORK_VERSION;
 use crate::wire::encode;
 
 const GOLDEN: &str = include_str!("golden.txt");

@@ -19,9 +19,9 @@ use crate::description::{
     Work,
 };
 use crate::object_stores::PendingUpload;
+use crate::secret::Secret;
 use crate::splits::Split;
 use crate::task_error::TaskError;
-use crate::transport::Secret;
 use crate::wire::*;
 
 fn attempt(kind: TaskKind, index: u32, number: u32) -> AttemptId {

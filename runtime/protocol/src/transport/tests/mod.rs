@@ -21,6 +21,8 @@ use tokio::runtime::Runtime;
 use super::handshake::{Initiator, OPENING_BYTES};
 use super::listener::Limits;
 use super::*;
+use crate::messages::NETWORK_VERSION;
+use crate::secret::Secret;
 
 /// Long enough that only what hangs for good exceeds it.
 pub(super) const PATIENCE: Duration = Duration::from_secs(30);

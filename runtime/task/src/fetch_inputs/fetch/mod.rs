@@ -15,21 +15,18 @@ mod fetcher;
 mod pause;
 mod queue;
 
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::Sender;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use napreduce_data::WriteError;
 use napreduce_engine::AttemptId;
-use napreduce_protocol::{BUFFER_BYTES, DataNetwork, TaskError};
+use napreduce_protocol::{BUFFER_BYTES, TaskError};
 
 use self::connection::IdleConnection;
 use self::pause::Pause;
 use self::queue::{Next, Queue, Wanted};
-use super::inputs::InputEvent;
-use crate::context::TaskContext;
+use super::inputs::{Fetch, FetchOrder, InputEvent};
 
 /// More connections at once do not make one link faster.
 const FETCHERS_MAX: u64 = 4;
@@ -39,17 +36,6 @@ const WINDOW_MIN: u64 = 128 << 10;
 const WINDOW_MAX: u64 = 8 << 20;
 /// The part of a task's memory that may be on its way to it.
 const MEMORY_SHARE: u64 = 8;
-
-/// What is fetched, for whom and how.
-pub(super) struct FetchOrder {
-    pub(super) network: DataNetwork,
-    pub(super) partition: u32,
-    /// Where fetched segments go.
-    pub(super) scratch: PathBuf,
-    pub(super) context: Arc<TaskContext>,
-    /// Who is told about each segment.
-    pub(super) arrivals: Sender<InputEvent>,
-}
 
 /// Threads that fetch; they end when this is dropped.
 pub(super) struct Fetches {
@@ -96,25 +82,24 @@ impl Fetches {
         }
         Ok(fetches)
     }
+}
 
-    /// Wants the output of an attempt, from a block of the partition on, from the data server at `address`.
-    pub(super) fn want(&self, attempt: AttemptId, address: &str, first_block: u64) {
+impl Fetch for Fetches {
+    fn want(&self, attempt: AttemptId, address: &str, first_block: u64) {
         self.shared.queue().want(attempt, address, first_block);
         self.shared.changed.notify_all();
     }
 
-    /// Has every connection closed, since this process is about to be stopped; what was on its way is asked
-    /// for again later. A thread that is just connecting is not waited for: it finds a broken connection when
-    /// the process goes on.
-    pub(super) fn pause(&self) {
+    /// A thread that is just connecting is not waited for: it finds a broken connection when the process goes
+    /// on.
+    fn pause(&self) {
         self.shared.pause.begin();
         self.shared.idle().clear();
         self.shared.changed.notify_all();
         self.shared.pause.wait_until_at_rest();
     }
 
-    /// Goes on after a pause.
-    pub(super) fn go_on(&self) {
+    fn go_on(&self) {
         // Under the lock, or a thread that is just looking would sleep on.
         let queue = self.shared.queue();
         self.shared.pause.end();
@@ -122,8 +107,7 @@ impl Fetches {
         self.shared.changed.notify_all();
     }
 
-    /// Wants no output of this map task any more. A fetch that is under way may still arrive.
-    pub(super) fn forget(&self, map: u32) {
+    fn forget(&self, map: u32) {
         self.shared.queue().forget(map);
     }
 }

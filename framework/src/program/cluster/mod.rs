@@ -1,24 +1,24 @@
 //! Running a program's jobs on a cluster: its flags, and the client behind them.
 //!
 //! Owns what the flags mean and that none of them is without effect. Does not own the conversation with a
-//! coordinator (live runtime).
+//! coordinator (live runtime). Without the feature `cluster` the flags are there, and `--cluster` is refused.
+
+#[cfg(feature = "cluster")]
+mod client;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use napreduce_live::{
-    ClusterClient, ClusterPlace, FollowOptions, JobError, JobPlan, JobReport, OnInterrupt, Patience,
-    ProgressMode, SideFileSource, SubmitOptions, parse_time,
-};
+use napreduce_live::{ChainKeeper, JobError, JobPlan, JobReport, ProgressMode, SideFileSource, parse_time};
 
+#[cfg(feature = "cluster")]
+use self::client::cluster;
 use super::error::Error;
 use super::side_files;
-use super::typed_paths::TypedPaths;
 
 const VARIABLE: &str = "NAPREDUCE_CLUSTER";
-const TIMEOUT_VARIABLE: &str = "NAPREDUCE_CONNECT_TIMEOUT";
 
 /// The flags that are about a cluster.
 #[derive(Debug, Clone, Default, Args)]
@@ -55,7 +55,7 @@ pub(crate) struct ClusterArguments {
 
     /// Submit to the cluster, print the job's id on standard output and leave
     #[arg(long)]
-    detach: bool,
+    pub detach: bool,
 
     /// What Ctrl-C does to a job on a cluster: kill it, or leave it and go [default: kill]
     #[arg(long, value_name = "WHAT", value_enum)]
@@ -72,27 +72,21 @@ enum Interrupted {
 }
 
 impl ClusterArguments {
-    /// The cluster to run on; `None` for this program's own processes. Flags that would do nothing
-    /// there are refused.
-    pub fn place(&self) -> Result<Option<ClusterPlace>, Error> {
-        let named = self.cluster.clone().or_else(|| std::env::var_os(VARIABLE));
+    /// The cluster to run on, not connected yet; `None` for this program's own processes. Flags that would do
+    /// nothing there are refused.
+    pub(super) fn cluster(&self, following: Following) -> Result<Option<Box<dyn Submit>>, Error> {
+        let (by, named) = match &self.cluster {
+            Some(place) => ("--cluster", Some(place.clone())),
+            None => (VARIABLE, std::env::var_os(VARIABLE)),
+        };
         // Nothing is how to get away from a variable that is set.
-        if let Some(text) = named.filter(|text| !text.is_empty()) {
-            let place = ClusterPlace::parse(&text, self.secret_file.as_deref());
-            return Ok(Some(place.map_err(JobError::from)?));
+        if let Some(place) = named.filter(|place| !place.is_empty()) {
+            return cluster(by, &place, self, following).map(Some);
         }
         match self.cluster_only() {
             Some(flag) => Err(Error::Usage(format!("{flag} is for clusters; name one with --cluster"))),
             None => Ok(None),
         }
-    }
-
-    fn patience(&self, tell: bool) -> Result<Patience, Error> {
-        let default = Patience { tell, ..Patience::default() };
-        let named = std::env::var(TIMEOUT_VARIABLE).ok().filter(|text| !text.is_empty());
-        let wrong = |why| Error::Usage(format!("{TIMEOUT_VARIABLE}: {why}"));
-        let named = named.map(|text| parse_time(&text).map_err(wrong)).transpose()?;
-        Ok(Patience { first: self.connect_timeout.or(named).unwrap_or(default.first), ..default })
     }
 
     /// Whether a cluster was named on the command line.
@@ -129,67 +123,39 @@ impl ClusterArguments {
     }
 }
 
-/// How the jobs of one program run on a cluster.
-pub(super) struct Cluster {
-    client: ClusterClient,
-    submit: SubmitOptions,
-    follow: FollowOptions,
-    /// Whether jobs are left to themselves.
-    pub(super) detach: bool,
-    paths: TypedPaths,
-}
-
-impl Cluster {
-    pub(super) fn connect(
-        place: ClusterPlace,
-        arguments: &ClusterArguments,
-        progress: ProgressMode,
-        quiet: bool,
-        file_bytes_max: u64,
-    ) -> Result<Cluster, Error> {
-        let paths = TypedPaths::from_here()?;
-        let patience = arguments.patience(!quiet)?;
-        let client = ClusterClient::connect(place, patience).map_err(JobError::from)?;
-        let on_interrupt = match arguments.on_interrupt {
-            Some(Interrupted::Detach) => OnInterrupt::Detach,
-            Some(Interrupted::Kill) | None => OnInterrupt::Kill,
-        };
-        let files = arguments.files.concat();
-        Ok(Cluster {
-            client,
-            submit: SubmitOptions { files, file_bytes_max, ..SubmitOptions::default() },
-            follow: FollowOptions { progress, quiet, on_interrupt },
-            detach: arguments.detach,
-            paths,
-        })
-    }
+/// The cluster on which the jobs of one program run.
+pub(super) trait Submit {
+    /// Has the coordinator know of a chain of jobs, by its token and directory.
+    fn keep_chain(&self, chain: u128, root: PathBuf) -> Result<Box<dyn ChainKeeper>, JobError>;
 
     /// Takes these files along with the jobs that are submitted from here on.
-    pub(super) fn take_along(&mut self, files: &[SideFileSource]) {
-        self.submit.files = files.to_vec();
-    }
+    fn take_along(&mut self, files: &[SideFileSource]);
 
     /// How many reduces the workers that are there run at once; at least one.
-    pub(super) fn reduce_slots(&mut self) -> Result<u32, Error> {
-        let workers = self.client.workers().map_err(JobError::from)?;
-        let up = workers.iter().filter(|worker| worker.state == napreduce_live::WorkerPhase::Up);
-        Ok(up.map(|worker| worker.reduce_slots.0).sum::<u32>().max(1))
-    }
+    fn reduce_slots(&mut self) -> Result<u32, Error>;
 
-    /// Runs a job to its end, or only submits it. What is said of its paths is said as they were typed.
-    pub(super) fn run(&mut self, mut plan: JobPlan) -> Result<JobReport, Error> {
-        let typed = plan.output.clone();
-        let relative = self.paths.make_absolute(&mut plan);
-        if self.detach {
-            let job = self.client.submit(plan, &self.submit).map_err(JobError::from);
-            let job = job.map_err(|error| self.paths.as_typed(error, relative))?;
-            return Err(Error::Detached { job });
-        }
-        match self.client.run(plan, &self.submit, &self.follow) {
-            Ok(report) => Ok(JobReport { output: typed, ..report }),
-            Err(error) => Err(self.paths.as_typed(error, relative).into()),
-        }
-    }
+    /// Runs a job to its end, or only submits it.
+    fn run(&mut self, plan: JobPlan) -> Result<JobReport, Error>;
+}
+
+/// What a cluster's jobs show, and what they take along.
+#[cfg_attr(not(feature = "cluster"), allow(dead_code))]
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Following {
+    pub(super) progress: ProgressMode,
+    pub(super) quiet: bool,
+    /// Bytes that a side file may have.
+    pub(super) file_bytes_max: u64,
+}
+
+#[cfg(not(feature = "cluster"))]
+fn cluster(
+    named_by: &str,
+    _place: &std::ffi::OsStr,
+    _arguments: &ClusterArguments,
+    _following: Following,
+) -> Result<Box<dyn Submit>, Error> {
+    Err(Error::Usage(format!("{named_by} needs the feature `cluster` of napreduce")))
 }
 
 #[cfg(test)]
@@ -209,13 +175,26 @@ mod tests {
         Line::try_parse_from(line).unwrap_or_else(|error| panic!("{error}")).cluster
     }
 
+    fn cluster(arguments: &ClusterArguments) -> Result<Option<Box<dyn Submit>>, Error> {
+        arguments.cluster(Following { progress: ProgressMode::Never, quiet: true, file_bytes_max: 1 })
+    }
+
+    #[cfg(feature = "cluster")]
     #[test]
     fn a_cluster_is_a_directory_or_an_address_with_a_secret() {
-        let place = parse(&["--cluster", "/some/where"]).place().expect("a directory");
-        assert!(matches!(place, Some(ClusterPlace::Directory(_))));
-        let error = parse(&["--cluster", "host:7000"]).place().expect_err("no secret");
+        let named = cluster(&parse(&["--cluster", "/some/where"])).expect("a directory");
+        assert!(named.is_some());
+        let error = cluster(&parse(&["--cluster", "host:7000"])).err().expect("no secret");
         assert_eq!(error.exit_status(), 2);
         assert!(error.to_string().contains("name it with --secret-file"), "{error}");
+    }
+
+    #[cfg(not(feature = "cluster"))]
+    #[test]
+    fn a_program_without_the_feature_refuses_a_cluster() {
+        let error = cluster(&parse(&["--cluster", "/some/where"])).err().expect("no client");
+        let expected = "--cluster needs the feature `cluster` of napreduce";
+        assert_eq!((error.exit_status(), error.to_string().as_str()), (2, expected));
     }
 
     #[test]
@@ -230,11 +209,12 @@ mod tests {
             &["--connect-timeout", "1s"],
         ] {
             // Said to be embedded, since whoever runs the tests may have set the variable.
-            let error = parse(&[&["--cluster", ""], arguments].concat()).place().expect_err("no cluster");
+            let refused = cluster(&parse(&[&["--cluster", ""], arguments].concat()));
+            let error = refused.err().expect("no cluster");
             let expected = format!("{} is for clusters; name one with --cluster", arguments[0]);
             assert_eq!((error.exit_status(), error.to_string()), (2, expected));
         }
-        assert!(matches!(parse(&["--cluster", "", "--files", "a,b#c"]).place(), Ok(None)));
+        assert!(matches!(cluster(&parse(&["--cluster", "", "--files", "a,b#c"])), Ok(None)));
     }
 
     #[test]

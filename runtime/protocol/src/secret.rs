@@ -1,0 +1,32 @@
+//! A secret: proof that two processes belong to one cluster, or that a task is one of its job.
+//!
+//! The value alone, since it is part of a task's description; its file and what is derived from it are in
+//! `transport`.
+
+use std::fmt;
+
+use zeroize::Zeroizing;
+
+pub const SECRET_BYTES: usize = 32;
+
+/// Proves to each other that two processes belong to one cluster. Wiped from memory when dropped.
+#[derive(Clone)]
+pub struct Secret(pub(crate) Zeroizing<[u8; SECRET_BYTES]>);
+
+impl Secret {
+    /// The secret whose bytes were handed over on a channel that nobody else can read.
+    pub fn from_bytes(bytes: [u8; SECRET_BYTES]) -> Secret {
+        Secret(Zeroizing::new(bytes))
+    }
+
+    pub fn bytes(&self) -> &[u8; SECRET_BYTES] {
+        &self.0
+    }
+}
+
+/// Says nothing about the secret.
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret(hidden)")
+    }
+}
