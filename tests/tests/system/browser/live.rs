@@ -1,7 +1,7 @@
 //! Events as they happen, in a real browser with many tabs.
 //!
 //! Owns that one stream serves them all, that what happens is seen at once, and that nothing is missed. Does
-//! not own streams themselves (`runtime/web/tests/streams.rs`).
+//! not own streams themselves (`runtime/web/tests/web/streams.rs`).
 
 use napreduce_tests::{Folder, GatedJob, OwnCluster};
 use serde_json::json;

@@ -2,9 +2,7 @@
 //!
 //! Owns that each question is about the one that it names. Does not own the sums (`answers`).
 
-mod kit;
-
-use kit::Sample;
+use crate::kit::Sample;
 use serde_json::json;
 
 #[test]

@@ -1,11 +1,9 @@
 //! Totals over HTTP against the history that they are computed from: no total is that of a page or of the newest jobs.
 
-mod kit;
-
 use std::path::Path;
 use std::sync::Arc;
 
-use kit::{Answer, asking, summary};
+use crate::kit::{Answer, asking, summary};
 use napreduce_engine::{AttemptId, JobId, Primitive, TaskId, TaskKind, WorkerId};
 use napreduce_history::{EndedJob, write_simulated};
 use napreduce_protocol::{

@@ -2,9 +2,7 @@
 //!
 //! Owns these manners over HTTP. Does not own who may ask (`strangers`) nor what answers say (`routes`).
 
-mod kit;
-
-use kit::{Answer, Sample};
+use crate::kit::{Answer, Sample};
 use napreduce_web::WebRole;
 use serde_json::{Value, json};
 

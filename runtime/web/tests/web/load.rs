@@ -2,15 +2,13 @@
 //! what it measured.
 //!
 //! Owns the large sample and the budgets beside the figures. Does not own what answers say (`routes`). A
-//! machine may be busy, so nothing here fails for being slow: `cargo test -p napreduce-web --release --test
-//! load -- --ignored --nocapture`.
-
-mod kit;
+//! machine may be busy, so nothing here fails for being slow: `cargo test -p napreduce-web --release --test web
+//! -- --ignored --nocapture load::`.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use kit::{asking, summary};
+use crate::kit::{asking, summary};
 use napreduce_engine::{
     AttemptId, AttemptState, JobId, Primitive, Reason, ReasonCode, TaskId, TaskKind, WorkerId,
 };

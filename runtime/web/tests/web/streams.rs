@@ -3,14 +3,13 @@
 //! Owns what is sent, to how many, and what ends it. Does not own what is worth an event (the module
 //! `events`).
 
-mod kit;
-
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use kit::Sample;
+use crate::kit;
+use crate::kit::Sample;
 use napreduce_protocol::Secret;
 use napreduce_web::{HistorySource, Revocations, WebRole, WebServer, WebSettings, token};
 use serde_json::{Value, json};

@@ -1,7 +1,6 @@
 //! A server over jobs that do not change, and connections to it, byte by byte.
 //!
 //! Owns the sample and a client that adds nothing. Does not own any expectation.
-#![allow(dead_code, reason = "each test uses a part of it")]
 
 pub mod simulated;
 

@@ -3,10 +3,8 @@
 //! Owns that answers have the form that is described, and pages of lists. Does not own who is
 //! refused (`strangers`).
 
-mod kit;
-
+use crate::kit::Sample;
 use jsonschema::Validator;
-use kit::Sample;
 use napreduce_web::WebRole;
 use serde_json::{Value, json};
 

@@ -2,9 +2,7 @@
 //!
 //! Owns what a query takes and what is left out. Does not own the sums themselves (`answers`).
 
-mod kit;
-
-use kit::Sample;
+use crate::kit::Sample;
 use serde_json::{Value, json};
 
 const LEDGER: &str = "/api/nap/v1/preemptions";

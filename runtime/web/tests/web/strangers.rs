@@ -3,13 +3,12 @@
 //! Owns the tests of strangers: foreign hosts and pages, cookies alone, wrong tokens, dribbled heads, bodies
 //! that are too long.
 
-mod kit;
-
 use std::io::Write;
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
-use kit::{Browser, Sample, asking};
+use crate::kit;
+use crate::kit::{Browser, Sample, asking};
 use napreduce_web::WebRole;
 
 const JOBS: &str = "/api/nap/v1/jobs";

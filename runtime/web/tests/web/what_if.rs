@@ -4,13 +4,12 @@
 //! Owns what becomes of each, and that nothing of it outlives its time. Does not own what is
 //! simulated (`nap sim`).
 
-mod kit;
-
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use kit::Sample;
-use kit::simulated::{SIMULATES, said};
+use crate::kit;
+use crate::kit::Sample;
+use crate::kit::simulated::{SIMULATES, said};
 use napreduce_web::{WebRole, WhatIfSettings};
 use rustix::process::{Pid, test_kill_process};
 use serde_json::{Value, json};

@@ -1,0 +1,12 @@
+//! The server as its clients meet it, byte by byte.
+
+mod kit;
+mod ledger;
+mod load;
+mod manners;
+mod recordings;
+mod routes;
+mod strangers;
+mod streams;
+mod totals;
+mod what_if;
