@@ -12,6 +12,7 @@ mod own_cluster;
 mod processes;
 mod programs;
 mod shared_cluster;
+mod skipped;
 
 pub use engine_runs::{
     assert_every_shape_is_as_embedded, assert_interrupted_leaves_nothing, assert_nothing_is_left,
@@ -24,3 +25,4 @@ pub use output::{counter, joined, parts, report, sorted_lines};
 pub use own_cluster::{NapUp, OwnCluster, wait_until};
 pub use processes::Process;
 pub use programs::{Ended, cluster, program, run};
+pub use skipped::{is_required, skipped};

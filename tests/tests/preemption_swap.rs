@@ -8,7 +8,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 use std::process::Command;
 
-use napreduce_tests::{Folder, GatedJob, OwnCluster, counter, wait_until};
+use napreduce_tests::{Folder, GatedJob, OwnCluster, counter, skipped, wait_until};
 
 /// Room for all that the task of the test holds.
 const SWAP_BYTES: u64 = 512 << 20;
@@ -57,10 +57,7 @@ fn what_moved_to_swap_and_back_is_what_the_kernel_counts() {
     let swap = match SwapFile::start(&folder) {
         Ok(swap) => swap,
         Err(why) => {
-            let required = std::env::var("NAPREDUCE_REQUIRE").unwrap_or_default();
-            assert!(!required.split(',').any(|one| one == "swap"), "there is no swap to test with: {why}");
-            eprintln!("skipped: this test makes a swap file, which needs root: {why}");
-            return;
+            return skipped("swap", &format!("this test makes a swap file, which needs root: {why}"));
         }
     };
     let settings = "[worker]\npage-out = \"always\"\n";

@@ -91,6 +91,6 @@ fn parts_of_a_job_without_reduces_follow_each_other_as_the_files_do() {
 
 #[test]
 fn a_task_goes_on_in_the_file_it_stood_in() {
-    test(narrate, 19).assert_preemption_safe();
-    test(copy, 19).assert_preemption_safe();
+    test(narrate, 10).assert_preemption_safe();
+    test(copy, 10).assert_preemption_safe();
 }

@@ -5,11 +5,8 @@
 
 use std::time::{Duration, Instant};
 
-use napreduce_tests::{Ended, Folder, cluster, counter, joined, program, run, sorted_lines};
+use napreduce_tests::{Ended, Folder, cluster, counter, joined, program, run, sorted_lines, wait_until};
 use serde_json::Value;
-
-/// How long anything here may take before the test gives up on it.
-const DEADLINE: Duration = Duration::from_secs(60);
 
 /// Runs a job of `testjobs` over the file `in`.
 fn job(folder: &Folder, name: &str, more: &[&str]) -> Ended {
@@ -35,15 +32,6 @@ fn nap(arguments: &[&str]) -> Ended {
 fn json(arguments: &[&str]) -> Value {
     let said = nap(&[arguments, &["--format", "json"]].concat()).succeeded().stdout;
     serde_json::from_str(&said).unwrap_or_else(|error| panic!("{error}: {said}"))
-}
-
-/// Asks until the answer is yes.
-fn wait_until(what: &str, mut come: impl FnMut() -> bool) {
-    let began = Instant::now();
-    while !come() {
-        assert!(began.elapsed() < DEADLINE, "{what}: not within {DEADLINE:?}");
-        std::thread::sleep(Duration::from_millis(20));
-    }
 }
 
 #[test]

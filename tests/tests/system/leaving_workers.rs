@@ -8,7 +8,7 @@ use std::fs::File;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-use napreduce_tests::{Folder, GatedJob, OwnCluster, Process, counter, program, wait_until};
+use napreduce_tests::{Folder, GatedJob, OwnCluster, Process, counter, program, skipped, wait_until};
 use rustix::process::Signal;
 
 /// A worker beside those of `nap up`, which nobody starts again.
@@ -271,9 +271,7 @@ fn no_namespace() -> Option<String> {
 #[test]
 fn a_pod_that_is_evicted_loses_next_to_nothing() {
     if let Some(why) = no_namespace() {
-        let required = std::env::var("NAPREDUCE_REQUIRE").unwrap_or_default();
-        assert!(!required.split(',').any(|one| one == "pod"), "{why}");
-        return println!("skipped: {why}; run this test as root");
+        return skipped("pod", &format!("{why}; run this test as root"));
     }
     let folder = Folder::new();
     let cluster = OwnCluster::start(&folder, 1, "fifo", "");

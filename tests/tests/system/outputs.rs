@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use datagen::tera;
-use napreduce_tests::{Folder, counter, joined, parts, program, run, sorted_lines};
+use napreduce_tests::{Folder, cluster, counter, joined, parts, program, run, sorted_lines};
 use rand::Rng;
 use rand::SeedableRng;
 use rand_pcg::Pcg64;
@@ -18,12 +18,13 @@ const MEMORIES: [&str; 3] = ["1MiB", "4MiB", "256MiB"];
 const SLOTS: [u32; 2] = [1, 2];
 
 /// Every combination, with the split size that gives exactly that number of maps for an input of
-/// `length` bytes.
+/// `length` bytes. A cluster has slots of its own.
 fn combinations(length: u64) -> impl Iterator<Item = (u64, u64, usize, &'static str, u32)> {
+    let slots = if cluster().is_some() { &SLOTS[..1] } else { &SLOTS };
     MAPS.into_iter().flat_map(move |maps| {
         REDUCES.into_iter().flat_map(move |reduces| {
             MEMORIES.into_iter().flat_map(move |memory| {
-                SLOTS.into_iter().map(move |slots| (maps, length.div_ceil(maps), reduces, memory, slots))
+                slots.iter().map(move |&slots| (maps, length.div_ceil(maps), reduces, memory, slots))
             })
         })
     })
@@ -92,6 +93,7 @@ fn rows(path: &Path, format: tera::Format, count: u64) -> Vec<[u8; 100]> {
 #[test]
 fn terasort_equals_the_reference_for_every_combination_and_format() {
     let folder = Folder::new();
+    // Formats differ in their keys: what there is once beside that is tried with one of them.
     for (format, name) in
         [(tera::Format::Ascii, "ascii"), (tera::Format::Hadoop, "hadoop"), (tera::Format::Gensort, "gensort")]
     {
@@ -99,7 +101,11 @@ fn terasort_equals_the_reference_for_every_combination_and_format() {
         let mut expected = rows(&input, format, 20_000);
         expected.sort();
         let expected = expected.concat();
-        for (maps, split_size, reduces, memory, slots) in combinations(expected.len() as u64) {
+        let is_tried = |maps, reduces| name == "hadoop" || (maps, reduces) == (MAPS[2], REDUCES[2]);
+        let combinations = combinations(expected.len() as u64);
+        for (maps, split_size, reduces, memory, slots) in
+            combinations.filter(|&(maps, _, reduces, ..)| is_tried(maps, reduces))
+        {
             let case = format!("{name}, {maps} maps, {reduces} reduces, {memory}, {slots} slots");
             let output = folder.path("sorted");
             let mut command = program("terasort");

@@ -9,7 +9,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
-use napreduce_tests::{Folder, joined, program, run, wait_until};
+use napreduce_tests::{Folder, is_required, joined, program, run, wait_until};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
@@ -73,8 +73,7 @@ fn static_programs() -> PathBuf {
 
 /// Whether this is wanted here; it says so if not.
 fn wanted() -> bool {
-    let required = std::env::var("NAPREDUCE_REQUIRE").unwrap_or_default();
-    let wanted = required.split(',').any(|one| one == "static");
+    let wanted = is_required("static");
     if !wanted {
         println!("skipped: programs are built once more for it; say NAPREDUCE_REQUIRE=static, as root");
     }

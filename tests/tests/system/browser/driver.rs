@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use fantoccini::wd::{WebDriverCompatibleCommand, WindowHandle};
 use fantoccini::{Client, ClientBuilder, Locator};
 use hyper_util::client::legacy::connect::HttpConnector;
-use napreduce_tests::Folder;
+use napreduce_tests::{Folder, skipped};
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
@@ -42,9 +42,8 @@ impl Driver {
             let mut child = match command.spawn() {
                 Ok(child) => child,
                 Err(error) => {
-                    let required = std::env::var("NAPREDUCE_REQUIRE").unwrap_or_default();
-                    assert!(!required.split(',').any(|name| name == "browser"), "{DRIVER}: {error}");
-                    eprintln!("skipped: no browser; install chromium and chromium-driver (Debian)");
+                    let install = "install chromium and chromium-driver (Debian)";
+                    skipped("browser", &format!("{DRIVER}: {error}; {install}"));
                     return None;
                 }
             };

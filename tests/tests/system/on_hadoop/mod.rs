@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 
 use napreduce_tests::{
     Folder, assert_every_shape_is_as_embedded, assert_interrupted_leaves_nothing, assert_nothing_is_left,
-    assert_same, counter, run, wait_until, without_cluster, write_input,
+    assert_same, counter, run, skipped, wait_until, without_cluster, write_input,
 };
 
 /// The flags of a job on the emulation.
@@ -111,9 +111,7 @@ fn jars() -> Option<PathBuf> {
         (None, _) => "python3 has no module pyspark; install it with: pip install pyspark",
         (Some(_), _) => "there is no javac; install a JDK, such as Debian's openjdk-17-jdk-headless",
     };
-    let required = std::env::var("NAPREDUCE_REQUIRE").unwrap_or_default();
-    assert!(!required.split(',').any(|one| one == "hadoop"), "Hadoop's tasks cannot be tested: {why}");
-    eprintln!("skipped: jobs through Hadoop's own tasks: {why}");
+    skipped("hadoop", why);
     None
 }
 

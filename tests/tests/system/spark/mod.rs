@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 use napreduce_tests::{
     Folder, NotedJob, assert_every_shape_is_as_embedded, assert_interrupted_leaves_nothing,
-    assert_nothing_is_left, assert_same, counter, run, without_cluster, write_input,
+    assert_nothing_is_left, assert_same, counter, run, skipped, without_cluster, write_input,
 };
 use rustix::process::Signal;
 
@@ -34,10 +34,7 @@ fn python() -> Option<String> {
     if ask.status().is_ok_and(|status| status.success()) {
         return Some(named);
     }
-    let required = std::env::var("NAPREDUCE_REQUIRE").unwrap_or_default();
-    let why = format!("{named} has no module pyspark; install it with: pip install pyspark");
-    assert!(!required.split(',').any(|one| one == "spark"), "Spark cannot be tested: {why}");
-    eprintln!("skipped: jobs on Spark: {why}");
+    skipped("spark", &format!("{named} has no module pyspark; install it with: pip install pyspark"));
     None
 }
 

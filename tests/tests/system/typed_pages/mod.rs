@@ -10,7 +10,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use napreduce_tests::{Folder, program};
+use napreduce_tests::{Folder, program, skipped};
 
 /// Builds nothing; `cargo run ... --bin NAME -- ARGUMENTS` runs a program that is built.
 const CARGO: &str = r#"#!/bin/sh
@@ -150,9 +150,7 @@ fn has_python() -> bool {
     if Command::new("python3").arg("--version").output().is_ok_and(|ended| ended.status.success()) {
         return true;
     }
-    let required = std::env::var("NAPREDUCE_REQUIRE").unwrap_or_default();
-    assert!(!required.split(',').any(|one| one == "python"), "pages cannot be typed: there is no python3");
-    eprintln!("skipped: there is no python3");
+    skipped("python", "there is no python3");
     false
 }
 
