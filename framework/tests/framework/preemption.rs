@@ -210,8 +210,8 @@ fn records_of_one_length() {
                 }
             })
     };
-    let input: Vec<u8> = (0..400u32).map(|number| b'a' + (number * number % 23) as u8).collect();
-    JobTest::new(rows).input(&input).split_size(130).assert_preemption_safe();
+    let input: Vec<u8> = (0..160u32).map(|number| b'a' + (number * number % 23) as u8).collect();
+    JobTest::new(rows).input(&input).split_size(60).assert_preemption_safe();
 }
 
 #[test]
@@ -260,7 +260,7 @@ fn a_total_order() {
             },
         )
     };
-    JobTest::new(sorted).input(lines(30)).split_size(100).reduces(3).assert_preemption_safe();
+    JobTest::new(sorted).input(lines(12)).split_size(60).reduces(3).assert_preemption_safe();
 }
 
 #[test]

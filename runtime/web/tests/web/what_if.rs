@@ -146,11 +146,11 @@ fn one_has_so_much_memory_no_priority_and_nothing_of_the_environment() {
 #[test]
 fn one_that_takes_too_long_is_killed_with_all_that_it_started() {
     let sample =
-        Sample::simulating(WAITS, |settings| WhatIfSettings { time_max: Duration::from_secs(1), ..settings });
+        Sample::simulating(WAITS, |settings| WhatIfSettings { time_max: Duration::from_secs(3), ..settings });
     let name = ask(&sample, FAIR);
     let sleeper = sleeper(sample.folder());
     let failed = until(&sample, &name, "failed");
-    assert_eq!(failed["error"], "it was ended after 1 s; ask for a shorter time, or fewer schedulers");
+    assert_eq!(failed["error"], "it was ended after 3 s; ask for a shorter time, or fewer schedulers");
     until_gone(sleeper);
     wait_for("no file", || kept(&sample).is_empty().then_some(()));
 }
