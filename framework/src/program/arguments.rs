@@ -204,6 +204,7 @@ fn command<P: Args>(face: &Face, input_names: Option<Vec<String>>) -> Command {
 
 /// The names of a program's inputs, if they have any and can be known before there are parameters. Since a
 /// definition is called for it, and may not be made for that, what it panics with is not shown.
+#[expect(clippy::disallowed_methods, reason = "a program has one thread when it reads its arguments")]
 fn input_names(face: &Face) -> Option<Vec<String>> {
     let asked = face.input_names.as_ref()?;
     let hook = panic::take_hook();

@@ -47,6 +47,7 @@ pub struct FuzzArguments {
 }
 
 /// Whether every run was as it should be.
+#[expect(clippy::disallowed_methods, reason = "the program does nothing else")]
 pub fn run(arguments: &FuzzArguments) -> Result<bool> {
     let bar = place::bar(arguments.runs, "{bar:30} {pos}/{len} runs, {eta} left");
     let next = AtomicU64::new(0);

@@ -20,6 +20,10 @@ use super::TaskProcessError;
 use crate::process::{Carrying, PRESTART_VARIABLE, stop_being_idle};
 
 /// Waits for the outfit and puts it on; `false` when none will come. For a process that has one thread.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "this process was started for one task, and is given its surroundings here"
+)]
 pub(super) fn put_on_outfit(stream: &UnixStream) -> Result<bool, TaskProcessError> {
     let mut carrying = Carrying::new(stream);
     let outfit = match read_message(&mut carrying) {

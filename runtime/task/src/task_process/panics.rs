@@ -33,6 +33,7 @@ pub fn catch_panics<T>(
 
 /// Keeps the last panic of any thread: the one that ends the work, or that the work passes on with
 /// `resume_unwind`.
+#[expect(clippy::disallowed_methods, reason = "a task process runs one task, whose panics are reported")]
 fn install_hook(last: Arc<Mutex<Option<String>>>) {
     let backtrace_wanted = std::env::var_os("RUST_BACKTRACE").is_some_and(|value| value != "0");
     let previous = std::panic::take_hook();
