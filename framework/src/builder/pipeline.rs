@@ -38,11 +38,8 @@ pub(crate) trait Pipeline: TaskRunner {
     /// Which files larger than a split are read by one task all the same, and why, for people.
     fn refusals(&self, files: &[Vec<InputFile>], split_size: u64) -> Vec<String>;
 
-    /// How many reduces the definition asks for.
+    /// How many reduces the definition asks for; 0 where it has no reduce.
     fn reduces(&self) -> Option<u32>;
-
-    /// Whether there is no reduce.
-    fn map_only(&self) -> bool;
 
     /// The encoded cuts of a total order, `partitions - 1` of them, ascending, from a sample of the splits;
     /// none where no such order is wanted. Asked for when it has the settings of this run.
@@ -127,10 +124,6 @@ impl<C: CombineStage<R::Value>, R: Reducer> Pipeline for MapReduce<C, R> {
         self.reduces
     }
 
-    fn map_only(&self) -> bool {
-        false
-    }
-
     fn cuts(&self, splits: &[InputSplit], partitions: u32, memory: u64) -> Result<Vec<Vec<u8>>, TaskError> {
         if !matches!(self.partition, PartitionChoice::TotalOrder) {
             return Ok(Vec::new());
@@ -205,11 +198,7 @@ where
     }
 
     fn reduces(&self) -> Option<u32> {
-        None
-    }
-
-    fn map_only(&self) -> bool {
-        true
+        Some(0)
     }
 
     fn cuts(&self, _: &[InputSplit], _: u32, _: u64) -> Result<Vec<Vec<u8>>, TaskError> {

@@ -88,8 +88,10 @@ impl<'t, J: Fn() -> Job> Trial<'t, J> {
         let files = self.files(&job);
         let splits = job.split(&files, self.test.split_size, &mut self.settings);
         let splits = splits.unwrap_or_else(|error| panic!("the input cannot be divided: {error}"));
-        let said = self.test.reduces.or(job.pipeline.reduces());
-        let reduces = if job.pipeline.map_only() { 0 } else { said.unwrap_or(1) };
+        let reduces = match job.pipeline.reduces() {
+            Some(0) => 0,
+            said => self.test.reduces.or(said).unwrap_or(1),
+        };
         let cuts = job.pipeline.cuts(&splits, reduces, self.test.task_memory);
         let cuts = cuts.unwrap_or_else(|error| panic!("the input cannot be sampled: {error}"));
         drop(job);

@@ -140,10 +140,11 @@ impl JobRun<'_, '_> {
     /// How many reduces there are: whoever is nearer to this run decides, and nobody having said, as many as
     /// can run at once.
     fn reduce_count(&mut self, job: &Job) -> Result<u32, Error> {
-        if job.pipeline.map_only() {
-            return Ok(0);
-        }
-        match self.reduces.or(self.driver.run.reduces).or(job.pipeline.reduces()) {
+        let said = match job.pipeline.reduces() {
+            Some(0) => return Ok(0),
+            of_definition => self.reduces.or(self.driver.run.reduces).or(of_definition),
+        };
+        match said {
             Some(reduces) => Ok(reduces),
             None => self.driver.default_reduces(),
         }
