@@ -15,13 +15,14 @@ use std::thread;
 use std::time::Duration;
 
 use napreduce_protocol::printing::print_error;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::bridge::{Side, command_line, shipped_name};
 use super::progress::{Said, done, parse};
-use super::request::{Description, FORMAT, Failure, Request, Shipment, read};
+use super::request::{Failure, Shipment, read};
 use super::typed_bytes::PARTITIONS_MAX;
 use super::{Installed, JAR, MARKER};
+use crate::forms::{ENGINE_FORMAT, EngineDescription, EngineEvent, GuestReport, JobRequest, PhaseCounts};
 
 const TICK: Duration = Duration::from_millis(100);
 /// As much of what Hadoop printed is quoted when a job fails and no task of it said why.
@@ -32,18 +33,18 @@ const REPORTS: &str = "napreduce-reports";
 
 /// Runs jobs until the submitter wants no more, or is gone.
 pub(super) fn main(installed: &Installed, directory: &Path) -> i32 {
-    let ran = read::<Description>(&directory.join("engine.json")).and_then(|engine| {
-        if engine.format != FORMAT {
-            return Err(format!("this program reads {FORMAT}, and was told {}", engine.format));
+    let ran = read::<EngineDescription>(&directory.join("engine.json")).and_then(|engine| {
+        if engine.format != ENGINE_FORMAT {
+            return Err(format!("this program reads {ENGINE_FORMAT}, and was told {}", engine.format));
         }
         let mut number = 1;
-        while engine.is_wanted(directory) {
+        while is_wanted(&engine, directory) {
             let path = directory.join(format!("jobs/{number}.json"));
             if !path.exists() {
                 thread::sleep(TICK / 4);
                 continue;
             }
-            let request: Request = read(&path)?;
+            let request: JobRequest = read(&path)?;
             Submission { installed, directory, engine: &engine, request: &request }.run();
             number += 1;
         }
@@ -58,20 +59,19 @@ pub(super) fn main(installed: &Installed, directory: &Path) -> i32 {
     }
 }
 
-impl Description {
-    fn is_wanted(&self, directory: &Path) -> bool {
-        Path::new(&format!("/proc/{}", self.submitter)).exists()
-            && directory.is_dir()
-            && !directory.join("end").exists()
-    }
+/// Whether the submitter is there, and may want more.
+fn is_wanted(engine: &EngineDescription, directory: &Path) -> bool {
+    Path::new(&format!("/proc/{}", engine.submitter)).exists()
+        && directory.is_dir()
+        && !directory.join("end").exists()
 }
 
 /// One job.
 struct Submission<'a> {
     installed: &'a Installed,
     directory: &'a Path,
-    engine: &'a Description,
-    request: &'a Request,
+    engine: &'a EngineDescription,
+    request: &'a JobRequest,
 }
 
 /// How Hadoop's client ended, and what it said.
@@ -83,9 +83,9 @@ struct Answer {
 }
 
 /// Says an event; there is nobody to tell when the submitter has ended.
-fn say(event: &Value) {
+fn say(event: &EngineEvent) {
     let mut out = io::stdout().lock();
-    let _ = writeln!(out, "\x1e{event}").and_then(|()| out.flush());
+    let _ = event.write(&mut out).and_then(|()| out.flush());
 }
 
 impl Submission<'_> {
@@ -96,27 +96,26 @@ impl Submission<'_> {
         match ended.and_then(|answer| Ok((self.reports(&answer)?, answer))) {
             Ok((reports, answer)) => {
                 for report in reports {
-                    say(&json!({"event": "report", "number": number, "report": report}));
+                    say(&EngineEvent::Report { number, report: Box::new(report) });
                 }
-                let (failed_maps, failed_reduces) = (answer.failed_maps, answer.failed_reduces);
-                say(
-                    &json!({"event": "done", "number": number, "failed_maps": failed_maps, "failed_reduces": failed_reduces}),
-                );
+                let Answer { failed_maps, failed_reduces, .. } = answer;
+                say(&EngineEvent::Done { number, failed_maps, failed_reduces });
             }
-            Err(why) => match Failure::worst(&self.request.parts) {
-                Some(failure) => say(
-                    &json!({"event": "failed", "number": number, "task": failure.task, "reason": failure.reason}),
-                ),
-                None => say(&json!({"event": "failed", "number": number, "reason": why})),
-            },
+            Err(why) => {
+                let (task, reason) = match Failure::worst(&self.request.parts) {
+                    Some(Failure { task, reason, .. }) => (Some(task), reason),
+                    None => (None, why),
+                };
+                say(&EngineEvent::Failed { number, task, reason });
+            }
         }
     }
 
     /// Writes what the tasks need; the command that runs them.
     fn prepare(&self) -> Result<Command, String> {
-        let Request { format, number, reduces, parts, inputs, program, plan, files, .. } = self.request;
-        if format != FORMAT {
-            return Err(format!("this program reads {FORMAT}, and was told {format}"));
+        let JobRequest { format, number, reduces, parts, inputs, program, plan, files, .. } = self.request;
+        if format != ENGINE_FORMAT {
+            return Err(format!("this program reads {ENGINE_FORMAT}, and was told {format}"));
         }
         if *reduces > PARTITIONS_MAX {
             return Err(format!(
@@ -158,7 +157,7 @@ impl Submission<'_> {
     }
 
     fn command(&self, program: &str, shipment: &str, shipped: &[PathBuf]) -> Command {
-        let Request { reduces, parts, .. } = self.request;
+        let JobRequest { reduces, parts, .. } = self.request;
         let mut command = Command::new(&self.installed.command);
         command.arg("jar").arg(&self.installed.jar);
         for (key, value) in self.settings() {
@@ -179,7 +178,7 @@ impl Submission<'_> {
 
     /// What Hadoop is told besides; what was said for it wins.
     fn settings(&self) -> BTreeMap<String, String> {
-        let Request { name, attempts_max, reduces, .. } = self.request;
+        let JobRequest { name, attempts_max, reduces, .. } = self.request;
         // Frames from maps to reduces, text for everything else.
         let output = if *reduces > 0 { "typedbytes" } else { "text" };
         let own = [
@@ -233,7 +232,7 @@ impl Submission<'_> {
     /// Why a job is to be ended that runs.
     fn why_end(&self) -> Option<String> {
         let cancel = self.directory.join(format!("jobs/{}.cancel", self.request.number));
-        if cancel.exists() || !self.engine.is_wanted(self.directory) {
+        if cancel.exists() || !is_wanted(self.engine, self.directory) {
             return Some("it is cancelled".to_owned());
         }
         Failure::worst(&self.request.parts).filter(Failure::is_fatal).map(|failure| failure.reason)
@@ -254,7 +253,7 @@ impl Submission<'_> {
     }
 
     /// What the tasks that wrote parts have reported: the output of Hadoop's job, a line each.
-    fn reports(&self, answer: &Answer) -> Result<Vec<Value>, String> {
+    fn reports(&self, answer: &Answer) -> Result<Vec<GuestReport>, String> {
         if !answer.status.success() {
             return Err(format!("Hadoop: {}\n{}", answer.status, answer.last_lines.join("\n")));
         }
@@ -268,7 +267,7 @@ impl Submission<'_> {
             }
             let text = fs::read_to_string(entry.path()).map_err(unread)?;
             for line in text.lines().filter(|line| !line.trim().is_empty()) {
-                let report = serde_json::from_str(line);
+                let report = GuestReport::from_json(line.as_bytes());
                 reports.push(report.map_err(|error| format!("{line:?} is no report: {error}"))?);
             }
         }
@@ -286,21 +285,17 @@ struct Heard {
 }
 
 impl Heard {
-    fn take(&mut self, lines: &Receiver<String>, request: &Request) {
+    fn take(&mut self, lines: &Receiver<String>, request: &JobRequest) {
         for line in lines.try_iter() {
             match parse(&line) {
                 Some(Said::Job(id)) => self.job = Some(id),
                 Some(Said::FailedMaps(count)) => self.failed_maps = count,
                 Some(Said::FailedReduces(count)) => self.failed_reduces = count,
                 Some(Said::Percent { maps, reduces }) => {
-                    let count = |tasks: u32, percent| json!({"done": done(tasks, percent), "running": 0});
+                    let count = |tasks, percent| PhaseCounts { done: done(tasks, percent), running: 0 };
                     let all = u32::try_from(request.inputs.len()).unwrap_or(u32::MAX);
-                    say(&json!({
-                        "event": "progress",
-                        "number": request.number,
-                        "maps": count(all, maps),
-                        "reduces": count(request.reduces, reduces),
-                    }));
+                    let (maps, reduces) = (count(all, maps), count(request.reduces, reduces));
+                    say(&EngineEvent::Progress { number: request.number, maps, reduces });
                 }
                 None => {}
             }
@@ -341,9 +336,9 @@ fn uri(path: &Path) -> String {
 mod tests {
     use super::*;
 
-    fn request(reduces: u32) -> Request {
-        Request {
-            format: FORMAT.to_owned(),
+    fn request(reduces: u32) -> JobRequest {
+        JobRequest {
+            format: ENGINE_FORMAT.to_owned(),
             number: 2,
             job: "job_0002".to_owned(),
             name: "count".to_owned(),
@@ -360,7 +355,8 @@ mod tests {
     fn words(reduces: u32, settings: &[(&str, &str)]) -> Vec<String> {
         let installed = Installed { command: "hadoop".into(), jar: "s.jar".into() };
         let settings = settings.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
-        let engine = Description { format: FORMAT.to_owned(), submitter: 1, settings };
+        let (format, name) = (ENGINE_FORMAT.to_owned(), "count".to_owned());
+        let engine = EngineDescription { format, submitter: 1, name, settings };
         let request = request(reduces);
         let job = Submission {
             installed: &installed,

@@ -1,7 +1,6 @@
-//! What passes between the program that submits, the process that runs Hadoop's jobs, and the commands of its
-//! tasks.
+//! What passes between the process that runs Hadoop's jobs and the commands of its tasks.
 //!
-//! Owns these forms. Does not own what is done about them.
+//! Owns these forms. Does not own what is done about them, nor what an engine is told (`forms`).
 
 use std::fs;
 use std::io;
@@ -10,41 +9,8 @@ use std::path::{Path, PathBuf};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-/// The version of `engine.json` and of requests that is read here (docs/guests.md).
-pub(super) const FORMAT: &str = "napreduce-engine/1";
 /// In the directory for parts: what attempts that failed have said.
 const FAILURES: &str = "napreduce-failures";
-
-/// `engine.json`, as far as it is used here.
-#[derive(Debug, Deserialize)]
-pub(super) struct Description {
-    pub(super) format: String,
-    pub(super) submitter: u32,
-    #[serde(default)]
-    pub(super) settings: std::collections::BTreeMap<String, String>,
-}
-
-/// `jobs/N.json`.
-#[derive(Debug, Deserialize)]
-pub(super) struct Request {
-    pub(super) format: String,
-    pub(super) number: u32,
-    pub(super) job: String,
-    pub(super) name: String,
-    pub(super) program: PathBuf,
-    pub(super) plan: PathBuf,
-    pub(super) files: Vec<SideFile>,
-    pub(super) inputs: Vec<Option<String>>,
-    pub(super) reduces: u32,
-    pub(super) attempts_max: u32,
-    pub(super) parts: PathBuf,
-}
-
-#[derive(Debug, Deserialize)]
-pub(super) struct SideFile {
-    pub(super) name: String,
-    pub(super) path: PathBuf,
-}
 
 /// What a command of a task reads, in the directory where Hadoop puts what it ships.
 #[derive(Debug, Serialize, Deserialize)]

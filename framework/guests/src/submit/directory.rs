@@ -13,8 +13,7 @@ use napreduce_protocol::printing::print_error;
 use napreduce_protocol::{Digest, JobError, JobPlan};
 
 use super::engine::GuestEngineSettings;
-use super::events::{ENGINE_FORMAT, EngineDescription, JobRequest, SideFile};
-use crate::forms::{GuestCheckpoints, GuestPlan};
+use crate::forms::{ENGINE_FORMAT, EngineDescription, GuestCheckpoints, GuestPlan, JobRequest, SideFile};
 
 /// As much of what an engine printed is quoted when it ends without a word.
 const QUOTED_BYTES: u64 = 4 << 10;
@@ -38,10 +37,10 @@ impl EngineDirectory {
         let directory = EngineDirectory { path, program: None };
         fs::create_dir(directory.path.join("jobs")).map_err(failed)?;
         let description = EngineDescription {
-            format: ENGINE_FORMAT,
+            format: ENGINE_FORMAT.to_owned(),
             submitter: std::process::id(),
-            name: &settings.name,
-            settings: &settings.settings,
+            name: settings.name.clone(),
+            settings: settings.settings.clone(),
         };
         directory.write("engine.json", &json(&description)?)?;
         Ok(directory)
@@ -98,11 +97,12 @@ impl EngineDirectory {
             symlink(path, &link).map_err(unlinked)?;
             side_files.push(SideFile { name: name.clone(), path: link });
         }
-        let parts = parts.to_str().ok_or_else(|| {
-            JobError::Plan(format!("{} is no text, and an engine needs to be told it", parts.display()))
-        })?;
+        if parts.to_str().is_none() {
+            let what = format!("{} is no text, and an engine needs to be told it", parts.display());
+            return Err(JobError::Plan(what));
+        }
         let request = JobRequest {
-            format: ENGINE_FORMAT,
+            format: ENGINE_FORMAT.to_owned(),
             number,
             job: job.to_string(),
             name: plan.name.clone(),

@@ -17,7 +17,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use super::checkpoints::GuestCheckpointSettings;
 use super::directory::EngineDirectory;
-use super::events::EngineEvent;
+use crate::forms::EngineEvent;
 
 /// An engine that is told to end does so in this time, or is told again, and then killed.
 const END_MAX: Duration = Duration::from_secs(10);

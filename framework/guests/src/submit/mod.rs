@@ -18,7 +18,6 @@
 mod checkpoints;
 mod directory;
 mod engine;
-mod events;
 mod outcome;
 mod run;
 

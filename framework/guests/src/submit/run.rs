@@ -16,9 +16,8 @@ use tokio::time::{interval, timeout};
 
 use super::checkpoints::SubmissionCheckpoints;
 use super::engine::GuestEngine;
-use super::events::{EngineEvent, PhaseCounts};
 use super::outcome::GuestOutcome;
-use crate::forms::PendingPart;
+use crate::forms::{EngineEvent, PendingPart, PhaseCounts};
 use crate::task::guest_requested;
 
 /// How often other hosts are told that the claim is alive; a quarter of the time after which they

@@ -1,59 +1,61 @@
 //! What an engine is told of a job, and what it says of it.
 //!
-//! Owns these forms. Does not own frames, plans and reports, which guests use (`forms`).
+//! Owns these forms. Does not own who says it (`submit`, and `hadoop` in the place of an engine).
 
 use std::collections::BTreeMap;
+use std::io::{self, Write};
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::forms::GuestReport;
+use super::GuestReport;
 
 /// Version of what an engine is told.
-pub(super) const ENGINE_FORMAT: &str = "napreduce-engine/1";
+pub const ENGINE_FORMAT: &str = "napreduce-engine/1";
 /// Begins a line of standard output that is an event: the separator of JSON text sequences.
-pub(super) const SEPARATOR: u8 = 0x1e;
+const SEPARATOR: u8 = 0x1e;
 
 /// `engine.json`.
-#[derive(Debug, Serialize)]
-pub(super) struct EngineDescription<'a> {
-    pub(super) format: &'static str,
+#[derive(Debug, Serialize, Deserialize)]
+pub struct EngineDescription {
+    pub format: String,
     /// The process that submits; an engine ends when it is gone.
-    pub(super) submitter: u32,
-    pub(super) name: &'a str,
-    pub(super) settings: &'a BTreeMap<String, String>,
+    pub submitter: u32,
+    pub name: String,
+    #[serde(default)]
+    pub settings: BTreeMap<String, String>,
 }
 
 /// `jobs/<n>.json`.
-#[derive(Debug, Serialize)]
-pub(super) struct JobRequest {
-    pub(super) format: &'static str,
+#[derive(Debug, Serialize, Deserialize)]
+pub struct JobRequest {
+    pub format: String,
     /// Which event is about it.
-    pub(super) number: u32,
-    pub(super) job: String,
-    pub(super) name: String,
-    pub(super) program: PathBuf,
-    pub(super) plan: PathBuf,
-    pub(super) files: Vec<SideFile>,
+    pub number: u32,
+    pub job: String,
+    pub name: String,
+    pub program: PathBuf,
+    pub plan: PathBuf,
+    pub files: Vec<SideFile>,
     /// For each map, the one file that it reads, if it is one and its name is text.
-    pub(super) inputs: Vec<Option<String>>,
-    pub(super) reduces: u32,
-    pub(super) attempts_max: u32,
+    pub inputs: Vec<Option<String>>,
+    pub reduces: u32,
+    pub attempts_max: u32,
     /// Guests write their parts here, each attempt under a name of its own.
-    pub(super) parts: String,
+    pub parts: PathBuf,
 }
 
 /// A file that guests find by name.
-#[derive(Debug, Serialize)]
-pub(super) struct SideFile {
-    pub(super) name: String,
-    pub(super) path: PathBuf,
+#[derive(Debug, Serialize, Deserialize)]
+pub struct SideFile {
+    pub name: String,
+    pub path: PathBuf,
 }
 
 /// What an engine says of a job.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
-pub(super) enum EngineEvent {
+pub enum EngineEvent {
     /// How far it is.
     Progress {
         number: u32,
@@ -82,15 +84,15 @@ pub(super) enum EngineEvent {
     },
 }
 
-#[derive(Debug, Clone, Copy, Default, Deserialize)]
-pub(super) struct PhaseCounts {
-    pub(super) done: u32,
-    pub(super) running: u32,
+#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
+pub struct PhaseCounts {
+    pub done: u32,
+    pub running: u32,
 }
 
 impl EngineEvent {
     /// The number of the job that it is about.
-    pub(super) fn number(&self) -> u32 {
+    pub fn number(&self) -> u32 {
         match self {
             EngineEvent::Progress { number, .. }
             | EngineEvent::Report { number, .. }
@@ -99,8 +101,14 @@ impl EngineEvent {
         }
     }
 
+    /// Writes the line that says it.
+    pub fn write(&self, out: &mut impl Write) -> io::Result<()> {
+        let text = serde_json::to_vec(self)?;
+        out.write_all(&[&[SEPARATOR], &text[..], b"\n"].concat())
+    }
+
     /// What a line of standard output says; none if it is not for us.
-    pub(super) fn parse(line: &[u8]) -> Option<Result<EngineEvent, String>> {
+    pub fn parse(line: &[u8]) -> Option<Result<EngineEvent, String>> {
         let text = line.strip_prefix(&[SEPARATOR])?;
         Some(serde_json::from_slice(text).map_err(|error| error.to_string()))
     }
