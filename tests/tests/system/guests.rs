@@ -174,8 +174,7 @@ fn a_guest_says_by_its_status_whether_another_try_helps() {
     let folder = Folder::new();
     plan(&folder, "");
     let map = ["map", "--plan", "plan.json", "--task", "0", "--scratch", "scratch"];
-    run(&mut guest(&folder, &["sort"]))
-        .failed(65, &["a guest is a map or a reduce, and \"sort\" is neither"]);
+    run(&mut guest(&folder, &["sort"])).failed(65, &["invalid value 'sort' for '<KIND>'"]);
     run(&mut guest(&folder, &map)).failed(65, &["there is no map 0: the plan has 0"]);
     folder.write("plan.json", "{\"format\":\"napreduce-guest-plan/9\"}");
     run(&mut guest(&folder, &map)).failed(65, &["cannot use the plan plan.json: it is of format", "plan/9"]);

@@ -96,7 +96,7 @@ fn send_partition(
     let mut chunk = Vec::new();
     let mut at = range.start;
     while at < range.end {
-        let length = (range.end - at).min(guest.arguments.chunk as u64);
+        let length = (range.end - at).min(u64::from(guest.arguments.chunk));
         chunk.resize(length as usize, 0);
         let read = file.read_exact_at(&mut chunk, at);
         read.map_err(|error| {

@@ -20,7 +20,8 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::time::Instant;
 
-use arguments::{ArgumentError, GuestArguments};
+use arguments::GuestArguments;
+use clap::Parser;
 use napreduce_engine::{AttemptId, FailureClass, TaskId, TaskKind};
 use napreduce_protocol::printing::print_error;
 use napreduce_protocol::{Counter, PartOutput, TaskError};
@@ -49,8 +50,8 @@ const TOLD_TO_END: i32 = 143;
 /// How a guest ends that has not done its task.
 #[derive(Debug, thiserror::Error)]
 enum GuestError {
-    #[error(transparent)]
-    Arguments(#[from] ArgumentError),
+    #[error("{0}")]
+    Arguments(String),
     #[error("cannot use the plan {path}: {why}")]
     Plan { path: String, why: String },
     #[error("{0}")]
@@ -119,7 +120,8 @@ struct Guest {
 
 fn serve(definitions: &dyn Definitions) -> Result<(), GuestError> {
     let began = Instant::now();
-    let arguments = GuestArguments::parse(std::env::args_os().skip(2))?;
+    let arguments = GuestArguments::try_parse_from(std::env::args_os().skip(2))
+        .map_err(|error| GuestError::Arguments(error.to_string().trim_end().to_owned()))?;
     if let Some(parent) = arguments.die_with {
         die_with(OsStr::new(&parent.to_string())).map_err(|error| TaskError::retryable(error.to_string()))?;
     }
@@ -127,14 +129,14 @@ fn serve(definitions: &dyn Definitions) -> Result<(), GuestError> {
     // A reduce may be given all maps at once, and has a file for each.
     raise_descriptors();
     let plan = read_plan(&arguments.plan)?;
-    let task = TaskId { job: plan.job, kind: arguments.kind, index: arguments.task };
+    let task = TaskId { job: plan.job, kind: arguments.kind(), index: arguments.task };
     let attempt = AttemptId { task, number: arguments.attempt };
     let saving = plan.checkpoints.as_ref().map(Saving::begin).transpose()?;
     let guest = Guest { plan, arguments, attempt, began, saving };
     guest.check()?;
     // What user code prints is not what the engine reads.
     let mut out = take_output().map_err(GuestError::io("take standard output"))?;
-    let input = match guest.arguments.kind {
+    let input = match guest.arguments.kind() {
         TaskKind::Map => None,
         TaskKind::Reduce => Some(take_input().map_err(GuestError::io("take standard input"))?),
     };
@@ -150,17 +152,21 @@ fn serve(definitions: &dyn Definitions) -> Result<(), GuestError> {
 impl Guest {
     /// Before anything is done: whether the plan has such a task, and the part of it a place.
     fn check(&self) -> Result<(), GuestError> {
-        let GuestArguments { kind, task, part, .. } = &self.arguments;
+        let kind = self.arguments.kind();
+        let GuestArguments { task, part, .. } = &self.arguments;
         let (tasks, writes) = match kind {
             TaskKind::Map => (self.plan.maps(), self.plan.reduces == 0),
             TaskKind::Reduce => (self.plan.reduces, true),
         };
         if *task >= tasks {
-            return Err(ArgumentError::NoTask { kind: *kind, task: *task, tasks }.into());
+            let why = format!("there is no {kind} {task}: the plan has {tasks}");
+            return Err(GuestError::Arguments(why));
         }
         match (writes, part) {
-            (true, None) => Err(ArgumentError::Missing { flag: "--part" }.into()),
-            (false, Some(_)) => Err(ArgumentError::NoPart.into()),
+            (true, None) => Err(GuestError::Arguments("--part is missing".to_owned())),
+            (false, Some(_)) => Err(GuestError::Arguments(
+                "--part is for tasks that write a part, and this map's output goes to the reduces".to_owned(),
+            )),
             (true, Some(_)) | (false, None) => Ok(()),
         }
     }
@@ -185,8 +191,8 @@ impl Guest {
         (frames, maps): (u64, MapsReport),
         part: Option<PartOutput>,
     ) -> Result<Vec<u8>, GuestError> {
-        let GuestArguments { kind, part: path, .. } = &self.arguments;
-        let millis = match kind {
+        let path = &self.arguments.part;
+        let millis = match self.arguments.kind() {
             TaskKind::Map => Counter::MapMillis,
             TaskKind::Reduce => Counter::ReduceMillis,
         };
