@@ -81,7 +81,6 @@ const BUFFER_BYTES: usize = 1 << 20;
 /// How many lines are read between two looks at the interrupt.
 const LINES_PER_CHECK: usize = 1 << 16;
 
-/// How often each word occurs.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct WordCounts {
     counts: HashMap<Box<[u8]>, u64>,

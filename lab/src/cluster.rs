@@ -32,7 +32,6 @@ const LOOK: Duration = Duration::from_millis(5);
 /// Below the folder of a report, a folder for each of its clusters.
 pub const RECORDINGS: &str = "recordings";
 
-/// The `nap` binary in `folder`.
 pub fn nap(folder: &Path) -> Result<PathBuf> {
     let path = folder.join("nap");
     if path.is_file() {
@@ -89,7 +88,6 @@ impl JobOrder {
     }
 }
 
-/// What a cluster consists of.
 #[derive(Debug)]
 pub struct Layout<'a> {
     /// The slots of each worker.
@@ -149,7 +147,6 @@ impl<'s> Cluster<'s> {
         self.folder.join("cluster")
     }
 
-    /// One more connection.
     pub fn client(&self) -> Result<ClusterClient> {
         let place = ClusterPlace::Directory(ClusterDirectory::resolve(Some(self.directory()))?);
         Ok(ClusterClient::connect(place, Patience::default())?)

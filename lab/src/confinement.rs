@@ -47,7 +47,6 @@ pub enum Tier {
 }
 
 impl Tier {
-    /// In words.
     pub fn line(&self) -> String {
         match self {
             Tier::Own { groups_version } => {
@@ -59,7 +58,6 @@ impl Tier {
     }
 }
 
-/// The means, set up.
 #[derive(Debug)]
 pub struct Confinement {
     /// What it could set up.

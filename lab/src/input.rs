@@ -1,5 +1,4 @@
-//! Owns the inputs of experiments: made by datagen, one file each, and read into the page cache before every
-//! run. What a right output looks like belongs to the checks.
+//! The inputs of experiments: made by datagen, one file each, and read into the page cache before every run.
 
 use std::fs::{self, File};
 use std::io::Read;
@@ -18,7 +17,6 @@ use crate::program::BenchmarkJob;
 /// How much is read at once when warming the page cache.
 const WARM_BYTES: usize = 1 << 20;
 
-/// A generated input.
 #[derive(Clone, Debug)]
 pub struct Input {
     pub file: PathBuf,

@@ -178,7 +178,6 @@ const SLICE: Duration = Duration::from_millis(5);
 /// A sleep that is late by more was one in which the process was stopped.
 const LATE_MAX: Duration = Duration::from_millis(10);
 
-/// Sleeps that add up.
 #[derive(Debug, Default)]
 pub struct Pace {
     /// Microseconds that are still to be slept; less than none after a sleep that was late.
@@ -285,7 +284,6 @@ listed! {
 
 read_by_word!(TaskBody: "there is no body");
 
-/// The tasks of a job.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReplayedTasks {
     /// Without, no time passes: the same output at once.
@@ -299,7 +297,6 @@ pub struct ReplayedTasks {
     pub reduces: Vec<ReplayedTask>,
 }
 
-/// One of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReplayedTask {
     pub micros: u64,

@@ -19,10 +19,10 @@ use crate::cluster::{Cluster, JobOrder, Layout, guarded_folder, nap};
 use crate::jobs::{Work, rounds_per_second};
 use crate::machine::Machine;
 use crate::outputs::OutputDigest;
+use crate::report::counted;
+use crate::report::{Report, dash, table};
 use crate::session::Session;
 use crate::statistics::{known_percentile, percentile, samples_needed};
-use crate::table::{dash, table};
-use crate::words::counted;
 use crate::workspace::write;
 
 /// How long one group of the reduce takes.
@@ -54,7 +54,6 @@ enum Pair {
     CheckpointAndRestore,
 }
 
-/// Measures.
 pub fn latency(settings: &LatencySettings, session: &Session) -> Result<LatencyReport> {
     Measuring::with_cluster(settings, session, |measuring| {
         let reference = measuring.reference()?;
@@ -127,7 +126,7 @@ impl<'s> Measuring<'s> {
         self.session.say("running the job undisturbed");
         let (job, output) = self.submit(self.rounds)?;
         self.cluster.wait(job, LIMIT)?;
-        Ok(OutputDigest::take(&output)?)
+        OutputDigest::take(&output)
     }
 
     /// Preempts one job until it is nearly done or there are enough samples; its times are taken from its
@@ -218,10 +217,8 @@ impl<'s> Measuring<'s> {
     }
 }
 
-/// All of one measurement.
 #[derive(Clone, Debug, Serialize)]
 pub struct LatencyReport {
-    /// Always `latency`.
     pub experiment: &'static str,
     pub machine: Machine,
     /// From the decision to the slot verified free.
@@ -238,7 +235,6 @@ pub struct LatencyReport {
     pub otherwise: usize,
 }
 
-/// Latencies of one kind, in milliseconds.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Latencies {
     pub samples: usize,
@@ -321,6 +317,30 @@ impl Latencies {
     }
 }
 
+impl Report for LatencyReport {
+    /// Whether every bound is kept and every output right.
+    fn succeeded(&self) -> bool {
+        let all = [&self.suspend, &self.resume, &self.checkpoint, &self.restore];
+        self.identical && all.iter().all(|one| one.is_kept())
+    }
+
+    fn table(&self) -> String {
+        let rows = vec![
+            self.suspend.row("suspend: decided to slot free"),
+            self.resume.row("resume: decided to running"),
+            self.checkpoint.row("checkpoint: decided to slot free"),
+            self.restore.row("restore: launched to new output"),
+        ];
+        let columns = ["samples", "p50, ms", "p99, ms", "max, ms", "worker's p50", "bounds", "verdict"];
+        let outputs = if self.identical { "all outputs right" } else { "AN OUTPUT DIFFERS" };
+        let otherwise = match self.otherwise {
+            0 => String::new(),
+            count => format!("; {} ended otherwise than asked", counted(count, "preemption")),
+        };
+        format!("{}\n\n{}\n\n{outputs}{otherwise}\n", self.machine.line(), table(&["what"], &columns, rows))
+    }
+}
+
 impl LatencyReport {
     fn new(machine: Machine) -> LatencyReport {
         LatencyReport {
@@ -379,29 +399,6 @@ impl LatencyReport {
         for one in [&mut self.suspend, &mut self.resume, &mut self.checkpoint, &mut self.restore] {
             one.conclude(most);
         }
-    }
-
-    /// Whether every bound is kept and every output right.
-    pub fn succeeded(&self) -> bool {
-        let all = [&self.suspend, &self.resume, &self.checkpoint, &self.restore];
-        self.identical && all.iter().all(|one| one.is_kept())
-    }
-
-    /// The figures as a table.
-    pub fn table(&self) -> String {
-        let rows = vec![
-            self.suspend.row("suspend: decided to slot free"),
-            self.resume.row("resume: decided to running"),
-            self.checkpoint.row("checkpoint: decided to slot free"),
-            self.restore.row("restore: launched to new output"),
-        ];
-        let columns = ["samples", "p50, ms", "p99, ms", "max, ms", "worker's p50", "bounds", "verdict"];
-        let outputs = if self.identical { "all outputs right" } else { "AN OUTPUT DIFFERS" };
-        let otherwise = match self.otherwise {
-            0 => String::new(),
-            count => format!("; {} ended otherwise than asked", counted(count, "preemption")),
-        };
-        format!("{}\n\n{}\n\n{outputs}{otherwise}\n", self.machine.line(), table(&["what"], &columns, rows))
     }
 }
 

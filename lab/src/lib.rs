@@ -1,19 +1,17 @@
-//! Experiments of napreduce: speed against other programs, memory under a budget, the cost of starting,
-//! what preemption costs.
+//! Experiments of napreduce: speed against other programs, memory under a budget, the cost of starting, what
+//! preemption costs.
 //!
-//! Owns how experiments are run, judged and reported. Jobs are measured as their users run them, as programs
-//! from start to exit; the runtime is linked for the client of a cluster and for the jobs of the lab itself.
-//! The settings of an experiment are its arguments; commands, their help and the terminal belong to the
-//! `nap-lab` binary, which is also the lab's job program and its guard when it is called so.
+//! Jobs are measured as their users run them, as programs from
+//! start to exit; the runtime is linked for the client of a cluster and for the jobs of the lab itself.
 //!
 //! ```no_run
-//! use napreduce_lab::{Interrupt, Session, WorkSettings, program::Resources, start};
+//! use napreduce_lab::{Interrupt, Session, WorkSettings, program::Resources, report, start};
 //!
 //! let (work, binaries) = (WorkSettings::default(), "target/release".into());
 //! let session = Session::new(Interrupt::listen()?, work, binaries, |line| eprintln!("{line}"));
 //! let resources = Resources { slots: 2, task_memory: "256MiB".parse()? };
 //! let settings = start::StartSettings { runs: 50, resources };
-//! println!("{}", start::start(&settings, &session)?.table());
+//! println!("{}", report::Report::table(&start::start(&settings, &session)?));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
@@ -38,15 +36,14 @@ pub mod process;
 pub mod program;
 pub mod records;
 pub mod replay;
+pub mod report;
 pub mod session;
 pub mod speed;
 pub mod start;
 pub mod statistics;
 pub mod suite;
-mod table;
 pub mod workspace;
 
 pub use process::Interrupt;
 pub use session::Session;
-pub use words::counted;
 pub use workspace::WorkSettings;

@@ -1,5 +1,5 @@
-//! Owns the description of the machine a measurement ran on, read from the kernel's own reports.
-//! A value the kernel does not tell is left empty: a description never fails an experiment.
+//! The description of the machine a measurement ran on, read from the kernel's own reports. A value the kernel
+//! does not tell is left empty: a description never fails an experiment.
 
 use std::sync::OnceLock;
 use std::time::{SystemTime, UNIX_EPOCH};

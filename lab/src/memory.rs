@@ -1,5 +1,5 @@
-//! Owns the check that tasks keep to their memory budget however large the input is.
-//! What counts is anonymous memory of each task process; mapped files are page cache and are left out.
+//! The check that tasks keep to their memory budget however large the input is. What counts is anonymous memory
+//! of each task process; mapped files are page cache and are left out.
 
 use anyhow::Result;
 use clap::Args;
@@ -12,8 +12,8 @@ use crate::machine::Machine;
 use crate::outputs::peak_task_bytes;
 use crate::process::{Sampling, Usage, run};
 use crate::program::{BenchmarkJob, Resources};
+use crate::report::{Report, dash, seconds, table};
 use crate::session::Session;
-use crate::table::{dash, seconds, table};
 use crate::workspace::{WorkFolder, remove};
 
 /// Room per byte of input: the input, intermediate files, the output.
@@ -39,10 +39,8 @@ fn factor(text: &str) -> Result<f64, String> {
     if (1.0..=100.0).contains(&factor) { Ok(factor) } else { Err("choose 1 to 100".to_owned()) }
 }
 
-/// All of one check.
 #[derive(Clone, Debug, Serialize)]
 pub struct MemoryReport {
-    /// Always `memory`.
     pub experiment: &'static str,
     pub machine: Machine,
     /// What each program could use.
@@ -54,11 +52,9 @@ pub struct MemoryReport {
     pub results: Vec<MemoryResult>,
 }
 
-/// One program under its budget.
 #[derive(Clone, Debug, Serialize)]
 pub struct MemoryResult {
     pub program: BenchmarkJob,
-    /// The length of its input.
     pub input_bytes: ByteSize,
     pub command: String,
     /// What it took; the output was right.
@@ -134,14 +130,13 @@ fn check(
     })
 }
 
-impl MemoryReport {
+impl Report for MemoryReport {
     /// Whether every task kept to its bound.
-    pub fn succeeded(&self) -> bool {
+    fn succeeded(&self) -> bool {
         self.results.iter().all(|result| result.within_bound)
     }
 
-    /// The figures as a table.
-    pub fn table(&self) -> String {
+    fn table(&self) -> String {
         let rows = self.results.iter().map(|result| {
             let tree = result.usage.memory.map(|memory| ByteSize::new(memory.tree_bytes));
             vec![

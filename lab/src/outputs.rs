@@ -16,7 +16,6 @@ use crate::workspace::remove;
 /// What is done to an output that is compared.
 pub const READ: &str = "read the output";
 
-/// A fingerprint of an output.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct OutputDigest(String);
 

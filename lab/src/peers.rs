@@ -1,6 +1,6 @@
-//! Owns the programs we are compared with: which are installed, in which version, and the fastest way we
-//! found to have each do the same work. Every peer gets as many threads as our job has slots. GNU sort gets
-//! the memory of all slots together; DuckDB and Polars may take what they like, which is in their favour.
+//! The programs we are compared with: which are installed, in which version, and the fastest way we found to
+//! have each do the same work. Every peer gets as many threads as our job has slots. GNU sort gets the memory
+//! of all slots together; DuckDB and Polars may take what they like, which is in their favour.
 
 mod bare_sort;
 

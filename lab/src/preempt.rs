@@ -44,7 +44,6 @@ listed! {
 }
 
 listed! {
-    /// How much memory the tasks want.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
     #[serde(rename_all = "lowercase")]
     pub enum JobWeight {
@@ -160,7 +159,7 @@ pub fn preempt(settings: &PreemptSettings, session: &Session) -> Result<PreemptR
     }
     guard.clean_up()?;
     report.conclude();
-    report.write(&folder)?;
+    report.write_with_figures(&folder)?;
     session.say(format!("report: {}", folder.join("report.txt").display()));
     Ok(report)
 }
@@ -319,7 +318,6 @@ impl TwoJobs<'_> {
         Ok(taken)
     }
 
-    /// One run of both jobs.
     fn once(&mut self, plan: &Plan) -> Result<TwoJobsRun> {
         let (low_name, high_name) = (name("low", plan.number), name("high", plan.number));
         let low = self.submit(&low_name)?;
@@ -384,7 +382,7 @@ impl TwoJobs<'_> {
 
     /// The fingerprint of an output, which is removed.
     fn digest(&self, name: &str) -> Result<OutputDigest> {
-        Ok(OutputDigest::take(&self.folder.join(name))?)
+        OutputDigest::take(&self.folder.join(name))
     }
 
     fn input(&self) -> String {
@@ -396,7 +394,6 @@ impl TwoJobs<'_> {
         }
     }
 
-    /// How long anything may take.
     fn limit(&self) -> Duration {
         PATIENCE_LEAST + self.setting.settings.task_time.mul_f64(PATIENCE)
     }

@@ -49,7 +49,6 @@ pub struct CommandLine {
 }
 
 impl CommandLine {
-    /// A program without arguments yet.
     pub fn new(program: impl Into<PathBuf>) -> CommandLine {
         let program = program.into();
         CommandLine { program, called: None, arguments: Vec::new(), environment: Vec::new(), time_max: None }
@@ -75,7 +74,6 @@ impl CommandLine {
         self
     }
 
-    /// Adds one argument.
     pub fn arg(mut self, argument: impl Into<OsString>) -> CommandLine {
         self.arguments.push(argument.into());
         self
@@ -283,7 +281,6 @@ pub struct Interrupt {
 }
 
 impl Interrupt {
-    /// A flag that nothing sets.
     pub fn never() -> Interrupt {
         Interrupt::default()
     }

@@ -1,5 +1,4 @@
-//! Owns the programs that are measured: their names, where their binaries are and how they are called.
-//! What a right output is belongs to the checks.
+//! The programs that are measured: their names, where their binaries are and how they are called.
 
 use std::path::{Path, PathBuf};
 
@@ -14,7 +13,6 @@ use crate::machine::cpus;
 use crate::process::CommandLine;
 
 listed! {
-    /// An example job that is measured.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
     #[serde(rename_all = "lowercase")]
     pub enum BenchmarkJob {
@@ -58,7 +56,6 @@ impl Resources {
 }
 
 impl BenchmarkJob {
-    /// The program's binary in `folder`.
     pub fn binary(self, folder: &Path) -> Result<PathBuf> {
         find_binary(folder, self.in_words(), "napreduce-examples")
     }

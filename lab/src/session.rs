@@ -1,6 +1,4 @@
-//! Owns what every experiment needs from whoever runs it: the wish to stop, where it works and what it
-//! measures, and where progress is told. Which signals mean stop, and what a terminal looks like, is decided
-//! outside.
+//! What an experiment gets from the command line: the interrupt, its folders, and where progress is printed.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -39,7 +37,6 @@ impl Session {
         }
     }
 
-    /// Tells of a step.
     pub fn say(&self, line: impl AsRef<str>) {
         (self.tell)(line.as_ref());
     }

@@ -18,9 +18,9 @@ use crate::outputs::peak_task_bytes;
 use crate::peers::{self, InstalledPeer, PeerTool, Places, spark_of};
 use crate::process::{CommandLine, Interrupt, Sampling, Usage, run};
 use crate::program::{BenchmarkJob, Resources};
+use crate::report::{Report, dash, seconds, table};
 use crate::session::Session;
 use crate::statistics::{Interval, Summary, median, ratio_interval, ratio_text};
-use crate::table::{dash, seconds, table};
 use crate::workspace::{WorkFolder, remove};
 
 /// How much room an experiment wants per byte of input: the input, our intermediate files, the output.
@@ -56,12 +56,10 @@ pub struct SpeedSettings {
 pub struct Conditions {
     /// Measured runs of each contender.
     pub runs: u32,
-    /// What each could use.
     #[serde(flatten)]
     pub resources: Resources,
 }
 
-/// Runs the comparison.
 pub fn speed(settings: &SpeedSettings, session: &Session) -> Result<SpeedReport> {
     let largest = settings.sizes.iter().max().map_or(0, |size| size.bytes());
     let ours = settings
@@ -192,7 +190,6 @@ pub struct Contender {
 }
 
 impl Contender {
-    /// Our program behind `binary`.
     pub fn ours(binary: &Path) -> Contender {
         let version = format!("napreduce {}", env!("CARGO_PKG_VERSION"));
         Contender::new("napreduce", version, Kind::Ours { binary: binary.to_owned() })
@@ -206,7 +203,6 @@ impl Contender {
         Contender::new(&name, version, Kind::Guest { binary, master: master.to_owned(), python })
     }
 
-    /// Another program.
     pub fn peer(peer: InstalledPeer) -> Contender {
         Contender::new(peer.peer.in_words(), peer.version.clone(), Kind::PeerTool(peer))
     }
@@ -279,30 +275,24 @@ impl Contender {
     }
 }
 
-/// All of one comparison.
 #[derive(Clone, Debug, Serialize)]
 pub struct SpeedReport {
-    /// Always `speed`.
     pub experiment: &'static str,
     pub machine: Machine,
-    /// How it ran.
     pub conditions: Conditions,
     /// One for each size and program.
     pub measurements: Vec<Measurement>,
 }
 
-/// One program at one size.
 #[derive(Clone, Debug, Serialize)]
 pub struct Measurement {
     pub program: BenchmarkJob,
     pub size: ByteSize,
-    /// The length of the input.
     pub input_bytes: ByteSize,
     /// Who took part, we first.
     pub contenders: Vec<ContenderReport>,
 }
 
-/// One contender of a measurement.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct ContenderReport {
     pub name: String,
@@ -325,7 +315,6 @@ pub struct ContenderReport {
     pub task_peak_bytes: Option<ByteSize>,
     /// The run before the measured ones.
     pub warm_up: Option<Timing>,
-    /// Every measured run.
     pub runs: Vec<Timing>,
 }
 
@@ -401,24 +390,14 @@ fn wall_times(runs: &[Timing]) -> Vec<f64> {
 const COLUMNS: [&str; 8] =
     ["median", "min .. max", "MAD", "ratio to ours (95 %)", "rate", "cpu", "peak, all", "peak, task"];
 
-impl SpeedReport {
+impl Report for SpeedReport {
     /// Whether every contender ran to the end with right outputs.
-    pub fn succeeded(&self) -> bool {
+    fn succeeded(&self) -> bool {
         self.failures().next().is_none()
     }
 
-    fn failures(&self) -> impl Iterator<Item = String> {
-        self.measurements.iter().flat_map(|measurement| {
-            let heading = format!("{} {}", measurement.program, measurement.size);
-            measurement.contenders.iter().filter_map(move |contender| {
-                let failure = contender.failure.as_ref()?;
-                Some(format!("{heading} {}: {failure}", contender.name))
-            })
-        })
-    }
-
     /// The figures as a table, with the conditions above and failures below.
-    pub fn table(&self) -> String {
+    fn table(&self) -> String {
         let Conditions { runs, resources } = &self.conditions;
         let mut rows = Vec::new();
         for measurement in &self.measurements {
@@ -441,6 +420,18 @@ impl SpeedReport {
             text.push_str(&format!("\nfailed: {failure}\n"));
         }
         text
+    }
+}
+
+impl SpeedReport {
+    fn failures(&self) -> impl Iterator<Item = String> {
+        self.measurements.iter().flat_map(|measurement| {
+            let heading = format!("{} {}", measurement.program, measurement.size);
+            measurement.contenders.iter().filter_map(move |contender| {
+                let failure = contender.failure.as_ref()?;
+                Some(format!("{heading} {}: {failure}", contender.name))
+            })
+        })
     }
 
     fn versions(&self) -> String {

@@ -1,5 +1,5 @@
-//! Owns the cost of starting: a tiny job from start to exit, and what one more map task adds.
-//! Memory is not sampled here, so that nothing disturbs the short times.
+//! The cost of starting: a tiny job from start to exit, and what one more map task adds. Memory is not sampled
+//! here, so that nothing disturbs the short times.
 
 use anyhow::Result;
 use std::path::{Path, PathBuf};
@@ -11,9 +11,9 @@ use crate::check::Truth;
 use crate::machine::Machine;
 use crate::process::{Sampling, run};
 use crate::program::{BenchmarkJob, Resources};
+use crate::report::{Report, dash, seconds, table};
 use crate::session::Session;
 use crate::statistics::{Interval, Summary, known_percentile, median_interval};
-use crate::table::{dash, seconds, table};
 use crate::workspace::{WorkFolder, write};
 
 /// Map tasks beyond the first in the large one of the two jobs.
@@ -32,10 +32,8 @@ pub struct StartSettings {
     pub resources: Resources,
 }
 
-/// All of one measurement.
 #[derive(Clone, Debug, Serialize)]
 pub struct StartReport {
-    /// Always `start`.
     pub experiment: &'static str,
     pub machine: Machine,
     /// What each job could use.
@@ -45,9 +43,7 @@ pub struct StartReport {
     pub command: String,
     /// Wall seconds of a job over one line, every run.
     pub tiny_seconds: Vec<f64>,
-    /// Their statistics.
     pub tiny: Option<Summary>,
-    /// Their 99th percentile, of a hundred or more.
     pub tiny_p99_seconds: Option<f64>,
     /// Map tasks of the large job beyond those of the tiny one.
     pub more_tasks: u32,
@@ -59,7 +55,6 @@ pub struct StartReport {
     pub task_interval: Option<Interval>,
 }
 
-/// Runs the measurement.
 pub fn start(settings: &StartSettings, session: &Session) -> Result<StartReport> {
     let binary = BenchmarkJob::Wordcount.binary(&session.binaries)?;
     let work = WorkFolder::make(&session.work, napreduce_live::ByteSize::new(0))?;
@@ -123,9 +118,8 @@ impl Job {
     }
 }
 
-impl StartReport {
-    /// The figures as a table.
-    pub fn table(&self) -> String {
+impl Report for StartReport {
+    fn table(&self) -> String {
         let shown = |value: Option<f64>| value.map_or_else(dash, seconds);
         let range = |low: Option<f64>, high: Option<f64>| format!("{} .. {}", shown(low), shown(high));
         let tiny = self.tiny.as_ref();

@@ -1,6 +1,6 @@
-//! Owns the statistics of repeated measurements: median, spread, percentiles and bootstrap intervals.
-//! It knows nothing of what was measured: samples are plain numbers in whatever unit the caller uses.
-//! Resampling is seeded with a constant, so that the same samples always print the same interval.
+//! The statistics of repeated measurements: median, spread, percentiles and bootstrap intervals. It knows
+//! nothing of what was measured: samples are plain numbers in whatever unit the caller uses. Resampling is
+//! seeded with a constant, so that the same samples always print the same interval.
 
 use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;
@@ -26,7 +26,6 @@ pub struct Interval {
 /// What is said of one series of samples.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Summary {
-    /// Number of samples.
     pub count: usize,
     /// Middle sample, or the mean of the two middle ones.
     pub median: f64,

@@ -1,13 +1,10 @@
-//! Owns how a word of an argument is read as one of a list, and what is said to a word that is none of it.
-//! The lists stand where they mean something.
+//! Words of arguments that are chosen from a list.
 
-/// `1 run`, `2 runs`.
 pub fn counted(count: usize, thing: &str) -> String {
     let plural = if count == 1 { "" } else { "s" };
     format!("{count} {thing}{plural}")
 }
 
-/// A word that means nothing here.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{what} {word:?}; choose from {allowed}")]
 pub struct UnknownWord {

@@ -59,7 +59,6 @@ impl WorkFolder {
         Ok(WorkFolder { folder })
     }
 
-    /// The folder's absolute path.
     pub fn path(&self) -> &Path {
         self.folder.path()
     }
@@ -103,7 +102,6 @@ fn free_bytes(path: &Path) -> io::Result<ByteSize> {
     Ok(ByteSize::new(space.f_bavail.saturating_mul(space.f_frsize)))
 }
 
-/// The file, open.
 #[derive(Debug)]
 pub struct RawFile {
     path: PathBuf,
@@ -117,7 +115,6 @@ impl RawFile {
         Ok(RawFile { path: path.to_owned(), file })
     }
 
-    /// Adds a line.
     pub fn add(&mut self, measurement: &impl Serialize) -> Result<()> {
         let failed = cannot("write", &self.path);
         let mut line = serde_json::to_string(measurement).map_err(|error| failed(error.into()))?;

@@ -1,8 +1,8 @@
 //! What a number of each block says of the true one.
 //!
-//! Owns intervals and probabilities: Student's t over blocks whose seeds differ, as the mean of independent
-//! runs; of live blocks the median, with order statistics; and Holm's correction where one figure expects
-//! several things. Does not own which numbers.
+//! Intervals and probabilities: Student's t over blocks whose seeds differ, as the mean of independent runs; of
+//! live blocks the median, with order statistics; and Holm's correction where one figure expects several
+//! things.
 
 use serde::Serialize;
 use statrs::distribution::{Binomial, ContinuousCDF, DiscreteCDF, StudentsT};

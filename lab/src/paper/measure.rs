@@ -1,7 +1,6 @@
 //! What a quantity is in one block.
 //!
-//! Owns statistics over the jobs of a run, or over the differences of the same jobs of two runs. Does not own
-//! the rows.
+//! Statistics over the jobs of a run, or over the differences of the same jobs of two runs.
 
 use super::quantity::{Asked, JobMeasure, Quantity, RunMeasure, Runs as Whose, Statistic, VariantName};
 use super::registry::{Figure, Paper};

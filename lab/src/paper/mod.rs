@@ -1,10 +1,7 @@
 //! Every figure of the papers, by one command: what is claimed, what was measured, what is said of it.
 //!
-//! Owns the way from entries of the registry to verdicts and a report. Does not own the simulator, nor how a
-//! plan runs live (`replay`).
-//!
 //! ```text
-//! registry (papers/*.toml) -> simulate, live -> rows (raw.jsonl, packed in the end) -> measure, inference -> verdict -> report
+//! registry (papers/*.toml) -> runs -> rows (raw.jsonl, packed in the end) -> measure, inference -> verdict -> report
 //! ```
 //!
 //! A verdict is made of rows alone, so that what was measured once can be judged and drawn again.
@@ -34,7 +31,6 @@ pub use verdict::{Judgement, Ruling, Verdict};
 use crate::error::{cannot, signal};
 use crate::session::Session;
 
-/// What is asked for.
 #[derive(Debug, Clone)]
 pub struct PaperSettings {
     /// Papers and figures.

@@ -1,6 +1,4 @@
 //! What is asked of the runs of a block: `kill: mean sojourn of research-xl`.
-//!
-//! Owns the words and their reading. Does not own the runs (`rows`) nor what comes of asking (`measure`).
 
 use anyhow::Result;
 use std::fmt;
@@ -8,7 +6,6 @@ use std::fmt;
 use napreduce_engine::listed;
 use serde::Deserialize;
 
-/// A number of one block.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(try_from = "String")]
 pub struct Quantity {
@@ -17,7 +14,6 @@ pub struct Quantity {
     pub(super) asked: Asked,
 }
 
-/// Whose runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Runs {
     Of(VariantName),
@@ -32,7 +28,6 @@ pub(super) struct VariantName {
     pub(super) variant: String,
 }
 
-/// What of them.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Asked {
     Run(RunMeasure),
@@ -57,7 +52,6 @@ listed! {
 }
 
 impl RunMeasure {
-    /// Whether a cluster tells it.
     pub(super) fn is_live(self) -> bool {
         matches!(self, RunMeasure::Makespan | RunMeasure::Missed | RunMeasure::Met)
     }
@@ -118,7 +112,6 @@ impl Quantity {
         }
     }
 
-    /// The variants that it needs.
     pub(super) fn variants(&self) -> Vec<&VariantName> {
         match &self.runs {
             Runs::Of(one) => vec![one],

@@ -24,7 +24,6 @@ const FILES: [(&str, &str); 6] = [
     ("auto", include_str!("../../papers/auto.toml")),
 ];
 
-/// One paper.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Paper {
@@ -49,12 +48,10 @@ pub struct Calibration {
     pub with: String,
 }
 
-/// All papers, checked.
 pub fn papers() -> Result<Vec<Paper>> {
     FILES.iter().map(|(name, text)| read(name, text)).collect()
 }
 
-/// One paper from its text.
 pub fn read(name: &str, text: &str) -> Result<Paper> {
     let refuse = |what: String| anyhow!("papers/{name}.toml: {what}");
     let mut paper: Paper = toml::from_str(text).map_err(|error| refuse(error.to_string()))?;
@@ -187,7 +184,6 @@ impl Paper {
 /// is ours.
 static WORKLOADS: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/papers/workloads");
 
-/// Runs that figures share.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Campaign {
@@ -300,7 +296,6 @@ impl Variant {
         tables
     }
 
-    /// The policy with its table.
     pub(in crate::paper) fn configuration(&self) -> Result<SchedulerConfiguration, String> {
         let tables: SchedulerTables =
             self.all_tables().try_into().map_err(|error: toml::de::Error| error.to_string())?;
@@ -362,7 +357,6 @@ pub struct Claim {
     pub not_measured: Option<String>,
 }
 
-/// What must be so.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Expectation {
@@ -395,7 +389,6 @@ pub struct Expectation {
     pub within_absolute: Option<f64>,
 }
 
-/// Where a published number stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Source {
@@ -405,7 +398,6 @@ pub enum Source {
     Derived,
 }
 
-/// How it is drawn.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Plot {
@@ -602,7 +594,6 @@ impl Expectation {
     }
 }
 
-/// How a campaign runs live.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct LiveRecipe {
@@ -635,7 +626,6 @@ impl LiveRecipe {
         Scale::new(self.time_scale, self.task_scale).map_err(|error| error.to_string())
     }
 
-    /// Whether a variant runs.
     pub(in crate::paper) fn has(&self, variant: &str) -> bool {
         self.variants.is_empty() || self.variants.iter().any(|name| name == variant)
     }
@@ -665,7 +655,6 @@ impl LiveRecipe {
             .map_or(scaled, |slots| ClusterShape::of_slots(scaled.machines, slots.map, slots.reduce)))
     }
 
-    /// What is wrong with it.
     pub(in crate::paper) fn check(&self, variants: &BTreeMap<String, Variant>) -> Result<(), String> {
         self.scale()?;
         if self.one_of == 0 || self.workers == Some(0) {

@@ -34,8 +34,8 @@ use crate::paper::registry::{Figure, Label, Paper, Plot, PlotKind, Point, Series
 use crate::paper::rows::{Executor, MeasuredRun, Runs};
 use crate::paper::verdict::{Finding, FindingKind, Judgement, Ruling, Verdict};
 use crate::replay::Agreement;
+use crate::report::{dash, table};
 use crate::statistics;
-use crate::table::{dash, table};
 use crate::workspace::write;
 
 const SELECTION: &str = "report.json";
@@ -68,7 +68,6 @@ fn simulated() -> Vec<Executor> {
     vec![Executor::Simulated]
 }
 
-/// Where and how it was measured.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Environment {
@@ -106,7 +105,7 @@ impl Selection {
     }
 
     pub(super) fn write(&self, folder: &Path) -> Result<()> {
-        Ok(write(&folder.join(SELECTION), json(self))?)
+        write(&folder.join(SELECTION), json(self))
     }
 }
 
@@ -139,7 +138,6 @@ impl PaperReport {
         self.judgements.extend(other.judgements);
     }
 
-    /// Of a folder, judged again.
     pub fn read(papers: Vec<Paper>, folder: &Path) -> Result<PaperReport> {
         let selection = Selection::read(folder)?;
         PaperReport::new(papers, selection, Runs::open(folder, Runs::read)?)
@@ -161,7 +159,6 @@ impl PaperReport {
         self.write_variants(&folder.join("variants"))
     }
 
-    /// All judgements as JSON.
     pub fn verdicts(&self) -> String {
         json(&self.judgements)
     }
@@ -201,7 +198,6 @@ impl PaperReport {
 }
 
 impl Environment {
-    /// Of this process.
     pub fn describe(seconds: f64) -> Environment {
         // Where there is no git, or no repository, there is no commit to name.
         let git = std::process::Command::new("git").args(["rev-parse", "HEAD"]).output();
@@ -219,12 +215,12 @@ impl Environment {
 
     /// Writes it into the folder of a report.
     pub fn write(&self, folder: &Path) -> Result<()> {
-        Ok(write(&folder.join("environment.json"), json(self))?)
+        write(&folder.join("environment.json"), json(self))
     }
 }
 
 pub(super) fn make(folder: &Path) -> Result<()> {
-    Ok(fs::create_dir_all(folder).map_err(cannot("make", folder))?)
+    fs::create_dir_all(folder).map_err(cannot("make", folder))
 }
 
 fn json(value: &impl Serialize) -> String {
@@ -277,7 +273,7 @@ fn of_each_verdict(thing: &str, verdicts: impl Iterator<Item = Verdict>) -> Stri
     let counts = Verdict::ALL.map(|verdict| (verdict, of(verdict)));
     let said = counts.iter().filter(|(_, count)| *count > 0);
     let said: Vec<String> = said.map(|(verdict, count)| format!("{count} {}", verdict.in_words())).collect();
-    format!("{}: {}", crate::words::counted(verdicts.len(), thing), said.join(", "))
+    format!("{}: {}", crate::report::counted(verdicts.len(), thing), said.join(", "))
 }
 
 fn add(text: &mut String, judgement: &Judgement) {
@@ -322,7 +318,6 @@ fn line(finding: &Finding) -> String {
     )
 }
 
-/// An estimate in few characters.
 pub(super) fn found(estimate: Option<&Estimate>) -> String {
     match estimate {
         None => "nothing was measured".to_owned(),
@@ -510,7 +505,6 @@ fn middle(of: Measured<'_>, quantity: &Quantity) -> Option<f64> {
     }
 }
 
-/// The file of a figure.
 pub(super) fn name(paper: &str, id: &str, executor: Executor) -> String {
     format!("{paper}-{id}{}.svg", executor.suffix("-"))
 }

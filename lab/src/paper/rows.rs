@@ -18,7 +18,6 @@ use crate::error::cannot;
 /// The rows of runs that are being made, or were when somebody ended them.
 pub(super) const RAW: &str = "raw.jsonl";
 
-/// Which run.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct RunKey {
     pub paper: String,
@@ -30,7 +29,6 @@ pub struct RunKey {
 }
 
 listed! {
-    /// What made a run.
     #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
     #[serde(rename_all = "kebab-case")]
     pub enum Executor {
@@ -126,7 +124,6 @@ pub struct JobRow {
     pub simulated: Option<f64>,
 }
 
-/// A line of the file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "row", rename_all = "kebab-case")]
 enum Line {
@@ -134,7 +131,6 @@ enum Line {
     Job(JobRow),
 }
 
-/// A run with its jobs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MeasuredRun {
     pub run: RunRow,
@@ -142,7 +138,6 @@ pub struct MeasuredRun {
     pub jobs: Vec<JobRow>,
 }
 
-/// All runs of a report.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Runs(BTreeMap<RunKey, MeasuredRun>);
 
@@ -260,7 +255,6 @@ const PRESET: u32 = 6;
 /// Longer lines are no runs: a damaged file must not take all memory.
 const LINE_BYTES_MAX: u64 = 1 << 30;
 
-/// A line.
 #[derive(Serialize, Deserialize)]
 struct PackedRun {
     #[serde(flatten)]
@@ -391,7 +385,6 @@ pub(super) fn write_packed(runs: &Runs, path: &Path) -> io::Result<()> {
     })
 }
 
-/// Reads what was written.
 pub(super) fn read_packed(path: &Path) -> Result<Runs> {
     let unreadable = cannot("read", path);
     let file = BufReader::new(File::open(path).map_err(unreadable)?);

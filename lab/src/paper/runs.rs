@@ -24,8 +24,8 @@ use crate::process::Interrupt;
 use crate::replay::{
     Bench, Costs, FullPlan, GivenCosts, LiveJob, LivePlan, LiveRun, References, measure_costs,
 };
+use crate::report::counted;
 use crate::session::Session;
-use crate::words::counted;
 
 /// A run that is to be made.
 #[derive(Debug, Clone)]
@@ -36,7 +36,6 @@ pub struct PlannedRun<'a> {
     pub(super) variant: &'a Variant,
 }
 
-/// Which figures, how often.
 #[derive(Debug, Clone, Copy)]
 pub struct Repetitions {
     /// Blocks of each campaign; what its entry says, without.
@@ -121,7 +120,6 @@ pub fn simulate(
 }
 
 impl PlannedRun<'_> {
-    /// Simulates it.
     pub fn make(&self) -> Result<MeasuredRun> {
         let made = if self.key.executor.is_simulated() { self.try_make() } else { self.rehearse() };
         made.map_err(|what| {
@@ -302,7 +300,7 @@ pub fn run_live(
         ));
         take(measured)?;
     }
-    Ok(bench.end()?)
+    bench.end()
 }
 
 fn minutes(time: Duration) -> String {

@@ -1,6 +1,4 @@
 //! Which figures somebody means: `natjam 5`, `fcs 8-11,t2`, `all`.
-//!
-//! Owns the words. Does not own the figures (`registry`).
 
 use super::registry::Paper;
 use anyhow::{Result, bail};

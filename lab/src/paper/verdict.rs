@@ -1,7 +1,4 @@
 //! What is said of a figure.
-//!
-//! Owns the five verdicts and how expectations lead to them. Does not own the numbers (`measure`,
-//! `inference`).
 
 use napreduce_engine::listed;
 use serde::Serialize;
@@ -13,7 +10,6 @@ use super::registry::{Claim, Expectation, Figure, Paper};
 use super::rows::{Executor, Runs};
 
 listed! {
-    /// What is said of a figure.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
     #[serde(rename_all = "kebab-case")]
     pub enum Verdict {
@@ -30,7 +26,6 @@ listed! {
     }
 }
 
-/// What is said of one expectation.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Finding {
@@ -318,7 +313,6 @@ fn value(expected: &Expectation, block: Block<'_>) -> Option<f64> {
     block.value(expected.value.as_ref()?)
 }
 
-/// Largest over smallest.
 fn spread(values: &[f64]) -> f64 {
     let most = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     most / values.iter().copied().fold(f64::INFINITY, f64::min)

@@ -1,6 +1,6 @@
-//! Owns the sort of rows with nothing around it: what a program of its own for this one file and machine
-//! would do, and so the yardstick for what our processes, checksums and commits cost. It maps the input,
-//! sorts references of 12 bytes, gathers the rows and writes them, all threads in each step.
+//! The sort of rows with nothing around it: what a program of its own for this one file and machine would do,
+//! and so the yardstick for what our processes, checksums and commits cost. It maps the input, sorts references
+//! of 12 bytes, gathers the rows and writes them, all threads in each step.
 //!
 //! Is not careful about anything: a machine that goes down may leave half of an output.
 #![allow(unsafe_code)] // maps the input

@@ -10,15 +10,12 @@ use serde::Serialize;
 use super::{JobWeight, PreemptSettings, Strategy, TaskForm};
 use crate::confinement::{MemoryLimit, Tier};
 use crate::machine::Machine;
+use crate::report::counted;
+use crate::report::{Report, dash, table};
 use crate::statistics::{Interval, SAMPLES_MIN, Summary, median, median_interval, ratio_text};
-use crate::table::{dash, table};
-use crate::words::counted;
-use crate::workspace::write;
 
-/// All of one comparison.
 #[derive(Clone, Debug, Serialize)]
 pub struct PreemptReport {
-    /// Always `preempt`.
     pub experiment: &'static str,
     pub machine: Machine,
     /// How often each cell was measured.
@@ -49,6 +46,22 @@ const SLOW: f64 = 1.5;
 
 type Figure = fn(&Cell) -> &Summary;
 
+impl Report for PreemptReport {
+    /// Whether every output was right and every bound kept.
+    fn succeeded(&self) -> bool {
+        self.outputs_right() && self.verdicts.iter().all(|verdict| verdict.kept != Some(false))
+    }
+
+    fn table(&self) -> String {
+        let mut text = format!("{}\n{}\n", self.machine.line(), self.about());
+        for (title, table) in self.tables() {
+            text.push_str(&format!("\n{title}\n\n{table}\n"));
+        }
+        text.push_str(&format!("\n{}\n", self.conclusion()));
+        text
+    }
+}
+
 impl PreemptReport {
     pub(super) fn new(machine: Machine, settings: &PreemptSettings) -> PreemptReport {
         PreemptReport {
@@ -75,11 +88,6 @@ impl PreemptReport {
         self.seconds_per_swapped_gib = seconds_per_swapped_gib(&self.runs);
     }
 
-    /// Whether every output was right and every bound kept.
-    pub fn succeeded(&self) -> bool {
-        self.outputs_right() && self.verdicts.iter().all(|verdict| verdict.kept != Some(false))
-    }
-
     /// Whether every output was that of an undisturbed run.
     pub fn outputs_right(&self) -> bool {
         self.runs.iter().all(|run| run.identical)
@@ -100,20 +108,9 @@ impl PreemptReport {
         tables
     }
 
-    /// The tables as text.
-    pub fn table(&self) -> String {
-        let mut text = format!("{}\n{}\n", self.machine.line(), self.about());
-        for (title, table) in self.tables() {
-            text.push_str(&format!("\n{title}\n\n{table}\n"));
-        }
-        text.push_str(&format!("\n{}\n", self.conclusion()));
-        text
-    }
-
-    /// Writes the report into `folder`: text, JSON, and a figure of each table as SVG, PDF and PNG.
-    pub(super) fn write(&self, folder: &Path) -> Result<()> {
-        write(&folder.join("report.json"), serde_json::to_string_pretty(self)? + "\n")?;
-        write(&folder.join("report.txt"), self.table())?;
+    /// Writes text and JSON, and a figure of each table as SVG, PDF and PNG.
+    pub(super) fn write_with_figures(&self, folder: &Path) -> Result<()> {
+        self.write(folder)?;
         let kinds: [(&str, &str, Figure); 2] = [
             ("sojourn", "Sojourn time of the high job", |cell| &cell.sojourn),
             ("makespan", "Makespan of both jobs", |cell| &cell.makespan),
@@ -159,7 +156,6 @@ impl PreemptReport {
         ))
     }
 
-    /// What was run.
     pub(super) fn about(&self) -> String {
         let tier = self.tier.as_ref().map_or("none".to_owned(), Tier::line);
         format!(
@@ -285,7 +281,6 @@ mod canned_report {
 /// One run: the low job, the high job that came at some per cent of it, and the end of both.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct TwoJobsRun {
-    /// Always `two-jobs`.
     pub experiment: &'static str,
     pub weight: JobWeight,
     pub primitive: Strategy,
@@ -293,7 +288,6 @@ pub struct TwoJobsRun {
     pub percent: u32,
     /// How far it had said to be when the high job was handed in.
     pub seen_percent: f64,
-    /// From 1.
     pub repetition: u32,
     /// Seconds of the high job from its submission to its end.
     pub sojourn_seconds: f64,
@@ -576,7 +570,7 @@ mod tests {
     #[test]
     fn the_report_is_text_json_and_figures() {
         let folder = tempfile::tempdir().unwrap();
-        canned_report::report().write(folder.path()).unwrap();
+        canned_report::report().write_with_figures(folder.path()).unwrap();
         for name in ["light-sojourn.svg", "hungry-makespan.pdf", "report.json", "report.txt"] {
             assert!(folder.path().join(name).is_file(), "{name}");
         }
@@ -584,7 +578,7 @@ mod tests {
         empty.runs.clear();
         empty.alone_seconds.clear();
         empty.conclude();
-        empty.write(folder.path()).unwrap();
+        empty.write_with_figures(folder.path()).unwrap();
     }
 
     #[test]

@@ -1,7 +1,6 @@
 //! The centroids of a step of k-means: a side file of lines `k similarity movie count reviews`.
 //!
-//! Owns reading and writing them, and how alike a movie and a centroid are. Does not own what a step does
-//! with it.
+//! Reading and writing them, and how alike a movie and a centroid are.
 
 use std::collections::HashMap;
 use std::fs;

@@ -1,7 +1,6 @@
 //! A map whose lines come with the name of the document that they stand in.
 //!
-//! Owns that name: the file's own, without its folders, so that files of one name in several folders are one
-//! document. Does not own what is done with a line.
+//! Name: the file's own, without its folders, so that files of one name in several folders are one document.
 
 use std::marker::PhantomData;
 use std::path::Path;

@@ -1,6 +1,6 @@
 //! Movies with their reviews: a line is `movie:rater_rating,rater_rating,...`.
 //!
-//! Owns reading such a line. Does not own what becomes of a movie without reviews.
+//! Reading such a line.
 
 /// A movie and what was said of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

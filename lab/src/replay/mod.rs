@@ -1,9 +1,8 @@
 //! One plan, two executors: a workload runs live on a cluster of this machine, and the same plan in simulated
 //! time, at the same scale.
 //!
-//! Owns the order: jobs are drawn and made smaller (`source`, `scale`, `plan`), costs measured (`costs`),
-//! runs made (`bench`, `submitter`) and compared (`held`, `line`, `agreement`, `report`). Figures of the
-//! papers are made of such runs, too, which belongs to `paper`.
+//! Jobs are drawn and made smaller (`plan`), costs measured (`costs`), runs made (`bench`) and compared
+//! (`report`). The live figures of the papers are such runs, too.
 
 mod bench;
 mod costs;
@@ -32,10 +31,10 @@ use crate::cluster::RECORDINGS;
 use crate::error::{cannot, signal, usage};
 use crate::jobs::TaskBody;
 use crate::machine::Machine;
+use crate::report::Report;
 use crate::session::Session;
-use crate::workspace::{RawFile, write};
+use crate::workspace::RawFile;
 
-/// What is replayed, and how.
 #[derive(Debug)]
 pub struct ReplaySettings {
     pub source: ReplaySource,
@@ -151,7 +150,6 @@ fn shape(settings: &ReplaySettings) -> Result<ClusterShape> {
     Ok(shape)
 }
 
-/// The files of a report.
 struct ReplayFiles {
     folder: PathBuf,
     raw: RawFile,
@@ -173,11 +171,7 @@ impl ReplayFiles {
 
     fn write(self, report: &ReplayReport, lines: &[ReplayLine]) -> Result<()> {
         report::write_csv(&self.folder.join("jobs.csv"), lines)?;
-        let json = serde_json::to_string_pretty(report).unwrap_or_default() + "\n";
-        for (name, text) in [("report.txt", report.table()), ("report.json", json)] {
-            write(&self.folder.join(name), text)?;
-        }
-        Ok(())
+        report.write(&self.folder)
     }
 }
 

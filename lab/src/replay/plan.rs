@@ -28,7 +28,6 @@ const HEARTBEAT_MIN: Span = Span::from_millis(20);
 const PROGRESS: Span = Span::from_secs(1);
 const MIB: u64 = 1 << 20;
 
-/// All of a run.
 #[derive(Clone, Debug)]
 pub struct LivePlan {
     /// At the live scale, in the order of their submission.
@@ -97,7 +96,6 @@ impl LivePlan {
         Ok(plan)
     }
 
-    /// The slots of each worker.
     pub fn workers(&self) -> Vec<Slots> {
         let settings = self.settings(&Costs::default());
         (0..self.cluster.machines).map(|machine| settings.slots_of(machine)).collect()
@@ -210,7 +208,6 @@ pub struct Scale {
 }
 
 impl Scale {
-    /// Both must be above zero.
     pub fn new(time: f64, tasks: f64) -> Result<Scale> {
         for (flag, value) in [("--time-scale", time), ("--task-scale", tasks)] {
             if !(value.is_finite() && (0.001..=1e6).contains(&value)) {
@@ -349,7 +346,6 @@ fn shown(span: Span) -> String {
     }
 }
 
-/// So many of all, evenly.
 fn chosen<T>(all: &[T], count: usize) -> impl Iterator<Item = &T> {
     let at = move |number: usize| (2 * number + 1) * all.len() / (2 * count.max(1));
     (0..count).filter_map(move |number| all.get(at(number)))
@@ -400,7 +396,6 @@ pub fn check(jobs: &[SimulatedJob], scale: Scale) -> Result<()> {
 /// Machines that a trace is for, where nothing is said.
 const TRACE_CLUSTER: ClusterShape = ClusterShape::of_slots(10, 4, 2);
 
-/// Jobs before scaling.
 #[derive(Clone, Debug)]
 pub enum ReplaySource {
     /// Drawn anew for each seed.
@@ -446,7 +441,6 @@ impl ReplaySource {
         Ok(ReplaySource::Trace { name, trace, model })
     }
 
-    /// What people call it.
     pub fn name(&self) -> &str {
         match self {
             ReplaySource::Workload { name, .. } | ReplaySource::Trace { name, .. } => name,
@@ -461,7 +455,6 @@ impl ReplaySource {
         }
     }
 
-    /// The jobs of a seed.
     pub fn jobs(&self, seed: u64) -> Vec<SimulatedJob> {
         match self {
             ReplaySource::Workload { file, .. } => file.workload(seed).into_jobs(),

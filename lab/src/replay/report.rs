@@ -20,12 +20,10 @@ use super::plan::Scale;
 use crate::error::cannot;
 use crate::jobs::TaskBody;
 use crate::machine::Machine;
-use crate::table::table;
+use crate::report::{Report, table};
 
-/// All of it.
 #[derive(Clone, Debug, Serialize)]
 pub struct ReplayReport {
-    /// Always `replay`.
     pub experiment: &'static str,
     pub machine: Machine,
     pub workload: String,
@@ -46,7 +44,6 @@ pub struct ReplayReport {
 #[derive(Clone, Debug, Serialize)]
 pub struct ReplayRun {
     pub scheduler: SchedulerName,
-    /// From 1.
     pub repetition: u32,
     pub seed: u64,
     pub jobs: usize,
@@ -64,9 +61,9 @@ pub struct ReplayRun {
     pub identical: bool,
 }
 
-impl ReplayReport {
+impl Report for ReplayReport {
     /// Whether every output is right, and there is a run that counts under every policy.
-    pub fn succeeded(&self) -> bool {
+    fn succeeded(&self) -> bool {
         let counted =
             |scheduler: SchedulerName| self.runs.iter().any(|run| run.scheduler == scheduler && run.counts);
         self.runs.iter().all(|run| run.identical)
@@ -74,8 +71,7 @@ impl ReplayReport {
             && !self.runs.is_empty()
     }
 
-    /// For people.
-    pub fn table(&self) -> String {
+    fn table(&self) -> String {
         let ClusterShape { machines, map_slots, reduce_slots, map_machines, .. } = self.cluster;
         let mut text = format!("{}\n\n", self.machine.line());
         // Writing to a string cannot fail.
@@ -141,7 +137,6 @@ impl ReplayRun {
 /// Live over simulated means that agree.
 const BAND: [f64; 2] = [0.9, 1.1];
 
-/// Of one policy.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Agreement {
@@ -247,7 +242,6 @@ pub struct ReplayLine {
     checkpoints: u64,
     kills: u64,
     wasted: f64,
-    /// From 1.
     repetition: u32,
     /// How long after its time it was handed in.
     late: f64,
@@ -257,7 +251,6 @@ pub struct ReplayLine {
     simulated: Option<f64>,
 }
 
-/// Which run.
 #[derive(Clone, Copy, Debug)]
 pub struct RunName {
     pub scheduler: SchedulerName,
@@ -322,7 +315,6 @@ pub fn write_csv(path: &Path, lines: &[ReplayLine]) -> Result<()> {
 /// What a coordinator says of the attempt that has done its task.
 const DONE: &str = "done";
 
-/// Of one job.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SlotTimes {
     /// When its first attempt was launched.

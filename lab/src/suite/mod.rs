@@ -64,7 +64,6 @@ pub struct SuiteSettings {
     pub resources: Resources,
 }
 
-/// Runs the suite.
 pub fn suite(settings: &SuiteSettings, session: &Session) -> Result<SuiteReport> {
     let mut jobs = settings.jobs.clone().unwrap_or_else(|| SuiteJob::ALL.to_vec());
     jobs.sort_unstable();
@@ -232,7 +231,6 @@ impl Contender<'_> {
 }
 
 listed! {
-    /// A job of the suite.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
     #[serde(rename_all = "kebab-case")]
     pub enum SuiteJob {
@@ -277,7 +275,6 @@ impl SuiteJob {
         matches!(self, SuiteJob::KmeansMovies | SuiteJob::Classification)
     }
 
-    /// The job's binary in `folder`.
     fn binary(self, folder: &Path) -> Result<PathBuf> {
         let package = match self {
             SuiteJob::Wordcount | SuiteJob::Terasort => "napreduce-examples",
@@ -344,7 +341,6 @@ fn formulates(peer: PeerTool, job: SuiteJob) -> bool {
     }
 }
 
-/// One job with its data.
 #[derive(Clone, Copy, Debug)]
 struct Work<'a> {
     job: SuiteJob,
@@ -387,7 +383,7 @@ impl Work<'_> {
             // The rows are one file.
             let input = self.input.folder.join("part-00000");
             let places = Places { input: &input, ..places };
-            return Ok(peer.command(crate::program::BenchmarkJob::Terasort, places, self.resources)?);
+            return peer.command(crate::program::BenchmarkJob::Terasort, places, self.resources);
         }
         let script = if peer.peer == PeerTool::Polars { POLARS } else { DUCKDB };
         let command = peer.script("suite", script, Some(self.job.in_words()), places, self.resources)?;
@@ -451,7 +447,6 @@ const DOCUMENTS: u32 = 16;
 const CENTROIDS: [u32; 3] = [16, 4, 1];
 
 listed! {
-    /// A kind of data.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
     enum SuiteData {
         Documents = "documents",
@@ -471,7 +466,6 @@ struct SuiteInput {
     bytes: ByteSize,
 }
 
-/// All data of a run.
 #[derive(Debug)]
 struct SuiteInputs {
     made: BTreeMap<SuiteData, SuiteInput>,

@@ -1,5 +1,5 @@
-//! Owns the results of the suite: what goes into JSON, and the table for people.
-//! A ratio is a peer's time over ours in the same repetition: 2.0 means that the peer takes twice as long.
+//! The results of the suite: what goes into JSON, and the table for people. A ratio is a peer's time over ours
+//! in the same repetition: 2.0 means that the peer takes twice as long.
 
 use std::collections::BTreeMap;
 
@@ -9,16 +9,14 @@ use serde::Serialize;
 use super::SuiteJob;
 use crate::machine::Machine;
 use crate::program::Resources;
+use crate::report::{Report, dash, seconds, table};
 use crate::statistics::{Interval, Summary, median, median_interval, ratio_text};
-use crate::table::{dash, seconds, table};
 
 /// All of one run of the suite.
 #[derive(Clone, Debug, Serialize)]
 pub struct SuiteReport {
-    /// Always `suite`.
     pub experiment: &'static str,
     pub machine: Machine,
-    /// How it ran.
     pub conditions: SuiteConditions,
     pub jobs: Vec<SuiteJobReport>,
 }
@@ -30,12 +28,10 @@ pub struct SuiteConditions {
     pub size: ByteSize,
     /// Measured runs of each contender.
     pub repetitions: u32,
-    /// What each could use.
     #[serde(flatten)]
     pub resources: Resources,
 }
 
-/// One job.
 #[derive(Clone, Debug, Serialize)]
 pub struct SuiteJobReport {
     pub job: SuiteJob,
@@ -51,7 +47,6 @@ pub struct SuiteJobReport {
     pub contenders: Vec<SuiteContender>,
 }
 
-/// One contender at a job.
 #[derive(Clone, Debug, Serialize)]
 pub struct SuiteContender {
     pub name: &'static str,
@@ -60,11 +55,9 @@ pub struct SuiteContender {
     pub failure: Option<String>,
     /// Wall time in seconds of every repetition, in order.
     pub seconds: Vec<f64>,
-    /// Their statistics; absent when it failed.
     pub wall_seconds: Option<Summary>,
     /// Its time over ours, in every repetition.
     pub ratios: Vec<f64>,
-    /// Their median.
     pub ratio: Option<f64>,
     /// Bootstrap interval (95 %) of that median.
     pub ratio_interval: Option<Interval>,
@@ -128,22 +121,14 @@ impl SuiteJobReport {
 const COLUMNS: [&str; 7] =
     ["median", "min .. max", "ratio to ours (95 %)", "input", "map output", "shuffle", "output"];
 
-impl SuiteReport {
+impl Report for SuiteReport {
     /// Whether every contender ran to the end with right outputs.
-    pub fn succeeded(&self) -> bool {
+    fn succeeded(&self) -> bool {
         self.failures().next().is_none()
     }
 
-    fn failures(&self) -> impl Iterator<Item = String> {
-        self.jobs.iter().flat_map(|job| {
-            job.contenders.iter().filter_map(move |contender| {
-                Some(format!("{} {}: {}", job.job, contender.name, contender.failure.as_ref()?))
-            })
-        })
-    }
-
     /// The figures as a table, with the conditions above and failures below.
-    pub fn table(&self) -> String {
+    fn table(&self) -> String {
         let SuiteConditions { size, repetitions, resources } = &self.conditions;
         let ratio = |ratio: Option<f64>| ratio.map_or_else(dash, |ratio| format!("{ratio:.3}"));
         let mut rows = Vec::new();
@@ -180,6 +165,16 @@ impl SuiteReport {
             text.push_str(&format!("\nfailed: {failure}\n"));
         }
         text
+    }
+}
+
+impl SuiteReport {
+    fn failures(&self) -> impl Iterator<Item = String> {
+        self.jobs.iter().flat_map(|job| {
+            job.contenders.iter().filter_map(move |contender| {
+                Some(format!("{} {}: {}", job.job, contender.name, contender.failure.as_ref()?))
+            })
+        })
     }
 }
 

@@ -1,7 +1,4 @@
 //! `nap lab fuzz-policies`: random workloads under random policies, to find one that does not end.
-//!
-//! Owns the arguments, the order of the runs, and what is left of one that failed. Does not own a case nor
-//! what is held against it (the simulator).
 
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;

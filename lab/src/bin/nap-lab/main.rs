@@ -11,12 +11,12 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::{Parser, Subcommand};
 use napreduce_lab::error::{is_usage, signal};
-use napreduce_lab::latency::{LatencyReport, LatencySettings, latency};
-use napreduce_lab::memory::{MemoryReport, MemorySettings, memory};
-use napreduce_lab::preempt::{PreemptReport, PreemptSettings, preempt};
-use napreduce_lab::speed::{SpeedReport, SpeedSettings, speed};
-use napreduce_lab::start::{StartReport, StartSettings, start};
-use napreduce_lab::suite::{SuiteReport, SuiteSettings, suite};
+use napreduce_lab::latency::{LatencySettings, latency};
+use napreduce_lab::memory::{MemorySettings, memory};
+use napreduce_lab::preempt::{PreemptSettings, preempt};
+use napreduce_lab::speed::{SpeedSettings, speed};
+use napreduce_lab::start::{StartSettings, start};
+use napreduce_lab::suite::{SuiteSettings, suite};
 use napreduce_live::printing::{finish, print_error, printed};
 
 use crate::fuzz::FuzzArguments;
@@ -170,22 +170,12 @@ fn status(error: &anyhow::Error) -> u8 {
 /// Whether the experiment found what it should.
 fn carry_out(experiment: &Experiment) -> Result<bool> {
     match experiment {
-        Experiment::Speed(Saved { asked, json }) => {
-            asked.run(json, speed, SpeedReport::table, SpeedReport::succeeded)
-        }
-        Experiment::Suite(Saved { asked, json }) => {
-            asked.run(json, suite, SuiteReport::table, SuiteReport::succeeded)
-        }
-        Experiment::Memory(Saved { asked, json }) => {
-            asked.run(json, memory, MemoryReport::table, MemoryReport::succeeded)
-        }
-        Experiment::Start(Saved { asked, json }) => asked.run(json, start, StartReport::table, |_| true),
-        Experiment::Preempt(asked) => {
-            asked.run(&None, preempt, PreemptReport::table, PreemptReport::succeeded)
-        }
-        Experiment::Latency(asked) => {
-            asked.run(&None, latency, LatencyReport::table, LatencyReport::succeeded)
-        }
+        Experiment::Speed(saved) => saved.run(speed),
+        Experiment::Suite(saved) => saved.run(suite),
+        Experiment::Memory(saved) => saved.run(memory),
+        Experiment::Start(saved) => saved.run(start),
+        Experiment::Preempt(asked) => asked.run(preempt),
+        Experiment::Latency(asked) => asked.run(latency),
         Experiment::Replay(arguments) => replay::replay(arguments),
         // It has nothing to clean up when it is interrupted.
         Experiment::FuzzPolicies(arguments) => fuzz::run(arguments),

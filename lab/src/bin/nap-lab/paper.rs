@@ -1,17 +1,15 @@
 //! `nap lab paper`: figures of the papers, with verdicts.
-//!
-//! Owns the arguments, the progress and the exit status. Does not own figures nor verdicts
-//! (`napreduce_lab::paper`).
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use clap::Args;
+use napreduce_lab::WorkSettings;
 use napreduce_lab::paper::{
     PaperReport, PaperSettings, Verdict, paper, paper_again, papers, runs_live, select,
 };
-use napreduce_lab::{WorkSettings, counted};
+use napreduce_lab::report::counted;
 use napreduce_live::printing::{print, print_error};
 
 use crate::place::{bar, binaries, session};
@@ -191,8 +189,7 @@ fn finish(report: &PaperReport, arguments: &PaperArguments, command: &str) -> Re
 
 /// Every figure with its claim, and what it takes, or what a report says of it.
 fn list(report: Option<&Path>) -> Result<ExitCode> {
-    let report =
-        report.map(|folder| PaperReport::read(papers()?, folder).map_err(anyhow::Error::from)).transpose()?;
+    let report = report.map(|folder| PaperReport::read(papers()?, folder)).transpose()?;
     for paper in papers()? {
         print(format_args!("{}  {}\n", paper.name, paper.title));
         for id in paper.ids() {

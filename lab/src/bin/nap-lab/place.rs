@@ -1,7 +1,4 @@
 //! Where an experiment works, and how its report is printed.
-//!
-//! Owns the arguments that every experiment has, and the terminal while it runs. Does not own what is in a
-//! report.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,9 +6,9 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
+use napreduce_lab::report::Report;
 use napreduce_lab::{Interrupt, Session, WorkSettings};
 use napreduce_live::printing::{print, print_error};
-use serde::Serialize;
 
 /// What an experiment is asked for.
 #[derive(Debug, Args)]
@@ -26,10 +23,10 @@ pub struct Asked<S: Args> {
 #[derive(Debug, Args)]
 pub struct Saved<S: Args> {
     #[command(flatten)]
-    pub asked: Asked<S>,
+    asked: Asked<S>,
     /// Also write the report with every single time to this file, as JSON
     #[arg(long, value_name = "FILE")]
-    pub json: Option<PathBuf>,
+    json: Option<PathBuf>,
 }
 
 /// What every experiment is asked for.
@@ -54,17 +51,25 @@ pub enum Format {
 }
 
 impl<S: Args> Asked<S> {
-    /// Makes the experiment and prints its report; whether it found what it should.
-    pub fn run<R: Serialize>(
+    /// Runs the experiment and prints its report; whether it found what it should.
+    pub fn run<R: Report>(&self, experiment: impl Fn(&S, &Session) -> Result<R>) -> Result<bool> {
+        self.run_and_save(None, experiment)
+    }
+
+    fn run_and_save<R: Report>(
         &self,
-        json: &Option<PathBuf>,
+        json: Option<&Path>,
         experiment: impl Fn(&S, &Session) -> Result<R>,
-        table: fn(&R) -> String,
-        succeeded: fn(&R) -> bool,
     ) -> Result<bool> {
         let report = experiment(&self.settings, &self.place.session()?)?;
-        self.place.print(&report, table, json.as_deref())?;
-        Ok(succeeded(&report))
+        self.place.print(&report, json)?;
+        Ok(report.succeeded())
+    }
+}
+
+impl<S: Args> Saved<S> {
+    pub fn run<R: Report>(&self, experiment: impl Fn(&S, &Session) -> Result<R>) -> Result<bool> {
+        self.asked.run_and_save(self.json.as_deref(), experiment)
     }
 }
 
@@ -77,22 +82,16 @@ impl Workplace {
 
     /// Prints a report to standard output and, if asked for, writes it to a file as JSON. Neither is left out
     /// because the other fails: the figures may have taken an hour.
-    pub fn print<R: Serialize>(
-        &self,
-        report: &R,
-        table: fn(&R) -> String,
-        file: Option<&Path>,
-    ) -> Result<()> {
-        let json = serde_json::to_string_pretty(report).context("cannot write the report as JSON")? + "\n";
+    pub fn print(&self, report: &impl Report, file: Option<&Path>) -> Result<()> {
+        let json = report.json()?;
         let written = match file {
             Some(path) => fs::write(path, &json).with_context(|| format!("cannot write {}", path.display())),
             None => Ok(()),
         };
-        let text = match self.format {
-            Format::Table => table(report),
+        print(match self.format {
+            Format::Table => report.table(),
             Format::Json => json,
-        };
-        print(text);
+        });
         written
     }
 }

@@ -1,6 +1,4 @@
 //! `nap lab replay`: a workload live on a cluster of this machine, and in the simulator.
-//!
-//! Owns its arguments and which settings follow from them. Does not own the experiment.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,7 +6,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, ensure};
 use clap::Args;
 use napreduce_engine::{PreemptionSettings, PrimitiveChoice, SuspendedMax};
-use napreduce_lab::replay::{ReplayReport, ReplayRuns, ReplaySettings, ReplaySource, Scale};
+use napreduce_lab::replay::{ReplayRuns, ReplaySettings, ReplaySource, Scale};
+use napreduce_lab::report::Report;
 use napreduce_schedulers::{SchedulerConfiguration, SchedulerName, SchedulerTables};
 
 use crate::place::Workplace;
@@ -107,7 +106,7 @@ pub fn replay(arguments: &ReplayArguments) -> Result<bool> {
     };
     let session = arguments.place.session()?;
     let report = napreduce_lab::replay::replay(&settings, &session)?;
-    arguments.place.print(&report, ReplayReport::table, None)?;
+    arguments.place.print(&report, None)?;
     if let Err(interrupted) = session.interrupt.check() {
         return Err(interrupted.into());
     }

@@ -1,7 +1,6 @@
 //! The neighbours of each vertex, from edges `a,b`: `adjacency-list INPUT... --output DIR`.
 //!
-//! Owns how an edge is cut (at its last comma), and how many neighbours are kept. Does not own the order of
-//! the edges.
+//! How an edge is cut (at its last comma), and how many neighbours are kept.
 
 use std::process::ExitCode;
 

@@ -1,6 +1,6 @@
 //! Names the movies of each class: `classification INPUT... --output DIR --files PATH#centroids`.
 //!
-//! Owns that a class is the centroid a movie is most similar to. Does not own what similar means.
+//! A class is the centroid a movie is most similar to.
 
 use std::process::ExitCode;
 

@@ -1,7 +1,7 @@
 //! How often each text matches a pattern: `count-matches INPUT... --output DIR --pattern REGEX [--group N]`.
 //!
-//! Owns what is counted (a group of each match) and the order: the most frequent first, then by bytes, in one
-//! part file. Does not own keeping whole lines, which is `matching-lines` of the examples.
+//! What is counted (a group of each match) and the order: the most frequent first, then by bytes, in one part
+//! file.
 
 use std::cmp::Reverse;
 use std::process::ExitCode;

@@ -1,7 +1,6 @@
 //! How many movies are rated how well: `histogram-movies INPUT... --output DIR`.
 //!
-//! Owns the bins: half a star wide, named by their upper ends. Does not own movies without reviews, which
-//! have no mean and are only counted.
+//! The bins: half a star wide, named by their upper ends.
 
 use std::process::ExitCode;
 

@@ -1,6 +1,4 @@
 //! How often each rating was given: `histogram-ratings INPUT... --output DIR`.
-//!
-//! Owns nothing but the count. Does not own what a review looks like.
 
 use std::process::ExitCode;
 

@@ -1,6 +1,6 @@
 //! The documents that each word stands in: `inverted-index INPUT... --output DIR`.
 //!
-//! Owns that a document is written once for each of its words. Does not own the name of a document.
+//! A document is written once for each of its words.
 
 use std::process::ExitCode;
 

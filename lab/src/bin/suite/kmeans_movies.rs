@@ -1,7 +1,6 @@
 //! One step of k-means over movies: `kmeans-movies INPUT... --output DIR --files PATH#centroids`.
 //!
-//! Owns the new centroid of a cluster: the member whose similarity is nearest to the mean of all. Does not
-//! own what similar means, nor further steps.
+//! The new centroid of a cluster: the member whose similarity is nearest to the mean of all.
 
 use std::process::ExitCode;
 

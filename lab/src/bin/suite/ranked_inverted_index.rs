@@ -1,8 +1,6 @@
-//! For each three words the documents that have them most often: `ranked-inverted-index INPUT... --output
-//! DIR`.
+//! For each three words the documents that have them most often: `ranked-inverted-index INPUT... --output DIR`.
 //!
-//! Owns how a line of `sequence-count` is cut, and the order: the largest count first, then by document. Does
-//! not own sorting, which goes by the key.
+//! How a line of `sequence-count` is cut, and the order: the largest count first, then by document.
 
 use std::cmp::Reverse;
 use std::process::ExitCode;

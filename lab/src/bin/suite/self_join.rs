@@ -1,7 +1,6 @@
 //! Pairs of items that are associated with the same ones: `self-join INPUT... --output DIR`.
 //!
-//! Owns the cut of a line `a1,a2,...,ak` at its last comma, and the pairs. Does not own how many records
-//! share what stands before that comma: a group of n items has n(n-1)/2 pairs.
+//! The cut of a line `a1,a2,...,ak` at its last comma, and the pairs.
 
 use std::process::ExitCode;
 

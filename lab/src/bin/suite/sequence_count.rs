@@ -1,7 +1,6 @@
 //! How often three words follow one another in a document: `sequence-count INPUT... --output DIR`.
 //!
-//! Owns the key, `word|word|word|document`; a sequence does not go on in the next line. Does not own the name
-//! of a document.
+//! The key, `word|word|word|document`; a sequence does not go on in the next line.
 
 use std::process::ExitCode;
 

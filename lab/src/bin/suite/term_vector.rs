@@ -1,7 +1,6 @@
 //! The frequent words of each document: `term-vector INPUT... --output DIR`.
 //!
-//! Owns what is frequent (ten times) and the order: more frequent first, then by the alphabet. Does not own
-//! the name of a document.
+//! What is frequent (ten times) and the order: more frequent first, then by the alphabet.
 
 use std::cmp::Reverse;
 use std::process::ExitCode;

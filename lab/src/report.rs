@@ -1,0 +1,61 @@
+//! Reports of experiments: a table for people, JSON for programs, and both as files.
+
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use comfy_table::presets::NOTHING;
+use comfy_table::{CellAlignment, Table};
+use serde::Serialize;
+
+use crate::workspace::write;
+
+/// What an experiment found.
+pub trait Report: Serialize {
+    /// The figures as a table, with the conditions above and failures below.
+    fn table(&self) -> String;
+
+    /// Whether the experiment found what it should; decides the exit status.
+    fn succeeded(&self) -> bool {
+        true
+    }
+
+    fn json(&self) -> Result<String> {
+        Ok(serde_json::to_string_pretty(self).context("cannot write the report as JSON")? + "\n")
+    }
+
+    /// Writes `report.txt` and `report.json`.
+    fn write(&self, folder: &Path) -> Result<()> {
+        write(&folder.join("report.txt"), self.table())?;
+        write(&folder.join("report.json"), self.json()?)
+    }
+}
+
+/// A table of text: columns named in `left` come first and read from the left, those in `right` are numbers.
+pub fn table(left: &[&str], right: &[&str], rows: Vec<Vec<String>>) -> String {
+    let mut table = Table::new();
+    table.load_preset(NOTHING).set_header(left.iter().chain(right)).add_rows(rows);
+    for (index, column) in table.column_iter_mut().enumerate() {
+        let first = index == 0;
+        column.set_padding((if first { 0 } else { 1 }, 1));
+        if index >= left.len() {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    table.trim_fmt()
+}
+
+/// What stands in a table where there is no figure.
+pub fn dash() -> String {
+    "-".to_owned()
+}
+
+/// Seconds with as many digits as mean something.
+pub fn seconds(value: f64) -> String {
+    if value < 1.0 { format!("{:.1} ms", value * 1_000.0) } else { format!("{value:.2} s") }
+}
+
+/// `1 run`, `2 runs`.
+pub fn counted(count: usize, thing: &str) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{count} {thing}{plural}")
+}
