@@ -182,13 +182,20 @@ fn processes_in(folder: &Path) -> Vec<Pid> {
     working.filter_map(|entry| Pid::from_raw(entry.file_name().to_str()?.parse().ok()?)).collect()
 }
 
-/// Makes a file and swaps to it. Written out in full: a swap file must not have holes.
+/// Makes a file and swaps to it; when that fails, the file does not stay. Written out in full: a swap file must
+/// not have holes.
 pub fn make_swap(path: &Path, bytes: u64) -> Result<()> {
     let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
-    io::copy(&mut io::repeat(0).take(bytes), &mut file)?;
-    file.sync_all()?;
-    run("mkswap", path)?;
-    run("swapon", path)
+    let mut made = || -> Result<()> {
+        io::copy(&mut io::repeat(0).take(bytes), &mut file)?;
+        file.sync_all()?;
+        run("mkswap", path)?;
+        run("swapon", path)
+    };
+    made().inspect_err(|_| {
+        // It may be what has filled the disk. The guard reports it when it cannot be removed.
+        let _ = fs::remove_file(path);
+    })
 }
 
 fn end_swap(path: &Path) -> Result<()> {
@@ -269,6 +276,16 @@ mod tests {
             ended.join().unwrap().unwrap();
         });
         assert!(!folder.exists());
+    }
+
+    #[test]
+    fn a_swap_file_that_cannot_be_made_leaves_nothing() {
+        make_swap(Path::new("/nowhere/swap"), 1 << 20).unwrap_err();
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("swap");
+        // Too small to be swapped to, whoever asks.
+        make_swap(&path, 512).unwrap_err();
+        assert!(!path.exists());
     }
 
     #[test]
