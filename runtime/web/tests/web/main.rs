@@ -4,6 +4,7 @@ mod kit;
 mod ledger;
 mod load;
 mod manners;
+mod readers;
 mod recordings;
 mod routes;
 mod strangers;

@@ -3,12 +3,10 @@
 //! Owns that they work as they are. They are Python's; a test says so and is skipped where one is missing,
 //! unless `NAPREDUCE_REQUIRE` names `web`.
 
-mod kit;
-
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-use kit::Sample;
+use crate::kit::Sample;
 use napreduce_web::{WebRole, openapi_json};
 
 /// Runs a script and gives back what it prints; nothing where the module that it is about is missing.
