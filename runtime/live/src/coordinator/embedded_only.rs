@@ -13,7 +13,10 @@ use super::job::LiveJob;
 use super::requests::Request;
 
 pub(crate) type JournalError = Infallible;
-pub(super) type Pins = ();
+
+/// Nothing: an embedded job runs the program that it is part of.
+#[derive(Debug, Default)]
+pub(crate) struct Pins;
 
 #[derive(Debug)]
 pub(crate) enum ClusterInput {}
@@ -27,7 +30,7 @@ impl Lasting {
         match *self {}
     }
 
-    pub(super) fn pin(&mut self, _job: JobId, (): Pins) {
+    pub(super) fn pin(&mut self, _job: JobId, _pins: Pins) {
         match *self {}
     }
 

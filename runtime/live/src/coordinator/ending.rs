@@ -169,7 +169,7 @@ impl Coordinator {
     /// One try; with an end in hand only the history is written.
     pub(super) fn try_to_end(&mut self, id: JobId, claim: Option<Box<OutputClaim>>, end: Option<JobEnd>) {
         let Some(job) = self.state.jobs.get(&id).cloned() else { return };
-        let mut keeper = self.keeper();
+        let keeper = self.keeper();
         let detail = self.detail(&job);
         let (own, disk) = (self.own.clone(), self.disk.clone());
         // The engine's time is monotonic: a clock that was set meanwhile makes no job longer or shorter.
@@ -182,22 +182,25 @@ impl Coordinator {
                 Some(end) => Ok((end, Vec::new())),
                 None => settle(&job, claim, &disk, wall),
             };
-            let tried = match settled {
-                Ok((end, mut remarks)) => {
-                    let token = job.accepted.token;
-                    let detail = ended_detail(detail, &end, ended_millis);
-                    let mut ended = EndedJob { token, end, detail, cluster: None, logs: job.logs.clone() };
-                    let kept =
-                        keeper.take().map_or(Ok(()), |keeper| keeper.keep(&job, &mut ended, &mut remarks));
-                    Tried::Over { ended: Box::new(ended), kept, remarks }
-                }
-                Err(trouble) => {
-                    let away = matches!(trouble, Trouble::Passing { away: true, .. });
-                    Tried::Held { why: trouble.in_words(&job.accepted.plan.output), away }
+            let tried = {
+                // Dropped here: by the time that anybody knows, the next coordinator may open the history.
+                let keeper = keeper;
+                match settled {
+                    Ok((end, mut remarks)) => {
+                        let token = job.accepted.token;
+                        let detail = ended_detail(detail, &end, ended_millis);
+                        let mut ended =
+                            EndedJob { token, end, detail, cluster: None, logs: job.logs.clone() };
+                        let kept =
+                            keeper.map_or(Ok(()), |keeper| keeper.keep(&job, &mut ended, &mut remarks));
+                        Tried::Over { ended: Box::new(ended), kept, remarks }
+                    }
+                    Err(trouble) => {
+                        let away = matches!(trouble, Trouble::Passing { away: true, .. });
+                        Tried::Held { why: trouble.in_words(&job.accepted.plan.output), away }
+                    }
                 }
             };
-            // By the time that anybody knows, the next coordinator may open it.
-            drop(keeper);
             // A coordinator that has ended does it again when it is back.
             let _ = own.send(Input::Tried { job: id, tried });
         });
