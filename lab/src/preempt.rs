@@ -89,7 +89,7 @@ pub struct PreemptSettings {
         default_value = "wait,kill,suspend,checkpoint"
     )]
     pub strategies: Vec<Strategy>,
-    /// With which tasks: light, hungry; empty leaves the two jobs out
+    /// With which tasks: light, hungry
     #[arg(long = "tasks", value_name = "NAME,...", default_value = "light,hungry", value_parser = list::<JobWeight>)]
     pub weights: List<JobWeight>,
     /// What the two jobs consist of: one map, or one reduce
