@@ -16,7 +16,7 @@ use std::path::Path;
 use napreduce_connectors::sequence_file::{self, SequenceFile, take_number};
 use napreduce_live::ReadPosition;
 
-use crate::input::{InputError, InputFormat, RecordReader, Split, Splitting, open_path, open_watched};
+use crate::input::{InputError, InputFormat, RecordReader, Split, Splitting, container};
 
 /// Records of a batch.
 const BATCH_RECORDS: u64 = 1024;
@@ -54,8 +54,7 @@ impl<K: Writable, V: Writable> InputFormat for SequenceFiles<K, V> {
     }
 
     fn check(&self, path: &Path) -> Result<(), InputError> {
-        let bytes = open_path(path).map_err(|error| InputError::unreadable(path, error))?;
-        sequence_file::check(&*bytes).map_err(|error| InputError::of_table(path, 0, error))
+        container::check(path, sequence_file::check)
     }
 
     fn open_at(&self, split: &Split, offset: u64, memory: usize) -> Result<SequenceReader<K, V>, InputError> {
@@ -66,24 +65,6 @@ impl<K: Writable, V: Writable> InputFormat for SequenceFiles<K, V> {
 type Pair<'a, K, V> = (<K as Writable>::Of<'a>, <V as Writable>::Of<'a>);
 
 /// Reads [`SequenceFiles`].
-///
-/// ```
-/// use napreduce::input::{InputError, InputFormat, RecordReader, Split};
-/// use napreduce::sequence_file::{SequenceFiles, SequenceReader};
-///
-/// /// All records of a file, for a look at it outside of a job.
-/// fn all(path: &std::path::Path, length: u64) -> Result<Vec<(String, i32)>, InputError> {
-///     let format = SequenceFiles::<String, i32>::default();
-///     let mut reader: SequenceReader<String, i32> = format.open(&Split::whole(path, length), 1 << 20)?;
-///     let mut all = Vec::new();
-///     while reader.read_batch(&mut |(word, count): (&str, i32)| -> Result<(), InputError> {
-///         all.push((word.to_owned(), count));
-///         Ok(())
-///     })? {}
-///     Ok(all)
-/// }
-/// # let _ = all;
-/// ```
 pub struct SequenceReader<K, V> {
     file: SequenceFile,
     split: Split,
@@ -94,13 +75,13 @@ pub struct SequenceReader<K, V> {
 
 impl<K: Writable, V: Writable> SequenceReader<K, V> {
     fn open(split: &Split, offset: u64, memory: usize) -> Result<Self, InputError> {
-        let bytes = open_watched(split, memory)?;
+        let bytes = container::open(split, memory)?;
         let range = split.offset..split.end();
         let position = ReadPosition::new(range.clone(), 0..split.length);
         position.set(offset);
         let skipped = offset.saturating_sub(split.offset);
         let file = SequenceFile::open(bytes, split.file_length, range, skipped, memory);
-        let file = file.map_err(|error| InputError::of_table(&split.path, memory, error))?;
+        let file = file.map_err(|error| container::in_file(&split.path, memory, error))?;
         if let Some((keys, values)) = file.classes() {
             for (what, found, wanted) in [("keys", keys, K::CLASS), ("values", values, V::CLASS)] {
                 if found != wanted {
@@ -121,7 +102,7 @@ impl<K: Writable, V: Writable> RecordReader<SequenceFiles<K, V>> for SequenceRea
         let SequenceReader { file, split, memory, position, .. } = self;
         for _ in 0..BATCH_RECORDS {
             let record = file.next_record();
-            let record = record.map_err(|error| InputError::of_table(&split.path, *memory, error))?;
+            let record = record.map_err(|error| container::in_file(&split.path, *memory, error))?;
             let Some(record) = record else { return Ok(false) };
             let damaged = |reason| InputError::BadTable {
                 path: split.path.clone(),

@@ -1,7 +1,6 @@
 //! Which columns a row type asks for.
 //!
-//! Owns a deserializer that answers nothing: asked for a struct it hears the names of its fields. Does not
-//! own what a format makes of them.
+//! A deserializer without a value fails, but is told the names of the fields first if the type is a struct.
 
 use serde::de::value::Error;
 use serde::de::{Deserialize, Deserializer, Error as _, Visitor};

@@ -1,6 +1,4 @@
 //! What can be wrong with input.
-//!
-//! Owns the errors of this folder and their wording: what, where, and what to do next. Does not own retrying.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -340,22 +338,6 @@ impl InputError {
                 damaged(owned, offset, format!("{what} is larger than the memory; raise --task-memory"))
             }
             ReadError::Damaged { offset, reason } => damaged(owned, offset, reason),
-        }
-    }
-
-    /// Names the file in an error of a container of rows, which a task with so much memory has read.
-    #[cfg(any(feature = "avro", feature = "parquet", feature = "sequence-file"))]
-    #[cold]
-    pub(crate) fn of_table(path: &Path, memory: usize, error: ReadError) -> Self {
-        let bad = |path, offset, reason| InputError::BadTable { path, offset, reason };
-        match error {
-            ReadError::TooLarge { offset, what } => {
-                let memory = ByteSize::new(memory as u64);
-                let reason =
-                    format!("{what} is larger than {memory}, the memory of the task; raise --task-memory");
-                bad(path.to_owned(), offset, reason)
-            }
-            other => InputError::of_bytes(path, other, bad),
         }
     }
 

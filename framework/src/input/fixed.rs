@@ -1,6 +1,4 @@
 //! Records of one length.
-//!
-//! Owns the format and its reader. Does not own the check of file sizes when splits are planned.
 
 use std::path::Path;
 
@@ -32,22 +30,6 @@ pub struct FixedRecords {
 }
 
 /// Reads [`FixedRecords`].
-///
-/// ```
-/// use napreduce::input::{FixedReader, FixedRecords, InputError, InputFormat, RecordReader, Split};
-///
-/// # let folder = tempfile::tempdir()?;
-/// # let path = folder.path().join("input");
-/// # std::fs::write(&path, b"onetwo")?;
-/// let mut reader: FixedReader = FixedRecords { length: 3 }.open(&Split::whole(&path, 6), 1 << 20)?;
-/// let mut read = Vec::new();
-/// while reader.read_batch(&mut |record: &[u8]| -> Result<(), InputError> {
-///     read.push(record.to_vec());
-///     Ok(())
-/// })? {}
-/// assert_eq!(read, [b"one", b"two"]);
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 pub struct FixedReader {
     source: Source,
     window: Window,

@@ -13,6 +13,8 @@
 //! ```
 
 mod check;
+#[cfg(any(feature = "avro", feature = "parquet", feature = "sequence-file"))]
+pub(crate) mod container;
 mod error;
 mod fixed;
 mod format;
@@ -41,8 +43,6 @@ pub(crate) use self::lines::{lines_splitting, mark_length};
 #[cfg(feature = "storage")]
 pub(crate) use self::objects::count as count_storage;
 pub(crate) use self::opening::open_input;
-#[cfg(any(feature = "avro", feature = "parquet", feature = "sequence-file"))]
-pub(crate) use self::opening::{open_path, open_watched};
 pub(crate) use self::paths::{InputFile, expand, local_path};
 pub use self::place::InputPlace;
 #[cfg(any(feature = "avro", feature = "csv", feature = "json-lines", feature = "parquet"))]

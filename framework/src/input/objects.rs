@@ -1,8 +1,7 @@
 //! Objects in stores as what formats read.
 //!
-//! Owns how the reads of a format become requests: one that reads on is read ahead of, one that jumps back
-//! and forth, as Parquet does between columns, has a place for each thing that it reads. Does not own
-//! requests, nor which objects are meant.
+//! A reader that reads on is read ahead of. One that jumps back and forth, as Parquet does between columns, has a stream for
+//! each thing that it reads.
 
 use std::collections::HashMap;
 use std::io;

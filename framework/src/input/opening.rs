@@ -5,15 +5,9 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-#[cfg(any(feature = "avro", feature = "parquet", feature = "sequence-file"))]
-use napreduce_connectors::bytes::ReadAt;
 use napreduce_connectors::bytes::SharedBytes;
-#[cfg(any(feature = "avro", feature = "parquet", feature = "sequence-file"))]
-use napreduce_live::progress;
 use napreduce_live::{Split, StorageScheme};
 
-#[cfg(any(feature = "avro", feature = "parquet", feature = "sequence-file"))]
-use super::error::InputError;
 #[cfg(feature = "storage")]
 use super::objects;
 
@@ -28,32 +22,6 @@ pub(crate) fn open_input(split: &Split, memory: usize, reads_on: bool) -> io::Re
         Some(_) => objects::open(split, memory, reads_on),
         #[cfg(not(feature = "storage"))]
         Some(scheme) => Err(no_store(scheme)),
-    }
-}
-
-/// Opens what is read here and there. Each read counts as progress: a long way to a block is not a standstill.
-#[cfg(any(feature = "avro", feature = "parquet", feature = "sequence-file"))]
-pub(crate) fn open_watched(split: &Split, memory: usize) -> Result<SharedBytes, InputError> {
-    let bytes = open_input(split, memory, false);
-    Ok(Arc::new(Watched(bytes.map_err(|error| InputError::unreadable(&split.path, error))?)))
-}
-
-#[cfg(any(feature = "avro", feature = "parquet", feature = "sequence-file"))]
-struct Watched(SharedBytes);
-
-#[cfg(any(feature = "avro", feature = "parquet", feature = "sequence-file"))]
-impl ReadAt for Watched {
-    fn read_at(&self, into: &mut [u8], offset: u64) -> io::Result<usize> {
-        progress();
-        self.0.read_at(into, offset)
-    }
-
-    fn length(&self) -> io::Result<u64> {
-        self.0.length()
-    }
-
-    fn take_error(&self) -> Option<io::Error> {
-        self.0.take_error()
     }
 }
 

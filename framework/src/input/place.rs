@@ -1,7 +1,6 @@
 //! Where the current record lies, for user code that asks.
 //!
-//! Owns the counting of lines, which reads the file once more. Does not own the position, which the reader
-//! keeps up to date for each record anyway.
+//! The position is kept by the reader anyway; lines are counted when they are asked for, in a second look at the file.
 
 use std::cell::RefCell;
 use std::fmt;

@@ -1,7 +1,4 @@
 //! The bytes of a split's file from an offset on, decompressed where needed.
-//!
-//! Owns opening, reading with `pread`, positioning and the end of what was planned. Does not own buffers or
-//! records.
 
 use std::path::{Path, PathBuf};
 

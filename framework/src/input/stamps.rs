@@ -1,8 +1,7 @@
 //! Whether an input is what it was when the job began.
 //!
-//! Owns what counts as changed: attempts that read different bytes would give an output of no input. Does not
-//! own what is added to a file, which no split reads, nor a file that became shorter, which is noticed where
-//! it ends.
+//! Attempts that read different bytes would give an output of no input. Bytes added to a file do not count, since no split
+//! reads them, nor does a file that became shorter, which is noticed where it ends.
 
 use std::fs::{self, Metadata};
 use std::os::unix::fs::MetadataExt;

@@ -1,7 +1,4 @@
 //! Lines as records, as text and as bytes.
-//!
-//! Owns the three formats of lines, and what becomes of bytes that are no UTF-8. Does not own where lines
-//! begin and end.
 
 use std::path::Path;
 
@@ -58,64 +55,16 @@ pub struct ByteLines;
 pub struct LossyLines;
 
 /// Reads [`TextLines`].
-///
-/// ```
-/// use napreduce::input::{InputError, InputFormat, RecordReader, Split, TextLineReader, TextLines};
-///
-/// # let folder = tempfile::tempdir()?;
-/// # let path = folder.path().join("input");
-/// # std::fs::write(&path, b"one\ntwo")?;
-/// let mut reader: TextLineReader = TextLines.open(&Split::whole(&path, 7), 1 << 20)?;
-/// let mut read = Vec::new();
-/// while reader.read_batch(&mut |record: &str| -> Result<(), InputError> {
-///     read.push(record.to_owned());
-///     Ok(())
-/// })? {}
-/// assert_eq!(read, ["one", "two"]);
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 pub struct TextLineReader {
     blocks: LineBlocks,
 }
 
 /// Reads [`ByteLines`].
-///
-/// ```
-/// use napreduce::input::{ByteLineReader, ByteLines, InputError, InputFormat, RecordReader, Split};
-///
-/// # let folder = tempfile::tempdir()?;
-/// # let path = folder.path().join("input");
-/// # std::fs::write(&path, b"one\n\xff")?;
-/// let mut reader: ByteLineReader = ByteLines.open(&Split::whole(&path, 5), 1 << 20)?;
-/// let mut read = Vec::new();
-/// while reader.read_batch(&mut |record: &[u8]| -> Result<(), InputError> {
-///     read.push(record.to_vec());
-///     Ok(())
-/// })? {}
-/// assert_eq!(read, [b"one".to_vec(), b"\xff".to_vec()]);
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 pub struct ByteLineReader {
     blocks: LineBlocks,
 }
 
 /// Reads [`LossyLines`].
-///
-/// ```
-/// use napreduce::input::{InputError, InputFormat, LossyLineReader, LossyLines, RecordReader, Split};
-///
-/// # let folder = tempfile::tempdir()?;
-/// # let path = folder.path().join("input");
-/// # std::fs::write(&path, b"one\n\xff")?;
-/// let mut reader: LossyLineReader = LossyLines.open(&Split::whole(&path, 5), 1 << 20)?;
-/// let mut read = Vec::new();
-/// while reader.read_batch(&mut |record: &str| -> Result<(), InputError> {
-///     read.push(record.to_owned());
-///     Ok(())
-/// })? {}
-/// assert_eq!(read, ["one", "\u{fffd}"]);
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 pub struct LossyLineReader {
     blocks: LineBlocks,
 }

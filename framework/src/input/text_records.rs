@@ -1,7 +1,6 @@
 //! Records of text that are no lines: between delimiters, from one marked line to the next, or paragraphs.
 //!
-//! Owns where such records begin and end, the same for whoever begins to read in the middle of a file. Does
-//! not own lines.
+//! Where they begin and end is the same for a reader that begins in the middle of a file.
 
 use std::path::Path;
 
@@ -170,22 +169,6 @@ impl InputFormat for TextRecords {
 }
 
 /// Reads [`TextRecords`].
-///
-/// ```
-/// use napreduce::input::{InputError, InputFormat, RecordReader, Split, TextRecordReader, TextRecords};
-///
-/// # let folder = tempfile::tempdir()?;
-/// # let path = folder.path().join("input");
-/// # std::fs::write(&path, b"one\n\ntwo")?;
-/// let mut reader: TextRecordReader = TextRecords::paragraphs().open(&Split::whole(&path, 8), 1 << 20)?;
-/// let mut read = Vec::new();
-/// while reader.read_batch(&mut |record: &str| -> Result<(), InputError> {
-///     read.push(record.to_owned());
-///     Ok(())
-/// })? {}
-/// assert_eq!(read, ["one", "two"]);
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 pub struct TextRecordReader {
     source: Source,
     window: Window,

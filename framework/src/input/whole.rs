@@ -1,6 +1,4 @@
 //! Files as records.
-//!
-//! Owns the format in which a whole file is one record, and its reader. Does not own which files there are.
 
 use std::path::{Path, PathBuf};
 
@@ -47,22 +45,6 @@ pub struct WholeFile<'a> {
 }
 
 /// Reads [`WholeFiles`].
-///
-/// ```
-/// use napreduce::input::{InputError, InputFormat, RecordReader, Split, WholeFile, WholeFileReader, WholeFiles};
-///
-/// # let folder = tempfile::tempdir()?;
-/// # let path = folder.path().join("input");
-/// # std::fs::write(&path, b"one\ntwo")?;
-/// let mut reader: WholeFileReader = WholeFiles.open(&Split::whole(&path, 7), 1 << 20)?;
-/// let mut read = Vec::new();
-/// while reader.read_batch(&mut |record: WholeFile<'_>| -> Result<(), InputError> {
-///     read.push(record.bytes.to_vec());
-///     Ok(())
-/// })? {}
-/// assert_eq!(read, [b"one\ntwo"]);
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 pub struct WholeFileReader {
     path: PathBuf,
     source: Source,

@@ -1,7 +1,6 @@
 //! The reused buffer between a source and the records in it.
 //!
-//! Owns reading into it, carrying what is left over to its front, growing for one huge record and shrinking
-//! afterwards. Does not own where records end.
+//! What is left over is carried to its front; it grows for one huge record and shrinks afterwards.
 
 use super::error::InputError;
 use super::source::Source;

@@ -1,6 +1,4 @@
 //! The formats that need no feature: lines of text, and records of one length.
-//!
-//! Owns their bytes. Does not own how a field becomes text (`text_field`).
 
 use std::io;
 

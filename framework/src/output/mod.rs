@@ -1,8 +1,5 @@
 //! Output formats: how what a reduce (or a map without reduce) emits becomes the bytes of a part file.
 //!
-//! Owns `Output`, the handle that user code writes to, and the formats. Does not own where part files live
-//! nor when they are promoted: that is the commit protocol of the live runtime.
-//!
 //! ```
 //! use napreduce::output::FixedBytes;
 //! use napreduce::{Emit, Job};

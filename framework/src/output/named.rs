@@ -1,7 +1,4 @@
 //! Outputs with a name of their own, which tasks write beside their part files.
-//!
-//! Owns the handle that a definition and its closures share, and the erasure of formats. Does not own the
-//! files, which are written, saved and committed as parts are.
 
 use std::any::Any;
 use std::path::Path;

@@ -1,7 +1,6 @@
 //! The part file of one attempt: buffered writes, running digest, counts.
 //!
-//! Owns the bytes between a format and the file, and the first error, which it keeps until somebody asks.
-//! Does not own formats, names or promotion, nor the pieces that earlier attempts wrote (`pieces`).
+//! The first error is kept until somebody asks.
 
 use std::fs::File;
 use std::io::{self, Write};

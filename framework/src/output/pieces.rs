@@ -1,6 +1,4 @@
 //! The pieces of a part file that attempts wrote one after the other, and the file that they make.
-//!
-//! Owns their verification and their order. Does not own how a piece is written (`part_writer`).
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};

@@ -1,8 +1,5 @@
 //! The outputs of a job as its definition says them, and as a task opens them: fresh, or where a checkpoint
 //! left them.
-//!
-//! Owns which pieces and which state belong to which output, and why a task does not start from its
-//! checkpoint. Does not own the pieces (`pieces`).
 
 use std::path::Path;
 use std::sync::Arc;

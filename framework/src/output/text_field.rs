@@ -1,7 +1,4 @@
 //! Keys and values as text.
-//!
-//! Owns how one field of a text output is written. Does not own lines, files or the TAB between key and
-//! value.
 
 use std::cmp::Reverse;
 use std::io::Write;

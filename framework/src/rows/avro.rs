@@ -8,9 +8,7 @@ use napreduce_live::ReadPosition;
 
 use super::TypedRow;
 use super::bad::{BadRow, BadRowGate, RowPlace};
-use crate::input::{
-    BadRows, InputError, InputFormat, RecordReader, Split, Splitting, open_path, open_watched,
-};
+use crate::input::{BadRows, InputError, InputFormat, RecordReader, Split, Splitting, container};
 
 /// Rows of Avro container files as values of the serde type `R`; made by [`Job::avro`](crate::Job::avro).
 ///
@@ -60,7 +58,7 @@ impl<R: TypedRow> InputFormat for AvroRows<R> {
     }
 
     fn check(&self, path: &Path) -> Result<(), InputError> {
-        check(path)
+        container::check(path, avro::check)
     }
 
     fn open_at(&self, split: &Split, offset: u64, memory: usize) -> Result<AvroRowReader<R>, InputError> {
@@ -72,32 +70,7 @@ impl<R: TypedRow> InputFormat for AvroRows<R> {
     }
 }
 
-/// Refuses what does not begin as such a file.
-fn check(path: &Path) -> Result<(), InputError> {
-    let bytes = open_path(path).map_err(|error| InputError::unreadable(path, error))?;
-    avro::check(&*bytes).map_err(|error| InputError::of_table(path, 0, error))
-}
-
 /// Reads [`AvroRows`].
-///
-/// ```
-/// use napreduce::input::{InputError, InputFormat, RecordReader, Split};
-/// use napreduce::rows::{AvroRowReader, AvroRows};
-/// use serde::de::IgnoredAny;
-///
-/// /// How many rows there are in a file.
-/// fn count(path: &std::path::Path, length: u64) -> Result<u64, InputError> {
-///     let split = Split::whole(path, length);
-///     let mut reader: AvroRowReader<IgnoredAny> = AvroRows::<IgnoredAny>::default().open(&split, 1 << 20)?;
-///     let mut rows = 0;
-///     while reader.read_batch(&mut |_: IgnoredAny| -> Result<(), InputError> {
-///         rows += 1;
-///         Ok(())
-///     })? {}
-///     Ok(rows)
-/// }
-/// # let _ = count;
-/// ```
 pub struct AvroRowReader<R> {
     file: AvroFile,
     gate: BadRowGate,
@@ -109,14 +82,14 @@ pub struct AvroRowReader<R> {
 
 impl<R: TypedRow> AvroRowReader<R> {
     fn open(bad_rows: BadRows, split: &Split, offset: u64, memory: usize) -> Result<Self, InputError> {
-        let bytes = open_watched(split, memory)?;
+        let bytes = container::open(split, memory)?;
         let range = split.offset..split.end();
         let position = ReadPosition::new(range.clone(), 0..split.length);
         position.set(offset);
         let skipped = offset.saturating_sub(split.offset);
         let file = AvroFile::open(bytes, split.file_length, range, skipped, memory);
         Ok(AvroRowReader {
-            file: file.map_err(|error| InputError::of_table(&split.path, memory, error))?,
+            file: file.map_err(|error| container::in_file(&split.path, memory, error))?,
             gate: BadRowGate::new(bad_rows, split, memory),
             split: split.clone(),
             memory,
@@ -142,7 +115,7 @@ impl<R: TypedRow> RecordReader<AvroRows<R>> for AvroRowReader<R> {
         each: &mut impl FnMut(R::Of<'_>) -> Result<(), E>,
     ) -> Result<bool, E> {
         let AvroRowReader { file, position, gate, split, memory, .. } = self;
-        let in_file = |error| InputError::of_table(&split.path, *memory, error);
+        let in_file = |error| container::in_file(&split.path, *memory, error);
         let Some(mut rows) = file.next_block().map_err(in_file)? else { return Ok(false) };
         while let Some(row) = rows.next::<R::Of<'_>>().map_err(in_file)? {
             match row {

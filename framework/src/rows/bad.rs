@@ -1,6 +1,4 @@
 //! Rows that are not of the job's type: refused, or left out and counted.
-//!
-//! Owns the count, the limit, and the words that say where such a row stands. Does not own why it is bad.
 
 #[cfg(any(feature = "avro", feature = "csv", feature = "parquet"))]
 use std::path::Path;

@@ -59,24 +59,6 @@ impl<R> Default for JsonRows<R> {
 }
 
 /// Reads [`JsonRows`].
-///
-/// ```
-/// use napreduce::input::{InputError, InputFormat, RecordReader, Split};
-/// use napreduce::rows::{JsonRowReader, JsonRows};
-///
-/// # let folder = tempfile::tempdir()?;
-/// # let path = folder.path().join("input");
-/// # std::fs::write(&path, b"[\"a\",1]\n")?;
-/// let format = JsonRows::<(String, u64)>::default();
-/// let mut reader: JsonRowReader<(String, u64)> = format.open(&Split::whole(&path, 8), 1 << 20)?;
-/// let mut rows = Vec::new();
-/// while reader.read_batch(&mut |row| -> Result<(), InputError> {
-///     rows.push(row);
-///     Ok(())
-/// })? {}
-/// assert_eq!(rows, [("a".to_owned(), 1)]);
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 pub struct JsonRowReader<R> {
     lines: LineBlocks,
     gate: BadRowGate,

@@ -1,9 +1,5 @@
 //! Typed rows: the records of table-like files as values of a serde type.
 //!
-//! Owns what a row type is, which columns it asks for, and what becomes of rows that are not of it. Each
-//! format has a module of its own and is a feature of this crate. Does not own where the lines of a file
-//! begin (`input`).
-//!
 //! ```
 //! # #[cfg(feature = "csv")] {
 //! use napreduce::testing::JobTest;

@@ -1,7 +1,6 @@
 //! Avro's binary encoding as serde sees it.
 //!
-//! Owns the decoding of one value by its schema, with bounds for hostile bytes. Texts and bytes are borrowed.
-//! Does not own schemas nor files.
+//! Texts and bytes are borrowed, and hostile bytes are bounded.
 
 use serde::de::value::{Error, SeqDeserializer, StrDeserializer};
 use serde::de::{

@@ -1,6 +1,6 @@
 //! Avro schemas, as far as they say how bytes become values.
 //!
-//! Owns their parsing, with names and references. Does not own logical types: a date is its number of days.
+//! Logical types are not looked at: a date is its number of days.
 
 use std::collections::BTreeMap;
 

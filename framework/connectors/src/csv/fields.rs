@@ -1,7 +1,6 @@
 //! The fields of one csv record.
 //!
-//! Owns quotes, separators and the ends of records, as RFC 4180 has them: a quote inside quotes is doubled,
-//! and anything behind a closing quote belongs to its field. Does not own where the bytes come from.
+//! As RFC 4180 has them: a quote inside quotes is doubled, and anything behind a closing quote belongs to its field.
 
 use memchr::{memchr, memchr2, memchr3};
 

@@ -1,7 +1,4 @@
 //! Gzip input.
-//!
-//! Owns the decompression of all members of a file, one after another, what may follow the last one, and the
-//! words for what is wrong with it. Does not own the file.
 
 use std::io::{ErrorKind, Read};
 

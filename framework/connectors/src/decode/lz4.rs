@@ -1,7 +1,4 @@
 //! Lz4 input: frames, and the blocks that Hadoop writes, told apart by their first bytes.
-//!
-//! Owns what stands between frames and the words for what is wrong. Does not own the decompression
-//! (lz4_flex).
 
 use std::io::{ErrorKind, Read};
 

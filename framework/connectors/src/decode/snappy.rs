@@ -1,7 +1,6 @@
 //! Snappy input: frames, and the blocks that Hadoop writes, told apart by their first bytes.
 //!
-//! Owns the words for what is wrong. Does not own the decompression (snap). A file of frames that was cut
-//! between two of them cannot be told from a whole one: the format has no end.
+//! A file of frames that was cut between two of them cannot be told from a whole one: the format has no end.
 
 use std::io::{self, ErrorKind, Read};
 

@@ -1,7 +1,6 @@
 //! Xz input, also of a split: the index at the end of each stream says where blocks begin.
 //!
-//! Owns the index, which blocks belong to a split, and the words for what is wrong. Each block is
-//! decompressed as a stream of its own. Does not own the decompression (lzma-rust2).
+//! Each block is decompressed as a stream of its own. lzma-rust2 reads the index too, and does not give it away.
 
 use std::io::{self, Cursor, ErrorKind, Read};
 use std::ops::Range;

@@ -1,7 +1,6 @@
 //! Zstandard input.
 //!
-//! Owns the decompression of all frames of a file or a split, one after another, their checksums, the bound
-//! on their windows, and the seek table that says where they begin. Does not own the file.
+//! A seek table, where there is one, says where frames begin.
 
 use std::io::Read;
 use std::ops::Range;

@@ -1,6 +1,4 @@
 //! The bytes of a Parquet file as the parquet crate asks for them.
-//!
-//! Owns that seam. Does not own what a file is opened from.
 
 use std::io::{self, BufReader, Read};
 

@@ -1,7 +1,7 @@
 //! Row groups as bytes, and the footer over them.
 //!
-//! Owns what makes the bytes the same wherever a task was interrupted: a group is encoded at once, when all
-//! its rows are there, as a file of its own, of which the columns are taken.
+//! The bytes are the same wherever a task was interrupted: a group is encoded at once, when all its rows are there, as a file
+//! of its own, of which the columns are taken.
 
 use arrow_array::RecordBatch;
 use arrow_select::concat::concat_batches;

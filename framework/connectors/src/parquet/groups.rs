@@ -1,6 +1,6 @@
 //! What the footer of a Parquet file says: which columns a row type takes, and which row groups a split has.
 //!
-//! Owns every check of the footer that the reading relies on. Does not own what is in a column.
+//! The footer is checked wherever the reading relies on it.
 
 use std::fmt::Display;
 use std::ops::Range;

@@ -1,6 +1,4 @@
 //! What a SequenceFile says of itself at its start, and Hadoop's numbers.
-//!
-//! Owns both. Does not own records.
 
 use super::codec::Codec;
 

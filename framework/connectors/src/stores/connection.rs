@@ -1,7 +1,6 @@
 //! Connections to buckets, one for each, with what the environment says.
 //!
-//! Owns how a bucket is reached, and that credentials are there before anything else is asked for. Does not
-//! own requests.
+//! Credentials are there before anything else is asked for.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, Once, PoisonError};

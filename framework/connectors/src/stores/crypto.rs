@@ -1,7 +1,6 @@
 //! The few primitives that signing requests takes, without a C compiler.
 //!
-//! Owns the seam to `object_store`: SHA-256, its HMAC, and RSA for the service accounts of Google. Does not
-//! own TLS, whose primitives are those of `rustls-graviola`.
+//! SHA-256, its HMAC, and RSA for the service accounts of Google; those of TLS are in `rustls-graviola`.
 
 use hmac::{Hmac, Mac};
 use object_store::Result;

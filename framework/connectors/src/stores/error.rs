@@ -1,7 +1,6 @@
 //! What can go wrong with an object, and what to do next.
 //!
-//! Owns the wording. Does not own which of these is tried again before it is said (`requests`). Nothing here
-//! is what a server or a library said at length: that may hold parts of a credential.
+//! Errors leave out what a server or a library reports at length: it may hold parts of a credential.
 
 use std::path::Path;
 

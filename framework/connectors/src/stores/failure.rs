@@ -1,6 +1,4 @@
 //! Why a request has failed, and what that means.
-//!
-//! Owns which answers are final, and the words for them. Does not own trying again (`requests`).
 
 use std::error::Error;
 use std::fmt;

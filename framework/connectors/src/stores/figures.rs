@@ -1,6 +1,6 @@
 //! How much this process has read from stores, and written to them.
 //!
-//! Owns the counts. Does not own which job they are for: a task process runs one task, and takes them for it.
+//! A task process runs one task, and takes the counts for it.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

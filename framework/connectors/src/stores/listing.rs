@@ -1,6 +1,4 @@
 //! What is under a name.
-//!
-//! Owns looking at one object and listing those that a prefix has. Does not own which of them a job reads.
 
 use futures_util::TryStreamExt;
 use napreduce_protocol::ObjectEntry;

@@ -1,10 +1,8 @@
 //! Objects of S3, Google Cloud Storage and Azure, and files of HDFS, as inputs and outputs: looked at,
 //! listed, read by ranges, and written.
 //!
-//! Owns names such as `s3://bucket/key`, the connections, trying again, and that all that is read of an
-//! object is of one version of it. Blocking: requests run on two threads that start with the first. Does not
-//! own formats nor what an input argument means. Credentials are found in the environment by each service's
-//! usual rules and stay in this process: no error names one.
+//! Requests block, and run on two threads that start with the first. All that is read of an object is of one version of it.
+//! Credentials are found in the environment by each service's usual rules and stay in this process: no error names one.
 
 #[cfg_attr(
     not(any(feature = "s3", feature = "gcs", feature = "azure")),

@@ -1,7 +1,6 @@
 //! One version of one object.
 //!
-//! Owns that whatever is read of it is of that version, and that an answer that breaks off goes on at its
-//! next byte. Does not own reading ahead (`stream`).
+//! All that is read of it is of that version. An answer that breaks off goes on at its next byte.
 
 use bytes::{Bytes, BytesMut};
 use futures_util::TryStreamExt;

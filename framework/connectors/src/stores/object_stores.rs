@@ -1,6 +1,4 @@
 //! The stores of this program as the runtime knows them.
-//!
-//! Owns the way from whole names and back. Does not own any request.
 
 use std::path::Path;
 

@@ -1,8 +1,7 @@
 //! Trying again.
 //!
-//! Owns for how long and how often a request is made again. `object_store` itself makes every request once
-//! here: it does not hand out the status of an answer, which is noted down on the way instead. Does not own
-//! which answers are final (`failure`), nor what is asked.
+//! `object_store` itself makes every request once here: it does not hand out the status of an answer, which is noted down on
+//! the way instead.
 
 use std::future::Future;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -1,7 +1,6 @@
 //! Small objects as a whole: written under a condition, read, removed.
 //!
-//! Owns that a request whose answer was lost is not taken for somebody else's. Does not own what is in them,
-//! nor objects of any size (`object`, `upload`).
+//! A request whose answer was lost is not taken for another process's.
 
 use bytes::Bytes;
 use napreduce_protocol::{ObjectEntry, PutCondition, StorageScheme};

@@ -1,7 +1,6 @@
 //! Reading an object from one end to the other, ahead of whoever takes the bytes.
 //!
-//! Owns how much is asked for at once and that two requests are under way. Does not own trying again
-//! (`object`).
+//! Two requests are under way.
 
 use std::collections::VecDeque;
 

@@ -1,6 +1,4 @@
 //! The two threads on which requests run.
-//!
-//! Owns them, and waiting for what they do from code that blocks. Does not own what a request is.
 
 use std::io;
 use std::sync::{OnceLock, mpsc};

@@ -1,7 +1,4 @@
 //! Uploads of many parts: an object that nobody sees until somebody who knows its parts completes it.
-//!
-//! Owns sending the parts, two at a time, and what completes or drops the upload, in this process or another.
-//! Does not own when that is (the commit of a job).
 
 use std::collections::VecDeque;
 

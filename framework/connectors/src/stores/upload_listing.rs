@@ -1,6 +1,6 @@
 //! Which uploads were begun and not brought to an end.
 //!
-//! Owns the request, which the library does not make, and its answer. Does not own what becomes of them.
+//! The library does not make this request.
 
 use std::time::Duration;
 

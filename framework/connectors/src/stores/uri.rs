@@ -1,6 +1,4 @@
 //! Names of objects: `s3://bucket/key`.
-//!
-//! Owns taking them apart, and what cannot be a name. Does not own whether there is anything under it.
 
 use std::fmt;
 use std::path::Path;

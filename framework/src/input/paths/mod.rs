@@ -1,7 +1,6 @@
 //! The files that INPUT arguments mean.
 //!
-//! Owns the expansion of files, directories and globs, that a file is read once, and the errors about them.
-//! Does not own what a glob matches (`pattern`) nor what is in the files.
+//! A file is read once, however often it is named.
 
 mod pattern;
 #[cfg(feature = "storage")]

@@ -1,7 +1,7 @@
 //! Globs over paths: `logs/*.txt`, `logs/**/[ab]?.csv`.
 //!
-//! Owns the walk from directory to directory, and that hidden names and links that lead back are met as
-//! people expect. Does not own what one name matches (the crate `glob`) nor what becomes of a match.
+//! The crate `glob` matches one name; the walk from directory to directory treats hidden names and links that lead back as
+//! people expect.
 
 use std::collections::HashSet;
 use std::ffi::OsString;

@@ -1,7 +1,7 @@
 //! The objects that an INPUT argument in a store means.
 //!
-//! Owns that keys mean what paths of files would: directories are what is before a slash, hidden names are
-//! left out, and globs match from slash to slash. Does not own requests.
+//! Keys mean what paths of files would: directories are what is before a slash, hidden names are left out, and globs match from
+//! slash to slash.
 
 use std::path::{Path, PathBuf};
 

@@ -1,7 +1,5 @@
 //! Files, directories and globs as they lie on a disk, with everything that may be there beside what
 //! is meant.
-//!
-//! Owns the small directories. Does not own what jobs make of the files (whole-system tests).
 
 use super::*;
 use std::os::unix::fs::symlink;

@@ -1,7 +1,4 @@
 //! Reading the csv rows of a split.
-//!
-//! Owns the header, the two ways to find rows (lines, and records from the start on), and which bytes are a
-//! bad row. Does not own fields nor types.
 
 use std::marker::PhantomData;
 
@@ -24,24 +21,6 @@ const LONE_RETURN: &str =
     "a carriage return outside quotes ends it before its line; end all lines in the same way";
 
 /// Reads [`CsvRows`].
-///
-/// ```
-/// use napreduce::input::{InputError, InputFormat, RecordReader, Split};
-/// use napreduce::rows::{CsvRowReader, CsvRows};
-///
-/// # let folder = tempfile::tempdir()?;
-/// # let path = folder.path().join("input");
-/// # std::fs::write(&path, b"name,count\na,1\n")?;
-/// let format = CsvRows::<(String, u64)>::default();
-/// let mut reader: CsvRowReader<(String, u64)> = format.open(&Split::whole(&path, 15), 1 << 20)?;
-/// let mut rows = Vec::new();
-/// while reader.read_batch(&mut |row| -> Result<(), InputError> {
-///     rows.push(row);
-///     Ok(())
-/// })? {}
-/// assert_eq!(rows, [("a".to_owned(), 1)]);
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 pub struct CsvRowReader<R> {
     records: Records,
     table: Table,

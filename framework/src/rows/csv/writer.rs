@@ -1,7 +1,4 @@
 //! Writing rows of comma-separated values.
-//!
-//! Owns the output format. Does not own quoting, which is that of the csv crate: RFC 4180, where it
-//! is needed.
 
 use napreduce_connectors::csv::RowWriter;
 use serde::Serialize;

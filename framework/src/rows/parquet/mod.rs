@@ -13,7 +13,7 @@ use napreduce_connectors::parquet;
 pub use self::reader::ParquetRowReader;
 pub use self::writer::Parquet;
 use super::TypedRow;
-use crate::input::{BadRows, InputError, InputFormat, Split, Splitting, open_path};
+use crate::input::{BadRows, InputError, InputFormat, Split, Splitting, container};
 
 /// Rows of Parquet files as values of the serde type `R`; made by [`Job::parquet`](crate::Job::parquet).
 ///
@@ -72,8 +72,7 @@ impl<R: TypedRow> InputFormat for ParquetRows<R> {
     }
 
     fn check(&self, path: &Path) -> Result<(), InputError> {
-        let bytes = open_path(path).map_err(|error| InputError::unreadable(path, error))?;
-        parquet::check(&*bytes).map_err(|error| InputError::of_table(path, 0, error))
+        container::check(path, parquet::check)
     }
 
     fn open_at(&self, split: &Split, offset: u64, memory: usize) -> Result<ParquetRowReader<R>, InputError> {

@@ -8,31 +8,12 @@ use napreduce_live::{ReadPosition, progress};
 use super::super::TypedRow;
 use super::super::bad::{BadRow, BadRowGate, RowPlace};
 use super::ParquetRows;
-use crate::input::{BadRows, InputError, RecordReader, Split, open_watched};
+use crate::input::{BadRows, InputError, RecordReader, Split, container};
 
 /// The share of the memory of a task that the rows which are decoded at once may take, going by the footer.
 const BATCH_SHARE: usize = 8;
 
 /// Reads [`ParquetRows`].
-///
-/// ```
-/// use napreduce::input::{InputError, InputFormat, RecordReader, Split};
-/// use napreduce::rows::{ParquetRowReader, ParquetRows};
-/// use serde::de::IgnoredAny;
-///
-/// /// How many rows there are in a file.
-/// fn count(path: &std::path::Path, length: u64) -> Result<u64, InputError> {
-///     let split = Split::whole(path, length);
-///     let mut reader: ParquetRowReader<IgnoredAny> = ParquetRows::<IgnoredAny>::default().open(&split, 1 << 20)?;
-///     let mut rows = 0;
-///     while reader.read_batch(&mut |_: IgnoredAny| -> Result<(), InputError> {
-///         rows += 1;
-///         Ok(())
-///     })? {}
-///     Ok(rows)
-/// }
-/// # let _ = count;
-/// ```
 pub struct ParquetRowReader<R> {
     file: ParquetFile,
     split: Split,
@@ -49,11 +30,11 @@ impl<R: TypedRow> ParquetRowReader<R> {
         offset: u64,
         memory: usize,
     ) -> Result<Self, InputError> {
-        let bytes = open_watched(split, memory)?;
+        let bytes = container::open(split, memory)?;
         let (range, skipped) = (split.offset..split.end(), offset.saturating_sub(split.offset));
         let batch_bytes = (memory / BATCH_SHARE) as u64;
         let file = ParquetFile::open::<R::Of<'_>>(bytes, split.file_length, &range, skipped, batch_bytes);
-        let file = file.map_err(|error| InputError::of_table(&split.path, memory, error))?;
+        let file = file.map_err(|error| container::in_file(&split.path, memory, error))?;
         let position = ReadPosition::new(split.offset..split.offset + file.rows(), 0..split.length);
         position.set(offset);
         Ok(ParquetRowReader {
@@ -73,7 +54,7 @@ impl<R: TypedRow> RecordReader<ParquetRows<R>> for ParquetRowReader<R> {
         each: &mut impl FnMut(R::Of<'_>) -> Result<(), E>,
     ) -> Result<bool, E> {
         progress();
-        let in_file = |error| InputError::of_table(&self.split.path, 0, error);
+        let in_file = |error| container::in_file(&self.split.path, 0, error);
         let Some(batch) = self.file.next_batch().map_err(in_file)? else {
             self.ended = true;
             return Ok(false);

@@ -1,7 +1,4 @@
 //! The bits of a bzip2 file: where blocks begin, and one block as a file of its own.
-//!
-//! Owns the search for the marks of blocks and of ends, which stand at any bit. Does not own what is done
-//! with a block.
 
 use crate::bytes::{ReadError, StoredFile};
 

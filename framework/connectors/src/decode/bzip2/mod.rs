@@ -1,8 +1,7 @@
 //! Bzip2 input, also of a split: blocks begin at any bit with a mark of 48 bits.
 //!
-//! Owns which blocks belong to a split, their decompression one by one, and the words for what is wrong with
-//! a file. A mark that stands in compressed data by chance (one in 2^48 bits) is no block, and is seen not to
-//! be one. Hadoop does the same. Does not own the bits (`marks`).
+//! A mark that stands in compressed data by chance (one in 2^48 bits) is not a block, and is seen not to be one. Hadoop does
+//! the same.
 
 mod marks;
 

@@ -1,7 +1,6 @@
 //! Connections to NameNodes, one for each, and files that are open for reading.
 //!
-//! Owns the settings, what an error of the library means, and that what is read of a file is of one version
-//! of it. Does not own how often it is tried.
+//! All that is read of a file is of one version of it.
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;

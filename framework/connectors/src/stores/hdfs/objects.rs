@@ -1,7 +1,6 @@
 //! Files as the library of stores has objects: looked at, listed, read by ranges.
 //!
-//! Owns nothing but that. What is written goes other ways, since a file is written from one end to the other
-//! by one process.
+//! Written files go other ways, since one process writes a file from one end to the other.
 
 use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};

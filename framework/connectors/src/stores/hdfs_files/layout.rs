@@ -1,7 +1,6 @@
 //! Where things are that are no objects yet, or more than a file.
 //!
-//! Owns the names. All are in a directory of the output's `_temporary`, which readers pass over as all that
-//! begins with `_`.
+//! All names are in a directory of the output's `_temporary`, which readers pass over as all that begins with `_`.
 //!
 //! ```text
 //! OUT/_temporary/napreduce/uploads/part-r-00000.ID   an upload: renamed to OUT/part-r-00000 when it is completed

@@ -1,7 +1,6 @@
 //! Files of HDFS that are written, behind the names that objects have.
 //!
-//! Owns how files, which can be renamed but not compared and swapped, do what the runtime asks of objects.
-//! Does not own reading (`hdfs`), trying again (`requests`) nor what a claim or a commit is (`runtime/live`).
+//! Files can be renamed but not compared and swapped; here they do what the runtime asks of objects.
 
 mod layout;
 mod small;

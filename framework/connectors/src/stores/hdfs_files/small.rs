@@ -1,6 +1,6 @@
 //! Small files as a whole: written beside their place and renamed to it, read, removed.
 //!
-//! Owns that nobody sees half of one. Does not own conditions (`swapped`) nor files of any size (`upload`).
+//! Nobody sees half of one.
 
 use bytes::{Bytes, BytesMut};
 use futures_util::TryStreamExt;

@@ -1,6 +1,4 @@
 //! HDFS as the runtime knows stores.
-//!
-//! Owns the way from whole names to files and back. Does not own what a claim or a commit is.
 
 use std::sync::Arc;
 

@@ -1,8 +1,7 @@
 //! A small file that is written only if it is of a certain version, or not there: of several who try
 //! it, one does.
 //!
-//! Owns how that is made of renames, of which the NameNode carries out one after the other. Does not own what
-//! is in the file.
+//! It is made of renames, which the NameNode carries out one after the other.
 //!
 //! ```text
 //! claim.json/7        what version 7 says; never written again

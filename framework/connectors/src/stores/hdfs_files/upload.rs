@@ -1,7 +1,6 @@
 //! A file that nobody takes for a part until it is renamed to one.
 //!
-//! Owns writing it, which one process does from one end to the other, and what completes or drops it, in this
-//! process or another. Does not own when that is (the commit of a job).
+//! One process writes it from one end to the other; another may complete or drop it.
 
 use std::sync::Arc;
 

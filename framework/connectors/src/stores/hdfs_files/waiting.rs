@@ -1,7 +1,4 @@
 //! Waiting for what NameNodes do, asked again as long as that makes sense.
-//!
-//! Owns the way from code that blocks to the threads of requests. Does not own how long it is tried
-//! (`requests`).
 
 use crate::stores::figures::WRITTEN;
 use crate::stores::requests::{Failure, RetryBudget, insist};
