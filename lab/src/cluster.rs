@@ -409,11 +409,11 @@ mod tests {
         let history = folder.path().join("history");
         fs::create_dir_all(history.join("cluster")).unwrap();
         fs::write(history.join("job_0001.json"), "{}").unwrap();
-        fs::write(history.join("cluster/2026-11-27.napt"), "x").unwrap();
+        fs::write(history.join("cluster/2026-11-27.jsonl.gz"), "x").unwrap();
         let recordings = folder.path().join(RECORDINGS);
         let first = new_place(&recordings, "suspend.1");
         copy(&history, &first).unwrap();
-        assert_eq!(fs::read(first.join("cluster/2026-11-27.napt")).unwrap(), b"x");
+        assert_eq!(fs::read(first.join("cluster/2026-11-27.jsonl.gz")).unwrap(), b"x");
         assert_eq!(fs::read(recordings.join("suspend.1/job_0001.json")).unwrap(), b"{}");
         assert_eq!(new_place(&recordings, "suspend.1"), recordings.join("suspend.1-2"));
         let missing = copy(&folder.path().join("nowhere"), &recordings.join("x")).unwrap_err();

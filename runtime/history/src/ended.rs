@@ -1,6 +1,6 @@
 //! A job that has ended, as plain data.
 //!
-//! Owns what is known of it beside what clients are told. Does not own its form in files (`head`, `rows`).
+//! Owns what is known of it beside what clients are told. Does not own its form in files (`head`, `recording`).
 
 use std::sync::Arc;
 

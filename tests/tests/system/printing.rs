@@ -90,6 +90,7 @@ const COMMANDS: &[(&str, &str)] = &[
     ("coordinator", ""),
     ("frames", "--help"),
     ("hadoop", "--hadoop-root {} fs -ls /"),
+    ("history convert", "{}/cluster"),
     ("history export", "{}/cluster --output {}/cluster"),
     ("history report", "{}/cluster 1 --output {}/page.html --overwrite"),
     ("history serve", "{}/nosuch"),

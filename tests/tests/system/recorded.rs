@@ -130,12 +130,14 @@ fn check_windows_and_copies(folder: &Folder) {
         .failed(2, &["none of the 4 jobs in copy was submitted then", "from 2"]);
     sim(folder, &["--recorded", "copy@5m..1m"]).failed(2, &["give FROM before UNTIL"]);
     sim(folder, &["--recorded", "copy@soon.."]).failed(2, &["\"soon\" is no time"]);
-    let recording = fs::read(folder.path("copy/job_0002.napt")).expect("a recording");
-    fs::write(folder.path("copy/job_0002.napt"), &recording[..recording.len() / 2]).expect("written");
-    let says =
-        ["copy/job_0002.napt cannot be used", "copy the history without job_0002.json and job_0002.napt"];
+    let recording = fs::read(folder.path("copy/job_0002.jsonl.gz")).expect("a recording");
+    fs::write(folder.path("copy/job_0002.jsonl.gz"), &recording[..recording.len() / 2]).expect("written");
+    let says = [
+        "copy/job_0002.jsonl.gz cannot be used",
+        "copy the history without job_0002.json and job_0002.jsonl.gz",
+    ];
     sim(folder, &["--recorded", "copy"]).failed(2, &says);
-    fs::remove_file(folder.path("copy/job_0002.napt")).expect("removed");
+    fs::remove_file(folder.path("copy/job_0002.jsonl.gz")).expect("removed");
     fs::remove_file(folder.path("copy/job_0002.json")).expect("removed");
     assert_eq!(json(folder, &["--recorded", "copy"])["jobs"], 2);
 }

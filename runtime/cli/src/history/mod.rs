@@ -4,13 +4,14 @@
 
 mod export;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use clap::{Args, Subcommand};
-use napreduce_history::HistoryFolder;
+use napreduce_history::{Converted, HistoryFolder, convert_history};
 use napreduce_live::Secret;
+use napreduce_protocol::printing::print_error;
 use napreduce_web::{HistorySource, PageSource, WebServer, WebSettings};
 
 use crate::cluster::WebAddress;
@@ -27,7 +28,8 @@ Examples:
   nap history serve copied/history            of a copy of DIR/coordinator/history, on any machine
   nap history serve runs other/history        several, to be compared: all that `nap sim --record runs` wrote, and one more
   nap history export /srv/nap --output tables             jobs, attempts, preemptions and more as csv
-  nap history report /srv/nap last --output report.html   one job as a page that needs nothing else")]
+  nap history report /srv/nap last --output report.html   one job as a page that needs nothing else
+  nap history convert /srv/nap                            recordings of a version before 0.3.0")]
 pub struct Arguments {
     #[command(subcommand)]
     command: Command,
@@ -59,6 +61,12 @@ enum Command {
         #[command(flatten)]
         file: ReportFile,
     },
+    /// Rewrite recordings of an earlier version (.napt); the cluster must not run
+    Convert {
+        /// The directory of a cluster, that of its coordinator, or a copy of its history
+        #[arg(value_name = "PATH")]
+        path: PathBuf,
+    },
 }
 
 pub fn run(arguments: &Arguments) -> Result<()> {
@@ -66,7 +74,21 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         Command::Serve { paths, serve } => serve_page(paths, serve),
         Command::Export(arguments) => export::run(arguments),
         Command::Report { path, job, file } => file.write(&export::read_one(path, *job)?),
+        Command::Convert { path } => convert(path),
     }
+}
+
+fn convert(path: &Path) -> Result<()> {
+    let converted = convert_history(path).with_context(|| format!("cannot convert {}", path.display()))?;
+    for Converted { from, remarks, .. } in &converted {
+        for remark in remarks {
+            print_error(format_args!("{} is kept: {remark}", from.display()));
+        }
+    }
+    let kept = converted.iter().filter(|one| !one.remarks.is_empty()).count();
+    print_error(format_args!("{}: {} recordings converted", path.display(), converted.len() - kept));
+    ensure!(kept == 0, "{kept} recordings could not be read whole; the parts that could are converted");
+    Ok(())
 }
 
 fn serve_page(paths: &[PathBuf], serve: &ServeArguments) -> Result<()> {

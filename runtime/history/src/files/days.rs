@@ -1,9 +1,8 @@
-//! How a cluster was over time: a file for each day (UTC) in `history/cluster`, such as `2026-11-26.napt`.
+//! How a cluster was over time: a file for each day (UTC) in `history/cluster`, such as `2026-11-26.jsonl.gz`.
 //!
 //! Owns which days there are, and that what is written outlives the process that wrote it. Each look at the
-//! cluster is a frame of its own; when a day is over, and when another process goes on with one, its file is
-//! written anew with few frames. The file of the present day has no trailer. Does not own what the rows are
-//! (`rows`).
+//! cluster is a gzip member of its own; when a day is over, and when another process goes on with one, its file is
+//! written anew with few members. The file of the present day has no end line.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
@@ -12,13 +11,12 @@ use std::path::{Path, PathBuf};
 use jiff::Timestamp;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
-use napreduce_protocol::{ClusterSample, ClusterWindow, QueueSample, WorkerSample};
+use napreduce_protocol::{ClusterSample, ClusterWindow};
 
 use crate::files::error::HistoryError;
-use crate::files::recording::{RecordingError, RecordingReader, RecordingWriter};
+use crate::files::recording::{RECORDING, RecordedRows, RecordingError, RecordingWriter};
 
 const FOLDER: &str = "cluster";
-const ENDING: &str = ".napt";
 const UNFINISHED: &str = ".unfinished";
 const DAY_MILLIS: u64 = 24 * 60 * 60 * 1_000;
 /// So many days are kept, today included.
@@ -58,15 +56,7 @@ impl ClusterDays {
             Some(open) => open,
             closed => closed.insert(OpenDay::begin(&self.folder, day)?),
         };
-        match open.add(sample) {
-            // There are too many frames.
-            Err(RecordingError::TooLarge(_)) => {
-                self.open = None;
-                let open = self.open.insert(OpenDay::begin(&self.folder, day)?);
-                open.add(sample).map_err(|error| HistoryError::new(&open.path, error))
-            }
-            added => added.map_err(|error| HistoryError::new(&open.path, error)),
-        }
+        open.add(sample).map_err(|error| HistoryError::new(&open.path, error))
     }
 }
 
@@ -79,8 +69,8 @@ impl OpenDay {
     }
 
     fn add(&mut self, sample: &ClusterSample) -> Result<(), RecordingError> {
-        self.writer.add(&sample.queues)?;
-        self.writer.add(&sample.workers)?;
+        self.writer.add("queue", &sample.queues)?;
+        self.writer.add("worker", &sample.workers)?;
         self.writer.flush()
     }
 }
@@ -94,17 +84,16 @@ fn gather<T>(
     unfinished.push(UNFINISHED);
     let unfinished = PathBuf::from(unfinished);
     let write = || {
-        let (queues, workers) = match RecordingReader::open(path) {
-            Ok(mut before) => (before.all::<QueueSample>(), before.all::<WorkerSample>()),
+        let before = match RecordedRows::open(path) {
+            Ok(before) => before,
             Err(RecordingError::Io(error)) if error.kind() != io::ErrorKind::NotFound => {
                 return Err(error.into());
             }
             // There is none, or it is none of ours: of a day, what comes now is better than nothing.
-            Err(_) => (Vec::new(), Vec::new()),
+            Err(_) => RecordedRows::default(),
         };
-        let mut writer = RecordingWriter::begin(BufWriter::new(File::create(&unfinished)?))?;
-        writer.add(&queues)?;
-        writer.add(&workers)?;
+        let mut writer = RecordingWriter::new(BufWriter::new(File::create(&unfinished)?));
+        writer.add_all(&before)?;
         writer.flush()?;
         let ended = end(writer)?;
         fs::rename(&unfinished, path)?;
@@ -141,18 +130,18 @@ pub fn read_cluster(directory: &Path, from_millis: u64, until_millis: u64) -> Cl
     let places = ["coordinator/history", "history", ""].map(|place| directory.join(place).join(FOLDER));
     let days = places.iter().map(|folder| days_in(folder)).find(|days| !days.is_empty()).unwrap_or_default();
     let (first, last) = (from_millis / DAY_MILLIS, until_millis / DAY_MILLIS);
-    let times = from_millis.saturating_mul(1_000)..=until_millis.saturating_mul(1_000).saturating_add(999);
     let mut window = ClusterWindow::default();
     for (day, path) in days.into_iter().filter(|(day, _)| (first..=last).contains(day)) {
-        match RecordingReader::open(&path) {
-            Ok(mut day) => {
-                let before = *times.start();
-                let queues = day.window::<QueueSample>(0..=*times.end(), SAMPLES_READ_MAX);
-                let last =
-                    queues.iter().map(|one| one.at_millis).rfind(|at| at.saturating_mul(1_000) < before);
-                let from = last.unwrap_or(from_millis);
-                window.queues.extend(queues.into_iter().filter(|one| one.at_millis >= from));
-                window.workers.extend(day.window::<WorkerSample>(times.clone(), SAMPLES_READ_MAX));
+        match RecordedRows::open(&path) {
+            Ok(day) => {
+                let before = day.queues.iter().map(|one| one.at_millis).rfind(|at| *at < from_millis);
+                let from = before.unwrap_or(from_millis);
+                let queues =
+                    day.queues.into_iter().filter(|one| (from..=until_millis).contains(&one.at_millis));
+                window.queues.extend(queues.take(SAMPLES_READ_MAX));
+                let times = from_millis..=until_millis;
+                let workers = day.workers.into_iter().filter(|one| times.contains(&one.at_millis));
+                window.workers.extend(workers.take(SAMPLES_READ_MAX));
             }
             // It was removed meanwhile.
             Err(RecordingError::Io(error)) if error.kind() == io::ErrorKind::NotFound => {}
@@ -170,12 +159,12 @@ pub fn read_cluster(directory: &Path, from_millis: u64, until_millis: u64) -> Cl
 fn name_of(day: u64) -> String {
     let millis = i64::try_from(day.saturating_mul(DAY_MILLIS)).unwrap_or(i64::MAX);
     let moment = Timestamp::from_millisecond(millis).unwrap_or(Timestamp::MAX);
-    format!("{}{ENDING}", moment.to_zoned(TimeZone::UTC).date())
+    format!("{}{RECORDING}", moment.to_zoned(TimeZone::UTC).date())
 }
 
 /// The day of a file; other spellings are no names of ours.
 fn day_of(name: &str) -> Option<u64> {
-    let date: Date = name.strip_suffix(ENDING)?.parse().ok()?;
+    let date: Date = name.strip_suffix(RECORDING)?.parse().ok()?;
     let millis = date.to_zoned(TimeZone::UTC).ok()?.timestamp().as_millisecond();
     let day = u64::try_from(millis).ok()? / DAY_MILLIS;
     (name_of(day) == name).then_some(day)
@@ -184,7 +173,7 @@ fn day_of(name: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use napreduce_engine::{TaskKind, WorkerId};
-    use napreduce_protocol::{QueueSlots, WorkerPhase};
+    use napreduce_protocol::{QueueSample, QueueSlots, WorkerPhase, WorkerSample};
 
     use super::*;
 
@@ -214,12 +203,14 @@ mod tests {
 
     #[test]
     fn a_day_is_a_date_and_back() {
-        assert_eq!(name_of(DAY), "2026-11-26.napt");
-        assert_eq!(name_of(0), "1970-01-01.napt");
+        assert_eq!(name_of(DAY), "2026-11-26.jsonl.gz");
+        assert_eq!(name_of(0), "1970-01-01.jsonl.gz");
         for day in [0, 58, 59, 60, 365, 11_016, DAY, 47_541] {
             assert_eq!(day_of(&name_of(day)), Some(day));
         }
-        for other in ["2026-11-26", "2026-11-26.json", "26-11-26.napt", "2026-02-30.napt", "job_0001.napt"] {
+        for other in
+            ["2026-11-26", "2026-11-26.json", "26-11-26.jsonl.gz", "2026-02-30.jsonl.gz", "job_0001.jsonl.gz"]
+        {
             assert_eq!(day_of(other), None, "{other}");
         }
     }
@@ -261,9 +252,8 @@ mod tests {
         let there = days_in(&folder.path().join(FOLDER));
         assert_eq!(there.first().map(|(day, _)| *day), Some(DAY + 9));
         assert_eq!(there.len() as u64, DAYS_KEPT);
-        let whole = RecordingReader::open(&there[0].1).expect("a recording");
-        assert!(whole.remarks().is_empty(), "a day that is over has a trailer: {:?}", whole.remarks());
-        assert_eq!(whole.frames().len(), 1, "its samples are one frame");
+        let whole = RecordedRows::open(&there[0].1).expect("a recording");
+        assert!(whole.remarks.is_empty(), "a day that is over has an end line: {:?}", whole.remarks);
         let window = read_cluster(folder.path(), NOON + 38 * DAY_MILLIS, NOON + 39 * DAY_MILLIS);
         assert_eq!(used(&window), [38, 38, 39]);
     }
@@ -284,6 +274,6 @@ mod tests {
         assert_eq!(used(&read_cluster(folder.path(), NOON, NOON + 99)), [0, 1, 2, 3, 9]);
         fs::write(&path, "nothing of ours").expect("written");
         let window = read_cluster(folder.path(), NOON, NOON + 99);
-        assert!(window.remarks[0].starts_with("2026-11-26.napt: it is not a recording"), "{window:?}");
+        assert!(window.remarks[0].starts_with("2026-11-26.jsonl.gz: it is not a recording"), "{window:?}");
     }
 }

@@ -2,7 +2,7 @@
 //! is written.
 //!
 //! Owns where in a directory they are, and what is said of files that cannot be read. Does not own what they
-//! hold (`head`, `rows`). The cluster may run meanwhile: a job that it removes is not there any more, and
+//! hold (`head`, `recording`). The cluster may run meanwhile: a job that it removes is not there any more, and
 //! that is all.
 
 use std::fs;
@@ -15,7 +15,6 @@ use thiserror::Error;
 
 use crate::EndedJob;
 use crate::files::head::{HEAD_BYTES_READ_MAX, JobOverview, StoredHead};
-use crate::files::recording::RecordingReader;
 use crate::files::store::{head_name, job_of_head, read_rows, recording_name};
 
 /// The history of a cluster, to be read.
@@ -153,7 +152,7 @@ impl HistoryFolder {
         };
         let name = recording_name(job);
         let path = self.path.join(&name);
-        let rows = read_rows(RecordingReader::open(&path));
+        let rows = read_rows(&path);
         let remarks = rows.remarks.join("; ");
         let missing = head.missing(&rows).or_else(|| (!remarks.is_empty()).then(String::new));
         if let Some(missing) = missing {

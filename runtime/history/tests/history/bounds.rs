@@ -14,13 +14,13 @@ fn the_oldest_jobs_go_with_both_their_files() {
         assert_eq!(history.add(&job(id, 5)).expect("written"), [""; 0]);
     }
     assert_eq!(listed(&history), [4, 3]);
-    assert_eq!(scene.names(), ["job_0003.json", "job_0003.napt", "job_0004.json", "job_0004.napt"]);
+    assert_eq!(scene.names(), ["job_0003.json", "job_0003.jsonl.gz", "job_0004.json", "job_0004.jsonl.gz"]);
     assert_eq!(history.of_token(job(2, 5).token), None);
     assert!(history.read(job(2, 5).detail.summary.job).is_none());
     drop(history);
     let (history, remarks) = scene.open_with(HistoryLimits { jobs_max: 1, ..NO_LIMITS });
     assert_eq!((listed(&history), remarks), (vec![4], Vec::new()), "a smaller limit counts at once");
-    assert_eq!(scene.names(), ["job_0004.json", "job_0004.napt"]);
+    assert_eq!(scene.names(), ["job_0004.json", "job_0004.jsonl.gz"]);
 }
 
 #[test]

@@ -38,11 +38,11 @@ fn cut_off_with(names: &[&str]) -> Scene {
 fn a_job_whose_writing_was_cut_off_is_there_once_or_not_at_all() {
     let states: [(&[&str], &[u32]); 7] = [
         (&[], &[1]),
-        (&["job_0002.napt.unfinished"], &[1]),
-        (&["job_0002.napt.unfinished", "job_0002.json.unfinished"], &[1]),
-        (&["job_0002.napt"], &[1]),
-        (&["job_0002.napt", "job_0002.json.unfinished"], &[1]),
-        (&["job_0002.napt", "job_0002.json"], &[2, 1]),
+        (&["job_0002.jsonl.gz.unfinished"], &[1]),
+        (&["job_0002.jsonl.gz.unfinished", "job_0002.json.unfinished"], &[1]),
+        (&["job_0002.jsonl.gz"], &[1]),
+        (&["job_0002.jsonl.gz", "job_0002.json.unfinished"], &[1]),
+        (&["job_0002.jsonl.gz", "job_0002.json"], &[2, 1]),
         (&["job_0002.json"], &[2, 1]),
     ];
     for (names, there) in states {
@@ -62,7 +62,9 @@ fn a_job_whose_writing_was_cut_off_is_there_once_or_not_at_all() {
 
 #[test]
 fn what_cannot_be_written_is_said_and_leaves_nothing() {
-    for name in ["job_0002.napt", "job_0002.json", "job_0002.napt.unfinished", "job_0002.json.unfinished"] {
+    for name in
+        ["job_0002.jsonl.gz", "job_0002.json", "job_0002.jsonl.gz.unfinished", "job_0002.json.unfinished"]
+    {
         let scene = Scene::new();
         let history = scene.open();
         history.add(&job(1, 5)).expect("written");
@@ -73,7 +75,8 @@ fn what_cannot_be_written_is_said_and_leaves_nothing() {
         assert_eq!(listed(&history), [1]);
         fs::remove_dir_all(scene.path(name)).expect("removed");
         // A recording without its head is counted by nobody, and replaced when the job is written again.
-        let left: Vec<String> = scene.names().into_iter().filter(|name| name != "job_0002.napt").collect();
+        let left: Vec<String> =
+            scene.names().into_iter().filter(|name| name != "job_0002.jsonl.gz").collect();
         assert_eq!(left, before, "{name}");
         history.add(&job(2, 5)).expect("written");
         assert_eq!(listed(&scene_after(history, &scene)), [2, 1]);
@@ -89,7 +92,7 @@ fn scene_after(history: History, scene: &Scene) -> History {
 #[test]
 fn a_job_whose_removal_was_cut_off_is_removed_by_the_next_start() {
     let limits = HistoryLimits { jobs_max: 2, ..NO_LIMITS };
-    for removed in [&["job_0001.napt"][..], &["job_0001.napt", "job_0001.json"]] {
+    for removed in [&["job_0001.jsonl.gz"][..], &["job_0001.jsonl.gz", "job_0001.json"]] {
         let scene = Scene::new();
         let history = scene.open();
         (1..=3).for_each(|id| drop(history.add(&job(id, 5)).expect("written")));

@@ -1,64 +1,55 @@
-//! Recordings that are cut or changed: rows that were written, or words that say what is wrong.
-//!
-//! Owns every truncation and every flipped bit of a small file. Whole files that are lost are `heads`'
-//! business.
+//! Recordings that are cut, changed or made by somebody else: rows that were written, or a remark.
 
-use std::fs::File;
-use std::io::{self, Cursor, Read, Seek, SeekFrom};
+use std::fs;
+use std::io::Write;
 
-use napreduce_history::{RecordingError, RecordingReader, RecordingWriter, Row};
-use napreduce_protocol::{AttemptSummary, HistoryLine, JobDetail, PreemptionSummary};
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use napreduce_history::{HistoryStore, RecordedRows, RecordingWriter};
+use napreduce_protocol::JobDetail;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-use super::samples::job;
+use super::samples::{Scene, job};
 
+/// Four members: attempts, events, attempts, preemptions.
 fn small() -> (JobDetail, Vec<u8>) {
     let mut detail = job(5, 4_000).detail;
     detail.attempts.truncate(12);
     detail.events.truncate(3);
     detail.preemptions.truncate(2);
     assert_eq!((detail.events.len(), detail.preemptions.len()), (3, 2), "the seed gives some");
-    let mut recording = RecordingWriter::begin(Vec::new()).expect("begun");
-    recording.add(&detail.attempts[..6]).expect("added");
-    recording.add(&detail.events).expect("added");
-    recording.add(&detail.attempts[6..]).expect("added");
-    recording.add(&detail.preemptions).expect("added");
+    let mut recording = RecordingWriter::new(Vec::new());
+    recording.add("attempt", &detail.attempts[..6]).expect("added");
+    recording.flush().expect("flushed");
+    recording.add("event", &detail.events).expect("added");
+    recording.flush().expect("flushed");
+    recording.add("attempt", &detail.attempts[6..]).expect("added");
+    recording.flush().expect("flushed");
+    recording.add("preemption", &detail.preemptions).expect("added");
     (detail, recording.finish().expect("finished"))
 }
 
-/// Reads everything; whether all of it is there.
+/// Reads everything; returns whether all of it is there.
 fn check(detail: &JobDetail, bytes: &[u8], what: &str) -> bool {
-    let mut recording = match RecordingReader::new(Cursor::new(bytes)) {
-        Ok(recording) => recording,
-        Err(RecordingError::NotARecording | RecordingError::Version(_)) => return false,
-        Err(error) => panic!("{what}: {error}"),
-    };
-    let attempts: Vec<AttemptSummary> = recording.all();
+    let Ok(rows) = RecordedRows::parse(bytes) else { return false };
     let halves = [&[][..], &detail.attempts[..6], &detail.attempts[6..], &detail.attempts];
-    assert!(halves.contains(&&attempts[..]), "{what}: attempts that nobody wrote: {attempts:?}");
-    let events: Vec<HistoryLine> = recording.all();
-    assert!(events.is_empty() || events == detail.events, "{what}: {events:?}");
-    let preemptions: Vec<PreemptionSummary> = recording.all();
-    assert!(preemptions.is_empty() || preemptions == detail.preemptions, "{what}: {preemptions:?}");
-    let whole = attempts.len() == 12
-        && events.len() == detail.events.len()
-        && preemptions.len() == detail.preemptions.len();
-    assert!(whole || !recording.remarks().is_empty(), "{what}: nothing is said of what lacks");
-    let window = recording.window::<AttemptSummary>(0..=u64::MAX, usize::MAX);
-    assert_eq!((window, recording.page(0, usize::MAX)), (attempts.clone(), attempts), "{what}");
+    assert!(halves.contains(&&rows.attempts[..]), "{what}: attempts nobody wrote: {:?}", rows.attempts);
+    assert!(rows.events.is_empty() || rows.events == detail.events, "{what}: {:?}", rows.events);
+    let preemptions = &rows.preemptions;
+    assert!(preemptions.is_empty() || *preemptions == detail.preemptions, "{what}: {preemptions:?}");
+    let whole = rows.attempts.len() == 12 && !rows.events.is_empty() && !preemptions.is_empty();
+    assert!(whole || !rows.remarks.is_empty(), "{what}: rows are lost without a remark");
     whole
 }
 
 #[test]
-fn a_cut_file_gives_what_is_whole_and_says_so() {
+fn a_cut_file_gives_whole_members_and_a_remark() {
     let (detail, bytes) = small();
     assert!(check(&detail, &bytes, "whole"));
-    let mut wholes = 0;
     for length in 0..bytes.len() {
-        wholes += usize::from(check(&detail, &bytes[..length], &format!("cut at {length}")));
+        assert!(!check(&detail, &bytes[..length], &format!("cut at {length}")));
     }
-    assert!(wholes > 16, "without its trailer every row is there");
 }
 
 #[test]
@@ -73,117 +64,106 @@ fn a_flipped_bit_gives_what_was_written_or_a_remark() {
     }
 }
 
+#[test]
+fn a_damaged_member_costs_no_other_rows() {
+    let (detail, bytes) = small();
+    let starts: Vec<usize> =
+        (0..bytes.len() - 2).filter(|at| bytes[*at..].starts_with(&[0x1f, 0x8b, 8])).collect();
+    let mut damaged = bytes.clone();
+    damaged[starts[1]..starts[2]].fill(0xff);
+    let rows = RecordedRows::parse(&damaged).expect("a recording");
+    assert_eq!((rows.attempts, rows.events.len()), (detail.attempts, 0));
+    assert_eq!(rows.preemptions, detail.preemptions);
+    let place = format!("rows are left out: gzip data at byte {} is damaged", starts[1]);
+    assert!(rows.remarks.len() == 1 && rows.remarks[0].starts_with(&place), "{:?}", rows.remarks);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2_000))]
 
-    /// As by somebody who computes checksums: what it gives is anything, but it gives it without harm.
+    /// The checksums of gzip are right: any text is read without harm.
     #[test]
-    fn damage_with_right_checksums_does_no_harm(changes in vec((any::<prop::sample::Index>(), any::<u8>()), 1..4)) {
-        let (_, mut bytes) = small();
+    fn changed_text_does_no_harm(changes in vec((any::<prop::sample::Index>(), any::<u8>()), 1..4)) {
+        let (_, bytes) = small();
+        let mut text = Vec::new();
+        std::io::Read::read_to_end(&mut flate2::read::MultiGzDecoder::new(&bytes[..]), &mut text).expect("gzip");
         for (place, byte) in changes {
-            let place = place.index(bytes.len());
-            bytes[place] = byte;
+            let place = place.index(text.len());
+            text[place] = byte;
         }
-        let Ok(mut recording) = RecordingReader::new(Cursor::new(with_right_checksums(bytes))) else {
-            return Ok(());
-        };
-        let count = recording.all::<AttemptSummary>().len();
-        prop_assert_eq!(recording.page::<AttemptSummary>(0, usize::MAX).len(), count);
-        prop_assert!(recording.all::<HistoryLine>().len() + recording.all::<PreemptionSummary>().len() < 100_000);
+        if let Ok(rows) = RecordedRows::parse(&gzip(&text)) {
+            prop_assert!(rows.attempts.len() <= 12 && rows.events.len() <= 3 && rows.preemptions.len() <= 2);
+        }
     }
 }
 
-/// The frames, by their lengths, as the form says: length, kind, checksum, payload.
-fn with_right_checksums(mut bytes: Vec<u8>) -> Vec<u8> {
-    let mut at = 12;
-    while let Some(header) = bytes.get(at..at + 10) {
-        let length = u32::from_le_bytes([header[0], header[1], header[2], header[3]]) as usize;
-        let begins = crc32c::crc32c(&header[..6]);
-        let Some(payload) = bytes.get(at + 10..at + 10 + length) else { break };
-        let checksum = crc32c::crc32c_append(begins, payload);
-        bytes[at + 6..at + 10].copy_from_slice(&checksum.to_le_bytes());
-        at += 10 + length;
-    }
-    bytes
+fn gzip(text: &[u8]) -> Vec<u8> {
+    let mut member = GzEncoder::new(Vec::new(), Compression::fast());
+    member.write_all(text).expect("written");
+    member.finish().expect("finished")
+}
+
+const HEADER: &str = "{\"recording\":{\"version\":2}}\n";
+const EVENT: &str = "{\"event\":{\"at_millis\":4,\"text\":\"a\"}}\n";
+
+fn events_and_remarks(text: &str) -> (usize, String) {
+    let rows = RecordedRows::parse(&gzip(text.as_bytes())).expect("a recording");
+    (rows.events.len(), rows.remarks.join("; "))
 }
 
 #[test]
-fn what_is_no_recording_is_refused_with_words() {
-    let open =
-        |bytes: &[u8]| RecordingReader::new(Cursor::new(bytes.to_vec())).expect_err("refused").to_string();
-    assert!(open(b"").contains("not a recording"));
-    assert!(open(b"{\"version\":1}   ").contains("does not begin with NAPTREC1"));
-    assert_eq!(open(b"NAPTREC1\x09\0\0\0"), "it has version 9, and this program reads 1");
-}
-
-/// Writes rows of one kind under the number of another.
-struct Disguised(HistoryLine);
-
-impl Row for Disguised {
-    const KIND: u16 = 1;
-    const NAME: &'static str = "disguised";
-    fn times(&self) -> Option<(u64, u64)> {
-        None
-    }
-    fn text_bytes(&self) -> usize {
-        0
-    }
-    fn write(rows: &[Disguised], columns: &mut napreduce_history::ColumnsWriter) {
-        columns.texts("job", rows.iter().map(|row| Some(row.0.text.as_str())));
-    }
-    fn read(_: &napreduce_history::Columns) -> Result<Vec<Disguised>, String> {
-        Ok(Vec::new())
-    }
+fn kinds_and_fields_of_later_programs_are_skipped() {
+    let later = "{\"weather\":[1]}\n{\"event\":{\"at_millis\":5,\"text\":\"b\",\"mood\":1}}\n";
+    let text = format!("{HEADER}{EVENT}{later}{{\"end\":{{\"rows\":3}}}}\n");
+    assert_eq!(events_and_remarks(&text), (2, String::new()));
 }
 
 #[test]
-fn a_column_of_another_type_or_a_key_that_lacks_is_said() {
-    let read = |rows: &[Disguised]| {
-        let mut recording = RecordingWriter::begin(Vec::new()).expect("begun");
-        recording.add(rows).expect("added");
-        let bytes = recording.finish().expect("finished");
-        let mut recording = RecordingReader::new(Cursor::new(bytes)).expect("a recording");
-        assert_eq!(recording.all::<AttemptSummary>(), []);
-        recording.remarks().join("; ")
-    };
-    let line = HistoryLine { at_millis: 0, text: "seven".to_owned() };
-    let said = read(&[Disguised(line)]);
-    assert!(said.contains("column job has the type text, not numbers"), "{said}");
-}
-
-/// Counts how often a file is read.
-struct Counted {
-    file: File,
-    reads: u64,
-}
-
-impl Read for &mut Counted {
-    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
-        self.reads += 1;
-        self.file.read(bytes)
-    }
-}
-
-impl Seek for &mut Counted {
-    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
-        self.file.seek(to)
-    }
+fn rows_that_lack_a_field_are_reported() {
+    let text = format!("{HEADER}{EVENT}{{\"event\":{{\"at_millis\":5}}}}\n{{\"end\":{{\"rows\":2}}}}\n");
+    let (events, remarks) = events_and_remarks(&text);
+    assert!(events == 1 && remarks.contains("row 2: missing field `text`"), "{remarks}");
 }
 
 #[test]
-fn recording_with_a_hole_is_read_in_few_steps() {
-    let (detail, mut bytes) = small();
-    // As 400 million damaged frames of four bytes would look.
-    bytes.truncate(bytes.len() - 16);
-    let four_bytes = [4, 0, 0, 0, 9, 9, 1, 1, 1, 1, 0, 0, 0, 0];
-    for tail in [Vec::new(), four_bytes.repeat(100_000)] {
-        let mut file = tempfile::tempfile().expect("a file");
-        io::Write::write_all(&mut file, &[&bytes[..], &tail].concat()).expect("written");
-        file.set_len(6 << 30).expect("a hole");
-        let mut counted = Counted { file, reads: 0 };
-        let mut recording = RecordingReader::new(&mut counted).expect("what is whole");
-        assert_eq!(recording.all::<AttemptSummary>(), detail.attempts);
-        assert!(recording.remarks().iter().any(|remark| remark.contains("no valid trailer")));
-        assert!(counted.reads < 1_000, "{} reads", counted.reads);
-    }
+fn rows_lost_between_whole_members_are_reported() {
+    let told = events_and_remarks(&format!("{HEADER}{EVENT}{{\"end\":{{\"rows\":7}}}}\n"));
+    assert_eq!(told, (1, "it has 1 of 7 rows".to_owned()));
+    let (events, remarks) = events_and_remarks(&format!("{HEADER}{EVENT}"));
+    assert!(events == 1 && remarks.contains("no end line"), "{remarks}");
+}
+
+#[test]
+fn other_files_and_versions_are_refused() {
+    let error = |bytes: &[u8]| RecordedRows::parse(bytes).expect_err("refused").to_string();
+    assert!(error(b"").contains("it is not a recording"));
+    assert!(error(HEADER.as_bytes()).contains("it is not a recording"));
+    assert!(error(&gzip(EVENT.as_bytes())).contains("it is not a recording"));
+    assert_eq!(
+        error(&gzip(b"{\"recording\":{\"version\":9}}")),
+        "it has version 9, and this program reads 2"
+    );
+}
+
+#[test]
+fn a_member_that_inflates_beyond_the_limit_is_left_out() {
+    let members = [gzip(HEADER.as_bytes()), gzip(&vec![b' '; (64 << 20) + 1]), gzip(EVENT.as_bytes())];
+    let rows = RecordedRows::parse(&members.concat()).expect("a recording");
+    assert_eq!(rows.events.len(), 1);
+    assert!(rows.remarks[0].contains("it is too long"), "{:?}", rows.remarks);
+}
+
+#[test]
+fn a_recording_with_a_hole_is_refused_before_it_takes_memory() {
+    let scene = Scene::new();
+    let history = scene.open();
+    history.add(&job(1, 5)).expect("written");
+    let file = fs::File::options().write(true).open(scene.path("job_0001.jsonl.gz")).expect("a file");
+    file.set_len(6 << 30).expect("a hole");
+    let read = history.read(job(1, 5).detail.summary.job).expect("there").expect("its head is whole");
+    assert!(
+        read.detail.events[0].text.contains("it has more than 268435456 bytes"),
+        "{:?}",
+        read.detail.events
+    );
 }

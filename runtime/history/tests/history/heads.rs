@@ -96,7 +96,7 @@ fn a_recording_that_cannot_be_read_is_said_in_the_events() {
     let history = scene.open();
     let ended = job(1, 30);
     history.add(&ended).expect("written");
-    let path = scene.path("job_0001.napt");
+    let path = scene.path("job_0001.jsonl.gz");
     let whole = fs::read(&path).expect("a recording");
     let said = || {
         let read = history.read(JobId(1)).expect("there").expect("readable");
@@ -106,14 +106,14 @@ fn a_recording_that_cannot_be_read_is_said_in_the_events() {
     };
     fs::write(&path, &whole[..whole.len() - 20]).expect("cut");
     let (attempts, text) = said();
-    assert!(attempts == 30 && text.contains("job_0001.napt: it has no valid trailer"), "{text}");
+    assert!(attempts == 0 && text.contains("job_0001.jsonl.gz: it has no end line"), "{text}");
     fs::write(&path, b"something else").expect("written");
     let (attempts, text) = said();
-    assert!(attempts == 0 && text.contains("job_0001.napt: it is not a recording"), "{text}");
+    assert!(attempts == 0 && text.contains("job_0001.jsonl.gz: it is not a recording"), "{text}");
     assert!(text.contains("30 of 30 attempts"), "{text}");
     fs::remove_file(&path).expect("removed");
     let (attempts, text) = said();
-    assert!(attempts == 0 && text.contains("job_0001.napt: No such file"), "{text}");
+    assert!(attempts == 0 && text.contains("job_0001.jsonl.gz: No such file"), "{text}");
     assert!(matches!(history.read(JobId(1)).expect("there").expect("readable").end, JobEnd::Succeeded(_)));
 }
 

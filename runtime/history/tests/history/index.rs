@@ -73,7 +73,7 @@ fn heads_that_come_and_go_by_hand_are_noticed() {
     fs::remove_file(scene.path("job_0002.json")).expect("removed");
     let other = Scene::new();
     other.open().add(&job(9, 5)).expect("written");
-    for name in ["job_0009.json", "job_0009.napt"] {
+    for name in ["job_0009.json", "job_0009.jsonl.gz"] {
         fs::copy(other.path(name), scene.path(name)).expect("copied");
     }
     let mut another = job(1, 5);

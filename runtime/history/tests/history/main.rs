@@ -1,12 +1,12 @@
 //! The files of ended jobs: what is written is read, and what is damaged is said.
 //!
-//! Owns tests through what the crate shows, one behaviour a file. Frames made by hand are tested beside the
-//! frames.
+//! Owns tests through what the crate shows, one behaviour a file.
 
 mod bounds;
 mod crashes;
 mod damage;
 mod folder;
+mod former;
 mod heads;
 mod index;
 mod ledger;

@@ -87,8 +87,8 @@ fn a_history_is_served_while_it_is_written_and_what_is_damaged_is_said() {
     for entry in fs::read_dir(&history).expect("a folder").flatten().filter(|entry| entry.path().is_file()) {
         fs::copy(entry.path(), copy.join(entry.file_name())).expect("copied");
     }
-    let recording = fs::read(copy.join("job_0002.napt")).expect("a recording");
-    fs::write(copy.join("job_0002.napt"), &recording[..recording.len() / 2]).expect("cut");
+    let recording = fs::read(copy.join("job_0002.jsonl.gz")).expect("a recording");
+    fs::write(copy.join("job_0002.jsonl.gz"), &recording[..recording.len() / 2]).expect("cut");
     fs::write(copy.join("job_0003.json"), "{").expect("written");
     let damaged = Served::start(&folder, &copy);
     browser.open(&damaged.link);
@@ -100,7 +100,7 @@ fn a_history_is_served_while_it_is_written_and_what_is_damaged_is_said() {
     browser
         .until("whole", "return Number(document.querySelector('canvas[data-stints]')?.dataset.stints) === 2");
     browser.open(&format!("{}/jobs/job_0002/events", origin(&damaged.link)));
-    browser.until_says("job_0002.napt");
+    browser.until_says("job_0002.jsonl.gz");
     browser.has_no_complaints();
 }
 

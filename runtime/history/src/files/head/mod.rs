@@ -11,14 +11,13 @@ use std::time::Duration;
 
 use napreduce_engine::fields;
 use napreduce_protocol::{
-    AttemptSummary, CounterValues, HistoryLine, JobDetail, JobEnd, JobPhase, JobReport, JobSettings,
-    JobSummary, PartReport, PreemptionSummary, RestoreSummary, ResumeSummary,
+    CounterValues, HistoryLine, JobDetail, JobEnd, JobPhase, JobReport, JobSettings, JobSummary, PartReport,
 };
 use serde::{Deserialize, Serialize};
 
 use self::figures::Durations;
 pub use self::figures::{LedgerTotals, PERCENTS, quantiles};
-use crate::files::rows::{CounterRow, ReasonRow, TaskRow};
+use crate::files::recording::{CounterRow, RecordedRows};
 use crate::{EndedJob, KeptLog, RecordedCluster};
 
 /// The longest head that is read: those of version 1 hold whole jobs.
@@ -79,8 +78,6 @@ fields! {
         preemptions: u64 = job.detail.preemptions.len() as u64,
         resumes: u64 = job.detail.resumes.len() as u64,
         restores: u64 = job.detail.restores.len() as u64,
-        /// Of recordings in which attempts do not say what they have moved.
-        tasks: u64,
         logs: u64 = job.logs.len() as u64,
         /// Zero when they are in the head; so are the next two.
         parts: u64,
@@ -99,24 +96,7 @@ pub(crate) struct Written<'a> {
     pub(crate) logs: &'a [KeptLog],
     pub(crate) parts: &'a [PartReport],
     pub(crate) counters: Vec<CounterRow>,
-    pub(crate) reason: Option<ReasonRow>,
-}
-
-/// What could be read of a recording.
-#[derive(Debug, Default)]
-pub(crate) struct Rows {
-    pub(crate) attempts: Vec<AttemptSummary>,
-    pub(crate) events: Vec<HistoryLine>,
-    pub(crate) preemptions: Vec<PreemptionSummary>,
-    pub(crate) resumes: Vec<ResumeSummary>,
-    pub(crate) restores: Vec<RestoreSummary>,
-    pub(crate) tasks: Vec<TaskRow>,
-    pub(crate) logs: Vec<KeptLog>,
-    pub(crate) parts: Vec<PartReport>,
-    pub(crate) counters: Vec<CounterRow>,
-    pub(crate) reasons: Vec<ReasonRow>,
-    /// What could not be read.
-    pub(crate) remarks: Vec<String>,
+    pub(crate) reason: Option<String>,
 }
 
 /// What a file of a head holds.
@@ -136,7 +116,7 @@ pub(crate) fn share_out(job: &EndedJob) -> Result<Written<'_>, String> {
     let mut written =
         Written { head: Vec::new(), detail, logs, parts: &[], counters: Vec::new(), reason: None };
     if let Some(reason) = head.summary.reason.as_mut().filter(|reason| reason.len() > REASON_BYTES_MAX) {
-        written.reason = Some(ReasonRow(reason.clone()));
+        written.reason = Some(reason.clone());
         reason.truncate(reason.floor_char_boundary(REASON_BYTES_MAX));
         reason.push('…');
         head.rows.reasons = 1;
@@ -214,7 +194,7 @@ impl StoredHead {
 
 impl Head {
     /// What a recording does not give that it was written with, for people.
-    pub(crate) fn missing(&self, rows: &Rows) -> Option<String> {
+    pub(crate) fn missing(&self, rows: &RecordedRows) -> Option<String> {
         self.rows.missing(rows)
     }
 
@@ -223,12 +203,10 @@ impl Head {
     }
 
     /// The job as it was; what the recording does not give is said in the events. `recording` is its name.
-    pub(crate) fn with_rows(self, rows: Rows, recording: &dyn Display) -> Result<EndedJob, String> {
+    pub(crate) fn with_rows(self, rows: RecordedRows, recording: &dyn Display) -> Result<EndedJob, String> {
         let missing = self.rows.missing(&rows);
         let Head { token, mut summary, wall, mut counters, mut parts, settings, cluster, .. } = self;
-        if let Some(ReasonRow(reason)) = rows.reasons.into_iter().next() {
-            summary.reason = Some(reason);
-        }
+        summary.reason = rows.reasons.into_iter().next().or(summary.reason);
         rows.counters.iter().for_each(|row| counters.add(&row.name, row.value));
         parts.extend(rows.parts);
         let at_millis = summary.ended_millis.unwrap_or(summary.submitted_millis);
@@ -236,13 +214,11 @@ impl Head {
         let remark = |what| HistoryLine { at_millis, text: format!("{recording}: {what}") };
         events.extend(rows.remarks.into_iter().chain(missing).map(remark));
         let end = end_of(&summary, wall, &counters, &parts)?;
-        let mut attempts = rows.attempts;
-        TaskRow::tell(rows.tasks, &mut attempts);
         let detail = JobDetail {
             summary,
             counters,
             parts,
-            attempts,
+            attempts: rows.attempts,
             events,
             preemptions: rows.preemptions,
             resumes: rows.resumes,
@@ -255,14 +231,13 @@ impl Head {
 
 impl RowCounts {
     /// What a recording lacks of them, for people.
-    fn missing(&self, rows: &Rows) -> Option<String> {
+    fn missing(&self, rows: &RecordedRows) -> Option<String> {
         let kinds = [
             ("attempts", self.attempts, rows.attempts.len()),
             ("events", self.events, rows.events.len()),
             ("preemptions", self.preemptions, rows.preemptions.len()),
             ("resumes", self.resumes, rows.resumes.len()),
             ("restores", self.restores, rows.restores.len()),
-            ("tasks", self.tasks, rows.tasks.len()),
             ("logs", self.logs, rows.logs.len()),
             ("parts", self.parts, rows.parts.len()),
             ("counters", self.counters, rows.counters.len()),

@@ -3,8 +3,9 @@
 //! Owns their names and the order in which they come and go. Does not own what they hold.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::fs::{self, File, Metadata};
-use std::io::{self, BufWriter, Read, Seek, Write};
+use std::io::{self, BufWriter, Write};
 use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -12,16 +13,15 @@ use std::time::UNIX_EPOCH;
 
 use napreduce_engine::JobId;
 
-use super::RecordingWriter;
 use crate::files::error::HistoryError;
-use crate::files::head::{Rows, Written};
+use crate::files::former::FORMER_RECORDING;
+use crate::files::head::Written;
 use crate::files::index::Stamp;
-use crate::files::recording::{RecordingError, RecordingReader};
+use crate::files::recording::{RECORDING, RecordedRows, RecordingError, RecordingWriter};
 
 /// What a file is called until it is whole.
 const UNFINISHED: &str = ".unfinished";
 const HEAD: &str = ".json";
-const RECORDING: &str = ".napt";
 
 pub(crate) fn head_name(job: JobId) -> String {
     format!("{job}{HEAD}")
@@ -42,8 +42,8 @@ pub(super) fn list(directory: &Path) -> io::Result<BTreeMap<JobId, Stamp>> {
         let Some(name) = name.to_str() else { continue };
         if let Some(job) = job_of(name, HEAD) {
             heads.insert(job, stamp_of(&entry.metadata()?)?);
-        } else if let Some(job) = job_of(name, RECORDING) {
-            recordings.insert(job, entry.metadata()?.len());
+        } else if let Some(job) = job_of(name, RECORDING).or_else(|| job_of(name, FORMER_RECORDING)) {
+            *recordings.entry(job).or_insert(0) += entry.metadata()?.len();
         } else if job_of(name, &[HEAD, UNFINISHED].concat()).is_some()
             || job_of(name, &[RECORDING, UNFINISHED].concat()).is_some()
         {
@@ -163,46 +163,38 @@ impl Drop for Unfinished {
 }
 
 fn write_rows(out: &mut BufWriter<File>, written: &Written<'_>) -> Result<(), RecordingError> {
-    let mut recording = RecordingWriter::begin(out)?;
-    recording.add(&written.detail.attempts)?;
-    recording.add(&written.detail.preemptions)?;
-    recording.add(&written.detail.resumes)?;
-    recording.add(&written.detail.restores)?;
-    recording.add(written.logs)?;
-    recording.add(&written.detail.events)?;
-    recording.add(written.parts)?;
-    recording.add(&written.counters)?;
-    recording.add(written.reason.as_slice())?;
+    let mut recording = RecordingWriter::new(out);
+    recording.add("attempt", &written.detail.attempts)?;
+    recording.add("preemption", &written.detail.preemptions)?;
+    recording.add("resume", &written.detail.resumes)?;
+    recording.add("restore", &written.detail.restores)?;
+    recording.add("log", written.logs)?;
+    recording.add("event", &written.detail.events)?;
+    recording.add("part", written.parts)?;
+    recording.add("counter", &written.counters)?;
+    recording.add("reason", written.reason.as_slice())?;
     recording.finish()?;
     Ok(())
 }
 
-/// What a recording holds; what it does not is said in its remarks.
-pub(crate) fn read_rows<R: Read + Seek>(recording: Result<RecordingReader<R>, RecordingError>) -> Rows {
-    let mut recording = match recording {
-        Ok(recording) => recording,
-        Err(error) => return Rows { remarks: vec![error.to_string()], ..Rows::default() },
+/// The rows of a job; what cannot be read is said in their remarks.
+pub(crate) fn read_rows(path: &Path) -> RecordedRows {
+    let error = match RecordedRows::open(path) {
+        Ok(rows) => return rows,
+        Err(error) => error,
     };
-    let mut rows = Rows {
-        attempts: recording.all(),
-        events: recording.all(),
-        preemptions: recording.all(),
-        resumes: recording.all(),
-        restores: recording.all(),
-        tasks: recording.all(),
-        logs: recording.all(),
-        parts: recording.all(),
-        counters: recording.all(),
-        reasons: recording.all(),
-        remarks: Vec::new(),
+    let name = path.file_name().and_then(OsStr::to_str).and_then(|name| name.strip_suffix(RECORDING));
+    let former = name.map(|name| format!("{name}{FORMER_RECORDING}"));
+    let remark = match former.filter(|former| path.with_file_name(former).is_file()) {
+        Some(former) => format!("{former} was written by an earlier version; run: nap history convert DIR"),
+        None => error.to_string(),
     };
-    rows.remarks = recording.remarks().to_vec();
-    rows
+    RecordedRows { remarks: vec![remark], ..RecordedRows::default() }
 }
 
 /// Removes both files of a job; what is not there is no error.
 pub(super) fn remove(directory: &Path, job: JobId) -> Result<(), HistoryError> {
-    for name in [recording_name(job), head_name(job)] {
+    for name in [format!("{job}{FORMER_RECORDING}"), recording_name(job), head_name(job)] {
         let path = directory.join(name);
         match fs::remove_file(&path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {

@@ -1,7 +1,7 @@
 //! The history of a coordinator: a directory with two files for each job, and an index of them.
 //!
 //! Owns which jobs are in it, how many and how many bytes are kept, and what is said of files that cannot be
-//! read. What the files hold is other modules' business (`head`, `rows`). Every step can be the last one:
+//! read. What the files hold is other modules' business (`head`, `recording`). Every step can be the last one:
 //!
 //! ```text
 //! add     recording -> head -> index        a job is in the history when its head is there
@@ -25,7 +25,7 @@ use crate::files::days::{ClusterDays, read_cluster};
 use crate::files::error::HistoryError;
 use crate::files::head::{HEAD_BYTES_READ_MAX, StoredHead, share_out};
 use crate::files::index::{Index, IndexRow, Stamp};
-use crate::files::recording::{RecordingError, RecordingReader, RecordingWriter};
+use crate::files::recording::RecordingError;
 
 const INDEX: &str = "index.jsonl";
 /// The index of earlier versions, a database.
@@ -103,7 +103,7 @@ impl History {
             StoredHead::Version1(job) => Ok(*job),
             StoredHead::Version2(head) => {
                 let name = recording_name(job);
-                let rows = read_rows(RecordingReader::open(&self.directory.join(&name)));
+                let rows = read_rows(&self.directory.join(&name));
                 head.with_rows(rows, &name)
             }
         }

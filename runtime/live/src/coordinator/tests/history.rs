@@ -128,7 +128,7 @@ async fn a_job_of_version_1_is_answered_as_before() {
     let head = serde_json::json!({ "version": 1, "token": 1, "end": end, "detail": detail });
     let rewritten = format!(
         "stop coordinator
-         remove cluster/coordinator/history/job_0001.napt
+         remove cluster/coordinator/history/job_0001.jsonl.gz
          write cluster/coordinator/history/job_0001.json: {head}
          start"
     );
@@ -144,12 +144,12 @@ async fn a_recording_that_is_lost_is_said_in_the_events() {
     let mut stage = Stage::new();
     stage.play(DONE).await;
     let detail = stage.detail().await;
-    stage.play("remove cluster/coordinator/history/job_0001.napt").await;
+    stage.play("remove cluster/coordinator/history/job_0001.jsonl.gz").await;
     for _ in 0..2 {
         let read = stage.detail().await;
         assert_eq!((&read.summary, &read.parts, read.attempts.len()), (&detail.summary, &detail.parts, 0));
         let said: Vec<_> = read.events.iter().map(|line| line.text.as_str()).collect();
-        assert!(said.iter().all(|line| line.starts_with("job_0001.napt: ")), "{said:?}");
+        assert!(said.iter().all(|line| line.starts_with("job_0001.jsonl.gz: ")), "{said:?}");
         assert!(said.concat().contains("2 of 2 attempts"), "{said:?}");
     }
     stage.end().await;
@@ -204,7 +204,7 @@ async fn the_history_has_no_more_bytes_than_it_may() {
     let gone = "ask job 1                       > refused: there is no job_0001; see: nap job list
                 ask file cluster/coordinator/history/job_0001.json
                     > none
-                ask file cluster/coordinator/history/job_0001.napt
+                ask file cluster/coordinator/history/job_0001.jsonl.gz
                     > none
                 ask jobs                        > none";
     stage.play(gone).await;

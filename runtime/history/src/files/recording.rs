@@ -1,0 +1,322 @@
+//! Recordings: `.jsonl.gz` files with the rows of a job, such as its attempts, or of a day of the cluster.
+//!
+//! A recording is lines of JSON in gzip, so that `zcat`, `jq` and DuckDB read it:
+//!
+//! ```text
+//! {"recording":{"version":2}}
+//! {"attempt":{"attempt":{...},"worker":12,...}}
+//! {"end":{"rows":1}}
+//! ```
+//!
+//! Each line names its kind; a reader skips kinds and fields it does not know. The file consists of gzip members of
+//! about a mebibyte of text. A member is parsed only after its checksum was verified, so damage costs the rows of one
+//! member and never changes a row. A file without the `end` line was not finished. gzip at level 1 was measured
+//! against zstd (ruzstd) and lz4: of 100,000 attempts it makes the smallest file (5.9 MB; 7.0 and 7.8), written in a
+//! quarter of the time of zstd.
+
+use std::collections::BTreeMap;
+use std::io::{self, Read, Write};
+use std::path::Path;
+
+use flate2::Compression;
+use flate2::bufread::GzDecoder;
+use flate2::write::GzEncoder;
+use napreduce_protocol::{
+    AttemptSummary, HistoryLine, PartReport, PreemptionSummary, QueueSample, RestoreSummary, ResumeSummary,
+    WorkerSample, read_regular,
+};
+use serde::de::IgnoredAny;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use thiserror::Error;
+
+use crate::KeptLog;
+
+/// Version 1 were columns of a form of their own (`former`).
+const RECORDING_VERSION: u32 = 2;
+/// The ending of the files.
+pub(crate) const RECORDING: &str = ".jsonl.gz";
+/// The kinds of lines, as `Line` names them.
+const KINDS: [&str; 13] = [
+    "recording",
+    "attempt",
+    "preemption",
+    "resume",
+    "restore",
+    "log",
+    "event",
+    "part",
+    "counter",
+    "reason",
+    "queue",
+    "worker",
+    "end",
+];
+/// What every gzip member begins with.
+const MEMBER: [u8; 3] = [0x1f, 0x8b, 8];
+/// A member is full with so much text.
+const MEMBER_TEXT_BYTES: usize = 1 << 20;
+/// A longer line is not written; a longer member is not read.
+const MEMBER_TEXT_BYTES_MAX: usize = 64 << 20;
+/// Compressed and decompressed bytes and rows that are read at most: a hostile file must not take all memory.
+const FILE_BYTES_MAX: u64 = 256 << 20;
+const TEXT_BYTES_MAX: usize = 2 << 30;
+const ROWS_MAX: u64 = 1 << 22;
+/// A file with more damaged places is not searched further.
+const DAMAGED_MAX: u32 = 64;
+
+/// Why a recording cannot be written or read.
+#[derive(Debug, Error)]
+pub enum RecordingError {
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    #[error("it is not a recording: it does not begin with gzip data and a line with a version")]
+    NotARecording,
+    /// A later program wrote it.
+    #[error("it has version {0}, and this program reads {RECORDING_VERSION}")]
+    Version(u32),
+    #[error("cannot be written: {0}")]
+    TooLarge(String),
+}
+
+/// A counter of a job that has too many for its head.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CounterRow {
+    pub name: String,
+    pub value: u64,
+}
+
+/// The rows of a recording.
+#[derive(Debug, Default)]
+pub struct RecordedRows {
+    pub attempts: Vec<AttemptSummary>,
+    pub preemptions: Vec<PreemptionSummary>,
+    pub resumes: Vec<ResumeSummary>,
+    pub restores: Vec<RestoreSummary>,
+    pub logs: Vec<KeptLog>,
+    pub events: Vec<HistoryLine>,
+    pub parts: Vec<PartReport>,
+    pub counters: Vec<CounterRow>,
+    pub reasons: Vec<String>,
+    pub queues: Vec<QueueSample>,
+    pub workers: Vec<WorkerSample>,
+    /// What could not be read.
+    pub remarks: Vec<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Line {
+    Recording { version: u32 },
+    Attempt(AttemptSummary),
+    Preemption(Box<PreemptionSummary>),
+    Resume(ResumeSummary),
+    Restore(RestoreSummary),
+    Log(KeptLog),
+    Event(HistoryLine),
+    Part(PartReport),
+    Counter(CounterRow),
+    Reason(String),
+    Queue(QueueSample),
+    Worker(WorkerSample),
+    End { rows: u64 },
+}
+
+/// A recording that is being written.
+#[derive(Debug)]
+pub struct RecordingWriter<W> {
+    out: W,
+    /// Lines that are not in `out` yet.
+    text: Vec<u8>,
+    rows: u64,
+}
+
+impl<W: Write> RecordingWriter<W> {
+    pub fn new(out: W) -> RecordingWriter<W> {
+        let text = format!("{}\n", json!({ "recording": { "version": RECORDING_VERSION } }));
+        RecordingWriter { out, text: text.into_bytes(), rows: 0 }
+    }
+
+    /// Adds rows of one kind, by its name in the file. A row that is too long is left out; the head of a job says
+    /// how many there were.
+    ///
+    /// # Errors
+    /// When it cannot be written, as for the next ones.
+    pub fn add<T: Serialize>(&mut self, kind: &str, rows: &[T]) -> Result<(), RecordingError> {
+        debug_assert!(KINDS.contains(&kind));
+        for row in rows {
+            let before = self.text.len();
+            write!(self.text, "{{\"{kind}\":")?;
+            serde_json::to_writer(&mut self.text, row).map_err(io::Error::from)?;
+            self.text.extend_from_slice(b"}\n");
+            if self.text.len() - before > MEMBER_TEXT_BYTES_MAX / 2 {
+                self.text.truncate(before);
+            } else {
+                self.rows += 1;
+            }
+            if self.text.len() >= MEMBER_TEXT_BYTES {
+                self.write_member()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds all rows of a recording.
+    pub fn add_all(&mut self, rows: &RecordedRows) -> Result<(), RecordingError> {
+        self.add("attempt", &rows.attempts)?;
+        self.add("preemption", &rows.preemptions)?;
+        self.add("resume", &rows.resumes)?;
+        self.add("restore", &rows.restores)?;
+        self.add("log", &rows.logs)?;
+        self.add("event", &rows.events)?;
+        self.add("part", &rows.parts)?;
+        self.add("counter", &rows.counters)?;
+        self.add("reason", &rows.reasons)?;
+        self.add("queue", &rows.queues)?;
+        self.add("worker", &rows.workers)
+    }
+
+    /// Hands everything to the file, where readers find it.
+    pub fn flush(&mut self) -> Result<(), RecordingError> {
+        if !self.text.is_empty() {
+            self.write_member()?;
+        }
+        Ok(self.out.flush()?)
+    }
+
+    /// Ends the recording and flushes it.
+    pub fn finish(mut self) -> Result<W, RecordingError> {
+        writeln!(self.text, "{}", json!({ "end": { "rows": self.rows } }))?;
+        self.flush()?;
+        Ok(self.out)
+    }
+
+    fn write_member(&mut self) -> Result<(), RecordingError> {
+        let mut member = GzEncoder::new(&mut self.out, Compression::fast());
+        member.write_all(&self.text)?;
+        member.finish()?;
+        self.text.clear();
+        Ok(())
+    }
+}
+
+impl RecordedRows {
+    /// Reads a regular file.
+    pub(crate) fn open(path: &Path) -> Result<RecordedRows, RecordingError> {
+        RecordedRows::parse(&read_regular(path, FILE_BYTES_MAX)?)
+    }
+
+    /// Reads the bytes of a recording. Rows of damaged members are left out, and a remark says so.
+    ///
+    /// # Errors
+    /// When it is not a recording, or of a later version.
+    pub fn parse(bytes: &[u8]) -> Result<RecordedRows, RecordingError> {
+        if !bytes.starts_with(&MEMBER) {
+            return Err(RecordingError::NotARecording);
+        }
+        let mut rows = RecordedRows::default();
+        let (mut rest, mut text, mut read) = (bytes, Vec::new(), Progress::default());
+        let (mut text_bytes, mut damaged) = (0, 0);
+        while !rest.is_empty() {
+            let at = bytes.len() - rest.len();
+            match read_member(rest, &mut text) {
+                Ok(behind) => {
+                    if at == 0 {
+                        check_version(&text)?;
+                    }
+                    rest = behind;
+                    rows.add_lines(&text, &mut read);
+                    text_bytes += text.len();
+                }
+                Err(error) => {
+                    rows.remarks
+                        .push(format!("rows are left out: gzip data at byte {at} is damaged: {error}"));
+                    damaged += 1;
+                    let next = rest[1..].windows(MEMBER.len()).position(|bytes| bytes == MEMBER);
+                    rest = next.map_or(&[][..], |next| &rest[next + 1..]);
+                }
+            }
+            if read.rows > ROWS_MAX || text_bytes > TEXT_BYTES_MAX || damaged == DAMAGED_MAX {
+                rows.remarks
+                    .push(format!("what follows the first {} rows is left out: it is too much", read.rows));
+                return Ok(rows);
+            }
+        }
+        match read.end {
+            None => {
+                rows.remarks.push("it has no end line: its writer was stopped, or its end is lost".to_owned())
+            }
+            Some(end) if end != read.rows && damaged == 0 => {
+                rows.remarks.push(format!("it has {} of {end} rows", read.rows));
+            }
+            Some(_) => {}
+        }
+        Ok(rows)
+    }
+
+    fn add_lines(&mut self, text: &[u8], read: &mut Progress) {
+        for line in text.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
+            read.rows += 1;
+            match serde_json::from_slice(line) {
+                Ok(Line::Recording { .. }) => read.rows -= 1,
+                Ok(Line::End { rows }) => {
+                    read.rows -= 1;
+                    read.end = Some(rows);
+                }
+                Ok(Line::Attempt(row)) => self.attempts.push(row),
+                Ok(Line::Preemption(row)) => self.preemptions.push(*row),
+                Ok(Line::Resume(row)) => self.resumes.push(row),
+                Ok(Line::Restore(row)) => self.restores.push(row),
+                Ok(Line::Log(row)) => self.logs.push(row),
+                Ok(Line::Event(row)) => self.events.push(row),
+                Ok(Line::Part(row)) => self.parts.push(row),
+                Ok(Line::Counter(row)) => self.counters.push(row),
+                Ok(Line::Reason(row)) => self.reasons.push(row),
+                Ok(Line::Queue(row)) => self.queues.push(row),
+                Ok(Line::Worker(row)) => self.workers.push(row),
+                Err(_) if is_of_later_kind(line) => {}
+                // The first says enough.
+                Err(error) if !read.has_odd_line => {
+                    read.has_odd_line = true;
+                    self.remarks
+                        .push(format!("rows are left out, the first of them row {}: {error}", read.rows));
+                }
+                Err(_) => {}
+            }
+        }
+    }
+}
+
+#[derive(Default)]
+struct Progress {
+    /// Rows so far, also those of unknown kinds.
+    rows: u64,
+    /// What the end line says.
+    end: Option<u64>,
+    has_odd_line: bool,
+}
+
+/// Reads one gzip member into `text`, verifies its checksum, and returns the bytes behind it.
+fn read_member<'a>(bytes: &'a [u8], text: &mut Vec<u8>) -> io::Result<&'a [u8]> {
+    text.clear();
+    let mut member = GzDecoder::new(bytes);
+    member.by_ref().take(MEMBER_TEXT_BYTES_MAX as u64 + 1).read_to_end(text)?;
+    if text.len() > MEMBER_TEXT_BYTES_MAX {
+        return Err(io::Error::other("it is too long"));
+    }
+    Ok(member.into_inner())
+}
+
+fn check_version(text: &[u8]) -> Result<(), RecordingError> {
+    let line = text.split(|byte| *byte == b'\n').next().unwrap_or_default();
+    match serde_json::from_slice(line) {
+        Ok(Line::Recording { version: RECORDING_VERSION }) => Ok(()),
+        Ok(Line::Recording { version }) => Err(RecordingError::Version(version)),
+        _ => Err(RecordingError::NotARecording),
+    }
+}
+
+fn is_of_later_kind(line: &[u8]) -> bool {
+    let keys: Result<BTreeMap<String, IgnoredAny>, _> = serde_json::from_slice(line);
+    keys.is_ok_and(|keys| keys.keys().all(|kind| !KINDS.contains(&kind.as_str())))
+}

@@ -1,0 +1,108 @@
+//! Recordings of version 1, as an earlier program wrote them into `tests/former`.
+
+use std::fs;
+use std::path::Path;
+
+use napreduce_engine::JobId;
+use napreduce_history::{HistoryFolder, HistoryStore, convert_history, read_cluster};
+
+use super::samples::{Scene, former_job, former_samples, listed};
+
+const JOB: &[u8] = include_bytes!("../former/job_0007.napt");
+
+/// A history as the earlier program left it, with this recording of the job.
+fn former(recording: &[u8]) -> Scene {
+    let (scene, from) = (Scene::new(), Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/former"));
+    fs::create_dir(scene.path("cluster")).expect("made");
+    for name in ["job_0007.json", "cluster/2026-11-26.napt"] {
+        fs::copy(from.join(name), scene.path(name)).expect("copied");
+    }
+    fs::write(scene.path("job_0007.napt"), recording).expect("written");
+    scene
+}
+
+#[test]
+fn a_former_recording_is_named_until_it_is_converted() {
+    let scene = former(JOB);
+    let read = || scene.open().read(JobId(7)).expect("there").expect("its head is whole");
+    let events = read().detail.events;
+    assert!(
+        events[0]
+            .text
+            .ends_with("job_0007.napt was written by an earlier version; run: nap history convert DIR"),
+        "{events:?}"
+    );
+    let converted = convert_history(scene.directory()).expect("converted");
+    assert!(converted.len() == 2 && converted.iter().all(|one| one.remarks.is_empty()), "{converted:?}");
+    assert_eq!(scene.names(), ["cluster", "job_0007.json", "job_0007.jsonl.gz"]);
+    assert_eq!(read(), former_job());
+    let folder = HistoryFolder::open(scene.directory()).expect("a history");
+    assert_eq!(folder.read(JobId(7)).expect("readable"), Some(former_job()));
+    let (window, samples) = (read_cluster(scene.directory(), 0, u64::MAX), former_samples());
+    assert_eq!(
+        (window.queues, window.workers, window.remarks),
+        (samples.queues, samples.workers, Vec::new())
+    );
+    assert!(convert_history(scene.directory()).expect("nothing to do").is_empty());
+}
+
+#[test]
+fn a_file_that_is_there_already_is_not_replaced() {
+    for there in [&b"of somebody else"[..], &fs::read(rewritten().path("job_0007.jsonl.gz")).expect("a file")]
+    {
+        let scene = former(JOB);
+        fs::write(scene.path("job_0007.jsonl.gz"), there).expect("written");
+        let converted = convert_history(scene.directory()).expect("converted");
+        assert_eq!(converted[1].remarks.len(), 1, "{converted:?}");
+        assert_eq!(fs::read(scene.path("job_0007.jsonl.gz")).expect("a file"), there);
+        assert!(scene.path("job_0007.napt").exists());
+    }
+}
+
+/// The same job, as the present version writes it.
+fn rewritten() -> Scene {
+    let scene = Scene::new();
+    scene.open().add(&former_job()).expect("written");
+    scene
+}
+
+#[test]
+fn a_day_that_was_continued_keeps_what_came_later() {
+    let scene = former(JOB);
+    let mut later = former_samples();
+    later.workers.clear();
+    later.queues.iter_mut().for_each(|queue| queue.at_millis += 10_000);
+    scene.open().note(&later).expect("noted");
+    convert_history(scene.directory()).expect("converted");
+    let window = read_cluster(scene.directory(), 0, u64::MAX);
+    assert_eq!(window.queues, [former_samples().queues, later.queues].concat());
+}
+
+#[test]
+fn a_cut_or_changed_former_recording_gives_its_first_rows_and_stays() {
+    let whole = former_job();
+    for place in (12..JOB.len()).step_by(701) {
+        let mut changed = JOB.to_vec();
+        changed[place] ^= 1;
+        for recording in [&JOB[..place], &changed] {
+            let scene = former(recording);
+            let converted = convert_history(scene.directory()).expect("converted");
+            let read = scene.open().read(JobId(7)).expect("there").expect("its head is whole");
+            assert!(whole.detail.attempts.starts_with(&read.detail.attempts), "byte {place}");
+            assert_eq!(
+                scene.path("job_0007.napt").exists(),
+                !converted[1].remarks.is_empty(),
+                "byte {place}"
+            );
+            assert!(read == whole || !converted[1].remarks.is_empty(), "byte {place}: {converted:?}");
+        }
+    }
+}
+
+#[test]
+fn the_oldest_jobs_go_with_their_former_recordings() {
+    let scene = former(JOB);
+    let limits = napreduce_history::HistoryLimits { jobs_max: 0, bytes_max: u64::MAX };
+    let (history, _) = scene.open_with(limits);
+    assert_eq!((listed(&history), scene.names()), (Vec::new(), vec!["cluster".to_owned()]));
+}
