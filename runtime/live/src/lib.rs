@@ -53,9 +53,9 @@
 //! }
 //! ```
 
-// Without it the part of the loops that only a cluster uses is compiled and never called; it leaves when the
+// Without daemons the part of the loops that only they use is compiled and never called; it leaves when the
 // cluster has a crate of its own.
-#![cfg_attr(not(feature = "cluster"), allow(dead_code, unused_imports))]
+#![cfg_attr(not(feature = "daemon"), allow(dead_code, unused_imports))]
 
 #[cfg(not(target_os = "linux"))]
 compile_error!(
@@ -73,7 +73,7 @@ mod coordinator;
 #[cfg(feature = "cluster")]
 mod directory_mark;
 mod embedded;
-#[cfg(feature = "cluster")]
+#[cfg(feature = "daemon")]
 mod journal;
 mod output;
 mod progress;
@@ -91,7 +91,7 @@ pub use client::{
 };
 #[cfg(feature = "cluster")]
 pub use cluster_directory::{ClusterDirectory, ClusterDirectoryError, CoordinatorRecord, DirectoryLock};
-#[cfg(feature = "cluster")]
+#[cfg(feature = "daemon")]
 pub use coordinator::{
     CoordinatorConfiguration, CoordinatorError, JournalCheck, ReplayError, ReplayedBatch, check_journal,
     replay_journal, run_coordinator,
@@ -99,7 +99,7 @@ pub use coordinator::{
 #[cfg(feature = "cluster")]
 pub use directory_mark::{DirectoryKind, DirectoryMarkError};
 pub use embedded::{EmbeddedSettings, interrupted, next_job, run_embedded};
-#[cfg(feature = "cluster")]
+#[cfg(feature = "daemon")]
 pub use journal::{FsyncPolicy, JournalError};
 #[cfg(feature = "cluster")]
 pub use napreduce_protocol::SecretError;
@@ -126,5 +126,5 @@ pub use progress::{ProgressDisplay, ProgressMode};
 pub use side_file::{SIDE_FILE_BYTES_MAX, SideFileSource};
 pub use spans::SPAN_TARGET;
 pub use worker::{IsolationMode, IsolationRules, PageOut, SuspendRules};
-#[cfg(feature = "cluster")]
+#[cfg(feature = "daemon")]
 pub use worker::{LeaveRules, OnTerminate, WorkerConfiguration, WorkerError, run_worker};

@@ -10,80 +10,80 @@
 //!                                      state (engine, jobs, links) -- flush --> connections
 //! ```
 
-#[cfg(feature = "cluster")]
+#[cfg(feature = "daemon")]
 mod admission;
-#[cfg(feature = "cluster")]
+#[cfg(feature = "daemon")]
 mod answers;
 mod batch;
-#[cfg(feature = "cluster")]
+#[cfg(feature = "daemon")]
 mod chains;
 mod claims;
-#[cfg(feature = "cluster")]
+#[cfg(feature = "daemon")]
 mod clients;
 mod clock;
-#[cfg(feature = "cluster")]
+#[cfg(feature = "daemon")]
 mod commands;
-#[cfg(feature = "cluster")]
+#[cfg(feature = "daemon")]
 mod compaction;
-#[cfg(feature = "cluster")]
+#[cfg(feature = "daemon")]
 mod configuration;
 mod daemon;
-#[cfg(feature = "cluster")]
+#[cfg(feature = "daemon")]
 mod definitions;
 mod details;
 mod ending;
 mod entry;
 mod gone;
-#[cfg(feature = "cluster")]
+#[cfg(feature = "daemon")]
 mod history;
 mod job;
-#[cfg(feature = "cluster")]
+#[cfg(feature = "daemon")]
 mod journal_check;
 mod last_heard;
-#[cfg_attr(not(feature = "cluster"), path = "embedded_only.rs")]
+#[cfg_attr(not(feature = "daemon"), path = "embedded_only.rs")]
 mod lasting;
 mod link;
 mod notes;
-#[cfg(feature = "cluster")]
+#[cfg(feature = "daemon")]
 mod outcomes;
 mod output_log;
 mod pauses;
-#[cfg(feature = "cluster")]
+#[cfg(feature = "daemon")]
 mod queues;
 mod recording;
-#[cfg(feature = "cluster")]
+#[cfg(feature = "daemon")]
 mod recovery;
-#[cfg(feature = "cluster")]
+#[cfg(feature = "daemon")]
 mod replay;
 mod requests;
-#[cfg(feature = "cluster")]
+#[cfg(feature = "daemon")]
 mod samples;
-#[cfg(feature = "cluster")]
+#[cfg(feature = "daemon")]
 mod server;
 mod state;
 mod submissions;
 #[cfg(test)]
 mod tests;
-#[cfg(feature = "cluster")]
+#[cfg(feature = "daemon")]
 mod worker_connection;
-#[cfg(feature = "cluster")]
+#[cfg(feature = "daemon")]
 mod worker_conversations;
 mod workers;
 
 #[cfg(test)]
 pub(crate) use clients::{ClientDesk, ClientLimits};
-#[cfg(feature = "cluster")]
+#[cfg(feature = "daemon")]
 pub use configuration::CoordinatorConfiguration;
 pub(crate) use daemon::{Coordinator, Input};
-#[cfg(feature = "cluster")]
+#[cfg(feature = "daemon")]
 pub use journal_check::{JournalCheck, check_journal};
 pub(crate) use lasting::JournalError;
-#[cfg(feature = "cluster")]
+#[cfg(feature = "daemon")]
 pub use recording::ReplayedBatch;
-#[cfg(feature = "cluster")]
+#[cfg(feature = "daemon")]
 pub use replay::{ReplayError, replay_journal};
 pub(crate) use requests::{Following, Request};
 #[cfg(test)]
 pub(crate) use requests::{LogHolder, Refusal};
-#[cfg(feature = "cluster")]
+#[cfg(feature = "daemon")]
 pub use server::{CoordinatorError, run_coordinator};

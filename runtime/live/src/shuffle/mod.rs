@@ -7,12 +7,12 @@
 
 mod log_extent;
 mod outputs;
-#[cfg(feature = "cluster")]
+#[cfg(feature = "daemon")]
 mod server;
 #[cfg(test)]
 mod tests;
 
 pub(crate) use log_extent::LogExtent;
 pub(crate) use outputs::OutputTable;
-#[cfg(feature = "cluster")]
+#[cfg(feature = "daemon")]
 pub(crate) use server::{DataServer, DataServerSettings, ServedFiles};

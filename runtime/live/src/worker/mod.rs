@@ -11,56 +11,56 @@
 
 mod admission;
 mod attempt;
-#[cfg(feature = "cluster")]
+#[cfg(feature = "daemon")]
 mod cluster_configuration;
-#[cfg(feature = "cluster")]
+#[cfg(feature = "daemon")]
 mod cluster_environment;
 mod configuration;
-#[cfg(feature = "cluster")]
+#[cfg(feature = "daemon")]
 mod connection_log;
 mod consolidation;
 mod daemon;
 mod disk;
 mod environment;
-#[cfg(feature = "cluster")]
+#[cfg(feature = "daemon")]
 mod error;
-#[cfg(feature = "cluster")]
+#[cfg(feature = "daemon")]
 mod exchange;
 mod hang;
-#[cfg(feature = "cluster")]
+#[cfg(feature = "daemon")]
 mod introduction;
 mod isolation;
 mod job;
-#[cfg(feature = "cluster")]
+#[cfg(feature = "daemon")]
 mod link;
 mod logs;
 mod moves;
 mod outfit;
 mod paths;
-#[cfg(feature = "cluster")]
+#[cfg(feature = "daemon")]
 mod preparation;
-#[cfg(feature = "cluster")]
+#[cfg(feature = "daemon")]
 mod registration;
 mod segment_memory;
 mod settings;
-#[cfg(feature = "cluster")]
+#[cfg(feature = "daemon")]
 mod start;
 mod start_error;
-#[cfg(feature = "cluster")]
+#[cfg(feature = "daemon")]
 mod stop;
 #[cfg(test)]
 mod tests;
 mod ticks;
-#[cfg(feature = "cluster")]
+#[cfg(feature = "daemon")]
 mod worker_directory;
 
-#[cfg(feature = "cluster")]
+#[cfg(feature = "daemon")]
 pub use cluster_configuration::{LeaveRules, OnTerminate, WorkerConfiguration};
 pub(crate) use configuration::cores;
 pub use configuration::{IsolationMode, IsolationRules, PageOut, SuspendRules};
 pub(crate) use daemon::Worker;
-#[cfg(feature = "cluster")]
+#[cfg(feature = "daemon")]
 pub use error::WorkerError;
 pub(crate) use settings::WorkerSettings;
-#[cfg(feature = "cluster")]
+#[cfg(feature = "daemon")]
 pub use start::run_worker;
