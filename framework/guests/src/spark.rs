@@ -67,20 +67,22 @@ impl Spark {
     pub(super) fn submit(&self) -> Result<Submit, String> {
         let plain = |path: PathBuf| Submit { path, module: None };
         if let Some(named) = &self.named {
-            return match named.is_file() {
-                true => Ok(plain(named.clone())),
-                false => Err(format!("--on-submit {} is no file; name a spark-submit", named.display())),
+            return if named.is_file() {
+                Ok(plain(named.clone()))
+            } else {
+                Err(format!("--on-submit {} is no file; name a spark-submit", named.display()))
             };
         }
         let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty());
         if let Some(home) = variable("SPARK_HOME") {
             let path = Path::new(&home).join("bin").join(SUBMIT);
-            return match path.is_file() {
-                true => Ok(plain(path)),
-                false => Err(format!(
+            return if path.is_file() {
+                Ok(plain(path))
+            } else {
+                Err(format!(
                     "SPARK_HOME is {}, and there is no bin/{SUBMIT} in it",
                     Path::new(&home).display()
-                )),
+                ))
             };
         }
         // The one of a module in PATH is the one of that module.

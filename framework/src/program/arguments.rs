@@ -134,9 +134,10 @@ const TASK_MEMORY: (ByteSize, ByteSize) = (ByteSize::new(1 << 20), ByteSize::new
 fn parse_task_memory(text: &str) -> Result<ByteSize, String> {
     let size: ByteSize = text.parse().map_err(|error: ByteSizeError| error.to_string())?;
     let (least, most) = TASK_MEMORY;
-    match (least..=most).contains(&size) {
-        true => Ok(size),
-        false => Err(format!("a task has {least} at least and {most} at most; 256MiB is usual")),
+    if (least..=most).contains(&size) {
+        Ok(size)
+    } else {
+        Err(format!("a task has {least} at least and {most} at most; 256MiB is usual"))
     }
 }
 

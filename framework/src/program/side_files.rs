@@ -67,9 +67,10 @@ fn find(name: &str, here: &BTreeMap<String, PathBuf>, directory: Option<OsString
             return Ok(path);
         }
     }
-    let known = match here.is_empty() {
-        true => String::from("pass it with --files PATH"),
-        false => format!("there are {}", here.keys().map(String::as_str).collect::<Vec<_>>().join(", ")),
+    let known = if here.is_empty() {
+        String::from("pass it with --files PATH")
+    } else {
+        format!("there are {}", here.keys().map(String::as_str).collect::<Vec<_>>().join(", "))
     };
     Err(io::Error::new(io::ErrorKind::NotFound, format!("{UNKNOWN} {name:?}; {known}")))
 }
@@ -91,9 +92,10 @@ pub(super) fn know(files: BTreeMap<String, PathBuf>) {
 
 /// A file that is called so.
 pub(super) fn named(path: &Path, name: &str) -> Result<SideFileSource, String> {
-    match is_name(name) {
-        true => Ok(SideFileSource { path: path.to_owned(), name: name.to_owned() }),
-        false => Err(format!("a side file cannot be called {name:?}; give it a plain name")),
+    if is_name(name) {
+        Ok(SideFileSource { path: path.to_owned(), name: name.to_owned() })
+    } else {
+        Err(format!("a side file cannot be called {name:?}; give it a plain name"))
     }
 }
 

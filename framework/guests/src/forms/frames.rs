@@ -85,9 +85,10 @@ impl GuestFrame {
     pub fn decode(bytes: &[u8; HEADER_BYTES]) -> Result<GuestFrame, GuestFrameError> {
         let [partition, map, number, length] = [0, 4, 8, 12]
             .map(|at| u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]));
-        match length <= GUEST_FRAME_BYTES_MAX {
-            true => Ok(GuestFrame { partition, map, number, length }),
-            false => Err(GuestFrameError::TooLong { length }),
+        if length <= GUEST_FRAME_BYTES_MAX {
+            Ok(GuestFrame { partition, map, number, length })
+        } else {
+            Err(GuestFrameError::TooLong { length })
         }
     }
 

@@ -99,9 +99,10 @@ impl GuestPlan {
     pub fn from_json(text: &[u8]) -> Result<GuestPlan, GuestTextError> {
         let plan: GuestPlan = text_forms::read(text, &[FORMAT, FORMAT_SAVING])?;
         let expected: &[&str] = if plan.checkpoints.is_some() { &[FORMAT_SAVING] } else { &[FORMAT] };
-        match expected.contains(&plan.format.as_str()) {
-            true => Ok(plan),
-            false => Err(GuestTextError::OtherFormat { found: plan.format, expected }),
+        if expected.contains(&plan.format.as_str()) {
+            Ok(plan)
+        } else {
+            Err(GuestTextError::OtherFormat { found: plan.format, expected })
         }
     }
 }

@@ -75,9 +75,10 @@ impl GuestFrameSequence {
         if taker != self.partition {
             return Err(GuestFrameError::OtherReport { map, taker, own: self.partition });
         }
-        match self.reported.insert(map) {
-            true => Ok(GuestFrameKind::Report),
-            false => Err(GuestFrameError::SecondReport { map }),
+        if self.reported.insert(map) {
+            Ok(GuestFrameKind::Report)
+        } else {
+            Err(GuestFrameError::SecondReport { map })
         }
     }
 

@@ -27,9 +27,10 @@ pub(super) fn read<T: DeserializeOwned>(
         format: String,
     }
     let Versioned { format: found } = serde_json::from_slice(text)?;
-    match expected.contains(&found.as_str()) {
-        true => Ok(serde_json::from_slice(text)?),
-        false => Err(GuestTextError::OtherFormat { found, expected }),
+    if expected.contains(&found.as_str()) {
+        Ok(serde_json::from_slice(text)?)
+    } else {
+        Err(GuestTextError::OtherFormat { found, expected })
     }
 }
 

@@ -69,12 +69,10 @@ impl Hadoop {
         let home = variable("HADOOP_HOME").map(PathBuf::from);
         let command = self.command(home.as_deref(), &variable("PATH").unwrap_or_default())?;
         if let Some(named) = &self.jar {
-            return match named.is_file() {
-                true => Ok(Installed { command, jar: named.clone() }),
-                false => Err(format!(
-                    "--on-conf {JAR}={} is no file; name Hadoop's streaming jar",
-                    named.display()
-                )),
+            return if named.is_file() {
+                Ok(Installed { command, jar: named.clone() })
+            } else {
+                Err(format!("--on-conf {JAR}={} is no file; name Hadoop's streaming jar", named.display()))
             };
         }
         // Of a command in a folder `bin`, the home is above that.
@@ -91,16 +89,18 @@ impl Hadoop {
 
     fn command(&self, home: Option<&Path>, path: &OsStr) -> Result<PathBuf, String> {
         if let Some(named) = &self.named {
-            return match named.is_file() {
-                true => Ok(named.clone()),
-                false => Err(format!("--on-submit {} is no file; name a hadoop command", named.display())),
+            return if named.is_file() {
+                Ok(named.clone())
+            } else {
+                Err(format!("--on-submit {} is no file; name a hadoop command", named.display()))
             };
         }
         if let Some(home) = home {
             let command = home.join("bin").join(NAME);
-            return match command.is_file() {
-                true => Ok(command),
-                false => Err(format!("HADOOP_HOME is {}, and there is no bin/{NAME} in it", home.display())),
+            return if command.is_file() {
+                Ok(command)
+            } else {
+                Err(format!("HADOOP_HOME is {}, and there is no bin/{NAME} in it", home.display()))
             };
         }
         env::split_paths(path).map(|folder| folder.join(NAME)).find(|path| path.is_file()).ok_or_else(|| {

@@ -66,9 +66,10 @@ fn unknown(names: &[Option<String>], name: &str) -> String {
 /// `give users=PATH or orders=PATH`.
 fn forms(names: &[Option<String>]) -> String {
     let forms: Vec<String> = names.iter().flatten().map(|name| format!("{name}=PATH")).collect();
-    match forms.is_empty() {
-        true => "its inputs have no names; give PATH alone".to_owned(),
-        false => format!("give {}", forms.join(" or ")),
+    if forms.is_empty() {
+        "its inputs have no names; give PATH alone".to_owned()
+    } else {
+        format!("give {}", forms.join(" or "))
     }
 }
 

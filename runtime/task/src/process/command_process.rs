@@ -91,8 +91,5 @@ pub fn become_command() -> ! {
 fn die_with(parent: &OsString) -> io::Result<()> {
     set_parent_process_death_signal(Some(Signal::KILL))?;
     let parent = parent.to_str().and_then(|text| text.parse().ok()).and_then(Pid::from_raw);
-    match parent.is_some() && getppid() == parent {
-        true => Ok(()),
-        false => Err(io::Error::other("its task is gone")),
-    }
+    if parent.is_some() && getppid() == parent { Ok(()) } else { Err(io::Error::other("its task is gone")) }
 }

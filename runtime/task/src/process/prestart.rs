@@ -66,10 +66,7 @@ impl Model {
     /// What one prints before anybody knows what it will do is kept for its attempt.
     pub(super) fn output(&self) -> io::Result<Option<TaskOutput>> {
         let file = || memfd_create("napreduce-prestart", MemfdFlags::CLOEXEC).map(File::from);
-        Ok(match self.prints_to_files {
-            true => Some(TaskOutput { stdout: file()?, stderr: file()? }),
-            false => None,
-        })
+        Ok(if self.prints_to_files { Some(TaskOutput { stdout: file()?, stderr: file()? }) } else { None })
     }
 }
 

@@ -14,7 +14,6 @@ use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use napreduce_engine::fields;
 use rustix::io::{FdFlags, fcntl_setfd};
 use tokio::sync::oneshot;
 use tokio::time::timeout;
@@ -62,40 +61,48 @@ pub struct TaskOutput {
     pub stderr: File,
 }
 
-fields! {
-    /// Starts task processes from one thread, begun with the first of them, that lives as long as this value:
-    /// the kernel kills a task process when the thread that forked it ends.
-    #[derive(Debug)]
-    pub struct Spawner {
-        forking: Mutex<Option<mpsc::Sender<Request>>>,
-        thread: Mutex<Option<JoinHandle<()>>>,
-        /// Whether orphans of tasks become children of this process.
-        adopts: bool = adopts,
-        /// One of these for each process that is started ahead.
-        groups: Option<Arc<ControlGroups>>,
-        /// Whether what tasks print to this program's standard error is dropped.
-        is_silent: bool = is_silent,
-        prestarts: Arc<Prestarts> = Arc::new(prestarts),
-    }
-
-    fn new(adopts: bool, is_silent: bool, prestarts: Prestarts);
+/// Starts task processes from one thread, begun with the first of them, that lives as long as this value: the
+/// kernel kills a task process when the thread that forked it ends.
+#[derive(Debug)]
+pub struct Spawner {
+    forking: Mutex<Option<mpsc::Sender<Request>>>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+    /// Whether orphans of tasks become children of this process.
+    adopts: bool,
+    /// One of these for each process that is started ahead.
+    groups: Option<Arc<ControlGroups>>,
+    /// Whether what tasks print to this program's standard error is dropped.
+    is_silent: bool,
+    prestarts: Arc<Prestarts>,
 }
 
 impl Spawner {
+    fn new(prestarts: Prestarts) -> Spawner {
+        Spawner {
+            forking: Mutex::default(),
+            thread: Mutex::default(),
+            adopts: false,
+            groups: None,
+            is_silent: false,
+            prestarts: Arc::new(prestarts),
+        }
+    }
+
     /// One whose process takes in the orphans of its tasks, and ends them: for a daemon, which has no other
     /// children. So many processes of a program are kept ready once one was started, each in one of these
     /// control groups if there are any.
     pub fn adopting(ready: usize, groups: Option<Arc<ControlGroups>>) -> io::Result<Spawner> {
         adopt()?;
         close_on_execution()?;
-        let mut spawner = Spawner::new(true, false, Prestarts::new(ready, None));
-        spawner.groups = groups;
+        let mut spawner = Spawner::new(Prestarts::new(ready, None));
+        (spawner.adopts, spawner.groups) = (true, groups);
         Ok(spawner)
     }
 
     /// One for a program that runs a job by itself, of so many tasks, so many at a time.
     pub fn for_one_job(is_silent: bool, slots: usize, tasks: u64) -> Spawner {
-        let spawner = Spawner::new(false, is_silent, Prestarts::new(slots, Some(tasks)));
+        let mut spawner = Spawner::new(Prestarts::new(slots, Some(tasks)));
+        spawner.is_silent = is_silent;
         // The first are under way while the job is planned; an error meets whoever wants one.
         let _ = spawner.prestart(Model::of(&Launch { is_silent, ..Launch::default() }));
         spawner

@@ -26,10 +26,7 @@ pub(super) struct Promotion {
 impl Promotion {
     /// What can fail is done before the right to commit is asked for.
     pub(super) fn prepare(&self) -> Result<(), TaskError> {
-        match self.sync {
-            true => sync(&self.written),
-            false => Ok(()),
-        }
+        if self.sync { sync(&self.written) } else { Ok(()) }
     }
 
     pub(super) fn carry_out(&self) -> Result<(), TaskError> {

@@ -45,9 +45,10 @@ impl ForkServer {
         control.set_read_timeout(Some(PATIENCE))?;
         let mut said = [0; READY.len()];
         control.read_exact(&mut said)?;
-        match &said == READY {
-            true => Ok(ForkServer { process }),
-            false => Err(io::Error::new(io::ErrorKind::Unsupported, "the program does not fork")),
+        if &said == READY {
+            Ok(ForkServer { process })
+        } else {
+            Err(io::Error::new(io::ErrorKind::Unsupported, "the program does not fork"))
         }
     }
 
