@@ -197,7 +197,7 @@ impl<'a> Crate<'a> {
         let mut target = from.to_vec();
         for (at, name) in names.iter().enumerate() {
             let inner = loop {
-                let inner = [&target[..], &[name.clone()]].concat();
+                let inner = [&target[..], std::slice::from_ref(name)].concat();
                 if self.modules.contains(&inner) {
                     break Some(inner);
                 }
