@@ -61,7 +61,7 @@ impl Coordinator {
         });
     }
 
-    pub(super) fn on_resumed(&mut self, job: JobId, resumed: Result<Resumed, Trouble>) {
+    pub(super) fn on_resumed(&mut self, job: JobId, resumed: Result<Resumed<OutputClaim>, Trouble>) {
         let Some(Claim::Coming { tries }) = self.claims.remove(&job) else { return };
         if self.endings.contains_key(&job) {
             let claim = match resumed {

@@ -56,7 +56,7 @@ pub(crate) enum Input {
     /// A claim was taken up again, or not.
     Resumed {
         job: JobId,
-        resumed: Result<Resumed, Trouble>,
+        resumed: Result<Resumed<OutputClaim>, Trouble>,
     },
     /// A try to end a job is over.
     Tried {

@@ -86,7 +86,7 @@ fn settle(
 
 fn settle_success(
     job: &LiveJob,
-    resumed: Result<Resumed, String>,
+    resumed: Result<Resumed<OutputClaim>, String>,
     wall: Duration,
 ) -> Result<Settled, Trouble> {
     let (id, plan) = (job.id(), &job.accepted.plan);

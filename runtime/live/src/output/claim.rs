@@ -7,55 +7,19 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use napreduce_engine::JobId;
-use napreduce_protocol::{ClaimToken, InputSplit, IoResult, JobError};
+use napreduce_protocol::{ClaimToken, IoResult, JobError};
 use napreduce_task::ProcessIdentity;
-use serde::{Deserialize, Serialize};
 
 use super::holder::Holding;
-use super::layout::{JobPaths, SUCCESS, TEMPORARY, claim_in, staged};
-use super::manifest::Written;
+use super::layout::{JobPaths, TEMPORARY, claim_in, staged};
 use super::obstacles::{make_way, set_aside};
-use super::output_claim::OutputClaim;
 use super::places::files_read;
-use super::record::{ClaimRecord, Owner, Step};
+use super::record::{ClaimRecord, Step};
 use super::removal::remove_retired;
+use super::request::{ClaimMark, ClaimRequest, Resumed};
 use super::storage::{Disk, Locked, Storage};
 use super::trouble::Trouble;
-
-/// Who wants which directory.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct ClaimRequest<'a> {
-    pub(crate) output: &'a Path,
-    pub(crate) job: JobId,
-    /// Of its part files.
-    pub(crate) extension: &'a str,
-    pub(crate) overwrite: bool,
-    /// What the job reads, which its commit must not replace.
-    pub(crate) splits: &'a [InputSplit],
-    /// What an earlier try of the same submission left is its own.
-    pub(crate) submission: u128,
-    pub(crate) owner: Owner,
-    /// Whether claim and commit are on the disk, not only in the page cache, before what follows from them.
-    pub(crate) durable: bool,
-}
-
-/// By what a claim is known again: what a journal keeps of it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub(crate) struct ClaimMark {
-    pub(crate) token: ClaimToken,
-    /// How many directories it made: the output directory, its parent and so on.
-    made: u32,
-    /// The inode of the output directory. Another one in its place is not it: its storage may not be mounted.
-    root: u64,
-}
-
-impl ClaimMark {
-    /// That of an output in a store, which has no directories.
-    pub(super) fn of_store(token: ClaimToken) -> ClaimMark {
-        ClaimMark { token, ..ClaimMark::default() }
-    }
-}
+use super::whose::{Whose, whose};
 
 /// An output directory that this run alone writes into.
 #[derive(Debug)]
@@ -70,58 +34,6 @@ pub(crate) struct DirectoryClaim {
     /// Holds the lock on `_temporary`.
     _lock: File,
     _holding: Holding,
-}
-
-/// Whose an output directory is, from the side of one claim.
-#[derive(Debug)]
-pub(super) enum Whose {
-    Own(ClaimRecord),
-    /// Nobody's: its commit is complete.
-    Settled,
-    /// Nobody's, and there is no output of it.
-    Gone,
-}
-
-/// What became of a claim while nobody looked after it.
-#[derive(Debug)]
-pub(crate) enum Resumed<C = OutputClaim> {
-    Claimed(Box<C>),
-    /// Its commit is complete.
-    Settled,
-    /// All that belonged to it was removed.
-    Gone,
-}
-
-impl<C> Resumed<C> {
-    pub(super) fn map<D>(self, act: impl FnOnce(C) -> D) -> Resumed<D> {
-        match self {
-            Resumed::Claimed(claim) => Resumed::Claimed(Box::new(act(*claim))),
-            Resumed::Settled => Resumed::Settled,
-            Resumed::Gone => Resumed::Gone,
-        }
-    }
-}
-
-/// Reads the claim again, and where there is none, what that means.
-pub(super) fn whose(storage: &Storage, paths: &JobPaths, token: ClaimToken) -> Result<Whose, Trouble> {
-    let path = claim_in(Path::new(TEMPORARY));
-    let failed = |path: &Path, error: &io::Error| Trouble::io(format!("read {}", storage.shown(path)), error);
-    if let Some(text) = storage.read(&path).map_err(|error| failed(&path, &error))? {
-        let record = ClaimRecord::parse(&text, &path).map_err(|error| failed(&path, &error))?;
-        return match record.token == token {
-            true => Ok(Whose::Own(record)),
-            false => Err(Trouble::Taken { by: record.to_string() }),
-        };
-    }
-    let missing = |error| failed(paths.work(), &error);
-    if storage.find(paths.work()).map_err(missing)?.is_some() {
-        return Err(failed(&path, &io::ErrorKind::NotFound.into()));
-    }
-    match Written::read(storage).map_err(|error| failed(Path::new(SUCCESS), &error))? {
-        None => Ok(Whose::Gone),
-        Some(written) if written.claim == Some(token) => Ok(Whose::Settled),
-        Some(written) => Err(Trouble::Taken { by: written.writer() }),
-    }
 }
 
 impl DirectoryClaim {

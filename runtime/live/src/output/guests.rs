@@ -11,11 +11,13 @@ use napreduce_engine::{AttemptId, JobId};
 use napreduce_protocol::printing::print_error;
 use napreduce_protocol::{CounterValues, JobError, JobPlan, JobReport, NamedPart, PartOutput, StorageScheme};
 
-use super::claim::{ClaimRequest, DirectoryClaim, DirectoryLease};
-use super::commit::{commit, missing};
+use super::claim::{DirectoryClaim, DirectoryLease};
+use super::commit::commit;
+use super::intent::missing;
 use super::manifest::Manifest;
 use super::places::{Surroundings, check_place, files_read};
 use super::record::Owner;
+use super::request::ClaimRequest;
 use super::storage::Disk;
 use super::trouble::{Trouble, refused};
 use crate::random::random_u128;

@@ -13,6 +13,7 @@ mod claim;
 mod commit;
 mod guests;
 mod holder;
+mod intent;
 mod layout;
 mod manifest;
 mod obstacles;
@@ -20,14 +21,15 @@ mod output_claim;
 mod places;
 mod record;
 mod removal;
+mod request;
 mod reservation;
 mod storage;
 #[cfg(test)]
 mod tests;
 mod trouble;
+mod whose;
 
 pub use check::check_output;
-pub(crate) use claim::{ClaimMark, ClaimRequest, Resumed};
 pub use guests::GuestOutput;
 pub(crate) use layout::JobPaths;
 #[cfg(test)]
@@ -37,6 +39,7 @@ pub(crate) use output_claim::{Lease, OutputClaim, commit};
 pub use places::check_reads;
 pub(crate) use places::{Surroundings, check_place, files_read};
 pub(crate) use record::Owner;
+pub(crate) use request::{ClaimMark, ClaimRequest, Resumed};
 pub use reservation::OutputReservation;
 pub(crate) use storage::Disk;
 #[cfg(test)]

@@ -11,12 +11,12 @@ use std::path::Path;
 use napreduce_protocol::{ClaimToken, IoResult, JobError};
 use napreduce_task::Life;
 
-use super::claim::ClaimRequest;
-use super::commit::roll_forward;
 use super::holder::life_of;
+use super::intent::roll_forward;
 use super::layout::{JobPaths, TEMPORARY, claim_in, is_remains, retired, staged};
 use super::record::{ClaimRecord, Owner, Step};
 use super::removal::remove_retired;
+use super::request::ClaimRequest;
 use super::storage::{Locked, Storage};
 use super::trouble::{Trouble, refused};
 

@@ -8,10 +8,11 @@ use std::path::Path;
 use napreduce_protocol::{JobError, StorageScheme};
 
 use super::bucket::{Bucket, BucketClaim, BucketLease, commit as commit_to_store};
-use super::claim::{ClaimMark, ClaimRequest, DirectoryClaim, DirectoryLease, Resumed};
+use super::claim::{DirectoryClaim, DirectoryLease};
 use super::commit::commit as commit_to_directory;
 use super::manifest::Manifest;
 use super::record::Owner;
+use super::request::{ClaimMark, ClaimRequest, Resumed};
 use super::storage::Disk;
 use super::trouble::{Trouble, refused};
 
@@ -57,7 +58,7 @@ impl OutputClaim {
         disk: &Disk,
         request: &ClaimRequest<'_>,
         mark: ClaimMark,
-    ) -> Result<Resumed, Trouble> {
+    ) -> Result<Resumed<OutputClaim>, Trouble> {
         Ok(match in_store(request.output) {
             None => DirectoryClaim::resume(disk, request, mark)?.map(OutputClaim::Directory),
             Some(bucket) => BucketClaim::resume(bucket?, request, mark)?.map(OutputClaim::Store),

@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 use napreduce_engine::JobId;
 use napreduce_protocol::JobError;
 
-use super::claim::ClaimRequest;
 use super::output_claim::OutputClaim;
 use super::places::{Surroundings, check_place};
 use super::record::Owner;
+use super::request::ClaimRequest;
 use super::storage::Disk;
 use super::trouble::refused;
 use crate::random::random_u128;

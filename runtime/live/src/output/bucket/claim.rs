@@ -14,12 +14,13 @@ use std::path::{Path, PathBuf};
 use napreduce_protocol::{ClaimToken, JobError, PutCondition};
 use napreduce_task::ProcessIdentity;
 
-use super::super::claim::{ClaimMark, ClaimRequest, Resumed, Whose};
 use super::super::holder::Holding;
 use super::super::layout::{JobPaths, SUCCESS};
 use super::super::manifest::Written;
 use super::super::record::{ClaimRecord, Owner, Step};
+use super::super::request::{ClaimMark, ClaimRequest, Resumed};
 use super::super::trouble::{Trouble, refused};
+use super::super::whose::Whose;
 use super::obstacles::{is_occupied, make_way};
 use super::place::{Bucket, CLAIM, is_remains};
 

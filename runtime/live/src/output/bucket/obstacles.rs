@@ -10,11 +10,11 @@ use std::path::Path;
 use napreduce_protocol::{JobError, PutCondition};
 use napreduce_task::Life;
 
-use super::super::claim::ClaimRequest;
 use super::super::holder::life_of;
 use super::super::layout::JobPaths;
 use super::super::obstacles::{LEASE_SECONDS, may_go};
 use super::super::record::{ClaimRecord, Owner, Step};
+use super::super::request::ClaimRequest;
 use super::super::trouble::{Trouble, refused};
 use super::commit::roll_forward;
 use super::place::{Bucket, CLAIM, PROBE, is_remains, is_temporary};

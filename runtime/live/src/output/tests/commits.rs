@@ -4,7 +4,7 @@
 
 use std::os::unix::fs::symlink;
 
-use super::super::commit::roll_forward;
+use super::super::intent::roll_forward;
 use super::super::layout::SUCCESS;
 use super::*;
 

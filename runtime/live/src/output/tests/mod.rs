@@ -17,8 +17,9 @@ use napreduce_engine::{AttemptId, JobId, TaskId, TaskKind};
 use napreduce_protocol::{CounterValues, InputSplit, JobError, PartReport, Split};
 use tempfile::TempDir;
 
-use super::claim::{DirectoryClaim, Resumed};
+use super::claim::DirectoryClaim;
 use super::commit::commit;
+use super::request::Resumed;
 use super::storage::script::DiskScript;
 use super::{ClaimMark, ClaimRequest, CommittedPart, Disk, Manifest, Owner, Trouble};
 

@@ -14,9 +14,9 @@ use memory::{MemoryStores, Process};
 use napreduce_engine::{AttemptId, JobId, TaskId, TaskKind};
 use napreduce_protocol::{CounterValues, JobError, PartReport};
 
-use super::super::claim::{ClaimMark, ClaimRequest, Resumed};
 use super::super::manifest::{CommittedPart, Manifest};
 use super::super::record::Owner;
+use super::super::request::{ClaimMark, ClaimRequest, Resumed};
 use super::super::trouble::Trouble;
 use super::place::Bucket;
 use super::{BucketClaim, commit};

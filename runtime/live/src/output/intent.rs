@@ -1,0 +1,146 @@
+//! The intent of a commit, once it is recorded: carried out as far as that was not done before, whoever comes.
+
+use std::path::{Path, PathBuf};
+
+use napreduce_protocol::ClaimToken;
+use serde::{Deserialize, Serialize};
+
+use super::layout::{JobPaths, SUCCESS};
+use super::manifest::Written;
+use super::removal::{in_shares, share_of};
+use super::storage::{Found, Storage};
+use super::trouble::Trouble;
+use super::whose::{Whose, whose};
+
+/// Version of `intent.json`.
+pub(super) const INTENT_VERSION: u32 = 1;
+/// Fewer moves than this for each thread are not worth one.
+const MOVES_MIN: usize = 128;
+
+/// What a commit does.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Intent {
+    pub(super) version: u32,
+    pub(super) claim: ClaimToken,
+    pub(super) parts: Vec<IntendedPart>,
+    /// Older files of a job that go.
+    pub(super) removed: Vec<String>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct IntendedPart {
+    /// Among those that wait.
+    pub(super) from: String,
+    /// In the output directory.
+    pub(super) to: String,
+    pub(super) bytes: u64,
+    pub(super) inode: u64,
+}
+
+/// Carries out the recorded intent of a claim, as far as that was not done before.
+pub(super) fn roll_forward(storage: &Storage, paths: &JobPaths, token: ClaimToken) -> Result<(), Trouble> {
+    let (here, success) = (Path::new(""), Path::new(SUCCESS));
+    let written = read_success(storage)?;
+    if written.as_ref().is_some_and(|written| written.claim == Some(token)) {
+        // Written last.
+        return sync(storage);
+    }
+    let intent = read_intent(storage, paths, token)?;
+    verify(storage, paths, token)?;
+    if written.is_some() {
+        storage.remove_file(success).map_err(|error| failed("remove", storage, success, &error))?;
+        sync(storage)?;
+    }
+    let share = share_of(intent.parts.len(), MOVES_MIN);
+    let moved = in_shares(&intent.parts, share, |parts| {
+        parts.iter().try_for_each(|part| place(storage, paths, token, part))
+    });
+    moved.into_iter().collect::<Result<(), Trouble>>()?;
+    for name in intent.removed.iter().map(Path::new) {
+        storage.remove_file(name).map_err(|error| failed("remove", storage, name, &error))?;
+    }
+    storage.sync_directory(&paths.committed()).map_err(|error| failed("sync", storage, here, &error))?;
+    sync(storage)?;
+    verify(storage, paths, token)?;
+    let staged = paths.staged_success();
+    storage.rename(&staged, success).map_err(|error| failed("write", storage, success, &error))?;
+    sync(storage)
+}
+
+fn sync(storage: &Storage) -> Result<(), Trouble> {
+    let here = Path::new("");
+    storage.sync_directory(here).map_err(|error| failed("sync", storage, here, &error))
+}
+
+/// The holder reads its token again before each step that cannot be taken back.
+fn verify(storage: &Storage, paths: &JobPaths, token: ClaimToken) -> Result<(), Trouble> {
+    match whose(storage, paths, token)? {
+        Whose::Own(_) => Ok(()),
+        Whose::Settled | Whose::Gone => {
+            Err(Trouble::Final(format!("{} was removed while it was committed", storage.shown(paths.work()))))
+        }
+    }
+}
+
+fn read_intent(storage: &Storage, paths: &JobPaths, token: ClaimToken) -> Result<Intent, Trouble> {
+    let path = paths.intent();
+    let unusable = |what: String| {
+        Trouble::Final(format!("cannot go on with the commit in {}: {what}", storage.shown(&path)))
+    };
+    let Some(text) = read(storage, &path)? else {
+        // What was not found may only be away.
+        verify(storage, paths, token)?;
+        return Err(unusable("it is gone".to_owned()));
+    };
+    let intent: Intent = serde_json::from_slice(&text).map_err(|error| unusable(error.to_string()))?;
+    if intent.version != INTENT_VERSION {
+        let what = format!("it has version {}, and this program reads {INTENT_VERSION}", intent.version);
+        return Err(unusable(what));
+    }
+    Ok(intent)
+}
+
+/// Moves a part to its place; fine if it is there.
+fn place(storage: &Storage, paths: &JobPaths, token: ClaimToken, part: &IntendedPart) -> Result<(), Trouble> {
+    let (from, to) = (paths.committed().join(&part.from), PathBuf::from(&part.to));
+    let known = Found {
+        is_file: true,
+        is_directory: false,
+        bytes: part.bytes,
+        device: 0,
+        inode: part.inode,
+        modified: 0,
+    };
+    let error = match storage.rename_known(&from, &to, known) {
+        Ok(()) => return Ok(()),
+        Err(error) => error,
+    };
+    let moving = || {
+        let doing = format!("move {} to {}", storage.shown(&from), storage.shown(&to));
+        Trouble::io(doing, &error)
+    };
+    if error.kind() != std::io::ErrorKind::NotFound {
+        return Err(moving());
+    }
+    verify(storage, paths, token)?;
+    let still = storage.find(&from).map_err(|error| failed("find", storage, &from, &error))?;
+    let there = storage.find(&to).map_err(|error| failed("find", storage, &to, &error))?;
+    Err(if still.is_some() { moving() } else { missing(storage, &to, part.bytes, there) })
+}
+
+pub(super) fn missing(storage: &Storage, path: &Path, bytes: u64, found: Option<Found>) -> Trouble {
+    let found = found.map_or_else(|| "nothing".to_owned(), |found| format!("{} bytes", found.bytes));
+    Trouble::Final(format!("cannot find a part of {bytes} bytes: {} is {found}", storage.shown(path)))
+}
+
+pub(super) fn read_success(storage: &Storage) -> Result<Option<Written>, Trouble> {
+    Written::read(storage).map_err(|error| failed("read", storage, Path::new(SUCCESS), &error))
+}
+
+fn read(storage: &Storage, path: &Path) -> Result<Option<Vec<u8>>, Trouble> {
+    storage.read(path).map_err(|error| failed("read", storage, path, &error))
+}
+
+pub(super) fn failed(doing: &str, storage: &Storage, path: &Path, error: &std::io::Error) -> Trouble {
+    Trouble::io(format!("{doing} {}", storage.shown(path)), error)
+}

@@ -1,0 +1,44 @@
+//! Whose an output directory is, read from what stands in it.
+
+use std::io;
+use std::path::Path;
+
+use napreduce_protocol::ClaimToken;
+
+use super::layout::{JobPaths, SUCCESS, TEMPORARY, claim_in};
+use super::manifest::Written;
+use super::record::ClaimRecord;
+use super::storage::Storage;
+use super::trouble::Trouble;
+
+/// Whose an output directory is, from the side of one claim.
+#[derive(Debug)]
+pub(super) enum Whose {
+    Own(ClaimRecord),
+    /// Nobody's: its commit is complete.
+    Settled,
+    /// Nobody's, and there is no output of it.
+    Gone,
+}
+
+/// Reads the claim again, and where there is none, what that means.
+pub(super) fn whose(storage: &Storage, paths: &JobPaths, token: ClaimToken) -> Result<Whose, Trouble> {
+    let path = claim_in(Path::new(TEMPORARY));
+    let failed = |path: &Path, error: &io::Error| Trouble::io(format!("read {}", storage.shown(path)), error);
+    if let Some(text) = storage.read(&path).map_err(|error| failed(&path, &error))? {
+        let record = ClaimRecord::parse(&text, &path).map_err(|error| failed(&path, &error))?;
+        return match record.token == token {
+            true => Ok(Whose::Own(record)),
+            false => Err(Trouble::Taken { by: record.to_string() }),
+        };
+    }
+    let missing = |error| failed(paths.work(), &error);
+    if storage.find(paths.work()).map_err(missing)?.is_some() {
+        return Err(failed(&path, &io::ErrorKind::NotFound.into()));
+    }
+    match Written::read(storage).map_err(|error| failed(Path::new(SUCCESS), &error))? {
+        None => Ok(Whose::Gone),
+        Some(written) if written.claim == Some(token) => Ok(Whose::Settled),
+        Some(written) => Err(Trouble::Taken { by: written.writer() }),
+    }
+}
