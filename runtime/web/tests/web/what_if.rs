@@ -199,7 +199,7 @@ fn one_runs_at_a_time_and_few_wait() {
 #[test]
 fn jobs_are_chosen_by_name_and_those_that_cannot_be_are_refused() {
     let sample = Sample::start();
-    let name = ask(&sample, r#"{"jobs": ["application_1790000000000_0001"]}"#);
+    let name = ask(&sample, r#"{"jobs": ["job_0001"]}"#);
     let told = until(&sample, &name, "done");
     assert_eq!((&told["jobs"], &told["percent"]), (&json!(["job_0001"]), &Value::Null));
     let line = std::fs::read_to_string(sample.folder().join("line")).expect("a line");
