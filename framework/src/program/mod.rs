@@ -29,6 +29,7 @@ mod error;
 mod report;
 mod side_files;
 mod stores;
+#[cfg(any(feature = "cluster", feature = "guests"))]
 mod typed_paths;
 
 use std::collections::BTreeMap;
