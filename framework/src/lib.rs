@@ -372,7 +372,7 @@ pub use emit::Emit;
 /// }
 /// # let _ = count_matches("to be");
 /// ```
-pub use napreduce_live::counter;
+pub use napreduce_task::counter;
 
 /// Says that a task which reads and writes nothing for long is at work all the same.
 ///
@@ -385,7 +385,7 @@ pub use napreduce_live::counter;
 /// }
 /// # assert!(search(&[1, 2], 2));
 /// ```
-pub use napreduce_live::progress;
+pub use napreduce_task::progress;
 #[doc(inline)]
 pub use output::Output;
 #[doc(inline)]

@@ -14,7 +14,7 @@ use std::marker::PhantomData;
 use std::path::Path;
 
 use napreduce_connectors::sequence_file::{self, SequenceFile, take_number};
-use napreduce_live::ReadPosition;
+use napreduce_task::ReadPosition;
 
 use crate::input::{InputError, InputFormat, RecordReader, Split, Splitting, container};
 

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use napreduce_data::BlockCompression;
 use napreduce_engine::fields;
-use napreduce_live::{ByteSize, JobPlan, SIDE_FILE_BYTES_MAX, parse_time};
+use napreduce_live::SIDE_FILE_BYTES_MAX;
+use napreduce_protocol::{ByteSize, JobPlan, parse_time};
 use serde::{Deserialize, Serialize};
 
 use crate::input::BadRows;

@@ -4,7 +4,7 @@
 //! (`task`), nor where a state is kept (live runtime).
 
 use napreduce_engine::FaultPlace;
-use napreduce_live::TaskError;
+use napreduce_protocol::TaskError;
 
 /// What a mapper, a reducer or an output format answers when it is to save its state.
 ///

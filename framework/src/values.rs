@@ -6,7 +6,8 @@ use std::marker::PhantomData;
 use std::ops::Add;
 
 use napreduce_data::{ReduceError, ReduceInput};
-use napreduce_live::{Boundary, TaskContext, TaskError};
+use napreduce_protocol::TaskError;
+use napreduce_task::{Boundary, TaskContext};
 
 use crate::codec::{DecodeError, Key, Scratch, Value};
 

@@ -176,7 +176,7 @@ fn each_line(
 mod tests {
     use std::fs;
 
-    use napreduce_live::ByteSize;
+    use napreduce_protocol::ByteSize;
     use proptest::prelude::*;
 
     use super::*;

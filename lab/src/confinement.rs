@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result};
 use clap::Args;
-use napreduce_live::ByteSize;
+use napreduce_protocol::ByteSize;
 use rustix::process::{Pid, geteuid};
 use serde::Serialize;
 

@@ -8,7 +8,7 @@ use anyhow::{Result, anyhow};
 use datagen::output::OutputSettings;
 use datagen::tera::{self, RECORD_BYTES, TeraSettings};
 use datagen::text::{self, TextSettings};
-use napreduce_live::ByteSize;
+use napreduce_protocol::ByteSize;
 
 use crate::error::cannot;
 use crate::process::Interrupt;

@@ -10,7 +10,7 @@ use std::time::Duration;
 use anyhow::Result;
 use clap::Args;
 use napreduce_engine::{AttemptId, AttemptState, JobId, Slots, TaskKind};
-use napreduce_live::{ByteSize, JobDetail, PreemptionEnd, TaskCommand, TaskPhase};
+use napreduce_protocol::{ByteSize, JobDetail, PreemptionEnd, TaskCommand, TaskPhase};
 use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use serde::Serialize;

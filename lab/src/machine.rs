@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use std::time::{SystemTime, UNIX_EPOCH};
 use std::{fs, thread};
 
-use napreduce_live::ByteSize;
+use napreduce_protocol::ByteSize;
 use serde::Serialize;
 
 /// The part of its processors that others may keep busy while it is measured.

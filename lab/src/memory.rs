@@ -3,7 +3,7 @@
 
 use anyhow::Result;
 use clap::Args;
-use napreduce_live::ByteSize;
+use napreduce_protocol::ByteSize;
 use serde::Serialize;
 
 use crate::check::Truth;

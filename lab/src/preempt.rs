@@ -12,7 +12,7 @@ use std::time::Duration;
 use anyhow::{Result, bail};
 use clap::Args;
 use napreduce_engine::{JobId, Slots, listed};
-use napreduce_live::{ByteSize, JobDetail, PreemptionEnd, PreemptionSummary, parse_time};
+use napreduce_protocol::{ByteSize, JobDetail, PreemptionEnd, PreemptionSummary, parse_time};
 pub use report::PreemptReport;
 pub use report::{Cell, TwoJobsRun, Verdict};
 use serde::Serialize;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use clap::Args;
 use napreduce_engine::listed;
-use napreduce_live::ByteSize;
+use napreduce_protocol::ByteSize;
 use serde::Serialize;
 
 use crate::error::usage;

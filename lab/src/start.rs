@@ -57,7 +57,7 @@ pub struct StartReport {
 
 pub fn start(settings: &StartSettings, session: &Session) -> Result<StartReport> {
     let binary = BenchmarkJob::Wordcount.binary(&session.binaries)?;
-    let work = WorkFolder::make(&session.work, napreduce_live::ByteSize::new(0))?;
+    let work = WorkFolder::make(&session.work, napreduce_protocol::ByteSize::new(0))?;
     let one = Job::prepare(&work, "one", 1, session)?;
     let many = Job::prepare(&work, "many", 1 + MORE_TASKS, session)?;
     let once = |job: &Job| job.run(&work, &binary, settings.resources, session);

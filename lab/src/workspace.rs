@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use clap::Args;
-use napreduce_live::ByteSize;
+use napreduce_protocol::ByteSize;
 use rustix::fs::{statvfs, syncfs};
 use serde::Serialize;
 use tempfile::TempDir;

@@ -3,7 +3,7 @@
 //! Owns the erasure of their types, behind calls for a whole split, and the order of the inputs. Does not own
 //! the loop over records (`task`), nor which paths belong to which name (`program`).
 
-use napreduce_live::TaskError;
+use napreduce_protocol::TaskError;
 
 use crate::codec::{Key, Value};
 use crate::input::{

@@ -2,9 +2,8 @@
 //!
 //! Owns the erasure of the builder's types. Does not own the loops themselves (`task`).
 
-use napreduce_live::{
-    CheckpointSupport, MapResult, MapTask, ReduceResult, ReduceTask, TaskContext, TaskError, TaskRunner,
-};
+use napreduce_protocol::{CheckpointSupport, MapTask, ReduceTask, TaskError};
+use napreduce_task::{MapResult, ReduceResult, TaskContext, TaskRunner};
 
 use crate::input::{
     BadRows, InputError, InputFile, InputFormat, InputSplit, Split, Splitting, check_files, plan_splits,

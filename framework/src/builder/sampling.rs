@@ -5,7 +5,8 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use napreduce_live::{CounterValues, TaskError, set_user_counters, user_counters};
+use napreduce_protocol::{CounterValues, TaskError};
+use napreduce_task::{set_user_counters, user_counters};
 
 use crate::emit::Emit;
 use crate::input::{InputError, InputFormat, InputPlace, InputSplit, RecordReader, Split};

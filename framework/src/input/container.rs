@@ -6,7 +6,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use napreduce_connectors::bytes::{ReadAt, ReadError, SharedBytes};
-use napreduce_live::{ByteSize, Split, progress};
+use napreduce_protocol::{ByteSize, Split};
+use napreduce_task::progress;
 
 use super::error::InputError;
 use super::opening::{open_input, open_path};

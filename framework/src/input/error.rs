@@ -7,7 +7,7 @@ use napreduce_connectors::bytes::ReadError;
 use napreduce_connectors::compression::Compression;
 #[cfg(feature = "storage")]
 use napreduce_connectors::stores::StorageError;
-use napreduce_live::ByteSize;
+use napreduce_protocol::ByteSize;
 
 /// Input that cannot be found, read or taken apart.
 ///

@@ -3,7 +3,8 @@
 use std::path::Path;
 
 use napreduce_connectors::compression::Compression;
-use napreduce_live::{ReadPosition, Split};
+use napreduce_protocol::Split;
+use napreduce_task::ReadPosition;
 
 use super::check;
 use super::error::InputError;

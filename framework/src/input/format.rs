@@ -5,7 +5,8 @@ use std::path::Path;
 use std::str::FromStr;
 
 use napreduce_connectors::compression::Compression;
-use napreduce_live::{ReadPosition, Split};
+use napreduce_protocol::Split;
+use napreduce_task::ReadPosition;
 use serde::{Deserialize, Serialize};
 
 use super::check;

@@ -11,7 +11,8 @@ use napreduce_connectors::bytes::{ReadError, StoredFile};
 use napreduce_connectors::compression::Compression;
 use napreduce_connectors::decode;
 use napreduce_data::{GROUP_BYTES, lend, newline_mask};
-use napreduce_live::{ReadPosition, Split};
+use napreduce_protocol::Split;
+use napreduce_task::ReadPosition;
 
 use super::error::InputError;
 use super::format::Splitting;

@@ -57,7 +57,7 @@ pub use self::whole::{WholeFile, WholeFileReader, WholeFiles};
 #[cfg(feature = "csv")]
 pub(crate) use self::window::Window;
 pub use napreduce_connectors::compression::Compression;
-pub(crate) use napreduce_live::InputSplit;
+pub(crate) use napreduce_protocol::InputSplit;
 
 /// Where a reader stands inside a batch: what of it is done, so that progress is told while a batch takes
 /// long.
@@ -71,7 +71,7 @@ pub(crate) use napreduce_live::InputSplit;
 /// position.set(3);
 /// assert_eq!((position.get(), position.bytes()), (3, 150));
 /// ```
-pub use napreduce_live::ReadPosition;
+pub use napreduce_task::ReadPosition;
 
 /// The bytes of one file that one map task reads.
 ///
@@ -82,6 +82,6 @@ pub use napreduce_live::ReadPosition;
 /// assert_eq!(split.end(), 150);
 /// assert_eq!(Split::whole("log".as_ref(), 400).length, 400);
 /// ```
-pub use napreduce_live::Split;
+pub use napreduce_protocol::Split;
 
 pub use crate::words::Words;

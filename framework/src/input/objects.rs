@@ -12,7 +12,7 @@ use napreduce_connectors::bytes::{ReadAt, SharedBytes};
 use napreduce_connectors::stores::{
     ObjectStream, ObjectUri, REQUEST_BYTES, StorageError, StoredObject, stat, take_figures,
 };
-use napreduce_live::{Counter, Counters, Split};
+use napreduce_protocol::{Counter, Counters, Split};
 
 /// The share of a task's memory that one request fills at most: two are under way while a third is taken.
 const MEMORY_SHARE: u64 = 32;

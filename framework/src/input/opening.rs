@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use napreduce_connectors::bytes::SharedBytes;
-use napreduce_live::{Split, StorageScheme};
+use napreduce_protocol::{Split, StorageScheme};
 
 #[cfg(feature = "storage")]
 use super::objects;

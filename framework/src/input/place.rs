@@ -7,7 +7,8 @@ use std::fmt;
 use std::path::Path;
 use std::rc::Rc;
 
-use napreduce_live::{ReadPosition, Split};
+use napreduce_protocol::Split;
+use napreduce_task::ReadPosition;
 
 use super::error::InputError;
 use super::lines::UTF_8_MARK;

@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 use napreduce_connectors::bytes::{ReadError, StoredFile};
 use napreduce_connectors::compression::Compression;
 use napreduce_connectors::decode::{self, Decoder, Garbage};
-use napreduce_live::printing::print_error;
-use napreduce_live::{ReadPosition, Split, progress};
+use napreduce_protocol::Split;
+use napreduce_protocol::printing::print_error;
+use napreduce_task::{ReadPosition, progress};
 
 use super::error::InputError;
 use super::opening::open_input;

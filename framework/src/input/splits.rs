@@ -3,7 +3,7 @@
 //! Files are checked, cut by size and combined if they are small; what a format makes of a split is its own.
 
 use napreduce_connectors::compression::Compression;
-use napreduce_live::{InputSplit, Split};
+use napreduce_protocol::{InputSplit, Split};
 
 use super::error::InputError;
 use super::format::{InputFormat, Splitting};

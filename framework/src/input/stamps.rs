@@ -7,7 +7,7 @@ use std::fs::{self, Metadata};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use napreduce_live::{FileStamp, InputSplit, Split};
+use napreduce_protocol::{FileStamp, InputSplit, Split};
 
 use super::error::InputError;
 

@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use napreduce_live::{ReadPosition, Split};
+use napreduce_protocol::Split;
+use napreduce_task::ReadPosition;
 
 use super::error::InputError;
 use super::format::{InputFormat, RecordReader, Splitting};

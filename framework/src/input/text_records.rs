@@ -6,7 +6,8 @@ use std::path::Path;
 
 use memchr::memmem::Finder;
 use napreduce_connectors::compression::Compression;
-use napreduce_live::{ReadPosition, Split};
+use napreduce_protocol::Split;
+use napreduce_task::ReadPosition;
 
 use super::error::InputError;
 use super::format::{InputFormat, RecordReader, Splitting};

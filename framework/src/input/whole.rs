@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use napreduce_live::Split;
+use napreduce_protocol::Split;
 
 use super::error::InputError;
 use super::format::{InputFormat, RecordReader, Splitting};

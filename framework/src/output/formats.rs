@@ -2,7 +2,7 @@
 
 use std::io;
 
-use napreduce_live::TaskError;
+use napreduce_protocol::TaskError;
 
 use super::{Output, OutputFormat, TextField};
 use crate::state::Save;

@@ -23,7 +23,8 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use napreduce_live::{CheckpointDirectory, OutputPiece, PartOutput, TaskError};
+use napreduce_protocol::{PartOutput, TaskError};
+use napreduce_task::{CheckpointDirectory, OutputPiece};
 
 pub use formats::{FixedBytes, Text};
 pub(crate) use named::DeclaredOutput;

@@ -4,7 +4,8 @@ use std::any::Any;
 use std::path::Path;
 use std::sync::Arc;
 
-use napreduce_live::{CheckpointDirectory, NamedPart, OutputPiece, PartOutput, TaskError, counter};
+use napreduce_protocol::{NamedPart, PartOutput, TaskError};
+use napreduce_task::{CheckpointDirectory, OutputPiece, counter};
 
 use super::part_writer::PIECE;
 use super::resume::{ResumeError, resumed};

@@ -6,7 +6,8 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use napreduce_live::{CheckpointDirectory, OutputPiece, PartOutput, TaskError, progress};
+use napreduce_protocol::{PartOutput, TaskError};
+use napreduce_task::{CheckpointDirectory, OutputPiece, progress};
 use xxhash_rust::xxh3::Xxh3;
 
 use super::pieces::{Pieces, PiecesError};

@@ -4,7 +4,8 @@ use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
-use napreduce_live::{OutputPiece, PartOutput, progress};
+use napreduce_protocol::PartOutput;
+use napreduce_task::{OutputPiece, progress};
 use xxhash_rust::xxh3::Xxh3;
 
 use super::part_writer::OutputError;

@@ -4,7 +4,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use napreduce_live::{CheckpointError, NamedPart, OutputPiece, TaskError};
+use napreduce_protocol::{NamedPart, TaskError};
+use napreduce_task::{CheckpointError, OutputPiece};
 
 use super::named::{DeclaredOutput, OpenedOutput, piece_of};
 use super::part_writer::{PIECE, PartWriter};

@@ -10,8 +10,9 @@ use std::rc::Rc;
 
 use clap::builder::{PathBufValueParser, TypedValueParser};
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, ValueEnum};
-use napreduce_live::printing::printed;
-use napreduce_live::{ByteSize, ByteSizeError, ProgressMode, protocol_versions};
+use napreduce_live::ProgressMode;
+use napreduce_protocol::printing::printed;
+use napreduce_protocol::{ByteSize, ByteSizeError, protocol_versions};
 
 use super::cluster::ClusterArguments;
 use super::engine::EngineArguments;

@@ -12,7 +12,7 @@
 /// counters.add("bad rows", 2);
 /// assert_eq!((counters.get("bad rows"), counters.get("good rows")), (2, 0));
 /// ```
-pub use napreduce_live::CounterValues;
+pub use napreduce_protocol::CounterValues;
 
 /// Why a job failed, or was ended.
 ///
@@ -30,7 +30,7 @@ pub use napreduce_live::CounterValues;
 /// }
 /// # let _ = drive;
 /// ```
-pub use napreduce_live::JobError;
+pub use napreduce_protocol::JobError;
 
 /// What is told of a job that succeeded.
 ///
@@ -46,7 +46,7 @@ pub use napreduce_live::JobError;
 /// }
 /// # let _ = drive;
 /// ```
-pub use napreduce_live::JobReport;
+pub use napreduce_protocol::JobReport;
 
 /// What is told of one file of the output.
 ///
@@ -58,4 +58,4 @@ pub use napreduce_live::JobReport;
 /// }
 /// # let _ = largest;
 /// ```
-pub use napreduce_live::PartReport;
+pub use napreduce_protocol::PartReport;

@@ -3,7 +3,7 @@
 //! Owns the union of the errors a driver meets. Does not own their texts.
 
 use napreduce_engine::JobId;
-use napreduce_live::{JobError, TaskError};
+use napreduce_protocol::{JobError, TaskError};
 
 use crate::input::InputError;
 use crate::settings::SettingError;

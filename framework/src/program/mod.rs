@@ -39,8 +39,9 @@ use std::process::ExitCode;
 use std::rc::Rc;
 
 use clap::Args;
-use napreduce_live::printing::finish;
-use napreduce_live::{Definitions, TaskError, TaskRunner, task_process_main, task_process_requested};
+use napreduce_protocol::TaskError;
+use napreduce_protocol::printing::finish;
+use napreduce_task::{Definitions, TaskRunner, task_process_main, task_process_requested};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -63,7 +64,7 @@ pub use error::Error;
 ///
 /// assert_eq!("64MiB".parse::<ByteSize>().map(ByteSize::bytes), Ok(64 << 20));
 /// ```
-pub use napreduce_live::ByteSize;
+pub use napreduce_protocol::ByteSize;
 
 /// A text that is no size; it quotes the text and says what would be one.
 ///
@@ -72,7 +73,7 @@ pub use napreduce_live::ByteSize;
 ///
 /// assert!(matches!("much".parse::<ByteSize>(), Err(ByteSizeError::Unreadable { text }) if text == "much"));
 /// ```
-pub use napreduce_live::ByteSizeError;
+pub use napreduce_protocol::ByteSizeError;
 
 pub(crate) use side_files::all as all_side_files;
 pub use side_files::side_file;

@@ -5,8 +5,8 @@
 use std::process::ExitCode;
 
 use napreduce_engine::JobId;
-use napreduce_live::printing::{print, print_error};
-use napreduce_live::{JobReport, several_lines};
+use napreduce_protocol::printing::{print, print_error};
+use napreduce_protocol::{JobReport, several_lines};
 use serde_json::{Map, Value, json};
 
 use super::arguments::ReportFormat;

@@ -9,7 +9,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use napreduce_live::{SideFileSource, no_try_helps};
+use napreduce_live::SideFileSource;
+use napreduce_protocol::no_try_helps;
 
 use crate::input::local_path;
 

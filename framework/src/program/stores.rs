@@ -10,5 +10,5 @@
 /// ```
 pub fn know_stores() {
     #[cfg(feature = "storage")]
-    napreduce_live::set_object_stores(napreduce_connectors::stores::stores_of);
+    napreduce_task::set_object_stores(napreduce_connectors::stores::stores_of);
 }

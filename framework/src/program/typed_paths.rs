@@ -5,7 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
-use napreduce_live::{JobError, JobPlan, StorageScheme};
+use napreduce_protocol::{JobError, JobPlan, StorageScheme};
 
 use super::error::Error;
 

@@ -24,7 +24,7 @@ mod reader;
 
 use std::marker::PhantomData;
 
-use napreduce_live::TaskError;
+use napreduce_protocol::TaskError;
 
 use crate::codec::{Key, Value};
 use crate::output::{Output, OutputFormat};

@@ -5,7 +5,7 @@
 use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
 
-use napreduce_live::{ReadPosition, progress};
+use napreduce_task::{ReadPosition, progress};
 
 use super::block::{BLOCK_HEADER_BYTES, BlockHeader, HEADER_BYTES, check_header, take_field};
 use crate::codec::{DecodeError, Key, Scratch, Value};

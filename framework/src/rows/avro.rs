@@ -4,7 +4,7 @@ use std::marker::PhantomData;
 use std::path::Path;
 
 use napreduce_connectors::avro::{self, AvroFile};
-use napreduce_live::ReadPosition;
+use napreduce_task::ReadPosition;
 
 use super::TypedRow;
 use super::bad::{BadRow, BadRowGate, RowPlace};

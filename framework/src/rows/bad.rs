@@ -3,8 +3,8 @@
 #[cfg(any(feature = "avro", feature = "csv", feature = "parquet"))]
 use std::path::Path;
 
-use napreduce_live::printing::print_error;
-use napreduce_live::{UserCounter, counter};
+use napreduce_protocol::printing::print_error;
+use napreduce_task::{UserCounter, counter};
 
 #[cfg(any(feature = "csv", feature = "json-lines"))]
 use crate::input::Source;

@@ -6,7 +6,7 @@ use std::marker::PhantomData;
 use std::path::Path;
 
 use napreduce_connectors::json_lines;
-use napreduce_live::ReadPosition;
+use napreduce_task::ReadPosition;
 use serde::Serialize;
 
 use super::TypedRow;

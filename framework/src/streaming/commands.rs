@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
-use napreduce_live::{CommandLine, FAILED_PART};
+use napreduce_task::{CommandLine, FAILED_PART};
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 

@@ -4,7 +4,8 @@
 //! (live runtime).
 
 use napreduce_engine::FaultPlace;
-use napreduce_live::{CommandLine, RunningCommand, SuspendHooks, TaskError};
+use napreduce_protocol::TaskError;
+use napreduce_task::{CommandLine, RunningCommand, SuspendHooks};
 
 use super::lines::{FirstFields, LineTooLong, OutputLines};
 use super::place::make_place;
@@ -16,12 +17,12 @@ use crate::user_code::TaskInfo;
 /// What a suspend means to a part of a job whose work is done in its `conversation`.
 macro_rules! suspended_with_conversation {
     () => {
-        fn on_suspend(&mut self) -> Result<(), napreduce_live::TaskError> {
-            napreduce_live::SuspendHooks::on_suspend(&mut self.conversation)
+        fn on_suspend(&mut self) -> Result<(), napreduce_protocol::TaskError> {
+            napreduce_task::SuspendHooks::on_suspend(&mut self.conversation)
         }
 
-        fn on_resume(&mut self) -> Result<(), napreduce_live::TaskError> {
-            napreduce_live::SuspendHooks::on_resume(&mut self.conversation)
+        fn on_resume(&mut self) -> Result<(), napreduce_protocol::TaskError> {
+            napreduce_task::SuspendHooks::on_resume(&mut self.conversation)
         }
     };
 }

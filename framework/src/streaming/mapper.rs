@@ -4,7 +4,8 @@
 
 use std::num::NonZeroU32;
 
-use napreduce_live::{CommandLine, TaskError};
+use napreduce_protocol::TaskError;
+use napreduce_task::CommandLine;
 
 use super::conversation::{Conversation, Records, suspended_with_conversation};
 use super::lines::FirstFields;

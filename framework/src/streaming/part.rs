@@ -2,7 +2,8 @@
 //!
 //! Owns what the command reads. Does not own the command's process (`conversation`).
 
-use napreduce_live::{CommandLine, SuspendHooks, TaskError};
+use napreduce_protocol::TaskError;
+use napreduce_task::{CommandLine, SuspendHooks};
 
 use super::conversation::{Conversation, suspended_with_conversation};
 use crate::input::ByteLines;

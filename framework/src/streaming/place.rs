@@ -11,7 +11,8 @@ use std::io;
 use std::os::unix::fs::symlink;
 use std::path::{Path, absolute};
 
-use napreduce_live::{CommandPlace, StorageScheme, TaskError};
+use napreduce_protocol::{StorageScheme, TaskError};
+use napreduce_task::CommandPlace;
 
 use crate::program::all_side_files;
 

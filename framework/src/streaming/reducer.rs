@@ -2,7 +2,8 @@
 //!
 //! Owns what the command reads. Does not own the command's process (`conversation`).
 
-use napreduce_live::{CommandLine, TaskError};
+use napreduce_protocol::TaskError;
+use napreduce_task::CommandLine;
 
 use super::conversation::{Conversation, suspended_with_conversation};
 use crate::output::{Output, Text};

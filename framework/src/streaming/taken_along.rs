@@ -8,7 +8,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Component, Path};
 
-use napreduce_live::printing::print_error;
+use napreduce_protocol::printing::print_error;
 
 use crate::program::{Driver, Error};
 

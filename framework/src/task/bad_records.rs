@@ -4,8 +4,9 @@
 //! says so with an error that is fatal and the input's fault.
 
 use napreduce_engine::{FailureClass, FaultPlace};
-use napreduce_live::printing::print_error;
-use napreduce_live::{TaskError, counter};
+use napreduce_protocol::TaskError;
+use napreduce_protocol::printing::print_error;
+use napreduce_task::counter;
 
 use crate::input::{BadRows, InputPlace, remedy, which};
 

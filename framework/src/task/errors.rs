@@ -8,7 +8,7 @@ use std::path::Path;
 
 use napreduce_data::{CollectError, ReduceError, SegmentError};
 use napreduce_engine::FaultPlace;
-use napreduce_live::{ReduceTask, TaskError, is_gone};
+use napreduce_protocol::{ReduceTask, TaskError, is_gone};
 
 use super::saving::blamed;
 use crate::codec::DecodeError;

@@ -7,8 +7,9 @@
 use std::path::Path;
 
 use napreduce_data::ReduceInput;
-use napreduce_live::printing::print_error;
-use napreduce_live::{Boundary, ReduceTask, SuspendHooks, TaskContext, TaskError};
+use napreduce_protocol::printing::print_error;
+use napreduce_protocol::{ReduceTask, TaskError};
+use napreduce_task::{Boundary, SuspendHooks, TaskContext};
 
 use super::errors::{reduce_error, values_error};
 use super::saving::UserState;

@@ -7,10 +7,8 @@
 use std::path::{Path, PathBuf};
 
 use napreduce_data::{Collector, CollectorSettings, RecordEncoding, SavedCollection};
-use napreduce_live::{
-    Checkpoint, CheckpointStage, Counter, InputSplit, MapResult, MapTask, SavedCheckpoint, SuspendHooks,
-    TaskContext, TaskError,
-};
+use napreduce_protocol::{Counter, InputSplit, MapTask, TaskError};
+use napreduce_task::{Checkpoint, CheckpointStage, MapResult, SavedCheckpoint, SuspendHooks, TaskContext};
 
 use super::errors::{collect_error, collect_error_after};
 use super::reading::{Read, ReadPosition, RecordSink, read_all};

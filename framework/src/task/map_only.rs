@@ -5,10 +5,8 @@
 
 use std::path::Path;
 
-use napreduce_live::{
-    Checkpoint, CheckpointStage, Counter, MapResult, MapTask, SavedCheckpoint, SuspendHooks, TaskContext,
-    TaskError,
-};
+use napreduce_protocol::{Counter, MapTask, TaskError};
+use napreduce_task::{Checkpoint, CheckpointStage, MapResult, SavedCheckpoint, SuspendHooks, TaskContext};
 
 use super::map::check_split;
 use super::reading::{Read, ReadPosition, RecordSink, read_all};

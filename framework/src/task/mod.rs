@@ -101,7 +101,7 @@ pub use napreduce_engine::TaskKind;
 ///     .reduce(|word, counts, out| out.emit(word, counts.sum()));
 /// # let _ = job;
 /// ```
-pub use napreduce_live::TaskError;
+pub use napreduce_protocol::TaskError;
 
 /// A counter that is known by its name.
 ///
@@ -112,6 +112,6 @@ pub use napreduce_live::TaskError;
 /// rows.add(2);
 /// assert_eq!(rows.get(), 2);
 /// ```
-pub use napreduce_live::UserCounter;
+pub use napreduce_task::UserCounter;
 
 pub use crate::user_code::TaskInfo;

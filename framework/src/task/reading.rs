@@ -6,10 +6,9 @@
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::Path;
 
-use napreduce_live::printing::print_error;
-use napreduce_live::{
-    Boundary, Counter, InputSplit, MapTask, PositionUnit, Split, SuspendHooks, TaskContext, TaskError,
-};
+use napreduce_protocol::printing::print_error;
+use napreduce_protocol::{Counter, InputSplit, MapTask, Split, TaskError};
+use napreduce_task::{Boundary, PositionUnit, SuspendHooks, TaskContext};
 
 use super::bad_records;
 use crate::input::{BadRows, InputError, InputFormat, InputPlace, RecordReader, check_unchanged};

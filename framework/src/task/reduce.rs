@@ -8,10 +8,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::{Path, PathBuf};
 
 use napreduce_data::{READ_MAX, ReduceInput, ReduceSettings, SavedReduceInput};
-use napreduce_live::printing::print_error;
-use napreduce_live::{
-    Checkpoint, CheckpointStage, Counter, NeededInput, PositionUnit, ReduceResult, ReduceTask,
-    SavedCheckpoint, TaskContext, TaskError,
+use napreduce_protocol::printing::print_error;
+use napreduce_protocol::{Counter, ReduceTask, TaskError};
+use napreduce_task::{
+    Checkpoint, CheckpointStage, NeededInput, PositionUnit, ReduceResult, SavedCheckpoint, TaskContext,
 };
 
 use super::errors::reduce_error;

@@ -8,10 +8,11 @@ use std::path::{Path, PathBuf};
 
 use napreduce_data::{SavePlace, SavedFile};
 use napreduce_engine::FaultPlace;
-use napreduce_live::printing::print_error;
-use napreduce_live::{
-    Checkpoint, CheckpointDirectory, CheckpointStage, OutputPiece, PartOutput, SavedCheckpoint, TaskContext,
-    TaskError, set_user_counters, user_counters,
+use napreduce_protocol::printing::print_error;
+use napreduce_protocol::{PartOutput, TaskError};
+use napreduce_task::{
+    Checkpoint, CheckpointDirectory, CheckpointStage, OutputPiece, SavedCheckpoint, TaskContext,
+    set_user_counters, user_counters,
 };
 
 use crate::output::{PiecesError, ResumeError};

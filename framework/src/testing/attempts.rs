@@ -8,10 +8,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use napreduce_engine::{AttemptId, JobId, TaskId, TaskKind};
-use napreduce_live::{
-    Ask, CounterValues, MapResult, MapTask, NamedPart, PartOutput, ReduceResult, ReduceTask, Script,
-    TaskContext, TaskError, set_user_counters, user_counters,
-};
+use napreduce_protocol::{CounterValues, MapTask, NamedPart, PartOutput, ReduceTask, TaskError};
+use napreduce_task::{Ask, MapResult, ReduceResult, Script, TaskContext, set_user_counters, user_counters};
 
 use super::folder::Folder;
 use super::interruptions::{Interruption, Preemption, Schedule};

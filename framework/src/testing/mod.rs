@@ -29,7 +29,7 @@ mod preemption;
 
 use std::collections::BTreeMap;
 
-use napreduce_live::CounterValues;
+use napreduce_protocol::CounterValues;
 
 use crate::builder::Job;
 use crate::input::BadRows;

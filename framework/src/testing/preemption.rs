@@ -2,7 +2,7 @@
 //!
 //! Owns the schedules that are tried and the comparison. Does not own their carrying out (`attempts`).
 
-use napreduce_live::{Counter, CounterValues};
+use napreduce_protocol::{Counter, CounterValues};
 
 use super::attempts::{Ran, Trial};
 use super::interruptions::{Interruption, Preemption, Schedule};

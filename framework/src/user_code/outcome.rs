@@ -6,7 +6,7 @@ use std::any::Any;
 use std::fmt::{self, Display};
 
 use napreduce_engine::FaultPlace;
-use napreduce_live::TaskError;
+use napreduce_protocol::TaskError;
 
 /// What `map` and `reduce` closures return: `()`, or `Result<(), E>` with any printable error.
 ///

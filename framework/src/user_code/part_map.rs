@@ -4,7 +4,8 @@
 
 use std::sync::Arc;
 
-use napreduce_live::{SuspendHooks, TaskError};
+use napreduce_protocol::TaskError;
+use napreduce_task::SuspendHooks;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 

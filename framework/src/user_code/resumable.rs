@@ -5,7 +5,7 @@
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use napreduce_live::TaskError;
+use napreduce_protocol::TaskError;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 

@@ -5,7 +5,7 @@
 use std::path::Path;
 
 use napreduce_engine::{AttemptId, TaskId};
-use napreduce_live::TaskContext;
+use napreduce_task::TaskContext;
 
 /// What user code may know about the attempt it runs in.
 ///

@@ -12,7 +12,7 @@ use std::process::ExitCode;
 use std::thread;
 
 use memmap2::Mmap;
-use napreduce_live::printing::print_error;
+use napreduce_protocol::printing::print_error;
 
 use crate::jobs::called;
 

@@ -27,7 +27,7 @@ pub struct PreemptReport {
     /// Memory for hungry tasks.
     pub limit: MemoryLimit,
     /// Memory of a hungry task.
-    pub fill_bytes: napreduce_live::ByteSize,
+    pub fill_bytes: napreduce_protocol::ByteSize,
     /// How hungry tasks were confined; absent when there were none.
     pub tier: Option<Tier>,
     /// What a job took alone.
@@ -252,7 +252,7 @@ mod canned_report {
 
     use std::time::Duration;
 
-    use napreduce_live::ByteSize;
+    use napreduce_protocol::ByteSize;
 
     use super::canned;
     use super::*;

@@ -11,7 +11,8 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use anyhow::{Context, Result, anyhow, bail};
 use napreduce::program::encode_parameters;
 use napreduce_engine::{JobId, Span, Time};
-use napreduce_live::{ByteSize, CheckpointSupport, ClusterClient, JobDetail, JobPlan, Split, SubmitOptions};
+use napreduce_live::{ClusterClient, SubmitOptions};
+use napreduce_protocol::{ByteSize, CheckpointSupport, JobDetail, JobPlan, Split};
 use napreduce_schedulers::{SchedulerConfiguration, SchedulerName};
 use napreduce_sim::{ClusterShape, SimulatedJob};
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::Args;
 use napreduce_engine::{Span, Time};
-use napreduce_live::parse_time;
+use napreduce_protocol::parse_time;
 use napreduce_schedulers::{SchedulerConfiguration, SchedulerName};
 use napreduce_sim::{Run, SimulatedJob};
 

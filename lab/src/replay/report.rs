@@ -9,7 +9,7 @@ use std::path::Path;
 
 use anyhow::Result;
 use napreduce_engine::{AttemptId, Span, TaskId, TaskKind};
-use napreduce_live::{AttemptSummary, JobDetail, PreemptionEnd};
+use napreduce_protocol::{AttemptSummary, JobDetail, PreemptionEnd};
 use napreduce_schedulers::SchedulerName;
 use napreduce_sim::{ClusterShape, Ending, Run};
 use serde::Serialize;
@@ -403,7 +403,7 @@ fn of_attempt(detail: &JobDetail, attempt: &AttemptSummary) -> Vec<(AttemptId, u
 #[cfg(test)]
 mod tests {
     use napreduce_engine::{JobId, Primitive, WorkerId};
-    use napreduce_live::{JobPhase, JobProgress, JobSummary, PreemptionSummary, ResumeSummary};
+    use napreduce_protocol::{JobPhase, JobProgress, JobSummary, PreemptionSummary, ResumeSummary};
 
     use super::*;
 

@@ -20,7 +20,7 @@ use datagen::rows::Amount;
 use datagen::tera::{self, RECORD_BYTES, TeraSettings};
 use datagen::text::{self, TextSettings};
 use napreduce_engine::listed;
-use napreduce_live::{ByteSize, parse_time};
+use napreduce_protocol::{ByteSize, parse_time};
 pub use report::{SuiteConditions, SuiteContender, SuiteJobReport, SuiteReport};
 use serde::Serialize;
 use xxhash_rust::xxh3::xxh3_128;

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use napreduce_live::ByteSize;
+use napreduce_protocol::ByteSize;
 use serde::Serialize;
 
 use super::SuiteJob;

@@ -10,7 +10,8 @@ use anyhow::{Context, Result};
 use clap::Args;
 use napreduce_engine::SuspendedMax;
 use napreduce_history::open_history;
-use napreduce_live::{ByteSize, CoordinatorConfiguration, run_coordinator};
+use napreduce_live::{CoordinatorConfiguration, run_coordinator};
+use napreduce_protocol::ByteSize;
 use napreduce_schedulers::SchedulerConfiguration;
 
 use crate::cluster::{ClusterArguments, CoordinatorOptions, Fsync, set};

@@ -5,7 +5,7 @@
 use std::fmt::Display;
 
 use napreduce_engine::Reason;
-use napreduce_live::several_lines;
+use napreduce_protocol::several_lines;
 
 /// What is said of each job or task, with its name before it where that is not said anyway.
 pub fn explanations(explained: &[(impl Display, Vec<Reason>)]) -> String {

@@ -7,7 +7,8 @@ use std::str::FromStr;
 
 use anyhow::{Result, anyhow};
 use napreduce_engine::{AttemptId, JobId, TaskId, TaskKind, WorkerId};
-use napreduce_live::{ClusterClient, WorkerSummary};
+use napreduce_live::ClusterClient;
+use napreduce_protocol::WorkerSummary;
 
 use crate::failure::{Failures, usage};
 

@@ -39,8 +39,10 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
-use napreduce_live::protocol_versions;
-use napreduce_protocol::printing::{finish, printed};
+use napreduce_protocol::{
+    printing::{finish, printed},
+    protocol_versions,
+};
 
 use cluster::{ClusterArguments, without_empty_variables};
 

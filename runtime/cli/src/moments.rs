@@ -11,7 +11,7 @@ use anyhow::{Result, anyhow};
 use jiff::Timestamp;
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
-use napreduce_live::parse_time;
+use napreduce_protocol::parse_time;
 
 /// A moment, or how long ago it was.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

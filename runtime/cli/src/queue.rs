@@ -4,8 +4,7 @@
 
 use anyhow::Result;
 use clap::{Args, Subcommand};
-use napreduce_live::{QueueListing, QueueSlots, QueueSummary};
-use napreduce_protocol::printing::print_error;
+use napreduce_protocol::{QueueListing, QueueSlots, QueueSummary, printing::print_error};
 use napreduce_web::answers::QueueAnswer;
 
 use crate::cluster::ClusterArguments;

@@ -8,7 +8,7 @@ use std::io::{self, IsTerminal};
 use comfy_table::{Cell, Color, ContentArrangement, Table, presets};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use napreduce_live::one_line;
+use napreduce_protocol::one_line;
 
 /// Columns that one cell may take, and the last one of a row, where sentences stand.
 const CELL_COLUMNS_MAX: usize = 48;

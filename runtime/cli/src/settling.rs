@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 use clap::Args;
 use napreduce_engine::{AttemptId, JobId};
-use napreduce_live::{ClusterClient, CommandOutcome, TaskCommand, parse_time, several_lines};
-use napreduce_protocol::printing::print_error;
+use napreduce_live::ClusterClient;
+use napreduce_protocol::{CommandOutcome, TaskCommand, parse_time, printing::print_error, several_lines};
 
 use crate::failure::printed;
 

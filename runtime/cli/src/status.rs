@@ -4,7 +4,7 @@
 
 use anyhow::Result;
 use clap::Args;
-use napreduce_live::one_line;
+use napreduce_protocol::one_line;
 use napreduce_web::answers::{CurrentJob, JobCounts, SlotsInUse, StatusAnswer, WorkerCounts};
 
 use crate::cluster::ClusterArguments;
@@ -99,7 +99,7 @@ fn counts<N: Copy + PartialEq + Default + std::fmt::Display>(all: &[(N, &str)]) 
 
 #[cfg(test)]
 mod tests {
-    use napreduce_live::JobPhase;
+    use napreduce_protocol::JobPhase;
     use napreduce_web::answers::{JobAnswer, WarningAnswer};
 
     use super::*;

@@ -8,10 +8,9 @@
 //! A program is its own driver and its own task process:
 //!
 //! ```no_run
-//! use napreduce_live::{
-//!     Definitions, EmbeddedSettings, TaskRunner, JobPlan, MapResult, MapTask, PartOutput, ReduceResult, ReduceTask, Split,
-//!     TaskContext, TaskError, run_embedded, task_process_main, task_process_requested,
-//! };
+//! use napreduce_live::{EmbeddedSettings, run_embedded};
+//! use napreduce_protocol::{JobPlan, MapTask, PartOutput, ReduceTask, Split, TaskError};
+//! use napreduce_task::{Definitions, MapResult, ReduceResult, TaskContext, TaskRunner, task_process_main, task_process_requested};
 //!
 //! /// Copies each input file to a part file.
 //! struct Copy;
@@ -101,26 +100,6 @@ pub use directory_mark::{DirectoryKind, DirectoryMarkError};
 pub use embedded::{EmbeddedSettings, interrupted, next_job, run_embedded};
 #[cfg(feature = "daemon")]
 pub use journal::{FsyncPolicy, JournalError};
-#[cfg(feature = "cluster")]
-pub use napreduce_protocol::SecretError;
-pub use napreduce_protocol::printing;
-pub use napreduce_protocol::{
-    AttemptSummary, ByteSize, ByteSizeError, CheckpointSupport, CommandOutcome, Counter, CounterValues,
-    Counters, Digest, DigestError, FileStamp, HistoryLine, InputSplit, JobCommand, JobDetail, JobEnd,
-    JobError, JobPhase, JobPlan, JobProgress, JobReport, JobSummary, LiveAttempt, LogStream, MapTask,
-    NamedPart, PartOutput, PartReport, PhaseProgress, PreemptionEnd, PreemptionSummary, QueueListing,
-    QueueSlots, QueueSummary, ReduceTask, RestoreSummary, ResumeSummary, Secret, Split, StorageScheme,
-    SuspendedMemory, TaskCommand, TaskError, TaskPhase, TaskSummary, WorkerMemory, WorkerPhase,
-    WorkerSummary, is_gone, no_try_helps, one_line, parse_time, protocol_versions, several_lines,
-};
-pub use napreduce_task::{
-    Ask, Boundary, Checkpoint, CheckpointDirectory, CheckpointError, CheckpointStage, CommandError,
-    CommandLine, CommandPlace, Definitions, Ended, FAILED_PART, FetchedInput, MapResult, NeededInput,
-    OutputPiece, Position, PositionUnit, Presence, ReadPosition, ReduceResult, RunningCommand,
-    SavedCheckpoint, Script, SuspendHooks, TakeOutput, TaskContext, TaskProgress, TaskRunner, UserCounter,
-    counter, progress, set_object_stores, set_user_counters, task_process_main, task_process_requested,
-    user_counters,
-};
 pub use output::{GuestOutput, OutputReservation, check_output, check_reads};
 pub use progress::{ProgressDisplay, ProgressMode};
 pub use side_file::{SIDE_FILE_BYTES_MAX, SideFileSource};

@@ -15,7 +15,7 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use napreduce_live::{Split, StorageScheme};
+use napreduce_protocol::{Split, StorageScheme};
 
 use self::pattern::PathPattern;
 use super::error::InputError;

@@ -4,9 +4,10 @@ use std::ffi::OsStr;
 use std::path::PathBuf;
 
 use napreduce_live::{
-    ChainKeeper, ClusterClient, ClusterPlace, FollowOptions, JobError, JobPlan, JobReport, OnInterrupt,
-    Patience, SideFileSource, SubmitOptions, WorkerPhase, parse_time,
+    ChainKeeper, ClusterClient, ClusterPlace, FollowOptions, OnInterrupt, Patience, SideFileSource,
+    SubmitOptions,
 };
+use napreduce_protocol::{JobError, JobPlan, JobReport, WorkerPhase, parse_time};
 
 use super::{ClusterArguments, Following, Interrupted, Submit};
 use crate::program::error::Error;

@@ -11,7 +11,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use napreduce_live::{ChainKeeper, JobError, JobPlan, JobReport, ProgressMode, SideFileSource, parse_time};
+use napreduce_live::{ChainKeeper, ProgressMode, SideFileSource};
+use napreduce_protocol::{JobError, JobPlan, JobReport, parse_time};
 
 #[cfg(feature = "cluster")]
 use self::client::cluster;

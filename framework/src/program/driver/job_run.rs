@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use napreduce_live::printing::print_error;
-use napreduce_live::{JobPlan, JobReport};
+use napreduce_protocol::printing::print_error;
+use napreduce_protocol::{JobPlan, JobReport};
 use serde::Serialize;
 use serde_json::Value;
 

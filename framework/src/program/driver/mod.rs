@@ -12,11 +12,11 @@ mod standard_input;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use napreduce_live::printing::print_error;
 use napreduce_live::{
-    Chain, EmbeddedSettings, JobPlan, JobReport, KeepChain, OutputReservation, StorageScheme, check_output,
-    check_reads, run_embedded,
+    Chain, EmbeddedSettings, KeepChain, OutputReservation, check_output, check_reads, run_embedded,
 };
+use napreduce_protocol::printing::print_error;
+use napreduce_protocol::{JobPlan, JobReport, StorageScheme};
 
 use self::deadline::ChainDeadline;
 use self::standard_input::{DASH, SpooledInput, passing};

@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use napreduce_live::parse_time;
+use napreduce_protocol::parse_time;
 
 use super::cluster::ClusterArguments;
 use super::error::Error;

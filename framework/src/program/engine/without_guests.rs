@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use napreduce_live::printing::print_error;
-use napreduce_live::{Definitions, JobPlan, JobReport, ProgressMode};
+use napreduce_live::ProgressMode;
+use napreduce_protocol::printing::print_error;
+use napreduce_protocol::{JobPlan, JobReport};
+use napreduce_task::Definitions;
 
 use super::super::error::Error;
 use super::EngineArguments;

@@ -3,7 +3,7 @@
 use std::marker::PhantomData;
 
 use napreduce_connectors::csv::{Header, Table};
-use napreduce_live::ReadPosition;
+use napreduce_task::ReadPosition;
 
 use super::super::TypedRow;
 use super::super::bad::{BadRow, BadRowGate, RowPlace, bad_table};

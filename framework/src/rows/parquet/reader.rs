@@ -3,7 +3,7 @@
 use std::marker::PhantomData;
 
 use napreduce_connectors::parquet::ParquetFile;
-use napreduce_live::{ReadPosition, progress};
+use napreduce_task::{ReadPosition, progress};
 
 use super::super::TypedRow;
 use super::super::bad::{BadRow, BadRowGate, RowPlace};

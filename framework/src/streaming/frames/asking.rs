@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
 use std::process::{Command, Stdio};
 
-use napreduce_live::CommandPlace;
-use napreduce_live::printing::print_error;
+use napreduce_protocol::printing::print_error;
+use napreduce_task::CommandPlace;
 
 use super::frame::{FrameDecoder, FrameKind};
 use super::frames_program::environment;

@@ -6,7 +6,8 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use napreduce_live::{CommandLine, Presence, RunningCommand, SuspendHooks, TaskError};
+use napreduce_protocol::TaskError;
+use napreduce_task::{CommandLine, Presence, RunningCommand, SuspendHooks};
 
 use super::super::place::make_place;
 use super::batch::Batch;

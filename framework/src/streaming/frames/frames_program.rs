@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 
-use napreduce_live::CommandPlace;
+use napreduce_task::CommandPlace;
 use serde::{Deserialize, Serialize};
 
 use super::hello::Description;

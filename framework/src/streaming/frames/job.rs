@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
-use napreduce_live::CommandPlace;
+use napreduce_task::CommandPlace;
 
 use super::super::place::make_place;
 use super::asking::ask;

@@ -6,7 +6,8 @@
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use napreduce_live::{SuspendHooks, TaskError};
+use napreduce_protocol::TaskError;
+use napreduce_task::SuspendHooks;
 
 use super::super::conversation::suspended_with_conversation;
 use super::batch::{NoBatch, pairs, strings};

@@ -5,7 +5,7 @@
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use napreduce_live::TaskError;
+use napreduce_protocol::TaskError;
 
 use super::super::conversation::suspended_with_conversation;
 use super::conversation::Conversation;

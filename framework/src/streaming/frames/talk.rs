@@ -5,8 +5,9 @@
 
 use std::collections::HashMap;
 
-use napreduce_live::printing::print_error;
-use napreduce_live::{Counter, TaskError, UserCounter, counter};
+use napreduce_protocol::printing::print_error;
+use napreduce_protocol::{Counter, TaskError};
+use napreduce_task::{UserCounter, counter};
 use serde::Deserialize;
 
 use super::batch::NoBatch;

@@ -8,7 +8,7 @@ use std::{fs, thread};
 use anyhow::{Context, Result};
 use clap::Args;
 use indicatif::ProgressBar;
-use napreduce_live::printing::{print, print_error};
+use napreduce_protocol::printing::{print, print_error};
 use napreduce_sim::fuzz::Case;
 
 use crate::place;

@@ -17,7 +17,7 @@ use napreduce_lab::preempt::{PreemptSettings, preempt};
 use napreduce_lab::speed::{SpeedSettings, speed};
 use napreduce_lab::start::{StartSettings, start};
 use napreduce_lab::suite::{SuiteSettings, suite};
-use napreduce_live::printing::{finish, print_error, printed};
+use napreduce_protocol::printing::{finish, print_error, printed};
 
 use crate::fuzz::FuzzArguments;
 use crate::paper::PaperArguments;

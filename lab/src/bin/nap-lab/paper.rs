@@ -10,7 +10,7 @@ use napreduce_lab::paper::{
     PaperReport, PaperSettings, Verdict, paper, paper_again, papers, runs_live, select,
 };
 use napreduce_lab::report::counted;
-use napreduce_live::printing::{print, print_error};
+use napreduce_protocol::printing::{print, print_error};
 
 use crate::place::{bar, binaries, session};
 

@@ -8,7 +8,7 @@ use clap::{Args, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
 use napreduce_lab::report::Report;
 use napreduce_lab::{Interrupt, Session, WorkSettings};
-use napreduce_live::printing::{print, print_error};
+use napreduce_protocol::printing::{print, print_error};
 
 /// What an experiment is asked for.
 #[derive(Debug, Args)]

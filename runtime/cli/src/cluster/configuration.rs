@@ -76,7 +76,7 @@ impl Configuration {
 mod tests {
     use std::time::Duration;
 
-    use napreduce_live::ByteSize;
+    use napreduce_protocol::ByteSize;
     use napreduce_schedulers::SchedulerName;
 
     use super::*;

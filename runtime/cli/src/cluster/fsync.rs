@@ -5,7 +5,8 @@
 use std::fmt;
 use std::str::FromStr;
 
-use napreduce_live::{FsyncPolicy, parse_time};
+use napreduce_live::FsyncPolicy;
+use napreduce_protocol::parse_time;
 
 /// When the journal is forced to the disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -15,8 +15,9 @@ use std::time::Duration;
 use anyhow::Result;
 use clap::Args;
 use napreduce_live::{
-    ClientError, ClusterClient, ClusterDirectory, ClusterDirectoryError, ClusterPlace, Patience, parse_time,
+    ClientError, ClusterClient, ClusterDirectory, ClusterDirectoryError, ClusterPlace, Patience,
 };
+use napreduce_protocol::parse_time;
 
 use crate::failure::usage;
 

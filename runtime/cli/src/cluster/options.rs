@@ -10,7 +10,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use napreduce_live::{ByteSize, parse_time};
+use napreduce_protocol::{ByteSize, parse_time};
 use napreduce_schedulers::SchedulerName;
 use serde::{Deserialize, Deserializer};
 

@@ -10,8 +10,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
 use napreduce_history::{HistoryFolder, ledger_of};
-use napreduce_live::JobDetail;
-use napreduce_protocol::printing::print_error;
+use napreduce_protocol::{JobDetail, printing::print_error};
 use napreduce_web::answers::{AttemptAnswer, EventAnswer, JobAnswer, PartAnswer, PreemptionAnswer};
 use serde::Serialize;
 

@@ -10,8 +10,7 @@ use std::sync::Arc;
 use anyhow::{Context, Result, ensure};
 use clap::{Args, Subcommand};
 use napreduce_history::{Converted, HistoryFolder, convert_history};
-use napreduce_live::Secret;
-use napreduce_protocol::printing::print_error;
+use napreduce_protocol::{Secret, printing::print_error};
 use napreduce_web::{HistorySource, PageSource, WebServer, WebSettings};
 
 use crate::cluster::WebAddress;

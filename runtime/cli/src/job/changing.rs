@@ -8,8 +8,11 @@ use std::path::PathBuf;
 use anyhow::{Context, Result};
 use clap::Args;
 use napreduce_engine::JobChange;
-use napreduce_live::{ClusterClient, JobCommand, StorageScheme};
-use napreduce_protocol::printing::{print, print_error};
+use napreduce_live::ClusterClient;
+use napreduce_protocol::{
+    JobCommand, StorageScheme,
+    printing::{print, print_error},
+};
 
 use super::for_each_live;
 use crate::ids::{JobSelector, select_one};

@@ -3,7 +3,7 @@
 //! Owns how people read them. Does not own which jobs are shown.
 
 use napreduce_history::{ENDED, ENDING};
-use napreduce_live::{AttemptSummary, JobDetail, one_line, several_lines};
+use napreduce_protocol::{AttemptSummary, JobDetail, one_line, several_lines};
 
 use super::listing;
 use crate::format::{or_dash, span};
@@ -80,7 +80,7 @@ pub fn history(detail: &JobDetail, screen: &Screen) -> String {
 #[cfg(test)]
 mod tests {
     use napreduce_engine::{AttemptId, TaskId, TaskKind, WorkerId};
-    use napreduce_live::{CounterValues, HistoryLine, PartReport};
+    use napreduce_protocol::{CounterValues, HistoryLine, PartReport};
 
     use super::*;
 

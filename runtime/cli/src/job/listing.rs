@@ -10,8 +10,8 @@ use anyhow::{Result, ensure};
 use clap::Args;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use napreduce_live::{ClusterClient, JobSummary};
-use napreduce_protocol::printing::print_error;
+use napreduce_live::ClusterClient;
+use napreduce_protocol::{JobSummary, printing::print_error};
 use napreduce_web::answers::{JobAnswer, JobFilter, PhaseAnswer};
 
 use crate::failure::usage;
@@ -211,7 +211,7 @@ fn percent_text(phase: impl Into<PhaseAnswer>) -> String {
 #[cfg(test)]
 pub mod tests {
     use napreduce_engine::JobId;
-    use napreduce_live::{JobPhase, JobProgress, PhaseProgress};
+    use napreduce_protocol::{JobPhase, JobProgress, PhaseProgress};
 
     use super::*;
 

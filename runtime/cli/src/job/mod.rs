@@ -18,11 +18,10 @@ pub use report::ReportFile;
 use anyhow::Result;
 use clap::{Args, Subcommand};
 use napreduce_engine::{JobId, Reason};
-use napreduce_live::{
-    ClusterClient, FollowOptions, JobCommand, JobDetail, JobError, JobPhase, OnInterrupt, ProgressMode,
-    TaskCommand, several_lines,
+use napreduce_live::{ClusterClient, FollowOptions, OnInterrupt, ProgressMode};
+use napreduce_protocol::{
+    JobCommand, JobDetail, JobError, JobPhase, TaskCommand, printing::print_error, several_lines,
 };
-use napreduce_protocol::printing::print_error;
 use napreduce_web::answers::{CountersAnswer, HistoryAnswer, JobExplanation, JobStatusAnswer};
 use serde::Serialize;
 

@@ -10,8 +10,8 @@ use clap::Args;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use napreduce_history::{TraceFigures, write_trace};
-use napreduce_live::{ClusterClient, JobDetail};
-use napreduce_protocol::printing::print_error;
+use napreduce_live::ClusterClient;
+use napreduce_protocol::{JobDetail, printing::print_error};
 use napreduce_web::clock::now_micros;
 
 use super::of_each;

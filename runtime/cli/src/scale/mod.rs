@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, anyhow};
 use clap::{Args, Subcommand};
-use napreduce_live::{ClusterClient, WorkerSummary, parse_time};
-use napreduce_protocol::printing::print_error;
+use napreduce_live::ClusterClient;
+use napreduce_protocol::{WorkerSummary, parse_time, printing::print_error};
 
 use crate::cluster::ClusterArguments;
 use crate::failure::usage;

@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use clap::Args;
-use napreduce_live::parse_time;
+use napreduce_protocol::parse_time;
 
 /// What is never gone below or beyond.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Args)]

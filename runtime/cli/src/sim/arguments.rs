@@ -9,7 +9,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use clap::{Args, ValueEnum};
 use napreduce_engine::{JobId, PrimitiveChoice, Slots, Span, SuspendedMax, Time};
-use napreduce_live::{ByteSize, parse_time};
+use napreduce_protocol::{ByteSize, parse_time};
 use napreduce_schedulers::SchedulerName;
 use napreduce_sim::{Baseline, Cost, OverheadPreset, SimulationSettings};
 

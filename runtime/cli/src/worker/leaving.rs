@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
-use napreduce_live::{LeaveRules, OnTerminate, parse_time};
+use napreduce_live::{LeaveRules, OnTerminate};
+use napreduce_protocol::parse_time;
 
 use crate::cluster::{OnTerminateName, WorkerOptions, set};
 

@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 use clap::Args;
-use napreduce_live::{ClusterClient, SuspendedMemory, WorkerPhase, WorkerSummary, parse_time};
+use napreduce_live::ClusterClient;
+use napreduce_protocol::{SuspendedMemory, WorkerPhase, WorkerSummary, parse_time};
 use napreduce_web::answers::WorkerAnswer;
 
 use super::LOOK;
@@ -123,7 +124,7 @@ fn held(suspended: &[SuspendedMemory]) -> String {
 #[cfg(test)]
 mod tests {
     use napreduce_engine::{AttemptId, JobId, TaskId, TaskKind, WorkerId};
-    use napreduce_live::WorkerMemory;
+    use napreduce_protocol::WorkerMemory;
 
     use super::*;
     use crate::ids::find_worker;

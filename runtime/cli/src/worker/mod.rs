@@ -10,11 +10,8 @@ use std::time::Duration;
 use anyhow::{Result, anyhow, bail};
 use clap::{Args, Subcommand};
 use napreduce_engine::WorkerId;
-use napreduce_live::{
-    ByteSize, ClusterClient, IsolationMode, PageOut, WorkerConfiguration, WorkerSummary, parse_time,
-    run_worker,
-};
-use napreduce_protocol::printing::print_error;
+use napreduce_live::{ClusterClient, IsolationMode, PageOut, WorkerConfiguration, run_worker};
+use napreduce_protocol::{ByteSize, WorkerSummary, parse_time, printing::print_error};
 
 use crate::cluster::{ClusterArguments, IsolationName, PageOutName, WorkerOptions, rack_name, set};
 use crate::failure::{Failures, usage};

@@ -11,10 +11,10 @@ use std::io::{self, Write};
 use anyhow::{Result, anyhow};
 use clap::Args;
 use napreduce_engine::{AttemptId, JobId};
-use napreduce_live::{
-    AttemptSummary, ClientError, ClusterClient, JobDetail, LogStream, one_line, several_lines,
+use napreduce_live::{ClientError, ClusterClient};
+use napreduce_protocol::{
+    AttemptSummary, JobDetail, LogStream, one_line, printing::print_error, several_lines,
 };
-use napreduce_protocol::printing::print_error;
 use serde_json::json;
 
 use crate::failure::{printed, usage};
