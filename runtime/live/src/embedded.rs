@@ -21,7 +21,7 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout_at};
 
-use crate::coordinator::{Coordinator, Following, Input, JournalError, Request};
+use crate::coordinator::{Coordinator, Following, Input};
 use crate::progress::{ProgressDisplay, ProgressMode};
 use crate::worker::{Worker, WorkerSettings, cores};
 
@@ -167,9 +167,7 @@ async fn come_to_rest(rest: &mut Option<Rest>) {
 /// The two actors.
 struct Cluster {
     inputs: UnboundedSender<Input>,
-    /// Closed when there is nothing more to do.
-    requests: UnboundedSender<Request>,
-    coordinator: JoinHandle<Result<(), JournalError>>,
+    coordinator: JoinHandle<()>,
     worker: JoinHandle<()>,
 }
 
@@ -178,7 +176,6 @@ impl Cluster {
         let (to_worker, orders) = unbounded_channel();
         let (inputs, arriving) = unbounded_channel();
         let (news_end, mut news) = unbounded_channel();
-        let (requests, requested) = unbounded_channel();
         let slots = Slots { map: slots, reduce: slots };
         let settings = WorkerSettings::embedded(HEARTBEAT);
         let worker = tokio::spawn(Worker::run(settings, Arc::new(spawner), orders, news_end));
@@ -189,13 +186,16 @@ impl Cluster {
                 let _ = told.send(Input::News { worker: WORKER, news });
             }
         });
-        let coordinator = Coordinator::embedded(WORKER, slots, to_worker, job, inputs.clone());
-        let coordinator = tokio::spawn(coordinator.run(requested, arriving));
-        Cluster { inputs, requests, coordinator, worker }
+        let own = inputs.clone();
+        // It listens as long as there is something to be sent back.
+        let send_back = Arc::new(move |input| drop(own.send(input)));
+        let coordinator = Coordinator::embedded(WORKER, slots, to_worker, job, send_back);
+        let coordinator = tokio::spawn(coordinator.run(arriving));
+        Cluster { inputs, coordinator, worker }
     }
 
     fn tell(&self, input: Input) {
-        // The coordinator listens until `requests` is dropped.
+        // The coordinator listens until it is told to finish.
         let _ = self.inputs.send(input);
     }
 
@@ -214,11 +214,11 @@ impl Cluster {
 
     /// Lets the coordinator end, and then the worker, which kills what still runs.
     async fn stop(self) -> Result<(), JobError> {
-        drop(self.requests);
+        self.tell(Input::Finish);
         let coordinator = self.coordinator.await;
         let worker = self.worker.await;
         let internal = |error: &dyn std::fmt::Display| JobError::Internal(error.to_string());
-        coordinator.map_err(|error| internal(&error))?.map_err(|error| internal(&error))?;
+        coordinator.map_err(|error| internal(&error))?;
         worker.map_err(|error| internal(&error))
     }
 }

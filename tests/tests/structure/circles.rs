@@ -18,7 +18,7 @@ const KNOWN: [(&str, usize); 9] = [
     ("runtime/data/src/collect", 3),
     ("runtime/data/src/reduce", 5),
     ("runtime/data/src/segment", 3),
-    ("runtime/live/src/coordinator", 9),
+    ("runtime/live/src/coordinator", 6),
     ("runtime/sim/src/simulation", 4),
     ("runtime/sim/src/workload", 3),
     ("runtime/task/src/process", 4),

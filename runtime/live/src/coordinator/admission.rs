@@ -7,29 +7,24 @@
 use napreduce_engine::{PolicyChoice, PreemptionSettings, TaskKind};
 use napreduce_protocol::JobPlan;
 
-use super::daemon::Coordinator;
+use super::cluster::ClusterCoordinator;
 use super::entry::spec_of;
 use super::requests::Refusal;
 
-impl Coordinator {
+impl ClusterCoordinator {
     /// Refuses a job that the rules would have checkpointed and that cannot be, whose queue means nothing, or
-    /// that the policy does not let in. An embedded one is asked by nobody.
+    /// that the policy does not let in.
     pub(super) fn admit(&self, plan: &JobPlan, user: &str) -> Result<(), Refusal> {
-        let Some(lasting) = &self.lasting else { return Ok(()) };
-        let (scheduler, preemption) = (&*lasting.configuration.scheduler, &lasting.configuration.preemption);
-        check_queue(scheduler, &lasting.configuration.queues, &plan.queue).map_err(Refusal::wrong)?;
+        let (scheduler, preemption) = (&*self.configuration.scheduler, &self.configuration.preemption);
+        check_queue(scheduler, &self.configuration.queues, &plan.queue).map_err(Refusal::wrong)?;
         check(scheduler, preemption, plan).map_err(Refusal::wrong)?;
-        let now = self.clock.now().max(self.state.last);
-        self.state.engine.can_meet(now, &spec_of(plan, user, now)).map_err(Refusal::wrong)
+        let now = self.local.clock.now().max(self.local.state.last);
+        self.local.state.engine.can_meet(now, &spec_of(plan, user, now)).map_err(Refusal::wrong)
     }
-}
 
-impl Coordinator {
     /// Whether a job may be in a queue of this name.
     pub(super) fn check_queue(&self, queue: &str) -> Result<(), Refusal> {
-        let Some(lasting) = &self.lasting else { return Ok(()) };
-        check_queue(&*lasting.configuration.scheduler, &lasting.configuration.queues, queue)
-            .map_err(Refusal::wrong)
+        check_queue(&*self.configuration.scheduler, &self.configuration.queues, queue).map_err(Refusal::wrong)
     }
 }
 

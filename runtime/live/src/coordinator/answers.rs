@@ -13,32 +13,32 @@ use napreduce_protocol::{
     ToCoordinator, WorkerMemory, WorkerPhase, WorkerSummary,
 };
 
+use super::Submitter;
 use super::claims::is_out_of_reach;
 use super::clock::unix_micros;
-use super::daemon::Coordinator;
+use super::cluster::ClusterCoordinator;
 use super::entry::Accepted;
 use super::history::{explain_ended, log_holder};
 use super::job::LiveJob;
 use super::requests::{Refusal, Reply, Request, send, unknown_job};
-use super::submissions::Submitter;
 use crate::output::ClaimMark;
 
 /// So many commands are named for a whole job.
 const WAYS_MAX: usize = 5;
 
-impl Coordinator {
+impl ClusterCoordinator {
     pub(super) fn answer(&mut self, request: Request) {
         match request {
             Request::Asked(asked, reply) => self.answer_message(asked, reply),
-            Request::Follow { job, reply } => match self.state.jobs.contains_key(&job) {
-                true => send(reply, Ok(self.follow(job))),
+            Request::Follow { job, reply } => match self.local.state.jobs.contains_key(&job) {
+                true => send(reply, Ok(self.local.follow(job))),
                 false => self.follow_ended(job, reply),
             },
-            Request::LogHolder { attempt, reply } => match self.state.jobs.get(&attempt.task.job) {
+            Request::LogHolder { attempt, reply } => match self.local.state.jobs.get(&attempt.task.job) {
                 Some(known) => {
                     send(
                         reply,
-                        log_holder(&self.detail(known), &known.logs, attempt, &self.data_addresses()),
+                        log_holder(&self.local.detail(known), &known.logs, attempt, &self.data_addresses()),
                     );
                 }
                 None => self.log_holder_of_ended(attempt, reply),
@@ -68,7 +68,7 @@ impl Coordinator {
             | Asked::Drain { .. }
             | Asked::Undrain { .. } => {
                 let commanded = self.command(asked);
-                return self.afterwards(move || send(reply, commanded));
+                return self.local.afterwards(move || send(reply, commanded));
             }
             Asked::Jobs { limit } => Ok(Answer::Jobs(self.list_jobs(limit))),
             Asked::Job { job } => self.find(job).map(Answer::Job),
@@ -93,58 +93,58 @@ impl Coordinator {
 
     fn submit(&mut self, submission: Submission, reply: Reply) {
         let token = submission.token;
-        let running = self.state.jobs.values().find(|job| job.accepted.token == token).map(LiveJob::id);
-        let ended = self.lasting.as_ref().and_then(|lasting| lasting.history.of_token(token));
+        let running = self.local.state.jobs.values().find(|job| job.accepted.token == token).map(LiveJob::id);
+        let ended = self.history.of_token(token);
         if let Some(job) = running.or(ended) {
             return send(reply, Ok(FromCoordinator::Submitted { job }));
         }
-        if let Some((_, submitters)) = self.claiming.get_mut(&token) {
-            submitters.push(Submitter::Client(reply));
+        if let Some((_, submitters)) = self.local.claiming.get_mut(&token) {
+            submitters.push(client(reply));
             return;
         }
         if let Err(refusal) = self.admit(&submission.plan, &submission.user) {
             return send(reply, Err(refusal));
         }
-        let job = self.next_job();
+        let job = self.local.next_job();
         let Submission { plan, user, program, files, rerun_of, .. } = submission;
         let claim = ClaimMark::default();
         let accepted = Accepted { job, token, plan, user, program: Some(program), files, claim, rerun_of };
-        self.claim(accepted, Submitter::Client(reply));
+        self.local.claim(accepted, client(reply));
     }
 
     fn list_jobs(&self, limit: u32) -> Vec<JobSummary> {
         let limit = usize::try_from(limit).unwrap_or(usize::MAX);
-        let running = self.state.jobs.values().rev().map(|job| self.summary(job));
+        let running = self.local.state.jobs.values().rev().map(|job| self.local.summary(job));
         let mut jobs: Vec<JobSummary> = running.take(limit).collect();
-        if let Some(lasting) = &self.lasting {
-            // A job whose end is not in the journal has not ended, though its files may be there.
-            let running = |job| self.state.jobs.contains_key(&job);
-            jobs.extend(lasting.history.summaries(limit - jobs.len(), &running));
-        }
+        // A job whose end is not in the journal has not ended, though its files may be there.
+        let running = |job| self.local.state.jobs.contains_key(&job);
+        jobs.extend(self.history.summaries(limit - jobs.len(), &running));
         jobs
     }
 
     /// Everything about a job that has not left for the history.
     pub(super) fn find(&self, job: JobId) -> Result<Box<JobDetail>, Refusal> {
-        let known = self.state.jobs.get(&job).ok_or_else(|| unknown_job(job))?;
-        Ok(Box::new(self.detail(known)))
+        let known = self.local.state.jobs.get(&job).ok_or_else(|| unknown_job(job))?;
+        Ok(Box::new(self.local.detail(known)))
     }
 
     fn list_tasks(&self, job: Option<JobId>) -> Result<Vec<TaskSummary>, Refusal> {
         let Some(job) = job else {
-            let all = self.state.jobs.keys().flat_map(|job| self.tasks_of(*job));
+            let all = self.local.state.jobs.keys().flat_map(|job| self.tasks_of(*job));
             let is_suspended = |task: &TaskSummary| task.state == TaskPhase::Suspended;
             return Ok(all.filter(|task| !task.live.is_empty() || is_suspended(task)).collect());
         };
-        if self.state.view().job(job).is_some() {
+        if self.local.state.view().job(job).is_some() {
             return Ok(self.tasks_of(job));
         }
         Ok(self.find(job)?.tasks_begun())
     }
 
     fn tasks_of(&self, id: JobId) -> Vec<TaskSummary> {
-        let view = self.state.view();
-        let (Some(job), Some(kept)) = (view.job(id), self.state.jobs.get(&id)) else { return Vec::new() };
+        let view = self.local.state.view();
+        let (Some(job), Some(kept)) = (view.job(id), self.local.state.jobs.get(&id)) else {
+            return Vec::new();
+        };
         let mut launched = std::collections::BTreeMap::<TaskId, u32>::new();
         for attempt in &kept.attempts {
             *launched.entry(attempt.attempt.task).or_default() += 1;
@@ -191,9 +191,9 @@ impl Coordinator {
     }
 
     fn explain(&self, job: JobId, task: Option<TaskId>) -> Result<Vec<Reason>, Refusal> {
-        let view = self.state.view();
+        let view = self.local.state.view();
         let Some(known) = view.job(job) else {
-            if let Some(reasons) = self.explain_ending(job) {
+            if let Some(reasons) = self.local.explain_ending(job) {
                 return Ok(reasons);
             }
             return Ok(explain_ended(&*self.find(job)?));
@@ -215,14 +215,16 @@ impl Coordinator {
                 self.put_limit_first(job, &mut reasons);
                 reasons.extend(held);
                 reasons.extend(self.ways_on(known, |attempt| attempt.task == task));
-                let lately = self.state.jobs.get(&job).into_iter().flat_map(|kept| kept.book.lines(task));
+                let lately =
+                    self.local.state.jobs.get(&job).into_iter().flat_map(|kept| kept.book.lines(task));
                 reasons.extend(lately.map(|line| Reason::new(ReasonCode::Preempted, line)));
                 Ok(reasons)
             }
             None => {
                 let mut reasons = with_state(&job, view.explain_job(job));
                 self.put_limit_first(job, &mut reasons);
-                let remarks = self.state.engine.remarks(self.clock.now().max(self.state.last), job);
+                let remarks =
+                    self.local.state.engine.remarks(self.local.clock.now().max(self.local.state.last), job);
                 let remarks = remarks.into_iter().map(|remark| Reason::new(ReasonCode::Scheduler, remark));
                 let is_new = |remark: &Reason| !reasons.contains(remark);
                 let remarks: Vec<Reason> = remarks.filter(is_new).collect();
@@ -237,7 +239,7 @@ impl Coordinator {
     /// A job beyond a limit of its queue or user waits for that, whatever becomes of slots.
     fn put_limit_first(&self, job: JobId, reasons: &mut Vec<Reason>) {
         use ReasonCode::{AllSlotsTaken, Declined, JobsBefore, TasksBefore};
-        if let Some(why) = self.state.engine.why_limited(job) {
+        if let Some(why) = self.local.state.engine.why_limited(job) {
             reasons.retain(|one| !matches!(one.code, AllSlotsTaken | Declined | JobsBefore | TasksBefore));
             let at = reasons.iter().position(|one| one.code.is_why()).unwrap_or(reasons.len());
             reasons.insert(at, Reason::new(ReasonCode::Scheduler, why));
@@ -246,7 +248,7 @@ impl Coordinator {
 
     /// The commands that let go on what operators have suspended of a job.
     fn ways_on(&self, job: &Job, of: impl Fn(AttemptId) -> bool) -> Vec<Reason> {
-        let view = self.state.view();
+        let view = self.local.state.view();
         let held = |attempt: &AttemptId| {
             view.attempt(*attempt)
                 .is_some_and(|known| known.is_held() && known.state() == AttemptState::Suspended)
@@ -261,17 +263,17 @@ impl Coordinator {
 
     pub(super) fn list_workers(&self) -> Vec<WorkerSummary> {
         // One that may leave is there until it has left.
-        let gone = self.state.gone.summaries(unix_micros() / 1_000).into_iter();
-        let gone = gone.filter(|gone| !self.state.links.contains_key(&gone.worker));
-        let there = self.state.links.keys().filter_map(|worker| self.worker_summary(*worker));
+        let gone = self.local.state.gone.summaries(unix_micros() / 1_000).into_iter();
+        let gone = gone.filter(|gone| !self.local.state.links.contains_key(&gone.worker));
+        let there = self.local.state.links.keys().filter_map(|worker| self.worker_summary(*worker));
         let mut workers: Vec<WorkerSummary> = gone.chain(there).collect();
         workers.sort_by_key(|worker| worker.worker);
         workers
     }
 
     fn worker_summary(&self, worker: WorkerId) -> Option<WorkerSummary> {
-        let link = self.state.links.get(&worker)?;
-        let known = self.state.view().worker(worker)?;
+        let link = self.local.state.links.get(&worker)?;
+        let known = self.local.state.view().worker(worker)?;
         let lacks = known.lacks().map(str::to_owned);
         let (state, remark) = match known.state() {
             _ if link.is_leaving() => (WorkerPhase::Leaving, None),
@@ -290,14 +292,14 @@ impl Coordinator {
             WorkerState::Unknown | WorkerState::Lost => (WorkerPhase::Lost, None),
         };
         let mut remarks: Vec<String> = remark.into_iter().collect();
-        let unread = self.state.view().unread_from(worker).collect::<Vec<_>>();
+        let unread = self.local.state.view().unread_from(worker).collect::<Vec<_>>();
         if !unread.is_empty() {
             remarks.push(format!("not readable from {}", unread.join(", ")));
         }
         let slots = |kind| (known.slots(kind), known.slots(kind) - known.free(kind));
         // Its last word may be older than what it was told since.
         let is_suspended = |held: &&SuspendedMemory| {
-            let attempt = self.state.view().attempt(held.attempt);
+            let attempt = self.local.state.view().attempt(held.attempt);
             attempt.is_some_and(|attempt| attempt.state() == AttemptState::Suspended)
         };
         Some(WorkerSummary {
@@ -319,6 +321,14 @@ impl Coordinator {
             },
         })
     }
+}
+
+/// A client that waits for its submission to be accepted.
+fn client(reply: Reply) -> Submitter {
+    Submitter::Client(Box::new(|submitted| {
+        let answer = submitted.map(|job| FromCoordinator::Submitted { job });
+        send(reply, answer.map_err(Refusal::of));
+    }))
 }
 
 fn phase_of(state: Option<TaskState>) -> TaskPhase {

@@ -5,7 +5,7 @@
 
 use napreduce_engine::Event;
 
-use super::daemon::Coordinator;
+use super::Coordinator;
 use super::entry::{Entry, Extra};
 
 impl Coordinator {
@@ -43,7 +43,7 @@ impl Coordinator {
     /// the next write.
     pub(super) fn decide(&mut self) {
         let Some(entry) = self.batch.take() else { return };
-        if self.lasting.is_some() {
+        if self.cluster.is_some() {
             let text = serde_json::to_vec(&entry);
             self.unwritten
                 .push(text.expect("only maps with other keys than text cannot be JSON, and there is none"));

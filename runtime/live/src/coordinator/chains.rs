@@ -11,9 +11,8 @@ use std::time::{Duration, Instant};
 use napreduce_engine::fields;
 use napreduce_protocol::FromCoordinator;
 
-use super::daemon::{Coordinator, Input};
+use super::cluster::{ClusterCoordinator, ClusterInput};
 use super::entry::{Extra, KnownChain};
-use super::lasting::ClusterInput;
 use super::requests::{Refusal, Reply};
 use crate::chain;
 use crate::chain::Removal;
@@ -45,15 +44,10 @@ pub(super) struct ChainWatch {
     watched: BTreeMap<u128, Watched>,
 }
 
-impl Coordinator {
-    /// The chains that are watched; a coordinator of a cluster has some.
-    fn watched(&mut self) -> Option<&mut BTreeMap<u128, Watched>> {
-        self.lasting.as_mut().map(|lasting| &mut lasting.chains.watched)
-    }
-
+impl ClusterCoordinator {
     /// A program is there whose jobs are a chain.
     pub(super) fn hold_chain(&mut self, chain: u128, root: PathBuf, reply: Reply) {
-        let held = match self.state.chains.get(&chain) {
+        let held = match self.local.state.chains.get(&chain) {
             _ if !chain::is_root(&root, chain) => {
                 Err(Refusal::wrong(format!("{} is not what a chain's directory is called", root.display())))
             }
@@ -63,22 +57,20 @@ impl Coordinator {
             Some(_) => Ok(()),
             None => {
                 let known = KnownChain { root, over: false };
-                self.keep(Extra::ChainBegun { chain, known });
+                self.local.keep(Extra::ChainBegun { chain, known });
                 Ok(())
             }
         };
-        if held.is_ok()
-            && let Some(watched) = self.watched()
-        {
-            watched.entry(chain).or_default().holders += 1;
+        if held.is_ok() {
+            self.chains.watched.entry(chain).or_default().holders += 1;
         }
         // Whoever is gone does not want to know.
-        self.afterwards(move || drop(reply.send(held.map(|()| FromCoordinator::Done))));
+        self.local.afterwards(move || drop(reply.send(held.map(|()| FromCoordinator::Done))));
     }
 
     /// A connection of its program is closed.
     pub(super) fn release_chain(&mut self, chain: u128) {
-        if let Some(watched) = self.watched().and_then(|watched| watched.get_mut(&chain)) {
+        if let Some(watched) = self.chains.watched.get_mut(&chain) {
             watched.holders = watched.holders.saturating_sub(1);
             watched.heard = Instant::now();
         }
@@ -87,41 +79,38 @@ impl Coordinator {
     /// Its program has said that no job follows. It is answered when what it left is gone, unless that takes
     /// until the end of another job.
     pub(super) fn end_chain(&mut self, chain: u128, reply: Reply) {
-        if self.state.chains.get(&chain).is_some_and(|known| !known.over) {
-            self.keep(Extra::ChainOver { chain, reason: "the program is done".to_owned() });
+        if self.local.state.chains.get(&chain).is_some_and(|known| !known.over) {
+            self.local.keep(Extra::ChainOver { chain, reason: "the program is done".to_owned() });
         }
-        if !self.state.chains.contains_key(&chain) || self.is_live(chain) {
+        if !self.local.state.chains.contains_key(&chain) || self.is_live(chain) {
             // Whoever is gone does not want to know.
-            return self.afterwards(move || drop(reply.send(Ok(FromCoordinator::Done))));
+            return self.local.afterwards(move || drop(reply.send(Ok(FromCoordinator::Done))));
         }
-        if let Some(watched) = self.watched() {
-            watched.entry(chain).or_default().waiting.push(reply);
-        }
+        self.chains.watched.entry(chain).or_default().waiting.push(reply);
         self.look_after_chains();
     }
 
     /// Whether a job of the chain runs.
     fn is_live(&self, chain: u128) -> bool {
-        self.state.jobs.values().any(|job| job.accepted.plan.chain == Some(chain))
+        self.local.state.jobs.values().any(|job| job.accepted.plan.chain == Some(chain))
     }
 
     /// Removes what no job can want any more.
     pub(super) fn look_after_chains(&mut self) {
-        if self.state.chains.is_empty() {
+        if self.local.state.chains.is_empty() {
             return;
         }
         let now = Instant::now();
         // A job on its way in may be one of them.
         let mut live: BTreeSet<u128> =
-            self.state.jobs.values().filter_map(|job| job.accepted.plan.chain).collect();
-        if !self.claiming.is_empty() {
-            live.extend(self.state.chains.keys());
+            self.local.state.jobs.values().filter_map(|job| job.accepted.plan.chain).collect();
+        if !self.local.claiming.is_empty() {
+            live.extend(self.local.state.chains.keys());
         }
-        let Some(lasting) = &mut self.lasting else { return };
-        let grace = lasting.configuration.chain_grace;
+        let grace = self.configuration.chain_grace;
         let mut due = Vec::new();
-        for (&chain, known) in &self.state.chains {
-            let watched = lasting.chains.watched.entry(chain).or_default();
+        for (&chain, known) in &self.local.state.chains {
+            let watched = self.chains.watched.entry(chain).or_default();
             let is_alone = watched.holders == 0 && watched.heard + grace <= now;
             let is_due = !watched.removing && watched.retry_at <= now && (known.over || is_alone);
             if is_due && !live.contains(&chain) {
@@ -132,41 +121,40 @@ impl Coordinator {
         for (chain, KnownChain { root, over }) in due {
             if !over {
                 let reason = format!("its program was not heard of for {grace:?}");
-                self.say(&format!("removing {}: {reason}", root.display()));
-                self.keep(Extra::ChainOver { chain, reason });
+                self.local.say(&format!("removing {}: {reason}", root.display()));
+                self.local.keep(Extra::ChainOver { chain, reason });
             }
-            let own = self.own.clone();
+            let inputs = self.inputs.clone();
             tokio::task::spawn_blocking(move || {
                 let removed = chain::remove(&root, chain).map_err(|error| error.to_string());
                 // A coordinator that has ended does it again when it is back.
-                let _ = own.send(Input::Cluster(ClusterInput::ChainRemoved { chain, removed }));
+                let _ = inputs.send(ClusterInput::ChainRemoved { chain, removed });
             });
         }
     }
 
     pub(super) fn on_chain_removed(&mut self, chain: u128, removed: Result<Removal, String>) {
-        let known = self.state.chains.get(&chain);
+        let known = self.local.state.chains.get(&chain);
         let root = known.map(|known| known.root.display().to_string()).unwrap_or_default();
-        let Some(all) = self.watched() else { return };
-        let watched = all.entry(chain).or_default();
+        let watched = self.chains.watched.entry(chain).or_default();
         // When it could not be removed, the program need not wait for the next try.
         let waiting = std::mem::take(&mut watched.waiting);
         match removed {
             Ok(removal) => {
-                all.remove(&chain);
+                self.chains.watched.remove(&chain);
                 if removal == Removal::NotOurs {
-                    self.say(&format!("{root} was left alone: the marker of its chain is not in it"));
+                    self.local.say(&format!("{root} was left alone: the marker of its chain is not in it"));
                 }
-                self.keep(Extra::ChainSettled { chain });
+                self.local.keep(Extra::ChainSettled { chain });
             }
             Err(error) => {
                 let retry = watched.retry;
                 (watched.removing, watched.retry_at) = (false, Instant::now() + retry);
                 watched.retry = (retry * 2).min(RETRY_MAX);
-                self.say(&format!("cannot remove {root}: {error}; trying again in {retry:?}"));
+                self.local.say(&format!("cannot remove {root}: {error}; trying again in {retry:?}"));
             }
         }
-        self.afterwards(move || {
+        self.local.afterwards(move || {
             waiting.into_iter().for_each(|reply| drop(reply.send(Ok(FromCoordinator::Done))))
         });
     }

@@ -3,13 +3,14 @@
 //! Owns taking them up again after a restart, finding out that storage is away and waiting for it, and the
 //! renewal of leases. Does not own the claim itself (`output`) nor the end of a job (`ending`).
 
+use std::sync::Arc;
 use std::sync::mpsc::{SendError, sync_channel};
 use std::time::{Duration, Instant};
 
 use napreduce_engine::{Event, FailureClass, FaultPlace, JobId, Report};
 use napreduce_protocol::WorkerReport;
 
-use super::daemon::{Coordinator, Input};
+use super::{Claim, Coordinator, Input};
 use crate::output::{Lease, OutputClaim, Resumed, Trouble};
 
 /// The first wait before something is tried again, and the longest.
@@ -22,21 +23,6 @@ const LOOK_MAX: Duration = Duration::from_millis(250);
 const RENEWAL: Duration = Duration::from_secs(15);
 /// How a job is said to be held because its storage is away, which tells it from one that an operator holds.
 const OUT_OF_REACH: &str = "its output directory is out of reach: ";
-
-/// The claim of a job whose tasks are not over.
-#[derive(Debug)]
-pub(super) enum Claim {
-    Held(Box<OutputClaim>),
-    /// It is being taken up beside the loop.
-    Coming {
-        tries: u32,
-    },
-    /// Its storage is away; it is tried again at that time.
-    Away {
-        at: Instant,
-        tries: u32,
-    },
-}
 
 /// Whether a job is held for this reason because its storage is away.
 pub(super) fn is_out_of_reach(reason: &str) -> bool {
@@ -53,11 +39,11 @@ impl Coordinator {
     pub(super) fn resume_claim(&mut self, job: JobId, tries: u32) {
         let Some(accepted) = self.state.jobs.get(&job).map(|known| known.accepted.clone()) else { return };
         self.claims.insert(job, Claim::Coming { tries });
-        let (own, disk) = (self.own.clone(), self.disk.clone());
+        let (own, disk) = (Arc::clone(&self.own), self.disk.clone());
         tokio::task::spawn_blocking(move || {
             let resumed = OutputClaim::resume(&disk, &accepted.claim_request(), accepted.claim);
             // A coordinator that has ended does it again when it is back.
-            let _ = own.send(Input::Resumed { job, resumed });
+            own(Input::Resumed { job, resumed });
         });
     }
 
@@ -139,13 +125,13 @@ impl Coordinator {
         };
         // Handed over or given back, but never lost in between.
         let (tell, told) = sync_channel(0);
-        let own = self.own.clone();
+        let own = Arc::clone(&self.own);
         tokio::task::spawn_blocking(move || {
             let verified = claim.verify();
             if let Err(SendError((claim, verified))) = tell.send((claim, verified)) {
                 let resumed = verified.map(|()| Resumed::Claimed(claim));
                 // A coordinator that has ended does it again when it is back.
-                let _ = own.send(Input::Resumed { job, resumed });
+                own(Input::Resumed { job, resumed });
             }
         });
         let (claim, verified) = match told.recv_timeout(LOOK_MAX) {

@@ -6,11 +6,11 @@
 use napreduce_engine::{AttemptId, Event, JobChange, JobId, Primitive, TaskId, WorkerId};
 use napreduce_protocol::{FromCoordinator, JobCommand, TaskCommand, ToCoordinator, check_name};
 
-use super::daemon::Coordinator;
+use super::cluster::ClusterCoordinator;
 use super::entry::Extra;
 use super::requests::{Refusal, unknown_job};
 
-impl Coordinator {
+impl ClusterCoordinator {
     /// Carries out a message that orders something; it is answered when what it led to is in the journal.
     pub(super) fn command(&mut self, asked: ToCoordinator) -> Result<FromCoordinator, Refusal> {
         match asked {
@@ -29,20 +29,19 @@ impl Coordinator {
     }
 
     fn kill_job(&mut self, job: JobId, reason: String) -> Result<(), Refusal> {
-        if self.kill_ending(job, &reason) {
+        if self.local.kill_ending(job, &reason) {
             return Ok(());
         }
         self.check_active(job)?;
-        self.enter(Event::JobKillRequested { job, reason });
+        self.local.enter(Event::JobKillRequested { job, reason });
         Ok(())
     }
 
     fn check_active(&self, job: JobId) -> Result<(), Refusal> {
-        if self.state.view().job(job).is_some() {
+        if self.local.state.view().job(job).is_some() {
             return Ok(());
         }
-        let ended = self.state.jobs.contains_key(&job)
-            || self.lasting.as_ref().is_some_and(|lasting| lasting.history.has(job));
+        let ended = self.local.state.jobs.contains_key(&job) || self.history.has(job);
         Err(if ended { Refusal::wrong(format!("{job} has ended")) } else { unknown_job(job) })
     }
 
@@ -55,7 +54,7 @@ impl Coordinator {
         reason: &str,
     ) -> Result<Vec<AttemptId>, Refusal> {
         self.check_active(task.job)?;
-        let view = self.state.view();
+        let view = self.local.state.view();
         let job = view.job(task.job).ok_or_else(|| unknown_job(task.job))?;
         if job.task_state(task).is_none() {
             return Err(Refusal::wrong(format!("{} has no task {task}", task.job)));
@@ -83,14 +82,14 @@ impl Coordinator {
         }
         let able: Vec<AttemptId> = tried.into_iter().flatten().collect();
         for attempt in &able {
-            self.enter(entry(*attempt, command, reason));
+            self.local.enter(entry(*attempt, command, reason));
         }
         Ok(able)
     }
 
     /// Whether it can be done to an attempt; why not, beginning with its name.
     fn can(&self, attempt: AttemptId, command: TaskCommand) -> Result<(), String> {
-        let engine = &self.state.engine;
+        let engine = &self.local.state.engine;
         let can = match command {
             TaskCommand::Suspend => engine.can_preempt(attempt, Primitive::Suspend),
             TaskCommand::Checkpoint => engine.can_preempt(attempt, Primitive::Checkpoint),
@@ -103,7 +102,7 @@ impl Coordinator {
     /// Suspends a job as a whole, or lets it go on.
     fn command_job(&mut self, job: JobId, command: JobCommand, reason: String) -> Result<(), Refusal> {
         self.check_active(job)?;
-        let engine = &self.state.engine;
+        let engine = &self.local.state.engine;
         let can = match command {
             JobCommand::Suspend => engine.can_suspend_job(job),
             JobCommand::Resume => engine.can_resume_job(job),
@@ -111,7 +110,7 @@ impl Coordinator {
             JobCommand::Release => engine.can_release_job(job),
         };
         can.map_err(|why| Refusal::wrong(format!("cannot {} {job}: {why}", command.in_words())))?;
-        self.enter(match command {
+        self.local.enter(match command {
             JobCommand::Suspend => Event::JobSuspendRequested { job, reason },
             JobCommand::Hold => Event::JobHoldRequested { job, reason },
             JobCommand::Resume | JobCommand::Release => Event::JobResumeRequested { job, reason },
@@ -126,12 +125,12 @@ impl Coordinator {
             check_name("queue", queue, "--queue").map_err(Refusal::wrong)?;
             self.check_queue(queue)?;
         }
-        let can = self.state.engine.can_change_job(job, &change);
+        let can = self.local.state.engine.can_change_job(job, &change);
         can.map_err(|why| {
-            let (what, scheduler) = (change.in_words(), &self.state.policy);
+            let (what, scheduler) = (change.in_words(), &self.local.state.policy);
             Refusal::wrong(format!("{job} cannot have {what} under the scheduler {scheduler}: {why}"))
         })?;
-        self.enter(Event::JobChangeRequested { job, change, reason });
+        self.local.enter(Event::JobChangeRequested { job, change, reason });
         Ok(())
     }
 
@@ -140,7 +139,7 @@ impl Coordinator {
             return Err(Refusal::wrong(format!("there is no {worker}; see: nap worker list")));
         }
         let event = Event::WorkerDrainRequested { worker, hand_back, grace: None };
-        self.enter_with(Some(event), vec![Extra::DrainAsked { worker, reason }]);
+        self.local.enter_with(Some(event), vec![Extra::DrainAsked { worker, reason }]);
         Ok(())
     }
 
@@ -148,10 +147,10 @@ impl Coordinator {
         if !self.is_there(worker) {
             return Err(Refusal::wrong(format!("there is no {worker}; see: nap worker list")));
         }
-        let can = self.state.engine.can_undrain(worker);
+        let can = self.local.state.engine.can_undrain(worker);
         can.map_err(|why| Refusal::wrong(format!("cannot undrain {worker}: {why}")))?;
         let event = Event::WorkerUndrainRequested { worker };
-        self.enter_with(Some(event), vec![Extra::UndrainAsked { worker, reason }]);
+        self.local.enter_with(Some(event), vec![Extra::UndrainAsked { worker, reason }]);
         Ok(())
     }
 }

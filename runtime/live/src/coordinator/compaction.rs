@@ -8,22 +8,21 @@ use std::time::Instant;
 
 use tokio::task::spawn_blocking;
 
-use super::daemon::{Coordinator, Input};
-use super::lasting::ClusterInput;
+use super::cluster::{ClusterCoordinator, ClusterInput};
+use super::recovery::Snapshot;
 use crate::journal::JournalError;
 
-impl Coordinator {
+impl ClusterCoordinator {
     /// Syncs the journal when that is due, and begins a snapshot when it has grown and none is being written.
     pub(super) fn compact_if_due(&mut self) -> Result<(), JournalError> {
-        let Some(lasting) = &mut self.lasting else { return Ok(()) };
-        lasting.journal.sync_if_due()?;
-        if lasting.journal.bytes() < lasting.configuration.journal_bytes_max || lasting.compacting.is_some() {
+        self.journal.sync_if_due()?;
+        if self.journal.bytes() < self.configuration.journal_bytes_max || self.compacting.is_some() {
             return Ok(());
         }
         let began = Instant::now();
-        let compaction = lasting.journal.begin_compaction()?;
+        let compaction = self.journal.begin_compaction()?;
         let path = compaction.path();
-        let (snapshot, own) = (self.state.snapshot(), self.own.clone());
+        let (snapshot, inputs) = (Snapshot::of(&self.local.state), self.inputs.clone());
         let copied = began.elapsed();
         let writing = spawn_blocking(move || {
             let written = compaction.write(&snapshot);
@@ -35,21 +34,19 @@ impl Coordinator {
             );
             written
         });
-        lasting.compacting = Some(tokio::spawn(async move {
+        self.compacting = Some(tokio::spawn(async move {
             let panicked = |error| JournalError::Io { doing: "write", path, source: io::Error::other(error) };
             let written = writing.await.unwrap_or_else(|error| Err(panicked(error)));
             // A coordinator that has ended hears nothing, and has waited for it.
-            let _ = own.send(Input::Cluster(ClusterInput::Compacted(written)));
+            let _ = inputs.send(ClusterInput::Compacted(written));
         }));
         Ok(())
     }
 
     pub(super) fn on_compacted(&mut self, written: Result<(), JournalError>) {
-        if let Some(lasting) = &mut self.lasting {
-            lasting.compacting = None;
-        }
+        self.compacting = None;
         if let Err(error) = written {
-            self.say(&format!(
+            self.local.say(&format!(
                 "warning: {error}; the journal's files are kept, and a snapshot is tried again when the last of them has grown"
             ));
         }
@@ -58,12 +55,11 @@ impl Coordinator {
     /// The last snapshot: a later version of this program may decide otherwise, but it can read what
     /// was decided.
     pub(super) async fn compact_at_the_end(&mut self) -> Result<(), JournalError> {
-        let Some(lasting) = &mut self.lasting else { return Ok(()) };
-        if let Some(compacting) = lasting.compacting.take() {
+        if let Some(compacting) = self.compacting.take() {
             // What became of it matters no more: another one is written.
             let _ = compacting.await;
         }
-        let rules = lasting.journal.header().rules.clone();
-        lasting.journal.compact(&self.state.snapshot(), rules)
+        let rules = self.journal.header().rules.clone();
+        self.journal.compact(&Snapshot::of(&self.local.state), rules)
     }
 }

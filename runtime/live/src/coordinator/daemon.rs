@@ -1,124 +1,70 @@
 //! The coordinator's loop: what arrives is journaled, taken in, and answered.
 //!
-//! Owns the order of things: nothing that follows from an entry leaves before the entry is in the journal.
-//! Does not own what follows (`state`), nor sockets, whose tasks send what they hear.
+//! Nothing that follows from an entry leaves before the entry is in the journal. `run` is the loop of an embedded run, which
+//! has no journal; the loop of a cluster calls the same steps in the same order.
 
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 use std::future::pending;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use napreduce_engine::{
-    DEFAULT_RACK, Engine, EngineSettings, Event, Fifo, JobId, Slots, SuspendedMax, WorkerId, fields,
+    DEFAULT_RACK, Engine, EngineSettings, Event, Fifo, JobId, Slots, SuspendedMax, WorkerId,
 };
 use napreduce_protocol::printing::print_error;
-use napreduce_protocol::{JobEnd, JobError, JobPlan, JobProgress, ToWorker, WorkerNews, several_lines};
+use napreduce_protocol::{JobProgress, ToWorker, several_lines};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
-use tokio::sync::{oneshot, watch};
-use tokio::time::{MissedTickBehavior, interval, sleep_until};
+use tokio::sync::watch;
+use tokio::time::{Interval, MissedTickBehavior, interval, sleep_until};
 
-use super::claims::Claim;
 use super::clock::{Clock, unix_micros};
-use super::ending::{Ending, Tried};
-use super::entry::{Accepted, Entry, Extra, Identity};
-use super::lasting::{ClusterInput, JournalError, Lasting, Pins};
+use super::entry::{Extra, Identity};
 use super::link::Link;
-use super::pauses::Pause;
-use super::requests::{Following, Request};
 use super::state::CoordinatorState;
-use super::submissions::Submitter;
-use crate::output::{Disk, OutputClaim, Resumed, Trouble};
+use super::{ClusterServices, Coordinator, Followed, Following, Input, SendBack};
+use crate::output::Disk;
 
 /// How often followers hear of progress, and what is due is looked at.
 const TICK: Duration = Duration::from_millis(100);
 /// What arrived is journaled with one write for so many at a time.
-const BATCH: usize = 256;
+pub(super) const BATCH: usize = 256;
 
-/// What arrives from workers, from an embedding program, and from work that was done beside the loop.
-#[derive(Debug)]
-pub(crate) enum Input {
-    Cluster(ClusterInput),
-    /// From the worker in this process.
-    News {
-        worker: WorkerId,
-        news: WorkerNews,
-    },
-    /// A job of this process.
-    Submit {
-        plan: Box<JobPlan>,
-        reply: oneshot::Sender<Result<(JobId, Following), JobError>>,
-    },
-    Claimed {
-        accepted: Box<Accepted>,
-        pins: Pins,
-        claim: Result<OutputClaim, JobError>,
-    },
-    /// A claim was taken up again, or not.
-    Resumed {
-        job: JobId,
-        resumed: Result<Resumed<OutputClaim>, Trouble>,
-    },
-    /// A try to end a job is over.
-    Tried {
-        job: JobId,
-        tried: Tried,
-    },
-    /// The embedding program was interrupted: end what it submitted.
-    Interrupt {
-        reason: String,
-    },
-    /// The embedding program is to stand still: say when nothing is at work any more.
-    Pause {
-        at_rest: oneshot::Sender<()>,
-    },
-    /// The embedding program goes on.
-    GoOn,
-    /// End when what has arrived is in the journal; jobs go on with the next coordinator.
-    Stop,
-}
-
-/// Who follows a job.
-pub(super) struct Followed {
-    pub(super) progress: watch::Sender<JobProgress>,
-    pub(super) end: watch::Sender<Option<JobEnd>>,
-}
-
-/// An answer that waits for the journal.
-pub(super) type Answer = Box<dyn FnOnce() + Send>;
-
-fields! {
-    pub(crate) struct Coordinator {
-        pub(super) clock: Clock = Clock::resume(state.epoch_micros, state.last),
-        /// The highest number given to a job, journaled or not.
-        pub(super) last_job: u32 = state.last_job,
-        pub(super) state: CoordinatorState = state,
-        pub(super) lasting: Option<Lasting> = lasting,
-        /// What waits in a batch and is not decided about.
-        pub(super) batch: Option<Entry>,
-        /// Entries taken in since the last write.
-        pub(super) unwritten: Vec<Vec<u8>>,
-        pub(super) answers: Vec<Answer>,
-        pub(super) connections: BTreeMap<u64, WorkerId>,
-        pub(super) claims: BTreeMap<JobId, Claim>,
-        /// Jobs whose tasks are over and whose output is not settled.
-        pub(super) endings: BTreeMap<JobId, Ending>,
-        /// When the leases of claims were renewed last.
-        pub(super) renewed: Instant = Instant::now(),
-        pub(super) disk: Disk,
-        /// Submissions whose output directory is being claimed, by token.
-        pub(super) claiming: BTreeMap<u128, (JobId, Vec<Submitter>)>,
-        pub(super) followed: BTreeMap<JobId, Followed>,
-        pub(super) own: UnboundedSender<Input> = own,
-        ticked: Instant = Instant::now(),
-        stopping: bool,
-        pub(super) interrupted: Option<String>,
-        pub(super) pause: Option<Pause>,
-    }
-
-    pub(super) fn new(state: CoordinatorState, lasting: Option<Lasting>, own: UnboundedSender<Input>);
+/// The ticks of a coordinator's loop.
+pub(super) fn ticks() -> Interval {
+    let mut tick = interval(TICK);
+    tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    tick
 }
 
 impl Coordinator {
+    pub(super) fn new(
+        state: CoordinatorState,
+        cluster: Option<Box<dyn ClusterServices>>,
+        own: SendBack,
+    ) -> Coordinator {
+        Coordinator {
+            clock: Clock::resume(state.epoch_micros, state.last),
+            last_job: state.last_job,
+            state,
+            cluster,
+            pins: BTreeMap::new(),
+            batch: None,
+            unwritten: Vec::new(),
+            answers: Vec::new(),
+            claims: BTreeMap::new(),
+            endings: BTreeMap::new(),
+            renewed: Instant::now(),
+            disk: Disk::default(),
+            claiming: BTreeMap::new(),
+            followed: BTreeMap::new(),
+            own,
+            finishing: false,
+            interrupted: None,
+            pause: None,
+        }
+    }
+
     /// A coordinator of one worker inside this process, whose next job gets the number `job`. Its jobs end
     /// with it.
     pub(crate) fn embedded(
@@ -126,7 +72,7 @@ impl Coordinator {
         slots: Slots,
         orders: UnboundedSender<ToWorker>,
         job: JobId,
-        own: UnboundedSender<Input>,
+        own: SendBack,
     ) -> Coordinator {
         let mut settings = EngineSettings::default();
         // Nothing takes what its tasks give up when the program is to stand still.
@@ -155,21 +101,12 @@ impl Coordinator {
         coordinator
     }
 
-    /// Runs until it is told to stop, or, embedded, until `requests` is closed and every job has ended.
-    pub(crate) async fn run(
-        mut self,
-        mut requests: UnboundedReceiver<Request>,
-        mut inputs: UnboundedReceiver<Input>,
-    ) -> Result<(), JournalError> {
-        let mut tick = interval(TICK);
-        tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let (mut open, mut batch) = (true, Vec::new());
-        // Workers have their time to come back from now on, however long it took to read the journal.
-        self.state.links.values_mut().for_each(Link::begin_to_listen);
-        self.ticked = Instant::now();
-        self.conclude()?;
-        while !self.stopping && (open || self.lasting.is_some() || self.is_busy()) {
-            let wake_at = self.state.wake_at.map(|at| self.clock.instant(at));
+    /// Runs an embedded coordinator until [`Input::Finish`] has come and every job has ended.
+    pub(crate) async fn run(mut self, mut inputs: UnboundedReceiver<Input>) {
+        let (mut tick, mut batch) = (ticks(), Vec::new());
+        self.begin_to_listen();
+        self.conclude_unjournaled();
+        while !self.finishing || self.is_busy() {
             tokio::select! {
                 _ = inputs.recv_many(&mut batch, BATCH) => {
                     for input in batch.drain(..) {
@@ -177,34 +114,32 @@ impl Coordinator {
                     }
                     self.decide();
                 }
-                request = requests.recv(), if open => match request {
-                    Some(request) => self.answer(request),
-                    None => open = false,
-                },
-                () = sleep_until_some(wake_at) => self.enter(Event::Woken),
+                () = sleep_until_some(self.wake_at()) => self.enter(Event::Woken),
                 _ = tick.tick() => self.on_tick(),
             }
-            self.conclude()?;
+            self.conclude_unjournaled();
         }
-        self.compact_at_the_end().await
     }
 
-    /// Keeps every event from now on with what followed.
-    #[cfg(test)]
-    pub(super) fn record(&mut self, recording: Option<super::recording::Recording>) {
-        self.state.recorded = recording;
+    /// Workers have their time to come back from now on, however long it took to read the journal.
+    pub(super) fn begin_to_listen(&mut self) {
+        self.state.links.values_mut().for_each(Link::begin_to_listen);
+    }
+
+    /// When the engine wants to be woken.
+    pub(super) fn wake_at(&self) -> Option<Instant> {
+        self.state.wake_at.map(|at| self.clock.instant(at))
     }
 
     fn is_busy(&self) -> bool {
         !self.state.jobs.is_empty() || !self.claiming.is_empty()
     }
 
-    fn take(&mut self, input: Input) {
-        if !matches!(input, Input::Cluster(_) | Input::News { .. }) {
+    pub(super) fn take(&mut self, input: Input) {
+        if !matches!(input, Input::News { .. }) {
             self.decide();
         }
         match input {
-            Input::Cluster(input) => self.take_cluster_input(input),
             Input::News { worker, news } => self.on_news(worker, news),
             Input::Submit { plan, reply } => self.submit_embedded(*plan, reply),
             Input::Claimed { accepted, pins, claim } => self.on_claimed(*accepted, pins, claim),
@@ -213,7 +148,7 @@ impl Coordinator {
             Input::Interrupt { reason } => self.interrupt(reason),
             Input::Pause { at_rest } => self.pause(at_rest),
             Input::GoOn => self.go_on(),
-            Input::Stop => self.stopping = true,
+            Input::Finish => self.finishing = true,
         }
     }
 
@@ -222,14 +157,16 @@ impl Coordinator {
         self.answers.push(Box::new(answer));
     }
 
-    /// Writes the journal, and then lets out what follows.
-    fn conclude(&mut self) -> Result<(), JournalError> {
+    /// Writes the journal, and then releases what follows. `write` gets the entries, and whether they must be on the disk
+    /// when it returns: a commit follows, which must not outlive them.
+    pub(super) fn conclude<E>(
+        &mut self,
+        write: impl FnOnce(&[Vec<u8>], bool) -> Result<(), E>,
+    ) -> Result<(), E> {
         let ended = std::mem::take(&mut self.state.ended);
         let commits = ended.iter().filter(|job| self.begin_commit(**job)).count();
-        if let Some(lasting) = &mut self.lasting
-            && !self.unwritten.is_empty()
-        {
-            lasting.write(&self.unwritten, commits > 0)?;
+        if !self.unwritten.is_empty() {
+            write(&self.unwritten, commits > 0)?;
         }
         self.unwritten.clear();
         self.state.flush();
@@ -243,13 +180,14 @@ impl Coordinator {
             self.start_ending(job);
         }
         self.tell_rest();
-        self.compact_if_due()
+        Ok(())
     }
 
-    fn on_tick(&mut self) {
-        let paused = self.ticked.elapsed();
-        self.ticked = Instant::now();
-        self.look_after_cluster(paused);
+    fn conclude_unjournaled(&mut self) {
+        let Ok(()) = self.conclude(|_, _| Ok::<(), Infallible>(()));
+    }
+
+    pub(super) fn on_tick(&mut self) {
         self.look_after_claims();
         let view = self.state.engine.view();
         for (job, followed) in &self.followed {
@@ -259,7 +197,7 @@ impl Coordinator {
         }
     }
 
-    /// How a job goes on.
+    /// The progress of a job from now on.
     pub(super) fn follow(&mut self, job: JobId) -> Following {
         let followed = self.followed.entry(job).or_insert_with(|| Followed {
             progress: watch::Sender::new(JobProgress::default()),
@@ -268,9 +206,9 @@ impl Coordinator {
         Following { progress: followed.progress.subscribe(), end: followed.end.subscribe() }
     }
 
-    /// For the log of a daemon; an embedded coordinator says only what its user should know.
+    /// Logs a line of a daemon; an embedded coordinator prints only what its user should know.
     pub(super) fn say(&self, what: &str) {
-        match &self.lasting {
+        match &self.cluster {
             Some(_) => tracing::info!(target: "coordinator", "{what}"),
             None => print_error(format_args!("{}", several_lines(what))),
         }
@@ -278,7 +216,7 @@ impl Coordinator {
 }
 
 /// Waits until then; for ever when there is no then.
-async fn sleep_until_some(at: Option<Instant>) {
+pub(super) async fn sleep_until_some(at: Option<Instant>) {
     match at {
         Some(at) => sleep_until(at.into()).await,
         None => pending().await,

@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex};
 use napreduce_engine::{JobChange, JobId};
 use napreduce_protocol::{IoResult, read_regular};
 
-use super::daemon::Coordinator;
+use super::cluster::ClusterCoordinator;
 use super::entry::Accepted;
 use super::requests::{Refusal, Reply, send, unknown_job};
 
@@ -21,14 +21,13 @@ use super::requests::{Refusal, Reply, send, unknown_job};
 const KEPT_MAX: usize = 1_000;
 const BYTES_MAX: u64 = 256 << 20;
 
-impl Coordinator {
+impl ClusterCoordinator {
     /// Answers with what was submitted of a job, which may have ended.
     pub(super) fn definition(&self, job: JobId, reply: Reply<Box<Accepted>>) {
-        if let Some(known) = self.state.jobs.get(&job) {
+        if let Some(known) = self.local.state.jobs.get(&job) {
             return send(reply, Ok(Box::new(known.definition())));
         }
-        let Some(lasting) = &self.lasting else { return send(reply, Err(unknown_job(job))) };
-        let (definitions, is_known) = (Arc::clone(&lasting.definitions), lasting.history.has(job));
+        let (definitions, is_known) = (Arc::clone(&self.definitions), self.history.has(job));
         tokio::task::spawn_blocking(move || {
             let read = read(&definitions.folder, job);
             send(reply, read.map_err(|refusal| if is_known { refusal } else { unknown_job(job) }));

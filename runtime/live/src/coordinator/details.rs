@@ -2,7 +2,7 @@
 
 use napreduce_protocol::{JobDetail, JobSettings, JobSummary};
 
-use super::daemon::Coordinator;
+use super::Coordinator;
 use super::job::LiveJob;
 
 impl Coordinator {

@@ -4,49 +4,23 @@
 //! that is tried. Every step can be done again after a restart of the coordinator. Does not own the
 //! steps themselves (`output`).
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use napreduce_engine::{JobId, JobOutcome, Reason, ReasonCode};
 use napreduce_history::EndedJob;
 use napreduce_protocol::{JobDetail, JobEnd, JobPhase};
 
-use super::claims::{Claim, wait_after};
-use super::daemon::{Coordinator, Input};
+use super::claims::wait_after;
 use super::entry::Extra;
 use super::job::LiveJob;
+use super::{Claim, Coordinator, Ending, Input, Tried};
 use crate::output::{Disk, JobPaths, Manifest, OutputClaim, Owner, Resumed, Trouble, commit};
 
 /// How long a program of its own tries to commit, before it says that it could not.
 const COMMIT_PATIENCE: Duration = Duration::from_secs(60);
 /// How long a cluster tries to remove what a job left on storage that is away.
 const DISCARD_PATIENCE: Duration = Duration::from_secs(10);
-
-/// A job whose tasks are over and whose output is not settled.
-#[derive(Debug)]
-pub(super) struct Ending {
-    since: Instant,
-    tries: u32,
-    /// What hindered the last try.
-    why: Option<String>,
-    /// When it is tried again; `None` while it is.
-    at: Option<Instant>,
-    /// Somebody has ended it, for this reason.
-    killed: Option<String>,
-}
-
-/// What a try came to.
-#[derive(Debug)]
-pub(crate) enum Tried {
-    Over {
-        ended: Box<EndedJob>,
-        /// Whether it is in the history.
-        kept: Result<(), String>,
-        /// What could not be tidied up.
-        remarks: Vec<String>,
-    },
-    /// It is to be tried again.
-    Held { why: String, away: bool },
-}
 
 /// How a job ended, and what could not be tidied up.
 type Settled = (JobEnd, Vec<String>);
@@ -169,9 +143,9 @@ impl Coordinator {
     /// One try; with an end in hand only the history is written.
     pub(super) fn try_to_end(&mut self, id: JobId, claim: Option<Box<OutputClaim>>, end: Option<JobEnd>) {
         let Some(job) = self.state.jobs.get(&id).cloned() else { return };
-        let keeper = self.keeper();
+        let keep = self.cluster.as_ref().map(|cluster| cluster.keeping(&self.state));
         let detail = self.detail(&job);
-        let (own, disk) = (self.own.clone(), self.disk.clone());
+        let (own, disk) = (Arc::clone(&self.own), self.disk.clone());
         // The engine's time is monotonic: a clock that was set meanwhile makes no job longer or shorter.
         let (clock, epoch_micros) = (self.clock, self.state.epoch_micros);
         tokio::task::spawn_blocking(move || {
@@ -184,15 +158,14 @@ impl Coordinator {
             };
             let tried = {
                 // Dropped here: by the time that anybody knows, the next coordinator may open the history.
-                let keeper = keeper;
+                let keep = keep;
                 match settled {
                     Ok((end, mut remarks)) => {
                         let token = job.accepted.token;
                         let detail = ended_detail(detail, &end, ended_millis);
                         let mut ended =
                             EndedJob { token, end, detail, cluster: None, logs: job.logs.clone() };
-                        let kept =
-                            keeper.map_or(Ok(()), |keeper| keeper.keep(&job, &mut ended, &mut remarks));
+                        let kept = keep.map_or(Ok(()), |keep| keep(&job, &mut ended, &mut remarks));
                         Tried::Over { ended: Box::new(ended), kept, remarks }
                     }
                     Err(trouble) => {
@@ -202,7 +175,7 @@ impl Coordinator {
                 }
             };
             // A coordinator that has ended does it again when it is back.
-            let _ = own.send(Input::Tried { job: id, tried });
+            own(Input::Tried { job: id, tried });
         });
     }
 
@@ -296,14 +269,12 @@ impl Coordinator {
     fn on_ended(&mut self, job: JobId, ended: EndedJob, kept: Result<(), String>, remarks: Vec<String>) {
         self.keep(Extra::Settled { job, outcome: ended.end.outcome() });
         self.endings.remove(&job);
-        if let Some(lasting) = &mut self.lasting {
-            lasting.unpin(job);
-        }
+        self.pins.remove(&job);
         remarks.iter().for_each(|remark| self.say(&format!("warning: {remark}")));
         if let Err(error) = kept {
             self.say(&format!("{job} is left out of the history: {error}"));
         }
-        if self.lasting.is_some() {
+        if self.cluster.is_some() {
             self.say(&format!("{job} {}", ended.detail.summary.phase.in_words()));
         }
         if let Some(followed) = self.followed.remove(&job) {

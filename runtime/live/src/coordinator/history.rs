@@ -10,12 +10,15 @@ use napreduce_engine::{AttemptId, JobId, Reason, ReasonCode, TaskKind, WorkerSta
 use napreduce_history::{EndedJob, HistoryStore, KeptLog, RecordedCluster, WorkerGroup};
 use napreduce_protocol::{FromCoordinator, JobDetail, ToCoordinator};
 
-use super::daemon::Coordinator;
+use super::Following;
+use super::cluster::ClusterCoordinator;
+use super::configuration::CoordinatorConfiguration;
 use super::link::Link;
 use super::outcomes::outcomes_of_ended;
-use super::requests::{Following, LogHolder, Refusal, Reply, send, unknown_job};
+use super::requests::{LogHolder, Refusal, Reply, send, unknown_job};
+use super::state::CoordinatorState;
 
-impl Coordinator {
+impl ClusterCoordinator {
     /// The job that a message asks about, if it has ended or is not known.
     pub(super) fn ended_that_is_meant(&self, asked: &ToCoordinator) -> Option<JobId> {
         let job = match asked {
@@ -25,7 +28,7 @@ impl Coordinator {
             | ToCoordinator::Explain { job, .. } => *job,
             _ => return None,
         };
-        (!self.state.jobs.contains_key(&job)).then_some(job)
+        (!self.local.state.jobs.contains_key(&job)).then_some(job)
     }
 
     pub(super) fn answer_about_ended(&self, job: JobId, asked: ToCoordinator, reply: Reply) {
@@ -43,12 +46,12 @@ impl Coordinator {
         });
     }
 
-    /// How the cluster was, read beside the loop; nothing where nothing is kept.
+    /// How the cluster was, read beside the loop.
     pub(super) fn answer_about_window(&self, from_millis: u64, until_millis: u64, reply: Reply) {
-        let history = self.lasting.as_ref().map(|lasting| Arc::clone(&lasting.history));
+        let history = Arc::clone(&self.history);
         tokio::task::spawn_blocking(move || {
-            let window = history.map(|history| history.window(from_millis, until_millis));
-            send(reply, Ok(FromCoordinator::Window(Box::new(window.unwrap_or_default().bounded()))));
+            let window = history.window(from_millis, until_millis);
+            send(reply, Ok(FromCoordinator::Window(Box::new(window.bounded()))));
         });
     }
 
@@ -74,44 +77,45 @@ impl Coordinator {
         reply: Reply<T>,
         make: impl FnOnce(EndedJob) -> Result<T, Refusal> + Send + 'static,
     ) {
-        let history = self.lasting.as_ref().map(|lasting| Arc::clone(&lasting.history));
-        let Some(history) = history.filter(|history| history.has(job)) else {
+        if !self.history.has(job) {
             return send(reply, Err(unknown_job(job)));
-        };
-        tokio::task::spawn_blocking(move || send(reply, read(history, job).and_then(make)));
-    }
-
-    /// What its history says of the cluster that a job runs on: policy and workers as they are now. Putting
-    /// it together takes longer than the loop should wait.
-    pub(super) fn recorded_cluster(&self) -> Option<impl FnOnce() -> RecordedCluster + Send + use<>> {
-        let configuration = &self.lasting.as_ref()?.configuration;
-        let (scheduler, preemption) = (Arc::clone(&configuration.scheduler), configuration.preemption);
-        let mut groups: BTreeMap<(u32, u32), u32> = BTreeMap::new();
-        let view = self.state.view();
-        let known = self.state.links.keys().filter_map(|worker| view.worker(*worker));
-        for worker in known.filter(|worker| worker.state() == WorkerState::Up) {
-            *groups.entry((worker.slots(TaskKind::Map), worker.slots(TaskKind::Reduce))).or_default() += 1;
         }
-        Some(move || {
-            let group =
-                |((map_slots, reduce_slots), workers)| WorkerGroup { workers, map_slots, reduce_slots };
-            let cluster = RecordedCluster {
-                scheduler: scheduler.name().to_owned(),
-                tables: scheduler.changed_values(),
-                preemption: serde_json::to_value(preemption).unwrap_or_default(),
-                workers: groups.into_iter().map(group).collect(),
-            };
-            cluster.bounded()
-        })
+        let history = Arc::clone(&self.history);
+        tokio::task::spawn_blocking(move || send(reply, read(history, job).and_then(make)));
     }
 
     /// Of the workers that are there, by their names: one may have come back under another number.
     pub(super) fn data_addresses(&self) -> BTreeMap<String, String> {
         let mut addresses = BTreeMap::new();
-        for identity in self.state.links.values().map(Link::identity) {
+        for identity in self.local.state.links.values().map(Link::identity) {
             addresses.entry(identity.name.clone()).or_insert_with(|| identity.data_address.clone());
         }
         addresses
+    }
+}
+
+/// Returns a function that describes the cluster that a job runs on for its history: policy and workers as they are now.
+/// Putting it together takes longer than the loop should wait.
+pub(super) fn recorded_cluster(
+    state: &CoordinatorState,
+    configuration: &CoordinatorConfiguration,
+) -> impl FnOnce() -> RecordedCluster + Send + use<> {
+    let (scheduler, preemption) = (Arc::clone(&configuration.scheduler), configuration.preemption);
+    let mut groups: BTreeMap<(u32, u32), u32> = BTreeMap::new();
+    let view = state.view();
+    let known = state.links.keys().filter_map(|worker| view.worker(*worker));
+    for worker in known.filter(|worker| worker.state() == WorkerState::Up) {
+        *groups.entry((worker.slots(TaskKind::Map), worker.slots(TaskKind::Reduce))).or_default() += 1;
+    }
+    move || {
+        let group = |((map_slots, reduce_slots), workers)| WorkerGroup { workers, map_slots, reduce_slots };
+        let cluster = RecordedCluster {
+            scheduler: scheduler.name().to_owned(),
+            tables: scheduler.changed_values(),
+            preemption: serde_json::to_value(preemption).unwrap_or_default(),
+            workers: groups.into_iter().map(group).collect(),
+        };
+        cluster.bounded()
     }
 }
 

@@ -1,7 +1,10 @@
 //! The coordinator: the loop around the engine.
 //!
-//! Owns the clock, the journal, and of each job what the engine does not care about: paths, counters, parts,
-//! history. Does not own a decision (the engine) nor a process (the workers).
+//! `Coordinator` runs the jobs of one embedded run by itself. The coordinator of a cluster (`cluster`) contains one, feeds it
+//! with what workers and clients send, and adds a journal, a history and connections. Decisions are the engine's, processes
+//! are the workers'.
+//!
+//! The types of this module stand below all of its files, each of which implements one part of them.
 //!
 //! ```text
 //! connections -- inputs, requests --> daemon -- entries --> journal
@@ -22,6 +25,8 @@ mod claims;
 mod clients;
 mod clock;
 #[cfg(feature = "daemon")]
+mod cluster;
+#[cfg(feature = "daemon")]
 mod commands;
 #[cfg(feature = "daemon")]
 mod compaction;
@@ -40,8 +45,6 @@ mod job;
 #[cfg(feature = "daemon")]
 mod journal_check;
 mod last_heard;
-#[cfg_attr(not(feature = "daemon"), path = "embedded_only.rs")]
-mod lasting;
 mod link;
 mod notes;
 #[cfg(feature = "daemon")]
@@ -55,6 +58,7 @@ mod recording;
 mod recovery;
 #[cfg(feature = "daemon")]
 mod replay;
+#[cfg(feature = "daemon")]
 mod requests;
 #[cfg(feature = "daemon")]
 mod samples;
@@ -70,20 +74,200 @@ mod worker_connection;
 mod worker_conversations;
 mod workers;
 
+use std::any::Any;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Instant;
+
+use napreduce_engine::{JobId, WorkerId};
+use napreduce_history::EndedJob;
+use napreduce_protocol::{JobEnd, JobError, JobPlan, JobProgress, WorkerNews};
+use tokio::sync::{oneshot, watch};
+
+use self::clock::Clock;
+use self::entry::{Accepted, Entry};
+use self::job::LiveJob;
+use self::state::CoordinatorState;
+use crate::output::{Disk, OutputClaim, Resumed, Trouble};
+
 #[cfg(test)]
 pub(crate) use clients::{ClientDesk, ClientLimits};
 #[cfg(feature = "daemon")]
 pub use configuration::CoordinatorConfiguration;
-pub(crate) use daemon::{Coordinator, Input};
 #[cfg(feature = "daemon")]
 pub use journal_check::{JournalCheck, check_journal};
-pub(crate) use lasting::JournalError;
 #[cfg(feature = "daemon")]
 pub use recording::ReplayedBatch;
 #[cfg(feature = "daemon")]
 pub use replay::{ReplayError, replay_journal};
-pub(crate) use requests::{Following, Request};
 #[cfg(test)]
-pub(crate) use requests::{LogHolder, Refusal};
+pub(crate) use requests::{LogHolder, Refusal, Request};
 #[cfg(feature = "daemon")]
 pub use server::{CoordinatorError, run_coordinator};
+
+/// An event from the worker of this process, from an embedding program, or from work that was done beside the loop.
+#[derive(Debug)]
+pub(crate) enum Input {
+    News {
+        worker: WorkerId,
+        news: WorkerNews,
+    },
+    /// A job of this process.
+    Submit {
+        plan: Box<JobPlan>,
+        reply: oneshot::Sender<Result<(JobId, Following), JobError>>,
+    },
+    /// The output directory of a submission was claimed, or not.
+    Claimed {
+        accepted: Box<Accepted>,
+        pins: Option<Pins>,
+        claim: Result<OutputClaim, JobError>,
+    },
+    /// A claim was taken up again, or not.
+    Resumed {
+        job: JobId,
+        resumed: Result<Resumed<OutputClaim>, Trouble>,
+    },
+    /// A try to end a job is over.
+    Tried {
+        job: JobId,
+        tried: Tried,
+    },
+    /// The embedding program was interrupted: end what it submitted.
+    Interrupt {
+        reason: String,
+    },
+    /// The embedding program is to stand still: say when nothing is at work any more.
+    Pause {
+        at_rest: oneshot::Sender<()>,
+    },
+    /// The embedding program goes on.
+    GoOn,
+    /// The embedding program submits nothing more: end when every job has ended.
+    Finish,
+}
+
+/// Returns the result of work beside the loop to the loop; a coordinator that has ended ignores it.
+pub(crate) type SendBack = Arc<dyn Fn(Input) + Send + Sync>;
+
+/// Keeps programs and side files of a job in the store of a cluster until it is dropped.
+pub(crate) type Pins = Box<dyn Any + Send>;
+
+/// Keeps an ended job beside the loop, blocking; remarks go to the second argument. An error says why the job is not kept.
+type KeepEnded = Box<dyn FnOnce(&LiveJob, &mut EndedJob, &mut Vec<String>) -> Result<(), String> + Send>;
+
+/// What a cluster does for the jobs of its coordinator. An embedded run has none of it.
+trait ClusterServices: Send {
+    /// The cluster directory, which no output may be in.
+    fn directory(&self) -> PathBuf;
+
+    /// Returns a blocking function that pins what a job needs in the store.
+    fn pinning(&self) -> Box<dyn FnOnce(&Accepted) -> Pins + Send>;
+
+    /// Returns the function that keeps an ended job in the history.
+    fn keeping(&self, state: &CoordinatorState) -> KeepEnded;
+}
+
+/// The progress of a job until its end is known.
+#[derive(Debug)]
+pub(crate) struct Following {
+    pub(crate) progress: watch::Receiver<JobProgress>,
+    /// `None` until the job has ended; the sender is dropped without an end only when the coordinator ends.
+    pub(crate) end: watch::Receiver<Option<JobEnd>>,
+}
+
+/// The other side of [`Following`].
+struct Followed {
+    progress: watch::Sender<JobProgress>,
+    end: watch::Sender<Option<JobEnd>>,
+}
+
+/// Somebody who waits for a submission to be accepted.
+enum Submitter {
+    /// Called when the job is in the journal, or with the reason for which it is not accepted.
+    Client(Box<dyn FnOnce(Result<JobId, &JobError>) + Send>),
+    Embedding(oneshot::Sender<Result<(JobId, Following), JobError>>),
+}
+
+/// The claim of a job whose tasks are not over.
+#[derive(Debug)]
+enum Claim {
+    Held(Box<OutputClaim>),
+    /// It is being taken up beside the loop.
+    Coming {
+        tries: u32,
+    },
+    /// Its storage is away; it is tried again at that time.
+    Away {
+        at: Instant,
+        tries: u32,
+    },
+}
+
+/// A job whose tasks are over and whose output is not settled.
+#[derive(Debug)]
+struct Ending {
+    since: Instant,
+    tries: u32,
+    /// What hindered the last try.
+    why: Option<String>,
+    /// When it is tried again; `None` while it is.
+    at: Option<Instant>,
+    /// Somebody has ended it, for this reason.
+    killed: Option<String>,
+}
+
+/// The result of a try to end a job.
+#[derive(Debug)]
+pub(crate) enum Tried {
+    Over {
+        ended: Box<EndedJob>,
+        /// Whether it is in the history.
+        kept: Result<(), String>,
+        /// What could not be tidied up.
+        remarks: Vec<String>,
+    },
+    /// It is to be tried again.
+    Held { why: String, away: bool },
+}
+
+/// The program is about to stand still, or does.
+struct Pause {
+    /// Whom to tell when nothing is at work any more; nobody, once that is told.
+    at_rest: Option<oneshot::Sender<()>>,
+}
+
+/// An answer that waits for the journal.
+type Answer = Box<dyn FnOnce() + Send>;
+
+/// The jobs of one coordinator: the engine with what belongs to it, the claims on output directories, and the answers that
+/// wait for the journal.
+pub(crate) struct Coordinator {
+    clock: Clock,
+    /// The highest number given to a job, journaled or not.
+    last_job: u32,
+    state: CoordinatorState,
+    cluster: Option<Box<dyn ClusterServices>>,
+    /// Of jobs that have not ended.
+    pins: BTreeMap<JobId, Pins>,
+    /// What waits in a batch and is not decided about.
+    batch: Option<Entry>,
+    /// Entries taken in since the last write, in a cluster.
+    unwritten: Vec<Vec<u8>>,
+    answers: Vec<Answer>,
+    claims: BTreeMap<JobId, Claim>,
+    /// Jobs whose tasks are over and whose output is not settled.
+    endings: BTreeMap<JobId, Ending>,
+    /// When the leases of claims were renewed last.
+    renewed: Instant,
+    disk: Disk,
+    /// Submissions whose output directory is being claimed, by token.
+    claiming: BTreeMap<u128, (JobId, Vec<Submitter>)>,
+    followed: BTreeMap<JobId, Followed>,
+    own: SendBack,
+    /// No more jobs come from the embedding program.
+    finishing: bool,
+    interrupted: Option<String>,
+    pause: Option<Pause>,
+}

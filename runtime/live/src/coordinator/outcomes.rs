@@ -7,10 +7,10 @@ use napreduce_engine::{AttemptId, AttemptState, JobId};
 use napreduce_history::PreemptionBook;
 use napreduce_protocol::{CommandOutcome, JobDetail, PreemptionEnd, PreemptionSummary, TaskCommand};
 
-use super::daemon::Coordinator;
+use super::cluster::ClusterCoordinator;
 use super::requests::Refusal;
 
-impl Coordinator {
+impl ClusterCoordinator {
     /// Of these attempts of a job, or of all that are live, which a command to the whole job is about.
     pub(super) fn outcomes(
         &self,
@@ -18,8 +18,8 @@ impl Coordinator {
         attempts: &[AttemptId],
         command: TaskCommand,
     ) -> Result<Vec<(AttemptId, CommandOutcome)>, Refusal> {
-        let view = self.state.view();
-        let (Some(known), Some(kept)) = (view.job(job), self.state.jobs.get(&job)) else {
+        let view = self.local.state.view();
+        let (Some(known), Some(kept)) = (view.job(job), self.local.state.jobs.get(&job)) else {
             // Its end came first, which is what a kill wants.
             return Ok(outcomes_of_ended(&*self.find(job)?, attempts, command));
         };

@@ -7,15 +7,9 @@
 use napreduce_engine::{AttemptState, Event, Job, JobId};
 use tokio::sync::oneshot;
 
-use super::daemon::Coordinator;
+use super::{Coordinator, Pause};
 
 const REASON: &str = "its program was sent SIGTSTP";
-
-/// The program is about to stand still, or does.
-pub(super) struct Pause {
-    /// Whom to tell when nothing is at work any more; nobody, once that is told.
-    at_rest: Option<oneshot::Sender<()>>,
-}
 
 impl Coordinator {
     /// Holds every job, and tells when all its attempts are stopped.

@@ -8,14 +8,14 @@ use std::collections::BTreeMap;
 use napreduce_engine::{ClusterView, JobId, QueueLimits, QueueShare, Ratio, TaskKind};
 use napreduce_protocol::{QueueListing, QueueSlots, QueueSummary, SlotsWanted};
 
-use super::daemon::Coordinator;
+use super::cluster::ClusterCoordinator;
 
-impl Coordinator {
+impl ClusterCoordinator {
     /// What the policy tells apart, as it is now.
     pub(super) fn list_queues(&self) -> QueueListing {
-        let view = self.state.view();
-        let queues = self.state.engine.queues().map(|shares| summed(&shares, &view));
-        QueueListing { scheduler: self.state.policy.clone(), queues, wanted: wanted(&view) }
+        let view = self.local.state.view();
+        let queues = self.local.state.engine.queues().map(|shares| summed(&shares, &view));
+        QueueListing { scheduler: self.local.state.policy.clone(), queues, wanted: wanted(&view) }
     }
 }
 

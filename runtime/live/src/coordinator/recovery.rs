@@ -15,12 +15,11 @@ use thiserror::Error;
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::clock::unix_micros;
+use super::cluster::{ClusterCoordinator, ClusterInput, pin};
 use super::configuration::CoordinatorConfiguration;
-use super::daemon::{Coordinator, Input};
 use super::entry::{Entry, KnownChain};
 use super::gone::GoneWorkers;
 use super::job::LiveJob;
-use super::lasting::Lasting;
 use super::link::{KeptLink, Link};
 use super::state::CoordinatorState;
 use crate::blobs::{BlobError, BlobStore};
@@ -73,51 +72,50 @@ enum Policy {
     Another,
 }
 
-impl CoordinatorState {
+impl Snapshot {
     /// For the journal's compaction.
-    pub(super) fn snapshot(&self) -> Snapshot {
+    pub(super) fn of(state: &CoordinatorState) -> Snapshot {
         Snapshot {
             version: SNAPSHOT_VERSION,
-            engine: self.engine.snapshot(),
-            jobs: self.jobs.values().cloned().collect(),
-            links: self.links.iter().map(|(worker, link)| (*worker, link.kept().clone())).collect(),
-            chains: self.chains.iter().map(|(chain, known)| (*chain, known.clone())).collect(),
-            gone: self.gone.clone(),
-            last: self.last,
-            last_job: self.last_job,
-            last_worker: self.last_worker,
+            engine: state.engine.snapshot(),
+            jobs: state.jobs.values().cloned().collect(),
+            links: state.links.iter().map(|(worker, link)| (*worker, link.kept().clone())).collect(),
+            chains: state.chains.iter().map(|(chain, known)| (*chain, known.clone())).collect(),
+            gone: state.gone.clone(),
+            last: state.last,
+            last_job: state.last_job,
+            last_worker: state.last_worker,
         }
     }
 
-    fn restored(
-        snapshot: Snapshot,
+    fn restore(
+        self,
         epoch_micros: u64,
         (settings, scheduler): (EngineSettings, &dyn PolicyChoice),
         policy: Policy,
     ) -> Result<CoordinatorState, String> {
-        if snapshot.version != SNAPSHOT_VERSION {
+        if self.version != SNAPSHOT_VERSION {
             return Err(format!(
                 "it has version {}, and this program reads {SNAPSHOT_VERSION}",
-                snapshot.version
+                self.version
             ));
         }
         let engine = match policy {
-            Policy::AsBefore => snapshot.engine,
-            Policy::Another => snapshot.engine.for_another_policy(),
+            Policy::AsBefore => self.engine,
+            Policy::Another => self.engine.for_another_policy(),
         };
         let engine =
             Engine::restore(engine, scheduler.build()?, settings).map_err(|error| error.to_string())?;
         let mut state = CoordinatorState::new(engine, scheduler.name().to_owned(), epoch_micros);
-        state.ended = snapshot.jobs.iter().filter(|job| job.outcome.is_some()).map(LiveJob::id).collect();
-        state.jobs = snapshot.jobs.into_iter().map(|job| (job.id(), job)).collect();
-        state.links =
-            snapshot.links.into_iter().map(|(worker, kept)| (worker, Link::restored(kept))).collect();
-        state.chains = snapshot.chains.into_iter().collect();
-        state.gone = snapshot.gone;
+        state.ended = self.jobs.iter().filter(|job| job.outcome.is_some()).map(LiveJob::id).collect();
+        state.jobs = self.jobs.into_iter().map(|job| (job.id(), job)).collect();
+        state.links = self.links.into_iter().map(|(worker, kept)| (worker, Link::restored(kept))).collect();
+        state.chains = self.chains.into_iter().collect();
+        state.gone = self.gone;
         state.wake_at = state.engine.next_wake();
-        state.last = snapshot.last;
-        state.last_job = snapshot.last_job;
-        state.last_worker = snapshot.last_worker;
+        state.last = self.last;
+        state.last_job = self.last_job;
+        state.last_worker = self.last_worker;
         Ok(state)
     }
 }
@@ -136,7 +134,9 @@ pub(super) fn replay(
     let state = match recovered.snapshot {
         Some(snapshot) => {
             let rules = (settings, &*scheduler);
-            CoordinatorState::restored(snapshot.decode()?, epoch_micros, rules, Policy::AsBefore)
+            snapshot
+                .decode::<Snapshot>()?
+                .restore(epoch_micros, rules, Policy::AsBefore)
                 .map_err(|what| RecoveryError::Snapshot { path: directory.to_owned(), what })?
         }
         None => {
@@ -158,14 +158,14 @@ pub(super) fn replay(
     Ok(state)
 }
 
-impl Coordinator {
+impl ClusterCoordinator {
     /// The coordinator of a cluster, going on where the last one of its directory ended.
     pub(super) fn recover(
         configuration: &CoordinatorConfiguration,
         blobs: &Arc<BlobStore>,
         open_history: OpenHistory,
-        own: UnboundedSender<Input>,
-    ) -> Result<Coordinator, RecoveryError> {
+        inputs: UnboundedSender<ClusterInput>,
+    ) -> Result<ClusterCoordinator, RecoveryError> {
         let directory = configuration.directory.coordinator_directory();
         let identity = getrandom::u64().map_err(|error| RecoveryError::Random(error.into()))?;
         let rules = configuration.rules();
@@ -191,42 +191,41 @@ impl Coordinator {
             // What is in the journal was decided by the old rules, what follows will be by the new ones.
             let same = before.scheduler == rules.scheduler;
             let policy = if same { Policy::AsBefore } else { Policy::Another };
-            state = CoordinatorState::restored(
-                state.snapshot(),
-                journal.header().epoch_micros,
-                (rules.settings, scheduler),
-                policy,
-            )
-            .map_err(|what| RecoveryError::Snapshot { path: directory.clone(), what })?;
-            journal.compact(&state.snapshot(), rules)?;
+            let (epoch, by) = (journal.header().epoch_micros, (rules.settings, scheduler));
+            state = Snapshot::of(&state)
+                .restore(epoch, by, policy)
+                .map_err(|what| RecoveryError::Snapshot { path: directory.clone(), what })?;
+            journal.compact(&Snapshot::of(&state), rules)?;
         }
         state.last_job = state.last_job.max(history.last().map_or(0, |job| job.0));
         if begun {
             remarks.extend(forgotten(&directory, history.last(), blobs));
         }
         state.notices.extend(remarks);
-        let lasting = Lasting::new(configuration.clone(), journal, history, Arc::clone(blobs));
-        let mut coordinator = Coordinator::new(state, Some(lasting), own);
+        let mut coordinator = ClusterCoordinator::new(
+            state,
+            configuration.clone(),
+            (journal, history, Arc::clone(blobs)),
+            inputs,
+        );
         coordinator.take_up_jobs(blobs);
         Ok(coordinator)
     }
 
     /// Has the claims of the jobs taken up again, and ends those whose end was decided.
     fn take_up_jobs(&mut self, blobs: &Arc<BlobStore>) {
-        self.state.ended.clear();
-        let jobs: Vec<JobId> = self.state.jobs.keys().copied().collect();
+        self.local.state.ended.clear();
+        let jobs: Vec<JobId> = self.local.state.jobs.keys().copied().collect();
         for job in jobs {
-            let Some(known) = self.state.jobs.get(&job) else { continue };
-            let pinned = known.accepted.pin(blobs);
+            let Some(known) = self.local.state.jobs.get(&job) else { continue };
+            let pinned = pin(&known.accepted, blobs);
             if known.outcome.is_some() {
-                self.state.ended.push(job);
+                self.local.state.ended.push(job);
             } else {
-                self.resume_claim(job, 0);
+                self.local.resume_claim(job, 0);
             }
-            if let Some(lasting) = &mut self.lasting {
-                lasting.pin(job, pinned);
-            }
-            self.say(&format!("{job} goes on"));
+            self.local.pins.insert(job, pinned);
+            self.local.say(&format!("{job} goes on"));
         }
     }
 }

@@ -6,10 +6,11 @@
 use std::sync::Arc;
 
 use napreduce_engine::{AttemptId, JobId};
-use napreduce_protocol::{FromCoordinator, JobEnd, JobError, JobProgress, ToCoordinator};
+use napreduce_protocol::{FromCoordinator, JobError, ToCoordinator};
 use thiserror::Error;
-use tokio::sync::{oneshot, watch};
+use tokio::sync::oneshot;
 
+use super::Following;
 use super::entry::Accepted;
 
 /// Why a request is not carried out.
@@ -39,14 +40,6 @@ impl Refusal {
 
 /// Where an answer goes. Whoever asked may be gone by then; then nobody wants to know.
 pub(crate) type Reply<T = FromCoordinator> = oneshot::Sender<Result<T, Refusal>>;
-
-/// How a job goes on: progress until its end is known.
-#[derive(Debug)]
-pub(crate) struct Following {
-    pub(crate) progress: watch::Receiver<JobProgress>,
-    /// `None` until the job has ended; the sender is dropped without an end only when the coordinator ends.
-    pub(crate) end: watch::Receiver<Option<JobEnd>>,
-}
 
 /// Who has the logs of an attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]

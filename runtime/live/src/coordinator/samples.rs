@@ -11,8 +11,7 @@ use napreduce_protocol::{ClusterSample, QueueSample, WorkerSample};
 use tokio::task::JoinHandle;
 
 use super::clock::unix_micros;
-use super::daemon::Coordinator;
-use super::lasting::Lasting;
+use super::cluster::ClusterCoordinator;
 
 /// How often.
 const EVERY: Duration = Duration::from_secs(10);
@@ -63,23 +62,22 @@ impl Samples {
     }
 }
 
-impl Coordinator {
+impl ClusterCoordinator {
     /// Has what changed since the last look written, if it is time for one. A disk that does not keep up is
     /// waited for.
     pub(super) fn sample(&mut self) {
-        let Some(lasting) = &self.lasting else { return };
-        let samples = &lasting.samples;
+        let samples = &self.samples;
         let is_writing = samples.writing.as_ref().is_some_and(|writing| !writing.is_finished());
         if is_writing || samples.looked.is_some_and(|looked| looked.elapsed() < EVERY) {
             return;
         }
-        let history = Arc::clone(&lasting.history);
+        let history = Arc::clone(&self.history);
         let now = Instant::now();
         let at_millis = unix_micros() / 1_000;
         let queues = QueueSample::of(at_millis, &self.list_queues().queues.unwrap_or_default());
         let workers = self.list_workers();
         let workers = workers.iter().map(|worker| WorkerSample::of(at_millis, worker)).collect();
-        let Some(Lasting { samples, .. }) = &mut self.lasting else { return };
+        let samples = &mut self.samples;
         samples.looked = Some(now);
         let Some(news) = samples.news(now, at_millis, queues, workers) else { return };
         samples.writing = Some(tokio::task::spawn_blocking(move || {

@@ -16,8 +16,8 @@ use tokio::runtime::Builder;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
 use super::clients::{ClientDesk, ClientLimits};
+use super::cluster::{ClusterCoordinator, ClusterInput};
 use super::configuration::CoordinatorConfiguration;
-use super::daemon::{Coordinator, Input};
 use super::worker_connection::serve_worker;
 use crate::blobs::BlobStore;
 use crate::cluster_directory::ClusterDirectoryError;
@@ -102,7 +102,7 @@ async fn serve(
     let blobs = BlobStore::open(blobs, configuration.blob_bytes_max).map_err(|error| start(&error))?;
     let (inputs, arriving) = unbounded_channel();
     let (requests, requested) = unbounded_channel();
-    let coordinator = Coordinator::recover(&configuration, &blobs, open_history, inputs.clone())
+    let coordinator = ClusterCoordinator::recover(&configuration, &blobs, open_history, inputs.clone())
         .map_err(|error| start(&error))?;
     let mut coordinator = tokio::spawn(coordinator.run(requested, arriving));
     let say = |line: &str| tracing::info!(target: "coordinator", "{line}");
@@ -120,7 +120,7 @@ async fn serve(
                 let signal = signal.map_err(io("wait for signals"))?;
                 say(&format!("ending after {}", signal_name(signal).unwrap_or("a signal")));
                 // One that has ended by itself says so below.
-                let _ = inputs.send(Input::Stop);
+                let _ = inputs.send(ClusterInput::Stop);
                 break coordinator.await;
             }
         }
@@ -131,7 +131,7 @@ async fn serve(
 
 /// Where connections that have proved to belong to the cluster are taken in.
 struct Intake {
-    inputs: UnboundedSender<Input>,
+    inputs: UnboundedSender<ClusterInput>,
     desk: ClientDesk,
     liveness: Duration,
 }

@@ -3,45 +3,38 @@
 //! Owns who waits for the answer, and that a submission handed in twice is one job. Does not own the claim
 //! itself (`output`).
 
+use std::sync::Arc;
+
 use napreduce_engine::{Event, JobId};
-use napreduce_protocol::{FromCoordinator, JobError, JobPlan};
+use napreduce_protocol::{JobError, JobPlan};
 use tokio::sync::oneshot;
 
-use super::claims::Claim;
 use super::clock::unix_micros;
-use super::daemon::{Coordinator, Input};
 use super::entry::{Accepted, Extra};
-use super::lasting::{Lasting, Pins};
-use super::requests::{Following, Refusal, Reply, send};
+use super::{Claim, Coordinator, Following, Input, Pins, Submitter};
 use crate::output::{ClaimMark, OutputClaim, Surroundings, check_place, files_read};
 use crate::user::current_user;
-
-/// Who waits for a submission to be accepted.
-pub(super) enum Submitter {
-    Client(Reply),
-    Embedding(oneshot::Sender<Result<(JobId, Following), JobError>>),
-}
 
 impl Coordinator {
     /// Claims an output directory beside the loop.
     pub(super) fn claim(&mut self, accepted: Accepted, submitter: Submitter) {
         self.claiming.insert(accepted.token, (accepted.job, vec![submitter]));
-        let (own, disk) = (self.own.clone(), self.disk.clone());
+        let (own, disk) = (Arc::clone(&self.own), self.disk.clone());
         let surroundings = self.surroundings(&accepted.plan);
-        let pinning = self.lasting.as_ref().map(Lasting::pinning);
+        let pinning = self.cluster.as_ref().map(|cluster| cluster.pinning());
         tokio::task::spawn_blocking(move || {
-            let pins = pinning.map(|pin| pin(&accepted)).unwrap_or_default();
+            let pins = pinning.map(|pin| pin(&accepted));
             let claim = check_place(&accepted.plan.output, &surroundings)
                 .and_then(|()| OutputClaim::take(&disk, &accepted.claim_request()));
             // A coordinator that has ended claims nothing; the lock goes with the process.
-            let _ = own.send(Input::Claimed { accepted: Box::new(accepted), pins, claim });
+            own(Input::Claimed { accepted: Box::new(accepted), pins, claim });
         });
     }
 
     /// What an output directory must keep away from.
     fn surroundings(&self, plan: &JobPlan) -> Surroundings {
         let workers = self.state.links.values().map(|link| link.identity().directory.clone());
-        let own = self.lasting.as_ref().map(Lasting::directory);
+        let own = self.cluster.as_ref().map(|cluster| cluster.directory());
         let cluster = workers.filter(|directory| !directory.as_os_str().is_empty()).chain(own).collect();
         Surroundings { cluster, inputs: files_read(&plan.splits) }
     }
@@ -49,7 +42,7 @@ impl Coordinator {
     pub(super) fn on_claimed(
         &mut self,
         mut accepted: Accepted,
-        pins: Pins,
+        pins: Option<Pins>,
         claim: Result<OutputClaim, JobError>,
     ) {
         let (job, token) = (accepted.job, accepted.token);
@@ -58,9 +51,7 @@ impl Coordinator {
             Ok(claim) => {
                 accepted.claim = claim.mark();
                 self.claims.insert(job, Claim::Held(Box::new(claim)));
-                if let Some(lasting) = &mut self.lasting {
-                    lasting.pin(job, pins);
-                }
+                self.pins.extend(pins.map(|pins| (job, pins)));
                 self.submitted(accepted);
                 self.welcome_submitters(job, submitters);
                 self.hold_while_paused();
@@ -103,9 +94,7 @@ impl Coordinator {
     pub(super) fn welcome_submitters(&mut self, job: JobId, submitters: Vec<Submitter>) {
         for submitter in submitters {
             match submitter {
-                Submitter::Client(reply) => {
-                    self.afterwards(move || send(reply, Ok(FromCoordinator::Submitted { job })));
-                }
+                Submitter::Client(answer) => self.afterwards(move || answer(Ok(job))),
                 Submitter::Embedding(reply) => {
                     let following = self.follow(job);
                     // An embedding program waits for the answer.
@@ -132,7 +121,7 @@ fn refuse_submitters(error: JobError, submitters: Vec<Submitter>) {
     for submitter in submitters {
         // Whoever is gone does not want to know.
         match submitter {
-            Submitter::Client(reply) => drop(reply.send(Err(Refusal::of(&error)))),
+            Submitter::Client(answer) => answer(Err(&error)),
             // The only one: an embedded job is handed in once.
             Submitter::Embedding(reply) => return drop(reply.send(Err(error))),
         }

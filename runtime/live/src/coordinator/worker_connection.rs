@@ -11,9 +11,8 @@ use napreduce_protocol::{
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::time::timeout;
 
-use super::daemon::Input;
+use super::cluster::ClusterInput;
 use super::last_heard::LastHeard;
-use super::lasting::ClusterInput;
 
 /// Messages sent with one write.
 const BATCH: usize = 64;
@@ -24,7 +23,7 @@ pub(super) async fn serve_worker(
     connection: Connection,
     peer: SocketAddr,
     number: u64,
-    inputs: UnboundedSender<Input>,
+    inputs: UnboundedSender<ClusterInput>,
     patience: Duration,
 ) {
     let (mut sender, mut receiver) = connection.split();
@@ -38,7 +37,7 @@ pub(super) async fn serve_worker(
     let (messages, mut outgoing) = unbounded_channel::<ToWorker>();
     let heard = LastHeard::now();
     let connected = ClusterInput::Connected { connection: number, hello, messages, heard: heard.clone() };
-    if inputs.send(Input::Cluster(connected)).is_err() {
+    if inputs.send(connected).is_err() {
         return;
     }
     let listening = listen(&mut receiver, number, &heard, &inputs);
@@ -62,19 +61,19 @@ pub(super) async fn serve_worker(
         tracing::info!(target: "coordinator", "the connection from {peer} ended: {why}");
     }
     // A coordinator that has ended does not want to know.
-    let _ = inputs.send(Input::Cluster(ClusterInput::Disconnected { connection: number }));
+    let _ = inputs.send(ClusterInput::Disconnected { connection: number });
 }
 
 async fn listen(
     receiver: &mut MessageReceiver,
     number: u64,
     heard: &LastHeard,
-    inputs: &UnboundedSender<Input>,
+    inputs: &UnboundedSender<ClusterInput>,
 ) -> Result<(), TransportError> {
     while let Some(message) = receiver.receive::<FromWorker>().await? {
         heard.stamp();
         let waiting = heard.room().await;
-        if inputs.send(Input::Cluster(ClusterInput::Said { connection: number, message, waiting })).is_err() {
+        if inputs.send(ClusterInput::Said { connection: number, message, waiting }).is_err() {
             break;
         }
     }

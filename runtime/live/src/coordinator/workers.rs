@@ -1,11 +1,10 @@
-//! What the loop takes in of workers, wherever they are: news, progress, a loss.
+//! What the loop takes in of workers, wherever they are: news and progress.
 
-use napreduce_engine::{Event, Report, WorkerId, WorkerState};
+use napreduce_engine::{Event, Report, WorkerId};
 use napreduce_protocol::{AttemptProgress, WorkerNews, WorkerReport};
 
-use super::daemon::Coordinator;
-use super::entry::{Extra, of_report};
-use super::link::Link;
+use super::Coordinator;
+use super::entry::of_report;
 
 impl Coordinator {
     /// From the worker in this process, whose messages arrive once and in order.
@@ -50,23 +49,5 @@ impl Coordinator {
                 self.add_to_batch([Event::Reported { worker, attempt, report }], Vec::new());
             }
         }
-    }
-
-    /// Takes a worker for lost, with everything it runs and holds; `crashed` if its process died.
-    pub(super) fn lose(&mut self, worker: WorkerId, reason: String, crashed: bool) {
-        let leaving = self.state.links.get(&worker).is_some_and(Link::is_leaving);
-        if leaving {
-            self.state.links.remove(&worker);
-            return;
-        }
-        self.say(&format!("{worker} is lost: {reason}"));
-        let lost = Event::WorkerLost { worker, crashed };
-        self.enter_with(Some(lost), vec![Extra::Lost { worker, reason }]);
-    }
-
-    /// Whether a worker can be asked to do something.
-    pub(super) fn is_there(&self, worker: WorkerId) -> bool {
-        let state = self.state.view().worker(worker).map(napreduce_engine::Worker::state);
-        !matches!(state, None | Some(WorkerState::Unknown | WorkerState::Lost))
     }
 }

@@ -9,7 +9,8 @@ use napreduce_protocol::{FromCoordinator, JobEnd, JobProgress, ToCoordinator};
 use tokio::time::{Instant, sleep_until, timeout};
 
 use super::{Client, Parting};
-use crate::coordinator::requests::{Following, Request};
+use crate::coordinator::Following;
+use crate::coordinator::requests::Request;
 
 /// What happens within it is told at once.
 const COALESCED: Duration = Duration::from_millis(100);

@@ -45,7 +45,7 @@ async fn a_job_takes_as_long_as_it_took_whatever_the_clock_says() {
     for set in [u64::wrapping_sub as fn(u64, u64) -> u64, u64::wrapping_add] {
         let mut stage = Stage::new();
         stage.running = Some(stage.scene.start_changed(|coordinator| {
-            coordinator.state.epoch_micros = set(coordinator.state.epoch_micros, DAY_MICROS);
+            coordinator.local.state.epoch_micros = set(coordinator.local.state.epoch_micros, DAY_MICROS);
         }));
         stage.play("worker w 2 \n submit 1 maps 1 reduces 1 \n finish 1 on w").await;
         let JobEnd::Succeeded(JobReport { wall, .. }) = stage.running().end_of(JobId(1)).await else {

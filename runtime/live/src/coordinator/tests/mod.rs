@@ -38,13 +38,13 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
+use super::Following;
+use super::cluster::{ClusterCoordinator, ClusterInput};
 use super::configuration::CoordinatorConfiguration;
-use super::daemon::{Coordinator, Input};
 use super::last_heard::LastHeard;
-use super::lasting::ClusterInput;
 use super::recording::Recording;
 use super::recovery::RecoveryError;
-use super::requests::{Following, Refusal, Reply, Request};
+use super::requests::{Refusal, Reply, Request};
 use crate::blobs::BlobStore;
 use crate::cluster_directory::ClusterDirectory;
 use crate::journal::JournalError;
@@ -63,7 +63,7 @@ struct Scene {
 
 /// A coordinator that runs.
 struct Running {
-    inputs: UnboundedSender<Input>,
+    inputs: UnboundedSender<ClusterInput>,
     requests: UnboundedSender<Request>,
     task: JoinHandle<Result<(), JournalError>>,
     /// What the loop begins beside itself says its result here; it ends when all of that has ended.
@@ -118,9 +118,9 @@ impl Scene {
     }
 
     /// A coordinator that does not run yet, or why there is none.
-    fn recovered(&self) -> Result<Coordinator, RecoveryError> {
+    fn recovered(&self) -> Result<ClusterCoordinator, RecoveryError> {
         let (inputs, _) = unbounded_channel();
-        Coordinator::recover(&self.configuration, &self.blobs(), open_history, inputs)
+        ClusterCoordinator::recover(&self.configuration, &self.blobs(), open_history, inputs)
     }
 
     fn blobs(&self) -> Arc<BlobStore> {
@@ -134,12 +134,13 @@ impl Scene {
     }
 
     /// A coordinator to which something is done before it runs.
-    fn start_changed(&self, change: impl FnOnce(&mut Coordinator)) -> Running {
+    fn start_changed(&self, change: impl FnOnce(&mut ClusterCoordinator)) -> Running {
         let (inputs, arriving) = unbounded_channel();
         let (requests, requested) = unbounded_channel();
         let (own, mut results) = unbounded_channel();
-        let mut coordinator = Coordinator::recover(&self.configuration, &self.blobs(), open_history, own)
-            .expect("a coordinator");
+        let mut coordinator =
+            ClusterCoordinator::recover(&self.configuration, &self.blobs(), open_history, own)
+                .expect("a coordinator");
         change(&mut coordinator);
         let passed_on = inputs.clone();
         let beside = tokio::spawn(async move {
@@ -215,7 +216,7 @@ impl Running {
     }
 
     async fn stop(self) {
-        self.inputs.send(Input::Stop).expect("the coordinator runs");
+        self.inputs.send(ClusterInput::Stop).expect("the coordinator runs");
         self.task.await.expect("no panic").expect("a good end");
         self.beside.await.expect("no panic");
     }
@@ -224,7 +225,7 @@ impl Running {
 /// A worker that does what a test says.
 struct Worker {
     hello: Hello,
-    inputs: UnboundedSender<Input>,
+    inputs: UnboundedSender<ClusterInput>,
     connection: u64,
     messages: UnboundedReceiver<ToWorker>,
     heard: LastHeard,
@@ -264,7 +265,6 @@ impl Worker {
         let heard = LastHeard::now();
         let (hello_box, stamp) = (Box::new(hello.clone()), heard.clone());
         let input = ClusterInput::Connected { connection, hello: hello_box, messages: sender, heard: stamp };
-        let input = Input::Cluster(input);
         coordinator.inputs.send(input).expect("the coordinator runs");
         let inputs = coordinator.inputs.clone();
         let (kept, is_speaking, is_connected) = (VecDeque::new(), false, true);
@@ -293,7 +293,7 @@ impl Worker {
     fn disconnect(&mut self) {
         (self.is_connected, self.is_speaking) = (false, false);
         // The coordinator may be gone, too.
-        let _ = self.inputs.send(Input::Cluster(ClusterInput::Disconnected { connection: self.connection }));
+        let _ = self.inputs.send(ClusterInput::Disconnected { connection: self.connection });
     }
 
     async fn next(&mut self) -> ToWorker {
@@ -333,7 +333,7 @@ impl Worker {
         self.is_speaking = true;
         self.heard.stamp();
         let waiting = self.heard.free_room();
-        let said = Input::Cluster(ClusterInput::Said { connection: self.connection, message, waiting });
+        let said = ClusterInput::Said { connection: self.connection, message, waiting };
         self.inputs.send(said).expect("the coordinator runs");
     }
 

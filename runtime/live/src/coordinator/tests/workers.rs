@@ -7,7 +7,7 @@ use tokio::sync::mpsc::unbounded_channel;
 use tokio::time::timeout;
 
 use super::script::{Stage, check, check_also_with_snapshots};
-use super::{ClusterInput, DEADLINE, Input, LastHeard};
+use super::{ClusterInput, DEADLINE, LastHeard};
 
 #[test]
 fn a_report_that_is_repeated_counts_once() {
@@ -66,7 +66,7 @@ async fn a_second_worker_of_a_name_is_refused_while_the_first_is_alive() {
         hello.directory = directory.into();
         let (messages, mut answers) = unbounded_channel();
         let (connection, hello, heard) = (90 + incarnation, Box::new(hello), LastHeard::now());
-        let connected = Input::Cluster(ClusterInput::Connected { connection, hello, messages, heard });
+        let connected = ClusterInput::Connected { connection, hello, messages, heard };
         stage.running().inputs.send(connected).expect("the coordinator runs");
         match timeout(DEADLINE, answers.recv()).await.expect("an answer in time") {
             Some(ToWorker::Refused { reason, name_taken: true }) => {
@@ -118,7 +118,7 @@ async fn nobody_is_lost_because_a_restart_took_long() {
     stage.play("worker w 1 \n kill coordinator").await;
     let silent = 2 * stage.scene.configuration.liveness;
     stage.running = Some(stage.scene.start_changed(|coordinator| {
-        let links = coordinator.state.links.values();
+        let links = coordinator.local.state.links.values();
         links.for_each(|link| link.heard.move_back(silent));
     }));
     stage.play("reconnect w").await;

@@ -1,0 +1,226 @@
+//! The coordinator of a cluster: the local one, with a journal, a history, programs of jobs and workers behind connections.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Instant;
+
+use napreduce_engine::{Event, WorkerId};
+use napreduce_history::HistoryStore;
+use napreduce_protocol::{FromWorker, Hello, ToWorker};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
+use tokio::task::JoinHandle;
+
+use super::chains::ChainWatch;
+use super::configuration::CoordinatorConfiguration;
+use super::daemon::{BATCH, sleep_until_some, ticks};
+use super::definitions::Definitions;
+use super::entry::Accepted;
+use super::history::recorded_cluster;
+use super::last_heard::{LastHeard, Waiting};
+use super::link::Caller;
+use super::requests::Request;
+use super::samples::Samples;
+use super::state::CoordinatorState;
+use super::{ClusterServices, Coordinator, Input, KeepEnded, Pins};
+use crate::blobs::{BlobStore, PinnedBlob};
+use crate::chain::Removal;
+use crate::journal::{Journal, JournalError};
+
+/// An event for the coordinator of a cluster.
+#[derive(Debug)]
+pub(crate) enum ClusterInput {
+    /// For the local coordinator.
+    Local(Input),
+    /// A worker said hello on a new connection.
+    Connected {
+        connection: u64,
+        hello: Box<Hello>,
+        messages: UnboundedSender<ToWorker>,
+        heard: LastHeard,
+    },
+    Said {
+        connection: u64,
+        message: FromWorker,
+        waiting: Waiting,
+    },
+    Disconnected {
+        connection: u64,
+    },
+    /// A snapshot is written, or not.
+    Compacted(Result<(), JournalError>),
+    /// The directory of a chain of jobs was removed, or not.
+    ChainRemoved {
+        chain: u128,
+        removed: Result<Removal, String>,
+    },
+    /// End when what has arrived is in the journal; jobs go on with the next coordinator.
+    Stop,
+}
+
+pub(crate) struct ClusterCoordinator {
+    pub(super) local: Coordinator,
+    pub(super) configuration: CoordinatorConfiguration,
+    pub(super) journal: Journal,
+    /// Tasks beside the loop read and write it.
+    pub(super) history: Arc<dyn HistoryStore>,
+    pub(super) definitions: Arc<Definitions>,
+    pub(super) chains: ChainWatch,
+    pub(super) samples: Samples,
+    /// A snapshot that is being written.
+    pub(super) compacting: Option<JoinHandle<()>>,
+    pub(super) connections: BTreeMap<u64, WorkerId>,
+    pub(super) inputs: UnboundedSender<ClusterInput>,
+    ticked: Instant,
+    stopping: bool,
+}
+
+impl ClusterCoordinator {
+    pub(super) fn new(
+        state: CoordinatorState,
+        configuration: CoordinatorConfiguration,
+        (journal, history, blobs): (Journal, Arc<dyn HistoryStore>, Arc<BlobStore>),
+        inputs: UnboundedSender<ClusterInput>,
+    ) -> ClusterCoordinator {
+        let definitions = Arc::new(Definitions::of(configuration.directory.path()));
+        let services = JobServices {
+            configuration: configuration.clone(),
+            history: Arc::clone(&history),
+            definitions: Arc::clone(&definitions),
+            blobs,
+        };
+        let own = inputs.clone();
+        // A coordinator that has ended does it again when it is back.
+        let send_back = move |input| drop(own.send(ClusterInput::Local(input)));
+        ClusterCoordinator {
+            local: Coordinator::new(state, Some(Box::new(services)), Arc::new(send_back)),
+            configuration,
+            journal,
+            history,
+            definitions,
+            chains: ChainWatch::default(),
+            samples: Samples::default(),
+            compacting: None,
+            connections: BTreeMap::new(),
+            inputs,
+            ticked: Instant::now(),
+            stopping: false,
+        }
+    }
+
+    /// Runs until it is told to stop.
+    pub(crate) async fn run(
+        mut self,
+        mut requests: UnboundedReceiver<Request>,
+        mut inputs: UnboundedReceiver<ClusterInput>,
+    ) -> Result<(), JournalError> {
+        let (mut tick, mut batch, mut open) = (ticks(), Vec::new(), true);
+        self.local.begin_to_listen();
+        self.ticked = Instant::now();
+        self.conclude()?;
+        while !self.stopping {
+            tokio::select! {
+                _ = inputs.recv_many(&mut batch, BATCH) => {
+                    for input in batch.drain(..) {
+                        self.take(input);
+                    }
+                    self.local.decide();
+                }
+                request = requests.recv(), if open => match request {
+                    Some(request) => self.answer(request),
+                    None => open = false,
+                },
+                () = sleep_until_some(self.local.wake_at()) => self.local.enter(Event::Woken),
+                _ = tick.tick() => self.on_tick(),
+            }
+            self.conclude()?;
+        }
+        self.compact_at_the_end().await
+    }
+
+    /// Keeps every event from now on with what followed.
+    #[cfg(test)]
+    pub(super) fn record(&mut self, recording: Option<super::recording::Recording>) {
+        self.local.state.recorded = recording;
+    }
+
+    fn take(&mut self, input: ClusterInput) {
+        if !matches!(input, ClusterInput::Local(_) | ClusterInput::Said { .. }) {
+            self.local.decide();
+        }
+        match input {
+            ClusterInput::Local(input) => self.local.take(input),
+            ClusterInput::Connected { connection, hello, messages, heard } => {
+                self.on_hello(*hello, Caller { connection, messages, heard });
+            }
+            ClusterInput::Said { connection, message, waiting } => {
+                drop(waiting);
+                self.on_message(connection, message);
+            }
+            ClusterInput::Disconnected { connection } => self.on_disconnected(connection),
+            ClusterInput::ChainRemoved { chain, removed } => self.on_chain_removed(chain, removed),
+            ClusterInput::Compacted(written) => self.on_compacted(written),
+            ClusterInput::Stop => self.stopping = true,
+        }
+    }
+
+    /// Writes the journal, and then releases what follows.
+    fn conclude(&mut self) -> Result<(), JournalError> {
+        let journal = &mut self.journal;
+        self.local.conclude(|entries, sync| {
+            journal.append(entries)?;
+            if sync { journal.sync() } else { Ok(()) }
+        })?;
+        self.compact_if_due()
+    }
+
+    fn on_tick(&mut self) {
+        let paused = self.ticked.elapsed();
+        self.ticked = Instant::now();
+        self.look_after_workers(paused);
+        self.look_after_chains();
+        self.sample();
+        self.local.on_tick();
+    }
+}
+
+/// The parts of a cluster that the local coordinator calls for its jobs.
+struct JobServices {
+    configuration: CoordinatorConfiguration,
+    history: Arc<dyn HistoryStore>,
+    definitions: Arc<Definitions>,
+    blobs: Arc<BlobStore>,
+}
+
+impl ClusterServices for JobServices {
+    fn directory(&self) -> PathBuf {
+        self.configuration.directory.path().to_owned()
+    }
+
+    fn pinning(&self) -> Box<dyn FnOnce(&Accepted) -> Pins + Send> {
+        let blobs = Arc::clone(&self.blobs);
+        Box::new(move |accepted| pin(accepted, &blobs))
+    }
+
+    fn keeping(&self, state: &CoordinatorState) -> KeepEnded {
+        let (history, definitions) = (Arc::clone(&self.history), Arc::clone(&self.definitions));
+        let cluster = recorded_cluster(state, &self.configuration);
+        Box::new(move |job, ended, remarks| {
+            if let Err(error) = definitions.keep(&job.accepted, &job.change) {
+                remarks.push(format!("{} cannot be run again by its number: {error}", job.id()));
+            }
+            ended.cluster = Some(cluster());
+            let untidy = history.add(ended).map_err(|error| format!("cannot write {error}"))?;
+            remarks.extend(untidy);
+            Ok(())
+        })
+    }
+}
+
+/// Keeps the blobs of a job in the store as long as the result lives. A worker that asks for one that is missing reports it.
+/// Blocking.
+pub(super) fn pin(accepted: &Accepted, blobs: &Arc<BlobStore>) -> Pins {
+    let all = accepted.program.into_iter().chain(accepted.files.iter().map(|file| file.blob));
+    let pinned: Vec<PinnedBlob> = all.filter_map(|blob| blobs.pin(blob.digest).ok().flatten()).collect();
+    Box::new(pinned)
+}
