@@ -1,8 +1,9 @@
 //! The surroundings of a worker of a cluster, and where other workers' segments are found.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io;
+use std::path::PathBuf;
 use std::sync::Arc;
+use std::{fs, io};
 
 use napreduce_engine::{AttemptId, JobId, MapOutput, WorkerId};
 use napreduce_protocol::{DataNetwork, FetchLimits, JobDescription, MapInput, Peer, Place, Secret};
@@ -11,9 +12,9 @@ use tokio::sync::Mutex;
 
 use super::cluster_configuration::WorkerConfiguration;
 use super::disk::Disk;
-use super::environment::{Environment, Preparing};
+use super::environment::{AttemptLogs, Environment, Preparing, WatchDisk};
 use super::isolation::Isolation;
-use super::logs::{AttemptLogs, LogShelf};
+use super::logs::LogShelf;
 use super::paths::WorkerPaths;
 use super::preparation::prepare;
 use super::worker_directory::{is_neighbour, is_within_sight};
@@ -36,10 +37,6 @@ pub(super) struct WorkerEnvironment {
 }
 
 impl Environment for WorkerEnvironment {
-    fn paths(&self) -> &WorkerPaths {
-        &self.paths
-    }
-
     fn name(&self) -> &str {
         &self.name
     }
@@ -52,15 +49,31 @@ impl Environment for WorkerEnvironment {
         &self.isolation
     }
 
-    fn disk(&self) -> Disk {
-        Disk::of(self.paths.root().to_owned(), self.configuration.disk_reserve)
+    fn segment(&self, attempt: AttemptId) -> PathBuf {
+        self.paths.segment(attempt)
     }
 
-    fn open_logs(&self, attempt: AttemptId) -> io::Result<(AttemptLogs, TaskOutput)> {
-        self.logs.open(&self.paths, attempt, self.configuration.log_bytes_max)
+    fn scratch(&self, attempt: AttemptId) -> PathBuf {
+        self.paths.scratch(attempt)
     }
 
-    fn keep_logs(&self, job: JobId) {
+    fn checkpoints(&self, job: JobId) -> PathBuf {
+        self.paths.checkpoints(job)
+    }
+
+    fn watch_disk(&self) -> WatchDisk {
+        let mut disk = Disk::of(self.paths.root().to_owned(), self.configuration.disk_reserve);
+        Box::new(move || disk.look())
+    }
+
+    fn open_logs(&self, attempt: AttemptId) -> io::Result<(Box<dyn AttemptLogs>, TaskOutput)> {
+        let (logs, output) = self.logs.open(&self.paths, attempt, self.configuration.log_bytes_max)?;
+        Ok((Box::new(logs), output))
+    }
+
+    fn forget(&self, job: JobId) {
+        // What cannot be removed, or was never made, is looked for again when the next life begins.
+        let _ = fs::remove_dir_all(self.paths.job(job));
         self.logs.add(&self.paths, job);
     }
 

@@ -4,7 +4,6 @@
 //! told. Does not own a process (each attempt's supervision does), nor the connection (`link`).
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,8 +19,7 @@ use tracing::Instrument;
 use super::admission::Admission;
 use super::attempt::{AttemptEnd, AttemptEvent, Leftovers, Supervision};
 use super::consolidation::{Consolidated, Consolidating};
-use super::disk::{Disk, LOOK_INTERVAL};
-use super::environment::Prepared;
+use super::environment::{Prepared, WatchDisk};
 use super::hang::Limits;
 use super::job::{KnownJob, Launching, Readiness};
 use super::moves::Moves;
@@ -30,6 +28,9 @@ use super::segment_memory::MemorySegment;
 use super::settings::WorkerSettings;
 use super::ticks::ticks;
 use crate::spans;
+
+/// How often the disk is looked at.
+const DISK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// An attempt whose process is not known to be gone.
 struct RunningAttempt {
@@ -44,7 +45,7 @@ fields! {
     pub(crate) struct Worker {
         admission: Arc<Admission> = Arc::new(Admission::new(settings.suspend)),
         /// In a cluster, where there may be another worker that has what this one lacks.
-        disk: Option<Disk> = settings.environment.as_ref().map(|(environment, _)| environment.disk()),
+        disk: Option<WatchDisk> = settings.environment.as_ref().map(|(environment, _)| environment.watch_disk()),
         settings: WorkerSettings = settings,
         spawner: Arc<Spawner> = spawner,
         jobs: BTreeMap<JobId, KnownJob>,
@@ -79,7 +80,7 @@ impl Worker {
         let (events, mut arriving) = unbounded_channel();
         let mut worker = Worker::new(settings, spawner, news, events);
         let mut heartbeat = ticks(worker.settings.heartbeat);
-        let mut looks = ticks(LOOK_INTERVAL);
+        let mut looks = ticks(DISK_INTERVAL);
         let mut open = true;
         while open || !worker.attempts.is_empty() {
             worker.settings.note_running(worker.attempts.len());
@@ -174,11 +175,7 @@ impl Worker {
     fn remove_files(&mut self, job: JobId) {
         if let Some((environment, _)) = &self.settings.environment {
             let environment = Arc::clone(environment);
-            self.removals.spawn_blocking(move || {
-                // What cannot be removed, or was never made, is looked for again when the next life begins.
-                let _ = fs::remove_dir_all(environment.paths().job(job));
-                environment.keep_logs(job);
-            });
+            self.removals.spawn_blocking(move || environment.forget(job));
         }
     }
 
@@ -374,7 +371,7 @@ impl Worker {
 
     /// Says what the disk lacks, if that has changed.
     fn look_at_disk(&mut self) {
-        if let Some(lacks) = self.disk.as_mut().and_then(Disk::look) {
+        if let Some(lacks) = self.disk.as_mut().and_then(|watch| watch()) {
             self.tell(WorkerNews::Report(WorkerReport::Short { lacks }));
         }
     }

@@ -6,12 +6,9 @@
 
 use std::io;
 use std::path::PathBuf;
-use std::time::Duration;
 
 use rustix::fs::{StatVfs, StatVfsMountFlags, statvfs};
 
-/// How often it is looked at.
-pub(super) const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 /// What must be free unless it is said otherwise, if the disk is not so small that a share of it is less.
 const RESERVE_BYTES: u64 = 64 << 20;
 const RESERVE_SHARE: u64 = 50;

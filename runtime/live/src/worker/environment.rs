@@ -1,4 +1,4 @@
-//! What a worker of a cluster has that an embedded one has not: a directory, a host, other workers.
+//! The parts of a cluster's worker that an embedded one lacks: a directory, a host, other workers.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -11,15 +11,10 @@ use napreduce_engine::{AttemptId, JobId, MapOutput, WorkerId};
 use napreduce_protocol::{DataNetwork, JobDescription, MapInput, Peer, TaskError};
 use napreduce_task::{Executable, TaskOutput};
 
-use super::disk::Disk;
 use super::isolation::Isolation;
-use super::logs::AttemptLogs;
-use super::paths::WorkerPaths;
 
 /// The surroundings of a worker of a cluster.
 pub(super) trait Environment: Debug + Send + Sync {
-    fn paths(&self) -> &WorkerPaths;
-
     /// The name of the worker.
     fn name(&self) -> &str;
 
@@ -28,14 +23,23 @@ pub(super) trait Environment: Debug + Send + Sync {
 
     fn isolation(&self) -> &Isolation;
 
-    /// The disk that attempts write to.
-    fn disk(&self) -> Disk;
+    /// Where this worker keeps the sealed output of a map attempt.
+    fn segment(&self, attempt: AttemptId) -> PathBuf;
+
+    /// The directory of one attempt alone.
+    fn scratch(&self, attempt: AttemptId) -> PathBuf;
+
+    /// The checkpoints of a job whose output is in an object store.
+    fn checkpoints(&self, job: JobId) -> PathBuf;
+
+    /// Watches the disk that attempts write to.
+    fn watch_disk(&self) -> WatchDisk;
 
     /// Files for an attempt to print to; the second result is for its process.
-    fn open_logs(&self, attempt: AttemptId) -> io::Result<(AttemptLogs, TaskOutput)>;
+    fn open_logs(&self, attempt: AttemptId) -> io::Result<(Box<dyn AttemptLogs>, TaskOutput)>;
 
-    /// Keeps the logs of a job that has ended here. Blocking.
-    fn keep_logs(&self, job: JobId);
+    /// Removes the files of a job that has ended here, but for its logs. Blocking.
+    fn forget(&self, job: JobId);
 
     /// Where attempts of this worker, which is `own`, find map outputs. One whose holder is not named is left
     /// out: its worker is gone, and what replaces it will be named.
@@ -53,6 +57,9 @@ pub(super) trait Environment: Debug + Send + Sync {
     fn prepare(self: Arc<Self>, description: Arc<JobDescription>) -> Preparing;
 }
 
+/// Returns what the disk lacks now, or that it lacks nothing, if that has changed since the last call.
+pub(super) type WatchDisk = Box<dyn FnMut() -> Option<Option<String>> + Send>;
+
 pub(super) type Preparing = Pin<Box<dyn Future<Output = Result<Prepared, TaskError>> + Send>>;
 
 /// A job whose attempts can be started here.
@@ -62,4 +69,16 @@ pub(super) struct Prepared {
     pub(super) files: PathBuf,
     /// Whether program and side files are still what was verified. Blocking, for the time of a look at each.
     pub(super) is_intact: Box<dyn Fn() -> bool + Send>,
+}
+
+/// The files that one attempt prints to.
+pub(super) trait AttemptLogs: Send + Sync {
+    /// Cuts the files to their bound.
+    fn keep_bound(&mut self);
+
+    /// The end of standard error, if there is any.
+    fn end_of_stderr(&self) -> Option<String>;
+
+    /// Keeps what was printed, and gives the files to another attempt.
+    fn close(self: Box<Self>) -> Pin<Box<dyn Future<Output = ()> + Send>>;
 }

@@ -130,14 +130,14 @@ impl KnownJob {
     /// How the output of a map comes to where it outlives this worker.
     pub(super) fn moving(&self, attempt: AttemptId) -> Option<Move> {
         let (environment, _) = self.environment.as_ref()?;
-        let (from, to) = (environment.paths().segment(attempt), self.shared.segment(attempt));
+        let (from, to) = (environment.segment(attempt), self.shared.segment(attempt));
         Some(Move { attempt, from, to, durable: self.description.durable })
     }
 
     /// The directory of one attempt alone.
     pub(super) fn scratch(&self, attempt: AttemptId) -> PathBuf {
         match &self.environment {
-            Some((environment, _)) => environment.paths().scratch(attempt),
+            Some((environment, _)) => environment.scratch(attempt),
             None => self.shared.attempt(attempt),
         }
     }
@@ -193,7 +193,7 @@ impl KnownJob {
             self.on_sealed(attempt, read, memory);
         }
         let (environment, _) = self.environment.as_ref().filter(|_| attempt.task.kind == TaskKind::Map)?;
-        let segment = environment.paths().segment(attempt);
+        let segment = environment.segment(attempt);
         self.consolidation.on_sealed(attempt.task.job, segment, self.description.reduces)
     }
 
@@ -206,7 +206,7 @@ impl KnownJob {
                 self.scratch(attempt).join(self.shared.part_name(attempt.task))
             }
             _ if commits => self.shared.attempt(attempt).join(self.shared.part_name(attempt.task)),
-            Some((environment, _)) => environment.paths().segment(attempt),
+            Some((environment, _)) => environment.segment(attempt),
             None => self.shared.segment(attempt),
         }
     }
@@ -215,7 +215,7 @@ impl KnownJob {
     fn checkpoint(&self, attempt: AttemptId) -> PathBuf {
         match &self.environment {
             Some((environment, _)) if self.shared.are_in_store() => {
-                environment.paths().checkpoints(attempt.task.job).join(attempt.to_string())
+                environment.checkpoints(attempt.task.job).join(attempt.to_string())
             }
             _ => self.shared.checkpoint(attempt),
         }

@@ -8,8 +8,8 @@ use napreduce_engine::AttemptId;
 use napreduce_protocol::{IoResult, LaunchWork, TaskError};
 use napreduce_task::Launch;
 
+use super::environment::AttemptLogs;
 use super::job::{KnownJob, Readiness};
-use super::logs::AttemptLogs;
 use super::settings::WorkerSettings;
 
 /// What the process of an attempt is started with. In a cluster it starts in its scratch directory, and
@@ -19,7 +19,7 @@ pub(super) fn outfit(
     attempt: AttemptId,
     work: &LaunchWork,
     settings: &WorkerSettings,
-) -> Result<(Launch, Option<AttemptLogs>), TaskError> {
+) -> Result<(Launch, Option<Box<dyn AttemptLogs>>), TaskError> {
     let variables = job.variables(attempt, work);
     let (Some((environment, _)), Readiness::Ready(Some(prepared))) = (&settings.environment, &job.readiness)
     else {

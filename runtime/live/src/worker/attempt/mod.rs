@@ -32,9 +32,9 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 use self::line::ControlLine;
 use self::supervised::Supervised;
 use super::admission::Admission;
+use super::environment::AttemptLogs;
 use super::hang::Limits;
 use super::isolation::Bounds;
-use super::logs::AttemptLogs;
 use super::segment_memory::MemorySegment;
 use super::start_error::explain_start;
 
@@ -91,7 +91,7 @@ pub(super) struct Supervision {
     /// What it may write its output to.
     pub(super) memory: Option<MemorySegment>,
     /// What it prints, in a cluster.
-    pub(super) logs: Option<AttemptLogs>,
+    pub(super) logs: Option<Box<dyn AttemptLogs>>,
     /// The name of this host, in a cluster.
     pub(super) host: Option<String>,
     pub(super) spawner: Arc<Spawner>,

@@ -7,6 +7,7 @@ use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Seek, SeekFrom, Write};
 use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use napreduce_engine::AttemptId;
@@ -17,6 +18,7 @@ use tokio::task::spawn_blocking;
 use super::bounded::BoundedLog;
 use super::index::{self, IndexEntry};
 use crate::shuffle::LogExtent;
+use crate::worker::environment::AttemptLogs;
 
 /// So much of what an attempt has printed that fails is told to the coordinator.
 const TOLD_BYTES_MAX: u64 = 64 << 10;
@@ -62,7 +64,7 @@ impl JobLogs {
         self: &Arc<JobLogs>,
         attempt: AttemptId,
         bytes_max: u64,
-    ) -> io::Result<(AttemptLogs, TaskOutput)> {
+    ) -> io::Result<(LogFiles, TaskOutput)> {
         let mut state = self.state();
         let slot = match state.idle.pop() {
             Some(slot) => slot,
@@ -79,14 +81,8 @@ impl JobLogs {
         slot.name.write_all_at(&name, 0)?;
         state.running.insert(attempt, slot.number);
         let [stdout, stderr] = [slot.stdout, slot.stderr].map(|file| BoundedLog::new(file, bytes_max));
-        let logs = AttemptLogs {
-            job: Arc::clone(self),
-            attempt,
-            number: slot.number,
-            name: slot.name,
-            stdout,
-            stderr,
-        };
+        let logs =
+            LogFiles { job: Arc::clone(self), attempt, number: slot.number, name: slot.name, stdout, stderr };
         Ok((logs, output))
     }
 
@@ -149,7 +145,7 @@ impl JobLogs {
 
 /// The two streams of one attempt that runs.
 #[derive(Debug)]
-pub(in crate::worker) struct AttemptLogs {
+pub(in crate::worker) struct LogFiles {
     job: Arc<JobLogs>,
     attempt: AttemptId,
     number: u32,
@@ -158,9 +154,9 @@ pub(in crate::worker) struct AttemptLogs {
     stderr: BoundedLog,
 }
 
-impl AttemptLogs {
+impl AttemptLogs for LogFiles {
     /// Cuts what is longer than it may be.
-    pub(in crate::worker) fn keep_bound(&mut self) {
+    fn keep_bound(&mut self) {
         for log in [&mut self.stdout, &mut self.stderr] {
             // A log that cannot be cut must not end an attempt; the next try may succeed.
             let _ = log.keep_bound();
@@ -169,7 +165,7 @@ impl AttemptLogs {
 
     /// The end of what it has printed on standard error, if there is anything, for whoever asks when this
     /// worker is gone. Where something comes before it, the first line says how much.
-    pub(in crate::worker) fn end_of_stderr(&self) -> Option<String> {
+    fn end_of_stderr(&self) -> Option<String> {
         // What cannot be read now is here all the same.
         let (last, before) = self.stderr.last(TOLD_BYTES_MAX).ok().filter(|(last, _)| !last.is_empty())?;
         let last = String::from_utf8_lossy(&last);
@@ -179,8 +175,14 @@ impl AttemptLogs {
         })
     }
 
+    fn close(self: Box<Self>) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        Box::pin((*self).close())
+    }
+}
+
+impl LogFiles {
     /// The attempt has ended, and nothing of it prints any more.
-    pub(in crate::worker) async fn close(mut self) {
+    pub(super) async fn close(mut self) {
         self.keep_bound();
         let silent =
             [&self.stdout, &self.stderr].into_iter().all(|log| log.bytes().is_ok_and(|bytes| bytes == 0));
@@ -215,7 +217,7 @@ impl AttemptLogs {
     /// The files are for the next attempt, unless what is in them could not be kept: then they stay
     /// what they are.
     fn make_room(self, kept: io::Result<()>) {
-        let AttemptLogs { job, attempt, number, name, stdout, stderr } = self;
+        let LogFiles { job, attempt, number, name, stdout, stderr } = self;
         if let Err(error) = kept {
             let directory = job.directory.display();
             tracing::warn!(target: "worker", %attempt, "what it printed stays in {directory}/running/{number}.*: {error}");

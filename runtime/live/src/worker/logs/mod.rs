@@ -24,5 +24,4 @@ mod shelf;
 #[cfg(test)]
 mod tests;
 
-pub(super) use job::AttemptLogs;
 pub(super) use shelf::{LogBounds, LogShelf};

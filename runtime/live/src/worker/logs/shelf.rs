@@ -14,7 +14,7 @@ use napreduce_engine::{AttemptId, JobId};
 use napreduce_protocol::LogStream;
 use napreduce_task::TaskOutput;
 
-use super::job::{AttemptLogs, JobLogs, find_kept, keep_left};
+use super::job::{JobLogs, LogFiles, find_kept, keep_left};
 use crate::shuffle::LogExtent;
 use crate::worker::paths::WorkerPaths;
 
@@ -42,7 +42,7 @@ impl LogShelf {
         paths: &WorkerPaths,
         attempt: AttemptId,
         bytes_max: u64,
-    ) -> io::Result<(AttemptLogs, TaskOutput)> {
+    ) -> io::Result<(LogFiles, TaskOutput)> {
         let job = attempt.task.job;
         let new = || Arc::new(JobLogs::new(paths.job_logs(job)));
         let logs = Arc::clone(self.jobs().entry(job).or_insert_with(new));

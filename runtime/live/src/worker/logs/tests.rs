@@ -10,7 +10,9 @@ use napreduce_protocol::LogStream::{self, Stderr, Stdout};
 use napreduce_task::TaskOutput;
 use tempfile::TempDir;
 
-use super::{AttemptLogs, LogBounds, LogShelf};
+use super::job::LogFiles;
+use super::{LogBounds, LogShelf};
+use crate::worker::environment::AttemptLogs;
 use crate::worker::paths::WorkerPaths;
 
 const PLENTY: LogBounds = LogBounds { jobs_max: 100, bytes_max: 1 << 20 };
@@ -40,7 +42,7 @@ impl Scene {
         self.shelf = LogShelf::scan(&self.paths, PLENTY).expect("a shelf");
     }
 
-    fn open(&self, attempt: AttemptId, bytes_max: u64) -> (AttemptLogs, TaskOutput) {
+    fn open(&self, attempt: AttemptId, bytes_max: u64) -> (LogFiles, TaskOutput) {
         self.shelf.open(&self.paths, attempt, bytes_max).expect("files")
     }
 
