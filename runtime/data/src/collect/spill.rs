@@ -4,9 +4,8 @@
 //! (`collect::seal`).
 
 use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
-
-use crossbeam_channel::{Receiver, Sender, bounded};
 
 use crate::budget::{Budget, Grant};
 use crate::collect::CollectError;
@@ -80,7 +79,7 @@ fn spill(arena: &mut Arena, shape: &RunShape, number: usize) -> Result<Run, Coll
 
 /// The thread that writes runs; at most one arena is on its way at a time.
 pub(crate) struct Spiller {
-    to_thread: Sender<(Arena, usize)>,
+    to_thread: SyncSender<(Arena, usize)>,
     from_thread: Receiver<(Arena, Result<Run, CollectError>)>,
     thread: Option<JoinHandle<()>>,
     busy: bool,
@@ -88,8 +87,8 @@ pub(crate) struct Spiller {
 
 impl Spiller {
     pub(crate) fn start(shape: RunShape) -> Result<Spiller, CollectError> {
-        let (to_thread, orders) = bounded::<(Arena, usize)>(1);
-        let (answers, from_thread) = bounded(1);
+        let (to_thread, orders) = sync_channel::<(Arena, usize)>(1);
+        let (answers, from_thread) = sync_channel(1);
         let work = move || {
             for (mut arena, number) in orders {
                 let result = spill(&mut arena, &shape, number);
@@ -136,7 +135,7 @@ impl Drop for Spiller {
     fn drop(&mut self) {
         // A closed channel ends the thread's loop; joined, so that no run appears after the collector is
         // gone.
-        let (closed, _) = bounded(0);
+        let (closed, _) = sync_channel(0);
         self.to_thread = closed;
         if let Some(thread) = self.thread.take() {
             // Its panic was or will be reported by `take_back`; there is nobody left to tell here.
