@@ -85,7 +85,7 @@ impl Serialize for ByteSize {
 /// The longest time that is read. Anything longer is a slip, and moments that far away cannot be computed.
 const TIME_MAX: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 
-/// Reads a time: `90s`, `10m`, `1h30m`, `200ms`.
+/// Reads a time: `90s`, `10m`, `1h30m`, `200ms`, `2d`.
 ///
 /// # Errors
 /// Quotes what is no time, or one that is negative or longer than 100 years.
@@ -97,8 +97,9 @@ const TIME_MAX: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 /// assert!(napreduce_protocol::parse_time("soon").is_err());
 /// ```
 pub fn parse_time(text: &str) -> Result<Duration, String> {
-    let read = text.parse::<jiff::SignedDuration>().ok().and_then(|time| Duration::try_from(time).ok());
-    match read {
+    // "M" is months to humantime, and a slip for minutes.
+    let time = humantime::parse_duration(text).ok().filter(|_| !text.contains('M'));
+    match time {
         Some(time) if time > TIME_MAX => {
             Err(format!("{text:?} is too long; write 876000h (100 years) at most"))
         }
@@ -200,7 +201,7 @@ mod tests {
                 Err(format!("{text:?} is too long; write 876000h (100 years) at most"))
             );
         }
-        for text in ["99999999999999999999h", "-1s", "soon"] {
+        for text in ["99999999999999999999h", "-1s", "soon", "10M", "5", ""] {
             let error = parse_time(text).expect_err("it is not a time");
             assert!(error.starts_with(&format!("{text:?} is not a time")), "{error}");
         }
