@@ -2,10 +2,9 @@
 //!
 //! Owns standard error while a job runs, and the rules of when something is shown. Does not own the numbers.
 
-use std::io::{IsTerminal, stderr};
+use std::io::{IsTerminal, Write, stderr};
 use std::time::{Duration, Instant};
 
-use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use napreduce_engine::TaskKind;
 use napreduce_protocol::printing::print_error;
 use napreduce_protocol::{JobProgress, PhaseProgress};
@@ -16,7 +15,7 @@ use super::line::phase_text;
 const QUIET_START: Duration = Duration::from_secs(1);
 /// Plain lines come no more often than this.
 const PLAIN_INTERVAL: Duration = Duration::from_secs(2);
-const BAR_STEPS: u64 = 100;
+const BAR_COLUMNS: usize = 10;
 /// Columns of a line beside the name of its phase, and of a message beside name and bar: 80 in all.
 const LINE_COLUMNS: usize = 73;
 const MESSAGE_COLUMNS: usize = 60;
@@ -44,14 +43,16 @@ pub struct ProgressDisplay {
 enum Form {
     Nothing,
     Lines { last: Option<Instant> },
-    Bars(MultiProgress),
+    /// So many lines were drawn, and stand above the cursor.
+    Bars { drawn: usize },
 }
 
 struct ShownPhase {
     kind: TaskKind,
     began: Instant,
     finished: bool,
-    bar: Option<ProgressBar>,
+    /// On a terminal, once it is shown.
+    bar: Option<String>,
 }
 
 impl ProgressDisplay {
@@ -60,9 +61,7 @@ impl ProgressDisplay {
         let form = match mode {
             ProgressMode::Never => Form::Nothing,
             _ if quiet => Form::Nothing,
-            _ if stderr().is_terminal() => {
-                Form::Bars(MultiProgress::with_draw_target(ProgressDrawTarget::stderr()))
-            }
+            _ if stderr().is_terminal() => Form::Bars { drawn: 0 },
             _ => Form::Lines { last: None },
         };
         let quiet_start = match mode {
@@ -83,6 +82,7 @@ impl ProgressDisplay {
                 self.show_phase(kind, &phase, now);
             }
         }
+        self.draw_bars();
     }
 
     fn show_phase(&mut self, kind: TaskKind, phase: &PhaseProgress, now: Instant) {
@@ -99,99 +99,55 @@ impl ProgressDisplay {
                     *last = Some(now);
                 }
             }
-            Form::Bars(bars) => {
-                let text = text(MESSAGE_COLUMNS);
-                let bar = shown.bar.get_or_insert_with(|| bars.add(new_bar(kind)));
-                bar.set_message(text);
-                bar.set_position(u64::from(phase.percent()));
-            }
+            Form::Bars { .. } => shown.bar = Some(bar(kind, phase, &text(MESSAGE_COLUMNS))),
         }
         shown.finished = phase.is_done();
-        if let Some(bar) = shown.bar.as_ref().filter(|_| shown.finished) {
-            bar.abandon();
-        }
+    }
+
+    /// Draws the bars over those that were drawn before.
+    fn draw_bars(&mut self) {
+        let Form::Bars { drawn } = &mut self.form else { return };
+        let size = rustix::termios::tcgetwinsize(stderr());
+        // Some terminals do not know their size.
+        let columns = size.map_or(0, |size| usize::from(size.ws_col));
+        let columns = if columns == 0 { 80 } else { columns };
+        let bars: Vec<&str> = self.phases.iter().filter_map(|shown| shown.bar.as_deref()).collect();
+        // A terminal that cannot be written to has nobody to see it.
+        let _ = stderr().lock().write_all(frame(&bars, *drawn, columns).as_bytes());
+        *drawn = bars.len();
     }
 
     /// Leaves bars as they are and the cursor below them.
     pub fn end(&mut self) {
-        for bar in self.phases.iter().filter_map(|shown| shown.bar.as_ref()) {
-            bar.abandon();
-        }
         self.form = Form::Nothing;
     }
 }
 
-fn new_bar(kind: TaskKind) -> ProgressBar {
-    // Wider lines would wrap on a narrower terminal, and stay there.
-    let style = ProgressStyle::with_template("{prefix:<6} [{bar:10}] {wide_msg}")
-        .expect("the template is a constant that indicatif accepts");
-    // Hidden until it is added to the other bars: else it would be drawn once for itself.
-    let bar = ProgressBar::with_draw_target(Some(BAR_STEPS), ProgressDrawTarget::hidden());
-    bar.with_style(style.progress_chars("=> ")).with_prefix(kind.to_string())
+/// `map    [===>      ]  33% 1/3 tasks, 1 running`
+fn bar(kind: TaskKind, phase: &PhaseProgress, text: &str) -> String {
+    let done = BAR_COLUMNS * phase.percent() as usize / 100;
+    let head = if done < BAR_COLUMNS { ">" } else { "" };
+    format!("{:<6} [{:<BAR_COLUMNS$}] {text}", kind.to_string(), "=".repeat(done) + head)
+}
+
+/// What draws these lines where `drawn` lines were drawn before, each cut to the width of the terminal: a wrapped one
+/// would stay there.
+fn frame(lines: &[&str], drawn: usize, columns: usize) -> String {
+    let mut text = if drawn > 0 { format!("\x1b[{drawn}A") } else { String::new() };
+    for line in lines {
+        let line: String = line.chars().take(columns).collect();
+        text.push_str(&format!("\r\x1b[K{line}\n"));
+    }
+    text
 }
 
 #[cfg(test)]
 mod tests {
-    use std::io;
-    use std::sync::{Arc, Mutex};
-
-    use indicatif::TermLike;
-
     use super::*;
 
-    /// A terminal of 80 columns that keeps the lines written to it.
-    #[derive(Debug, Clone, Default)]
-    struct Terminal(Arc<Mutex<Vec<String>>>);
-
-    impl TermLike for Terminal {
-        fn width(&self) -> u16 {
-            80
-        }
-
-        fn move_cursor_up(&self, _: usize) -> io::Result<()> {
-            Ok(())
-        }
-
-        fn move_cursor_down(&self, _: usize) -> io::Result<()> {
-            Ok(())
-        }
-
-        fn move_cursor_right(&self, _: usize) -> io::Result<()> {
-            Ok(())
-        }
-
-        fn move_cursor_left(&self, _: usize) -> io::Result<()> {
-            Ok(())
-        }
-
-        fn write_line(&self, text: &str) -> io::Result<()> {
-            self.write_str(text)
-        }
-
-        fn write_str(&self, text: &str) -> io::Result<()> {
-            let mut lines = self.0.lock().expect("nobody panicked");
-            lines.extend(text.lines().filter(|line| !line.trim().is_empty()).map(str::to_owned));
-            Ok(())
-        }
-
-        fn clear_line(&self) -> io::Result<()> {
-            Ok(())
-        }
-
-        fn flush(&self) -> io::Result<()> {
-            Ok(())
-        }
-    }
-
     #[test]
-    fn bars_fit_80_columns_and_are_never_drawn_empty() {
-        let terminal = Terminal::default();
-        let target = ProgressDrawTarget::term_like(Box::new(terminal.clone()));
-        let form = Form::Bars(MultiProgress::with_draw_target(target));
-        let (began, quiet_start) = (Instant::now(), Duration::ZERO);
-        let mut display = ProgressDisplay { form, began, quiet_start, phases: Vec::new() };
-        assert!(new_bar(TaskKind::Map).is_hidden(), "it would be drawn before it is added");
-        let map = PhaseProgress {
+    fn bars_fit_80_columns() {
+        let phase = PhaseProgress {
             tasks: 100_000,
             running: 4096,
             suspended: 4096,
@@ -200,16 +156,27 @@ mod tests {
             ..PhaseProgress::default()
         };
         for done in [1, 50_000, 100_000] {
-            let map = PhaseProgress { done, ..map };
-            display.show(&JobProgress { map, reduce: PhaseProgress { tasks: 1, running: 1, ..map } });
+            let phase = PhaseProgress { done, ..phase };
+            let text = phase_text(&phase, Duration::from_secs(10), MESSAGE_COLUMNS);
+            for kind in [TaskKind::Map, TaskKind::Reduce] {
+                let line = bar(kind, &phase, &text);
+                assert!(line.chars().count() <= 80 && line.contains(" tasks"), "{line:?}");
+            }
         }
-        display.end();
-        let lines = terminal.0.lock().expect("nobody panicked").clone();
-        assert!(
-            lines.iter().any(|line| line.contains("map")) && lines.iter().any(|line| line.contains("reduce"))
-        );
-        for line in lines {
-            assert!(line.chars().count() <= 80 && line.contains(" tasks"), "{line:?}");
-        }
+    }
+
+    #[test]
+    fn bar_grows_with_the_percentage() {
+        let drawn = |done| bar(TaskKind::Map, &PhaseProgress { tasks: 2, done, ..PhaseProgress::default() }, "text");
+        assert_eq!(drawn(0), "map    [>         ] text");
+        assert_eq!(drawn(1), "map    [=====>    ] text");
+        assert_eq!(drawn(2), "map    [==========] text");
+    }
+
+    #[test]
+    fn frame_is_drawn_over_the_last_one_and_cut_to_the_terminal() {
+        assert_eq!(frame(&["map"], 0, 80), "\r\x1b[Kmap\n");
+        assert_eq!(frame(&["map", "reduce"], 1, 3), "\x1b[1A\r\x1b[Kmap\n\r\x1b[Kred\n");
+        assert_eq!(frame(&[], 0, 80), "");
     }
 }
