@@ -50,11 +50,6 @@ fn wordcount_counts_each_word() {
 }
 
 #[test]
-fn matching_lines_keeps_the_lines_that_match() {
-    prints_what_is_written_under("matching-lines");
-}
-
-#[test]
 fn terasort_sorts_rows_by_their_first_bytes() {
     prints_what_is_written_under("terasort");
 }

@@ -20,6 +20,7 @@ const ADD_ITEMS: [(&str, &str); 15] = [
     ("rustix", "param"),
     ("rustix", "stdio"),
     ("rustix", "system"),
+    ("rustix", "termios"),
     ("rustls-pki-types", "std"),
     ("toml", "display"),
 ];

@@ -40,6 +40,7 @@ const LAYERS: &[(&str, &[&str])] = &[
         ],
     ),
     ("examples", &["napreduce"]),
+    ("examples/matching-lines", &["napreduce"]),
     ("examples/formats", &["napreduce", "napreduce-cli"]),
     (
         "lab",

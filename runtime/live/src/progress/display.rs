@@ -42,9 +42,13 @@ pub struct ProgressDisplay {
 
 enum Form {
     Nothing,
-    Lines { last: Option<Instant> },
+    Lines {
+        last: Option<Instant>,
+    },
     /// So many lines were drawn, and stand above the cursor.
-    Bars { drawn: usize },
+    Bars {
+        drawn: usize,
+    },
 }
 
 struct ShownPhase {
@@ -167,7 +171,8 @@ mod tests {
 
     #[test]
     fn bar_grows_with_the_percentage() {
-        let drawn = |done| bar(TaskKind::Map, &PhaseProgress { tasks: 2, done, ..PhaseProgress::default() }, "text");
+        let drawn =
+            |done| bar(TaskKind::Map, &PhaseProgress { tasks: 2, done, ..PhaseProgress::default() }, "text");
         assert_eq!(drawn(0), "map    [>         ] text");
         assert_eq!(drawn(1), "map    [=====>    ] text");
         assert_eq!(drawn(2), "map    [==========] text");

@@ -1,7 +1,6 @@
 //! Keeps the lines that match: `matching-lines INPUT... --output DIR --pattern REGEX [--pattern REGEX]...`.
 //!
-//! Owns what matching means (any of the patterns) and counts matching lines by pattern. Does not own the
-//! order of the output: a map-only job keeps that of the input.
+//! A job without a reduce: the lines keep the order of the input. A counter per pattern counts its matches.
 
 use std::process::ExitCode;
 
@@ -17,7 +16,7 @@ struct Patterns {
     patterns: Vec<String>,
 }
 
-/// Refuses a wrong pattern before any task starts.
+/// Checks a pattern when the command line is parsed, before any task starts.
 fn checked(pattern: &str) -> Result<String, regex::Error> {
     Regex::new(pattern).map(|_| pattern.to_owned())
 }
