@@ -11,6 +11,7 @@ use anyhow::{Result, bail};
 use napreduce_engine::{JobId, Slots};
 use napreduce_live::{ClusterClient, ClusterDirectory, ClusterPlace, Patience};
 use napreduce_protocol::{ByteSize, JobDetail, JobPhase, JobSummary, TaskSummary, WorkerPhase};
+use napreduce_protocol::requests::{GetJob, ListTasks, ListWorkers};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::confinement::Confinement;
@@ -160,11 +161,11 @@ impl<'s> Cluster<'s> {
     }
 
     pub fn tasks(&mut self, job: JobId) -> Result<Vec<TaskSummary>> {
-        Ok(self.client.tasks(Some(job))?)
+        Ok(self.client.ask(ListTasks { job: Some(job) })?)
     }
 
     pub fn job(&mut self, job: JobId) -> Result<JobDetail> {
-        Ok(self.client.job(job)?)
+        Ok(self.client.ask(GetJob { job })?)
     }
 
     /// Fails when a daemon has ended, and on an interrupt.
@@ -249,7 +250,7 @@ fn connect(
     loop {
         let is_late = began.elapsed() > UP_MAX;
         if let Some(mut connected) = client.take() {
-            let workers = connected.workers()?;
+            let workers = connected.ask(ListWorkers)?;
             up = workers.iter().filter(|worker| worker.state == WorkerPhase::Up).count();
             if up >= wanted {
                 return Ok(connected);

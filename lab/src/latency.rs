@@ -11,6 +11,7 @@ use anyhow::Result;
 use clap::Args;
 use napreduce_engine::{AttemptId, AttemptState, JobId, Slots, TaskKind};
 use napreduce_protocol::{ByteSize, JobDetail, PreemptionEnd, TaskCommand, TaskPhase};
+use napreduce_protocol::requests::CommandTask;
 use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use serde::Serialize;
@@ -209,7 +210,10 @@ impl<'s> Measuring<'s> {
     }
 
     fn command(&mut self, attempt: AttemptId, command: TaskCommand) -> Result<()> {
-        Ok(self.cluster.client.preempt(attempt, command, REASON)?)
+        let AttemptId { task, number } = attempt;
+        let request = CommandTask { task, attempt: Some(number), command, reason: REASON.to_owned() };
+        self.cluster.client.ask(request)?;
+        Ok(())
     }
 
     fn wait_for(&mut self, job: JobId, what: &str, holds: impl Fn(&JobDetail) -> bool) -> Result<()> {

@@ -13,6 +13,7 @@ use napreduce::program::encode_parameters;
 use napreduce_engine::{JobId, Span, Time};
 use napreduce_live::{ClusterClient, SubmitOptions};
 use napreduce_protocol::{ByteSize, CheckpointSupport, JobDetail, JobPlan, Split};
+use napreduce_protocol::requests::ListJobs;
 use napreduce_schedulers::{SchedulerConfiguration, SchedulerName};
 use napreduce_sim::{ClusterShape, SimulatedJob};
 
@@ -232,7 +233,7 @@ impl Running<'_> {
         let limit = self.expected * PATIENCE + PATIENCE_LEAST;
         let mut told = Instant::now();
         loop {
-            let summaries = self.cluster.client.jobs(handed.len() as u32 + 1)?;
+            let summaries = self.cluster.client.ask(ListJobs { limit: handed.len() as u32 + 1 })?;
             let mut active: Vec<JobId> = Vec::new();
             for summary in summaries.into_iter().filter(|one| handed.iter().any(|own| own.job == one.job)) {
                 if !has_succeeded(&summary)? {

@@ -9,6 +9,7 @@ use anyhow::{Result, anyhow};
 use napreduce_engine::{AttemptId, JobId, TaskId, TaskKind, WorkerId};
 use napreduce_live::ClusterClient;
 use napreduce_protocol::WorkerSummary;
+use napreduce_protocol::requests::ListJobs;
 
 use crate::failure::{Failures, usage};
 
@@ -134,7 +135,7 @@ pub fn select_one(selector: JobSelector, what: &str, client: &mut ClusterClient)
 /// The jobs of the cluster, if a selector needs them.
 fn existing(selectors: &[JobSelector], client: &mut ClusterClient) -> Result<Vec<JobId>> {
     match selectors.iter().any(JobSelector::needs_listing) {
-        true => Ok(client.jobs(JOBS_MAX)?.iter().map(|job| job.job).collect()),
+        true => Ok(client.ask(ListJobs { limit: JOBS_MAX })?.iter().map(|job| job.job).collect()),
         false => Ok(Vec::new()),
     }
 }

@@ -5,6 +5,7 @@
 use anyhow::Result;
 use clap::{Args, Subcommand};
 use napreduce_protocol::{QueueListing, QueueSlots, QueueSummary, printing::print_error};
+use napreduce_protocol::requests::ListQueues;
 use napreduce_web::answers::QueueAnswer;
 
 use crate::cluster::ClusterArguments;
@@ -35,7 +36,7 @@ enum Command {
 
 pub fn run(arguments: &Arguments, cluster: &ClusterArguments) -> Result<()> {
     let Command::List { format } = &arguments.command;
-    let QueueListing { scheduler, queues, .. } = cluster.connect()?.queues()?;
+    let QueueListing { scheduler, queues, .. } = cluster.connect()?.ask(ListQueues)?;
     let Some(queues) = queues else {
         print_error(format_args!(
             "nap: the scheduler {scheduler} has no queues; fair, capacity, natjam and hfsp (with weights) have: nap coordinator \

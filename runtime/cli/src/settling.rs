@@ -11,6 +11,7 @@ use clap::Args;
 use napreduce_engine::{AttemptId, JobId};
 use napreduce_live::ClusterClient;
 use napreduce_protocol::{CommandOutcome, TaskCommand, parse_time, printing::print_error, several_lines};
+use napreduce_protocol::requests::GetOutcomes;
 
 use crate::failure::printed;
 
@@ -79,7 +80,7 @@ fn wait_for(
 ) -> Result<Vec<(AttemptId, CommandOutcome)>> {
     let (began, mut look, mut tell_after) = (Instant::now(), LOOK_FIRST, TELL_FIRST);
     loop {
-        let outcomes = client.outcomes(job, attempts, command)?;
+        let outcomes = client.ask(GetOutcomes { job, attempts: attempts.to_owned(), command })?;
         let open = outcomes.iter().filter(|(_, outcome)| *outcome == CommandOutcome::Pending).count();
         if open == 0 || Instant::now() >= until {
             return Ok(outcomes);

@@ -5,6 +5,7 @@
 use anyhow::Result;
 use clap::Args;
 use napreduce_protocol::one_line;
+use napreduce_protocol::requests::{Explain, ListJobs, ListWorkers};
 use napreduce_web::answers::{CurrentJob, JobCounts, SlotsInUse, StatusAnswer, WorkerCounts};
 
 use crate::cluster::ClusterArguments;
@@ -32,8 +33,8 @@ pub struct Arguments {
 
 pub fn run(arguments: &Arguments, cluster: &ClusterArguments) -> Result<()> {
     let mut client = cluster.connect()?;
-    let (workers, jobs) = (client.workers()?, client.jobs(JOBS_MAX)?);
-    let status = StatusAnswer::of(&workers, &jobs, |job| client.explain(job, None))?;
+    let (workers, jobs) = (client.ask(ListWorkers)?, client.ask(ListJobs { limit: JOBS_MAX })?);
+    let status = StatusAnswer::of(&workers, &jobs, |job| client.ask(Explain { job, task: None }))?;
     arguments.format.print(|screen| text(&status, screen), || &status)
 }
 

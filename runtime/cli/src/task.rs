@@ -7,6 +7,7 @@ use clap::{Args, Subcommand};
 use napreduce_engine::{Reason, TaskId};
 use napreduce_live::ClusterClient;
 use napreduce_protocol::{LiveAttempt, TaskCommand, TaskPhase, TaskSummary, printing::print_error};
+use napreduce_protocol::requests::{CommandTask, Explain, ListTasks};
 
 use napreduce_web::answers::{TaskAnswer, TaskExplanation};
 
@@ -99,10 +100,11 @@ pub fn run(arguments: &Arguments, cluster: &ClusterArguments) -> Result<()> {
     match &arguments.command {
         Command::List { jobs, state, limit, format } => {
             let (mut tasks, failures) = match jobs.is_empty() {
-                true => (client.tasks(None)?, Failures::default()),
+                true => (client.ask(ListTasks { job: None })?, Failures::default()),
                 false => {
-                    let (tasks, failures) =
-                        of_each(jobs, &mut client, |client, job| Ok(client.tasks(Some(job))?))?;
+                    let (tasks, failures) = of_each(jobs, &mut client, |client, job| {
+                        Ok(client.ask(ListTasks { job: Some(job) })?)
+                    })?;
                     (tasks.concat(), failures)
                 }
             };
@@ -127,7 +129,7 @@ pub fn run(arguments: &Arguments, cluster: &ClusterArguments) -> Result<()> {
             let mut failures = Failures::default();
             let mut explained = Vec::new();
             for TaskSelector { task, .. } in find_tasks(tasks, &mut client)? {
-                let reasons = failures.check(client.explain(task.job, Some(task)))?;
+                let reasons = failures.check(client.ask(Explain { job: task.job, task: Some(task) }))?;
                 explained.extend(reasons.map(|reasons| (task, reasons)));
             }
             if explained.is_empty() {
@@ -144,11 +146,12 @@ pub fn run(arguments: &Arguments, cluster: &ClusterArguments) -> Result<()> {
 /// Applies the command to each task in order, waits, and prints the outcomes. A refusal stops neither the
 /// other commands nor the wait.
 fn command(commanded: &Commanded, command: TaskCommand, client: &mut ClusterClient) -> Result<()> {
-    let default = format!("asked for by nap task {}", command.in_words());
-    let reason = commanded.reason.as_deref().unwrap_or(&default);
+    let default = || format!("asked for by nap task {}", command.in_words());
+    let reason = commanded.reason.clone().unwrap_or_else(default);
     let (mut ordered, mut failures) = (Vec::new(), Failures::default());
     for TaskSelector { task, attempt } in find_tasks(&commanded.tasks, client)? {
-        let attempts = failures.check(client.command_task(task, attempt, command, reason))?;
+        let request = CommandTask { task, attempt, command, reason: reason.clone() };
+        let attempts = failures.check(client.ask(request))?;
         ordered.extend(attempts.map(|attempts| Ordered { job: task.job, attempts }));
     }
     if commanded.wait.no_wait {

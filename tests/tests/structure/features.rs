@@ -6,7 +6,7 @@ use toml::{Table, Value};
 
 /// Features that only add items: without one, whatever needs it does not build. Any other belongs into the table of
 /// the workspace, so that every member has it.
-const ADD_ITEMS: [(&str, &str); 15] = [
+const ADD_ITEMS: [(&str, &str); 16] = [
     ("bincode", "serde"),
     ("clap", "env"),
     ("hyper-util", "client-legacy"),

@@ -3,6 +3,7 @@
 use std::ffi::OsStr;
 use std::path::PathBuf;
 
+use napreduce_protocol::requests::ListWorkers;
 use napreduce_live::{
     ChainKeeper, ClusterClient, ClusterPlace, FollowOptions, OnInterrupt, Patience, SideFileSource,
     SubmitOptions,
@@ -93,7 +94,7 @@ impl Submit for Cluster {
     }
 
     fn reduce_slots(&mut self) -> Result<u32, Error> {
-        let workers = self.connected()?.client.workers().map_err(JobError::from)?;
+        let workers = self.connected()?.client.ask(ListWorkers).map_err(JobError::from)?;
         let up = workers.iter().filter(|worker| worker.state == WorkerPhase::Up);
         Ok(up.map(|worker| worker.reduce_slots.0).sum::<u32>().max(1))
     }

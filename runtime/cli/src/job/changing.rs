@@ -13,6 +13,7 @@ use napreduce_protocol::{
     JobCommand, StorageScheme,
     printing::{print, print_error},
 };
+use napreduce_protocol::requests::{ChangeJob, CommandJob};
 
 use super::for_each_live;
 use crate::ids::{JobSelector, select_one};
@@ -94,7 +95,7 @@ pub fn rerun(arguments: &RerunArguments, client: &mut ClusterClient) -> Result<(
 pub fn hold(arguments: &HoldArguments, command: JobCommand, client: &mut ClusterClient) -> Result<()> {
     let reason = arguments.reason(command);
     for_each_live(&arguments.jobs, client, |client, job| {
-        client.command_job(job, command, &reason)?;
+        client.ask(CommandJob { job, command, reason: reason.clone() })?;
         match command {
             JobCommand::Hold => print_error(format_args!("{job} is held; what runs of it is let finish")),
             _ => print_error(format_args!("{job} goes on")),
@@ -106,8 +107,10 @@ pub fn hold(arguments: &HoldArguments, command: JobCommand, client: &mut Cluster
 pub fn set(arguments: &SetArguments, client: &mut ClusterClient) -> Result<()> {
     let change = JobChange { priority: arguments.priority, queue: arguments.queue.clone() };
     for_each_live(&arguments.jobs, client, |client, job| {
-        client.change_job(job, &change, &arguments.reason)?;
-        print_error(format_args!("{job} has {} from now on", change.in_words()));
+        let (change, reason) = (change.clone(), arguments.reason.clone());
+        let changed = format!("{job} has {} from now on", change.in_words());
+        client.ask(ChangeJob { job, change, reason })?;
+        print_error(format_args!("{changed}"));
         Ok(())
     })
 }

@@ -12,6 +12,7 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use napreduce_live::ClusterClient;
 use napreduce_protocol::{JobSummary, printing::print_error};
+use napreduce_protocol::requests::ListJobs;
 use napreduce_web::answers::{JobAnswer, JobFilter, PhaseAnswer};
 
 use crate::failure::usage;
@@ -124,7 +125,7 @@ pub fn list(arguments: &JobListArguments, client: &mut ClusterClient) -> Result<
     // Which ones come first is only known of all of them.
     let needs_all = !filter.is_open() || !arguments.sort.is_empty();
     let asked = if needs_all { JOBS_MAX } else { arguments.limit.saturating_add(1) };
-    let mut jobs = client.jobs(asked)?;
+    let mut jobs = client.ask(ListJobs { limit: asked })?;
     jobs.retain(|job| filter.takes(job));
     jobs.sort_by(|one, other| by_all(&arguments.sort, one, other));
     let more = jobs.len().saturating_sub(limit);

@@ -22,6 +22,7 @@ use napreduce_live::{ClusterClient, FollowOptions, OnInterrupt, ProgressMode};
 use napreduce_protocol::{
     JobCommand, JobDetail, JobError, JobPhase, TaskCommand, printing::print_error, several_lines,
 };
+use napreduce_protocol::requests::{CommandJob, Explain, GetJob, KillJob, ListJobs};
 use napreduce_web::answers::{CountersAnswer, HistoryAnswer, JobExplanation, JobStatusAnswer};
 use serde::Serialize;
 
@@ -137,7 +138,7 @@ pub fn run(arguments: &Arguments, cluster: &ClusterArguments) -> Result<()> {
         Command::History(selected) => show::<HistoryAnswer>(selected, &mut client, detail::history),
         Command::Wait { jobs, quiet } => wait(jobs, *quiet, &mut client),
         Command::Kill { jobs, reason } => for_each_live(jobs, &mut client, |client, job| {
-            client.kill_job(job, reason)?;
+            client.ask(KillJob { job, reason: reason.clone() })?;
             print_error(format_args!("{job} is being killed"));
             Ok(())
         }),
@@ -151,8 +152,9 @@ pub fn run(arguments: &Arguments, cluster: &ClusterArguments) -> Result<()> {
         Command::Trace(arguments) => trace::run(arguments, &mut client),
         Command::Report(arguments) => report::run(arguments, &mut client),
         Command::Explain(Selected { jobs, format }) => {
-            let (explained, failures) =
-                of_each(jobs, &mut client, |client, job| Ok((job, client.explain(job, None)?)))?;
+            let (explained, failures) = of_each(jobs, &mut client, |client, job| {
+                Ok((job, client.ask(Explain { job, task: None })?))
+            })?;
             let answer = |(job, reasons): &(JobId, Vec<Reason>)| JobExplanation::of(*job, reasons);
             format
                 .print(|_| explanations(&explained), || explained.iter().map(answer).collect::<Vec<_>>())?;
@@ -166,7 +168,7 @@ fn show<A: for<'job> From<&'job JobDetail> + Serialize>(
     client: &mut ClusterClient,
     text: fn(&JobDetail, &Screen) -> String,
 ) -> Result<()> {
-    let (details, failures) = of_each(&selected.jobs, client, |client, job| Ok(client.job(job)?))?;
+    let (details, failures) = of_each(&selected.jobs, client, |client, job| Ok(client.ask(GetJob { job })?))?;
     let texts =
         |screen: &Screen| details.iter().map(|detail| text(detail, screen)).collect::<Vec<_>>().join("\n");
     selected.format.print(texts, || details.iter().map(A::from).collect::<Vec<_>>())?;
@@ -224,7 +226,7 @@ fn command(commanded: &Commanded, command: JobCommand, client: &mut ClusterClien
     let reason = commanded.which.reason(command);
     let mut ordered = Vec::new();
     let mut failures = act_on_each(&commanded.which.jobs, client, |client, job| {
-        client.command_job(job, command, &reason)?;
+        client.ask(CommandJob { job, command, reason: reason.clone() })?;
         let said = match command {
             JobCommand::Suspend => "is being suspended",
             JobCommand::Resume | JobCommand::Release => "goes on",
@@ -259,7 +261,7 @@ fn act_on_each(
 ) -> Result<Failures> {
     let mut listed = Vec::new();
     if selectors.iter().any(JobSelector::needs_listing) {
-        listed = client.jobs(JOBS_MAX)?;
+        listed = client.ask(ListJobs { limit: JOBS_MAX })?;
     }
     let live = |phase: JobPhase| phase.is_active() || phase == JobPhase::Stopping;
     let mut failures = Failures::default();

@@ -9,6 +9,7 @@ use anyhow::Result;
 use clap::Args;
 use napreduce_live::ClusterClient;
 use napreduce_protocol::{JobDetail, printing::print_error};
+use napreduce_protocol::requests::GetJob;
 use napreduce_web::clock::now_micros;
 use napreduce_web::report_html;
 
@@ -45,7 +46,7 @@ pub struct ReportFile {
 
 pub fn run(arguments: &ReportArguments, client: &mut ClusterClient) -> Result<()> {
     let job = select_one(arguments.job, "nap job report", client)?;
-    arguments.file.write(&client.job(job)?)
+    arguments.file.write(&client.ask(GetJob { job })?)
 }
 
 impl ReportFile {

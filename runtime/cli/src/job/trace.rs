@@ -12,6 +12,7 @@ use flate2::write::GzEncoder;
 use napreduce_history::{TraceFigures, write_trace};
 use napreduce_live::ClusterClient;
 use napreduce_protocol::{JobDetail, printing::print_error};
+use napreduce_protocol::requests::GetJob;
 use napreduce_web::clock::now_micros;
 
 use super::of_each;
@@ -42,7 +43,7 @@ pub struct TraceArguments {
 
 pub fn run(arguments: &TraceArguments, client: &mut ClusterClient) -> Result<()> {
     let TraceArguments { jobs, output, overwrite } = arguments;
-    let (details, failures) = of_each(jobs, client, |client, job| Ok(client.job(job)?))?;
+    let (details, failures) = of_each(jobs, client, |client, job| Ok(client.ask(GetJob { job })?))?;
     let is_packed = output.extension().is_some_and(|end| end == "gz");
     let figures = write_whole(output, *overwrite, |file| write(&details, is_packed, file))?;
     let TraceFigures { stints, naps } = figures;

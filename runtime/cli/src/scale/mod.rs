@@ -13,6 +13,7 @@ use anyhow::{Result, anyhow};
 use clap::{Args, Subcommand};
 use napreduce_live::ClusterClient;
 use napreduce_protocol::{WorkerSummary, parse_time, printing::print_error};
+use napreduce_protocol::requests::{DrainWorker, ListQueues, ListWorkers};
 
 use crate::cluster::ClusterArguments;
 use crate::failure::usage;
@@ -123,9 +124,9 @@ struct Scale {
 impl Scale {
     /// One round.
     fn look(&mut self, client: &mut ClusterClient, now: Instant, every: Duration) -> Result<()> {
-        let wanted = client.queues()?.wanted;
+        let wanted = client.ask(ListQueues)?.wanted;
         let wanted = wanted.map.max(wanted.reduce);
-        let workers = client.workers()?;
+        let workers = client.ask(ListWorkers)?;
         let jobs = self.slurm.jobs()?;
         let members = self.members(&workers, &jobs, now);
         self.waiting_since = (wanted > 0).then(|| self.waiting_since.unwrap_or(now));
@@ -146,7 +147,8 @@ impl Scale {
         for name in &drain {
             let idle = workers.iter().find(|worker| is_up(worker) && worker.name == *name);
             if let Some(worker) = idle {
-                client.drain(worker.worker, false, "idle, says nap scale")?;
+                let reason = "idle, says nap scale".to_owned();
+                client.ask(DrainWorker { worker: worker.worker, hand_back: false, reason })?;
                 print_error(format_args!("nap scale: drained {} ({name}), which is idle", worker.worker));
             }
         }

@@ -7,6 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use napreduce_live::{ClientError, ClusterClient, ClusterDirectory, ClusterPlace, Patience};
+use napreduce_protocol::requests::ListWorkers;
 
 use super::Event;
 use crate::worker::is_up;
@@ -42,7 +43,7 @@ impl Readiness {
         let mut client = ClusterClient::connect(ClusterPlace::Directory(self.directory.clone()), patience)?;
         let until = Instant::now() + DEADLINE;
         while Instant::now() < until {
-            let up = client.workers()?.iter().filter(|worker| is_up(worker)).count();
+            let up = client.ask(ListWorkers)?.iter().filter(|worker| is_up(worker)).count();
             if u32::try_from(up).is_ok_and(|up| up >= self.workers) {
                 return Ok(true);
             }

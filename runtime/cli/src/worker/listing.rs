@@ -10,6 +10,7 @@ use anyhow::{Result, bail};
 use clap::Args;
 use napreduce_live::ClusterClient;
 use napreduce_protocol::{SuspendedMemory, WorkerPhase, WorkerSummary, parse_time};
+use napreduce_protocol::requests::ListWorkers;
 use napreduce_web::answers::WorkerAnswer;
 
 use super::LOOK;
@@ -36,7 +37,7 @@ pub struct ListArguments {
 
 pub fn list(arguments: &ListArguments, client: &mut ClusterClient) -> Result<()> {
     let until = Instant::now() + arguments.timeout;
-    let mut workers = client.workers()?;
+    let mut workers = client.ask(ListWorkers)?;
     if let Some(wanted) = arguments.wait {
         loop {
             let up = workers.iter().filter(|worker| is_up(worker)).count();
@@ -48,7 +49,7 @@ pub fn list(arguments: &ListArguments, client: &mut ClusterClient) -> Result<()>
                 bail!("{up} of {wanted} {are} up after {:?}; start more with: nap worker", arguments.timeout);
             }
             std::thread::sleep(LOOK);
-            workers = client.workers()?;
+            workers = client.ask(ListWorkers)?;
         }
     }
     workers.retain(|worker| arguments.all || !is_gone(worker));

@@ -12,6 +12,7 @@ use clap::{Args, Subcommand};
 use napreduce_engine::WorkerId;
 use napreduce_live::{ClusterClient, IsolationMode, PageOut, WorkerConfiguration, run_worker};
 use napreduce_protocol::{ByteSize, WorkerSummary, parse_time, printing::print_error};
+use napreduce_protocol::requests::{DrainWorker, ListWorkers, UndrainWorker};
 
 use crate::cluster::{ClusterArguments, IsolationName, PageOutName, WorkerOptions, rack_name, set};
 use crate::failure::{Failures, usage};
@@ -197,10 +198,11 @@ fn when(name: PageOutName) -> PageOut {
 }
 
 fn undrain(arguments: &UndrainArguments, client: &mut ClusterClient) -> Result<()> {
-    let workers = client.workers()?;
+    let workers = client.ask(ListWorkers)?;
     let mut failures = Failures::default();
     for worker in chosen(&arguments.workers, &workers, &mut failures)? {
-        if failures.check(client.undrain(worker, &arguments.reason))?.is_some() {
+        let reason = arguments.reason.clone();
+        if failures.check(client.ask(UndrainWorker { worker, reason }))?.is_some() {
             print_error(format_args!("{worker} stays, and gets tasks again"));
         }
     }
@@ -208,11 +210,12 @@ fn undrain(arguments: &UndrainArguments, client: &mut ClusterClient) -> Result<(
 }
 
 fn drain(arguments: &DrainArguments, client: &mut ClusterClient) -> Result<()> {
-    let workers = client.workers()?;
+    let workers = client.ask(ListWorkers)?;
     let mut failures = Failures::default();
     let mut drained = Vec::new();
     for worker in chosen(&arguments.workers, &workers, &mut failures)? {
-        if failures.check(client.drain(worker, arguments.hand_back, &arguments.reason))?.is_some() {
+        let (hand_back, reason) = (arguments.hand_back, arguments.reason.clone());
+        if failures.check(client.ask(DrainWorker { worker, hand_back, reason }))?.is_some() {
             print_error(format_args!(
                 "{worker} gets no more tasks and leaves when nothing of it is needed any more"
             ));
@@ -220,7 +223,11 @@ fn drain(arguments: &DrainArguments, client: &mut ClusterClient) -> Result<()> {
         }
     }
     if arguments.wait {
-        while client.workers()?.iter().any(|worker| drained.contains(&worker.worker) && !is_gone(worker)) {
+        while client
+            .ask(ListWorkers)?
+            .iter()
+            .any(|worker| drained.contains(&worker.worker) && !is_gone(worker))
+        {
             std::thread::sleep(LOOK);
         }
     }

@@ -5,6 +5,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use napreduce_protocol::requests::FetchBlob;
 use napreduce_protocol::{
     Blob, CHUNK_BYTES, Digest, FromCoordinator, HANDSHAKE_DEADLINE, Role, Secret, ToCoordinator,
     TransportError, transport,
@@ -59,10 +60,10 @@ pub(crate) async fn fetch(
     let refused = |reason: String| FetchError::Refused { digest, address: address.to_owned(), reason };
     let mut connection =
         transport::connect(address, Role::Client, secret, HANDSHAKE_DEADLINE).await.map_err(broken)?;
-    connection.send(&ToCoordinator::FetchBlob { digest }).await.map_err(broken)?;
+    connection.send(&ToCoordinator::FetchBlob(FetchBlob { digest })).await.map_err(broken)?;
     match connection.receive_within(SILENCE_MAX, AWAITED).await.map_err(broken)? {
-        FromCoordinator::Blob { bytes } if bytes == blob.bytes => {}
-        FromCoordinator::Blob { bytes } => {
+        FromCoordinator::Blob(bytes) if bytes == blob.bytes => {}
+        FromCoordinator::Blob(bytes) => {
             return Err(refused(format!("it has {bytes} bytes there, {} were announced", blob.bytes)));
         }
         FromCoordinator::Refused { reason, .. } => return Err(refused(reason)),
@@ -71,7 +72,7 @@ pub(crate) async fn fetch(
     let mut intake = BlobIntake::start(Arc::clone(store), blob);
     while intake.left() > 0 {
         match connection.receive_within(SILENCE_MAX, AWAITED).await.map_err(broken)? {
-            FromCoordinator::Chunk { bytes } if (1..=CHUNK_BYTES).contains(&bytes.0.len()) => {
+            FromCoordinator::Chunk(bytes) if (1..=CHUNK_BYTES).contains(&bytes.0.len()) => {
                 if !intake.push(bytes.0).await {
                     break;
                 }

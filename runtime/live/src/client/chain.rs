@@ -8,12 +8,12 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::Duration;
 
-use napreduce_protocol::{FromCoordinator, ToCoordinator};
+use napreduce_protocol::FromCoordinator;
+use napreduce_protocol::requests::{EndChain, HoldChain};
 use tokio::runtime::Builder;
 use tokio::sync::watch;
 
-use super::error::expect_done;
-use super::session::{Patience, Session, Trouble, ask};
+use super::session::{Patience, Session, Trouble, exchange};
 use super::{ClientError, ClusterPlace};
 use crate::chain::ChainKeeper;
 
@@ -84,12 +84,11 @@ async fn keep(
     begun: Sender<()>,
     mut over: watch::Receiver<bool>,
 ) -> Result<(), ClientError> {
-    let hold = ToCoordinator::HoldChain { chain, root };
     let mut begun = Some(begun);
     loop {
         let mut session = Session::new(place.clone(), Patience::default());
         let kept = session.persist(async |connection| {
-            expect_done(ask(connection, &hold).await?)?;
+            exchange(connection, HoldChain { chain, root: root.clone() }).await?;
             if let Some(begun) = begun.take() {
                 // Whoever started this waits for it.
                 let _ = begun.send(());
@@ -106,7 +105,7 @@ async fn keep(
                 }
             }
             if *over.borrow() {
-                expect_done(ask(connection, &ToCoordinator::EndChain { chain }).await?)?;
+                exchange(connection, EndChain { chain }).await?;
             }
             Ok(())
         });

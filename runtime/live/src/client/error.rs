@@ -6,7 +6,7 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use napreduce_protocol::{FromCoordinator, JobError, TransportError};
+use napreduce_protocol::{JobError, TransportError};
 use thiserror::Error;
 
 use super::ClusterPlace;
@@ -134,22 +134,6 @@ impl ClientError {
         let answer: String = format!("{answer:?}").chars().take(80).collect();
         ClientError::Nonsense { answer }
     }
-}
-
-/// What an answer carries; an error when the coordinator answered another question.
-macro_rules! expect_answer {
-    ($answer:expr, $pattern:pat $(if $guard:expr)? => $value:expr) => {
-        match $answer {
-            $pattern $(if $guard)? => Ok($value),
-            other => Err(ClientError::nonsense(&other)),
-        }
-    };
-}
-pub(super) use expect_answer;
-
-/// Of what has no more to say than that it is done.
-pub(super) fn expect_done(answer: FromCoordinator) -> Result<(), ClientError> {
-    expect_answer!(answer, FromCoordinator::Done => ())
 }
 
 impl From<ClientError> for JobError {

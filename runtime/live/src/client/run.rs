@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use napreduce_engine::JobId;
+use napreduce_protocol::requests::KillJob;
 use napreduce_protocol::{FromCoordinator, JobEnd, JobError, JobPlan, JobReport, ToCoordinator};
 use napreduce_task::{Interrupts, signal_name};
 use tokio::task::spawn_blocking;
@@ -158,10 +159,9 @@ async fn interrupted(
     let reason = format!("interrupted by {}", signal_name(signal).unwrap_or("a signal"));
     // A conversation that was broken off in the middle cannot go on.
     session.disconnect();
-    match session.ask(&ToCoordinator::KillJob { job, reason }).await {
+    match session.ask(KillJob { job, reason }).await {
         // Refused: it has ended already, as we are about to hear.
-        Ok(FromCoordinator::Done) | Err(ClientError::Refused { .. }) => {}
-        Ok(other) => return Err(ClientError::nonsense(&other).into()),
+        Ok(()) | Err(ClientError::Refused { .. }) => {}
         Err(error) => {
             let left = format!("{job} may go on: {error}");
             return Err(JobError::Interrupted { signal, left });

@@ -10,11 +10,11 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use napreduce_protocol::requests::OfferBlob;
 use napreduce_protocol::{Blob, Connection, Digest, FromCoordinator, Payload, ToCoordinator};
 
 use super::ClientError;
-use super::error::{expect_answer, expect_done};
-use super::session::{Trouble, ask, receive};
+use super::session::{Trouble, exchange, receive};
 use crate::blobs::{chunks_of, program_architecture};
 
 /// This program, also when its file was replaced or removed while it runs.
@@ -101,8 +101,7 @@ impl ProgramFile {
 /// Has the coordinator keep a file for the next submission; it is sent only if it is not there.
 pub(super) async fn offer(connection: &mut Connection, source: &SourceFile) -> Result<(), Trouble> {
     let blob = source.blob;
-    let answer = ask(connection, &ToCoordinator::Offer { blob }).await?;
-    if expect_answer!(answer, FromCoordinator::Present { present } => present)? {
+    if exchange(connection, OfferBlob { blob }).await? {
         return Ok(());
     }
     let failed = |error| ClientError::File { path: source.path.clone(), source: error };
@@ -110,9 +109,12 @@ pub(super) async fn offer(connection: &mut Connection, source: &SourceFile) -> R
     let mut chunks = chunks_of(file, blob.bytes);
     while let Some(chunk) = chunks.recv().await {
         let bytes = Payload(chunk.map_err(failed)?);
-        connection.send(&ToCoordinator::Chunk { bytes }).await.map_err(Trouble::new)?;
+        connection.send(&ToCoordinator::Chunk(bytes)).await.map_err(Trouble::new)?;
     }
-    Ok(expect_done(receive(connection, TAKEN_DEADLINE).await?)?)
+    match receive(connection, TAKEN_DEADLINE).await? {
+        FromCoordinator::Done => Ok(()),
+        other => Err(ClientError::nonsense(&other).into()),
+    }
 }
 
 /// Opens a regular file: anything else may have no end, or is never ready.

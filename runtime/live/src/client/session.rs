@@ -8,7 +8,7 @@ use std::time::Duration;
 use napreduce_engine::fields;
 use napreduce_protocol::printing::print_error;
 use napreduce_protocol::{
-    Connection, FromCoordinator, HANDSHAKE_DEADLINE, Role, ToCoordinator, TransportError, transport,
+    Connection, FromCoordinator, HANDSHAKE_DEADLINE, Request, Role, ToCoordinator, TransportError, transport,
 };
 use thiserror::Error;
 use tokio::time::{Instant, sleep};
@@ -22,7 +22,7 @@ const BACKOFF_MAX: Duration = Duration::from_secs(1);
 /// A connection that has lasted so long was a good one.
 const LASTING: Duration = Duration::from_secs(5);
 /// No answer takes so long. The longest waits for a part of another client's upload.
-const ANSWER_DEADLINE: Duration = MINUTE;
+pub(super) const ANSWER_DEADLINE: Duration = MINUTE;
 
 /// Waiting is told when it has lasted so long, and then at this interval.
 const TELL_FIRST: Duration = Duration::from_secs(1);
@@ -94,18 +94,19 @@ impl Session {
         self.persist(async |_| Ok(())).await
     }
 
-    /// Asks, again if the connection breaks, and gives the answer unless it is a refusal.
-    pub(super) async fn ask(&mut self, request: &ToCoordinator) -> Result<FromCoordinator, ClientError> {
-        let patience = self.patience.answer;
-        self.persist(async |connection| ask_within(connection, request, patience).await).await
-    }
-
-    /// Asks once; for what must not happen twice.
-    pub(super) async fn ask_once(&mut self, request: &ToCoordinator) -> Result<FromCoordinator, ClientError> {
+    /// Asks, again if the connection breaks and the request is repeatable.
+    pub(super) async fn ask<R: Request>(&mut self, request: R) -> Result<R::Answer, ClientError> {
+        let message = request.into();
+        if R::REPEATABLE {
+            let patience = self.patience.answer;
+            return self
+                .persist(async |connection| exchange_within::<R>(connection, &message, patience).await)
+                .await;
+        }
         self.connect().await?;
         let unanswered = ClientError::Unanswered { place: self.place.to_string() };
         let Some(mut connection) = self.connection.take() else { return Err(unanswered) };
-        match ask(&mut connection, request).await {
+        match exchange_within::<R>(&mut connection, &message, ANSWER_DEADLINE).await {
             Ok(answer) => {
                 self.connection = Some(connection);
                 Ok(answer)
@@ -228,20 +229,21 @@ fields! {
 }
 
 /// Sends a request and receives its answer; a refusal is a final trouble.
-pub(super) async fn ask(
+pub(super) async fn exchange<R: Request>(
     connection: &mut Connection,
-    request: &ToCoordinator,
-) -> Result<FromCoordinator, Trouble> {
-    ask_within(connection, request, ANSWER_DEADLINE).await
+    request: R,
+) -> Result<R::Answer, Trouble> {
+    exchange_within::<R>(connection, &request.into(), ANSWER_DEADLINE).await
 }
 
-async fn ask_within(
+pub(super) async fn exchange_within<R: Request>(
     connection: &mut Connection,
-    request: &ToCoordinator,
+    message: &ToCoordinator,
     deadline: Duration,
-) -> Result<FromCoordinator, Trouble> {
-    connection.send(request).await.map_err(Trouble::new)?;
-    receive(connection, deadline).await
+) -> Result<R::Answer, Trouble> {
+    connection.send(message).await.map_err(Trouble::new)?;
+    let answer = receive(connection, deadline).await?;
+    Ok(R::answer(answer).map_err(|other| ClientError::nonsense(&other))?)
 }
 
 /// Receives a message within limits; a refusal is a final trouble.

@@ -8,12 +8,11 @@ use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
 use napreduce_engine::{JobId, fields};
-use napreduce_protocol::{FromCoordinator, JobPlan, SideFile, Submission, ToCoordinator};
+use napreduce_protocol::{JobPlan, SideFile, Submission};
 
 use super::ClientError;
-use super::error::expect_answer;
 use super::sending::{ProgramFile, Reading, SourceFile, offer};
-use super::session::{Session, ask};
+use super::session::{ANSWER_DEADLINE, Session, exchange_within};
 use crate::random::random_u128;
 use crate::side_file::{SIDE_FILE_BYTES_MAX, SideFileSource};
 use crate::user::current_user;
@@ -80,15 +79,15 @@ impl Parcel {
         handed_in: &Cell<bool>,
     ) -> Result<JobId, ClientError> {
         let Parcel { submission, sources } = self;
-        let request = ToCoordinator::Submit(Box::new(submission));
-        let answer = session.persist(async |connection| {
+        let message = submission.into();
+        let submitting = session.persist(async |connection| {
             for source in &sources {
                 offer(connection, source).await?;
             }
             handed_in.set(true);
-            ask(connection, &request).await
+            exchange_within::<Submission>(connection, &message, ANSWER_DEADLINE).await
         });
-        expect_answer!(answer.await?, FromCoordinator::Submitted { job } => job)
+        submitting.await
     }
 }
 

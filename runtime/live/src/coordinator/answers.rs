@@ -8,6 +8,7 @@ use napreduce_engine::{
     AttemptId, AttemptState, Explanation, Job, JobId, Reason, ReasonCode, Start, TaskId, TaskKind, TaskState,
     WorkerId, WorkerState,
 };
+use napreduce_protocol::requests::{EndChain, Explain, GetJob, HoldChain, ListJobs, ListTasks};
 use napreduce_protocol::{
     FromCoordinator, JobDetail, JobSummary, LiveAttempt, Submission, SuspendedMemory, TaskPhase, TaskSummary,
     ToCoordinator, WorkerMemory, WorkerPhase, WorkerSummary,
@@ -55,38 +56,32 @@ impl ClusterCoordinator {
             return self.answer_about_ended(job, asked, reply);
         }
         let answer = match asked {
-            Asked::Submit(submission) => return self.submit(*submission, reply),
-            Asked::HoldChain { chain, root } => return self.hold_chain(chain, root, reply),
-            Asked::EndChain { chain } => return self.end_chain(chain, reply),
-            Asked::Window { from_millis, until_millis } => {
-                return self.answer_about_window(from_millis, until_millis, reply);
-            }
-            Asked::KillJob { .. }
-            | Asked::CommandTask { .. }
-            | Asked::CommandJob { .. }
-            | Asked::ChangeJob { .. }
-            | Asked::Drain { .. }
-            | Asked::Undrain { .. } => {
+            Asked::Submission(submission) => return self.submit(*submission, reply),
+            Asked::HoldChain(HoldChain { chain, root }) => return self.hold_chain(chain, root, reply),
+            Asked::EndChain(EndChain { chain }) => return self.end_chain(chain, reply),
+            Asked::GetWindow(window) => return self.answer_about_window(window, reply),
+            Asked::KillJob(_)
+            | Asked::CommandTask(_)
+            | Asked::CommandJob(_)
+            | Asked::ChangeJob(_)
+            | Asked::DrainWorker(_)
+            | Asked::UndrainWorker(_) => {
                 let commanded = self.command(asked);
                 return self.local.afterwards(move || send(reply, commanded));
             }
-            Asked::Jobs { limit } => Ok(Answer::Jobs(self.list_jobs(limit))),
-            Asked::Job { job } => self.find(job).map(Answer::Job),
-            Asked::Tasks { job } => self.list_tasks(job).map(Answer::Tasks),
-            Asked::Outcomes { job, attempts, command } => {
-                self.outcomes(job, &attempts, command).map(Answer::Outcomes)
-            }
-            Asked::Explain { job, task } => {
-                self.explain(job, task).map(|reasons| Answer::Explained { reasons })
-            }
-            Asked::Queues => Ok(Answer::Queues(self.list_queues())),
-            Asked::Workers => Ok(Answer::Workers(self.list_workers())),
-            Asked::Offer { .. }
+            Asked::ListJobs(ListJobs { limit }) => Ok(Answer::Jobs(self.list_jobs(limit))),
+            Asked::GetJob(GetJob { job }) => self.find(job).map(Answer::Job),
+            Asked::ListTasks(ListTasks { job }) => self.list_tasks(job).map(Answer::Tasks),
+            Asked::GetOutcomes(asked) => self.outcomes(&asked).map(Answer::Outcomes),
+            Asked::Explain(Explain { job, task }) => self.explain(job, task).map(Answer::Explained),
+            Asked::ListQueues(_) => Ok(Answer::Queues(self.list_queues())),
+            Asked::ListWorkers(_) => Ok(Answer::Workers(self.list_workers())),
+            Asked::OfferBlob(_)
             | Asked::Chunk { .. }
-            | Asked::FetchBlob { .. }
-            | Asked::Rerun { .. }
+            | Asked::FetchBlob(_)
+            | Asked::RerunJob(_)
             | Asked::Follow { .. }
-            | Asked::Log { .. } => Err(Refusal::wrong("only a connection of its own answers this")),
+            | Asked::ReadLog(_) => Err(Refusal::wrong("only a connection of its own answers this")),
         };
         send(reply, answer);
     }
@@ -96,7 +91,7 @@ impl ClusterCoordinator {
         let running = self.local.state.jobs.values().find(|job| job.accepted.token == token).map(LiveJob::id);
         let ended = self.history.of_token(token);
         if let Some(job) = running.or(ended) {
-            return send(reply, Ok(FromCoordinator::Submitted { job }));
+            return send(reply, Ok(FromCoordinator::Submitted(job)));
         }
         if let Some((_, submitters)) = self.local.claiming.get_mut(&token) {
             submitters.push(client(reply));
@@ -326,7 +321,7 @@ impl ClusterCoordinator {
 /// A client that waits for its submission to be accepted.
 fn client(reply: Reply) -> Submitter {
     Submitter::Client(Box::new(|submitted| {
-        let answer = submitted.map(|job| FromCoordinator::Submitted { job });
+        let answer = submitted.map(FromCoordinator::Submitted);
         send(reply, answer.map_err(Refusal::of));
     }))
 }

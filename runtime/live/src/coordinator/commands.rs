@@ -3,7 +3,8 @@
 //! Owns the answers to commands: to what they can be done, and which entries follow. Does not own what an
 //! entry leads to (the engine).
 
-use napreduce_engine::{AttemptId, Event, JobChange, JobId, Primitive, TaskId, WorkerId};
+use napreduce_engine::{AttemptId, Event, JobId, Primitive, WorkerId};
+use napreduce_protocol::requests::{ChangeJob, CommandJob, CommandTask, DrainWorker, KillJob, UndrainWorker};
 use napreduce_protocol::{FromCoordinator, JobCommand, TaskCommand, ToCoordinator, check_name};
 
 use super::cluster::ClusterCoordinator;
@@ -14,14 +15,14 @@ impl ClusterCoordinator {
     /// Carries out a message that orders something; it is answered when what it led to is in the journal.
     pub(super) fn command(&mut self, asked: ToCoordinator) -> Result<FromCoordinator, Refusal> {
         match asked {
-            ToCoordinator::KillJob { job, reason } => self.kill_job(job, reason)?,
-            ToCoordinator::CommandJob { job, command, reason } => self.command_job(job, command, reason)?,
-            ToCoordinator::ChangeJob { job, change, reason } => self.change_job(job, change, reason)?,
-            ToCoordinator::Drain { worker, hand_back, reason } => self.drain(worker, hand_back, reason)?,
-            ToCoordinator::Undrain { worker, reason } => self.undrain(worker, reason)?,
-            ToCoordinator::CommandTask { task, attempt, command, reason } => {
-                let attempts = self.command_task(task, attempt, command, &reason)?;
-                return Ok(FromCoordinator::Commanded { attempts });
+            ToCoordinator::KillJob(KillJob { job, reason }) => self.kill_job(job, reason)?,
+            ToCoordinator::CommandJob(asked) => self.command_job(asked)?,
+            ToCoordinator::ChangeJob(asked) => self.change_job(asked)?,
+            ToCoordinator::DrainWorker(asked) => self.drain(asked)?,
+            ToCoordinator::UndrainWorker(UndrainWorker { worker, reason }) => self.undrain(worker, reason)?,
+            ToCoordinator::CommandTask(asked) => {
+                let attempts = self.command_task(asked)?;
+                return Ok(FromCoordinator::Commanded(attempts));
             }
             other => return Err(Refusal::wrong(format!("{other:?} orders nothing"))),
         }
@@ -46,13 +47,8 @@ impl ClusterCoordinator {
     }
 
     /// Does it to those live attempts of a task that it can be done to, or to the one that is named.
-    fn command_task(
-        &mut self,
-        task: TaskId,
-        attempt: Option<u32>,
-        command: TaskCommand,
-        reason: &str,
-    ) -> Result<Vec<AttemptId>, Refusal> {
+    fn command_task(&mut self, asked: CommandTask) -> Result<Vec<AttemptId>, Refusal> {
+        let CommandTask { task, attempt, command, reason } = asked;
         self.check_active(task.job)?;
         let view = self.local.state.view();
         let job = view.job(task.job).ok_or_else(|| unknown_job(task.job))?;
@@ -82,7 +78,7 @@ impl ClusterCoordinator {
         }
         let able: Vec<AttemptId> = tried.into_iter().flatten().collect();
         for attempt in &able {
-            self.local.enter(entry(*attempt, command, reason));
+            self.local.enter(entry(*attempt, command, &reason));
         }
         Ok(able)
     }
@@ -100,7 +96,8 @@ impl ClusterCoordinator {
     }
 
     /// Suspends a job as a whole, or lets it go on.
-    fn command_job(&mut self, job: JobId, command: JobCommand, reason: String) -> Result<(), Refusal> {
+    fn command_job(&mut self, asked: CommandJob) -> Result<(), Refusal> {
+        let CommandJob { job, command, reason } = asked;
         self.check_active(job)?;
         let engine = &self.local.state.engine;
         let can = match command {
@@ -119,7 +116,8 @@ impl ClusterCoordinator {
     }
 
     /// Gives a job another priority or queue, where the policy makes a difference of it.
-    fn change_job(&mut self, job: JobId, change: JobChange, reason: String) -> Result<(), Refusal> {
+    fn change_job(&mut self, asked: ChangeJob) -> Result<(), Refusal> {
+        let ChangeJob { job, change, reason } = asked;
         self.check_active(job)?;
         if let Some(queue) = &change.queue {
             check_name("queue", queue, "--queue").map_err(Refusal::wrong)?;
@@ -134,7 +132,8 @@ impl ClusterCoordinator {
         Ok(())
     }
 
-    fn drain(&mut self, worker: WorkerId, hand_back: bool, reason: String) -> Result<(), Refusal> {
+    fn drain(&mut self, asked: DrainWorker) -> Result<(), Refusal> {
+        let DrainWorker { worker, hand_back, reason } = asked;
         if !self.is_there(worker) {
             return Err(Refusal::wrong(format!("there is no {worker}; see: nap worker list")));
         }

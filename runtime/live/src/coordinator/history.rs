@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use napreduce_engine::{AttemptId, JobId, Reason, ReasonCode, TaskKind, WorkerState};
 use napreduce_history::{EndedJob, HistoryStore, KeptLog, RecordedCluster, WorkerGroup};
+use napreduce_protocol::requests::{Explain, GetJob, GetOutcomes, GetWindow, ListTasks};
 use napreduce_protocol::{FromCoordinator, JobDetail, ToCoordinator};
 
 use super::Following;
@@ -22,10 +23,10 @@ impl ClusterCoordinator {
     /// The job that a message asks about, if it has ended or is not known.
     pub(super) fn ended_that_is_meant(&self, asked: &ToCoordinator) -> Option<JobId> {
         let job = match asked {
-            ToCoordinator::Job { job }
-            | ToCoordinator::Tasks { job: Some(job) }
-            | ToCoordinator::Outcomes { job, .. }
-            | ToCoordinator::Explain { job, .. } => *job,
+            ToCoordinator::GetJob(GetJob { job })
+            | ToCoordinator::ListTasks(ListTasks { job: Some(job) })
+            | ToCoordinator::GetOutcomes(GetOutcomes { job, .. })
+            | ToCoordinator::Explain(Explain { job, .. }) => *job,
             _ => return None,
         };
         (!self.local.state.jobs.contains_key(&job)).then_some(job)
@@ -34,23 +35,21 @@ impl ClusterCoordinator {
     pub(super) fn answer_about_ended(&self, job: JobId, asked: ToCoordinator, reply: Reply) {
         self.read_ended(job, reply, move |EndedJob { detail, .. }| {
             Ok(match asked {
-                ToCoordinator::Tasks { .. } => FromCoordinator::Tasks(detail.tasks_begun()),
-                ToCoordinator::Outcomes { attempts, command, .. } => {
-                    FromCoordinator::Outcomes(outcomes_of_ended(&detail, &attempts, command))
+                ToCoordinator::ListTasks(_) => FromCoordinator::Tasks(detail.tasks_begun()),
+                ToCoordinator::GetOutcomes(asked) => {
+                    FromCoordinator::Outcomes(outcomes_of_ended(&detail, &asked))
                 }
-                ToCoordinator::Explain { .. } => {
-                    FromCoordinator::Explained { reasons: explain_ended(&detail) }
-                }
+                ToCoordinator::Explain(_) => FromCoordinator::Explained(explain_ended(&detail)),
                 _ => FromCoordinator::Job(Box::new(detail)),
             })
         });
     }
 
     /// How the cluster was, read beside the loop.
-    pub(super) fn answer_about_window(&self, from_millis: u64, until_millis: u64, reply: Reply) {
+    pub(super) fn answer_about_window(&self, asked: GetWindow, reply: Reply) {
         let history = Arc::clone(&self.history);
         tokio::task::spawn_blocking(move || {
-            let window = history.window(from_millis, until_millis);
+            let window = history.window(asked.from_millis, asked.until_millis);
             send(reply, Ok(FromCoordinator::Window(Box::new(window.bounded()))));
         });
     }

@@ -3,8 +3,9 @@
 //! Owns when a command counts as done, refused or overtaken, for whoever waits for it. Does not own the
 //! commands (`commands`) nor what is kept of preemptions (`napreduce_history`).
 
-use napreduce_engine::{AttemptId, AttemptState, JobId};
+use napreduce_engine::{AttemptId, AttemptState};
 use napreduce_history::PreemptionBook;
+use napreduce_protocol::requests::GetOutcomes;
 use napreduce_protocol::{CommandOutcome, JobDetail, PreemptionEnd, PreemptionSummary, TaskCommand};
 
 use super::cluster::ClusterCoordinator;
@@ -12,19 +13,15 @@ use super::requests::Refusal;
 
 impl ClusterCoordinator {
     /// Of these attempts of a job, or of all that are live, which a command to the whole job is about.
-    pub(super) fn outcomes(
-        &self,
-        job: JobId,
-        attempts: &[AttemptId],
-        command: TaskCommand,
-    ) -> Result<Vec<(AttemptId, CommandOutcome)>, Refusal> {
+    pub(super) fn outcomes(&self, asked: &GetOutcomes) -> Result<Vec<(AttemptId, CommandOutcome)>, Refusal> {
+        let &GetOutcomes { job, ref attempts, command } = asked;
         let view = self.local.state.view();
         let (Some(known), Some(kept)) = (view.job(job), self.local.state.jobs.get(&job)) else {
             // Its end came first, which is what a kill wants.
-            return Ok(outcomes_of_ended(&*self.find(job)?, attempts, command));
+            return Ok(outcomes_of_ended(&*self.find(job)?, asked));
         };
         let live: Vec<AttemptId> = known.attempts().collect();
-        let wanted = if attempts.is_empty() { &live[..] } else { attempts };
+        let wanted = if attempts.is_empty() { &live } else { attempts };
         let outcome = |attempt: &AttemptId| {
             let state = view.attempt(*attempt).map(|attempt| (attempt.state(), attempt.is_recalled()));
             (*attempt, outcome(state, &kept.book, *attempt, command))
@@ -34,11 +31,8 @@ impl ClusterCoordinator {
 }
 
 /// Of attempts of a job whose tasks are over.
-pub(super) fn outcomes_of_ended(
-    detail: &JobDetail,
-    attempts: &[AttemptId],
-    command: TaskCommand,
-) -> Vec<(AttemptId, CommandOutcome)> {
+pub(super) fn outcomes_of_ended(detail: &JobDetail, asked: &GetOutcomes) -> Vec<(AttemptId, CommandOutcome)> {
+    let command = asked.command;
     let ended = |attempt: &AttemptId| {
         if command == TaskCommand::Resume {
             return (*attempt, CommandOutcome::Done);
@@ -46,7 +40,7 @@ pub(super) fn outcomes_of_ended(
         let last = detail.preemptions.iter().rev().find(|known| known.attempt == *attempt);
         (*attempt, last.and_then(|last| ended_as(last, command)).unwrap_or_else(|| gone(command)))
     };
-    attempts.iter().map(ended).collect()
+    asked.attempts.iter().map(ended).collect()
 }
 
 /// `state` is that of a live attempt, and whether it waits to go on.

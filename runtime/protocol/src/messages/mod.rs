@@ -3,17 +3,17 @@
 //! Owns the vocabulary, named by direction, and the wire format. Every message is self-contained, so that any
 //! two parts may be in different processes. Does not own the channels and sockets that carry them.
 
-mod client;
 mod data;
+pub mod requests;
 mod task;
 #[cfg(test)]
 mod tests;
 mod worker;
 
-pub use client::{CHUNK_BYTES, FromCoordinator, RerunOf, Submission, ToCoordinator};
 pub use data::{
     CREDIT_BYTES_MAX, FETCH_ITEMS_MAX, FetchItem, FromDataServer, PIECE_BYTES_MAX, Payload, ToDataServer,
 };
+pub use requests::{CHUNK_BYTES, FromCoordinator, Request, RerunOf, Submission, ToCoordinator};
 pub use task::{FromTask, Outfit, OutfitVariable, PROTOCOL_VERSION, ToTask};
 pub use worker::{
     AttemptProgress, Blob, FromWorker, Hello, JobDescription, LaunchWork, OutputEntry, Peer, Preempted,

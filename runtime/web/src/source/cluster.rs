@@ -12,8 +12,12 @@ use std::time::Duration;
 use napreduce_engine::{AttemptId, JobId, Reason, TaskId, fields};
 use napreduce_history::read_cluster;
 use napreduce_live::{ClientError, ClusterClient, ClusterPlace, Patience};
+use napreduce_protocol::requests::{
+    CommandJob, CommandTask, DrainWorker, Explain, GetJob, GetWindow, KillJob, ListJobs, ListQueues,
+    ListTasks, ListWorkers, UndrainWorker,
+};
 use napreduce_protocol::{
-    ClusterWindow, JobDetail, JobSummary, LogStream, QueueListing, TaskSummary, WorkerSummary,
+    ClusterWindow, JobDetail, JobSummary, LogStream, QueueListing, Request, TaskSummary, WorkerSummary,
 };
 
 use super::fresh::Fresh;
@@ -76,6 +80,10 @@ impl ClusterSource {
         answer
     }
 
+    fn request<R: Request>(&self, request: R) -> Result<R::Answer, ClientError> {
+        self.ask(|client| client.ask(request))
+    }
+
     fn forget(&self) {
         self.jobs.forget();
         self.workers.forget();
@@ -102,7 +110,7 @@ impl PageSource for ClusterSource {
     }
 
     fn jobs(&self) -> Result<Arc<Vec<JobSummary>>, SourceError> {
-        self.jobs.get(|| self.ask(|client| client.jobs(JOBS_MAX)).map_err(unanswered))
+        self.jobs.get(|| self.request(ListJobs { limit: JOBS_MAX }).map_err(unanswered))
     }
 
     fn job(&self, job: JobId) -> Result<Arc<JobDetail>, SourceError> {
@@ -115,7 +123,7 @@ impl PageSource for ClusterSource {
             }
         }
         let fresh = slot(&self.details, job);
-        let detail = fresh.get(|| self.ask(|client| client.job(job)).map_err(unanswered))?;
+        let detail = fresh.get(|| self.request(GetJob { job }).map_err(unanswered))?;
         let mut ended = lock(&self.ended);
         let is_kept = ended.iter().any(|known| known.summary.job == job);
         if detail.summary.ended_millis.is_some() && !is_kept {
@@ -127,27 +135,27 @@ impl PageSource for ClusterSource {
     }
 
     fn workers(&self) -> Result<Arc<Vec<WorkerSummary>>, SourceError> {
-        self.workers.get(|| self.ask(ClusterClient::workers).map_err(unanswered))
+        self.workers.get(|| self.request(ListWorkers).map_err(unanswered))
     }
 
     fn queues(&self) -> Result<Arc<QueueListing>, SourceError> {
-        self.queues.get(|| self.ask(ClusterClient::queues).map_err(unanswered))
+        self.queues.get(|| self.request(ListQueues).map_err(unanswered))
     }
 
     /// Files that are at hand are read without asking anybody.
     fn window(&self, from_millis: u64, until_millis: u64) -> Result<ClusterWindow, SourceError> {
         match self.history() {
             Some(directory) => Ok(read_cluster(directory, from_millis, until_millis)),
-            None => self.ask(|client| client.window(from_millis, until_millis)).map_err(unanswered),
+            None => self.request(GetWindow { from_millis, until_millis }).map_err(unanswered),
         }
     }
 
     fn tasks(&self, job: JobId) -> Result<Arc<Vec<TaskSummary>>, SourceError> {
-        slot(&self.tasks, job).get(|| self.ask(|client| client.tasks(Some(job))).map_err(unanswered))
+        slot(&self.tasks, job).get(|| self.request(ListTasks { job: Some(job) }).map_err(unanswered))
     }
 
     fn explain(&self, job: JobId, task: Option<TaskId>) -> Result<Vec<Reason>, SourceError> {
-        self.ask(|client| client.explain(job, task)).map_err(unanswered)
+        self.request(Explain { job, task }).map_err(unanswered)
     }
 
     fn log(
@@ -168,16 +176,18 @@ impl PageSource for ClusterSource {
     }
 
     fn order(&self, order: &OperatorCommand, reason: &str) -> Result<Vec<AttemptId>, SourceError> {
-        let none = |()| Vec::new();
-        let ordered = self.ask(|client| match *order {
-            OperatorCommand::KillJob(job) => client.kill_job(job, reason).map(none),
-            OperatorCommand::Job(job, command) => client.command_job(job, command, reason).map(none),
+        let (none, reason) = (|()| Vec::new(), reason.to_owned());
+        let ordered = match *order {
+            OperatorCommand::KillJob(job) => self.request(KillJob { job, reason }).map(none),
+            OperatorCommand::Job(job, command) => self.request(CommandJob { job, command, reason }).map(none),
             OperatorCommand::Task { task, attempt, command } => {
-                client.command_task(task, attempt, command, reason)
+                self.request(CommandTask { task, attempt, command, reason })
             }
-            OperatorCommand::Drain { worker, hand_back } => client.drain(worker, hand_back, reason).map(none),
-            OperatorCommand::Undrain(worker) => client.undrain(worker, reason).map(none),
-        });
+            OperatorCommand::Drain { worker, hand_back } => {
+                self.request(DrainWorker { worker, hand_back, reason }).map(none)
+            }
+            OperatorCommand::Undrain(worker) => self.request(UndrainWorker { worker, reason }).map(none),
+        };
         self.forget();
         ordered.map_err(|error| match error {
             ClientError::Refused { reason, .. } => SourceError::Refused(reason),

@@ -12,6 +12,7 @@ use anyhow::{Result, anyhow};
 use napreduce_engine::{AttemptId, JobId};
 use napreduce_live::{ClientError, ClusterClient};
 use napreduce_protocol::{LogStream, printing::print_error, several_lines};
+use napreduce_protocol::requests::GetJob;
 
 use super::tail;
 use crate::failure::printed;
@@ -90,7 +91,7 @@ impl LogFollower {
 
     /// Learns of the attempts that there are by now; whether the job has ended, so that no more of them come.
     fn list(&mut self, job: JobId, client: &mut ClusterClient) -> Result<bool, ClientError> {
-        let detail = client.job(job)?;
+        let detail = client.ask(GetJob { job })?;
         for attempt in detail.attempts {
             let log = self.logs.entry(attempt.attempt).or_default();
             log.has_ended = attempt.ended_millis.is_some();

@@ -15,6 +15,7 @@ use napreduce_live::{ClientError, ClusterClient};
 use napreduce_protocol::{
     AttemptSummary, JobDetail, LogStream, one_line, printing::print_error, several_lines,
 };
+use napreduce_protocol::requests::GetJob;
 use serde_json::json;
 
 use crate::failure::{printed, usage};
@@ -69,7 +70,7 @@ pub fn run(arguments: &LogArguments, client: &mut ClusterClient) -> Result<()> {
         return Err(usage(anyhow!("a log that goes on is no JSON; leave out --follow or --format json")));
     }
     let job = select_one(arguments.job, "nap job logs", client)?;
-    let detail = client.job(job)?;
+    let detail = client.ask(GetJob { job })?;
     let stream = if arguments.stderr { LogStream::Stderr } else { LogStream::Stdout };
     let logs = match arguments.failed {
         true => of_failed(&detail, arguments.stderr),

@@ -5,6 +5,7 @@
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, channel};
 
+use napreduce_protocol::requests::{EndChain, HoldChain};
 use napreduce_protocol::{FromCoordinator, ToCoordinator};
 
 use super::scene::{Coordinator, DEADLINE, Scene};
@@ -17,11 +18,11 @@ fn willing(scene: &Scene) -> (Coordinator, Receiver<String>) {
     let (tell, told) = channel();
     let coordinator = scene.coordinator(move |request| {
         let heard = match request {
-            Request::Asked(ToCoordinator::HoldChain { chain, root }, reply) => {
+            Request::Asked(ToCoordinator::HoldChain(HoldChain { chain, root }), reply) => {
                 let _ = reply.send(Ok(FromCoordinator::Done));
                 format!("hold {chain} {}", root.display())
             }
-            Request::Asked(ToCoordinator::EndChain { chain }, reply) => {
+            Request::Asked(ToCoordinator::EndChain(EndChain { chain }), reply) => {
                 let _ = reply.send(Ok(FromCoordinator::Done));
                 format!("end {chain}")
             }
@@ -69,7 +70,7 @@ fn a_program_that_goes_without_a_word_is_noticed() {
 fn a_chain_that_is_refused_begins_with_that() {
     let scene = Scene::new();
     let _coordinator = scene.coordinator(|request| {
-        let Request::Asked(ToCoordinator::HoldChain { .. }, reply) = request else { panic!("{request:?}") };
+        let Request::Asked(ToCoordinator::HoldChain(_), reply) = request else { panic!("{request:?}") };
         let _ = reply.send(Err(Refusal::wrong("not there")));
     });
     let refused = start(&scene).expect_err("it is refused");

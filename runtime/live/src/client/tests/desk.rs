@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use napreduce_engine::JobId;
+use napreduce_protocol::requests::{ListWorkers, OfferBlob};
 use napreduce_protocol::{Blob, Connection, Digest, FromCoordinator, Payload, Role, ToCoordinator, connect};
 use serde::Serialize;
 
@@ -45,12 +46,12 @@ fn check_disconnected<M: Serialize>(messages: &[M], says: &str) {
     scene.client();
 }
 
-fn blob(bytes: u64) -> Blob {
-    Blob { digest: Digest([1; 32]), bytes }
+fn offer(bytes: u64) -> ToCoordinator {
+    OfferBlob { blob: Blob { digest: Digest([1; 32]), bytes } }.into()
 }
 
 fn chunk(length: usize) -> ToCoordinator {
-    ToCoordinator::Chunk { bytes: Payload(vec![0; length]) }
+    ToCoordinator::Chunk(Payload(vec![0; length]))
 }
 
 #[test]
@@ -65,13 +66,12 @@ fn a_piece_of_nothing_is_out_of_turn() {
 
 #[test]
 fn a_request_in_the_middle_of_a_blob_is_out_of_turn() {
-    let messages = [ToCoordinator::Offer { blob: blob(10) }, chunk(5), ToCoordinator::Workers];
+    let messages = [offer(10), chunk(5), ListWorkers.into()];
     check_disconnected(&messages, "it sent a request where a piece of a blob was due");
 }
 
 #[test]
 fn pieces_of_the_wrong_length_are_refused() {
-    let offer = |bytes| ToCoordinator::Offer { blob: blob(bytes) };
     check_disconnected(&[offer(10), chunk(11)], "a piece of a blob has 11 bytes");
     check_disconnected(&[offer(10), chunk(0)], "a piece of a blob has 0 bytes");
     check_disconnected(&[offer(1 << 20), chunk((1 << 20) + 1)], "a piece of a blob has 1048577 bytes");
@@ -84,7 +84,7 @@ fn who_stops_in_the_middle_of_an_upload_is_disconnected_and_leaves_nothing() {
     let coordinator = scene.coordinator(drop);
     on_runtime(async {
         let mut connection = visit(&scene, &coordinator).await;
-        connection.send(&ToCoordinator::Offer { blob: blob(10) }).await.expect("it is there");
+        connection.send(&offer(10)).await.expect("it is there");
         connection.send(&chunk(5)).await.expect("it is there");
         is_closed(&mut connection).await;
     });
@@ -121,7 +121,7 @@ fn who_follows_hears_a_sign_of_life_and_asks_nothing_else_meanwhile() {
             let heard = tokio::time::timeout(DEADLINE, connection.receive()).await.expect("in time");
             assert!(matches!(heard, Ok(Some(FromCoordinator::Progress(_)))), "{heard:?}");
         }
-        connection.send(&ToCoordinator::Workers).await.expect("it is there");
+        connection.send(&ToCoordinator::from(ListWorkers)).await.expect("it is there");
         is_closed(&mut connection).await;
     });
     let line = coordinator.warnings.recv_timeout(DEADLINE).expect("a line about it");

@@ -2,13 +2,19 @@
 //!
 //! Owns the client's promises. Does not own blobs and logs (`transfers`).
 
+use std::fmt::Debug;
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use napreduce_engine::{AttemptId, JobId, Reason, ReasonCode, TaskId, TaskKind, WorkerId};
+use napreduce_engine::{AttemptId, JobChange, JobId, Reason, ReasonCode, TaskId, TaskKind, WorkerId};
+use napreduce_protocol::requests::{
+    ChangeJob, CommandJob, CommandTask, DrainWorker, Explain, GetJob, GetOutcomes, GetWindow, KillJob,
+    ListJobs, ListQueues, ListTasks, ListWorkers, UndrainWorker,
+};
 use napreduce_protocol::{
-    CommandOutcome, FromCoordinator, JobCommand, JobEnd, JobError, Secret, TaskCommand, ToCoordinator,
+    CommandOutcome, FromCoordinator, JobCommand, JobEnd, JobError, QueueListing, Secret, SlotsWanted,
+    TaskCommand, ToCoordinator,
 };
 
 use super::scene::{DEADLINE, Job, Scene, alone, patience, plan, report};
@@ -33,9 +39,11 @@ fn a_job_is_submitted_with_its_plan_and_its_user() {
     let scene = Scene::new();
     let (tell, told) = channel();
     let _coordinator = scene.coordinator(move |request| {
-        let Request::Asked(ToCoordinator::Submit(submission), reply) = request else { panic!("{request:?}") };
+        let Request::Asked(ToCoordinator::Submission(submission), reply) = request else {
+            panic!("{request:?}")
+        };
         tell.send(submission).expect("the test waits");
-        let _ = reply.send(Ok(FromCoordinator::Submitted { job: JobId(7) }));
+        let _ = reply.send(Ok(FromCoordinator::Submitted(JobId(7))));
     });
     let mut options = scene.options();
     options.user = "ada".to_owned();
@@ -50,7 +58,7 @@ fn a_submission_without_an_answer_is_made_again_under_its_token_at_the_next_coor
     let scene = Scene::new();
     let (arrived, first_token) = channel();
     let first = scene.coordinator(move |request| {
-        if let Request::Asked(ToCoordinator::Submit(submission), reply) = request {
+        if let Request::Asked(ToCoordinator::Submission(submission), reply) = request {
             arrived.send(submission.token).expect("the test waits");
             // The answer never comes, as from a coordinator that is killed before its journal has the job.
             std::mem::forget(reply);
@@ -62,9 +70,9 @@ fn a_submission_without_an_answer_is_made_again_under_its_token_at_the_next_coor
     drop(first);
     let (arrived, second_token) = channel();
     let _second = scene.coordinator(move |request| {
-        if let Request::Asked(ToCoordinator::Submit(submission), reply) = request {
+        if let Request::Asked(ToCoordinator::Submission(submission), reply) = request {
             arrived.send(submission.token).expect("the test waits");
-            let _ = reply.send(Ok(FromCoordinator::Submitted { job: JobId(3) }));
+            let _ = reply.send(Ok(FromCoordinator::Submitted(JobId(3))));
         }
     });
     assert_eq!(second_token.recv_timeout(DEADLINE), Ok(token));
@@ -76,7 +84,7 @@ fn a_refused_submission_has_the_exit_status_of_a_wrong_command_line() {
     let _alone = alone();
     let scene = Scene::new();
     let _coordinator = scene.coordinator(|request| {
-        if let Request::Asked(ToCoordinator::Submit(_), reply) = request {
+        if let Request::Asked(ToCoordinator::Submission(_), reply) = request {
             let reason =
                 "output directory /nowhere/out/ exists; pass --overwrite or choose another".to_owned();
             let _ = reply.send(Err(Refusal { status: 2, reason }));
@@ -92,11 +100,11 @@ fn a_refusal_is_final_at_once_and_nothing_is_asked_again() {
     let scene = Scene::new();
     let (tell, told) = channel();
     let _coordinator = scene.coordinator(move |request| {
-        let Request::Asked(ToCoordinator::Job { .. }, reply) = request else { panic!("{request:?}") };
+        let Request::Asked(ToCoordinator::GetJob(_), reply) = request else { panic!("{request:?}") };
         tell.send(()).expect("the test waits");
         let _ = reply.send(Err(Refusal { status: 2, reason: "there is no job_0009".to_owned() }));
     });
-    scene.client().job(JobId(9)).expect_err("it is refused");
+    scene.client().ask(GetJob { job: JobId(9) }).expect_err("it is refused");
     assert_eq!(told.try_iter().count(), 1, "asked once");
 }
 
@@ -170,89 +178,133 @@ fn ends_other_than_success_are_errors_of_the_job() {
     );
 }
 
-#[test]
-fn what_must_not_happen_twice_is_asked_once() {
+/// Whether a client asks again when the connection breaks before it is answered.
+fn is_repeated<R>(request: R, answer: FromCoordinator) -> bool
+where
+    R: napreduce_protocol::Request<Answer: Debug + Send> + Send + 'static,
+{
     let scene = Scene::new();
     let (asked, arrived) = channel();
-    let coordinator = scene.coordinator(move |request| {
-        if let Request::Asked(ToCoordinator::CommandTask { .. }, reply) = request {
-            asked.send(()).expect("the test waits");
-            std::mem::forget(reply);
-        }
+    let first = scene.coordinator(move |request| {
+        let Request::Asked(_, reply) = request else { panic!("{request:?}") };
+        asked.send(()).expect("the test waits");
+        std::mem::forget(reply);
     });
     let mut client = scene.client();
-    let killing = std::thread::spawn(move || {
-        let task = TaskId { job: JobId(7), kind: TaskKind::Map, index: 0 };
-        client.command_task(task, None, TaskCommand::Kill, "it is slow")
-    });
+    let asking = std::thread::spawn(move || client.ask(request));
     arrived.recv_timeout(DEADLINE).expect("it is asked for");
-    drop(coordinator);
-    let error = killing.join().expect("no panic").expect_err("nobody knows");
-    assert!(matches!(error, ClientError::Unanswered { .. }), "{error}");
-    assert!(error.to_string().contains("look with `nap task list`"), "{error}");
+    drop(first);
+    let _second = scene.coordinator(move |request| {
+        let Request::Asked(_, reply) = request else { panic!("{request:?}") };
+        let _ = reply.send(Ok(answer.clone()));
+    });
+    match asking.join().expect("no panic") {
+        Ok(_) => true,
+        Err(error @ ClientError::Unanswered { .. }) => {
+            assert!(error.to_string().contains("look with `nap task list`"), "{error}");
+            false
+        }
+        Err(error) => panic!("{error}"),
+    }
+}
+
+#[test]
+fn requests_that_would_do_something_twice_are_asked_once() {
+    let (job, task) = (JobId(7), TaskId { job: JobId(7), kind: TaskKind::Map, index: 0 });
+    let reason = || "it is slow".to_owned();
+    let kill = CommandTask { task, attempt: None, command: TaskCommand::Kill, reason: reason() };
+    assert!(!is_repeated(kill, FromCoordinator::Commanded(Vec::new())));
+    let suspend = CommandJob { job, command: JobCommand::Suspend, reason: reason() };
+    assert!(!is_repeated(suspend, FromCoordinator::Done));
+    let change = ChangeJob { job, change: JobChange::default(), reason: reason() };
+    assert!(!is_repeated(change, FromCoordinator::Done));
+    assert!(!is_repeated(UndrainWorker { worker: WorkerId(1), reason: reason() }, FromCoordinator::Done));
+}
+
+#[test]
+fn other_requests_are_repeated_at_the_next_coordinator() {
+    let job = JobId(7);
+    let reason = || "it is slow".to_owned();
+    assert!(is_repeated(KillJob { job, reason: reason() }, FromCoordinator::Done));
+    let drain = DrainWorker { worker: WorkerId(1), hand_back: true, reason: reason() };
+    assert!(is_repeated(drain, FromCoordinator::Done));
+    assert!(is_repeated(ListJobs { limit: 5 }, FromCoordinator::Jobs(Vec::new())));
+    assert!(is_repeated(ListTasks { job: None }, FromCoordinator::Tasks(Vec::new())));
+    let outcomes = GetOutcomes { job, attempts: Vec::new(), command: TaskCommand::Kill };
+    assert!(is_repeated(outcomes, FromCoordinator::Outcomes(Vec::new())));
+    assert!(is_repeated(Explain { job, task: None }, FromCoordinator::Explained(Vec::new())));
+    assert!(is_repeated(ListWorkers, FromCoordinator::Workers(Vec::new())));
+    let window = GetWindow { from_millis: 0, until_millis: 1 };
+    assert!(is_repeated(window, FromCoordinator::Window(Box::default())));
+    let queues = QueueListing { scheduler: "fifo".to_owned(), queues: None, wanted: SlotsWanted::default() };
+    assert!(is_repeated(ListQueues, FromCoordinator::Queues(queues)));
 }
 
 #[test]
 fn every_question_gets_its_answer_or_the_refusal() {
     let scene = Scene::new();
-    let refuse = |reason: &str| Refusal { status: 1, reason: reason.to_owned() };
-    let _coordinator = scene.coordinator(move |request| match request {
-        Request::Asked(ToCoordinator::Jobs { limit: 5 }, reply) => {
-            drop(reply.send(Ok(FromCoordinator::Jobs(Vec::new()))))
-        }
-        Request::Asked(ToCoordinator::Job { .. }, reply) => {
-            drop(reply.send(Err(refuse("there is no job_0009"))))
-        }
-        Request::Asked(ToCoordinator::KillJob { .. }, reply) => drop(reply.send(Ok(FromCoordinator::Done))),
-        Request::Asked(ToCoordinator::Tasks { job: None }, reply) => {
-            drop(reply.send(Ok(FromCoordinator::Tasks(Vec::new()))))
-        }
-        Request::Asked(
-            ToCoordinator::CommandTask { task, attempt: Some(number), command: TaskCommand::Kill, .. },
-            reply,
-        ) => drop(reply.send(Ok(FromCoordinator::Commanded { attempts: vec![AttemptId { task, number }] }))),
-        Request::Asked(ToCoordinator::CommandJob { command: JobCommand::Suspend, .. }, reply) => {
-            drop(reply.send(Ok(FromCoordinator::Done)))
-        }
-        Request::Asked(ToCoordinator::Outcomes { attempts, command: TaskCommand::Suspend, .. }, reply) => {
-            let refused = CommandOutcome::Refused("memory is short".to_owned());
-            let outcomes = attempts.into_iter().map(|id| (id, refused.clone())).collect();
-            drop(reply.send(Ok(FromCoordinator::Outcomes(outcomes))));
-        }
-        Request::Asked(ToCoordinator::Explain { .. }, reply) => {
-            drop(reply.send(Ok(FromCoordinator::Explained {
-                reasons: vec![Reason::new(ReasonCode::AllSlotsTaken, "no slot is free")],
-            })))
-        }
-        Request::Asked(ToCoordinator::Workers, reply) => {
-            drop(reply.send(Ok(FromCoordinator::Workers(Vec::new()))))
-        }
-        Request::Asked(ToCoordinator::Drain { hand_back: true, reason, .. }, reply)
-            if reason == "a new disk" =>
-        {
-            drop(reply.send(Ok(FromCoordinator::Done)))
-        }
-        other => panic!("{other:?}"),
+    let _coordinator = scene.coordinator(move |request| {
+        let Request::Asked(asked, reply) = request else { panic!("{request:?}") };
+        let answer = match asked {
+            ToCoordinator::ListJobs(ListJobs { limit: 5 }) => Ok(FromCoordinator::Jobs(Vec::new())),
+            ToCoordinator::GetJob(_) => Err(Refusal { status: 1, reason: "there is no job_0009".to_owned() }),
+            ToCoordinator::KillJob(_) => Ok(FromCoordinator::Done),
+            ToCoordinator::ListTasks(ListTasks { job: None }) => Ok(FromCoordinator::Tasks(Vec::new())),
+            ToCoordinator::CommandTask(CommandTask { task, attempt: Some(number), .. }) => {
+                Ok(FromCoordinator::Commanded(vec![AttemptId { task, number }]))
+            }
+            ToCoordinator::CommandJob(CommandJob { command: JobCommand::Suspend, .. }) => {
+                Ok(FromCoordinator::Done)
+            }
+            ToCoordinator::GetOutcomes(GetOutcomes { attempts, command: TaskCommand::Suspend, .. }) => {
+                let refused = CommandOutcome::Refused("memory is short".to_owned());
+                Ok(FromCoordinator::Outcomes(attempts.into_iter().map(|id| (id, refused.clone())).collect()))
+            }
+            ToCoordinator::Explain(_) => Ok(FromCoordinator::Explained(vec![Reason::new(
+                ReasonCode::AllSlotsTaken,
+                "no slot is free",
+            )])),
+            ToCoordinator::ListWorkers(_) => Ok(FromCoordinator::Workers(Vec::new())),
+            ToCoordinator::DrainWorker(DrainWorker { hand_back: true, reason, .. })
+                if reason == "a new disk" =>
+            {
+                Ok(FromCoordinator::Done)
+            }
+            other => panic!("{other:?}"),
+        };
+        let _ = reply.send(answer);
     });
     let mut client = scene.client();
-    assert_eq!(client.jobs(5).expect("an answer"), []);
-    let error = client.job(JobId(9)).expect_err("it is refused");
+    assert_eq!(client.ask(ListJobs { limit: 5 }).expect("an answer"), []);
+    let error = client.ask(GetJob { job: JobId(9) }).expect_err("it is refused");
     assert_eq!((error.exit_status(), error.to_string().as_str()), (1, "there is no job_0009"));
-    client.kill_job(JobId(7), "no longer wanted").expect("an answer");
-    assert_eq!(client.tasks(None).expect("an answer"), []);
-    let task = TaskId { job: JobId(7), kind: TaskKind::Reduce, index: 1 };
+    let (job, reason) = (JobId(7), "no longer wanted".to_owned());
+    client.ask(KillJob { job, reason: reason.clone() }).expect("an answer");
+    assert_eq!(client.ask(ListTasks { job: None }).expect("an answer"), []);
+    let task = TaskId { job, kind: TaskKind::Reduce, index: 1 };
     let second = AttemptId { task, number: 2 };
-    let killed = client.command_task(task, Some(2), TaskCommand::Kill, "it is slow").expect("an answer");
-    assert_eq!(killed, [second]);
-    client.preempt(second, TaskCommand::Kill, "it is slow").expect("an answer");
-    client.command_job(JobId(7), JobCommand::Suspend, "at night").expect("an answer");
+    let kill = CommandTask { task, attempt: Some(2), command: TaskCommand::Kill, reason: reason.clone() };
+    assert_eq!(client.ask(kill).expect("an answer"), [second]);
+    client.ask(CommandJob { job, command: JobCommand::Suspend, reason }).expect("an answer");
     let refused = CommandOutcome::Refused("memory is short".to_owned());
-    let outcomes = client.outcomes(JobId(7), &[second], TaskCommand::Suspend).expect("an answer");
-    assert_eq!(outcomes, [(second, refused)]);
-    let reasons = client.explain(JobId(7), Some(task)).expect("an answer");
+    let outcomes = GetOutcomes { job, attempts: vec![second], command: TaskCommand::Suspend };
+    assert_eq!(client.ask(outcomes).expect("an answer"), [(second, refused)]);
+    let reasons = client.ask(Explain { job, task: Some(task) }).expect("an answer");
     assert_eq!(reasons, [Reason::new(ReasonCode::AllSlotsTaken, "no slot is free")]);
-    assert_eq!(client.workers().expect("an answer"), []);
-    client.drain(WorkerId(1), true, "a new disk").expect("an answer");
+    assert_eq!(client.ask(ListWorkers).expect("an answer"), []);
+    let reason = "a new disk".to_owned();
+    client.ask(DrainWorker { worker: WorkerId(1), hand_back: true, reason }).expect("an answer");
+}
+
+#[test]
+fn an_answer_to_another_request_is_an_internal_error() {
+    let scene = Scene::new();
+    let _coordinator = scene.coordinator(|request| {
+        let Request::Asked(_, reply) = request else { panic!("{request:?}") };
+        let _ = reply.send(Ok(FromCoordinator::Done));
+    });
+    let error = scene.client().ask(ListWorkers).expect_err("workers were asked for");
+    assert!(matches!(error, ClientError::Nonsense { .. }), "{error}");
 }
 
 #[test]

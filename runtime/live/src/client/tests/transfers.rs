@@ -25,9 +25,9 @@ use crate::side_file::SideFileSource;
 fn willing(scene: &Scene) -> (Coordinator, Receiver<Box<Submission>>) {
     let (tell, told) = channel();
     let coordinator = scene.coordinator(move |request| {
-        if let Request::Asked(ToCoordinator::Submit(submission), reply) = request {
+        if let Request::Asked(ToCoordinator::Submission(submission), reply) = request {
             let _ = tell.send(submission);
-            let _ = reply.send(Ok(FromCoordinator::Submitted { job: JobId(1) }));
+            let _ = reply.send(Ok(FromCoordinator::Submitted(JobId(1))));
         }
     });
     (coordinator, told)

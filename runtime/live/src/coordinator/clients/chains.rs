@@ -2,9 +2,8 @@
 //!
 //! Owns the order of what it may say. Does not own what follows from its end (the loop).
 
-use std::path::PathBuf;
-
 use napreduce_protocol::ToCoordinator;
+use napreduce_protocol::requests::HoldChain;
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::{Client, Parting};
@@ -25,15 +24,16 @@ impl Drop for Held {
 
 impl Client {
     /// Holds a chain until its program says that it is done, or goes.
-    pub(super) async fn hold_chain(&mut self, chain: u128, root: PathBuf) -> Result<(), Parting> {
-        let answer = self.ask(ToCoordinator::HoldChain { chain, root }).await?;
+    pub(super) async fn hold_chain(&mut self, asked: HoldChain) -> Result<(), Parting> {
+        let chain = asked.chain;
+        let answer = self.ask(asked.into()).await?;
         let _held = Held { requests: self.desk.requests.clone(), chain };
         self.send(&answer).await?;
         // A program says nothing for as long as its jobs take; that its host is gone the kernel finds out.
         match self.receiver.receive().await? {
             None => Ok(()),
-            Some(ToCoordinator::EndChain { chain: ended }) if ended == chain => {
-                let answer = self.ask(ToCoordinator::EndChain { chain }).await?;
+            Some(ToCoordinator::EndChain(asked)) if asked.chain == chain => {
+                let answer = self.ask(asked.into()).await?;
                 self.send(&answer).await
             }
             Some(_) => Err(Parting::OutOfTurn { got: "another request", expected: "the end of a chain" }),

@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use napreduce_engine::AttemptId;
+use napreduce_protocol::requests::{LogLength, ReadLog};
 use napreduce_protocol::{
     CHUNK_BYTES, Connection, FromCoordinator, FromDataServer, HANDSHAKE_DEADLINE, LogStream, PIECE_BYTES_MAX,
     Payload, Role, ToDataServer, TransportError, transport,
@@ -29,12 +30,8 @@ struct LogReader {
 
 impl Client {
     /// The log as it is now, from `offset` on.
-    pub(super) async fn log(
-        &mut self,
-        attempt: AttemptId,
-        stream: LogStream,
-        offset: u64,
-    ) -> Result<(), Parting> {
+    pub(super) async fn log(&mut self, asked: ReadLog) -> Result<(), Parting> {
+        let ReadLog { attempt, stream, offset } = asked;
         let LogHolder { address, stderr, has_ended } =
             self.question(|reply| Request::LogHolder { attempt, reply }).await?;
         let holder = address.as_deref().unwrap_or_default();
@@ -52,14 +49,14 @@ impl Client {
         };
         // It may grow meanwhile; what was there when it was asked for is sent.
         let mut left = length.saturating_sub(offset);
-        self.send(&FromCoordinator::LogLength { bytes: left, length, has_ended }).await?;
+        self.send(&FromCoordinator::LogLength(LogLength { bytes: left, length, has_ended })).await?;
         while left > 0 {
             piece.truncate(usize::try_from(left).unwrap_or(usize::MAX));
             if piece.is_empty() {
                 return Err(unreadable("it has become shorter".to_owned()).into());
             }
             left -= piece.len() as u64;
-            self.send(&FromCoordinator::Chunk { bytes: Payload(piece) }).await?;
+            self.send(&FromCoordinator::Chunk(Payload(piece))).await?;
             if left == 0 {
                 break;
             }
@@ -72,9 +69,10 @@ impl Client {
     async fn kept_log(&mut self, kept: &str, offset: u64) -> Result<(), Parting> {
         let at = usize::try_from(offset).unwrap_or(usize::MAX).min(kept.len());
         let (length, left) = (kept.len() as u64, &kept.as_bytes()[at..]);
-        self.send(&FromCoordinator::LogLength { bytes: left.len() as u64, length, has_ended: true }).await?;
+        let part = LogLength { bytes: left.len() as u64, length, has_ended: true };
+        self.send(&FromCoordinator::LogLength(part)).await?;
         for piece in left.chunks(CHUNK_BYTES) {
-            self.send(&FromCoordinator::Chunk { bytes: Payload(piece.to_vec()) }).await?;
+            self.send(&FromCoordinator::Chunk(Payload(piece.to_vec()))).await?;
         }
         Ok(())
     }

@@ -17,6 +17,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use napreduce_engine::fields;
+use napreduce_protocol::requests::{
+    ChangeJob, CommandJob, CommandTask, DrainWorker, FetchBlob, KillJob, OfferBlob, RerunJob, UndrainWorker,
+};
 use napreduce_protocol::{
     Connection, Digest, FromCoordinator, MessageReceiver, MessageSender, RerunOf, Secret, Submission,
     ToCoordinator, TransportError,
@@ -141,31 +144,31 @@ impl Client {
 
     async fn answer(&mut self, asked: ToCoordinator) -> Result<(), Parting> {
         match asked {
-            ToCoordinator::Offer { blob } => self.take_in(blob).await,
-            ToCoordinator::Chunk { .. } => {
+            ToCoordinator::OfferBlob(OfferBlob { blob }) => self.take_in(blob).await,
+            ToCoordinator::Chunk(_) => {
                 Err(Parting::OutOfTurn { got: "a piece of a blob", expected: "a request" })
             }
-            ToCoordinator::EndChain { .. } => {
+            ToCoordinator::EndChain(_) => {
                 Err(Parting::OutOfTurn { got: "the end of a chain", expected: "a request" })
             }
-            ToCoordinator::FetchBlob { digest } => self.hand_out(digest).await,
-            ToCoordinator::Submit(submission) => self.submit(submission).await,
-            ToCoordinator::Rerun { of: RerunOf { reason, .. }, .. }
-            | ToCoordinator::KillJob { reason, .. }
-            | ToCoordinator::CommandTask { reason, .. }
-            | ToCoordinator::CommandJob { reason, .. }
-            | ToCoordinator::ChangeJob { reason, .. }
-            | ToCoordinator::Drain { reason, .. }
-            | ToCoordinator::Undrain { reason, .. }
+            ToCoordinator::FetchBlob(FetchBlob { digest }) => self.hand_out(digest).await,
+            ToCoordinator::Submission(submission) => self.submit(submission).await,
+            ToCoordinator::RerunJob(RerunJob { of: RerunOf { reason, .. }, .. })
+            | ToCoordinator::KillJob(KillJob { reason, .. })
+            | ToCoordinator::CommandTask(CommandTask { reason, .. })
+            | ToCoordinator::CommandJob(CommandJob { reason, .. })
+            | ToCoordinator::ChangeJob(ChangeJob { reason, .. })
+            | ToCoordinator::DrainWorker(DrainWorker { reason, .. })
+            | ToCoordinator::UndrainWorker(UndrainWorker { reason, .. })
                 if reason.chars().count() > REASON_CHARS_MAX =>
             {
                 let why = format!("a reason has at most {REASON_CHARS_MAX} characters; give a shorter one");
                 Err(Refusal::wrong(why).into())
             }
-            ToCoordinator::Rerun { token, of, output } => self.rerun(token, of, output).await,
+            ToCoordinator::RerunJob(asked) => self.rerun(asked).await,
             ToCoordinator::Follow { job } => self.follow(job).await,
-            ToCoordinator::HoldChain { chain, root } => self.hold_chain(chain, root).await,
-            ToCoordinator::Log { attempt, stream, offset } => self.log(attempt, stream, offset).await,
+            ToCoordinator::HoldChain(asked) => self.hold_chain(asked).await,
+            ToCoordinator::ReadLog(asked) => self.log(asked).await,
             asked => {
                 let answer = self.ask(asked).await?;
                 self.send(&answer).await
@@ -188,7 +191,7 @@ impl Client {
     async fn submit(&mut self, submission: Box<Submission>) -> Result<(), Parting> {
         let answer = match checks::check(&submission, &self.pins) {
             Err(refusal) => Err(refusal.into()),
-            Ok(()) => self.ask(ToCoordinator::Submit(submission)).await,
+            Ok(()) => self.ask(ToCoordinator::Submission(submission)).await,
         };
         // From here on the loop holds what the job needs.
         self.pins.clear();

@@ -32,9 +32,9 @@ impl Client {
         let _turn = self.desk.uploads.turn(blob.digest).await;
         if let Some(pinned) = self.pin(blob.digest).await? {
             self.pins.insert(blob.digest, pinned);
-            return self.send(&FromCoordinator::Present { present: true }).await;
+            return self.send(&FromCoordinator::Present(true)).await;
         }
-        self.send(&FromCoordinator::Present { present: false }).await?;
+        self.send(&FromCoordinator::Present(false)).await?;
         let received = self.receive_blob(blob).await?;
         self.pins.insert(blob.digest, received);
         self.send(&FromCoordinator::Done).await
@@ -49,12 +49,12 @@ impl Client {
             let left = intake.left();
             let received = timeout(stalled, self.receiver.receive()).await;
             match received.map_err(|_| Parting::SendsNothing(stalled))?? {
-                Some(ToCoordinator::Chunk { bytes: Payload(bytes) })
+                Some(ToCoordinator::Chunk(Payload(bytes)))
                     if (1..=CHUNK_BYTES).contains(&bytes.len()) && bytes.len() as u64 <= left =>
                 {
                     intake.push(bytes).await;
                 }
-                Some(ToCoordinator::Chunk { bytes: Payload(bytes) }) => {
+                Some(ToCoordinator::Chunk(Payload(bytes))) => {
                     return Err(Parting::ChunkLength { length: bytes.len(), left });
                 }
                 Some(_) => {
@@ -73,12 +73,12 @@ impl Client {
         let missing = || Refusal::wrong(format!("blob {digest} is not here; submit its job again"));
         let pinned = pinned.ok_or_else(missing)?;
         let (file, length) = pinned.open().map_err(Refusal::failed)?;
-        self.send(&FromCoordinator::Blob { bytes: length }).await?;
+        self.send(&FromCoordinator::Blob(length)).await?;
         let mut chunks = chunks_of(file, length);
         while let Some(chunk) = chunks.recv().await {
             let chunk =
                 chunk.map_err(|error| Parting::Source(format!("cannot read blob {digest}: {error}")))?;
-            self.send(&FromCoordinator::Chunk { bytes: Payload(chunk) }).await?;
+            self.send(&FromCoordinator::Chunk(Payload(chunk))).await?;
         }
         Ok(())
     }

@@ -3,10 +3,10 @@
 //! Owns that its program and files are here still. Does not own what is looked at before any submission
 //! reaches the loop.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
-use napreduce_protocol::{Blob, CheckpointSupport, RerunOf, StorageScheme, Submission};
+use napreduce_protocol::requests::RerunJob;
+use napreduce_protocol::{Blob, CheckpointSupport, StorageScheme, Submission};
 
 use super::{Client, Parting, Refusal};
 use crate::blobs::{PinnedBlob, program_architecture};
@@ -15,19 +15,14 @@ use crate::coordinator::requests::Request;
 
 impl Client {
     /// Answered as any submission is.
-    pub(super) async fn rerun(
-        &mut self,
-        token: u128,
-        of: RerunOf,
-        output: Option<PathBuf>,
-    ) -> Result<(), Parting> {
-        let job = of.job;
+    pub(super) async fn rerun(&mut self, asked: RerunJob) -> Result<(), Parting> {
+        let job = asked.of.job;
         let definition = self.question(|reply| Request::Definition { job, reply }).await?;
         let blobs = Arc::clone(&self.desk.blobs);
         let prepared = tokio::task::spawn_blocking(move || {
             let wanted = definition.program.into_iter().chain(definition.files.iter().map(|file| file.blob));
             let pins = wanted.map(|blob| pin(&blobs, blob)).collect::<Result<Vec<_>, _>>();
-            pins.and_then(|pins| Ok((prepare(*definition, &pins, token, of, output)?, pins)))
+            pins.and_then(|pins| Ok((prepare(*definition, &pins, asked)?, pins)))
         });
         let prepared = prepared.await.map_err(|error| Parting::Source(error.to_string()))?;
         let (submission, pins) =
@@ -45,13 +40,8 @@ fn pin(blobs: &Arc<crate::blobs::BlobStore>, blob: Blob) -> Result<(Blob, Pinned
     Ok((blob, pinned))
 }
 
-fn prepare(
-    definition: Accepted,
-    pins: &[(Blob, PinnedBlob)],
-    token: u128,
-    of: RerunOf,
-    output: Option<PathBuf>,
-) -> Result<Submission, String> {
+fn prepare(definition: Accepted, pins: &[(Blob, PinnedBlob)], asked: RerunJob) -> Result<Submission, String> {
+    let RerunJob { token, of, output } = asked;
     let Accepted { mut plan, user, program, files, .. } = definition;
     if plan.chain.is_some() {
         return Err("it is one of several jobs of a program; start that again".to_owned());

@@ -32,7 +32,7 @@ const ANSWERS: &str = "
 
 impl Stage {
     async fn detail(&self) -> JobDetail {
-        *self.running().job(JobId(1)).await.expect("in history")
+        self.running().job(JobId(1)).await.expect("in history")
     }
 
     /// What is asked about the job that is done, whose detail is this.

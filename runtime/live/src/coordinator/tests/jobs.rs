@@ -52,7 +52,7 @@ async fn a_job_takes_as_long_as_it_took_whatever_the_clock_says() {
             panic!("no success")
         };
         assert!(wall > Duration::ZERO && wall < Duration::from_secs(3_600), "{wall:?}");
-        let JobDetail { summary, attempts, .. } = *stage.running().job(JobId(1)).await.expect("in history");
+        let JobDetail { summary, attempts, .. } = stage.running().job(JobId(1)).await.expect("in history");
         let (began, ended) = (summary.submitted_millis, summary.ended_millis.expect("it has ended"));
         assert!(Duration::from_millis(ended - began).abs_diff(wall) <= Duration::from_millis(1));
         for one in attempts {

@@ -27,9 +27,10 @@ use std::time::Duration;
 
 use napreduce_engine::{AttemptId, JobId, Report, Slots, TaskId, TaskKind, WorkerId};
 use napreduce_history::open_history;
+use napreduce_protocol::requests::GetJob;
 use napreduce_protocol::{
-    Blob, CheckpointSupport, CounterValues, Digest, FromCoordinator, FromWorker, Hello, JobDetail, JobEnd,
-    JobPlan, PartOutput, Split, Submission, ToCoordinator, ToWorker, WorkerMemory, WorkerReport,
+    Blob, CheckpointSupport, CounterValues, Digest, FromWorker, Hello, JobDetail, JobEnd, JobPlan,
+    PartOutput, Split, Submission, ToWorker, WorkerMemory, WorkerReport,
 };
 use napreduce_schedulers::SchedulerConfiguration;
 use tempfile::TempDir;
@@ -175,25 +176,17 @@ impl Running {
         timeout(DEADLINE, answer).await.expect("an answer in time").expect("an answer")
     }
 
-    async fn asked(&self, message: ToCoordinator) -> Result<FromCoordinator, Refusal> {
-        self.ask(|reply| Request::Asked(message, reply)).await
-    }
-
-    /// The answer to a message that is answered by `Done`.
-    async fn done(&self, message: ToCoordinator) -> Result<(), Refusal> {
-        self.asked(message).await.map(|answer| assert!(matches!(answer, FromCoordinator::Done), "{answer:?}"))
+    async fn asked<R: napreduce_protocol::Request>(&self, request: R) -> Result<R::Answer, Refusal> {
+        let answer = self.ask(|reply| Request::Asked(request.into(), reply)).await?;
+        Ok(R::answer(answer).unwrap_or_else(|other| panic!("{other:?}")))
     }
 
     async fn try_submit(&self, submission: Box<Submission>) -> Result<JobId, Refusal> {
-        let answer = self.asked(ToCoordinator::Submit(submission)).await?;
-        let FromCoordinator::Submitted { job } = answer else { panic!("{answer:?}") };
-        Ok(job)
+        self.asked(*submission).await
     }
 
-    async fn job(&self, job: JobId) -> Result<Box<JobDetail>, Refusal> {
-        let answer = self.asked(ToCoordinator::Job { job }).await?;
-        let FromCoordinator::Job(detail) = answer else { panic!("{answer:?}") };
-        Ok(detail)
+    async fn job(&self, job: JobId) -> Result<JobDetail, Refusal> {
+        self.asked(GetJob { job }).await
     }
 
     async fn submit(&self, submission: Box<Submission>) -> JobId {

@@ -13,6 +13,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use napreduce_engine::{AttemptId, JobId, Report, TaskId, TaskKind};
+use napreduce_protocol::requests::FetchBlob;
 use napreduce_protocol::{
     Blob, CHUNK_BYTES, ClaimToken, Connection, Digest, FromCoordinator, JobDescription, LaunchWork, Listener,
     Payload, Role, SideFile, Split, ToCoordinator, WorkerReport,
@@ -250,17 +251,17 @@ async fn accept(
 }
 
 async fn serve_blob(mut connection: Connection, blobs: Arc<Mutex<BTreeMap<Digest, Vec<u8>>>>) {
-    let Ok(Some(ToCoordinator::FetchBlob { digest })) = connection.receive().await else { return };
+    let Ok(Some(ToCoordinator::FetchBlob(FetchBlob { digest }))) = connection.receive().await else { return };
     let bytes = blobs.lock().unwrap().get(&digest).cloned();
     let Some(bytes) = bytes else {
         let reason = format!("no blob {digest}");
         let _ = connection.send(&FromCoordinator::Refused { status: 1, reason }).await;
         return;
     };
-    let _ = connection.send(&FromCoordinator::Blob { bytes: bytes.len() as u64 }).await;
+    let _ = connection.send(&FromCoordinator::Blob(bytes.len() as u64)).await;
     for chunk in bytes.chunks(CHUNK_BYTES) {
         // A worker that was killed hangs up.
-        let _ = connection.send(&FromCoordinator::Chunk { bytes: Payload(chunk.to_vec()) }).await;
+        let _ = connection.send(&FromCoordinator::Chunk(Payload(chunk.to_vec()))).await;
     }
 }
 

@@ -85,7 +85,7 @@ fn samples_have_every_variant_and_no_two_the_same_bytes() {
         "ToWorker Leave",
         "ToWorker Ordered.Suspend",
         "FromWorker Reported.Preempted",
-        "ToCoordinator Workers",
+        "ToCoordinator ListWorkers",
         "FromCoordinator Refused",
         "FromDataServer Blocks",
     ] {

@@ -22,7 +22,10 @@ use std::path::PathBuf;
 
 use napreduce_engine::scenarios::names::{name, number, task};
 use napreduce_engine::{JobChange, JobId};
-use napreduce_protocol::{CheckpointSupport, FromCoordinator, JobCommand, TaskCommand, ToCoordinator};
+use napreduce_protocol::requests::{
+    ChangeJob, CommandJob, CommandTask, DrainWorker, EndChain, HoldChain, KillJob, UndrainWorker,
+};
+use napreduce_protocol::{CheckpointSupport, JobCommand, TaskCommand};
 
 use super::Stage;
 use crate::coordinator::requests::{Refusal, Request};
@@ -32,44 +35,44 @@ impl Stage {
     pub(super) async fn order(&mut self, words: &[&str], text: &str) -> Result<Vec<String>, Refusal> {
         let reason = text.to_owned();
         let job = |of: &str| JobId(number(of));
-        let message = match *words {
+        match *words {
             ["submit", token, ref asks @ ..] => return self.submit(token, asks).await,
-            ["root", chain] => {
-                self.make_root(number(chain).into());
-                return Ok(Vec::new());
-            }
+            ["root", chain] => self.make_root(number(chain).into()),
             ["release", "chain", chain] => {
                 let released = Request::ReleaseChain { chain: number(chain).into() };
                 self.running().requests.send(released).expect("the coordinator runs");
-                return Ok(Vec::new());
             }
             ["hold", "chain", of, ref at @ ..] => {
                 let chain = number(of).into();
                 let root = value(at, "at").map_or_else(|| self.root(chain), |place| self.scene.path(place));
-                ToCoordinator::HoldChain { chain, root }
+                self.running().asked(HoldChain { chain, root }).await?;
             }
-            ["end", "chain", chain] => ToCoordinator::EndChain { chain: number(chain).into() },
+            ["end", "chain", chain] => self.running().asked(EndChain { chain: number(chain).into() }).await?,
             ["change", of, ref to @ ..] => {
                 let change = JobChange {
                     priority: value(to, "priority").map(signed),
                     queue: value(to, "queue").map(str::to_owned),
                 };
-                ToCoordinator::ChangeJob { job: job(of), change, reason }
+                self.running().asked(ChangeJob { job: job(of), change, reason }).await?;
             }
             ["drain", of, ref now @ ..] => {
                 let hand_back = *now == ["now"];
-                ToCoordinator::Drain { worker: self.worker(of).id, hand_back, reason }
+                let worker = self.worker(of).id;
+                self.running().asked(DrainWorker { worker, hand_back, reason }).await?;
             }
-            ["undrain", of] => ToCoordinator::Undrain { worker: self.worker(of).id, reason },
+            ["undrain", of] => {
+                let worker = self.worker(of).id;
+                self.running().asked(UndrainWorker { worker, reason }).await?;
+            }
             [what, of] if of.contains(['m', 'r']) => return self.command(what, of, reason).await,
-            ["kill", of] => ToCoordinator::KillJob { job: job(of), reason },
+            ["kill", of] => self.running().asked(KillJob { job: job(of), reason }).await?,
             [what, of] => {
                 let command = JobCommand::of_word(what).unwrap_or_else(|| panic!("what is '{what}'?"));
-                ToCoordinator::CommandJob { job: job(of), command, reason }
+                self.running().asked(CommandJob { job: job(of), command, reason }).await?;
             }
             _ => panic!("what is '{}'?", words.join(" ")),
-        };
-        self.running().done(message).await.map(|()| Vec::new())
+        }
+        Ok(Vec::new())
     }
 
     async fn command(&self, what: &str, of: &str, reason: String) -> Result<Vec<String>, Refusal> {
@@ -78,9 +81,7 @@ impl Stage {
             Some((of, tried)) => (task(of), Some(number(tried))),
             None => (task(of), None),
         };
-        let answer =
-            self.running().asked(ToCoordinator::CommandTask { task, attempt, command, reason }).await?;
-        let FromCoordinator::Commanded { attempts } = answer else { panic!("{answer:?}") };
+        let attempts = self.running().asked(CommandTask { task, attempt, command, reason }).await?;
         let named: Vec<String> = attempts.into_iter().map(name).collect();
         Ok(if named == [of] { Vec::new() } else { named })
     }

@@ -31,10 +31,10 @@ use std::fs;
 
 use napreduce_engine::scenarios::names::{attempt, name, name_task, number, task};
 use napreduce_engine::{AttemptId, JobId, WorkerId};
+use napreduce_protocol::requests::{Explain, GetOutcomes, ListJobs, ListQueues, ListTasks, ListWorkers};
 use napreduce_protocol::{
-    CommandOutcome, FromCoordinator, JobDetail, JobEnd, JobSummary, PreemptionEnd, PreemptionSummary,
-    QueueListing, QueueSummary, TaskCommand, TaskPhase, TaskSummary, ToCoordinator, WorkerPhase,
-    WorkerSummary,
+    CommandOutcome, JobDetail, JobEnd, JobSummary, PreemptionEnd, PreemptionSummary, QueueListing,
+    QueueSummary, TaskCommand, TaskPhase, TaskSummary, WorkerPhase, WorkerSummary,
 };
 
 use super::Stage;
@@ -43,11 +43,11 @@ use crate::coordinator::requests::{Refusal, Request};
 impl Stage {
     pub(super) async fn ask(&self, question: &[&str]) -> Result<Vec<String>, Refusal> {
         let job = |of: &str| JobId(number(of));
-        let message = match *question {
-            ["file", path] => return Ok(self.file(path)),
-            ["files", path] => return Ok(self.files(path)),
-            ["root", chain] => return Ok(vec![self.root_in_words(number(chain).into()).to_owned()]),
-            ["end", of] => return Ok(vec![end(&self.running().end_of(job(of)).await)]),
+        Ok(match *question {
+            ["file", path] => self.file(path),
+            ["files", path] => self.files(path),
+            ["root", chain] => vec![self.root_in_words(number(chain).into()).to_owned()],
+            ["end", of] => vec![end(&self.running().end_of(job(of)).await)],
             ["log", of] => {
                 let attempt = attempt(of);
                 let holder = self.running().ask(|reply| Request::LogHolder { attempt, reply }).await?;
@@ -55,40 +55,38 @@ impl Stage {
                 let address = holder.address.map_err(Refusal::failed);
                 let kept = holder.stderr.map(|stderr| format!("kept: {}", stderr.trim_end()));
                 let held = address.map(|address| format!("{address} has it, and it {grows}"));
-                return match (held, kept) {
-                    (held, None) => Ok(vec![held?]),
-                    (held, Some(kept)) => Ok(held.into_iter().chain([kept]).collect()),
+                match (held, kept) {
+                    (held, None) => vec![held?],
+                    (held, Some(kept)) => held.into_iter().chain([kept]).collect(),
+                }
+            }
+            ["why", of] => {
+                let asked = match of.contains(['m', 'r']) {
+                    true => Explain { job: task(of).job, task: Some(task(of)) },
+                    false => Explain { job: job(of), task: None },
                 };
+                self.running().asked(asked).await?.into_iter().map(|reason| reason.text).collect()
             }
-            ["why", of] if of.contains(['m', 'r']) => {
-                ToCoordinator::Explain { job: task(of).job, task: Some(task(of)) }
+            ["jobs"] => {
+                self.running().asked(ListJobs { limit: 99 }).await?.iter().map(job_in_words).collect()
             }
-            ["why", of] => ToCoordinator::Explain { job: job(of), task: None },
-            ["jobs"] => ToCoordinator::Jobs { limit: 99 },
-            ["tasks"] => ToCoordinator::Tasks { job: None },
-            ["tasks", of] => ToCoordinator::Tasks { job: Some(job(of)) },
-            ["workers"] => ToCoordinator::Workers,
-            ["queues"] => ToCoordinator::Queues,
+            ["tasks", ref of @ ..] => {
+                let job = of.first().map(|of| job(of));
+                self.running().asked(ListTasks { job }).await?.iter().map(task_in_words).collect()
+            }
+            ["workers"] => self.running().asked(ListWorkers).await?.iter().map(worker_in_words).collect(),
+            ["queues"] => queues_in_words(&self.running().asked(ListQueues).await?),
             ["outcomes", what, of] => {
                 let command = TaskCommand::of_word(what).expect("a command");
                 let (job, attempts) = match of.contains('.') {
                     true => (attempt(of).task.job, vec![attempt(of)]),
                     false => (job(of), Vec::new()),
                 };
-                ToCoordinator::Outcomes { job, attempts, command }
+                let asked = GetOutcomes { job, attempts, command };
+                self.running().asked(asked).await?.iter().map(outcome_in_words).collect()
             }
-            [_, of, ..] => ToCoordinator::Job { job: job(of) },
+            [what, of, ref more @ ..] => of_job(what, &self.running().job(job(of)).await?, more),
             _ => panic!("what is '{}'?", question.join(" ")),
-        };
-        Ok(match self.running().asked(message).await? {
-            FromCoordinator::Explained { reasons } => reasons.into_iter().map(|reason| reason.text).collect(),
-            FromCoordinator::Jobs(jobs) => jobs.iter().map(job_in_words).collect(),
-            FromCoordinator::Tasks(tasks) => tasks.iter().map(task_in_words).collect(),
-            FromCoordinator::Workers(workers) => workers.iter().map(worker_in_words).collect(),
-            FromCoordinator::Queues(queues) => queues_in_words(&queues),
-            FromCoordinator::Outcomes(outcomes) => outcomes.iter().map(outcome_in_words).collect(),
-            FromCoordinator::Job(detail) => of_job(question[0], &detail, &question[2..]),
-            other => panic!("{other:?}"),
         })
     }
 
