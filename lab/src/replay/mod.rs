@@ -106,7 +106,7 @@ pub fn replay(settings: &ReplaySettings, session: &Session) -> Result<ReplayRepo
 fn plans(settings: &ReplaySettings) -> Result<Vec<Vec<LivePlan>>> {
     let ReplaySettings { source, scale, runs, .. } = settings;
     let shape = shape(settings)?;
-    let blind = settings.policies.iter().find(|policy| policy.goes_by_output_bytes());
+    let blind = settings.policies.iter().find(|policy| policy.uses_output_bytes());
     if let Some(blind) = blind.filter(|_| !source.tells_output_bytes()) {
         let (scheduler, workload) = (blind.scheduler.to_string(), source.name().to_owned());
         return Err(usage(format_args!(

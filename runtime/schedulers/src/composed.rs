@@ -1,31 +1,30 @@
-//! Several policies as one: one for each kind of slot, and a preemption monitor over both.
-//!
-//! Owns who is asked about what. Does not own any decision.
+//! One policy per slot kind, combined with an optional preemption monitor.
 
 use serde::{Deserialize, Serialize};
 
 use napreduce_engine::{
     Actions, ClusterView, Event, Job, JobChange, JobId, JobSpec, QueueShare, Scheduler, TaskKind, Time,
-    fields,
 };
 
-use crate::tables::{Built, Heeds, PolicyTable, PolicyTables, SchedulerError, Wish};
+use crate::tables::{Built, ConfiguredPrimitive, JobAttributes, PolicyTable, PolicyTables, SchedulerError};
 
-fields! {
-    /// `[scheduler.composed]`: which policies, by their names; each takes its values from its own table.
-    #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-    #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
-    pub struct ComposedSettings {
-        /// Gives map slots.
-        pub map: String = "fifo".to_owned(),
-        /// Gives reduce slots.
-        pub reduce: String = "fifo".to_owned(),
-        /// The monitor of `[scheduler.capacity]` takes slots back under them.
-        pub monitor: bool = false,
+/// `[scheduler.composed]`: the names of the policies; each reads its own table.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+pub struct ComposedSettings {
+    pub map: String,
+    pub reduce: String,
+    /// Whether the monitor of `[scheduler.capacity]` preempts tasks under both policies.
+    pub monitor: bool,
+}
+
+impl Default for ComposedSettings {
+    fn default() -> ComposedSettings {
+        ComposedSettings { map: "fifo".to_owned(), reduce: "fifo".to_owned(), monitor: false }
     }
 }
 
-/// Whose monitor that is.
+/// The policy that provides the monitor.
 const MONITOR: &str = "capacity";
 
 impl ComposedSettings {
@@ -48,22 +47,29 @@ impl PolicyTable for ComposedSettings {
         Err(SchedulerError::Nested(kind).into())
     }
 
-    fn wishes(&self, kind: TaskKind, job: &str, all: &PolicyTables<'_>) -> Vec<Wish> {
-        let mut wishes = all.wishes_of_part(self.part(kind), kind, job);
+    fn primitives(&self, kind: TaskKind, job: &str, all: &PolicyTables<'_>) -> Vec<ConfiguredPrimitive> {
+        let mut primitives = all.primitives_of_part(self.part(kind), kind, job);
         if self.monitor
             && let Ok(table) = all.named(MONITOR)
         {
-            wishes.extend(table.monitor().map(|monitor| monitor.wishes(kind, job, all)).unwrap_or_default());
+            primitives.extend(
+                table.monitor().map(|monitor| monitor.primitives(kind, job, all)).unwrap_or_default(),
+            );
         }
-        wishes
+        primitives
     }
 
-    fn heeds(&self, all: &PolicyTables<'_>) -> Heeds {
-        let monitor = if self.monitor { all.heeds_of_part(MONITOR) } else { Heeds::default() };
-        all.heeds_of_part(&self.map) | all.heeds_of_part(&self.reduce) | monitor
+    fn honored_attributes(&self, all: &PolicyTables<'_>) -> JobAttributes {
+        let monitor = if self.monitor { all.attributes_of_part(MONITOR) } else { JobAttributes::default() };
+        all.attributes_of_part(&self.map) | all.attributes_of_part(&self.reduce) | monitor
     }
 
-    fn wishes_as_part(&self, _kind: TaskKind, _job: &str, _all: &PolicyTables<'_>) -> Vec<Wish> {
+    fn primitives_as_part(
+        &self,
+        _kind: TaskKind,
+        _job: &str,
+        _all: &PolicyTables<'_>,
+    ) -> Vec<ConfiguredPrimitive> {
         Vec::new()
     }
 
@@ -71,21 +77,21 @@ impl PolicyTable for ComposedSettings {
         None
     }
 
-    fn goes_by_output_bytes(&self, all: &PolicyTables<'_>) -> bool {
-        // A part that is composed itself is refused when it is built.
-        self.reduce != "composed" && all.named(&self.reduce).is_ok_and(|part| part.goes_by_output_bytes(all))
+    fn uses_output_bytes(&self, all: &PolicyTables<'_>) -> bool {
+        // Building rejects a composed part.
+        self.reduce != "composed" && all.named(&self.reduce).is_ok_and(|part| part.uses_output_bytes(all))
     }
 }
 
-/// One policy gives map slots, another gives reduce slots, and a monitor, if there is one, takes slots back
-/// under either. Each of them hears of everything; it is asked about its kinds only.
+/// Routes offers to the policy of their slot kind, and preemption rounds to all parts. Every part receives
+/// all events.
 pub struct Composed {
     map: Box<dyn Scheduler>,
     reduce: Box<dyn Scheduler>,
     monitor: Option<Box<dyn Scheduler>>,
 }
 
-/// What the parts remember.
+/// The saved state of the parts.
 #[derive(Serialize, Deserialize)]
 struct Saved {
     map: Option<String>,
@@ -94,7 +100,6 @@ struct Saved {
 }
 
 impl Composed {
-    /// Of these parts.
     pub fn new(
         map: Box<dyn Scheduler>,
         reduce: Box<dyn Scheduler>,
@@ -137,7 +142,7 @@ impl Scheduler for Composed {
         self.reduce.can_change(change)
     }
 
-    /// Those of the policy of map slots where it has some: a job names one queue for both.
+    /// The map policy's queues take precedence: a job names one queue for both kinds.
     fn queues(&self, view: &ClusterView<'_>) -> Option<Vec<QueueShare>> {
         self.map.queues(view).or_else(|| self.reduce.queues(view))
     }
@@ -181,13 +186,16 @@ impl Scheduler for Composed {
     }
 
     fn restore(&mut self, saved: Option<&str>) -> Result<(), String> {
-        let saved = saved.ok_or("what its parts remember is not said")?;
-        let saved: Saved = serde_json::from_str(saved).map_err(|error| format!("its parts: {error}"))?;
+        let saved = saved.ok_or("composed: the snapshot has no saved state")?;
+        let saved: Saved =
+            serde_json::from_str(saved).map_err(|error| format!("composed: invalid saved state: {error}"))?;
         self.map.restore(saved.map.as_deref())?;
         self.reduce.restore(saved.reduce.as_deref())?;
         match &mut self.monitor {
             Some(monitor) => monitor.restore(saved.monitor.as_deref()),
-            None if saved.monitor.is_some() => Err("it has no monitor, but the one before it had".to_owned()),
+            None if saved.monitor.is_some() => {
+                Err("composed: the snapshot has a monitor, the configuration does not".to_owned())
+            }
             None => Ok(()),
         }
     }

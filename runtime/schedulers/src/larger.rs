@@ -1,21 +1,18 @@
-//! Whose tasks make room for a job that lacks slots: those of jobs of which more is left.
-//!
-//! Owns the choice of jobs and how many tasks of each. Does not own what is left of a job, nor which of its
-//! tasks may be taken and in which order.
+//! Selects the jobs that give tasks to a smaller job: those with more remaining work, largest first.
 
-/// A job that may have to give tasks.
+/// A job that may give up tasks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LargerJob<I, S> {
     pub id: I,
-    /// What is left of it.
     pub remaining: S,
-    /// How many of its tasks can be taken.
+    /// Number of tasks that can be preempted.
     pub tasks: u32,
 }
 
-/// How many tasks each job gives to a job that lacks so many slots and has so much left: the largest first,
-/// and nobody who is not larger than the claimant. The jobs come largest first; of equal ones, the one
-/// submitted last.
+/// Returns how many tasks each job gives to a job with `remaining` work that lacks `lacking` slots. Only jobs
+/// with more remaining work give tasks.
+///
+/// `jobs` must be sorted by remaining work, largest first; ties by submission, latest first.
 pub fn select<I, S: Ord>(
     remaining: &S,
     mut lacking: u32,

@@ -1,18 +1,15 @@
-//! The policies of napreduce: who gets a free slot, and whose slot is taken for whom.
+//! Scheduling policies, and the table that maps their names to configurations.
 //!
-//! Owns the table of policies, from names to policies that run; each but FIFO has a folder of its own. Does not
-//! own what a policy is (the trait `Scheduler` of the engine) nor what is done with its decisions (the engine).
+//! A policy decides which job gets a free slot and which running task is preempted. The engine defines the
+//! `Scheduler` trait and carries out the decisions.
 
-mod access;
 pub mod capacity;
 mod composed;
 pub mod fair;
 pub mod fcs;
-mod fifo;
 pub mod hfsp;
 pub mod larger;
 pub mod natjam;
-mod preference;
 mod running;
 pub mod serving;
 mod tables;
@@ -28,20 +25,22 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 pub use composed::{Composed, ComposedSettings};
-pub use tables::{Built, Heeds, PolicyTable, PolicyTables, SchedulerError, UnknownScheduler, Wish};
+pub use tables::{
+    Built, ConfiguredPrimitive, JobAttributes, PolicyTable, PolicyTables, SchedulerError, UnknownScheduler,
+};
 
-/// Makes the names of the policies and their tables from the one list of them.
+/// Generates `SchedulerName` and `SchedulerTables` from one list.
 macro_rules! policies {
     ($($name:literal $variant:ident $field:ident: $table:ty, $about:literal;)+) => {
         listed! {
-            /// A policy by its name; the first is the default.
+            /// A policy by name; the first is the default.
             #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
             pub enum SchedulerName {
                 $(#[doc = $about] #[serde(rename = $name)] $variant = $name,)+
             }
         }
 
-        /// The tables of all policies, each at its published values unless said otherwise.
+        /// The configuration tables of all policies, with published values as defaults.
         #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
         #[serde(deny_unknown_fields, default)]
         pub struct SchedulerTables {
@@ -49,12 +48,12 @@ macro_rules! policies {
         }
 
         impl SchedulerTables {
-            /// Those whose values are not the published ones, as a configuration file would say them.
+            /// Returns the tables that differ from the published values, as in a configuration file.
             pub fn changed(&self) -> Option<serde_json::Value> {
                 let published = serde_json::to_value(SchedulerTables::default()).ok()?;
-                let mut said = serde_json::to_value(self).ok()?;
-                said.as_object_mut()?.retain(|name, table| published.get(name) != Some(table));
-                Some(said)
+                let mut changed = serde_json::to_value(self).ok()?;
+                changed.as_object_mut()?.retain(|name, table| published.get(name) != Some(table));
+                Some(changed)
             }
 
             fn all(&self) -> PolicyTables<'_> {
@@ -70,26 +69,25 @@ macro_rules! policies {
     };
 }
 
-// The table of policies, in the order in which they are listed: name, variant, field, its values, what it
-// does.
+// Name, variant, field, configuration type, summary; in the order of `--help`.
 policies! {
     "fifo" Fifo fifo: Fifo, "Jobs by priority, then in order of submission.";
     "fair" Fair fair: fair::FairConfiguration, "Weighted shares for pools and the jobs in them.";
     "capacity" Capacity capacity: capacity::CapacityConfiguration, "Queues with guaranteed shares.";
-    "natjam" Natjam natjam: natjam::NatjamConfiguration, "Production before research, which gives way.";
+    "natjam" Natjam natjam: natjam::NatjamConfiguration, "Production jobs before research jobs, which can be preempted.";
     "natjam-deadline" NatjamDeadline natjam_deadline: natjam::NatjamRConfiguration,
-        "One queue by deadline or laxity; the least urgent give way.";
+        "One queue by deadline or laxity; the least urgent jobs are preempted.";
     "fcs" Fcs fcs: fcs::FcsConfiguration,
-        "Reduces of small jobs before those of large ones; another policy gives map slots.";
+        "Reduces of small jobs before those of large ones; another policy assigns map slots.";
     "hfsp" Hfsp hfsp: hfsp::HfspConfiguration,
-        "Jobs by size, in the order in which they would be done if they shared the slots.";
-    "trigger" Trigger trigger: trigger::TriggerSettings, "What is said in rules.";
+        "Jobs by size, in the order in which they would finish under fair sharing.";
+    "trigger" Trigger trigger: trigger::TriggerSettings, "Preemption scripted by rules.";
     "composed" Composed composed: ComposedSettings,
-        "One policy for each kind of slot, and a preemption monitor.";
+        "One policy per slot kind, and an optional preemption monitor.";
 }
 
 impl SchedulerName {
-    /// All names as they stand in a sentence.
+    /// Returns all names, separated by commas.
     pub fn listed() -> String {
         SchedulerName::WORDS.join(", ")
     }
@@ -110,37 +108,36 @@ impl FromStr for SchedulerName {
     }
 }
 
-/// A policy and its values.
+/// A policy and its configuration.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct SchedulerConfiguration {
     pub scheduler: SchedulerName,
-    /// The tables, of which it takes its own.
+    /// All tables; `scheduler` reads its own.
     pub tables: SchedulerTables,
 }
 
 impl SchedulerConfiguration {
-    /// A policy with its published values.
+    /// Returns a policy with its published values.
     pub fn named(scheduler: SchedulerName) -> SchedulerConfiguration {
         SchedulerConfiguration { scheduler, tables: SchedulerTables::default() }
     }
 
-    /// The policy, new.
+    /// Builds the policy.
     ///
     /// # Errors
-    /// Names the value that makes no sense and what is allowed.
+    /// Fails if a value is invalid; names the value and the allowed range.
     pub fn build(&self) -> Result<Box<dyn Scheduler>, SchedulerError> {
         self.tables.all().build(self.scheduler.in_words())
     }
 
-    /// Whether reduces are served by the bytes that maps wrote for them: without these it cannot tell jobs
-    /// apart.
-    pub fn goes_by_output_bytes(&self) -> bool {
-        self.tables.of(self.scheduler).goes_by_output_bytes(&self.tables.all())
+    /// Whether the policy orders reduces by the bytes that maps wrote for them. Without these counts it
+    /// cannot tell jobs apart.
+    pub fn uses_output_bytes(&self) -> bool {
+        self.tables.of(self.scheduler).uses_output_bytes(&self.tables.all())
     }
 
-    /// What of jobs with these priorities, queues and deadlines makes no difference under the policy, as
-    /// sentences.
+    /// Describes the given priorities, queues and deadlines that the policy ignores.
     pub fn ignored<'a>(&self, jobs: impl Iterator<Item = (i32, &'a str, Option<Span>)>) -> Vec<String> {
         let (mut priorities, mut queues, mut deadlines) = (BTreeSet::new(), BTreeSet::new(), false);
         for (priority, queue, deadline) in jobs {
@@ -150,35 +147,34 @@ impl SchedulerConfiguration {
             }
             deadlines |= deadline.is_some();
         }
-        let heeds = self.tables.of(self.scheduler).heeds(&self.tables.all());
-        let heeded = [(heeds.priority, "priority"), (heeds.queue, "queue"), (heeds.deadline, "deadline")];
-        let heeded: Vec<&str> = heeded.into_iter().filter(|(is, _)| *is).map(|(_, what)| what).collect();
-        let goes_by =
-            if heeded.is_empty() { String::new() } else { format!("; it goes by {}", heeded.join(" and ")) };
+        let honored = self.tables.of(self.scheduler).honored_attributes(&self.tables.all());
+        let used = [(honored.priority, "priority"), (honored.queue, "queue"), (honored.deadline, "deadline")];
+        let used: Vec<&str> = used.into_iter().filter(|(is, _)| *is).map(|(_, what)| what).collect();
+        let uses = if used.is_empty() { String::new() } else { format!("; it uses {}", used.join(" and ")) };
         let mut ignored = Vec::new();
         let name = self.scheduler;
         if let (Some(least), Some(most)) = (priorities.first(), priorities.last())
-            && !heeds.priority
+            && !honored.priority
             && (priorities.len() > 1 || *least != 0)
         {
             let range = if least == most { least.to_string() } else { format!("{least} to {most}") };
-            ignored.push(format!("{name} ignores the priorities of jobs ({range}){goes_by}"));
+            ignored.push(format!("{name} ignores the priorities of jobs ({range}){uses}"));
         }
-        if !heeds.queue && queues.len() > 1 {
+        if !honored.queue && queues.len() > 1 {
             let named = Vec::from_iter(queues.iter().take(5).map(String::as_str)).join(", ");
             let more = if queues.len() > 5 { ", ..." } else { "" };
-            ignored.push(format!("{name} ignores the queues of jobs ({named}{more}){goes_by}"));
+            ignored.push(format!("{name} ignores the queues of jobs ({named}{more}){uses}"));
         }
-        if !heeds.deadline && deadlines {
-            ignored.push(format!("{name} ignores the deadlines of jobs{goes_by}"));
+        if !honored.deadline && deadlines {
+            ignored.push(format!("{name} ignores the deadlines of jobs{uses}"));
         }
         ignored
     }
 
-    /// Reads a policy and its values from JSON.
+    /// Reads a policy and its configuration from JSON.
     ///
     /// # Errors
-    /// Names the field that is not understood.
+    /// Fails on an unknown field or an invalid value.
     pub fn read(json: &Value) -> Result<Arc<dyn PolicyChoice>, String> {
         let read = SchedulerConfiguration::deserialize(json).map_err(|error| error.to_string())?;
         Ok(Arc::new(read))
@@ -199,8 +195,8 @@ impl PolicyChoice for SchedulerConfiguration {
     }
 
     fn checkpoints(&self, kind: TaskKind, job: &str, settings: &PreemptionSettings) -> Option<&'static str> {
-        let wishes = self.tables.of(self.scheduler).wishes(kind, job, &self.tables.all());
-        preference::checkpoints(kind, &wishes, settings)
+        let primitives = self.tables.of(self.scheduler).primitives(kind, job, &self.tables.all());
+        tables::checkpoint_source(kind, &primitives, settings)
     }
 
     fn to_json(&self) -> Value {

@@ -1,33 +1,30 @@
-//! How many jobs may run at once: of a queue with all that is below it, and of a user. The others wait for
-//! one of these to end, in the order of their submission.
-//!
-//! Owns who runs and who waits for which limit. Does not own what the limits are, nor what waiting means for
-//! a policy.
+//! Limits on running jobs, per queue (with its subtree) and per user. Jobs above a limit wait in order of
+//! submission.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use napreduce_engine::{JobId, Time};
 
-/// Something that a limit is of.
+/// The subject of a limit.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Group {
-    /// A queue, or pool, by its number.
+    /// A queue or pool, by index.
     Queue(usize),
     User(String),
 }
 
-/// A limit, and of what.
+/// A group and its maximum number of running jobs.
 pub(crate) type Limit = (Group, u32);
 
-/// The jobs that a limit counts.
+/// The jobs subject to a limit.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct RunningJobs {
     running: BTreeMap<JobId, Vec<Limit>>,
     waiting: BTreeMap<JobId, Waiting>,
     counts: BTreeMap<Group, u32>,
-    /// Each that waits stands in the line of one limit that is reached.
+    /// Waiting jobs, each in the line of one limit that is reached.
     lines: BTreeMap<Group, BTreeSet<(Time, JobId)>>,
-    /// Those that ran before a restart, until they are named again.
+    /// Jobs that ran before a restart and have not been reported yet.
     remembered: BTreeSet<JobId>,
 }
 
@@ -39,17 +36,17 @@ struct Waiting {
 }
 
 impl RunningJobs {
-    /// A job comes that these limits count, and waits if one of them is reached. Others that may run now:
-    /// after a restart it is known what is left for them when the last of those that ran has been named.
+    /// Adds a job, which waits if one of its limits is reached. Returns other jobs that may run now: after a
+    /// restart the free capacity is known once the last running job has been reported.
     pub(crate) fn enter(&mut self, job: JobId, submitted: Time, limits: Vec<Limit>) -> Vec<JobId> {
         if self.running.contains_key(&job) {
             return Vec::new();
         }
-        let ran = self.remembered.remove(&job);
-        let is_over = ran && self.remembered.is_empty();
-        // The limits of a job that ran may have been taken out of the configuration since.
+        let ran_before = self.remembered.remove(&job);
+        let restored = ran_before && self.remembered.is_empty();
+        // The limits of a job that ran before the restart may have been removed from the configuration.
         if limits.is_empty() {
-        } else if ran {
+        } else if ran_before {
             self.run(job, limits);
         } else {
             let any = (!self.remembered.is_empty()).then(|| limits[0].0.clone());
@@ -58,10 +55,10 @@ impl RunningJobs {
                 None => self.run(job, limits),
             }
         }
-        if is_over { self.settle() } else { Vec::new() }
+        if restored { self.settle() } else { Vec::new() }
     }
 
-    /// A job is over; those that may run now because of that, in the order of their submission.
+    /// Removes a finished job. Returns the jobs that may run now, in order of submission.
     pub(crate) fn leave(&mut self, job: JobId) -> Vec<JobId> {
         if let Some(gone) = self.waiting.remove(&job) {
             self.unline(job, &gone);
@@ -80,14 +77,14 @@ impl RunningJobs {
         admitted
     }
 
-    /// Looks at all that wait, those submitted first before the others.
+    /// Re-examines all waiting jobs in order of submission.
     fn settle(&mut self) -> Vec<JobId> {
         let mut all: Vec<_> = self.waiting.iter().map(|(job, waiting)| (waiting.submitted, *job)).collect();
         all.sort_unstable();
         all.into_iter().map(|(_, job)| job).filter(|&job| self.try_again(job)).collect()
     }
 
-    /// One that waits runs if no limit keeps it, or waits for one that does.
+    /// Runs a waiting job if none of its limits is reached; otherwise it waits for one that is.
     fn try_again(&mut self, job: JobId) -> bool {
         let Some(waiting) = self.waiting.remove(&job) else { return false };
         self.unline(job, &waiting);
@@ -107,37 +104,36 @@ impl RunningJobs {
         self.waiting.contains_key(&job)
     }
 
-    /// Why a job waits, if it does; `called` is what a queue is called.
+    /// Returns why a job waits; `called` names a queue.
     pub(crate) fn why_waiting(&self, job: JobId, called: impl Fn(usize) -> String) -> Option<String> {
         let jobs = |most| if most == 1 { "job" } else { "jobs" };
         let (group, most) = self.waits_for(job)?;
         Some(match group {
             Group::Queue(queue) => {
-                format!("{} runs {most} {}, the most it may at once", called(*queue), jobs(*most))
+                format!("{} runs {most} {}, its limit", called(*queue), jobs(*most))
             }
             Group::User(user) => {
-                format!("user {user} has {most} {} running, the most one may at once", jobs(*most))
+                format!("user {user} runs {most} {}, the limit per user", jobs(*most))
             }
         })
     }
 
-    /// The limit for which a job waits.
     fn waits_for(&self, job: JobId) -> Option<&Limit> {
         let waiting = self.waiting.get(&job)?;
         waiting.limits.iter().find(|(group, _)| *group == waiting.line)
     }
 
-    /// Those that run, of the jobs that a limit counts.
+    /// Returns the running jobs that a limit counts.
     pub(crate) fn running(&self) -> Vec<JobId> {
         self.running.keys().copied().collect()
     }
 
-    /// Goes on from what another said to run.
-    pub(crate) fn recall(&mut self, running: Vec<JobId>) {
+    /// Restores the running jobs from a snapshot.
+    pub(crate) fn restore(&mut self, running: Vec<JobId>) {
         self.remembered = running.into_iter().collect();
     }
 
-    /// The first limit that is reached.
+    /// Returns the first limit that is reached.
     fn reached(&self, limits: &[Limit]) -> Option<Group> {
         limits.iter().find(|(group, most)| self.count(group) >= *most).map(|(group, _)| group.clone())
     }
@@ -146,7 +142,7 @@ impl RunningJobs {
         self.counts.get(group).copied().unwrap_or_default()
     }
 
-    /// The job that waits longest for one of these limits which is not reached any more.
+    /// Returns the oldest job that waits for one of these limits with capacity left.
     fn first_with_room(&self, limits: &[Limit]) -> Option<JobId> {
         let with_room = limits.iter().filter(|(group, most)| self.count(group) < *most);
         let heads = with_room.filter_map(|(group, _)| self.lines.get(group)?.first());
@@ -180,12 +176,11 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// What a job of the tests belongs to.
     fn limits(queue: usize, user: u8) -> Vec<Limit> {
         vec![(Group::Queue(queue), 2), (Group::Queue(9), 3), (Group::User(format!("user{user}")), 2)]
     }
 
-    /// Looks at everybody each time: the first of all that wait which has room runs.
+    /// Reference implementation: scans all jobs and runs the oldest that fit.
     #[derive(Default)]
     struct Oracle {
         jobs: BTreeMap<JobId, (Vec<Limit>, bool)>,
@@ -215,7 +210,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn those_that_waited_longest_run_first_and_no_limit_is_ever_passed(
+        fn oldest_waiting_job_runs_first_within_limits(
             steps in prop::collection::vec((0_usize..3, 0_u8..3, any::<prop::sample::Index>(), any::<bool>()), 1..120)
         ) {
             let (mut jobs, mut oracle) = (RunningJobs::default(), Oracle::default());
@@ -232,21 +227,21 @@ mod tests {
                 oracle.settle();
                 let waiting: Vec<JobId> = jobs.waiting.keys().copied().collect();
                 prop_assert_eq!(waiting, oracle.waiting());
-                // A restart changes nothing, in whatever order limits would let them in anew.
-                let mut again = RunningJobs::default();
-                again.recall(jobs.running());
+                // A restart preserves the running jobs, whatever order the limits would admit them in.
+                let mut restored = RunningJobs::default();
+                restored.restore(jobs.running());
                 for (id, (limits, _)) in &oracle.jobs {
-                    again.enter(*id, Time(id.0.into()), limits.clone());
+                    restored.enter(*id, Time(id.0.into()), limits.clone());
                 }
-                prop_assert_eq!(again.running(), jobs.running());
+                prop_assert_eq!(restored.running(), jobs.running());
             }
         }
     }
 
     #[test]
-    fn jobs_wait_no_longer_for_one_whose_limits_are_gone_after_a_restart() {
+    fn waiting_job_runs_when_restart_removed_limit() {
         let mut jobs = RunningJobs::default();
-        jobs.recall(vec![JobId(1)]);
+        jobs.restore(vec![JobId(1)]);
         assert_eq!(jobs.enter(JobId(2), Time(2), vec![(Group::Queue(4), 1)]), []);
         assert!(jobs.is_waiting(JobId(2)));
         assert_eq!(jobs.enter(JobId(1), Time(1), Vec::new()), [JobId(2)]);
@@ -254,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_says_for_which_limit_it_waits() {
+    fn waiting_job_reports_its_limit() {
         let mut jobs = RunningJobs::default();
         jobs.enter(JobId(1), Time(1), vec![(Group::Queue(4), 1)]);
         jobs.enter(JobId(2), Time(2), vec![(Group::User("ada".to_owned()), 3), (Group::Queue(4), 1)]);

@@ -1,30 +1,31 @@
-//! What the table of policies knows of each: how it is built from its values, and what follows from them.
-//!
-//! Owns the trait that the folder of a policy implements, and how policies that consist of others find these.
-//! Does not own which policies there are (the crate's root) nor what the values of one mean (its folder).
+//! The interface between a policy's configuration and the crate: building the policy, and the properties that
+//! follow from its configuration before it runs.
 
 use std::error::Error;
 
-use napreduce_engine::{Primitive, Scheduler, TaskKind};
+use napreduce_engine::{
+    Converted, Fifo, PreemptionSettings, Primitive, PrimitiveChoice, Scheduler, TaskKind,
+};
+use serde::de::{Deserialize, Deserializer, Error as _};
 
-/// A primitive that a policy may ask for, and the place of a configuration file that says so.
-pub type Wish = (&'static str, Primitive);
+/// A primitive that a policy may use, with the configuration key that selects it.
+pub type ConfiguredPrimitive = (&'static str, Primitive);
 
-/// A policy, or what is wrong with its values.
+/// A policy, or the error in its configuration.
 pub type Built = Result<Box<dyn Scheduler>, Box<dyn Error>>;
 
-/// What a job asks for that a policy may go by or not.
+/// The attributes of a job that a policy may use.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Heeds {
+pub struct JobAttributes {
     pub priority: bool,
     pub queue: bool,
     pub deadline: bool,
 }
 
-impl std::ops::BitOr for Heeds {
-    type Output = Heeds;
-    fn bitor(self, other: Heeds) -> Heeds {
-        Heeds {
+impl std::ops::BitOr for JobAttributes {
+    type Output = JobAttributes;
+    fn bitor(self, other: JobAttributes) -> JobAttributes {
+        JobAttributes {
             priority: self.priority || other.priority,
             queue: self.queue || other.queue,
             deadline: self.deadline || other.deadline,
@@ -32,58 +33,65 @@ impl std::ops::BitOr for Heeds {
     }
 }
 
-/// The values of one policy: `[scheduler.NAME]` of a configuration file.
+/// The configuration of one policy: `[scheduler.NAME]` in a configuration file.
 pub trait PolicyTable {
-    /// The policy, new.
+    /// Builds the policy.
     ///
     /// # Errors
-    /// Names the value that makes no sense and what is allowed.
+    /// Fails if a value is invalid; names the value and the allowed range.
     fn build(&self, all: &PolicyTables<'_>) -> Built;
 
-    /// The policy where it gives slots of one kind only and another one gives the others.
+    /// Builds the policy for one slot kind; another policy assigns the other kind.
     ///
     /// # Errors
-    /// The same, and when it cannot do that.
+    /// As for [`PolicyTable::build`], and if the policy cannot be restricted to `kind`.
     fn build_part(&self, _kind: TaskKind, all: &PolicyTables<'_>) -> Built {
         self.build(all)
     }
 
-    /// What takes slots back under other policies, where it has such a part.
+    /// Returns the preemption monitor for use under other policies, if the policy has one.
     fn monitor(&self) -> Option<Box<dyn PolicyTable + '_>> {
         None
     }
 
-    /// How it takes slots of a kind back from a job of this name. Nothing, when it never does.
-    fn wishes(&self, _kind: TaskKind, _job: &str, _all: &PolicyTables<'_>) -> Vec<Wish> {
+    /// Returns the primitives with which the policy preempts tasks of a job; empty if it never preempts.
+    fn primitives(&self, _kind: TaskKind, _job: &str, _all: &PolicyTables<'_>) -> Vec<ConfiguredPrimitive> {
         Vec::new()
     }
 
-    /// The same where it gives slots of one kind only. Nothing, when it cannot.
-    fn wishes_as_part(&self, kind: TaskKind, job: &str, all: &PolicyTables<'_>) -> Vec<Wish> {
-        self.wishes(kind, job, all)
+    /// As [`PolicyTable::primitives`], for a policy restricted to one slot kind; empty if it cannot be
+    /// restricted.
+    fn primitives_as_part(
+        &self,
+        kind: TaskKind,
+        job: &str,
+        all: &PolicyTables<'_>,
+    ) -> Vec<ConfiguredPrimitive> {
+        self.primitives(kind, job, all)
     }
 
-    /// The queues that it tells apart; none when it looks at the names of queues itself.
+    /// Returns the configured queues; `None` if the policy resolves queue names itself.
     fn queues(&self) -> Option<Vec<&str>> {
         Some(Vec::new())
     }
 
-    /// What of a job it goes by.
-    fn heeds(&self, _all: &PolicyTables<'_>) -> Heeds {
-        Heeds { queue: self.queues().is_none_or(|queues| !queues.is_empty()), ..Heeds::default() }
+    /// Returns the job attributes that affect the policy's decisions.
+    fn honored_attributes(&self, _all: &PolicyTables<'_>) -> JobAttributes {
+        JobAttributes {
+            queue: self.queues().is_none_or(|queues| !queues.is_empty()),
+            ..JobAttributes::default()
+        }
     }
 
-    /// Whether it serves reduces by the bytes that maps wrote for them: without these it cannot tell jobs
-    /// apart.
-    fn goes_by_output_bytes(&self, _all: &PolicyTables<'_>) -> bool {
+    /// Whether the policy orders reduces by the bytes that maps wrote for them.
+    fn uses_output_bytes(&self, _all: &PolicyTables<'_>) -> bool {
         false
     }
 }
 
-/// The tables of all policies by their names.
+/// The tables of all policies, by name.
 pub struct PolicyTables<'a>(pub(crate) Vec<(&'static str, &'a dyn PolicyTable)>);
 
-/// There is no policy of that name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("there is no scheduler {name:?}; allowed: {}", allowed.join(", "))]
 pub struct UnknownScheduler {
@@ -91,68 +99,62 @@ pub struct UnknownScheduler {
     pub(crate) allowed: Vec<&'static str>,
 }
 
-/// The values make no sense.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SchedulerError {
     #[error(
         "[scheduler.composed] {0} = \"composed\": a part cannot be composed itself; name the policy for each kind of slot"
     )]
     Nested(TaskKind),
-    /// A policy of reduce slots is to give map slots.
     #[error(
-        "fcs gives reduce slots only; name another policy for maps, in [scheduler.fcs] maps or [scheduler.composed] map"
+        "fcs assigns reduce slots only; name a policy for maps in [scheduler.fcs] maps or [scheduler.composed] map"
     )]
     ReducesOnly,
     #[error(transparent)]
     Unknown(#[from] UnknownScheduler),
-    /// A value of the policy's table.
+    /// An invalid value in a policy's table.
     #[error("[scheduler.{scheduler}] {what}")]
-    Value {
-        /// Whose table.
-        scheduler: String,
-        what: String,
-    },
+    Value { scheduler: String, what: String },
 }
 
 impl<'a> PolicyTables<'a> {
-    /// The policy of that name, new.
+    /// Builds the named policy.
     ///
     /// # Errors
-    /// Names the table and the value that makes no sense, or says that there is no such policy.
+    /// Fails if there is no such policy or its configuration is invalid; names the table and the value.
     pub fn build(&self, name: &str) -> Result<Box<dyn Scheduler>, SchedulerError> {
         self.make(name, |table| table.build(self))
     }
 
-    /// The policy of that name where it gives slots of one kind only.
+    /// Builds the named policy for one slot kind.
     ///
     /// # Errors
-    /// The same, and when it cannot do that.
+    /// As for [`PolicyTables::build`], and if the policy cannot be restricted to `kind`.
     pub fn build_part(&self, name: &str, kind: TaskKind) -> Result<Box<dyn Scheduler>, SchedulerError> {
         self.make(name, |table| table.build_part(kind, self))
     }
 
-    /// What takes slots back under other policies by the values of that table.
+    /// Builds the preemption monitor of the named policy.
     ///
     /// # Errors
-    /// The same, and when it has no such part.
+    /// As for [`PolicyTables::build`], and if the policy has no monitor.
     pub fn build_monitor(&self, name: &str) -> Result<Box<dyn Scheduler>, SchedulerError> {
-        self.make(name, |table| table.monitor().ok_or("it has no monitor")?.build(self))
+        self.make(name, |table| table.monitor().ok_or("the policy has no monitor")?.build(self))
     }
 
-    /// How a part takes slots of its kind back; nothing where there is no such part.
-    pub fn wishes_of_part(&self, name: &str, kind: TaskKind, job: &str) -> Vec<Wish> {
-        self.named(name).map_or_else(|_| Vec::new(), |table| table.wishes_as_part(kind, job, self))
+    /// Returns the primitives of the named policy as a part; empty if there is no such policy.
+    pub fn primitives_of_part(&self, name: &str, kind: TaskKind, job: &str) -> Vec<ConfiguredPrimitive> {
+        self.named(name).map_or_else(|_| Vec::new(), |table| table.primitives_as_part(kind, job, self))
     }
 
-    /// What of a job a part goes by; nothing where there is no such part.
-    pub fn heeds_of_part(&self, name: &str) -> Heeds {
-        self.named(name).map_or_else(|_| Heeds::default(), |table| table.heeds(self))
+    /// Returns the attributes that the named policy uses; none if there is no such policy.
+    pub fn attributes_of_part(&self, name: &str) -> JobAttributes {
+        self.named(name).map_or_else(|_| JobAttributes::default(), |table| table.honored_attributes(self))
     }
 
-    /// The table of a policy.
+    /// Returns the table of the named policy.
     ///
     /// # Errors
-    /// When there is no such policy.
+    /// Fails if there is no such policy.
     pub fn named(&self, name: &str) -> Result<&'a dyn PolicyTable, UnknownScheduler> {
         let found = self.0.iter().find(|(known, _)| *known == name);
         found.map(|(_, table)| *table).ok_or_else(|| UnknownScheduler {
@@ -161,8 +163,7 @@ impl<'a> PolicyTables<'a> {
         })
     }
 
-    /// What is made of a table. What is wrong with it is told under its name, unless the table of a part is
-    /// to blame.
+    /// Reports an error under the named table, unless it comes from the table of a part.
     fn make(
         &self,
         name: &str,
@@ -174,5 +175,54 @@ impl<'a> PolicyTables<'a> {
             Ok(unknown) => SchedulerError::Value { scheduler: name.to_owned(), what: unknown.to_string() },
             Err(own) => SchedulerError::Value { scheduler: name.to_owned(), what: own.to_string() },
         })
+    }
+}
+
+impl PolicyTable for Fifo {
+    fn build(&self, _all: &PolicyTables<'_>) -> Built {
+        Ok(Box::new(*self))
+    }
+
+    fn honored_attributes(&self, _all: &PolicyTables<'_>) -> JobAttributes {
+        JobAttributes { priority: !self.ignore_priority, ..JobAttributes::default() }
+    }
+}
+
+/// Returns the configuration key that makes the policy checkpoint tasks of a kind; `None` if nothing does.
+pub(crate) fn checkpoint_source(
+    kind: TaskKind,
+    primitives: &[ConfiguredPrimitive],
+    settings: &PreemptionSettings,
+) -> Option<&'static str> {
+    if !settings.of(kind).checkpoint {
+        return None;
+    }
+    let wanted = match settings.primitive {
+        Some(PrimitiveChoice::Checkpoint) if !primitives.is_empty() => Some("[preemption] primitive"),
+        Some(_) => None,
+        None => primitives
+            .iter()
+            .find(|(_, primitive)| *primitive == Primitive::Checkpoint)
+            .map(|(source, _)| *source),
+    };
+    let suspends = primitives.iter().any(|(_, primitive)| {
+        let used = settings.primitive.unwrap_or(PrimitiveChoice::from(*primitive));
+        matches!(used, PrimitiveChoice::Suspend | PrimitiveChoice::Auto) && settings.of(kind).suspend
+    });
+    let converts = settings.convert.is_some_and(|rule| rule.to == Converted::Checkpoint) && suspends;
+    wanted.or(converts.then_some("[preemption.convert]"))
+}
+
+/// An access control key of a queue. Reading it fails: a cluster has no users, and an access list that is not
+/// enforced would be misleading.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct NoAccessList;
+
+impl<'de> Deserialize<'de> for NoAccessList {
+    fn deserialize<D: Deserializer<'de>>(_: D) -> Result<NoAccessList, D::Error> {
+        Err(D::Error::custom(
+            "access control lists are not supported: a cluster has no users, so anyone with its secret may \
+             submit to every queue; remove the key",
+        ))
     }
 }

@@ -1,80 +1,80 @@
-//! Turns over time among children of one parent that hold equally much for their weight.
+//! Fair queueing over time among siblings with equal usage per weight.
 //!
-//! A child's *service* is the slot time that it received for each unit of its weight. The parent's *due* is
-//! the service that each child would have, had all that hold or want slots shared alike. The child with less
-//! service goes first. Three rules keep what is remembered small:
+//! A child's *service* is the slot time it has received per unit of weight. The parent's *due* is the virtual
+//! time: the service that each active child would have under equal sharing. The child with the least service
+//! is served first. Three rules bound the state:
 //!
-//! * A child that begins to want has at least the service that is due: being idle earns nothing.
-//! * A child that has given up its last slot is ahead of what is due by what one slot gave it at most.
-//! * A child that is given a slot is behind what is due by what the longest such hold gives at most.
+//! - A child that begins to wait has at least the due service: idle children earn no credit.
+//! - A child that releases its last slot is ahead of the due by at most what one slot gave it.
+//! - A child that receives a slot is behind the due by at most what the longest hold gives.
 //!
-//! # How long a child without a slot waits
+//! # Bound on the wait of a child without a slot
 //!
-//! Let the parent's children hold `S` slots all the time, each for `D` at most, and let `n` children of the
-//! weights `W` together hold or want slots. A child of weight `w` that holds nothing waits at most
+//! Let the children hold `S` slots at all times, each for at most `D`, and let `n` active children have total
+//! weight `W`. A child of weight `w` that holds nothing waits at most
 //!
 //! ```text
 //! D * W / (w * S)  +  2 * D * (n - 1) / S  +  D        so with equal weights less than D * (3 * n / S + 1)
 //! ```
 //!
-//! 1. When it begins to wait its service is ahead of the due by `D / w` at most (second rule). The due grows
-//!    by `S / W`, so it has caught up after `D * W / (w * S)`.
-//! 2. From then on no child that begins to want goes before it (first rule). Each of the others was behind
-//!    the due by `D` of slot time at most when it was given its first slot since (third rule), so it takes `D`
-//!    of slot time, and what is left of one slot then, `D`, before its service is larger.
-//! 3. The slots that were held when that began are free after `D`.
+//! 1. When it begins to wait its service is ahead of the due by at most `D / w` (second rule). The due grows
+//! by `S / W`, so it catches up after `D * W / (w * S)`.
+//! 2. From then on no child that begins to wait overtakes it (first rule). Each of the others was behind the
+//! due by at most `D` of slot time when it received its first slot since (third rule). It therefore takes `D`
+//! of slot time, plus the rest of one hold, `D`, before its service is larger.
+//! 3. The slots held at that point are free after `D`.
 //!
-//! Children of the same parent that hold nothing are in no other order, and those that hold something come
-//! after them. Minimum shares, priorities and weights of zero go before turns: they are no part of this.
+//! Children with usage come after siblings without. Minimum shares, priorities and zero weights take
+//! precedence over turns and are not part of this bound.
 
 use napreduce_engine::{Span, Time};
 use serde::{Deserialize, Serialize};
 
-/// One microsecond of a slot for one unit of weight.
+/// Service units per microsecond of a slot at weight one.
 const UNIT: i128 = 1 << 16;
-/// The unit of sums of weights.
+/// Fixed-point unit for sums of weights.
 const WEIGHT_UNIT: i128 = 1 << 32;
 
-/// A weight as a fraction; zero for a child that is due nothing.
+/// A weight as a fraction; zero for a child without a share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TurnWeight {
     pub above: u64,
     pub below: u64,
 }
 
-/// What a child holds and wants.
+/// The usage and demand of a child.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Standing {
     pub usage: u64,
-    /// It could use another slot, and may have it.
+    /// Whether it could use another slot and is below its maximum.
     pub waits: bool,
-    /// It holds or wants something.
+    /// Whether it has usage or demand.
     pub active: bool,
     pub weight: TurnWeight,
 }
 
-/// A number that grows by the same amount every microsecond.
+/// A linear function of time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Growing {
     at_zero: i128,
     rate: i128,
 }
 
-/// A child's service.
+/// The service of one child.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Turn {
     service: Growing,
-    /// When it was last given a slot.
+    /// When it last received a slot.
     given: Time,
     #[serde(skip)]
     standing: Standing,
 }
 
-/// What is due to each child of one parent.
+/// The virtual time of one parent.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Turns {
     due: Growing,
-    /// The longest that a slot was certainly held.
+    /// The longest observed hold of a slot.
     longest: Span,
     #[serde(skip)]
     usage: u64,
@@ -89,7 +89,7 @@ impl Default for TurnWeight {
 }
 
 impl TurnWeight {
-    /// What slot time is for one of this weight.
+    /// Returns the service of `micros` of slot time at this weight.
     fn service(self, micros: u64) -> i128 {
         i128::from(micros) * UNIT * i128::from(self.below) / i128::from(self.above.max(1))
     }
@@ -117,17 +117,17 @@ impl Growing {
 }
 
 impl Turn {
-    /// Orders children that hold equally much for their weight, smaller first: the services of these grow
-    /// alike, so that their order stays until one of them changes.
+    /// Sort key among children with equal usage per weight, smallest first. Their services grow at the same
+    /// rate, so the order is stable until one of them changes.
     pub(crate) fn place(&self) -> i128 {
         self.service.at_zero
     }
 }
 
 impl Turns {
-    /// A child holds and wants this from now on; or did when both were saved, if they are recalled.
-    pub(crate) fn take(&mut self, now: Time, turn: &mut Turn, after: Standing, recalled: bool) {
-        if !recalled && turn.standing != after {
+    /// Records a child's new standing. With `restored`, restores the standing that was saved with it.
+    pub(crate) fn take(&mut self, now: Time, turn: &mut Turn, after: Standing, restored: bool) {
+        if !restored && turn.standing != after {
             self.change(now, turn, after);
         } else {
             self.sum(turn, after);
@@ -141,7 +141,7 @@ impl Turns {
             service = service.max(due - after.weight.service(self.longest.0));
             turn.given = now;
         } else if after.usage == 0 && before.usage > 0 {
-            // Whatever it held was held since then at least.
+            // All its slots were held at least since then.
             let held = now.since(turn.given);
             self.longest = self.longest.max(held);
             service = service.min(due + after.weight.service(held.0));
@@ -173,7 +173,8 @@ mod tests {
         Standing { usage, waits, active: usage > 0 || waits, weight: TurnWeight { above: weight, below: 1 } }
     }
 
-    /// The slot seconds of each child after so many tasks on one slot, by weight and length of a task.
+    /// Returns the slot seconds of each child after `tasks` tasks on one slot; `children` are weight and task
+    /// length.
     fn served<const N: usize>(children: [(u64, u64); N], tasks: u32) -> [u64; N] {
         let (mut turns, mut now) = (Turns::default(), Time(0));
         let mut all = children.map(|_| Turn::default());
@@ -182,7 +183,7 @@ mod tests {
         }
         let mut seconds = [0; N];
         for _ in 0..tasks {
-            let first = (0..N).min_by_key(|child| all[*child].place()).expect("there are some");
+            let first = (0..N).min_by_key(|child| all[*child].place()).expect("children exist");
             let (weight, length) = children[first];
             turns.change(now, &mut all[first], standing(1, true, weight));
             now = now + Span::from_secs(length);
@@ -193,19 +194,19 @@ mod tests {
     }
 
     #[test]
-    fn children_of_equal_weight_get_equal_time_whatever_their_tasks_take() {
+    fn equal_weights_get_equal_time_for_any_task_length() {
         let [long, short] = served([(1, 60), (1, 10)], 700);
         assert!(long.abs_diff(short) <= 70, "{long} and {short}");
     }
 
     #[test]
-    fn time_is_divided_by_weight() {
+    fn time_is_proportional_to_weight() {
         let [one, two, three] = served([(1, 10), (2, 10), (3, 7)], 3000);
         assert!(two.abs_diff(2 * one) <= 30 && three.abs_diff(3 * one) <= 40, "{one}, {two} and {three}");
     }
 
     #[test]
-    fn idle_children_earn_nothing() {
+    fn idle_children_earn_no_credit() {
         let (mut turns, mut busy, mut idle) = (Turns::default(), Turn::default(), Turn::default());
         turns.change(Time(0), &mut busy, standing(1, true, 1));
         let later = Time(1000 * SECOND);

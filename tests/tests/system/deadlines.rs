@@ -32,11 +32,8 @@ fn a_job_that_cannot_be_done_in_time_is_refused_before_it_begins() {
     let folder = Folder::new();
     let cluster = start(&folder);
     let refused = run(&mut submission(&cluster, &folder, "slow", "late", &["--deadline", "1s"]));
-    let says = [
-        "its tasks alone may take ",
-        "longer than its deadline allows",
-        "give it more time with --deadline, or none",
-    ];
+    let says =
+        ["its tasks alone may take ", "longer than its deadline allows", "extend or remove its --deadline"];
     refused.failed(2, &says);
     assert!(!folder.path("late").exists(), "nothing was claimed");
     run(&mut submission(&cluster, &folder, "slow", "in-time", &["--deadline", "10m"])).succeeded();

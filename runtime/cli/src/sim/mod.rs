@@ -90,7 +90,7 @@ fn experiment(arguments: &Arguments, cluster: &ClusterArguments) -> Result<Exper
         "{} does not say which policy the cluster had; name one with --scheduler",
         source.name
     );
-    let is_blind = |one: &&Variant| one.subject.policy().is_some_and(|policy| policy.goes_by_output_bytes());
+    let is_blind = |one: &&Variant| one.subject.policy().is_some_and(|policy| policy.uses_output_bytes());
     let blind = variants.iter().find(is_blind);
     if let Some(blind) = blind.filter(|_| !source.tells_output_bytes) {
         anyhow::bail!(

@@ -1,8 +1,4 @@
-//! Victims that are only marked: each goes when somebody who is due its slot needs one, and stays if nobody
-//! does.
-//!
-//! Owns who is marked, and giving marked slots up between rounds. Does not own who is chosen, nor when a
-//! chosen one is marked.
+//! Lazy preemption: victims are marked, and preempted only when a job with a claim on their slot needs one.
 
 use std::collections::BTreeSet;
 
@@ -10,10 +6,10 @@ use napreduce_engine::{Actions, AttemptId, ClusterView, Preempt, Primitive, Rati
 use serde::{Deserialize, Serialize};
 
 use super::beneficiaries::Beneficiaries;
-use super::books::Books;
 use super::configuration::MonitorConfiguration;
 use super::monitor::{Pass, Victim, ideal};
 use super::snapshot;
+use super::usage::Usage;
 use super::watch::reason;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -28,27 +24,27 @@ impl Marks {
         self.0.extend(attempts);
     }
 
-    /// How many slots of a kind each queue, with all below it, has that are marked; nothing when none are.
-    pub fn of_queues(&self, books: &Books, kind: TaskKind) -> Vec<u64> {
+    /// Returns the number of marked slots per queue, including those below it; empty if there are no marks.
+    pub fn of_queues(&self, usage: &Usage, kind: TaskKind) -> Vec<u64> {
         if self.0.is_empty() {
             return Vec::new();
         }
-        let mut marked = vec![0; books.queues.all().len()];
+        let mut marked = vec![0; usage.queues.all().len()];
         for attempt in self.0.iter().filter(|attempt| attempt.task.kind == kind) {
-            let above = |&queue: &usize| books.queues.queue(queue).parent;
-            for queue in std::iter::successors(books.leaf_of(attempt.task.job), above) {
+            let above = |&queue: &usize| usage.queues.queue(queue).parent;
+            for queue in std::iter::successors(usage.leaf_of(attempt.task.job), above) {
                 marked[queue] += 1;
             }
         }
         marked
     }
 
-    /// Takes marked slots for those who are due more than they have and want it now. A mark is lifted when
-    /// its attempt gives its slot anyway, or its queue has no more than it is guaranteed.
-    pub fn give_up(
+    /// Preempts marked attempts for queues below their ideal share. Removes marks of attempts that release
+    /// their slot anyway, or whose queue is within its guarantee.
+    pub fn preempt_needed(
         &mut self,
         configuration: &MonitorConfiguration,
-        books: &Books,
+        usage: &Usage,
         view: &ClusterView<'_>,
         kind: TaskKind,
         actions: &mut Actions,
@@ -59,20 +55,20 @@ impl Marks {
         let slots = view.slots(kind);
         let stays = |attempt: &AttemptId| {
             let holds = view.attempt(*attempt).is_some_and(|known| known.holds_slot());
-            holds && view.request(*attempt).is_none() && is_beyond(books, *attempt, slots)
+            holds && view.request(*attempt).is_none() && exceeds_guarantee(usage, *attempt, slots)
         };
         self.0.retain(|attempt| attempt.task.kind != kind || stays(attempt));
         let marked: Vec<AttemptId> =
             self.0.iter().copied().filter(|attempt| attempt.task.kind == kind).collect();
-        if marked.is_empty() || books.of(kind, 0).pending == 0 {
+        if marked.is_empty() || usage.of(kind, 0).pending == 0 {
             return;
         }
-        let tree = snapshot::tree(books, kind, slots, &[]);
+        let tree = snapshot::tree(usage, kind, slots, &[]);
         let due: Vec<Ratio> = ideal(&tree, configuration.balance_beyond_guaranteed);
-        let mut beneficiaries = Beneficiaries::of(books, *view, kind, &tree, &due, Vec::new());
+        let mut beneficiaries = Beneficiaries::new(usage, *view, kind, &tree, &due, Vec::new());
         for attempt in marked.into_iter().rev() {
-            let Some(giver) = books.leaf_of(attempt.task.job) else { continue };
-            let Some((job, taker)) = beneficiaries.needs(giver) else { continue };
+            let Some(giver) = usage.leaf_of(attempt.task.job) else { continue };
+            let Some((job, taker)) = beneficiaries.for_marked(giver) else { continue };
             let victim = Victim {
                 container: 0,
                 size: 1,
@@ -97,10 +93,10 @@ impl Marks {
     }
 }
 
-/// Whether the queue of an attempt has more than it is guaranteed.
-fn is_beyond(books: &Books, attempt: AttemptId, slots: u32) -> bool {
-    books.leaf_of(attempt.task.job).is_some_and(|leaf| {
-        let used = books.of(attempt.task.kind, leaf).used;
-        Ratio::whole(u64::from(used)) > books.queues.guaranteed(leaf, slots)
+/// Whether the queue of an attempt exceeds its guarantee.
+fn exceeds_guarantee(usage: &Usage, attempt: AttemptId, slots: u32) -> bool {
+    usage.leaf_of(attempt.task.job).is_some_and(|leaf| {
+        let used = usage.of(attempt.task.kind, leaf).used;
+        Ratio::whole(u64::from(used)) > usage.queues.guaranteed(leaf, slots)
     })
 }

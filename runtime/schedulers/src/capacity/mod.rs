@@ -1,12 +1,8 @@
-//! Capacity: a tree of queues, each with a guaranteed share of the slots and a maximum, and a monitor that
-//! takes slots back for queues that have less than they are guaranteed.
-//!
-//! Owns the policy and its parts. Does not own how a slot is taken: a victim is named, the engine does the
-//! rest.
+//! Capacity scheduling: a tree of queues with guaranteed and maximum capacities, and a preemption monitor
+//! that restores guarantees. Follows YARN's capacity scheduler; see `docs/schedulers/capacity.md`.
 
 mod assignment;
 mod beneficiaries;
-mod books;
 mod configuration;
 mod error;
 mod marks;
@@ -15,7 +11,7 @@ mod order;
 mod policy;
 mod queues;
 mod snapshot;
-mod table;
+mod usage;
 mod watch;
 
 pub use configuration::{

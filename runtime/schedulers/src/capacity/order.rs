@@ -1,15 +1,13 @@
-//! Which queue is offered a free slot first: the one that has least of what it is guaranteed.
-//!
-//! Owns the order of queues below one parent. Does not own who below the first of them gets the slot.
+//! The order in which sibling queues are offered a free slot.
 
 use std::cmp::{Ordering, Reverse};
 
 use napreduce_engine::Ratio;
 
-/// What the order of queues looks at.
+/// The sort key of a queue among its siblings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct QueueStanding<'a> {
-    /// Ties go by name.
+    /// Breaks ties.
     pub name: &'a str,
     pub used: Ratio,
     pub guaranteed: Ratio,
@@ -17,9 +15,8 @@ pub struct QueueStanding<'a> {
     pub priority: i32,
 }
 
-/// How two queues compare by what they have of their guarantee; smaller goes first. Priority decides between
-/// two that are both below their guarantee and between two that are not, never between one below and one that
-/// is not.
+/// A queue's used fraction of its guarantee; smaller goes first. Priority decides between two queues below
+/// their guarantee and between two at or above it, never across.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Need {
     satisfied: bool,
@@ -29,8 +26,8 @@ pub struct Need {
 }
 
 impl Need {
-    /// The need of a queue that has `amount` of what it is `guaranteed`. Without a guarantee it is satisfied
-    /// beyond all others, whatever it has.
+    /// Returns the need of a queue that holds `amount` of `guaranteed`. A queue without a guarantee comes
+    /// after all satisfied ones.
     pub fn of(amount: Ratio, guaranteed: Ratio, priority: i32) -> Need {
         let priority = Reverse(priority);
         if guaranteed <= Ratio::ZERO {
@@ -42,8 +39,8 @@ impl Need {
 }
 
 impl QueueStanding<'_> {
-    /// The order in which queues below one parent are offered a slot: those without a guarantee after all
-    /// others, by priority and then by use; the others by need, then the larger guarantee; at last by name.
+    /// Compares siblings: queues with a guarantee first, by need, then by larger guarantee; the others by
+    /// priority, then usage; ties by name.
     pub fn compare(&self, other: &QueueStanding<'_>) -> Ordering {
         let unguaranteed = |standing: &QueueStanding<'_>| standing.guaranteed <= Ratio::ZERO;
         let by_class = unguaranteed(self).cmp(&unguaranteed(other));
@@ -79,18 +76,18 @@ mod tests {
     }
 
     #[test]
-    fn the_queue_below_its_guarantee_goes_before_a_more_important_one_that_is_not() {
+    fn queue_below_guarantee_precedes_higher_priority() {
         assert_eq!(first(&[("important", 50, 50, 9), ("below", 49, 50, 0)]), ["below", "important"]);
     }
 
     #[test]
-    fn queues_without_a_guarantee_come_last_by_priority_then_use_then_name() {
+    fn queues_without_guarantee_sort_last() {
         let queues = [("d", 2, 0, 9), ("c", 2, 0, 0), ("b", 1, 0, 0), ("a", 2, 0, 0), ("g", 90, 30, -5)];
         assert_eq!(first(&queues), ["g", "d", "b", "a", "c"]);
     }
 
     #[test]
-    fn equal_shares_go_to_the_larger_guarantee_then_by_name() {
+    fn equal_shares_sort_by_guarantee_then_name() {
         assert_eq!(first(&[("b", 1, 2, 0), ("c", 2, 4, 0), ("a", 1, 2, 0)]), ["c", "a", "b"]);
     }
 }

@@ -1,104 +1,104 @@
-//! The capacity policy as the engine knows it, and its monitor alone, for use over another policy.
-//!
-//! Owns the two schedulers. Does not own any decision: the assignment gives slots, the watch takes them.
+//! The capacity policy, and its preemption monitor as a separate scheduler for use over other policies.
 
 use napreduce_engine::{
-    Actions, ClusterView, Event, Job, JobChange, JobId, JobSpec, Offer, QueueShare, Scheduler, Time,
+    Actions, ClusterView, Event, Job, JobChange, JobId, JobSpec, Offer, QueueShare, Scheduler, TaskKind, Time,
 };
 use serde::{Deserialize, Serialize};
 
-use super::assignment::{Assignment, Refused};
-use super::books::{Books, SavedTurns};
-use super::configuration::{CapacityConfiguration, Mode};
+use super::assignment::{Assignment, Declined};
+use super::configuration::{ApplicationOrder, CapacityConfiguration, Mode, QueueConfiguration};
 use super::error::CapacityError;
 use super::queues::Queues;
-use super::watch::{Remembered, Watch};
+use super::usage::{SavedTurns, Usage};
+use super::watch::{SavedWatch, Watch};
 use crate::serving::Delay;
+use crate::tables::{Built, ConfiguredPrimitive, JobAttributes, PolicyTable, PolicyTables};
 
-/// Slots by queue: each queue has its share guaranteed, and its jobs get slots in the order of the queue.
+/// Schedules by queue: guaranteed shares between queues, and the queue's order within it.
 pub struct Capacity {
-    books: Books,
+    usage: Usage,
     delay: Delay,
     watch: Option<Watch>,
 }
 
-/// Takes slots back for queues that have less than they are guaranteed, whichever policy gives them.
+/// Restores the guarantees of queues under any other policy.
 pub struct CapacityMonitor {
-    books: Books,
+    usage: Usage,
     watch: Watch,
 }
 
-/// What the policy remembers.
+/// The saved state.
 #[derive(Serialize, Deserialize)]
 struct Saved {
     delay: Delay,
-    watch: Option<Remembered>,
+    watch: Option<SavedWatch>,
     #[serde(default)]
     running: Vec<JobId>,
     turns: SavedTurns,
 }
 
 impl Capacity {
-    /// The policy of a configuration.
     ///
     /// # Errors
-    /// Names the first value that cannot be.
+    /// Fails if a value is invalid.
     pub fn new(configuration: &CapacityConfiguration) -> Result<Capacity, CapacityError> {
         configuration.monitor.check()?;
-        let books = Books::with_limits(Queues::of(configuration)?, configuration.user_max_running_jobs);
+        let usage = Usage::with_limits(Queues::of(configuration)?, configuration.user_max_running_jobs);
         let is_watched = configuration.mode == Mode::Preemptive;
         let watch = is_watched.then(|| Watch::new(configuration.monitor.clone()));
-        Ok(Capacity { books, delay: Delay::new(configuration.delay), watch })
+        Ok(Capacity { usage, delay: Delay::new(configuration.delay), watch })
     }
 
-    /// The same, beside another policy that gives slots to tasks of the other kind.
+    /// As [`Capacity::new`], while another policy assigns slots to the other kind of task.
     ///
     /// # Errors
-    /// Names the first value that cannot be.
+    /// Fails if a value is invalid.
     pub fn of_one_kind(configuration: &CapacityConfiguration) -> Result<Capacity, CapacityError> {
         let whole = Capacity::new(configuration)?;
-        Ok(Capacity { books: whole.books.of_one_kind(), ..whole })
+        Ok(Capacity { usage: whole.usage.of_one_kind(), ..whole })
     }
 
-    /// Gives an offered slot, or says why nobody gets it.
-    fn give(&mut self, now: Time, view: &ClusterView<'_>, offer: Offer, actions: &mut Actions) {
-        let (books, delay) = (&self.books, &mut self.delay);
-        let assignment = Assignment { books, kind: offer.kind, slots: view.slots(offer.kind) };
+    /// Assigns an offered slot, or declines it with a reason.
+    fn assign(&mut self, now: Time, view: &ClusterView<'_>, offer: Offer, actions: &mut Actions) {
+        let (usage, delay) = (&self.usage, &mut self.delay);
+        let assignment = Assignment { usage, kind: offer.kind, slots: view.slots(offer.kind) };
         let chooses_kind = actions.chooses_kind(view);
-        let mut takes = |job: JobId| view.job(job).is_some_and(|job| delay.serve(now, job, offer, actions));
+        let mut accepts = |job: JobId| view.job(job).is_some_and(|job| delay.serve(now, job, offer, actions));
         if let Some(job) = offer.reserved_for {
-            let may = books.leaf_of(job).is_some_and(|leaf| assignment.is_within_maxima(leaf));
+            let may = usage.leaf_of(job).is_some_and(|leaf| assignment.is_within_maxima(leaf));
             if !may {
-                actions.decline(format!("{job} may have it, but its queue has its maximum"));
-            } else if !takes(job) {
-                actions.decline(format!("{job} may have it, but waits for a slot of another worker"));
+                actions.decline(format!("the slot is reserved for {job}, but its queue is at its maximum"));
+            } else if !accepts(job) {
+                actions.decline(format!(
+                    "the slot is reserved for {job}, which waits for a slot of another worker"
+                ));
             }
             return;
         }
         if chooses_kind && assignment.other_kind_first() {
-            return actions.decline("somebody else goes first, with the other kind of task");
+            return actions.decline("a task of the other kind goes first");
         }
-        match assignment.give(&mut takes) {
+        match assignment.assign(&mut accepts) {
             Ok(()) => {}
-            Err(Refused::NotHere) => {
-                actions.decline("every job that may have another slot waits for one of another worker");
+            Err(Declined::WorkerUnsuitable) => {
+                actions.decline("every job within its limits waits for a slot of another worker");
             }
-            Err(Refused::Nowhere) => {
-                actions.decline_kind("every queue, or user, that wants another slot has its maximum");
+            Err(Declined::AtLimits) => {
+                actions.decline_kind("every queue or user with demand is at its maximum");
             }
         }
     }
 }
 
 impl CapacityMonitor {
-    /// The monitor of a configuration; how far queues may grow is the business of the policy under it.
+    /// Builds the monitor. The mode of the configuration does not apply; the policy below limits queues.
     ///
     /// # Errors
-    /// Names the first value that cannot be.
+    /// Fails if a value is invalid.
     pub fn new(configuration: &CapacityConfiguration) -> Result<CapacityMonitor, CapacityError> {
         configuration.monitor.check()?;
-        let books = Books::new(Queues::of(configuration)?);
-        Ok(CapacityMonitor { books, watch: Watch::new(configuration.monitor.clone()) })
+        let usage = Usage::new(Queues::of(configuration)?);
+        Ok(CapacityMonitor { usage, watch: Watch::new(configuration.monitor.clone()) })
     }
 }
 
@@ -106,11 +106,11 @@ impl Scheduler for Capacity {
     fn on_event(&mut self, _now: Time, _event: &Event, _view: &ClusterView<'_>) {}
 
     fn maxima(&self, spec: &JobSpec, slots: u32) -> Vec<(String, u64)> {
-        self.books.queues.maxima(&spec.queue, slots)
+        self.usage.queues.maxima(&spec.queue, slots)
     }
 
     fn job_changed(&mut self, _now: Time, job: JobId, view: &ClusterView<'_>) {
-        self.books.update(job, view);
+        self.usage.update(job, view);
         if view.job(job).is_none() {
             self.delay.forget(job);
         }
@@ -118,14 +118,14 @@ impl Scheduler for Capacity {
 
     fn schedule(&mut self, now: Time, view: &ClusterView<'_>, actions: &mut Actions) {
         match (actions.offer(), &mut self.watch) {
-            (Some(offer), _) => self.give(now, view, offer, actions),
-            (None, Some(watch)) => watch.run(now, &self.books, view, actions),
+            (Some(offer), _) => self.assign(now, view, offer, actions),
+            (None, Some(watch)) => watch.run(now, &self.usage, view, actions),
             (None, None) => {}
         }
     }
 
     fn why_limited(&self, job: JobId) -> Option<String> {
-        self.books.why_not_running(job).map(|why| format!("it waits: {why}"))
+        self.usage.why_not_running(job).map(|why| format!("it waits: {why}"))
     }
 
     fn remarks(&self, _now: Time, job: &Job, _view: &ClusterView<'_>) -> Vec<String> {
@@ -137,24 +137,25 @@ impl Scheduler for Capacity {
     }
 
     fn queues(&self, view: &ClusterView<'_>) -> Option<Vec<QueueShare>> {
-        Some(self.books.listed(view))
+        Some(self.usage.listed(view))
     }
 
     fn save(&self) -> Option<String> {
-        let watch = self.watch.as_ref().map(Watch::remembered);
-        let (running, turns) = (self.books.running(), self.books.saved_turns());
+        let watch = self.watch.as_ref().map(Watch::save);
+        let (running, turns) = (self.usage.running(), self.usage.saved_turns());
         let saved = Saved { delay: self.delay.clone(), watch, running, turns };
-        Some(serde_json::to_string(&saved).expect("plain data becomes text"))
+        Some(serde_json::to_string(&saved).expect("plain data serializes"))
     }
 
     fn restore(&mut self, saved: Option<&str>) -> Result<(), String> {
-        let saved = saved.ok_or("what it remembers is not said")?;
-        let saved: Saved = serde_json::from_str(saved).map_err(|error| error.to_string())?;
+        let saved = saved.ok_or("capacity: the snapshot has no saved state")?;
+        let saved: Saved =
+            serde_json::from_str(saved).map_err(|error| format!("capacity: invalid saved state: {error}"))?;
         self.delay = saved.delay;
-        self.books.recall_running(saved.running);
-        self.books.recall_turns(saved.turns);
-        if let (Some(watch), Some(remembered)) = (&mut self.watch, saved.watch) {
-            watch.recall(remembered);
+        self.usage.restore_running(saved.running);
+        self.usage.restore_turns(saved.turns);
+        if let (Some(watch), Some(saved)) = (&mut self.watch, saved.watch) {
+            watch.restore(saved);
         }
         Ok(())
     }
@@ -169,29 +170,78 @@ impl Scheduler for CapacityMonitor {
     fn on_event(&mut self, _now: Time, _event: &Event, _view: &ClusterView<'_>) {}
 
     fn job_changed(&mut self, _now: Time, job: JobId, view: &ClusterView<'_>) {
-        self.books.update(job, view);
+        self.usage.update(job, view);
     }
 
     fn schedule(&mut self, now: Time, view: &ClusterView<'_>, actions: &mut Actions) {
         if actions.offer().is_none() {
-            self.watch.run(now, &self.books, view, actions);
+            self.watch.run(now, &self.usage, view, actions);
         }
     }
 
     fn save(&self) -> Option<String> {
-        let saved = (self.watch.remembered(), self.books.saved_turns());
-        Some(serde_json::to_string(&saved).expect("plain data becomes text"))
+        let saved = (self.watch.save(), self.usage.saved_turns());
+        Some(serde_json::to_string(&saved).expect("plain data serializes"))
     }
 
     fn restore(&mut self, saved: Option<&str>) -> Result<(), String> {
-        let saved = saved.ok_or("what it remembers is not said")?;
-        let (watch, turns) = serde_json::from_str(saved).map_err(|error| error.to_string())?;
-        self.watch.recall(watch);
-        self.books.recall_turns(turns);
+        let saved = saved.ok_or("capacity monitor: the snapshot has no saved state")?;
+        let (watch, turns) = serde_json::from_str(saved)
+            .map_err(|error| format!("capacity monitor: invalid saved state: {error}"))?;
+        self.watch.restore(watch);
+        self.usage.restore_turns(turns);
         Ok(())
     }
 
     fn next_wakeup(&self, now: Time) -> Option<Time> {
         self.watch.next_wakeup(now)
+    }
+}
+
+impl PolicyTable for CapacityConfiguration {
+    fn build(&self, _all: &PolicyTables<'_>) -> Built {
+        Ok(Box::new(Capacity::new(self)?))
+    }
+
+    fn build_part(&self, _kind: TaskKind, _all: &PolicyTables<'_>) -> Built {
+        Ok(Box::new(Capacity::of_one_kind(self)?))
+    }
+
+    fn monitor(&self) -> Option<Box<dyn PolicyTable + '_>> {
+        Some(Box::new(Monitor(self)))
+    }
+
+    fn primitives(&self, kind: TaskKind, job: &str, all: &PolicyTables<'_>) -> Vec<ConfiguredPrimitive> {
+        match self.mode {
+            Mode::Preemptive => Monitor(self).primitives(kind, job, all),
+            Mode::HardCap | Mode::SoftCap => Vec::new(),
+        }
+    }
+
+    fn honored_attributes(&self, _all: &PolicyTables<'_>) -> JobAttributes {
+        let is_fifo = |queue: &QueueConfiguration| queue.app_order == ApplicationOrder::Fifo;
+        let preempts = self.mode == Mode::Preemptive && self.monitor.intra_queue;
+        let priority = preempts || self.queue.is_empty() || self.queue.iter().any(is_fifo);
+        JobAttributes { priority, queue: true, deadline: false }
+    }
+
+    fn queues(&self) -> Option<Vec<&str>> {
+        let has_parts = |name: &str| self.queue.iter().any(|queue| queue.parent == name);
+        Some(self.queue.iter().map(|queue| queue.name.as_str()).filter(|name| !has_parts(name)).collect())
+    }
+}
+
+/// The monitor alone, for use over other policies.
+struct Monitor<'a>(&'a CapacityConfiguration);
+
+impl PolicyTable for Monitor<'_> {
+    fn build(&self, _all: &PolicyTables<'_>) -> Built {
+        Ok(Box::new(CapacityMonitor::new(self.0)?))
+    }
+
+    fn primitives(&self, _kind: TaskKind, _job: &str, _all: &PolicyTables<'_>) -> Vec<ConfiguredPrimitive> {
+        let monitor = &self.0.monitor;
+        let primitive = ("[scheduler.capacity.monitor] primitive", monitor.primitive);
+        Vec::from_iter((!monitor.observe_only).then_some(primitive))
     }
 }

@@ -1,7 +1,5 @@
-//! The tree of queues: what each is guaranteed and may have at most, of all slots of one kind.
-//!
-//! Owns the tree and where a job belongs in it. Slots are counted apart for maps and reduces, so every share
-//! is one of the map slots and one of the reduce slots. Does not own what a queue has or wants at the moment.
+//! The tree of queues and their guaranteed and maximum capacities. Map and reduce slots are counted
+//! separately; each share applies to both.
 
 use std::collections::BTreeMap;
 
@@ -11,53 +9,49 @@ use super::configuration::{ApplicationOrder, CapacityConfiguration, Mode, QueueC
 use super::error::CapacityError;
 use crate::turns::TurnWeight;
 
-/// The name of the queue that all others are below of.
+/// The name of the root queue.
 pub(super) const ROOT: &str = "root";
 
-/// Shares are multiples of one over at most this, so that what a queue has can be compared exactly.
+/// Limit on the common denominator of all shares, so that usage compares exactly.
 const FINEST: i128 = 1_000_000_000_000;
 
 /// One queue of the tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Queue {
     pub name: String,
-    /// The queue it is a part of.
     pub parent: Option<usize>,
-    /// The queues that are parts of it.
     pub children: Vec<usize>,
-    /// Which part of all slots it is guaranteed.
+    /// Guaranteed fraction of all slots.
     pub guaranteed: Ratio,
-    /// Which part of all slots it may have at most.
+    /// Maximum fraction of all slots.
     pub maximum: Ratio,
     /// Larger is more important.
     pub priority: i32,
-    /// Nothing is taken from it.
     pub preemption_disabled: bool,
-    /// How much of it one user may have however many there are, in hundredths.
+    /// Minimum user limit in percent.
     pub user_limit_percent: Ratio,
-    /// The order of its jobs.
     pub order: ApplicationOrder,
-    /// So many of its jobs, and of those below it, run at once.
+    /// Maximum running jobs in this queue and below.
     pub max_running_jobs: Option<u32>,
 }
 
-/// The queues, each after its parent; the first is the root.
+/// All queues, parents before children; the root is first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Queues {
     all: Vec<Queue>,
     leaves: BTreeMap<String, usize>,
     default: usize,
-    /// All shares are multiples of one over this.
+    /// All shares are multiples of 1/`unit`.
     unit: i128,
-    /// How many such units each queue is guaranteed.
+    /// Guaranteed units by queue.
     weights: Vec<u64>,
 }
 
 impl Queues {
-    /// The tree of a configuration.
+    /// Builds the tree of a configuration.
     ///
     /// # Errors
-    /// Names the first queue that cannot be as it is, and why.
+    /// Fails if a queue is invalid; names the queue and the value.
     pub fn of(configuration: &CapacityConfiguration) -> Result<Queues, CapacityError> {
         let only = [QueueConfiguration::new("default", Ratio::whole(100))];
         let queues = if configuration.queue.is_empty() { &only[..] } else { &configuration.queue[..] };
@@ -80,7 +74,7 @@ impl Queues {
         Ok(tree)
     }
 
-    /// All queues, each after its parent.
+    /// Returns all queues, parents before children.
     pub fn all(&self) -> &[Queue] {
         &self.all
     }
@@ -89,48 +83,46 @@ impl Queues {
         &self.all[number]
     }
 
-    /// Where a job belongs that names this queue: there if it is a leaf, else in the default queue.
+    /// Returns the leaf for a job that names this queue; the default queue if it is not a leaf.
     pub fn leaf_of(&self, name: &str) -> usize {
         self.leaves.get(name).copied().unwrap_or(self.default)
     }
 
-    /// What a queue is guaranteed of so many slots; fractions count.
+    /// Returns the guaranteed part of `slots`, including fractions.
     pub fn guaranteed(&self, number: usize, slots: u32) -> Ratio {
         self.all[number].guaranteed * Ratio::whole(u64::from(slots))
     }
 
-    /// How many units of all slots there are.
+    /// Returns the number of units in the whole cluster.
     pub(super) fn unit(&self) -> u128 {
         self.unit.unsigned_abs()
     }
 
-    /// How many units of all slots a queue is guaranteed.
+    /// Returns the guaranteed units of a queue.
     pub(super) fn weight(&self, number: usize) -> u128 {
         u128::from(self.weights[number])
     }
 
-    /// What a queue weighs when it and others take turns.
     pub(super) fn turn_weight(&self, number: usize) -> TurnWeight {
         TurnWeight { above: self.weights[number], below: self.unit.unsigned_abs() as u64 }
     }
 
-    /// How many of so many slots a queue may have: whole ones, but at least one if it may have any, since its
-    /// jobs would wait for ever otherwise.
+    /// Returns the maximum part of `slots`, rounded down, but at least one slot if the share is positive.
+    /// With none its jobs would never run.
     pub fn maximum(&self, number: usize, slots: u32) -> u32 {
         let share = self.all[number].maximum;
         let whole = u32::try_from(share.of(u64::from(slots))).unwrap_or(u32::MAX);
         whole.max(u32::from(share > Ratio::ZERO).min(slots))
     }
 
-    /// The queues with a maximum that a job which names this queue is in, and how many of so many slots each
-    /// may have.
+    /// Returns the queues with a maximum on the path of the named queue, and their maximum part of `slots`.
     pub fn maxima(&self, name: &str, slots: u32) -> Vec<(String, u64)> {
         let path = std::iter::successors(Some(self.leaf_of(name)), |&number| self.all[number].parent);
         let limited = path.filter(|&number| self.all[number].maximum < Ratio::ONE);
         limited.map(|number| (self.all[number].name.clone(), self.maximum(number, slots).into())).collect()
     }
 
-    /// Adds the queues below one, and those below them.
+    /// Adds the children of a queue, recursively.
     fn add_below(
         &mut self,
         parent: usize,
@@ -175,7 +167,7 @@ impl Queues {
         Ok(())
     }
 
-    /// Finds the unit of which all shares are multiples, unless it would be too small; what each is in it.
+    /// Computes the common denominator of all shares, and each guarantee in units of it.
     fn find_unit(&mut self) -> Result<(), CapacityError> {
         for queue in &self.all {
             for share in [queue.guaranteed, queue.maximum] {
@@ -212,7 +204,7 @@ fn root() -> Queue {
     }
 }
 
-/// Whether the queues can be told apart, and their parents be found.
+/// Checks that queue names are unique and parents exist.
 fn check_names(queues: &[QueueConfiguration]) -> Result<(), CapacityError> {
     let mut known = std::collections::BTreeSet::from([ROOT]);
     for queue in queues {
@@ -233,7 +225,7 @@ fn check_names(queues: &[QueueConfiguration]) -> Result<(), CapacityError> {
     }
 }
 
-/// Whether the values of queues are shares, and can be added.
+/// Checks that percentages are in range and have a common denominator.
 fn check_values(queues: &[QueueConfiguration]) -> Result<(), CapacityError> {
     let mut common: i128 = 1;
     for queue in queues {
@@ -264,7 +256,7 @@ fn check_values(queues: &[QueueConfiguration]) -> Result<(), CapacityError> {
     Ok(())
 }
 
-/// The least common multiple of two denominators, if it is not too large to calculate with.
+/// Returns the least common multiple of two denominators, or an error above [`FINEST`].
 fn common_multiple(one: i128, other: i128, queue: &str) -> Result<i128, CapacityError> {
     let multiple = Ratio::new(one, other).numerator().checked_mul(other);
     multiple.filter(|&common| common <= FINEST).ok_or_else(|| CapacityError::TooFine(queue.to_owned()))

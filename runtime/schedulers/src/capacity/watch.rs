@@ -1,8 +1,5 @@
-//! The monitor at work on the cluster: it runs from time to time while somebody wants more than there is
-//! free, asks attempts to go, and withdraws what a later round does not want any more.
-//!
-//! Owns when it runs and what it says of its reasons. Does not own how victims are chosen, nor how a slot is
-//! taken.
+//! Runs the preemption monitor periodically while demand exceeds free slots, requests preemptions, and
+//! cancels requests that a later round does not confirm.
 
 use std::collections::BTreeSet;
 
@@ -10,13 +7,13 @@ use napreduce_engine::{Actions, AttemptId, ClusterView, JobId, Preempt, Span, Ta
 use serde::{Deserialize, Serialize};
 
 use super::beneficiaries::Beneficiaries;
-use super::books::Books;
 use super::configuration::MonitorConfiguration;
 use super::marks::Marks;
 use super::monitor::{Pass, QueueTree, Round, RoundOutcome, Rounds, Victim};
 use super::snapshot;
+use super::usage::Usage;
 
-/// The monitor with what it remembers.
+/// The monitor and its state.
 #[derive(Debug, Clone)]
 pub(super) struct Watch {
     configuration: MonitorConfiguration,
@@ -25,85 +22,85 @@ pub(super) struct Watch {
     marks: Marks,
 }
 
-/// What it remembers, as it is saved.
+/// The saved state.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Remembered {
+pub(super) struct SavedWatch {
     next: Option<Time>,
     asked: Vec<(AttemptId, Time, Span)>,
     #[serde(default)]
     marks: Marks,
 }
 
-/// An attempt that a round chose.
-struct Chosen {
+/// An attempt chosen by a round.
+struct Candidate {
     attempt: AttemptId,
     wait: Span,
-    /// Who gets its slot and why; for one that was asked already that is settled.
-    news: Option<(JobId, String)>,
+    /// The beneficiary and the reason; `None` if preemption was already requested.
+    request: Option<(JobId, String)>,
 }
 
 impl Watch {
-    /// One that has not run yet. The configuration was checked.
+    /// Creates the monitor from a checked configuration.
     pub fn new(configuration: MonitorConfiguration) -> Watch {
         let rounds = Rounds::new(configuration.observe_only);
         Watch { configuration, next: None, rounds, marks: Marks::default() }
     }
 
-    /// When it runs next, if it has a reason to.
+    /// Returns the time of the next round, if one is due.
     pub fn next_wakeup(&self, now: Time) -> Option<Time> {
         self.next.filter(|&at| at > now)
     }
 
-    /// Runs a round of each kind if it is time, and takes what is marked and needed now.
-    pub fn run(&mut self, now: Time, books: &Books, view: &ClusterView<'_>, actions: &mut Actions) {
-        self.run_if_due(now, books, view, actions);
+    /// Runs a round per kind if it is due, and preempts marked attempts whose slots are needed.
+    pub fn run(&mut self, now: Time, usage: &Usage, view: &ClusterView<'_>, actions: &mut Actions) {
+        self.run_if_due(now, usage, view, actions);
         for &kind in actions.kinds() {
-            self.marks.give_up(&self.configuration, books, view, kind, actions);
+            self.marks.preempt_needed(&self.configuration, usage, view, kind, actions);
         }
     }
 
-    fn run_if_due(&mut self, now: Time, books: &Books, view: &ClusterView<'_>, actions: &mut Actions) {
+    fn run_if_due(&mut self, now: Time, usage: &Usage, view: &ClusterView<'_>, actions: &mut Actions) {
         let kinds = actions.kinds();
         if self.next.is_some_and(|at| at > now) {
             return;
         }
         if self.next.is_some() {
-            let chosen = kinds.iter().flat_map(|&kind| self.round(books, view, kind)).collect();
+            let chosen = kinds.iter().flat_map(|&kind| self.round(usage, view, kind)).collect();
             self.act(now, view, chosen, actions);
         }
-        let is_wanted = kinds.iter().any(|&kind| books.of(kind, 0).pending > 0);
+        let is_wanted = kinds.iter().any(|&kind| usage.of(kind, 0).pending > 0);
         let interval = self.configuration.interval.0;
-        let has_asked = self.rounds.asked().next().is_some();
-        self.next = (is_wanted || has_asked).then(|| Time((now.0 / interval + 1).saturating_mul(interval)));
+        let has_requests = self.rounds.requested().next().is_some();
+        self.next =
+            (is_wanted || has_requests).then(|| Time((now.0 / interval + 1).saturating_mul(interval)));
     }
 
-    pub fn remembered(&self) -> Remembered {
-        Remembered { next: self.next, asked: self.rounds.asked().collect(), marks: self.marks.clone() }
+    pub fn save(&self) -> SavedWatch {
+        SavedWatch { next: self.next, asked: self.rounds.requested().collect(), marks: self.marks.clone() }
     }
 
-    /// Goes on from there.
-    pub fn recall(&mut self, remembered: Remembered) {
-        (self.next, self.marks) = (remembered.next, remembered.marks);
-        for (attempt, since, wait) in remembered.asked {
-            self.rounds.remember(attempt, since, wait);
+    pub fn restore(&mut self, saved: SavedWatch) {
+        (self.next, self.marks) = (saved.next, saved.marks);
+        for (attempt, since, wait) in saved.asked {
+            self.rounds.restore(attempt, since, wait);
         }
     }
 
-    /// Whom a round over one kind of slot chooses.
-    fn round(&self, books: &Books, view: &ClusterView<'_>, kind: TaskKind) -> Vec<Chosen> {
+    /// Returns the attempts that a round over one slot kind chooses.
+    fn round(&self, usage: &Usage, view: &ClusterView<'_>, kind: TaskKind) -> Vec<Candidate> {
         let slots = view.slots(kind);
-        if slots == 0 || books.of(kind, 0).pending == 0 {
+        if slots == 0 || usage.of(kind, 0).pending == 0 {
             return Vec::new();
         }
-        let tree = snapshot::tree(books, kind, slots, &self.marks.of_queues(books, kind));
-        let settings = snapshot::settings(&self.configuration, books, view, kind);
-        let (marked, reservations) = (self.marks.attempts(), self.configuration.sees_reservations());
+        let tree = snapshot::tree(usage, kind, slots, &self.marks.of_queues(usage, kind));
+        let settings = snapshot::settings(&self.configuration, usage, view, kind);
+        let (marked, reservations) = (self.marks.attempts(), self.configuration.uses_reservations());
         let mut containers =
-            snapshot::Containers { books, view, kind, marked, reservations, attempts: Vec::new() };
+            snapshot::Containers { usage, view, kind, marked, reservations, attempts: Vec::new() };
         let outcome = Round::run(&tree, &settings, &mut |leaf| snapshot::applications(&mut containers, leaf));
         let attempts = containers.attempts;
         let mut beneficiaries =
-            Beneficiaries::of(books, *view, kind, &tree, &outcome.ideal, outcome.claims.clone());
+            Beneficiaries::new(usage, *view, kind, &tree, &outcome.ideal, outcome.claims.clone());
         let mut chosen = Vec::new();
         for victim in &outcome.victims {
             let attempt = attempts[victim.container as usize];
@@ -113,74 +110,74 @@ impl Watch {
                 _ => self.configuration.max_wait_before_kill,
             };
             if view.request(attempt).is_some() {
-                chosen.push(Chosen { attempt, wait, news: None });
+                chosen.push(Candidate { attempt, wait, request: None });
                 continue;
             }
-            let taker = match waiting {
-                Some(job) => beneficiaries.waiting(job),
-                None => beneficiaries.next(victim, attempt.task.job),
+            let beneficiary = match waiting {
+                Some(job) => beneficiaries.for_reservation(job),
+                None => beneficiaries.for_victim(victim, attempt.task.job),
             };
             if self.configuration.lazy {
-                // For whom is settled when somebody needs it.
-                chosen.push(Chosen { attempt, wait, news: None });
-            } else if let Some((job, queue)) = taker {
-                let news = Some((job, reason(&tree, victim, queue, kind)));
-                chosen.push(Chosen { attempt, wait, news });
+                // The beneficiary is selected when the slot is needed.
+                chosen.push(Candidate { attempt, wait, request: None });
+            } else if let Some((job, queue)) = beneficiary {
+                let request = Some((job, reason(&tree, victim, queue, kind)));
+                chosen.push(Candidate { attempt, wait, request });
             }
         }
         chosen
     }
 
-    /// Marks those whose wait is over, where victims are only marked.
-    fn mark(&mut self, now: Time, view: &ClusterView<'_>, chosen: &[Chosen]) {
+    /// Marks victims whose grace period is over (lazy mode).
+    fn mark(&mut self, now: Time, view: &ClusterView<'_>, chosen: &[Candidate]) {
         let runs = |attempt| view.attempt(attempt).is_some_and(|known| known.holds_slot());
-        let gone = self.rounds.asked().filter(|&(attempt, ..)| !runs(attempt));
+        let gone = self.rounds.requested().filter(|&(attempt, ..)| !runs(attempt));
         for (attempt, ..) in gone.collect::<Vec<_>>() {
             self.rounds.forget(attempt);
         }
-        let (now_due, later): (Vec<&Chosen>, Vec<&Chosen>) =
-            chosen.iter().partition(|one| self.configuration.wait_for_mark(one.wait) == Span(0));
+        let (now_due, later): (Vec<&Candidate>, Vec<&Candidate>) =
+            chosen.iter().partition(|one| self.configuration.mark_delay(one.wait) == Span(0));
         self.marks
             .add(now_due.into_iter().map(|one| one.attempt).filter(|_| !self.configuration.observe_only));
         let orders = self.rounds.act(now, later.into_iter().map(|one| (one.attempt, one.wait)));
         self.marks.add(orders.into_iter().filter_map(|order| match order {
-            RoundOutcome::Ask(_) => None,
+            RoundOutcome::Request(_) => None,
             RoundOutcome::Kill(attempt) => Some(attempt),
         }));
     }
 
-    /// Asks those that are chosen for the first time, and withdraws requests that would end in a kill before
-    /// the next round though this one did not choose their victims.
-    fn act(&mut self, now: Time, view: &ClusterView<'_>, chosen: Vec<Chosen>, actions: &mut Actions) {
+    /// Requests preemption of newly chosen attempts. Cancels requests that would end in a kill before the
+    /// next round although this round did not choose the attempt.
+    fn act(&mut self, now: Time, view: &ClusterView<'_>, chosen: Vec<Candidate>, actions: &mut Actions) {
         if self.configuration.lazy {
             return self.mark(now, view, &chosen);
         }
-        let gone = self.rounds.asked().filter(|&(attempt, ..)| view.request(attempt).is_none());
+        let gone = self.rounds.requested().filter(|&(attempt, ..)| view.request(attempt).is_none());
         for (attempt, ..) in gone.collect::<Vec<_>>() {
             self.rounds.forget(attempt);
         }
         let again: BTreeSet<AttemptId> = chosen.iter().map(|one| one.attempt).collect();
         let horizon = now + self.configuration.interval;
         let kinds = actions.kinds();
-        let unwanted = self.rounds.asked().filter(|&(attempt, since, wait)| {
+        let unwanted = self.rounds.requested().filter(|&(attempt, since, wait)| {
             kinds.contains(&attempt.task.kind) && !again.contains(&attempt) && since + wait <= horizon
         });
         for (attempt, ..) in unwanted.collect::<Vec<_>>() {
             actions.cancel(attempt);
             self.rounds.forget(attempt);
         }
-        let asked = self.rounds.act(now, chosen.iter().map(|one| (one.attempt, one.wait)));
-        let asked: BTreeSet<AttemptId> = asked
+        let orders = self.rounds.act(now, chosen.iter().map(|one| (one.attempt, one.wait)));
+        let requested: BTreeSet<AttemptId> = orders
             .into_iter()
             .filter_map(|order| match order {
-                RoundOutcome::Ask(attempt) => Some(attempt),
-                // The engine does that by itself: the wait is the grace of the request.
+                RoundOutcome::Request(attempt) => Some(attempt),
+                // The engine kills the attempt when the grace period of the request ends.
                 RoundOutcome::Kill(_) => None,
             })
             .collect();
-        for Chosen { attempt, wait, news } in chosen {
-            if let Some((job, reason)) = news
-                && asked.contains(&attempt)
+        for Candidate { attempt, wait, request } in chosen {
+            if let Some((job, reason)) = request
+                && requested.contains(&attempt)
             {
                 actions.preempt(Preempt {
                     attempt,
@@ -194,19 +191,23 @@ impl Watch {
     }
 }
 
-/// Why a victim is taken, for people.
-pub(super) fn reason(tree: &QueueTree, victim: &Victim, taker: usize, kind: TaskKind) -> String {
+/// Returns the reason of a preemption, for people.
+pub(super) fn reason(tree: &QueueTree, victim: &Victim, beneficiary: usize, kind: TaskKind) -> String {
     let has = |number: usize| {
         let queue = tree.queue(number);
         let guaranteed = queue.guaranteed.to_f64();
         format!("queue {} has {} {kind} slots of {guaranteed:.1} guaranteed", queue.name, queue.used)
     };
     match victim.pass {
-        Pass::IntraQueue => format!("{}, and another of its jobs is due more of them", has(taker)),
-        Pass::Balance => format!("{}, {}; beyond that they are to share", has(victim.queue), has(taker)),
+        Pass::IntraQueue => format!("{}, and another of its jobs is due more of them", has(beneficiary)),
+        Pass::Balance => format!("{}, {}; balancing the excess", has(victim.queue), has(beneficiary)),
         Pass::Priority | Pass::Reserved => {
-            format!("{}, {}, and an attempt of it waits there for a slot", has(victim.queue), has(taker))
+            format!(
+                "{}, {}, and a suspended attempt of it waits for the slot",
+                has(victim.queue),
+                has(beneficiary)
+            )
         }
-        Pass::Guarantee => format!("{}, {}", has(victim.queue), has(taker)),
+        Pass::Guarantee => format!("{}, {}", has(victim.queue), has(beneficiary)),
     }
 }

@@ -1,184 +1,205 @@
-//! What can be chosen about Fair, as it stands in a file.
-//!
-//! Owns the values, the published defaults and what is allowed. Does not own the pools that follow from it
-//! (`tree`).
+//! Configuration of Fair: values, published defaults and validation.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use napreduce_engine::{Primitive, Ratio, Span, fields};
+use napreduce_engine::{Primitive, Ratio, Span};
 
-use crate::access::NoAccessList;
 use crate::fair::starvation::StarvationPatience;
 use crate::serving::DelaySettings;
+use crate::tables::NoAccessList;
 
-/// The pool for jobs that name no pool of their own below another.
+/// The pool for jobs that name no pool, or a pool that holds pools.
 pub(super) const DEFAULT_POOL: &str = "default";
 
-fields! {
-    /// Fair, with its tree of pools. As published, with heartbeats of 200 ms.
-    #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-    #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
-    pub struct FairConfiguration {
-        /// Starved jobs take slots from others.
-        pub preemption: bool = false,
-        pub primitive: Primitive = Primitive::Kill,
-        /// Nothing is taken before more than this part of the slots of some kind is in use.
-        pub utilization_gate: Ratio = Ratio::new(4, 5),
-        /// How long a victim may take before it is killed.
-        #[serde(with = "napreduce_engine::time::text")]
-        pub kill_wait: Span = Span::from_secs(15),
-        /// How long a starved job is left alone after its victims should be gone.
-        #[serde(with = "napreduce_engine::time::text")]
-        pub recheck_delay: Span = Span::from_secs(10),
-        /// How often shares and starvation are looked at.
-        #[serde(with = "napreduce_engine::time::text")]
-        pub update_interval: Span = Span::from_millis(500),
-        /// How often workers report; four of these pass before a starved job is looked at again.
-        #[serde(with = "napreduce_engine::time::text")]
-        pub heartbeat: Span = Span::from_millis(200),
-        /// A job that wants more weighs more: log2(1 + what it holds or wants).
-        pub size_based_weight: bool = false,
-        /// The weight of a job is multiplied by its priority, if that is more than one.
-        pub priority_weight: bool = false,
-        /// Nobody's share exceeds what it holds or wants.
-        pub cap_by_demand: bool = false,
-        /// So many jobs of one user run at once, in all pools together; the others wait.
-        pub user_max_running_jobs: Option<u32>,
-        /// Which pool a job goes to.
-        pub placement: Placement = Placement::Queue,
-        /// What becomes of a job whose pool is not in the tree.
-        pub unknown_pools: UnknownPools = UnknownPools::Create,
-        /// How long jobs wait for a slot near their data.
-        pub delay: DelaySettings,
-        /// All pools, and what they inherit.
-        pub root: PoolConfiguration,
+/// Fair and its tree of pools. Published values, with a heartbeat of 200 ms.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+pub struct FairConfiguration {
+    /// Starved jobs preempt tasks of other jobs.
+    pub preemption: bool,
+    pub primitive: Primitive,
+    /// Preemption starts when more than this fraction of the slots of either kind is in use.
+    pub utilization_gate: Ratio,
+    /// Grace period of a victim before it is killed.
+    #[serde(with = "napreduce_engine::time::text")]
+    pub kill_wait: Span,
+    /// Pause before a starved job is checked again, after its victims should have ended.
+    #[serde(with = "napreduce_engine::time::text")]
+    pub recheck_delay: Span,
+    /// Interval between updates of shares and starvation.
+    #[serde(with = "napreduce_engine::time::text")]
+    pub update_interval: Span,
+    /// Report interval of workers; a starved job is checked again after four of them at the earliest.
+    #[serde(with = "napreduce_engine::time::text")]
+    pub heartbeat: Span,
+    /// Scales the weight of a job by log2(1 + demand).
+    pub size_based_weight: bool,
+    /// Multiplies the weight of a job by its priority, if that is above 1.
+    pub priority_weight: bool,
+    /// Caps every share at the demand.
+    pub cap_by_demand: bool,
+    /// Maximum running jobs per user, over all pools; further jobs wait.
+    pub user_max_running_jobs: Option<u32>,
+    pub placement: Placement,
+    pub unknown_pools: UnknownPools,
+    pub delay: DelaySettings,
+    /// The root pool: the whole cluster, and defaults for the pools below.
+    pub root: PoolConfiguration,
+}
+
+impl Default for FairConfiguration {
+    fn default() -> FairConfiguration {
+        FairConfiguration {
+            preemption: false,
+            primitive: Primitive::Kill,
+            utilization_gate: Ratio::new(4, 5),
+            kill_wait: Span::from_secs(15),
+            recheck_delay: Span::from_secs(10),
+            update_interval: Span::from_millis(500),
+            heartbeat: Span::from_millis(200),
+            size_based_weight: false,
+            priority_weight: false,
+            cap_by_demand: false,
+            user_max_running_jobs: None,
+            placement: Placement::Queue,
+            unknown_pools: UnknownPools::Create,
+            delay: DelaySettings::default(),
+            root: PoolConfiguration::default(),
+        }
     }
 }
 
-/// Which pool a job goes to.
+/// The pool to which a job is assigned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Placement {
-    /// The one that its queue names: `research.ada` is pool `ada` below `research`.
+    /// The pool named by the job's queue: `research.ada` is pool `ada` below `research`.
     Queue,
     User,
 }
 
-/// What becomes of a job whose pool is not in the tree.
+/// The handling of a job whose pool is not configured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum UnknownPools {
-    /// The pool is made, with defaults.
+    /// The pool is created with defaults.
     Create,
-    /// The job goes to the pool `default`.
+    /// The job runs in the pool `default`.
     Default,
-    /// The job is not to be accepted; one that was all the same goes to the pool `default`.
+    /// The job is rejected. A job accepted before that runs in the pool `default`.
     Refuse,
 }
 
-/// The order in which the jobs of a pool are served.
+/// The order in which a pool serves its jobs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PoolOrder {
-    /// Each gets its part.
+    /// By fair share.
     #[default]
     Fair,
-    /// One after the other, by priority and submission.
+    /// By priority, then submission.
     Fifo,
 }
 
-/// A time that may never come.
+/// A timeout that can be `never`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Timeout(#[serde(with = "napreduce_engine::time::text_or_never")] pub Option<Span>);
 
-fields! {
-    /// A pool. The four values about preemption come from the pool above when they are not given.
-    #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-    #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
-    pub struct PoolConfiguration {
-        /// Its part in relation to its siblings'.
-        pub weight: Ratio = Ratio::ONE,
-        /// Map slots it gets before others get more.
-        pub min_maps: u32 = 0,
-        /// Reduce slots it gets before others get more.
-        pub min_reduces: u32 = 0,
-        /// Map slots it never exceeds.
-        pub max_maps: Option<u32>,
-        /// Reduce slots it never exceeds.
-        pub max_reduces: Option<u32>,
-        /// So many jobs of it and of the pools below it run at once; the others wait.
-        pub max_running_jobs: Option<u32>,
-        /// In which order its jobs are served.
-        pub order: PoolOrder = PoolOrder::Fair,
-        /// Whether others may take slots from its jobs; true above all.
-        pub allow_preemption_from: Option<bool>,
-        /// How long it may be below its minimum before it takes slots; never above all.
-        pub min_share_timeout: Option<Timeout>,
-        /// How long a job may be below its part of its share before it takes slots; never above all.
-        pub fair_share_timeout: Option<Timeout>,
-        /// That part; 0.5 above all.
-        pub fair_share_threshold: Option<Ratio>,
-        /// Who may submit to it; refused.
-        #[serde(default, skip_serializing)]
-        #[serde(alias = "aclSubmitApps", alias = "acl-submit-jobs", alias = "acl_submit_apps")]
-        pub acl_submit_apps: NoAccessList,
-        /// Who may kill its jobs; refused.
-        #[serde(default, skip_serializing)]
-        #[serde(alias = "aclAdministerApps", alias = "acl-administer-jobs", alias = "acl_administer_apps")]
-        pub acl_administer_apps: NoAccessList,
-        /// The pools below it.
-        pub pools: BTreeMap<String, PoolConfiguration>,
+/// A pool. Unset preemption values are inherited from its parent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+pub struct PoolConfiguration {
+    /// Weight relative to its siblings.
+    pub weight: Ratio,
+    /// Minimum share of map slots.
+    pub min_maps: u32,
+    /// Minimum share of reduce slots.
+    pub min_reduces: u32,
+    pub max_maps: Option<u32>,
+    pub max_reduces: Option<u32>,
+    /// Maximum running jobs in this pool and below; further jobs wait.
+    pub max_running_jobs: Option<u32>,
+    pub order: PoolOrder,
+    /// Whether jobs of other pools may preempt its tasks. Default at the root: true.
+    pub allow_preemption_from: Option<bool>,
+    /// Time below the minimum share until the pool preempts. Default at the root: never.
+    pub min_share_timeout: Option<Timeout>,
+    /// Time below the threshold of its fair share until a job preempts. Default at the root: never.
+    pub fair_share_timeout: Option<Timeout>,
+    /// Fraction of the fair share below which a job starves. Default at the root: 0.5.
+    pub fair_share_threshold: Option<Ratio>,
+    /// Not supported; rejected when set.
+    #[serde(default, skip_serializing)]
+    #[serde(alias = "aclSubmitApps", alias = "acl-submit-jobs", alias = "acl_submit_apps")]
+    pub acl_submit_apps: NoAccessList,
+    /// Not supported; rejected when set.
+    #[serde(default, skip_serializing)]
+    #[serde(alias = "aclAdministerApps", alias = "acl-administer-jobs", alias = "acl_administer_apps")]
+    pub acl_administer_apps: NoAccessList,
+    /// Child pools.
+    pub pools: BTreeMap<String, PoolConfiguration>,
+}
+
+impl Default for PoolConfiguration {
+    fn default() -> PoolConfiguration {
+        PoolConfiguration {
+            weight: Ratio::ONE,
+            min_maps: 0,
+            min_reduces: 0,
+            max_maps: None,
+            max_reduces: None,
+            max_running_jobs: None,
+            order: PoolOrder::Fair,
+            allow_preemption_from: None,
+            min_share_timeout: None,
+            fair_share_timeout: None,
+            fair_share_threshold: None,
+            acl_submit_apps: NoAccessList::default(),
+            acl_administer_apps: NoAccessList::default(),
+            pools: BTreeMap::new(),
+        }
     }
 }
 
-/// What is not allowed in a configuration of Fair.
+/// An invalid value in a configuration of Fair.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FairConfigurationError {
-    /// A weight below nothing.
-    #[error("pool {pool} has weight {weight}; give 0 or more")]
+    #[error("pool {pool}: weight {weight} is negative; give 0 or more")]
     Weight { pool: String, weight: Ratio },
-    #[error("pool {pool} has min-{what} {min} and max-{what} {max}; the minimum may not exceed the maximum")]
+    #[error("pool {pool}: min-{what} {min} exceeds max-{what} {max}; lower the minimum")]
     MinAboveMax {
         pool: String,
-        /// Maps or reduces.
+        /// `maps` or `reduces`.
         what: &'static str,
         min: u32,
         max: u32,
     },
-    /// A threshold that is no part of a share.
-    #[error("pool {pool} has fair-share-threshold {threshold}; give 0 to 1")]
+    #[error("pool {pool}: invalid fair-share-threshold {threshold}; give 0 to 1")]
     Threshold { pool: String, threshold: Ratio },
-    /// Its jobs would wait for ever.
-    #[error("{0} is 0, so that no job would ever run; give 1 or more, or leave it out")]
+    #[error("{0} is 0, so no job could run; give 1 or more, or remove it")]
     NoRunningJobs(String),
-    /// Pools in turn.
-    #[error("pool {0} has order fifo but holds pools, not jobs; give fifo to the pools that hold the jobs")]
+    #[error("pool {0}: order fifo requires a pool of jobs, but it holds pools; set fifo on its child pools")]
     FifoOfPools(String),
     #[error(
-        "the root has a weight, a minimum or a maximum; it is the whole cluster, so give them to pools below it"
+        "pool root: weight, minimum and maximum do not apply to the whole cluster; set them on child pools"
     )]
     RootShare,
-    /// A name that cannot be told from a path.
-    #[error("{0:?} is no name of a pool; give one without dots, not empty and not root")]
+    #[error("invalid pool name {0:?}: it must not be empty, contain dots or be root")]
     Name(String),
-    /// A gate below nothing.
-    #[error("utilization-gate is {0}; give 0 or more (at 1 and above nothing is ever taken)")]
+    #[error("utilization-gate {0} is negative; give 0 or more (1 or more disables preemption)")]
     Gate(Ratio),
-    /// Updates without end.
-    #[error("update-interval is 0; give a span such as 500ms")]
+    #[error("update-interval must be positive; give a span such as 500ms")]
     Interval,
-    /// A job of a pool that is not in the tree.
-    #[error(
-        "there is no pool {0}; submit to one that is configured, or set unknown-pools to create or default"
-    )]
+    /// A job names an unknown pool and `unknown-pools` is `refuse`.
+    #[error("there is no pool {0}; submit to a configured pool, or set unknown-pools to create or default")]
     UnknownPool(String),
 }
 
 impl FairConfiguration {
-    /// When pools preempt for which nothing else is said.
+    /// Returns the preemption timeouts of the root, which other pools inherit.
     pub fn patience(&self) -> StarvationPatience {
         let fair_share_threshold = self.root.fair_share_threshold.unwrap_or(Ratio::new(1, 2));
         let never = Timeout(None);
@@ -187,10 +208,10 @@ impl FairConfiguration {
         StarvationPatience { min_share_timeout, fair_share_timeout, fair_share_threshold }
     }
 
-    /// Whether a policy can be built of it.
+    /// Validates the configuration.
     ///
     /// # Errors
-    /// Names the value and what is allowed.
+    /// Fails if a value is invalid; names the value and the allowed range.
     pub fn check(&self) -> Result<(), FairConfigurationError> {
         if self.utilization_gate < Ratio::ZERO {
             return Err(FairConfigurationError::Gate(self.utilization_gate));
@@ -213,7 +234,7 @@ impl FairConfiguration {
 }
 
 impl PoolConfiguration {
-    /// Whether jobs are served one after the other in it or in a pool below.
+    /// Whether this pool or one below it serves jobs in FIFO order.
     pub(super) fn has_fifo(&self) -> bool {
         self.order == PoolOrder::Fifo || self.pools.values().any(PoolConfiguration::has_fifo)
     }

@@ -1,16 +1,16 @@
-//! Fair: every pool, and every job in a pool, gets its weighted part of the slots.
+//! Fair scheduling: every pool, and every job in a pool, gets its weighted share of the slots, and starved
+//! jobs preempt others. See `docs/schedulers/fair.md`.
 //!
-//! Owns the policy: shares, the order in which free slots are given, and preemption on behalf of jobs that
-//! starve. The pure decisions stand in files of their own, over plain numbers; see `docs/schedulers/fair.md`.
+//! Shares, serving order, starvation and victim search are pure functions over plain numbers, in separate
+//! modules.
 
 mod configuration;
 mod order;
 mod policy;
 mod pool;
-mod preempting;
+mod preemption;
 mod shares;
 mod starvation;
-mod table;
 mod tree;
 mod update;
 mod victims;
@@ -23,5 +23,5 @@ pub use order::{ChildStanding, Name, Weight};
 pub use policy::Fair;
 pub use shares::{Claim, UNBOUNDED, shares};
 pub use starvation::{JobNeed, PoolNeed, StarvationPatience, starvation};
-pub use update::{JobPicture, PoolPicture, Starved, is_utilised, recheck_after, set_shares, starved};
+pub use update::{JobSnapshot, PoolSnapshot, Starved, is_utilised, recheck_after, set_shares, starved};
 pub use victims::{Container, Holder, Host, Room, Search};

@@ -1,7 +1,4 @@
-//! Who is given to first under Fair: the order of the children of a pool.
-//!
-//! Owns the comparison of plain standings, as keys for ordered sets. Does not own how they are kept up to
-//! date.
+//! The order in which a pool serves its children, as keys for ordered sets.
 
 use std::cmp::Ordering;
 use std::num::NonZeroU32;
@@ -11,7 +8,7 @@ use napreduce_engine::{JobId, Ratio, Time};
 
 use crate::turns::TurnWeight;
 
-/// A positive weight as a fraction of two integers of 32 bits.
+/// A positive weight as a fraction of two 32-bit integers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Weight {
     above: NonZeroU32,
@@ -21,8 +18,8 @@ pub struct Weight {
 impl Weight {
     pub const ONE: Weight = Weight { above: NonZeroU32::MIN, below: NonZeroU32::MIN };
 
-    /// The weight that a ratio is; none for nothing and less. Exact up to nine digits above and below the
-    /// line; of longer ones both lose their last binary digits.
+    /// Converts a ratio; `None` if it is not positive. Exact up to nine digits in numerator and denominator;
+    /// longer fractions lose their low bits.
     pub fn new(ratio: Ratio) -> Option<Weight> {
         if ratio <= Ratio::ZERO {
             return None;
@@ -36,7 +33,6 @@ impl Weight {
         Some(Weight { above: part(above), below: part(below) })
     }
 
-    /// The weight for turns.
     pub(crate) fn in_turns(self) -> TurnWeight {
         TurnWeight { above: self.above.get().into(), below: self.below.get().into() }
     }
@@ -53,33 +49,31 @@ impl Weight {
     }
 }
 
-/// What a child is called; decides last.
+/// The name of a child, the last tie-breaker.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Name {
     Pool(Arc<str>),
     Job(JobId),
 }
 
-/// A child as the fair order sees it. Smaller is given to first; equal are only standings of one child.
-/// Amounts and names may be shorter than the usual ones, and something may go before the start.
+/// The sort key of a child: the smallest is served first, and only standings of one child are equal. The type
+/// parameters allow narrower amounts and names, and a field ahead of the start time.
 #[derive(Debug, Clone, Copy)]
 pub struct ChildStanding<A = u64, N = Name, S = Time> {
-    /// What it holds.
     pub usage: A,
-    /// What it should hold at least.
+    /// Minimum share.
     pub min: A,
-    /// What it holds or wants.
+    /// Usage plus pending demand.
     pub demand: A,
-    /// None: it is given to after those that have a weight.
+    /// `None` is a weight of zero: served after children with a weight.
     pub weight: Option<Weight>,
-    /// Since when it is there; a pool that is configured was always there.
+    /// Submission or creation time; zero for configured pools.
     pub start: S,
-    /// What it is called.
     pub name: N,
 }
 
 impl<A: Copy + Into<u64>, N: Ord, S: Ord> ChildStanding<A, N, S> {
-    /// What it holds and what it should hold at least and can use, while it holds less.
+    /// Returns usage and reachable minimum while the usage is below it.
     fn need(&self) -> Option<(u64, u64)> {
         let (usage, bound) = (self.usage.into(), self.min.into().min(self.demand.into()));
         (usage < bound).then_some((usage, bound))
@@ -109,7 +103,7 @@ impl<A: Copy + Into<u64>, N: Ord, S: Ord> ChildStanding<A, N, S> {
 
 impl<A: Copy + Into<u64>, N: Ord, S: Ord> Ord for ChildStanding<A, N, S> {
     fn cmp(&self, other: &Self) -> Ordering {
-        // Nearly all: without a minimum, of one weight, and wanted by somebody.
+        // Fast path for the common case: no minimum, equal weights, and demand on both sides.
         let plain = self.weight == other.weight && self.min.into() == 0 && other.min.into() == 0;
         if plain && self.demand.into() > 0 && other.demand.into() > 0 {
             let usage = self.usage.into().cmp(&other.usage.into());

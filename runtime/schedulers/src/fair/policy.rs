@@ -1,7 +1,4 @@
-//! The policy: which job gets a free slot, and when starvation is looked at.
-//!
-//! Owns the walk down the tree for one free slot, and the timer of the updates. Does not own the tree
-//! (`tree`) nor what an update does (`preempting`).
+//! The policy: walks down the tree of pools to assign a free slot, and runs the periodic preemption update.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,11 +11,12 @@ use napreduce_engine::{
 
 use crate::fair::configuration::{FairConfiguration, FairConfigurationError, Placement};
 use crate::fair::pool::{Key, Pool, PoolId};
-use crate::fair::tree::{Entry, Look, ROOT, Tree};
+use crate::fair::tree::{Entry, ROOT, StarvationTimes, Tree};
 use crate::serving::Delay;
+use crate::tables::{Built, ConfiguredPrimitive, JobAttributes, PolicyTable, PolicyTables};
 use crate::turns::{Turn, Turns};
 
-/// Children that could only resume something on the worker of an offer, by pool.
+/// Children whose only use of the offered worker is to resume a suspended task, by pool.
 type Resumable = BTreeMap<PoolId, BTreeSet<Key>>;
 
 /// Weighted shares of all slots for pools and the jobs in them; see `docs/schedulers/fair.md`.
@@ -26,20 +24,20 @@ pub struct Fair {
     pub(super) configuration: FairConfiguration,
     pub(super) tree: Tree,
     delay: Delay,
-    /// When starvation is looked at next; nobody waits, without.
+    /// When shares and starvation are next updated; `None` while no job waits.
     pub(super) next_update: Option<Time>,
-    /// Since when somebody waits: before, everybody had what they wanted.
+    /// When demand first exceeded the free slots: before that, every job had what it wanted.
     pub(super) waiting_since: Time,
-    /// What was saved of jobs that were not named again yet.
-    remembered: BTreeMap<JobId, (String, ByKind<Look>, ByKind<Turn>)>,
+    /// Saved jobs that have not been reported since the restore: pool, starvation times, turns.
+    remembered: BTreeMap<JobId, (String, ByKind<StarvationTimes>, ByKind<Turn>)>,
 }
 
-/// What cannot be seen in the cluster.
+/// The state that cannot be derived from the cluster view.
 #[derive(Serialize, Deserialize)]
 struct Saved {
-    /// In the order in which they were made.
+    /// In creation order.
     pools: Vec<SavedPool>,
-    jobs: Vec<(JobId, String, ByKind<Look>, ByKind<Turn>)>,
+    jobs: Vec<(JobId, String, ByKind<StarvationTimes>, ByKind<Turn>)>,
     delay: Delay,
     next_update: Option<Time>,
     waiting_since: Time,
@@ -56,10 +54,9 @@ struct SavedPool {
 }
 
 impl Fair {
-    /// A policy as configured.
     ///
     /// # Errors
-    /// Names the value that is not allowed.
+    /// Fails if a value is invalid.
     pub fn new(configuration: FairConfiguration) -> Result<Fair, FairConfigurationError> {
         configuration.check()?;
         Ok(Fair {
@@ -72,8 +69,8 @@ impl Fair {
         })
     }
 
-    /// The jobs that could resume something here and launch nothing, and the pools above them that are not
-    /// open.
+    /// Returns the jobs that can resume a task on the offered worker but launch none, and their ancestors
+    /// that have nothing to launch.
     fn resumable(&self, view: &ClusterView<'_>, offer: Offer) -> Resumable {
         let mut resumable = Resumable::new();
         if self.tree.only_suspended[offer.kind] == 0 || !view.has_suspended(offer.kind, offer.worker) {
@@ -102,28 +99,30 @@ impl Fair {
         resumable
     }
 
-    fn answer(&mut self, view: &ClusterView<'_>, offer: Offer, actions: &mut Actions) {
+    fn assign(&mut self, view: &ClusterView<'_>, offer: Offer, actions: &mut Actions) {
         if let Some(job) = offer.reserved_for {
             let served = self.tree.has_room(job, offer.kind)
                 && view.job(job).is_some_and(|job| serve(job, offer, actions));
             if !served {
-                actions.decline("the job that it is kept for cannot use it now");
+                actions.decline("the slot is reserved for a job that cannot use it now");
             }
             return;
         }
         let resumable = self.resumable(view, offer);
-        if give(&self.tree, &mut self.delay, ROOT, &resumable, view, offer, actions) {
+        if (Walk { tree: &self.tree, delay: &mut self.delay, resumable: &resumable, view, offer })
+            .assign_below(ROOT, actions)
+        {
             return;
         }
         if self.tree.pools[ROOT].lines[offer.kind].is_empty() && self.tree.only_suspended[offer.kind] == 0 {
-            actions.decline_kind("every pool that could use it is at its maximum");
+            actions.decline_kind("every pool with demand is at its maximum");
         } else {
-            actions.decline("nobody below the maximum of its pool can use it here");
+            actions.decline("no job of a pool below its maximum can use the slot");
         }
     }
 
-    /// Whether somebody could use a slot that is not there.
-    fn somebody_waits(&self, kinds: &[TaskKind]) -> bool {
+    /// Whether a job could use another slot of these kinds.
+    fn has_unmet_demand(&self, kinds: &[TaskKind]) -> bool {
         let waits = |kind: &TaskKind| {
             self.tree.only_suspended[*kind] > 0 || !self.tree.pools[ROOT].lines[*kind].is_empty()
         };
@@ -131,33 +130,37 @@ impl Fair {
     }
 }
 
-/// Gives the offered slot to somebody below a pool: its children in order, each given to if it can use the
-/// slot; false if nobody there can.
-fn give(
-    tree: &Tree,
-    delay: &mut Delay,
-    pool: PoolId,
-    resumable: &Resumable,
-    view: &ClusterView<'_>,
+/// One walk down the tree for a free slot.
+struct Walk<'a, 'v> {
+    tree: &'a Tree,
+    delay: &'a mut Delay,
+    resumable: &'a Resumable,
+    view: &'a ClusterView<'v>,
     offer: Offer,
-    actions: &mut Actions,
-) -> bool {
-    let mut launching = tree.pools[pool].lines[offer.kind].iter().peekable();
-    let mut resuming = resumable.get(&pool).into_iter().flatten().peekable();
-    loop {
-        let first = match (launching.peek(), resuming.peek()) {
-            (Some(launch), Some(resume)) if resume < launch => resuming.next(),
-            (None, _) => resuming.next(),
-            (Some(_), _) => launching.next(),
-        };
-        let Some(Key { name, .. }) = first else { return false };
-        let served = if tree.pools[pool].holds_pools {
-            give(tree, delay, *name as PoolId, resumable, view, offer, actions)
-        } else {
-            view.job(JobId(*name)).is_some_and(|job| delay.serve(view.now(), job, offer, actions))
-        };
-        if served {
-            return true;
+}
+
+impl Walk<'_, '_> {
+    /// Assigns the slot to the first child, in serving order, that can use it. Returns false if none can.
+    fn assign_below(&mut self, pool: PoolId, actions: &mut Actions) -> bool {
+        let mut launching = self.tree.pools[pool].lines[self.offer.kind].iter().peekable();
+        let mut resuming = self.resumable.get(&pool).into_iter().flatten().peekable();
+        loop {
+            let first = match (launching.peek(), resuming.peek()) {
+                (Some(launch), Some(resume)) if resume < launch => resuming.next(),
+                (None, _) => resuming.next(),
+                (Some(_), _) => launching.next(),
+            };
+            let Some(Key { name, .. }) = first else { return false };
+            let served = if self.tree.pools[pool].holds_pools {
+                self.assign_below(*name as PoolId, actions)
+            } else {
+                self.view
+                    .job(JobId(*name))
+                    .is_some_and(|job| self.delay.serve(self.view.now(), job, self.offer, actions))
+            };
+            if served {
+                return true;
+            }
         }
     }
 }
@@ -169,29 +172,29 @@ impl Scheduler for Fair {
         let Some(known) = view.job(job) else {
             self.delay.forget(job);
             for next in self.tree.remove(now, job) {
-                self.tree.begins(now, next);
+                self.tree.start_clock(now, next);
                 self.job_changed(now, next, view);
             }
             return;
         };
-        if let Some((pool, looks, turns)) = self.remembered.remove(&job) {
+        if let Some((pool, starvation, turns)) = self.remembered.remove(&job) {
             let pool = self.tree.pool_at(&pool, now);
-            for next in self.tree.enter(known, pool, looks, turns) {
+            for next in self.tree.enter(known, pool, starvation, turns) {
                 self.job_changed(now, next, view);
             }
         }
         self.tree.update(now, known);
-        self.tree.recalling = !self.remembered.is_empty();
+        self.tree.restoring = !self.remembered.is_empty();
     }
 
     fn schedule(&mut self, now: Time, view: &ClusterView<'_>, actions: &mut Actions) {
         if let Some(offer) = actions.offer() {
-            return self.answer(view, offer, actions);
+            return self.assign(view, offer, actions);
         }
         if !self.configuration.preemption {
             return;
         }
-        if !self.somebody_waits(actions.kinds()) {
+        if !self.has_unmet_demand(actions.kinds()) {
             self.next_update = None;
             return;
         }
@@ -207,8 +210,7 @@ impl Scheduler for Fair {
     fn can_change(&self, change: &JobChange) -> Result<(), String> {
         match (&change.queue, self.configuration.placement) {
             (Some(_), Placement::User) => {
-                Err("its pools go by the user of a job, not by its queue ([scheduler.fair] placement)"
-                    .to_owned())
+                Err("pools are assigned by user, not by queue ([scheduler.fair] placement)".to_owned())
             }
             _ => Ok(()),
         }
@@ -238,7 +240,7 @@ impl Scheduler for Fair {
         let name = |pool: PoolId| self.tree.pools[pool].name.to_string();
         let turns = |entry: &Entry| ByKind::of(|kind| entry.kinds[kind].turn);
         let jobs =
-            self.tree.jobs.iter().map(|(id, entry)| (*id, name(entry.pool), entry.looks, turns(entry)));
+            self.tree.jobs.iter().map(|(id, entry)| (*id, name(entry.pool), entry.starvation, turns(entry)));
         let pool = |pool: &Pool| {
             let Pool { last_at_min, turn, turns, .. } = *pool;
             SavedPool { name: pool.name.to_string(), last_at_min, turn, turns }
@@ -255,17 +257,19 @@ impl Scheduler for Fair {
     }
 
     fn restore(&mut self, saved: Option<&str>) -> Result<(), String> {
-        let saved = saved.ok_or("what Fair remembers is not said")?;
-        let saved: Saved = serde_json::from_str(saved).map_err(|error| format!("Fair: {error}"))?;
+        let saved = saved.ok_or("fair: the snapshot has no saved state")?;
+        let saved: Saved =
+            serde_json::from_str(saved).map_err(|error| format!("fair: invalid saved state: {error}"))?;
         for SavedPool { name, last_at_min, turn, turns } in saved.pools {
             let pool = if name == "root" { ROOT } else { self.tree.make(&name, Time(0)) };
             let pool = &mut self.tree.pools[pool];
             (pool.last_at_min, pool.turn, pool.turns) = (last_at_min, turn, turns);
         }
-        self.tree.running.recall(saved.running);
+        self.tree.running.restore(saved.running);
         let jobs = saved.jobs.into_iter();
-        self.remembered = jobs.map(|(job, pool, looks, turns)| (job, (pool, looks, turns))).collect();
-        self.tree.recalling = !self.remembered.is_empty();
+        self.remembered =
+            jobs.map(|(job, pool, starvation, turns)| (job, (pool, starvation, turns))).collect();
+        self.tree.restoring = !self.remembered.is_empty();
         (self.delay, self.next_update, self.waiting_since) =
             (saved.delay, saved.next_update, saved.waiting_since);
         Ok(())
@@ -273,5 +277,23 @@ impl Scheduler for Fair {
 
     fn next_wakeup(&self, now: Time) -> Option<Time> {
         [self.next_update, self.delay.next_wakeup(now)].into_iter().flatten().min()
+    }
+}
+
+impl PolicyTable for FairConfiguration {
+    fn build(&self, _all: &PolicyTables<'_>) -> Built {
+        Ok(Box::new(Fair::new(self.clone())?))
+    }
+
+    fn primitives(&self, _kind: TaskKind, _job: &str, _all: &PolicyTables<'_>) -> Vec<ConfiguredPrimitive> {
+        Vec::from_iter(self.preemption.then_some(("[scheduler.fair] primitive", self.primitive)))
+    }
+
+    fn honored_attributes(&self, _all: &PolicyTables<'_>) -> JobAttributes {
+        JobAttributes { priority: self.priority_weight || self.root.has_fifo(), queue: true, deadline: false }
+    }
+
+    fn queues(&self) -> Option<Vec<&str>> {
+        None
     }
 }

@@ -1,30 +1,29 @@
-//! Weighted max-min shares with minima and maxima, exactly.
+//! Exact weighted max-min fair shares with minima and maxima.
 //!
-//! Owns the division of one amount among claims: find the level R at which `min(max(weight * R, min), max)`
-//! adds up to the amount, and cut each share to an integer. Does not own whose claims they are, nor who is
-//! active.
+//! Finds the level R at which the sum of `min(max(weight * R, min), max)` equals the amount, and truncates
+//! each share to an integer.
 
 use napreduce_engine::Ratio;
 
-/// The largest amount; a claim without maximum has it, and a sum is cut there.
+/// The largest amount: the maximum of an unlimited claim. Sums saturate here.
 pub const UNBOUNDED: u64 = i64::MAX as u64;
 
-/// Weights are scaled to integers whose sum stays below this, so that products with amounts fit 128 bits.
+/// Bound on the sum of scaled weights; products with amounts then fit 128 bits.
 const WEIGHTS_MAX: u128 = 1 << 62;
 
-/// What one child may get of what is divided.
+/// The claim of one child on the divided amount.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Claim {
-    /// What it gets first, if there is enough.
+    /// Satisfied first, if there is enough.
     pub min: u64,
-    /// What it never exceeds; [`UNBOUNDED`] without a maximum.
+    /// [`UNBOUNDED`] without a maximum.
     pub max: u64,
-    /// Its part in relation to the others'. Without weight it gets its minimum and nothing else.
+    /// Weight relative to the other claims. A claim with weight zero gets its minimum only.
     pub weight: Ratio,
 }
 
 impl Claim {
-    /// What it gets whatever the others do, if that is so.
+    /// Returns the share if it does not depend on the other claims.
     fn fixed(&self) -> Option<u64> {
         if self.max == 0 {
             Some(0)
@@ -36,7 +35,7 @@ impl Claim {
     }
 }
 
-/// The level at which a claim starts to grow (at its minimum) or stops (at its maximum): amount / weight.
+/// The level (amount / weight) at which a claim starts to grow (at its minimum) or stops (at its maximum).
 #[derive(Debug, Clone, Copy)]
 struct Step {
     claim: usize,
@@ -46,14 +45,14 @@ struct Step {
 }
 
 impl Step {
-    /// The lower level first; a claim starts before it stops.
+    /// Orders by level; at equal levels a start precedes a stop.
     fn cmp(&self, other: &Step) -> std::cmp::Ordering {
         let (left, right) = (u128::from(self.amount) * other.weight, u128::from(other.amount) * self.weight);
         left.cmp(&right).then(other.starts.cmp(&self.starts))
     }
 }
 
-/// Where a claim is when the water stands at some level.
+/// The state of a claim at the current level.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ClaimLevel {
     AtMin,
@@ -61,8 +60,8 @@ enum ClaimLevel {
     AtMax,
 }
 
-/// The share of each claim in `total`, in their order. When the minima alone exceed the total, each gets its
-/// minimum.
+/// Returns the share of each claim in `total`, in order. If the minima alone exceed the total, each claim
+/// gets its minimum.
 pub fn shares(total: u64, claims: &[Claim]) -> Vec<u64> {
     let mut shares: Vec<u64> = claims.iter().map(|claim| claim.fixed().unwrap_or(0)).collect();
     let taken: u128 = shares.iter().map(|share| u128::from(*share)).sum();
@@ -73,7 +72,9 @@ pub fn shares(total: u64, claims: &[Claim]) -> Vec<u64> {
     let most: u128 = bounds.iter().map(|(_, max)| u128::from(*max)).sum();
     let target = left.min(most);
     if least >= target {
-        open.iter().zip(&bounds).for_each(|(&index, (min, _))| shares[index] = *min);
+        for (&index, &(min, _)) in open.iter().zip(&bounds) {
+            shares[index] = min;
+        }
         return shares;
     }
     let weights = scaled(&open.iter().map(|&index| claims[index].weight).collect::<Vec<_>>());
@@ -88,8 +89,7 @@ fn bounds(claim: &Claim) -> (u64, u64) {
     (claim.min.min(max), max)
 }
 
-/// Raises the level from nothing until the shares add up to the target, which lies between the sums of the
-/// bounds.
+/// Raises the level until the shares add up to `target`, which lies between the sums of the bounds.
 fn pour(target: u128, least: u128, bounds: &[(u64, u64)], weights: &[u128]) -> Vec<u64> {
     let step = |claim: usize, amount, starts| Step { claim, amount, weight: weights[claim], starts };
     let mut steps: Vec<Step> = Vec::with_capacity(2 * bounds.len());
@@ -99,7 +99,7 @@ fn pour(target: u128, least: u128, bounds: &[(u64, u64)], weights: &[u128]) -> V
     }
     steps.sort_by(Step::cmp);
     let mut stages = vec![ClaimLevel::AtMin; bounds.len()];
-    // What those hold that do not grow, and the weight of those that do.
+    // The total of claims that do not grow, and the weight of those that do.
     let (mut still, mut growing) = (least, 0_u128);
     for step in steps {
         // At the level of this step the sum is still + growing * amount / weight.
@@ -126,8 +126,8 @@ fn pour(target: u128, least: u128, bounds: &[(u64, u64)], weights: &[u128]) -> V
     (0..bounds.len()).map(share).collect()
 }
 
-/// The weights over one denominator. They stay exact unless that takes more than 62 bits; then each is cut to
-/// a multiple of 2^-30 of the largest.
+/// Scales the weights to one denominator: exactly if that takes at most 62 bits, otherwise truncated to
+/// multiples of 2^-30 of the largest.
 fn scaled(weights: &[Ratio]) -> Vec<u128> {
     exactly_scaled(weights).unwrap_or_else(|| {
         let largest = weights.iter().copied().max().unwrap_or(Ratio::ONE);
@@ -135,7 +135,7 @@ fn scaled(weights: &[Ratio]) -> Vec<u128> {
     })
 }
 
-/// A ratio of at most 1 in multiples of 2^-30, but not nothing.
+/// Returns a ratio of at most 1 in multiples of 2^-30, at least one of them.
 fn cut(part: Ratio) -> u128 {
     let (above, below) = (part.numerator().unsigned_abs(), part.denominator().unsigned_abs());
     let cut = if below < 1 << 90 { (above << 30) / below } else { above / (below >> 30) };
@@ -163,7 +163,7 @@ fn exactly_scaled(weights: &[Ratio]) -> Option<Vec<u128>> {
     (sum < WEIGHTS_MAX).then_some(all)
 }
 
-/// The greatest common divisor.
+/// Greatest common divisor.
 fn divisor(mut left: u128, mut right: u128) -> u128 {
     while right != 0 {
         (left, right) = (right, left % right);

@@ -1,49 +1,43 @@
-//! Which jobs of a pool starve, and by how much.
-//!
-//! Owns the two rules (below a job's share for too long, below the pool's minimum for too long) and the
-//! division of the pool's hunger among its jobs. Amounts are of one kind. Does not own when it is asked, nor
-//! what is done about it.
+//! Decides which jobs of a pool starve, and by how many slots: a job below its fair share for too long, or a
+//! pool below its minimum share for too long.
 
 use napreduce_engine::{Ratio, Span, Time};
 
-/// When a pool preempts on behalf of its jobs.
+/// When a pool preempts for its jobs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StarvationPatience {
-    /// How long the pool may be below its minimum; for ever, without.
+    /// Time that the pool may be below its minimum share; `None` is unlimited.
     pub min_share_timeout: Option<Span>,
-    /// How long a job may be below its part of its share; for ever, without.
+    /// Time that a job may be below the threshold; `None` is unlimited.
     pub fair_share_timeout: Option<Span>,
-    /// Which part of its share a job must have.
+    /// Fraction of its fair share that a job must hold.
     pub fair_share_threshold: Ratio,
 }
 
-/// A pool that holds jobs.
+/// The usage and demand of a pool of jobs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PoolNeed {
-    /// What its jobs hold.
     pub usage: u64,
-    /// What it should hold at least.
+    /// Minimum share.
     pub min: u64,
-    /// What its jobs hold or want.
+    /// Usage plus pending demand.
     pub demand: u64,
-    /// When it preempts.
     pub patience: StarvationPatience,
-    /// When it last had its minimum, or came into being.
+    /// When the pool last held its minimum, or was created.
     pub last_at_min: Time,
 }
 
-/// A job of that pool.
+/// The usage and demand of a job in the pool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct JobNeed {
-    /// What it holds.
     pub usage: u64,
-    /// Its fair share.
+    /// Fair share.
     pub share: u64,
-    /// What it holds or wants.
+    /// Usage plus pending demand.
     pub demand: u64,
-    /// When it last had its part of its share, or was submitted.
+    /// When the job last held its threshold, or was submitted.
     pub last_at_share: Time,
-    /// It was found starved before, and is not looked at until then.
+    /// Earliest next check of a job that starved before.
     pub next_check: Time,
 }
 
@@ -52,12 +46,12 @@ impl JobNeed {
         self.demand.saturating_sub(self.usage)
     }
 
-    /// Below that it starves. Raised to a whole amount: less than half of one slot is no slot at all.
+    /// Returns the usage below which the job starves, rounded up to whole slots.
     fn bound(&self, patience: &StarvationPatience) -> u64 {
         patience.fair_share_threshold.of_raised(self.share).min(self.demand)
     }
 
-    /// What it lacks to its part of its share, if it has lacked something for long enough.
+    /// Returns the slots missing to the threshold, once the timeout has passed.
     fn below_share(&self, now: Time, patience: &StarvationPatience) -> u64 {
         let lacks = self.bound(patience).saturating_sub(self.usage);
         let waited = now.since(self.last_at_share);
@@ -66,7 +60,7 @@ impl JobNeed {
 }
 
 impl PoolNeed {
-    /// What it lacks to its minimum, if it has lacked something for long enough.
+    /// Returns the slots missing to the minimum share, once the timeout has passed.
     fn below_min(&mut self, now: Time) -> u64 {
         let bound = self.min.min(self.demand);
         if self.usage >= bound {
@@ -79,9 +73,8 @@ impl PoolNeed {
     }
 }
 
-/// By how much each job starves, in their order, which is the fair one; nothing for those that do not. After
-/// the first that has its part of its share no other starves for its own. Remembers who has now what it
-/// should.
+/// Returns by how many slots each job starves. `jobs` must be in fair order: the first job at its threshold
+/// ends the search for jobs below theirs. Updates the times at which pool and jobs last held their shares.
 pub fn starvation(now: Time, pool: &mut PoolNeed, jobs: &mut [JobNeed]) -> Vec<u64> {
     let mut starving = vec![0; jobs.len()];
     let waits = |job: &JobNeed| job.unmet() > 0 && job.next_check <= now;

@@ -1,7 +1,5 @@
-//! The tree of pools with the jobs in it, kept in order as jobs change.
-//!
-//! Owns who is below whom, and that every pool's sums and lines agree with its jobs. Does not own any
-//! decision.
+//! The tree of pools and their jobs. Every change of a job updates the sums and the ordered children of the
+//! pools above it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,7 +17,7 @@ use crate::fair::weights::JobWeights;
 use crate::running::{Group, Limit, RunningJobs};
 use crate::turns::Turn;
 
-/// The place of the root.
+/// Index of the root.
 pub(super) const ROOT: PoolId = 0;
 
 /// A job in its pool.
@@ -29,37 +27,36 @@ pub(super) struct Entry {
     pub submitted: Time,
     pub priority: i32,
     pub kinds: ByKind<Part>,
-    /// When its starvation is looked at.
-    pub looks: ByKind<Look>,
+    /// Starvation times per kind.
+    pub starvation: ByKind<StarvationTimes>,
 }
 
-/// What is remembered of a job's starvation for slots of one kind.
+/// Starvation times of a job for one slot kind.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Look {
-    /// When it last had its part of its share, wanted nothing more, or was submitted.
+pub(super) struct StarvationTimes {
+    /// When it last held its threshold or had no unmet demand, or was submitted.
     pub last_at_share: Time,
-    /// It starved, and is not looked at until then.
+    /// Earliest next check after it starved.
     pub next_check: Time,
 }
 
-/// What a job holds and wants of one kind.
+/// The usage and demand of a job for one slot kind.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct JobDemand {
     pub held: Amount,
-    /// It has tasks that could be launched.
+    /// Whether it has tasks to launch.
     pub open: bool,
-    /// It has attempts that could only be resumed where they are.
+    /// Whether it has suspended attempts, which can only resume on their workers.
     pub suspended: bool,
 }
 
 impl JobDemand {
-    /// It has nothing to launch, but something to resume.
     pub(super) fn is_only_suspended(&self) -> bool {
         self.suspended && !self.open
     }
 }
 
-/// A job's demand, and the key under which it stands in the line of its pool.
+/// The demand and ordering of a job for one slot kind.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Part {
     pub demand: JobDemand,
@@ -72,15 +69,15 @@ pub(super) struct Tree {
     pub pools: Vec<Pool>,
     by_name: BTreeMap<Arc<str>, PoolId>,
     pub jobs: BTreeMap<JobId, Entry>,
-    /// How many jobs have something suspended and nothing to launch.
+    /// Number of jobs with suspended attempts and nothing to launch.
     pub only_suspended: ByKind<u32>,
     placement: Placement,
     unknown: UnknownPools,
     pub weights: JobWeights,
     user_max_running_jobs: Option<u32>,
     pub running: RunningJobs,
-    /// Jobs come as they were when this was saved: that they hold or want something is no news.
-    pub recalling: bool,
+    /// Set while jobs are reported after a restore: their usage and demand are then not changes.
+    pub restoring: bool,
 }
 
 impl Tree {
@@ -98,7 +95,7 @@ impl Tree {
             },
             user_max_running_jobs: configuration.user_max_running_jobs,
             running: RunningJobs::default(),
-            recalling: false,
+            restoring: false,
         };
         tree.add_below(ROOT, &configuration.root);
         tree
@@ -122,7 +119,7 @@ impl Tree {
         self.pools.len() - 1
     }
 
-    /// The path of the pool that a job is to go to, or why there is none for it.
+    /// Returns the path of the pool for a job, or an error if the job is to be rejected.
     pub(super) fn path_for(&self, spec: &JobSpec) -> Result<String, FairConfigurationError> {
         let asked = match self.placement {
             Placement::Queue => spec.queue.strip_prefix("root.").unwrap_or(&spec.queue),
@@ -144,15 +141,15 @@ impl Tree {
         }
     }
 
-    /// The pool at a path that can hold jobs, made if need be: below a pool of pools it is that one's default
-    /// pool.
+    /// Returns the pool at `path` that can hold jobs, created if needed. If `path` holds pools, this is its
+    /// default pool.
     pub(super) fn pool_at(&mut self, path: &str, now: Time) -> PoolId {
         let pool = self.make(path, now);
         if self.pools[pool].holds_pools { self.make(&format!("{path}.{DEFAULT_POOL}"), now) } else { pool }
     }
 
-    /// The pool at a path, made if need be, with those above it. A pool that holds jobs gets no pools below
-    /// it: what is not known there is itself.
+    /// Returns the pool at `path`, created with its ancestors if needed. A pool that holds jobs gets no
+    /// children; it is returned instead.
     pub(super) fn make(&mut self, path: &str, now: Time) -> PoolId {
         let (mut pool, mut end) = (ROOT, 0);
         while end < path.len() {
@@ -168,7 +165,8 @@ impl Tree {
         pool
     }
 
-    /// A job changed, or is new. One that waits for others to end has and wants nothing.
+    /// Records the demand of a new or changed job. A job that waits for a limit on running jobs has no
+    /// demand.
     pub(super) fn update(&mut self, now: Time, job: &Job) {
         let id = job.id();
         if self.running.is_waiting(id) {
@@ -187,32 +185,32 @@ impl Tree {
         if !self.set(now, id, demands) {
             let path = self.path_for(job.spec()).unwrap_or_else(|_| DEFAULT_POOL.to_owned());
             let pool = self.pool_at(&path, now);
-            let look = Look { last_at_share: now, next_check: Time(0) };
-            self.enter(job, pool, ByKind { map: look, reduce: look }, ByKind::default());
+            let times = StarvationTimes { last_at_share: now, next_check: Time(0) };
+            self.enter(job, pool, ByKind { map: times, reduce: times }, ByKind::default());
             if !self.running.is_waiting(id) {
                 self.set(now, id, demands);
             }
         }
     }
 
-    /// A job comes to a pool; those that may run now, as known by [`RunningJobs::enter`].
+    /// Adds a job to a pool. Returns other jobs that may run now; see [`RunningJobs::enter`].
     pub(super) fn enter(
         &mut self,
         job: &Job,
         pool: PoolId,
-        looks: ByKind<Look>,
+        starvation: ByKind<StarvationTimes>,
         turns: ByKind<Turn>,
     ) -> Vec<JobId> {
         self.pools[pool].jobs.insert(job.id());
         let (submitted, priority) = (job.submitted(), job.spec().priority);
         let kinds = ByKind::of(|kind| Part { turn: turns[kind], ..Part::default() });
-        self.jobs.insert(job.id(), Entry { pool, submitted, priority, kinds, looks });
-        // It runs when its master does.
+        self.jobs.insert(job.id(), Entry { pool, submitted, priority, kinds, starvation });
+        // A managed job counts when its master does.
         let limits = if job.is_managed() { Vec::new() } else { self.limits_of(pool, &job.spec().user) };
         self.running.enter(job.id(), submitted, limits)
     }
 
-    /// The limits on running jobs that count a job of this user in this pool.
+    /// Returns the limits on running jobs that apply to a job.
     fn limits_of(&self, pool: PoolId, user: &str) -> Vec<Limit> {
         let above = std::iter::successors(Some(pool), |&id| self.pools[id].parent);
         let of_pool = |id| Some((Group::Queue(id), self.pools[id].max_running_jobs?));
@@ -220,7 +218,7 @@ impl Tree {
         above.filter_map(of_pool).chain(of_user).collect()
     }
 
-    /// The pools below the root, as they are configured or were made.
+    /// Lists the pools below the root.
     pub(super) fn listed(&self) -> Vec<QueueShare> {
         let share = |pool: &Pool| {
             let limits = |kind| QueueLimits {
@@ -242,7 +240,7 @@ impl Tree {
         self.pools.iter().skip(1).map(share).collect()
     }
 
-    /// The pools with a maximum of map slots that a job like this is in, as far as they are there.
+    /// Returns the existing pools of this job that have a maximum of map slots.
     pub(super) fn maxima(&self, spec: &JobSpec) -> Vec<(String, u64)> {
         let path = self.path_for(spec).unwrap_or_else(|_| DEFAULT_POOL.to_owned());
         let inner = format!("{path}.{DEFAULT_POOL}");
@@ -252,12 +250,12 @@ impl Tree {
         limited.map(|pool| (pool.name.to_string(), pool.max.map)).collect()
     }
 
-    /// Why a job has no place among those that run.
+    /// Returns the limit for which a job waits.
     pub(super) fn why_not_running(&self, job: JobId) -> Option<String> {
         self.running.why_waiting(job, |pool| format!("pool {}", self.pools[pool].name))
     }
 
-    /// A job is over; those that waited for it and may run now.
+    /// Removes a finished job. Returns the jobs that may run now.
     pub(super) fn remove(&mut self, now: Time, job: JobId) -> Vec<JobId> {
         if !self.jobs.contains_key(&job) {
             return Vec::new();
@@ -269,17 +267,16 @@ impl Tree {
         self.running.leave(job)
     }
 
-    /// A job that waited for others to end wants something from now on.
-    pub(super) fn begins(&mut self, now: Time, job: JobId) {
+    /// Starts the starvation clock of a job that was waiting for a limit.
+    pub(super) fn start_clock(&mut self, now: Time, job: JobId) {
         if let Some(entry) = self.jobs.get_mut(&job) {
             for kind in TaskKind::ALL {
-                entry.looks[kind].last_at_share = now;
+                entry.starvation[kind].last_at_share = now;
             }
         }
     }
 
-    /// What a job holds and wants is this now: it and every pool above it take their new places. False when
-    /// the job is not known.
+    /// Sets the demand of a job, and re-sorts it and the pools above it. Returns false if the job is unknown.
     fn set(&mut self, now: Time, job: JobId, demands: ByKind<JobDemand>) -> bool {
         let Some(entry) = self.jobs.get_mut(&job) else { return false };
         let (pool, mut before) = (entry.pool, ByKind::<JobDemand>::default());
@@ -290,11 +287,11 @@ impl Tree {
                 continue;
             }
             entry.kinds[kind].demand = demand;
-            if was.held.demand <= was.held.usage && !self.recalling {
-                entry.looks[kind].last_at_share = now;
+            if was.held.demand <= was.held.usage && !self.restoring {
+                entry.starvation[kind].last_at_share = now;
             }
             let (place, standing) = (entry.kinds[kind].turn.place(), self.weights.standing(entry, kind));
-            self.pools[pool].turns[kind].take(now, &mut entry.kinds[kind].turn, standing, self.recalling);
+            self.pools[pool].turns[kind].take(now, &mut entry.kinds[kind].turn, standing, self.restoring);
             self.only_suspended[kind] += u32::from(demand.is_only_suspended());
             self.only_suspended[kind] -= u32::from(was.is_only_suspended());
             let moves = was.held.usage != demand.held.usage
@@ -314,7 +311,7 @@ impl Tree {
         true
     }
 
-    /// Carries a change of what is held and wanted from a pool up to the root.
+    /// Propagates a change of usage and demand from a pool up to the root.
     fn update_pools(&mut self, now: Time, from: PoolId, kind: TaskKind, before: Amount, after: Amount) {
         let mut next = Some(from);
         while let Some(id) = next {
@@ -323,13 +320,13 @@ impl Tree {
             let held = &mut pool.held[kind];
             held.usage = held.usage + after.usage - before.usage;
             held.demand = held.demand + after.demand - before.demand;
-            if had_min && !self.recalling {
+            if had_min && !self.restoring {
                 pool.last_at_min[kind] = now;
             }
             next = pool.parent;
             let Some(parent) = pool.parent else { continue };
             let (mut turn, standing) = (pool.turn[kind], pool.standing(kind));
-            self.pools[parent].turns[kind].take(now, &mut turn, standing, self.recalling);
+            self.pools[parent].turns[kind].take(now, &mut turn, standing, self.restoring);
             let pool = &mut self.pools[id];
             pool.turn[kind] = turn;
             let open = pool.is_open(kind);
@@ -343,12 +340,11 @@ impl Tree {
         }
     }
 
-    /// Where a job stands in its pool.
     pub(super) fn job_key(&self, job: JobId, entry: &Entry, kind: TaskKind) -> Key {
         self.weights.key(job, entry, kind, self.pools[entry.pool].order)
     }
 
-    /// Whether every pool above a job may hold another slot.
+    /// Whether every pool above a job is below its maximum.
     pub(super) fn has_room(&self, job: JobId, kind: TaskKind) -> bool {
         let Some(entry) = self.jobs.get(&job) else { return false };
         let mut next = Some(entry.pool);
@@ -362,7 +358,7 @@ impl Tree {
     }
 }
 
-/// A child takes another place in a line, or leaves it.
+/// Replaces the key of a child in an ordered set.
 fn replace(line: &mut Children, before: Option<Key>, after: Option<Key>) {
     if let Some(key) = before {
         line.remove(&key);

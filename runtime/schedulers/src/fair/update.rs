@@ -1,7 +1,4 @@
-//! One look at the whole tree of pools: everybody's share, and who starves.
-//!
-//! Owns the walk down the tree over a plain picture of it, for one kind of slot. Does not own the rules for
-//! the children of one pool (`shares`, `starvation`) nor the picture, which the policy draws and reads back.
+//! Computes shares and starvation for one slot kind over a snapshot of the tree of pools.
 
 use std::cmp::Reverse;
 
@@ -12,60 +9,60 @@ use crate::fair::shares::{Claim, UNBOUNDED, shares};
 use crate::fair::starvation::{JobNeed, PoolNeed, StarvationPatience, starvation};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct JobPicture {
+pub struct JobSnapshot {
     pub job: JobId,
     pub submitted: Time,
-    /// Higher goes first in a pool that serves in turn.
+    /// Higher goes first in a FIFO pool.
     pub priority: i32,
-    /// Its part in relation to the other jobs of its pool.
+    /// Weight relative to the other jobs of its pool.
     pub weight: Ratio,
-    /// What it has and should have; the update fills in the share.
+    /// Usage, demand and times; [`set_shares`] fills in the share.
     pub need: JobNeed,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PoolPicture {
-    /// The place of its parent in the picture, which is smaller; the root alone has none.
+pub struct PoolSnapshot {
+    /// Index of the parent, which is smaller than its own; `None` for the root.
     pub parent: Option<usize>,
-    /// What it may get of its parent's share.
+    /// Its claim on the parent's share.
     pub claim: Claim,
-    /// Its jobs are served one after the other.
-    pub in_turn: bool,
-    /// Whether others may take from its jobs.
-    pub yields: bool,
-    /// When it preempts for its jobs.
+    /// Serves its jobs in FIFO order.
+    pub fifo: bool,
+    /// Whether other pools may preempt its jobs.
+    pub preemptable: bool,
     pub patience: StarvationPatience,
-    /// When it last had its minimum.
+    /// When it last held its minimum share.
     pub last_at_min: Time,
-    pub jobs: Vec<JobPicture>,
-    /// What its jobs and those of the pools below hold; filled in.
+    pub jobs: Vec<JobSnapshot>,
+    /// Usage of its jobs and of the pools below; filled in.
     pub usage: u64,
-    /// What they hold or want; filled in.
+    /// Usage plus pending demand, likewise; filled in.
     pub demand: u64,
-    /// Its share; filled in.
+    /// Filled in.
     pub share: u64,
 }
 
 /// A job that starves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Starved {
-    /// The place of its pool.
+    /// Index of its pool.
     pub pool: usize,
-    /// Its place in the pool.
+    /// Its index in the pool.
     pub place: usize,
-    /// How much it lacks.
+    /// Missing slots.
     pub amount: u64,
 }
 
-/// Gives every pool and job its share of `total`. With `cap_by_demand` nobody's share exceeds what it holds
-/// or wants.
-pub fn set_shares(total: u64, cap_by_demand: bool, pools: &mut [PoolPicture]) {
+/// Computes the share of every pool and job in `total`. With `cap_by_demand` no share exceeds the demand.
+pub fn set_shares(total: u64, cap_by_demand: bool, pools: &mut [PoolSnapshot]) {
     add_up(pools);
     let Some(root) = pools.first_mut() else { return };
     root.share = total;
     let mut below: Vec<Vec<usize>> = vec![Vec::new(); pools.len()];
     for (place, pool) in pools.iter().enumerate() {
-        pool.parent.into_iter().for_each(|parent| below[parent].push(place));
+        if let Some(parent) = pool.parent {
+            below[parent].push(place);
+        }
     }
     for place in 0..pools.len() {
         let children = &below[place];
@@ -80,7 +77,7 @@ pub fn set_shares(total: u64, cap_by_demand: bool, pools: &mut [PoolPicture]) {
     }
 }
 
-fn add_up(pools: &mut [PoolPicture]) {
+fn add_up(pools: &mut [PoolSnapshot]) {
     for pool in pools.iter_mut() {
         pool.usage = pool.jobs.iter().map(|job| job.need.usage).sum();
         pool.demand = pool.jobs.iter().map(|job| job.need.demand).sum();
@@ -94,7 +91,7 @@ fn add_up(pools: &mut [PoolPicture]) {
     }
 }
 
-/// The claim of a child; nothing when it has no job with demand.
+/// Returns the claim of a child, which is empty without demand.
 fn active(claim: Claim, demand: u64, cap_by_demand: bool) -> Claim {
     if demand == 0 {
         Claim { max: 0, ..claim }
@@ -105,9 +102,9 @@ fn active(claim: Claim, demand: u64, cap_by_demand: bool) -> Claim {
     }
 }
 
-fn set_job_shares(pool: &mut PoolPicture, cap_by_demand: bool) {
-    if pool.in_turn {
-        // One after the other: whoever is earlier gets what it can use.
+fn set_job_shares(pool: &mut PoolSnapshot, cap_by_demand: bool) {
+    if pool.fifo {
+        // In FIFO order, each job gets its demand as far as the share reaches.
         pool.jobs.sort_by_key(|job| (Reverse(job.priority), job.submitted, job.job));
         let mut left = pool.share;
         for job in &mut pool.jobs {
@@ -117,7 +114,7 @@ fn set_job_shares(pool: &mut PoolPicture, cap_by_demand: bool) {
         return;
     }
     pool.jobs.sort_by_cached_key(standing);
-    let claim = |job: &JobPicture| Claim { min: 0, max: UNBOUNDED, weight: job.weight };
+    let claim = |job: &JobSnapshot| Claim { min: 0, max: UNBOUNDED, weight: job.weight };
     let claims: Vec<Claim> =
         pool.jobs.iter().map(|job| active(claim(job), job.need.demand, cap_by_demand)).collect();
     for (job, share) in pool.jobs.iter_mut().zip(shares(pool.share, &claims)) {
@@ -125,7 +122,7 @@ fn set_job_shares(pool: &mut PoolPicture, cap_by_demand: bool) {
     }
 }
 
-fn standing(job: &JobPicture) -> ChildStanding {
+fn standing(job: &JobSnapshot) -> ChildStanding {
     ChildStanding {
         usage: job.need.usage,
         min: 0,
@@ -136,9 +133,8 @@ fn standing(job: &JobPicture) -> ChildStanding {
     }
 }
 
-/// The jobs that starve, pool after pool, in the order of each pool. After [`set_shares`], which leaves the
-/// jobs in that order.
-pub fn starved(now: Time, pools: &mut [PoolPicture]) -> Vec<Starved> {
+/// Returns the starved jobs, pool by pool in fair order. Requires the order that [`set_shares`] leaves.
+pub fn starved(now: Time, pools: &mut [PoolSnapshot]) -> Vec<Starved> {
     let mut found = Vec::new();
     for (place, pool) in pools.iter_mut().enumerate().filter(|(_, pool)| !pool.jobs.is_empty()) {
         let mut need = PoolNeed {
@@ -151,21 +147,23 @@ pub fn starved(now: Time, pools: &mut [PoolPicture]) -> Vec<Starved> {
         let mut jobs: Vec<JobNeed> = pool.jobs.iter().map(|job| job.need).collect();
         let amounts = starvation(now, &mut need, &mut jobs);
         pool.last_at_min = need.last_at_min;
-        pool.jobs.iter_mut().zip(jobs).for_each(|(job, need)| job.need = need);
+        for (job, need) in pool.jobs.iter_mut().zip(jobs) {
+            job.need = need;
+        }
         let starving = amounts.into_iter().enumerate().filter(|(_, amount)| *amount > 0);
         found.extend(starving.map(|(job, amount)| Starved { pool: place, place: job, amount }));
     }
     found
 }
 
-/// Whether more than this part of the cluster is in use; `used` and `total` for each resource.
+/// Whether more than the fraction `gate` of any resource is in use; `resources` are pairs of used and total.
 pub fn is_utilised(gate: Ratio, resources: &[(u64, u64)]) -> bool {
     let known = resources.iter().filter(|(_, total)| *total > 0);
     known.map(|&(used, total)| Ratio::new(i128::from(used), i128::from(total))).any(|used| used > gate)
 }
 
-/// How long a job that was found starved is not looked at again: until its victims are gone and it could have
-/// got their slots, and a while longer.
+/// Returns the pause before a starved job is checked again: time for its victims to end, for its tasks to
+/// start, and `recheck_delay`.
 pub fn recheck_after(kill_wait: Span, heartbeat: Span, recheck_delay: Span) -> Span {
     Span(heartbeat.0.saturating_mul(4)) + kill_wait + recheck_delay
 }

@@ -1,6 +1,4 @@
-//! What a job weighs among the jobs of its pool, and where it stands there.
-//!
-//! Owns the weights by size and by priority. Does not own the order (`order`).
+//! The weight of a job among the jobs of its pool, by size and priority, and its sort key.
 
 use napreduce_engine::{JobId, Ratio, TaskKind};
 
@@ -10,17 +8,17 @@ use crate::fair::pool::{Amount, Key, short};
 use crate::fair::tree::Entry;
 use crate::turns::{Standing, TurnWeight};
 
-/// What weights go by. Without either every job weighs 1.
+/// The inputs of job weights. Without any, every job has weight 1.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct JobWeights {
-    /// A job that wants more weighs more.
+    /// Higher demand increases the weight.
     pub by_size: bool,
-    /// A job of higher priority weighs more.
+    /// Higher priority increases the weight.
     pub by_priority: bool,
 }
 
 impl JobWeights {
-    /// The part of a job in relation to the other jobs of its pool.
+    /// Returns the weight of a job relative to the other jobs of its pool.
     pub(super) fn of(self, entry: &Entry, kind: TaskKind) -> Ratio {
         let size = if self.by_size { size_weight(entry.kinds[kind].demand.held.demand) } else { Ratio::ONE };
         if self.by_priority {
@@ -35,19 +33,17 @@ impl JobWeights {
         if plain { Some(Weight::ONE) } else { Weight::new(self.of(entry, kind)) }
     }
 
-    /// What the turn of a job in its pool goes by.
     pub(super) fn standing(self, entry: &Entry, kind: TaskKind) -> Standing {
         let Amount { usage, demand } = entry.kinds[kind].demand.held;
         let weight = self.short(entry, kind).map_or_else(TurnWeight::default, Weight::in_turns);
         Standing { usage, waits: usage < demand, active: demand > 0, weight }
     }
 
-    /// Where a job stands in a pool of this order.
     pub(super) fn key(self, job: JobId, entry: &Entry, kind: TaskKind, order: PoolOrder) -> Key {
         let Amount { usage, demand } = entry.kinds[kind].demand.held;
         let name = job.0;
         if order == PoolOrder::Fifo {
-            // Higher priorities are smaller.
+            // A higher priority sorts first.
             let usage = i32::MAX.abs_diff(entry.priority);
             let start = (0, entry.submitted);
             return Key { usage, min: 0, demand: 1, weight: Some(Weight::ONE), start, name };
@@ -58,13 +54,12 @@ impl JobWeights {
     }
 }
 
-/// log2(1 + demand), cut to 12 binary digits: the same on every machine.
+/// Returns log2(1 + demand), truncated to 12 binary digits so that all machines agree.
 fn size_weight(demand: u64) -> Ratio {
     const DIGITS: u32 = 12;
     let number = u128::from(demand) + 1;
     let whole = number.ilog2();
-    // The number scaled to between 1 and 2, with 64 binary digits; each squaring gives one digit of the
-    // logarithm.
+    // The number scaled into [1, 2) with 64 binary digits. Each squaring yields one digit of the logarithm.
     let mut scaled = (number << 64) >> whole;
     let mut log = i128::from(whole);
     for _ in 0..DIGITS {
@@ -83,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_weight_of_a_size_is_its_logarithm() {
+    fn size_weight_approximates_logarithm() {
         for (demand, weight) in
             [(0, Ratio::ZERO), (1, Ratio::ONE), (3, Ratio::whole(2)), (1023, Ratio::whole(10))]
         {

@@ -1,7 +1,5 @@
-//! The jobs with reduces, by what is left of them, and what each of them holds and wants.
-//!
-//! Owns the estimates as of the last look at a job, and the order that follows from them. Does not own the
-//! formulas.
+//! The jobs with unfinished reduces: their demand, their estimated remaining work, and the order that
+//! follows.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,76 +10,77 @@ use napreduce_engine::{Job, JobId, Ratio, TaskKind, Time, WorkerId};
 use crate::fcs::estimates::{RemainingWork, ShuffleTime};
 use crate::fcs::launch::PreemptedTasks;
 
-/// The parts in which progress is kept.
+/// Units of progress.
 const MILLION: u64 = 1_000_000;
 
-/// The place of a job: less work left first, then submitted earlier.
+/// The sort key of a job: least remaining work, then earliest submission.
 pub(super) type RankKey = (RemainingWork, Time, JobId);
 
-/// A job with reduces that are not all done.
+/// A job with unfinished reduces.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(super) struct Member {
     submitted: Time,
-    /// When its first map was seen at work.
+    /// When its first map was observed running.
     first_map: Option<Time>,
-    /// Its preempted reduces, by their index, and where each was.
+    /// Preempted reduces by index, with their workers.
     pub preempted: PreemptedTasks<u32, WorkerId>,
-    /// The progress of its reduces that are not done, in millionths.
+    /// Progress of unfinished reduces, in millionths.
     progress: BTreeMap<u32, u32>,
     progress_total: u64,
-    /// What was seen of it last, and what follows from that.
+    /// State at the last update.
     pub now: Option<JobDemand>,
 }
 
-/// What a job holds and wants as of the last look at it.
+/// The demand of a job and its rank at the last update.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct JobDemand {
     pub place: RankKey,
     looked_at: Time,
-    /// What its estimates follow from, besides the time: with the same, it is not looked at again for a
-    /// while.
-    seen: [u64; 5],
-    /// Tasks that may be launched, and attempts that may be resumed.
+    /// The inputs of the estimate other than time. While they are unchanged, the estimate is refreshed
+    /// periodically only.
+    #[serde(rename = "seen")]
+    inputs: [u64; 5],
+    /// Launchable tasks and resumable attempts.
     pub eligible: u32,
     pub suspended: u32,
     pub promised: u32,
-    /// Slots that nobody asked it for yet.
+    /// Slots without a pending preemption.
     holding: u32,
 }
 
-/// All jobs with reduces.
+/// All jobs with unfinished reduces.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(super) struct Jobs {
     pub members: BTreeMap<JobId, Member>,
-    /// Jobs that could use a slot.
+    /// Jobs with unmet demand.
     #[serde(skip)]
     pub waiting: BTreeSet<RankKey>,
-    /// Jobs that could give one.
+    /// Jobs with preemptable slots.
     #[serde(skip)]
     pub running: BTreeSet<RankKey>,
-    /// Those of either, the one first that was not looked at for the longest.
+    /// Jobs in either set, least recently updated first.
     #[serde(skip)]
     stale: BTreeSet<(Time, JobId)>,
-    /// How many slots are promised to jobs.
+    /// Total slots promised to jobs.
     #[serde(skip)]
     pub promised: u32,
-    /// Jobs that want more than when slots were last taken for them.
+    /// Jobs whose demand grew since the last preemption.
     pub asking: BTreeSet<JobId>,
 }
 
 impl Jobs {
-    /// Takes note of what a job holds and wants now, and of what is left of it.
-    pub fn look_at(&mut self, now: Time, id: JobId, job: Option<&Job>) {
-        self.note(now, id, job, true);
+    /// Updates demand and estimates of a job.
+    pub fn refresh(&mut self, now: Time, id: JobId, job: Option<&Job>) {
+        self.record(now, id, job, true);
     }
 
-    /// The same, but the estimates stay as they are if nothing changed that they follow from.
+    /// Updates the demand of a job; keeps the estimates if their inputs are unchanged.
     pub fn job_changed(&mut self, now: Time, id: JobId, job: Option<&Job>) {
-        self.note(now, id, job, false);
+        self.record(now, id, job, false);
     }
 
-    fn note(&mut self, now: Time, id: JobId, job: Option<&Job>, anew: bool) {
-        let before = self.unlist(id);
+    fn record(&mut self, now: Time, id: JobId, job: Option<&Job>, force: bool) {
+        let before = self.remove_from_index(id);
         let left = job.map_or(0, |job| job.tasks_total(TaskKind::Reduce) - job.tasks_done(TaskKind::Reduce));
         let Some(job) = job.filter(|_| left > 0) else {
             self.members.remove(&id);
@@ -95,21 +94,21 @@ impl Jobs {
             member.first_map.get_or_insert(now);
         }
         let maps = TaskKind::Map;
-        let seen = [
+        let inputs = [
             u64::from(job.tasks_done(maps)),
             u64::from(job.holding(maps)),
             u64::from(job.tasks_done(kind)),
             job.map_output_bytes(),
             member.progress_total,
         ];
-        let (place, looked_at) = match before.filter(|before| !anew && before.seen == seen) {
+        let (place, looked_at) = match before.filter(|before| !force && before.inputs == inputs) {
             Some(before) => (before.place, before.looked_at),
             None => ((member.remaining_work(now, job), job.submitted(), id), now),
         };
         let standing = JobDemand {
             place,
             looked_at,
-            seen,
+            inputs,
             eligible: job.eligible_count(kind),
             suspended: job.demand(kind) - job.holding(kind) - job.eligible_count(kind),
             promised: job.promised(kind),
@@ -120,22 +119,24 @@ impl Jobs {
         if standing.eligible + standing.suspended > wanted {
             self.asking.insert(id);
         }
-        self.list(standing);
+        self.add_to_index(standing);
     }
 
-    /// Lists every job, after a restore: the lists are not remembered.
-    pub fn list_all(&mut self) {
+    /// Rebuilds the index after a restore; it is not saved.
+    pub fn rebuild_index(&mut self) {
         let all: Vec<JobDemand> = self.members.values().filter_map(|member| member.now).collect();
-        all.into_iter().for_each(|standing| self.list(standing));
+        for standing in all {
+            self.add_to_index(standing);
+        }
     }
 
-    /// The job that was not looked at for the longest, if that was before a time and it holds or wants
-    /// anything.
+    /// Returns the least recently updated job, if its last update precedes `before` and it has demand or
+    /// slots.
     pub fn stalest(&self, before: Time) -> Option<JobId> {
         self.stale.first().filter(|(looked_at, _)| *looked_at < before).map(|(_, job)| *job)
     }
 
-    fn list(&mut self, standing: JobDemand) {
+    fn add_to_index(&mut self, standing: JobDemand) {
         let id = standing.place.2;
         self.promised += standing.promised;
         let waits = standing.eligible + standing.suspended > 0;
@@ -150,7 +151,7 @@ impl Jobs {
         }
     }
 
-    fn unlist(&mut self, id: JobId) -> Option<JobDemand> {
+    fn remove_from_index(&mut self, id: JobId) -> Option<JobDemand> {
         let standing = self.members.get(&id)?.now?;
         self.promised -= standing.promised;
         self.waiting.remove(&standing.place);
@@ -161,20 +162,19 @@ impl Jobs {
 }
 
 impl Member {
-    /// A reduce has done so many millionths of its work.
-    pub fn progressed(&mut self, index: u32, millionths: u32) {
+    /// Records the progress of a reduce.
+    pub fn set_progress(&mut self, index: u32, millionths: u32) {
         let before = self.progress.insert(index, millionths).unwrap_or_default();
         self.progress_total = self.progress_total - u64::from(before) + u64::from(millionths);
     }
 
-    /// A reduce is done, or begins again from nothing.
-    pub fn forget_progress(&mut self, index: u32) {
+    /// Drops the progress of a reduce that finished or starts over.
+    pub fn clear_progress(&mut self, index: u32) {
         let before = self.progress.remove(&index).unwrap_or_default();
         self.progress_total -= u64::from(before);
     }
 
-    /// What is left, in whole microseconds and bytes; numbers of reduces in place of bytes if nobody counted
-    /// those.
+    /// Returns the remaining work in microseconds and bytes; without byte counts, in reduces instead.
     fn remaining_work(&self, now: Time, job: &Job) -> RemainingWork {
         let shuffle = self.remaining_shuffle(now, job);
         let reduces = u64::from(job.tasks_total(TaskKind::Reduce));
@@ -190,8 +190,8 @@ impl Member {
         RemainingWork { shuffle, reduce: Ratio::whole(u64::try_from(reduce).unwrap_or(u64::MAX)) }
     }
 
-    /// From the maps done since the first began; before any is, as if those that run were about to be. As
-    /// `estimates::remaining_shuffle` says, in whole numbers: this is asked at every change of a job.
+    /// Extrapolates from the maps done since the first one started; before any is done, from those running.
+    /// Integer version of `estimates::remaining_shuffle`, since it runs at every change of a job.
     fn remaining_shuffle(&self, now: Time, job: &Job) -> ShuffleTime {
         let kind = TaskKind::Map;
         let done = job.tasks_done(kind);
@@ -209,8 +209,7 @@ impl Member {
     }
 }
 
-/// So many times an amount, divided by so many, to the nearest integer, halves up; nothing can be
-/// divided by zero.
+/// Returns `amount * times / by`, rounded to the nearest integer, halves up; `None` if `by` is zero.
 fn scaled(amount: u64, times: u32, by: u32) -> Option<u64> {
     let (doubled, by) = (u128::from(amount) * u128::from(times) * 2, u128::from(by));
     (doubled + by).checked_div(2 * by).map(|scaled| u64::try_from(scaled).unwrap_or(u64::MAX))
@@ -222,7 +221,7 @@ mod tests {
     use crate::fcs::estimates::{remaining_reduce, remaining_shuffle};
 
     #[test]
-    fn whole_numbers_are_what_the_formulas_say() {
+    fn integer_estimates_match_formulas() {
         for (amount, left, done) in [(1, 1, 3), (5, 3, 2), (7, 1, 2), (1_000_003, 17, 9), (u64::MAX, 2, 1)] {
             let rate = Ratio::new(i128::from(done), i128::from(amount));
             let ShuffleTime::Finite(time) = remaining_shuffle(left, rate, Ratio::ONE) else {

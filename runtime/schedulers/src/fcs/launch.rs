@@ -1,24 +1,22 @@
-//! Algorithm 2: which reduce gets a free slot, with the patience that brings preempted ones back to their
-//! worker.
-//!
-//! Owns the counters of declined opportunities. Does not own the order of jobs.
+//! Algorithm 2 of FCS: which reduce of a job gets a free slot. Preempted reduces wait for their worker until
+//! their patience is exhausted.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-/// What to do with a slot that is offered.
+/// The use of an offered slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LaunchChoice<T> {
-    /// Go on with a task on the worker where it was preempted.
+    /// Resume a task on the worker where it was preempted.
     Return(T),
-    /// Start a task that was never launched.
+    /// Start a new task.
     Fresh,
-    /// Go on with a task elsewhere than where it was preempted.
+    /// Restore a task on another worker.
     Migrate(T),
 }
 
-/// A preempted task that waits, and how many opportunities its job had declined when it began to.
+/// A waiting preempted task, and the job's count of declined opportunities when it began to wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 struct Waiting<T, W> {
     task: T,
@@ -28,13 +26,12 @@ struct Waiting<T, W> {
 
 /// The preempted tasks of one job.
 ///
-/// Each task counts the opportunities that were declined for it. All of them decline the same ones, so it is
-/// enough to count once for the job and to remember from where each task counts: the oldest has always
-/// declined the most.
+/// All tasks decline the same opportunities, so one counter per job suffices: each task stores its start
+/// value, and the oldest task has declined the most.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(bound(deserialize = "T: Deserialize<'de> + Ord, W: Deserialize<'de> + Ord"))]
 pub struct PreemptedTasks<T, W> {
-    /// By a number that grows, so that the oldest comes first.
+    /// By age: numbers grow, so the oldest comes first.
     waiting: BTreeMap<u64, Waiting<T, W>>,
     numbers: BTreeMap<T, u64>,
     here: BTreeSet<(W, u64)>,
@@ -55,7 +52,7 @@ impl<T, W> Default for PreemptedTasks<T, W> {
 }
 
 impl<T: Copy + Ord, W: Copy + Ord> PreemptedTasks<T, W> {
-    /// A task was preempted on a worker; it begins to wait, behind all that do already.
+    /// Adds a task preempted on a worker, behind all waiting ones.
     pub fn wait(&mut self, task: T, worker: W) {
         self.stop_waiting(task);
         let number = self.next_number;
@@ -65,7 +62,7 @@ impl<T: Copy + Ord, W: Copy + Ord> PreemptedTasks<T, W> {
         self.here.insert((worker, number));
     }
 
-    /// A task goes on, or never will.
+    /// Removes a task that runs again or never will.
     pub fn stop_waiting(&mut self, task: T) {
         if let Some(number) = self.numbers.remove(&task)
             && let Some(gone) = self.waiting.remove(&number)
@@ -74,36 +71,34 @@ impl<T: Copy + Ord, W: Copy + Ord> PreemptedTasks<T, W> {
         }
     }
 
-    /// Whether no task waits.
     pub fn is_empty(&self) -> bool {
         self.waiting.is_empty()
     }
 
-    /// How many tasks wait.
     pub fn len(&self) -> usize {
         self.waiting.len()
     }
 
-    /// Whether a task waits, and where it was preempted.
+    /// Returns the worker where a waiting task was preempted.
     pub fn place_of(&self, task: T) -> Option<W> {
         let waiting = self.waiting.get(self.numbers.get(&task)?)?;
         Some(waiting.worker)
     }
 
-    /// The tasks that wait and where they were preempted, oldest first.
+    /// Returns the waiting tasks and their workers, oldest first.
     pub fn waiting(&self) -> impl Iterator<Item = (T, W)> + '_ {
         self.waiting.values().map(|one| (one.task, one.worker))
     }
 
-    /// Whether the task that waits for the longest has declined enough to go anywhere.
-    pub fn is_over(&self, patience: u64) -> bool {
+    /// Whether the oldest task has declined more than `patience` opportunities.
+    pub fn is_patience_exhausted(&self, patience: u64) -> bool {
         self.waiting.first_key_value().is_some_and(|(_, oldest)| self.declined - oldest.since > patience)
     }
 
-    /// What the job does with a slot of a worker, with so many tasks that were never launched; a task
-    /// migrates when it has declined more than `patience` opportunities. When it is to decline, and `counts`,
-    /// this was one more.
-    pub fn answer(&mut self, worker: W, fresh: bool, patience: u64, counts: bool) -> Option<LaunchChoice<T>> {
+    /// Returns the use of a slot on a worker; `fresh` is whether there is a task to start. A task migrates
+    /// after declining more than `patience` opportunities. Otherwise the slot is declined, which is counted
+    /// if `counts`.
+    pub fn choose(&mut self, worker: W, fresh: bool, patience: u64, counts: bool) -> Option<LaunchChoice<T>> {
         if let Some((at, number)) = self.here.range((worker, 0)..).next()
             && *at == worker
         {
@@ -113,7 +108,7 @@ impl<T: Copy + Ord, W: Copy + Ord> PreemptedTasks<T, W> {
             return Some(LaunchChoice::Fresh);
         }
         let (_, oldest) = self.waiting.first_key_value()?;
-        if self.is_over(patience) {
+        if self.is_patience_exhausted(patience) {
             return Some(LaunchChoice::Migrate(oldest.task));
         }
         self.declined += u64::from(counts);
@@ -126,45 +121,45 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_task_declines_one_opportunity_more_than_its_patience() {
+    fn task_migrates_after_exceeding_patience() {
         let mut job = PreemptedTasks::default();
         job.wait("r1", "n1");
         for _ in 0..=2 {
-            assert_eq!(job.answer("n2", false, 2, true), None);
+            assert_eq!(job.choose("n2", false, 2, true), None);
         }
-        assert_eq!(job.answer("n2", false, 2, true), Some(LaunchChoice::Migrate("r1")));
+        assert_eq!(job.choose("n2", false, 2, true), Some(LaunchChoice::Migrate("r1")));
     }
 
     #[test]
-    fn each_task_counts_from_when_it_began_to_wait() {
+    fn patience_counts_from_start_of_wait() {
         let mut job = PreemptedTasks::default();
         job.wait("old", "n1");
-        assert_eq!(job.answer("n3", false, 1, true), None);
+        assert_eq!(job.choose("n3", false, 1, true), None);
         job.wait("young", "n2");
-        assert_eq!(job.answer("n3", false, 1, true), None);
-        assert_eq!(job.answer("n3", false, 1, true), Some(LaunchChoice::Migrate("old")));
+        assert_eq!(job.choose("n3", false, 1, true), None);
+        assert_eq!(job.choose("n3", false, 1, true), Some(LaunchChoice::Migrate("old")));
         job.stop_waiting("old");
-        assert_eq!(job.answer("n3", false, 1, true), None);
-        assert_eq!(job.answer("n3", false, 1, true), Some(LaunchChoice::Migrate("young")));
+        assert_eq!(job.choose("n3", false, 1, true), None);
+        assert_eq!(job.choose("n3", false, 1, true), Some(LaunchChoice::Migrate("young")));
     }
 
     #[test]
-    fn an_opportunity_that_does_not_count_may_still_be_the_one_that_is_taken() {
+    fn uncounted_opportunity_can_be_accepted() {
         let mut job = PreemptedTasks::default();
         job.wait("r1", "n1");
-        assert_eq!(job.answer("n2", false, 0, false), None);
-        assert_eq!(job.answer("n2", false, 0, true), None);
-        assert_eq!(job.answer("n2", false, 0, false), Some(LaunchChoice::Migrate("r1")));
+        assert_eq!(job.choose("n2", false, 0, false), None);
+        assert_eq!(job.choose("n2", false, 0, true), None);
+        assert_eq!(job.choose("n2", false, 0, false), Some(LaunchChoice::Migrate("r1")));
     }
 
     #[test]
-    fn tasks_return_before_others_are_started() {
+    fn preempted_tasks_return_before_fresh_ones() {
         let mut job = PreemptedTasks::default();
         job.wait("r1", "n1");
-        assert_eq!(job.answer("n1", true, 0, true), Some(LaunchChoice::Return("r1")));
-        assert_eq!(job.answer("n2", true, 0, true), Some(LaunchChoice::Fresh));
+        assert_eq!(job.choose("n1", true, 0, true), Some(LaunchChoice::Return("r1")));
+        assert_eq!(job.choose("n2", true, 0, true), Some(LaunchChoice::Fresh));
         job.stop_waiting("r1");
-        assert_eq!(job.answer("n2", false, 0, true), None);
+        assert_eq!(job.choose("n2", false, 0, true), None);
         assert!(job.is_empty());
     }
 }

@@ -1,7 +1,5 @@
-//! FCS, the fair completion scheduler: reduces of large jobs make room for those of small ones, and go on
-//! later.
-//!
-//! Owns reduce slots alone; maps belong to another policy. Does not own how a reduce saves its work.
+//! FCS, the fair completion scheduler for reduces: small jobs preempt the reduces of large jobs, which are
+//! restored later. Maps are assigned by another policy. See `docs/schedulers/fcs.md`.
 
 mod claims;
 mod configuration;
@@ -10,7 +8,6 @@ mod jobs;
 pub mod launch;
 mod offers;
 mod policy;
-mod table;
 
 pub use configuration::{FcsConfiguration, FcsError};
 pub use policy::Fcs;

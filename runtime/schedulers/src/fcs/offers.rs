@@ -1,21 +1,19 @@
-//! Free reduce slots: Algorithm 2 over the jobs that wait.
-//!
-//! Owns what counts as an opportunity. Does not own the counters.
+//! Assignment of free reduce slots to waiting jobs.
 
 use napreduce_engine::{Actions, ClusterView, Job, Offer, TaskId, TaskKind, TaskState, Time};
 
 use crate::fcs::launch::LaunchChoice;
 use crate::fcs::policy::Fcs;
 
-/// So many jobs may decline a slot until it stays empty for now: offers are to be cheap.
+/// Limit on the jobs that may decline one offer, to bound its cost.
 const DECLINES_MAX: usize = 64;
 
 impl Fcs {
-    /// Gives the offered slot to somebody, or declines it.
+    /// Assigns the offered slot, or declines it.
     pub(super) fn offer(&mut self, now: Time, view: &ClusterView<'_>, offer: Offer, actions: &mut Actions) {
         if let Some(beneficiary) = offer.reserved_for {
             if !view.job(beneficiary).is_some_and(|job| self.serve(job, offer, false, actions)) {
-                actions.decline("the job for which it was freed has no use for it");
+                actions.decline("the job for which the slot was freed cannot use it");
             }
             return;
         }
@@ -38,7 +36,7 @@ impl Fcs {
         }
     }
 
-    /// Gives the slot to a job if it takes it; a preempted reduce of it may rather wait for its worker.
+    /// Assigns the slot to a job, unless the job waits for the workers of its preempted reduces.
     fn serve(&mut self, job: &Job, offer: Offer, counts: bool, actions: &mut Actions) -> bool {
         let (kind, worker) = (TaskKind::Reduce, offer.worker);
         if let Some(attempt) = job.suspended_on(kind, worker) {
@@ -47,22 +45,22 @@ impl Fcs {
         }
         let patience = self.configuration.patience(self.state.workers);
         let Some(member) = self.state.jobs.members.get_mut(&job.id()) else { return false };
-        // A reduce that failed after it went on waits again, as does every preempted one after a restore from
-        // before it.
+        // Registers a checkpointed reduce that is not waiting: it failed after its restore, or the state
+        // comes from an older snapshot.
         if let Some((task, place, _)) = job.checkpointed(kind).next()
             && member.preempted.place_of(task.index).is_none()
         {
             member.preempted.wait(task.index, place);
         }
         let fresh = job.next_fresh(kind, worker);
-        while let Some(answer) = member.preempted.answer(worker, fresh.is_some(), patience, counts) {
-            let task = match (answer, fresh) {
+        while let Some(choice) = member.preempted.choose(worker, fresh.is_some(), patience, counts) {
+            let task = match (choice, fresh) {
                 (LaunchChoice::Fresh, Some(task)) => task,
                 (LaunchChoice::Fresh, None) => return false,
                 (LaunchChoice::Return(index) | LaunchChoice::Migrate(index), _) => {
                     let task = TaskId { job: job.id(), kind, index };
                     if job.task_state(task) != Some(TaskState::Pending) {
-                        // Its slot was asked for, but it ended first.
+                        // The task ended before its preemption.
                         member.preempted.stop_waiting(index);
                         continue;
                     }

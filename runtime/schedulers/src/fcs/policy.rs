@@ -1,7 +1,4 @@
-//! FCS as a scheduler of reduce slots.
-//!
-//! Owns what passes between the engine and the two algorithms. Does not own map slots: another policy gives
-//! those, beside it.
+//! FCS as a scheduler of reduce slots: passes events and offers to the two algorithms.
 
 use std::collections::BTreeMap;
 
@@ -11,11 +8,13 @@ use napreduce_engine::{
     Actions, AttemptId, ClusterView, Event, JobId, Report, Scheduler, TaskKind, Time, WorkerId,
 };
 
+use crate::composed::Composed;
 use crate::fcs::configuration::{FcsConfiguration, FcsError};
 use crate::fcs::estimates::Bounds;
 use crate::fcs::jobs::Jobs;
+use crate::tables::{Built, ConfiguredPrimitive, JobAttributes, PolicyTable, PolicyTables, SchedulerError};
 
-/// So many jobs are looked at anew at an event though nothing happened to them.
+/// Jobs without events whose estimates are refreshed per scheduling round.
 const REFRESHED_PER_EVENT: usize = 2;
 
 /// The fair completion scheduler: see `docs/schedulers/fcs.md`.
@@ -26,32 +25,31 @@ pub struct Fcs {
     pub(super) state: FcsState,
 }
 
-/// What it remembers.
+/// The saved state.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct FcsState {
     pub jobs: Jobs,
     pub workers: u32,
-    /// When a free slot of each worker was last an opportunity.
+    /// When a free slot of each worker last counted as an opportunity.
     pub last_counted: BTreeMap<WorkerId, Time>,
-    /// When slots were last taken for everybody.
+    /// Time of the last periodic round.
     pub last_round: Time,
-    /// A preempted task declined the slot that is on offer.
+    /// Whether a preempted task declined the current offer.
     pub declined: bool,
-    /// When slots that were declined are to be offered again.
+    /// When declined slots are offered again.
     pub offer_at: Option<Time>,
 }
 
 impl Fcs {
-    /// The policy with these choices.
     ///
     /// # Errors
-    /// Says which choice makes no sense.
+    /// Fails if a value is invalid.
     pub fn new(configuration: FcsConfiguration) -> Result<Fcs, FcsError> {
         configuration.check()?;
         Ok(Fcs { bounds: configuration.bounds(), configuration, state: FcsState::default() })
     }
 
-    fn reported(
+    fn on_report(
         &mut self,
         now: Time,
         worker: WorkerId,
@@ -67,12 +65,12 @@ impl Fcs {
                 else {
                     return;
                 };
-                member.progressed(index, millionths);
+                member.set_progress(index, millionths);
             }
             Report::Checkpointed => member.preempted.wait(index, worker),
-            Report::Done { .. } => member.forget_progress(index),
+            Report::Done { .. } => member.clear_progress(index),
             Report::Failed { .. } | Report::Killed => {
-                member.forget_progress(index);
+                member.clear_progress(index);
                 if let Some((_, place, _)) =
                     job.and_then(|job| job.checkpointed(TaskKind::Reduce).find(|(task, ..)| *task == id.task))
                 {
@@ -81,14 +79,14 @@ impl Fcs {
             }
             _ => return,
         }
-        self.state.jobs.look_at(now, id.task.job, job);
+        self.state.jobs.refresh(now, id.task.job, job);
     }
 
-    /// Looks again at a few jobs to which nothing happened for a while: their estimates grow with time.
+    /// Refreshes the estimates of a few jobs without events: they grow with time.
     fn refresh(&mut self, now: Time, view: &ClusterView<'_>) {
         for _ in 0..REFRESHED_PER_EVENT {
             let Some(job) = self.state.jobs.stalest(now - self.configuration.period()) else { return };
-            self.state.jobs.look_at(now, job, view.job(job));
+            self.state.jobs.refresh(now, job, view.job(job));
         }
     }
 }
@@ -97,7 +95,7 @@ impl Scheduler for Fcs {
     fn on_event(&mut self, now: Time, event: &Event, view: &ClusterView<'_>) {
         match event {
             Event::Reported { worker, attempt, report } if attempt.task.kind == TaskKind::Reduce => {
-                self.reported(now, *worker, *attempt, report, view);
+                self.on_report(now, *worker, *attempt, report, view);
             }
             Event::WorkerJoined { .. } | Event::WorkerLost { .. } => {
                 self.state.workers = u32::try_from(view.workers().count()).unwrap_or(u32::MAX);
@@ -118,22 +116,25 @@ impl Scheduler for Fcs {
             Some(offer) if offer.kind == TaskKind::Reduce => {
                 self.offer(now, view, offer, actions);
             }
-            Some(_) => actions.decline_kind("FCS gives reduce slots only; compose it with a policy for maps"),
+            Some(_) => {
+                actions.decline_kind("fcs assigns reduce slots only; compose it with a policy for maps")
+            }
             None => {
                 self.refresh(now, view);
-                self.take_slots(now, view, actions);
+                self.preempt_for_claimants(now, view, actions);
             }
         }
     }
 
     fn save(&self) -> Option<String> {
-        Some(serde_json::to_string(&self.state).expect("plain data"))
+        Some(serde_json::to_string(&self.state).expect("plain data serializes"))
     }
 
     fn restore(&mut self, saved: Option<&str>) -> Result<(), String> {
-        let saved = saved.ok_or("what FCS remembers is not said")?;
-        self.state = serde_json::from_str(saved).map_err(|error| format!("FCS's memory: {error}"))?;
-        self.state.jobs.list_all();
+        let saved = saved.ok_or("fcs: the snapshot has no saved state")?;
+        self.state =
+            serde_json::from_str(saved).map_err(|error| format!("fcs: invalid saved state: {error}"))?;
+        self.state.jobs.rebuild_index();
         Ok(())
     }
 
@@ -142,5 +143,43 @@ impl Scheduler for Fcs {
         let round = waits.then(|| (self.state.last_round + self.configuration.period()).max(now));
         let offer = self.state.offer_at.filter(|at| *at > now);
         [round, offer].into_iter().flatten().min()
+    }
+}
+
+impl PolicyTable for FcsConfiguration {
+    fn build(&self, all: &PolicyTables<'_>) -> Built {
+        let maps = all.build_part(&self.maps, TaskKind::Map)?;
+        Ok(Box::new(Composed::new(maps, self.build_part(TaskKind::Reduce, all)?, None)))
+    }
+
+    fn build_part(&self, kind: TaskKind, _all: &PolicyTables<'_>) -> Built {
+        match kind {
+            TaskKind::Map => Err(SchedulerError::ReducesOnly.into()),
+            TaskKind::Reduce => Ok(Box::new(Fcs::new(self.clone())?)),
+        }
+    }
+
+    fn primitives(&self, kind: TaskKind, job: &str, all: &PolicyTables<'_>) -> Vec<ConfiguredPrimitive> {
+        match kind {
+            TaskKind::Map => all.primitives_of_part(&self.maps, kind, job),
+            TaskKind::Reduce => self.primitives_as_part(kind, job, all),
+        }
+    }
+
+    fn honored_attributes(&self, all: &PolicyTables<'_>) -> JobAttributes {
+        all.attributes_of_part(&self.maps)
+    }
+
+    fn primitives_as_part(
+        &self,
+        kind: TaskKind,
+        _job: &str,
+        _all: &PolicyTables<'_>,
+    ) -> Vec<ConfiguredPrimitive> {
+        Vec::from_iter((kind == TaskKind::Reduce).then_some(("[scheduler.fcs] primitive", self.primitive)))
+    }
+
+    fn uses_output_bytes(&self, _all: &PolicyTables<'_>) -> bool {
+        true
     }
 }

@@ -1,6 +1,5 @@
-//! Which job gets a free slot: one whose size is to be measured, else the first in order that can use it.
-//!
-//! Owns the split between samples and the rest. Does not own which task of the job runs.
+//! Assignment of a free slot: to a job that is still sampling its task times, within the training limit, or
+//! else to the first job in order.
 
 use std::collections::BTreeSet;
 
@@ -11,51 +10,53 @@ use crate::hfsp::lane::Lane;
 use crate::hfsp::ranking::Rank;
 use crate::serving::Delay;
 
-/// So many jobs may decline a slot until it stays empty for now: offers are to be cheap.
+/// Limit on the jobs that may decline one offer, to bound its cost.
 const DECLINES_MAX: usize = 64;
 
+/// One offer of a free slot.
+pub(super) struct Opportunity<'a, 'b> {
+    pub now: Time,
+    pub view: &'a ClusterView<'b>,
+    pub offer: Offer,
+    pub configuration: &'a HfspConfiguration,
+    pub delay: &'a mut Delay,
+    pub actions: &'a mut Actions,
+}
+
+impl Opportunity<'_, '_> {
+    fn serve(&mut self, job: &Job) -> bool {
+        serve(job, self.offer, self.actions)
+    }
+}
+
 impl Lane {
-    /// Gives the offered slot to somebody, or declines it.
-    pub fn offer(
-        &mut self,
-        now: Time,
-        view: &ClusterView<'_>,
-        offer: Offer,
-        configuration: &HfspConfiguration,
-        delay: &mut Delay,
-        actions: &mut Actions,
-    ) {
-        if let Some(beneficiary) = offer.reserved_for {
-            if !view.job(beneficiary).is_some_and(|job| serve(job, offer, actions)) {
-                actions.decline("the job for which it was freed has no use for it");
+    /// Assigns the offered slot, or declines it.
+    pub fn assign(&mut self, opportunity: &mut Opportunity<'_, '_>) {
+        if let Some(beneficiary) = opportunity.offer.reserved_for {
+            if !opportunity.view.job(beneficiary).is_some_and(|job| opportunity.serve(job)) {
+                opportunity.actions.decline("the job for which the slot was freed cannot use it");
             }
             return;
         }
-        let may_train = self.training_slots < configuration.training_max(self.kind);
-        let served = (may_train && self.serve_untried(view, offer, actions))
-            || self.serve_in_order(now, view, offer, delay, actions)
-            || (!may_train && self.serve_untried(view, offer, actions));
+        let may_train = self.training_slots < opportunity.configuration.training_max(self.kind);
+        let served = (may_train && self.serve_sample(opportunity))
+            || self.serve_in_order(opportunity)
+            || (!may_train && self.serve_sample(opportunity));
         if !served {
-            actions.decline("every job in order waits for another worker, or to be measured");
+            opportunity.actions.decline("every job waits for another worker or for its size to be measured");
         }
     }
 
-    /// Starts another task of some sample; of fewer tasks left first.
-    fn serve_untried(&self, view: &ClusterView<'_>, offer: Offer, actions: &mut Actions) -> bool {
+    /// Starts another sample task; jobs with the fewest tasks left go first.
+    fn serve_sample(&self, opportunity: &mut Opportunity<'_, '_>) -> bool {
+        let view = opportunity.view;
         let jobs = self.untried.iter().take(DECLINES_MAX).filter_map(|(.., id)| view.job(*id));
-        jobs.into_iter().any(|job| serve(job, offer, actions))
+        jobs.into_iter().any(|job| opportunity.serve(job))
     }
 
-    /// The first job in order that has something suspended here, or a task that it wants to run here.
-    fn serve_in_order(
-        &self,
-        now: Time,
-        view: &ClusterView<'_>,
-        offer: Offer,
-        delay: &mut Delay,
-        actions: &mut Actions,
-    ) -> bool {
-        let resumable = self.resumable(view, offer);
+    /// Serves the first job in order that can resume a task on the worker or accepts it for a launch.
+    fn serve_in_order(&self, opportunity: &mut Opportunity<'_, '_>) -> bool {
+        let resumable = self.resumable(opportunity.view, opportunity.offer);
         let mut launchable = self.launchable.iter().take(DECLINES_MAX).copied().peekable();
         let mut resumable = resumable.into_iter().peekable();
         loop {
@@ -70,30 +71,24 @@ impl Lane {
                 }
             };
             let Some(turn) = next else { return false };
-            if view.job(turn.job).is_some_and(|job| self.serve_job(now, job, offer, delay, actions)) {
+            if opportunity.view.job(turn.job).is_some_and(|job| self.serve_job(job, opportunity)) {
                 return true;
             }
         }
     }
 
-    fn serve_job(
-        &self,
-        now: Time,
-        job: &Job,
-        offer: Offer,
-        delay: &mut Delay,
-        actions: &mut Actions,
-    ) -> bool {
+    fn serve_job(&self, job: &Job, opportunity: &mut Opportunity<'_, '_>) -> bool {
+        let Opportunity { now, offer, delay, actions, .. } = opportunity;
         let endless = self.members.get(&job.id()).is_none_or(|member| member.is_endless());
         match job.suspended_on(offer.kind, offer.worker) {
             Some(attempt) => actions.resume(attempt),
             None if endless => return false,
-            None => return delay.serve(now, job, offer, actions),
+            None => return delay.serve(*now, job, *offer, actions),
         }
         true
     }
 
-    /// The jobs that have something suspended on the offered worker, in order.
+    /// Returns the jobs with suspended tasks on the offered worker, in order.
     fn resumable(&self, view: &ClusterView<'_>, offer: Offer) -> BTreeSet<Rank> {
         let here =
             if view.has_suspended(offer.kind, offer.worker) { view.worker(offer.worker) } else { None };
@@ -103,6 +98,6 @@ impl Lane {
                 && view.attempt(*id).is_some_and(|attempt| attempt.state() == AttemptState::Suspended)
         });
         let jobs: BTreeSet<JobId> = stopped.map(|id| id.task.job).collect();
-        jobs.into_iter().filter_map(|id| self.members.get(&id)?.wish.turn).collect()
+        jobs.into_iter().filter_map(|id| self.members.get(&id)?.demand.turn).collect()
     }
 }

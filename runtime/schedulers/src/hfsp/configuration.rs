@@ -1,133 +1,148 @@
-//! What can be chosen about HFSP, with the paper's values as defaults.
-//!
-//! Owns the values and whether they make sense. Does not own what they do.
+//! Configuration of HFSP: values, published defaults and validation.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use napreduce_engine::{Primitive, Ratio, Span, TaskKind, fields};
+use napreduce_engine::{Primitive, Ratio, Span, TaskKind};
 
-use crate::hfsp::misjudgement::{Misjudgement, MisjudgementError};
 use crate::hfsp::ranking::RankingOrder;
 use crate::hfsp::shares::WEIGHT_MAX;
 use crate::hfsp::size::Confidence;
+use crate::hfsp::size_error::{InvalidSizeError, SizeError};
 use crate::serving::DelaySettings;
 
-/// What becomes of jobs that ended in the virtual cluster and not in the real one.
+/// The order of late jobs: those that finished in the virtual cluster but not in the real one.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Late {
-    /// One after another, in the order in which they ended virtually.
+pub enum LateOrder {
+    /// One after another, in order of virtual finish.
     #[default]
     Fifo,
-    /// All at once, each with as many slots as the others.
+    /// Concurrently, with equal numbers of slots.
     Share,
 }
 
-/// Task times that are known beforehand, as they are in a simulation.
+/// Task times known in advance, for simulations.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct KnownTimes {
-    /// Of the maps: one time for all of them, or one for each. None: to be measured.
+    /// Times of the maps: one for all, or one per map. If empty, they are measured.
     pub map: Vec<KnownTime>,
     pub reduce: Vec<KnownTime>,
 }
 
-/// A time that a task takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct KnownTime(#[serde(with = "napreduce_engine::time::text")] pub Span);
 
-fields! {
-    /// What can be chosen about HFSP.
-    #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-    #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
-    pub struct HfspConfiguration {
-        /// By what jobs are ordered.
-        pub order: RankingOrder = RankingOrder::ProjectedFinish,
-        /// What becomes of late jobs.
-        pub late: Late = Late::Fifo,
-        /// How many maps of a job are its sample.
-        pub sample_maps: u32 = 5,
-        /// How many reduces of a job are its sample.
-        pub sample_reduces: u32 = 5,
-        /// How long a reduce of the sample executes before its time is estimated.
-        #[serde(with = "napreduce_engine::time::text")]
-        pub delta: Span = Span::from_secs(60),
-        /// How much the estimate from other jobs counts.
-        pub confidence: Confidence = Confidence::Factor(Ratio::ONE),
-        /// What a task is taken to last while no other was done.
-        #[serde(with = "napreduce_engine::time::text")]
-        pub assumed_task_time: Span = Span::from_secs(60),
-        /// How many of the tasks done last that estimate is the mean of.
-        pub recent_tasks: u32 = 100,
-        /// How many map slots samples may hold; all, without.
-        pub training_maps_max: Option<u32>,
-        /// How many reduce slots samples may hold; all, without.
-        pub training_reduces_max: Option<u32>,
-        /// How slots are taken from larger jobs; `wait` takes none.
-        pub primitive: Primitive = Primitive::Suspend,
-        /// After how long a victim is killed that has not given its slot.
-        #[serde(with = "napreduce_engine::time::text_or_never")]
-        pub grace: Option<Span>,
-        /// With so many suspended tasks on a worker no more are suspended there; twice its slots, without.
-        pub suspended_high: Option<u32>,
-        /// With so few they are again; as many as its slots, without.
-        pub suspended_low: Option<u32>,
-        /// The same for all workers together; any number, without.
-        pub cluster_suspended_high: Option<u32>,
-        /// And with so few in all they are again; half of the other, without.
-        pub cluster_suspended_low: Option<u32>,
-        /// How often jobs are put in order at least, where that changes with time.
-        #[serde(with = "napreduce_engine::time::text")]
-        pub update_interval: Span = Span::from_secs(5),
-        /// How long maps wait for a worker that has their input.
-        pub delay: DelaySettings = DelaySettings { declines: 40, ..DelaySettings::default() },
-        /// By queue, how many virtual slots its jobs get in relation to others; 1, without.
-        pub weights: BTreeMap<String, u32>,
-        /// Errors put on the sizes that were measured or are known.
-        pub size_error: Misjudgement = Misjudgement::None,
-        /// Where those errors start.
-        pub seed: u64 = 0,
-        /// By job name, task times that need no sample.
-        pub known_times: BTreeMap<String, KnownTimes>,
+/// Configuration of HFSP, with the paper's values as defaults.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+pub struct HfspConfiguration {
+    pub order: RankingOrder,
+    pub late: LateOrder,
+    /// Maps sampled per job.
+    pub sample_maps: u32,
+    /// Reduces sampled per job.
+    pub sample_reduces: u32,
+    /// Run time of a sampled reduce before its total time is estimated.
+    #[serde(with = "napreduce_engine::time::text")]
+    pub delta: Span,
+    /// Weight of the initial estimate, which comes from other jobs.
+    pub confidence: Confidence,
+    /// Assumed task time until a task of any job has finished.
+    #[serde(with = "napreduce_engine::time::text")]
+    pub assumed_task_time: Span,
+    /// Number of recently finished tasks in the initial estimate.
+    pub recent_tasks: u32,
+    /// Maximum map slots for samples; unlimited by default.
+    pub training_maps_max: Option<u32>,
+    /// Maximum reduce slots for samples; unlimited by default.
+    pub training_reduces_max: Option<u32>,
+    /// The preemption primitive; `wait` disables preemption.
+    pub primitive: Primitive,
+    /// Grace period of a victim before it is killed.
+    #[serde(with = "napreduce_engine::time::text_or_never")]
+    pub grace: Option<Span>,
+    /// Suspended tasks on a worker at which suspending stops there; twice its slots by default.
+    pub suspended_high: Option<u32>,
+    /// Suspended tasks at which suspending starts again; the worker's slots by default.
+    pub suspended_low: Option<u32>,
+    /// As `suspended-high`, over all workers; unlimited by default.
+    pub cluster_suspended_high: Option<u32>,
+    /// As `suspended-low`, over all workers; half of `cluster-suspended-high` by default.
+    pub cluster_suspended_low: Option<u32>,
+    /// Maximum interval between updates of an order that changes with time.
+    #[serde(with = "napreduce_engine::time::text")]
+    pub update_interval: Span,
+    pub delay: DelaySettings,
+    /// Share of virtual slots relative to other jobs, by queue; 1 by default.
+    pub weights: BTreeMap<String, u32>,
+    /// Artificial error on measured and known sizes.
+    pub size_error: SizeError,
+    /// Seed of these errors.
+    pub seed: u64,
+    /// Task times by job name; these jobs need no sample.
+    pub known_times: BTreeMap<String, KnownTimes>,
+}
+
+impl Default for HfspConfiguration {
+    fn default() -> HfspConfiguration {
+        HfspConfiguration {
+            order: RankingOrder::ProjectedFinish,
+            late: LateOrder::Fifo,
+            sample_maps: 5,
+            sample_reduces: 5,
+            delta: Span::from_secs(60),
+            confidence: Confidence::Factor(Ratio::ONE),
+            assumed_task_time: Span::from_secs(60),
+            recent_tasks: 100,
+            training_maps_max: None,
+            training_reduces_max: None,
+            primitive: Primitive::Suspend,
+            grace: None,
+            suspended_high: None,
+            suspended_low: None,
+            cluster_suspended_high: None,
+            cluster_suspended_low: None,
+            update_interval: Span::from_secs(5),
+            delay: DelaySettings { declines: 40, ..DelaySettings::default() },
+            weights: BTreeMap::new(),
+            size_error: SizeError::None,
+            seed: 0,
+            known_times: BTreeMap::new(),
+        }
     }
 }
 
-/// Why a configuration cannot be used.
+/// An invalid configuration.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum HfspError {
-    /// Nothing would ever be measured.
-    #[error("{0} is 0; a sample needs at least 1 task")]
+    #[error("{0} must be positive: a sample needs at least 1 task")]
     NoSample(&'static str),
-    /// No progress can be told from no time.
-    #[error("{0} is 0s; give a span above")]
+    #[error("{0} must be positive; give a span such as 60s")]
     NoSpan(&'static str),
-    /// The mean of none.
-    #[error("recent-tasks is 0; the mean needs at least 1 task")]
+    #[error("recent-tasks must be positive: the mean needs at least 1 task")]
     NoRecentTasks,
-    /// The switch would never turn, or at every turn.
-    #[error("{what}-low is {low} and {what}-high is {high}; the low one must be below the high one")]
+    #[error("{what}-low {low} must be below {what}-high {high}")]
     Thresholds {
-        /// Which pair.
+        /// The prefix of both names.
         what: &'static str,
         low: u32,
         high: u32,
     },
-    /// Shares are compared exactly up to a bound.
-    #[error("the weight of queue {queue} is {weight}; give 1 to {WEIGHT_MAX}")]
+    #[error("queue {queue}: invalid weight {weight}; give 1 to {WEIGHT_MAX}")]
     Weight { queue: String, weight: u32 },
-    /// The size error makes no sense.
     #[error("size-error: {0}")]
-    SizeError(#[from] MisjudgementError),
+    SizeError(#[from] InvalidSizeError),
 }
 
 impl HfspConfiguration {
-    /// Whether the values make sense.
+    /// Validates the values.
     ///
     /// # Errors
-    /// Names the first that does not, and what is allowed.
+    /// Fails if a value is out of range; names the value and the range.
     pub fn check(&self) -> Result<(), HfspError> {
         for (name, count) in [("sample-maps", self.sample_maps), ("sample-reduces", self.sample_reduces)] {
             if count == 0 {
@@ -163,7 +178,7 @@ impl HfspConfiguration {
         Ok(self.size_error.check()?)
     }
 
-    /// How many tasks of a kind are the sample of a job.
+    /// Returns the sample size for a task kind.
     pub fn sample(&self, kind: TaskKind) -> u32 {
         match kind {
             TaskKind::Map => self.sample_maps,
@@ -171,7 +186,7 @@ impl HfspConfiguration {
         }
     }
 
-    /// How many slots of a kind samples may hold.
+    /// Returns the maximum slots for samples of a task kind.
     pub fn training_max(&self, kind: TaskKind) -> u32 {
         let most = match kind {
             TaskKind::Map => self.training_maps_max,
@@ -180,7 +195,7 @@ impl HfspConfiguration {
         most.unwrap_or(u32::MAX)
     }
 
-    /// The times of the tasks of a job, if they are known: one for all, or one for each.
+    /// Returns the known task times of a job: one for all tasks, or one per task.
     pub fn known_times(&self, name: &str, kind: TaskKind) -> Option<&[KnownTime]> {
         let known = self.known_times.get(name)?;
         let times = match kind {
@@ -198,29 +213,26 @@ mod tests {
     fn refused(change: impl FnOnce(&mut HfspConfiguration)) -> HfspError {
         let mut configuration = HfspConfiguration::default();
         change(&mut configuration);
-        configuration.check().expect_err("it makes no sense")
+        configuration.check().expect_err("the value is invalid")
     }
 
     #[test]
-    fn senseless_values_are_named() {
+    fn invalid_values_are_reported() {
         assert_eq!(HfspConfiguration::default().check(), Ok(()));
         assert_eq!(refused(|it| it.sample_reduces = 0), HfspError::NoSample("sample-reduces"));
         assert_eq!(refused(|it| it.delta = Span(0)), HfspError::NoSpan("delta"));
         assert_eq!(refused(|it| it.recent_tasks = 0), HfspError::NoRecentTasks);
         let marks = refused(|it| (it.suspended_low, it.suspended_high) = (Some(4), Some(4)));
-        assert_eq!(
-            marks.to_string(),
-            "suspended-low is 4 and suspended-high is 4; the low one must be below the high one"
-        );
+        assert_eq!(marks.to_string(), "suspended-low 4 must be below suspended-high 4");
         let weight = refused(|it| it.weights = BTreeMap::from([("etl".to_owned(), 0)]));
-        assert_eq!(weight.to_string(), "the weight of queue etl is 0; give 1 to 65536");
+        assert_eq!(weight.to_string(), "queue etl: invalid weight 0; give 1 to 65536");
         let alpha = Ratio::whole(2);
-        let error = refused(|it| it.size_error = Misjudgement::Uniform { alpha });
-        assert_eq!(error.to_string(), "size-error: alpha is 2; give 0 to 1");
+        let error = refused(|it| it.size_error = SizeError::Uniform { alpha });
+        assert_eq!(error.to_string(), "size-error: invalid alpha 2; give 0 to 1");
     }
 
     #[test]
-    fn it_is_read_as_it_is_written() {
+    fn configuration_survives_serialization() {
         let written = r#"{"order": "remaining-size", "confidence": "infinity", "delta": "30s", "grace": "never",
             "size-error": {"distribution": "uniform", "alpha": 0.5}, "weights": {"etl": 3},
             "known-times": {"sort": {"reduce": ["500s"]}}}"#;

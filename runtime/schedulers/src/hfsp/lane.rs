@@ -1,41 +1,39 @@
-//! The jobs that have tasks of one kind: how large they are, in which order they go, and what each of them
-//! wants.
-//!
-//! Owns what is remembered of them, and the indices by which the next one is found. Does not own the
-//! decisions, which are in `assignment` and `preemption`.
+//! The jobs with unfinished tasks of one kind: sizes, demand, and the indices that find the next job to
+//! serve.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use napreduce_engine::{Job, JobId, Ratio, Span, TaskKind, Time, WorkerId, fields};
+use napreduce_engine::{Job, JobId, Ratio, Span, TaskKind, Time, WorkerId};
 
 use crate::hfsp::configuration::HfspConfiguration;
+use crate::hfsp::hysteresis::Hysteresis;
 use crate::hfsp::ranking::{Rank, Ranking};
 use crate::hfsp::size::{self, Size};
 use crate::hfsp::training::{Recent, Training};
-use crate::hfsp::victims::Hysteresis;
 use crate::hfsp::virtual_job::ENDLESS;
 
-/// A job with tasks of this kind that are not all done.
+/// A job with unfinished tasks of this kind.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Member {
     pub submitted: Time,
     pub training: Training,
-    /// It is the master of a job: no sample, and no victim.
+    /// Whether it is the master of a job, which is neither sampled nor preempted.
     #[serde(default)]
     pub is_master: bool,
-    /// Its size comes from a sample, or was known.
+    /// Whether its size is measured or known.
     pub trained: bool,
-    /// What a task takes, as far as is known.
+    /// Estimated task time.
     pub task_time: Span,
     done: u32,
     worked: Span,
-    /// What it holds and wants as of its last change.
-    pub wish: JobDemand,
+    /// Demand at the last change.
+    #[serde(rename = "wish")]
+    pub demand: JobDemand,
 }
 
-/// What a job holds and wants, and so where it is listed.
+/// The demand of a job, which determines its index entries.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct JobDemand {
     pub eligible: u32,
@@ -44,58 +42,77 @@ pub(super) struct JobDemand {
     pub requested: u32,
     pub promised: u32,
     pub tasks_left: u32,
-    /// How many tasks of its sample have not started.
+    /// Sample tasks that have not started.
     pub untried: u32,
-    /// Its place, once it has one.
+    /// Its effective rank, once it has one.
     pub turn: Option<Rank>,
-    /// What is left of it at most: of tasks that run, all.
+    /// Upper bound on its remaining work: running tasks count in full.
     pub size: Span,
 }
 
-fields! {
-    /// The jobs with tasks of one kind.
-    #[derive(Debug, Clone, Serialize, Deserialize)]
-    pub(super) struct Lane {
-        pub kind: TaskKind = kind,
-        pub ranking: Ranking = Ranking::new(configuration.order, 0),
-        pub members: BTreeMap<JobId, Member>,
-        recent: Recent,
-        /// How workers with many suspended tasks are treated, and all together.
-        pub hysteresis: BTreeMap<WorkerId, Hysteresis>,
-        pub cluster_hysteresis: Hysteresis,
-        /// Jobs that came, were measured or want more than when slots were last taken for them.
-        pub asking: BTreeSet<JobId>,
-        /// When slots were last taken for everybody.
-        pub last_round: Time,
-        /// Jobs with tasks to launch that the order may give slots to.
-        #[serde(skip)]
-        pub launchable: BTreeSet<Rank>,
-        /// Those, and jobs that have something suspended.
-        #[serde(skip)]
-        pub waiting: BTreeSet<Rank>,
-        /// Jobs whose sample is not started in full: those with fewer tasks left first.
-        #[serde(skip)]
-        pub untried: BTreeSet<(u32, Time, JobId)>,
-        /// Measured jobs that could give a slot, by their turn and by their size.
-        #[serde(skip)]
-        pub holders: BTreeSet<Rank>,
-        #[serde(skip)]
-        pub by_size: BTreeSet<(Span, Time, JobId)>,
-        /// How many slots jobs in training hold for their samples.
-        #[serde(skip)]
-        pub training_slots: u32,
-        /// How many slots are promised to jobs, and how many attempts are suspended.
-        #[serde(skip)]
-        pub promised: u32,
-        #[serde(skip)]
-        pub suspended: u32,
-    }
-
-    pub fn new(kind: TaskKind, configuration: &HfspConfiguration);
+/// The jobs with tasks of one kind.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Lane {
+    pub kind: TaskKind,
+    pub ranking: Ranking,
+    pub members: BTreeMap<JobId, Member>,
+    recent: Recent,
+    /// Suspension limits per worker and for the cluster.
+    pub hysteresis: BTreeMap<WorkerId, Hysteresis>,
+    pub cluster_hysteresis: Hysteresis,
+    /// Jobs that arrived, were measured or increased their demand since the last preemption.
+    pub asking: BTreeSet<JobId>,
+    /// Time of the last periodic preemption round.
+    pub last_round: Time,
+    /// Jobs with launchable tasks and a finite size.
+    #[serde(skip)]
+    pub launchable: BTreeSet<Rank>,
+    /// Jobs with launchable or suspended tasks.
+    #[serde(skip)]
+    pub waiting: BTreeSet<Rank>,
+    /// Jobs with an incomplete sample; fewest tasks left first.
+    #[serde(skip)]
+    pub untried: BTreeSet<(u32, Time, JobId)>,
+    /// Measured jobs with preemptable slots, by rank and by size.
+    #[serde(skip)]
+    pub holders: BTreeSet<Rank>,
+    #[serde(skip)]
+    pub by_size: BTreeSet<(Span, Time, JobId)>,
+    /// Slots held by samples.
+    #[serde(skip)]
+    pub training_slots: u32,
+    /// Total promised slots and suspended attempts.
+    #[serde(skip)]
+    pub promised: u32,
+    #[serde(skip)]
+    pub suspended: u32,
 }
 
 impl Lane {
-    /// Takes note of what a job holds and wants now.
+    pub fn new(kind: TaskKind, configuration: &HfspConfiguration) -> Lane {
+        Lane {
+            kind,
+            ranking: Ranking::new(configuration.order, 0),
+            members: BTreeMap::new(),
+            recent: Recent::default(),
+            hysteresis: BTreeMap::new(),
+            cluster_hysteresis: Hysteresis::default(),
+            asking: BTreeSet::new(),
+            last_round: Time::default(),
+            launchable: BTreeSet::new(),
+            waiting: BTreeSet::new(),
+            untried: BTreeSet::new(),
+            holders: BTreeSet::new(),
+            by_size: BTreeSet::new(),
+            training_slots: 0,
+            promised: 0,
+            suspended: 0,
+        }
+    }
+}
+
+impl Lane {
+    /// Records the current demand of a job.
     pub fn job_changed(
         &mut self,
         now: Time,
@@ -104,38 +121,38 @@ impl Lane {
         configuration: &HfspConfiguration,
     ) {
         let Some(job) = job else {
-            self.list(id, false);
-            return self.job_over(now, id);
+            self.update_index(id, false);
+            return self.job_ended(now, id);
         };
         let kind = self.kind;
         let left = job.tasks_total(kind) - job.tasks_done(kind);
-        if left > 0 && self.is_as_before(id, job, configuration) {
-            return self.count_done(id, job, configuration);
+        if left > 0 && self.is_unchanged(id, job, configuration) {
+            return self.record_completed(id, job, configuration);
         }
-        self.list(id, false);
+        self.update_index(id, false);
         if left == 0 || (!self.members.contains_key(&id) && job.demand(kind) == 0) {
-            self.count_done(id, job, configuration);
+            self.record_completed(id, job, configuration);
             self.members.remove(&id);
             return self.ranking.done(id);
         }
         if !self.members.contains_key(&id) {
-            self.enter(now, job, configuration);
+            self.add(now, job, configuration);
         }
-        self.count_done(id, job, configuration);
+        self.record_completed(id, job, configuration);
         self.finish_training(now, id, configuration);
-        self.take_wish(id, job, configuration);
-        self.list(id, true);
+        self.update_demand(id, job, configuration);
+        self.update_index(id, true);
     }
 
-    /// A job ended: as it should if all that was left of it was at work.
-    fn job_over(&mut self, now: Time, id: JobId) {
+    /// Removes a job. It completed if all remaining tasks were running; otherwise it was given up.
+    fn job_ended(&mut self, now: Time, id: JobId) {
         match self.members.remove(&id) {
-            Some(member) if member.wish.tasks_left > member.wish.holding => self.ranking.give_up(now, id),
+            Some(member) if member.demand.tasks_left > member.demand.holding => self.ranking.give_up(now, id),
             _ => self.ranking.done(id),
         }
     }
 
-    fn enter(&mut self, now: Time, job: &Job, configuration: &HfspConfiguration) {
+    fn add(&mut self, now: Time, job: &Job, configuration: &HfspConfiguration) {
         let (id, kind, submitted) = (job.id(), self.kind, job.submitted());
         let left = job.tasks_total(kind) - job.tasks_done(kind);
         let factor = configuration.size_error.factor(configuration.seed, id, kind);
@@ -163,12 +180,12 @@ impl Lane {
             task_time: mean(&groups),
             done: job.tasks_done(kind),
             worked: job.worked(kind).1,
-            wish: JobDemand::default(),
+            demand: JobDemand::default(),
         };
         self.members.insert(id, member);
     }
 
-    /// What a task of a job takes of which nothing is known.
+    /// Returns the task time of a job without measurements.
     fn initial_task_time(&self, configuration: &HfspConfiguration) -> Span {
         let assumed = Ratio::whole(configuration.assumed_task_time.0);
         match size::initial(1, self.recent.mean(), assumed, configuration.confidence) {
@@ -177,7 +194,7 @@ impl Lane {
         }
     }
 
-    fn count_done(&mut self, id: JobId, job: &Job, configuration: &HfspConfiguration) {
+    fn record_completed(&mut self, id: JobId, job: &Job, configuration: &HfspConfiguration) {
         let Some(member) = self.members.get_mut(&id) else { return };
         let (done, worked) = job.worked(self.kind);
         if done > member.done {
@@ -187,7 +204,7 @@ impl Lane {
         (member.done, member.worked) = (done, worked);
     }
 
-    /// Gives a job its measured size, if its sample is complete now.
+    /// Sets the measured size of a job whose sample is complete.
     pub fn finish_training(&mut self, now: Time, id: JobId, configuration: &HfspConfiguration) {
         let Some(member) = self.members.get_mut(&id).filter(|member| !member.trained) else { return };
         let Some(mean) = member.training.complete(member.done, member.worked) else { return };
@@ -199,13 +216,13 @@ impl Lane {
         self.asking.insert(id);
     }
 
-    /// Whether a measured job holds and wants what it did: most changes are about tasks of the other kind.
-    fn is_as_before(&self, id: JobId, job: &Job, configuration: &HfspConfiguration) -> bool {
+    /// Whether a measured job has the same demand as before: most changes concern the other kind.
+    fn is_unchanged(&self, id: JobId, job: &Job, configuration: &HfspConfiguration) -> bool {
         let Some(member) = self.members.get(&id).filter(|member| member.trained) else { return false };
-        member.wish == self.wish_of(member, job, configuration)
+        member.demand == self.demand_of(member, job, configuration)
     }
 
-    fn wish_of(&self, member: &Member, job: &Job, configuration: &HfspConfiguration) -> JobDemand {
+    fn demand_of(&self, member: &Member, job: &Job, configuration: &HfspConfiguration) -> JobDemand {
         let (kind, eligible, holding) = (self.kind, job.eligible_count(self.kind), job.holding(self.kind));
         let (done, suspended) = (job.tasks_done(kind), job.suspended(kind));
         let tasks_left = job.tasks_total(kind) - done;
@@ -217,32 +234,32 @@ impl Lane {
             promised: job.promised(kind),
             tasks_left,
             untried: member.training.target.saturating_sub(holding + suspended + done),
-            turn: self.turn_of(job.id(), holding, configuration),
+            turn: self.effective_rank(job.id(), holding, configuration),
             size: Span(member.task_time.0.saturating_mul(u64::from(tasks_left))),
         }
     }
 
-    fn take_wish(&mut self, id: JobId, job: &Job, configuration: &HfspConfiguration) {
+    fn update_demand(&mut self, id: JobId, job: &Job, configuration: &HfspConfiguration) {
         let Some(member) = self.members.get(&id) else { return };
-        let (wanted, wish) =
-            (member.wish.eligible + member.wish.suspended, self.wish_of(member, job, configuration));
-        if wish.eligible + wish.suspended > wanted {
+        let before = member.demand.eligible + member.demand.suspended;
+        let demand = self.demand_of(member, job, configuration);
+        if demand.eligible + demand.suspended > before {
             self.asking.insert(id);
         }
         if let Some(member) = self.members.get_mut(&id) {
-            member.wish = wish;
+            member.demand = demand;
         }
     }
 }
 
 impl Member {
-    /// Whether it gets slots for its sample only until that is measured.
+    /// Whether its size is unknown, so that it gets slots for its sample only.
     pub fn is_endless(&self) -> bool {
         self.task_time == ENDLESS
     }
 }
 
-/// The mean of the times of tasks in groups.
+/// Returns the mean task time over groups of tasks.
 fn mean(groups: &[(Span, u32)]) -> Span {
     let total: u128 = groups.iter().map(|(time, count)| u128::from(time.0) * u128::from(*count)).sum();
     let tasks: u128 = groups.iter().map(|(_, count)| u128::from(*count)).sum();

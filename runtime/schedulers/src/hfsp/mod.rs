@@ -1,25 +1,23 @@
-//! HFSP, the Hadoop fair sojourn protocol: jobs one after another, in the order in which they would be done
-//! if they shared the cluster fairly.
-//!
-//! Owns the virtual cluster that this order comes from, the estimates of sizes, and the choice of victims.
+//! HFSP, the Hadoop fair sojourn protocol: serves jobs in the order in which they would finish under fair
+//! sharing of the cluster. A virtual cluster provides the order; sizes are estimated from samples. See
+//! `docs/schedulers/hfsp.md`.
 
 mod assignment;
 mod configuration;
+pub mod hysteresis;
+mod index;
 mod lane;
-mod listing;
-pub mod misjudgement;
 mod policy;
 mod preemption;
 pub mod ranking;
 pub mod shares;
 pub mod size;
-mod table;
+pub mod size_error;
 mod training;
-pub mod victims;
 mod virtual_cluster;
 mod virtual_job;
 
-pub use configuration::{HfspConfiguration, HfspError, KnownTime, KnownTimes, Late};
+pub use configuration::{HfspConfiguration, HfspError, KnownTime, KnownTimes, LateOrder};
 pub use policy::Hfsp;
 pub use virtual_cluster::{Projection, VirtualCluster};
 pub use virtual_job::ENDLESS;

@@ -1,6 +1,4 @@
-//! HFSP as a scheduler: maps and reduces apart, each in the order of a virtual cluster of their own.
-//!
-//! Owns what passes between the engine and the two lanes. Does not own any rule.
+//! HFSP as a scheduler: one lane each for maps and reduces, with separate virtual clusters.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,36 +9,37 @@ use napreduce_engine::{
     Report, Scheduler, TaskKind, Time,
 };
 
+use crate::hfsp::assignment::Opportunity;
 use crate::hfsp::configuration::{HfspConfiguration, HfspError};
 use crate::hfsp::lane::Lane;
 use crate::hfsp::preemption::Round;
 use crate::hfsp::ranking::RankingOrder;
 use crate::serving::Delay;
+use crate::tables::{Built, ConfiguredPrimitive, PolicyTable, PolicyTables};
 
 /// The Hadoop fair sojourn protocol: see `docs/schedulers/hfsp.md`.
 #[derive(Debug)]
 pub struct Hfsp {
     configuration: HfspConfiguration,
     state: HfspState,
-    /// The kinds it was last asked about: one of several policies must not want to be woken for the others'
-    /// slots.
+    /// The kinds of the last scheduling call: as a part of another policy it must not schedule wakeups for
+    /// the other kind.
     kinds: &'static [TaskKind],
 }
 
-/// What it remembers.
+/// The saved state.
 #[derive(Debug, Serialize, Deserialize)]
 struct HfspState {
     lanes: ByKind<Lane>,
     delay: Delay,
-    /// When reduces of samples are looked at again.
+    /// When sampled reduces are measured next.
     due: BTreeSet<(Time, AttemptId)>,
 }
 
 impl Hfsp {
-    /// The policy with these choices.
     ///
     /// # Errors
-    /// Says which choice makes no sense.
+    /// Fails if a value is invalid.
     pub fn new(configuration: HfspConfiguration) -> Result<Hfsp, HfspError> {
         configuration.check()?;
         let lane = |kind| Lane::new(kind, &configuration);
@@ -49,12 +48,12 @@ impl Hfsp {
         Ok(Hfsp { configuration, state, kinds: &TaskKind::ALL })
     }
 
-    /// The jobs with tasks of a kind, in the order in which they would get slots by size.
+    /// Returns the jobs with tasks of a kind, in ranking order.
     pub fn order(&self, kind: TaskKind) -> Vec<JobId> {
         self.state.lanes[kind].ranking.jobs()
     }
 
-    /// Looks at a reduce of a sample.
+    /// Updates the measurement of a sampled reduce.
     fn measure(&mut self, now: Time, id: AttemptId, view: &ClusterView<'_>) {
         let (lane, configuration) = (&mut self.state.lanes[id.task.kind], &self.configuration);
         let Some(attempt) = view.attempt(id) else { return };
@@ -105,7 +104,7 @@ impl Scheduler for Hfsp {
         }
     }
 
-    /// Nothing is known of a job that has not begun but how many tasks it has.
+    /// Before a job starts, only its number of tasks is known.
     fn rank(&self, spec: &JobSpec) -> i128 {
         spec.maps.len() as i128 + i128::from(spec.reduces)
     }
@@ -118,18 +117,24 @@ impl Scheduler for Hfsp {
             for &kind in actions.kinds() {
                 let lane = &mut self.state.lanes[kind];
                 lane.update(now, view, &self.configuration);
-                lane.take_slots(&mut Round::new(now, view, &self.configuration, actions));
+                lane.preempt_for_claimants(&mut Round::new(now, view, &self.configuration, actions));
             }
             return;
         };
         let lane = &mut lanes[offer.kind];
         lane.update(now, view, &self.configuration);
-        lane.offer(now, view, offer, &self.configuration, delay, actions);
+        lane.assign(&mut Opportunity {
+            now,
+            view,
+            offer,
+            configuration: &self.configuration,
+            delay,
+            actions,
+        });
     }
 
     fn can_change(&self, _change: &JobChange) -> Result<(), String> {
-        Err("hfsp goes by the size of a job, and gives it the weight of its queue when it is submitted"
-            .to_owned())
+        Err("hfsp orders jobs by size and sets the queue weight of a job at submission".to_owned())
     }
 
     fn queues(&self, view: &ClusterView<'_>) -> Option<Vec<QueueShare>> {
@@ -150,13 +155,16 @@ impl Scheduler for Hfsp {
     }
 
     fn save(&self) -> Option<String> {
-        Some(serde_json::to_string(&self.state).expect("plain data"))
+        Some(serde_json::to_string(&self.state).expect("plain data serializes"))
     }
 
     fn restore(&mut self, saved: Option<&str>) -> Result<(), String> {
-        let saved = saved.ok_or("what HFSP remembers is not said")?;
-        self.state = serde_json::from_str(saved).map_err(|error| format!("HFSP's memory: {error}"))?;
-        TaskKind::ALL.into_iter().for_each(|kind| self.state.lanes[kind].list_all());
+        let saved = saved.ok_or("hfsp: the snapshot has no saved state")?;
+        self.state =
+            serde_json::from_str(saved).map_err(|error| format!("hfsp: invalid saved state: {error}"))?;
+        for kind in TaskKind::ALL {
+            self.state.lanes[kind].rebuild_index();
+        }
         Ok(())
     }
 
@@ -170,5 +178,19 @@ impl Scheduler for Hfsp {
         let reorder = waits && self.configuration.order == RankingOrder::RemainingSize;
         let reorder = reorder.then(|| now + self.configuration.update_interval);
         [due, round, reorder, self.state.delay.next_wakeup(now)].into_iter().flatten().min()
+    }
+}
+
+impl PolicyTable for HfspConfiguration {
+    fn build(&self, _all: &PolicyTables<'_>) -> Built {
+        Ok(Box::new(Hfsp::new(self.clone())?))
+    }
+
+    fn primitives(&self, _kind: TaskKind, _job: &str, _all: &PolicyTables<'_>) -> Vec<ConfiguredPrimitive> {
+        vec![("[scheduler.hfsp] primitive", self.primitive)]
+    }
+
+    fn queues(&self) -> Option<Vec<&str>> {
+        Some(self.weights.keys().map(String::as_str).collect())
     }
 }

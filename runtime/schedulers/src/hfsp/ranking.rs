@@ -1,90 +1,98 @@
-//! The order of the jobs of one kind of task, as the virtual cluster says.
-//!
-//! Owns when the order is found anew: the work that takes is bounded by the number of events, however many
-//! jobs there are. Does not own what jobs want.
+//! The order of the jobs of one task kind, from the virtual cluster. The cost of re-ranking is bounded by the
+//! number of events, however many jobs there are.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use napreduce_engine::{JobId, Span, Time, fields};
+use napreduce_engine::{JobId, Span, Time};
 
 use crate::hfsp::virtual_cluster::VirtualCluster;
 
-/// By what jobs are ordered that are not late.
+/// The order of jobs that are not late.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RankingOrder {
-    /// When they end in the virtual cluster if no other comes.
+    /// By finish time in the virtual cluster without further arrivals.
     #[default]
     ProjectedFinish,
-    /// What is left of them in the virtual cluster. Found anew at every event, which takes time in proportion
-    /// to the jobs.
+    /// By remaining size in the virtual cluster. Re-ranks all jobs at every event.
     RemainingSize,
 }
 
-/// The place of a job: late ones first, in the order in which they ended virtually; ties by submission.
+/// The rank of a job: late jobs first, in order of virtual finish; ties by submission.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Rank {
-    /// Whether it is not late: it has not ended virtually.
+    /// Whether it has not finished virtually.
     pub on_time: bool,
-    /// When it ended virtually, or what it is ordered by.
+    /// Virtual finish time of a late job; otherwise the value of the order.
     pub key: u64,
     pub submitted: Time,
     pub job: JobId,
 }
 
-/// What may be saved up for the work of finding the order anew, in virtual tasks that end and jobs that are
-/// ranked, and how many calls pay for one of them.
+/// Credit for re-ranking, in virtual task ends plus ranked jobs; every `CALLS_PER_CREDIT` calls earn one.
 const CREDIT_MAX: usize = 100_000;
 const CALLS_PER_CREDIT: u32 = 4;
-/// So much is always done: the order of a few jobs is exact.
+/// Work that is always allowed, so that few jobs are ranked exactly.
 const FREE_WORK: usize = 64;
 
-fields! {
-    /// The jobs of one kind that are there, ranked.
-    ///
-    /// When a job comes or is measured every rank may change, and to know them the virtual cluster is run to
-    /// its end. While that would cost more than what events have paid for, only that job is ranked, by the
-    /// share it has just now.
-    #[derive(Debug, Clone, Serialize, Deserialize)]
-    pub struct Ranking {
-        order: RankingOrder = order,
-        cluster: VirtualCluster = VirtualCluster::new(slots),
-        ranks: BTreeMap<JobId, Rank>,
-        /// The ranks are not what a projection would say.
-        stale: bool,
-        /// Jobs that have no rank, or not that of their size.
-        unranked: BTreeSet<JobId>,
-        credit: usize = CREDIT_MAX,
-        calls: u32,
-        last_steps: usize,
-        last_event: Time,
-    }
-
-    /// No jobs in a cluster of so many slots.
-    pub fn new(order: RankingOrder, slots: u32);
+/// The ranked jobs of one task kind.
+///
+/// An arrival or a new measurement may change every rank, and computing them runs the virtual cluster to
+/// its end. If that would cost more than the accumulated credit, only the affected job is ranked, by its
+/// current share.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Ranking {
+    order: RankingOrder,
+    cluster: VirtualCluster,
+    ranks: BTreeMap<JobId, Rank>,
+    /// Whether the ranks differ from a projection.
+    stale: bool,
+    /// Jobs without a rank for their current size.
+    unranked: BTreeSet<JobId>,
+    credit: usize,
+    calls: u32,
+    last_steps: usize,
+    last_event: Time,
 }
 
 impl Ranking {
-    /// The virtual cluster as of the last call with a time.
+    /// Creates an empty ranking over a cluster of `slots`.
+    pub fn new(order: RankingOrder, slots: u32) -> Ranking {
+        Ranking {
+            order,
+            cluster: VirtualCluster::new(slots),
+            ranks: BTreeMap::new(),
+            stale: false,
+            unranked: BTreeSet::new(),
+            credit: CREDIT_MAX,
+            calls: 0,
+            last_steps: 0,
+            last_event: Time::default(),
+        }
+    }
+}
+
+impl Ranking {
+    /// Returns the virtual cluster at the time of the last call.
     pub fn cluster(&self) -> &VirtualCluster {
         &self.cluster
     }
 
-    /// The place of a job that is there.
+    /// Returns the rank of an active job.
     pub fn rank(&self, job: JobId) -> Option<Rank> {
         self.ranks.get(&job).copied()
     }
 
-    /// The jobs that are there, first to last.
+    /// Returns the active jobs in order.
     pub fn jobs(&self) -> Vec<JobId> {
         let mut ranks: Vec<Rank> = self.ranks.values().copied().collect();
         ranks.sort_unstable();
         ranks.into_iter().map(|rank| rank.job).collect()
     }
 
-    /// The real cluster has so many slots.
+    /// Sets the number of slots of the real cluster.
     pub fn set_slots(&mut self, now: Time, slots: u32) {
         if self.cluster.slots() != slots {
             self.cluster.age(now);
@@ -93,7 +101,7 @@ impl Ranking {
         }
     }
 
-    /// A job comes, with so many tasks of each length.
+    /// Adds a job with groups of task time and count.
     pub fn enter(&mut self, now: Time, job: JobId, submitted: Time, weight: u32, groups: &[(Span, u32)]) {
         self.cluster.age(now);
         self.cluster.enter(job, submitted, weight, groups);
@@ -102,7 +110,7 @@ impl Ranking {
         self.stale = true;
     }
 
-    /// The tasks of a job are of another size, in the mean.
+    /// Sets the mean task time of a job.
     pub fn resize(&mut self, now: Time, job: JobId, task_size: Span) {
         self.cluster.age(now);
         if self.cluster.contains(job) {
@@ -112,13 +120,13 @@ impl Ranking {
         }
     }
 
-    /// A job is done: it has no rank any more, but stays in the virtual cluster until it ends there.
+    /// Removes the rank of a finished job. It keeps its virtual slots until it finishes virtually.
     pub fn done(&mut self, job: JobId) {
         self.ranks.remove(&job);
         self.unranked.remove(&job);
     }
 
-    /// A job was given up: it goes from the virtual cluster, too.
+    /// Removes a cancelled job, also from the virtual cluster.
     pub fn give_up(&mut self, now: Time, job: JobId) {
         self.done(job);
         self.cluster.age(now);
@@ -128,7 +136,7 @@ impl Ranking {
         }
     }
 
-    /// Lets virtual time pass and returns the jobs whose ranks changed, if they did. Called at every event.
+    /// Advances virtual time and returns the jobs whose ranks changed. Called at every event.
     pub fn update(&mut self, now: Time) -> Vec<JobId> {
         self.calls += 1;
         if self.calls == CALLS_PER_CREDIT {
@@ -136,9 +144,9 @@ impl Ranking {
             self.credit = (self.credit + 1).min(CREDIT_MAX);
         }
         self.cluster.age(now);
-        let mut changed = self.find_late();
+        let mut changed = self.mark_late();
         if self.order == RankingOrder::RemainingSize {
-            // What is left changes with time, and with that the order.
+            // Remaining sizes change with time.
             self.stale |= self.last_event < now;
         }
         self.last_event = now;
@@ -149,14 +157,14 @@ impl Ranking {
             } else if cost <= self.credit.max(FREE_WORK) {
                 changed.extend(self.rank_by_projection());
             } else {
-                changed.extend(self.rank_new_ones());
+                changed.extend(self.rank_unranked());
             }
         }
         changed
     }
 
-    /// Jobs that ended virtually and not really are late from then on.
-    fn find_late(&mut self) -> Vec<JobId> {
+    /// Marks jobs that finished virtually before they finished in reality.
+    fn mark_late(&mut self) -> Vec<JobId> {
         let mut late = Vec::new();
         for (at, job) in self.cluster.take_finished() {
             if let Some(rank) = self.ranks.get_mut(&job) {
@@ -186,7 +194,7 @@ impl Ranking {
         keyed.into_iter().filter_map(|(job, left)| self.set_key(job, left)).collect()
     }
 
-    fn rank_new_ones(&mut self) -> Vec<JobId> {
+    fn rank_unranked(&mut self) -> Vec<JobId> {
         let new = std::mem::take(&mut self.unranked);
         new.into_iter().filter_map(|job| self.set_key(job, self.cluster.estimated_finish(job).0)).collect()
     }
@@ -213,13 +221,13 @@ mod tests {
     }
 
     #[test]
-    fn jobs_go_by_their_projected_finish_or_by_their_remaining_size() {
+    fn order_follows_configuration() {
         assert_eq!(two_jobs(RankingOrder::ProjectedFinish).jobs(), [JobId(2), JobId(1)]);
         assert_eq!(two_jobs(RankingOrder::RemainingSize).jobs(), [JobId(1), JobId(2)]);
     }
 
     #[test]
-    fn a_job_that_ended_virtually_is_late_and_before_all_others() {
+    fn virtually_finished_job_is_late_and_first() {
         for order in [RankingOrder::ProjectedFinish, RankingOrder::RemainingSize] {
             let mut ranking = two_jobs(order);
             assert_eq!(ranking.update(Time(20 * SECOND))[0], JobId(2));
@@ -231,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_that_is_done_keeps_its_virtual_slots_and_one_given_up_does_not() {
+    fn done_job_keeps_virtual_slots_unlike_given_up_one() {
         let mut ranking = two_jobs(RankingOrder::ProjectedFinish);
         ranking.done(JobId(2));
         ranking.update(Time(SECOND));
@@ -242,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn with_too_many_jobs_to_project_at_every_event_new_ones_are_placed_by_their_share() {
+    fn new_jobs_rank_by_share_without_credit() {
         let mut ranking = Ranking::new(RankingOrder::ProjectedFinish, 10);
         ranking.credit = 0;
         let job = |id: u32| JobId(id);
@@ -251,7 +259,7 @@ mod tests {
             ranking.enter(Time(0), job(id), Time(0), 1, &[(length, 5)]);
             ranking.update(Time(0));
         }
-        assert!(ranking.stale, "the last projection was too long ago");
+        assert!(ranking.stale, "the credit does not cover a projection");
         ranking.enter(Time(0), job(501), Time(0), 1, &[(Span::from_secs(1), 1)]);
         ranking.update(Time(0));
         assert_eq!(ranking.jobs()[0], job(501));
@@ -261,6 +269,6 @@ mod tests {
         let finishes = ranking.cluster.project(usize::MAX).finishes;
         let mut exact: Vec<JobId> = (1..=501).map(job).collect();
         exact.sort_by_key(|job| (finishes[job], *job));
-        assert!(ranking.jobs() == exact, "what events paid for is as exact as ever");
+        assert!(ranking.jobs() == exact, "with credit the order is exact");
     }
 }

@@ -1,8 +1,5 @@
-//! How large a phase is: before anything of it ran, from a sample of its maps, and from a sample of its
-//! reduces.
-//!
-//! Owns the formulas, exact and in any unit of time. Does not own when which of them is used: that is the
-//! training's.
+//! The size of a phase: estimated before it runs, from sampled maps, or from sampled reduces. Exact formulas
+//! in any unit of time.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,32 +8,32 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use napreduce_engine::Ratio;
 
-/// How much the size of a phase counts before any of it was measured: a factor of at least 1, or infinity,
-/// with which a job gets nothing but the slots of its sample until that is measured.
+/// The confidence in the initial size estimate: a factor of at least 1, or infinity. With infinity an
+/// unmeasured job gets slots for its sample only.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Confidence {
-    /// The estimate from other jobs counts so many times.
+    /// Multiplies the initial estimate.
     Factor(Ratio),
-    /// An unmeasured job is endless.
+    /// An unmeasured job has infinite size.
     Infinite,
 }
 
 /// The size of a phase.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Size {
-    /// All of its tasks after one another take so long.
+    /// Total time of its tasks in sequence.
     Finite(Ratio),
-    /// Larger than any other.
+    /// Larger than any finite size.
     Infinite,
 }
 
-/// A text that is no confidence.
+/// An invalid confidence.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is no confidence; give a factor of at least 1, or \"infinity\"")]
+#[error("invalid confidence {0:?}; give a factor of at least 1, or \"infinity\"")]
 pub struct ConfidenceError(pub String);
 
-/// The size of a phase that nothing is known of: its tasks take as long as those of other jobs did lately, or
-/// so long as is assumed without any, times the confidence.
+/// Returns the initial size of a phase: the mean of recent task times, or `assumed` without any, times the
+/// number of tasks and the confidence.
 pub fn initial(tasks: u32, recent_mean: Option<Ratio>, assumed: Ratio, confidence: Confidence) -> Size {
     let all = Ratio::whole(u64::from(tasks)) * recent_mean.unwrap_or(assumed);
     match confidence {
@@ -45,7 +42,7 @@ pub fn initial(tasks: u32, recent_mean: Option<Ratio>, assumed: Ratio, confidenc
     }
 }
 
-/// The times of a sample of tasks, added up.
+/// A sample of task times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sample {
     total: Ratio,
@@ -53,15 +50,14 @@ pub struct Sample {
 }
 
 impl Sample {
-    /// Nothing yet.
     pub const EMPTY: Sample = Sample { total: Ratio::ZERO, count: 0 };
 
-    /// So many tasks that took so long together.
+    /// Creates a sample of `count` tasks with total time `total`.
     pub fn of(total: Ratio, count: u32) -> Sample {
         Sample { total, count }
     }
 
-    /// A task took so long, or will.
+    /// Adds the measured or estimated time of a task.
     pub fn add(&mut self, time: Ratio) {
         self.total = self.total + time;
         self.count += 1;
@@ -71,12 +67,12 @@ impl Sample {
         self.count
     }
 
-    /// Their mean; unknown of none.
+    /// Returns the mean; `None` if empty.
     pub fn mean(&self) -> Option<Ratio> {
         (self.count > 0).then(|| self.total / Ratio::whole(u64::from(self.count)))
     }
 
-    /// The estimate of first order: so many tasks, each of the mean, without the work already done of them.
+    /// Returns the first-order estimate: the mean times `tasks`, minus the work done.
     pub fn size_of(&self, tasks: u32, worked: Ratio) -> Option<Ratio> {
         let size = self.mean()? * Ratio::whole(u64::from(tasks)) - worked;
         Some(size.max(Ratio::ZERO))
@@ -86,12 +82,14 @@ impl Sample {
 impl FromIterator<Ratio> for Sample {
     fn from_iter<I: IntoIterator<Item = Ratio>>(times: I) -> Sample {
         let mut sample = Sample::EMPTY;
-        times.into_iter().for_each(|time| sample.add(time));
+        for time in times {
+            sample.add(time);
+        }
         sample
     }
 }
 
-/// How long a reduce will execute that made this progress in so long; unknown while it made none.
+/// Returns the estimated total time of a reduce from its progress; `None` without progress.
 pub fn reduce_time(executed: Ratio, progress: Ratio) -> Option<Ratio> {
     (progress > Ratio::ZERO).then(|| executed / progress)
 }
@@ -144,7 +142,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_confidence_is_a_factor_of_at_least_one_or_infinity() {
+    fn confidence_accepts_factor_or_infinity() {
         assert_eq!("1".parse(), Ok(Confidence::Factor(Ratio::ONE)));
         assert_eq!("2.5".parse(), Ok(Confidence::Factor(Ratio::new(5, 2))));
         assert_eq!("infinity".parse(), Ok(Confidence::Infinite));
@@ -154,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn confidences_are_read_from_numbers_and_texts() {
+    fn confidence_deserializes_from_number_or_text() {
         let all: Vec<Confidence> = serde_json::from_str(r#"[1, 2.5, "3/2", "infinity"]"#).expect("four");
         let factor = |above, below| Confidence::Factor(Ratio::new(above, below));
         assert_eq!(all, [factor(1, 1), factor(5, 2), factor(3, 2), Confidence::Infinite]);
@@ -163,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_sample_or_progress_nothing_is_known() {
+    fn empty_sample_has_no_estimate() {
         assert_eq!(Sample::EMPTY.size_of(3, Ratio::ZERO), None);
         assert_eq!(reduce_time(Ratio::whole(60), Ratio::ZERO), None);
     }

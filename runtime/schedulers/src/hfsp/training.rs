@@ -1,6 +1,5 @@
-//! What is measured of a job to know its size, and of the tasks done lately to guess that of the next.
-//!
-//! Owns when a sample is complete and what it says. Does not own which tasks run, nor the formulas.
+//! The training of a job's size: measures sampled tasks, and keeps recent task times for the initial estimate
+//! of other jobs.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -10,45 +9,47 @@ use napreduce_engine::{Attempt, Ratio, Span, Time};
 
 use crate::hfsp::size::{self, Sample};
 
-/// A reduce of a sample that executes.
+/// A running reduce of a sample.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct Measure {
     attempt: u32,
-    /// How long it had been at work when it was first heard of, and its progress then.
+    /// Active time and progress at its first report.
     begun: Span,
     progress: u32,
-    /// What it will take in all, once that is known.
+    /// Estimated total time.
     time: Option<Span>,
 }
 
-/// How far the sample of one phase of a job is.
+/// The sample of one phase of a job.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Training {
-    /// How many tasks are the sample; none of a job that needs none.
+    /// Number of sampled tasks; 0 if none is needed.
     pub target: u32,
     measures: BTreeMap<u32, Measure>,
 }
 
 impl Training {
-    /// A sample of so many tasks.
+    /// Creates a sample of `target` tasks.
     pub fn of(target: u32) -> Training {
         Training { target, measures: BTreeMap::new() }
     }
 
-    /// The mean time of a task, once enough are done or measured: `done` of them, which were at work for
-    /// `worked`.
+    /// Returns the mean task time once enough tasks are finished or measured. `done` tasks are finished, with
+    /// total active time `worked`.
     pub fn complete(&self, done: u32, worked: Span) -> Option<Ratio> {
         let times: Vec<Span> = self.measures.values().filter_map(|measure| measure.time).collect();
         if (done as usize) + times.len() < self.target as usize {
             return None;
         }
         let mut sample = Sample::of(Ratio::whole(worked.0), done);
-        times.into_iter().for_each(|time| sample.add(Ratio::whole(time.0)));
+        for time in times {
+            sample.add(Ratio::whole(time.0));
+        }
         sample.mean()
     }
 
-    /// A reduce reported progress. True if its time is known now and was not before; else, when it has just
-    /// begun to execute, the time at which it is worth another look.
+    /// Records the progress of a reduce. Returns whether its time has just become known, and for a new reduce
+    /// when to measure it.
     pub fn progressed(&mut self, now: Time, attempt: &Attempt, delta: Span) -> (bool, Option<Time>) {
         let Some(progress) = attempt.progress_millionths() else { return (false, None) };
         let (index, number) = (attempt.id().task.index, attempt.id().number);
@@ -68,13 +69,13 @@ impl Training {
         (measure.time.is_some(), None)
     }
 
-    /// A task is done or begins again: what it takes is counted with those done, or nothing is known of it.
+    /// Drops the measurement of a reduce that finished or restarts.
     pub fn ended(&mut self, index: u32) {
         self.measures.remove(&index);
     }
 }
 
-/// The times of the tasks done last, of all jobs.
+/// The times of recently finished tasks of all jobs.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Recent {
     times: VecDeque<Span>,
@@ -82,7 +83,7 @@ pub struct Recent {
 }
 
 impl Recent {
-    /// So many tasks were done, at work for so long together; the last `most` are kept.
+    /// Adds `count` tasks with total active time `worked`; keeps the last `most`.
     pub fn add(&mut self, count: u32, worked: Span, most: u32) {
         let each = Span(worked.0.checked_div(u64::from(count)).unwrap_or_default());
         for _ in 0..count.min(most) {
@@ -94,7 +95,7 @@ impl Recent {
         }
     }
 
-    /// Their mean; unknown of none.
+    /// Returns the mean; `None` if empty.
     pub fn mean(&self) -> Option<Ratio> {
         (!self.times.is_empty()).then(|| Ratio::new(i128::from(self.total), self.times.len() as i128))
     }
@@ -105,14 +106,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_sample_is_complete_with_its_last_task() {
+    fn sample_completes_with_last_task() {
         let training = Training::of(3);
         assert_eq!(training.complete(2, Span(100)), None);
         assert_eq!(training.complete(3, Span(150)), Some(Ratio::whole(50)));
     }
 
     #[test]
-    fn the_recent_mean_is_that_of_the_last_tasks() {
+    fn recent_mean_covers_last_tasks() {
         let mut recent = Recent::default();
         assert_eq!(recent.mean(), None);
         recent.add(2, Span(200), 3);

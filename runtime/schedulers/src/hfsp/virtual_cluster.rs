@@ -1,7 +1,4 @@
-//! The virtual cluster: what every job would have done if they had shared the slots fairly.
-//!
-//! Owns virtual time, which jobs are in it and when they end there. Does not own what is done with that: the
-//! order of the real jobs.
+//! The virtual cluster: the progress of all jobs under fair sharing, in virtual time.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,29 +9,29 @@ use napreduce_engine::{JobId, Span, Time};
 use crate::hfsp::shares::Shares;
 use crate::hfsp::virtual_job::{VirtualJob, is_never, saturated};
 
-/// Jobs that share as many slots as the real cluster has, whole tasks at a time, until all of their virtual
-/// tasks ended. A job that ends in reality first stays until then; one that ends here first is *late*.
+/// Jobs share as many slots as the real cluster has, in whole tasks, until all their virtual tasks end. A job
+/// that finishes in reality first stays until then; a job that finishes here first is *late*.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct VirtualCluster {
     now: Time,
     shares: Shares,
     jobs: BTreeMap<JobId, VirtualJob>,
-    /// When the next task of each running job ends.
+    /// The next task end of each running job.
     ends: BTreeSet<(Time, JobId)>,
     finished: Vec<(Time, JobId)>,
 }
 
-/// When jobs will end in the virtual cluster if no other comes.
+/// Finish times in the virtual cluster without further arrivals.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Projection {
-    /// By job; an endless one ends at the end of time.
+    /// By job; `Time(u64::MAX)` for endless jobs.
     pub finishes: BTreeMap<JobId, Time>,
-    /// How many ends of virtual tasks were gone through for it.
+    /// Number of virtual task ends that were simulated.
     pub steps: usize,
 }
 
 impl VirtualCluster {
-    /// An empty cluster of so many slots.
+    /// Creates an empty cluster of `slots`.
     pub fn new(slots: u32) -> VirtualCluster {
         VirtualCluster { shares: Shares::new(slots), ..VirtualCluster::default() }
     }
@@ -43,44 +40,41 @@ impl VirtualCluster {
         self.shares.slots()
     }
 
-    /// How many jobs have not ended virtually.
+    /// Returns the number of jobs that have not finished virtually.
     pub fn len(&self) -> usize {
         self.jobs.len()
     }
 
-    /// Whether every job ended virtually.
     pub fn is_empty(&self) -> bool {
         self.jobs.is_empty()
     }
 
-    /// Whether a job is here and has not ended virtually.
+    /// Whether a job is here and has not finished virtually.
     pub fn contains(&self, job: JobId) -> bool {
         self.jobs.contains_key(&job)
     }
 
-    /// The jobs that have not ended virtually.
+    /// Returns the jobs that have not finished virtually.
     pub fn jobs(&self) -> impl Iterator<Item = JobId> + '_ {
         self.jobs.keys().copied()
     }
 
-    /// How many virtual slots a job has.
+    /// Returns the virtual slots of a job.
     pub fn allotted(&self, job: JobId) -> u32 {
         self.shares.allotted(job)
     }
 
-    /// What is left of a job virtually, over all of its tasks; nothing of one that ended or was never here.
+    /// Returns the remaining virtual work of a job; zero if it finished or is unknown.
     pub fn remaining(&self, job: JobId) -> Span {
         self.jobs.get(&job).map_or(Span::default(), |known| known.remaining(self.now))
     }
 
-    /// The jobs that ended since they were last taken, and when: in the order in which they did, those of one
-    /// instant by submission.
+    /// Returns the jobs that finished since the last call, with their finish times; ties by submission.
     pub fn take_finished(&mut self) -> Vec<(Time, JobId)> {
         std::mem::take(&mut self.finished)
     }
 
-    /// Lets time pass. Where a virtual task ends the slots are shared anew, so that nobody loses too little
-    /// or too much.
+    /// Advances virtual time. Slots are shared again at every virtual task end.
     pub fn age(&mut self, to: Time) {
         while self.ends.first().is_some_and(|&(end, _)| end <= to) {
             self.end_next();
@@ -88,7 +82,7 @@ impl VirtualCluster {
         self.now = self.now.max(to);
     }
 
-    /// A job comes, with so many tasks of each length.
+    /// Adds a job with groups of task time and count.
     pub fn enter(&mut self, job: JobId, submitted: Time, weight: u32, groups: &[(Span, u32)]) {
         let known = VirtualJob::new(submitted, groups);
         self.shares.enter(job, submitted, weight, known.tasks());
@@ -102,7 +96,7 @@ impl VirtualCluster {
         self.age(self.now);
     }
 
-    /// A job goes that will not be done.
+    /// Removes a cancelled job.
     pub fn leave(&mut self, job: JobId) {
         if let Some(end) = self.jobs.remove(&job).and_then(|known| known.next_end()) {
             self.ends.remove(&(end, job));
@@ -111,25 +105,24 @@ impl VirtualCluster {
         self.share();
     }
 
-    /// The tasks of a job are of another size, in the mean.
+    /// Sets the mean task time of a job.
     pub fn resize(&mut self, job: JobId, task_size: Span) {
         let now = self.now;
         if let Some(known) = self.jobs.get_mut(&job) {
             let before = known.next_end();
             known.resize(task_size, now);
-            relist(&mut self.ends, job, before, known.next_end());
+            reindex(&mut self.ends, job, before, known.next_end());
         }
         self.age(now);
     }
 
-    /// Another number of slots.
     pub fn set_slots(&mut self, slots: u32) {
         self.shares.set_slots(slots);
         self.share();
     }
 
-    /// Runs a copy of it forward until every job ended, or so many ends of tasks were gone through: the rest
-    /// is then projected as if every job kept its share.
+    /// Simulates a copy until every job has finished or `steps_max` task ends are reached. The remaining jobs
+    /// are then estimated at their current shares.
     pub fn project(&self, steps_max: usize) -> Projection {
         let mut ahead = self.clone();
         ahead.finished.clear();
@@ -143,8 +136,8 @@ impl VirtualCluster {
         Projection { finishes, steps }
     }
 
-    /// When a job ends if it keeps its share; without a slot, if it got an equal part of all. The end of time
-    /// for one that is endless.
+    /// Returns the finish time of a job at its current share; without a slot, at an equal part of all slots.
+    /// `Time(u64::MAX)` for endless jobs.
     pub fn estimated_finish(&self, job: JobId) -> Time {
         let Some(known) = self.jobs.get(&job) else { return self.now };
         if known.is_endless() {
@@ -159,12 +152,12 @@ impl VirtualCluster {
         self.now + Span(saturated(wait))
     }
 
-    /// Goes to the next time at which tasks end, ends them, and shares the slots anew; says how many groups
-    /// ended.
+    /// Advances to the next task end, ends those tasks and shares the slots again. Returns the number of
+    /// ended groups.
     fn end_next(&mut self) -> usize {
         let Some(&(at, _)) = self.ends.first() else { return 0 };
         self.now = self.now.max(at);
-        let (mut gone, mut groups) = (Vec::new(), 0);
+        let (mut ended, mut groups) = (Vec::new(), 0);
         while let Some(&(end, job)) = self.ends.first()
             && end == at
         {
@@ -176,15 +169,15 @@ impl VirtualCluster {
                 self.ends.insert((next, job));
             }
             if left == 0 {
-                gone.push((known.submitted, job));
+                ended.push((known.submitted, job));
                 self.jobs.remove(&job);
                 self.shares.leave(job);
             } else {
                 self.shares.set_tasks(job, left);
             }
         }
-        gone.sort_unstable();
-        self.finished.extend(gone.into_iter().map(|(_, job)| (at, job)));
+        ended.sort_unstable();
+        self.finished.extend(ended.into_iter().map(|(_, job)| (at, job)));
         self.share();
         groups
     }
@@ -196,12 +189,12 @@ impl VirtualCluster {
             let Some(known) = self.jobs.get_mut(&job) else { continue };
             let before = known.next_end();
             known.run(allotted, self.now);
-            relist(&mut self.ends, job, before, known.next_end());
+            reindex(&mut self.ends, job, before, known.next_end());
         }
     }
 }
 
-fn relist(ends: &mut BTreeSet<(Time, JobId)>, job: JobId, before: Option<Time>, after: Option<Time>) {
+fn reindex(ends: &mut BTreeSet<(Time, JobId)>, job: JobId, before: Option<Time>, after: Option<Time>) {
     if before != after {
         before.map(|end| ends.remove(&(end, job)));
         after.map(|end| ends.insert((end, job)));

@@ -1,7 +1,5 @@
-//! The tasks of a job in the virtual cluster, in groups of equal remaining time.
-//!
-//! Owns which of them run when the job has a number of virtual slots: those with the least left. Does not own
-//! that number, nor virtual time.
+//! A job in the virtual cluster: its tasks in groups of equal remaining time. The tasks with the least
+//! remaining time run first.
 
 use std::collections::VecDeque;
 
@@ -9,10 +7,10 @@ use serde::{Deserialize, Serialize};
 
 use napreduce_engine::{Span, Time};
 
-/// The size of a task of which nothing is known and that is to count as endless.
+/// The time of a task of unknown size that counts as endless.
 pub const ENDLESS: Span = Span(u64::MAX);
 
-/// From here on a time is never reached: what is left of an endless task, whatever was run of it.
+/// Times from here on are never reached, whatever part of an endless task has run.
 const NEVER: u64 = u64::MAX / 2;
 
 /// Whether a time is the end of an endless task.
@@ -20,16 +18,16 @@ pub fn is_never(time: Time) -> bool {
     time.0 >= NEVER
 }
 
-/// Groups of tasks by a time, least first, and how many are in each. They come and go at the ends.
+/// Tasks per time, least first. Groups are added and removed at both ends.
 type Groups<T> = VecDeque<(T, u32)>;
 
-/// Groups of equal virtual tasks. What runs is kept by when it ends, so that time passes without a change;
-/// what does not is kept by what is left. Nothing that runs has more left than anything that does not.
+/// Running tasks are stored by end time, so that passing time changes nothing; halted ones by remaining time.
+/// No running task has more remaining time than a halted one.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct VirtualJob {
-    /// When it was submitted; ties are decided by it.
+    /// Breaks ties.
     pub submitted: Time,
-    /// The time of one task, in the mean, before any of it was run.
+    /// Mean time of a task at its start.
     task_size: Span,
     #[serde(with = "as_map")]
     ends: Groups<Time>,
@@ -40,7 +38,7 @@ pub struct VirtualJob {
 }
 
 impl VirtualJob {
-    /// A job none of whose tasks runs: how many there are of each length.
+    /// Creates a job without running tasks, from groups of task time and count.
     pub fn new(submitted: Time, groups: &[(Span, u32)]) -> VirtualJob {
         let mut halted = Groups::new();
         let (mut tasks, mut size) = (0_u32, 0_u128);
@@ -53,17 +51,17 @@ impl VirtualJob {
         VirtualJob { submitted, task_size, ends: Groups::new(), halted, running: 0, tasks }
     }
 
-    /// How many tasks have not ended virtually.
+    /// Returns the number of tasks that have not ended.
     pub fn tasks(&self) -> u32 {
         self.tasks
     }
 
-    /// When the next of its tasks ends if nothing changes.
+    /// Returns the next task end.
     pub fn next_end(&self) -> Option<Time> {
         self.ends.front().map(|(end, _)| *end)
     }
 
-    /// Ends the tasks that end at a time, and returns how many are left.
+    /// Ends the tasks due at `at`; returns the number of tasks left.
     pub fn end_tasks(&mut self, at: Time) -> u32 {
         if let Ok(place) = self.ends.binary_search_by_key(&at, |(end, _)| *end)
             && let Some((_, count)) = self.ends.remove(place)
@@ -74,7 +72,7 @@ impl VirtualJob {
         self.tasks
     }
 
-    /// Runs so many tasks from now on.
+    /// Sets the number of running tasks.
     pub fn run(&mut self, slots: u32, now: Time) {
         while self.running < slots
             && let Some((left, waiting)) = self.halted.front_mut()
@@ -88,11 +86,11 @@ impl VirtualJob {
             add(&mut self.ends, now + left, count);
         }
         while self.running > slots
-            && let Some((end, at_work)) = self.ends.back_mut()
+            && let Some((end, running)) = self.ends.back_mut()
         {
-            let (end, count) = (*end, (*at_work).min(self.running - slots));
-            *at_work -= count;
-            if *at_work == 0 {
+            let (end, count) = (*end, (*running).min(self.running - slots));
+            *running -= count;
+            if *running == 0 {
                 self.ends.pop_back();
             }
             self.running -= count;
@@ -100,7 +98,7 @@ impl VirtualJob {
         }
     }
 
-    /// What is left of all tasks together.
+    /// Returns the total remaining time.
     pub fn remaining(&self, now: Time) -> Span {
         let running = self.ends.iter().map(|(end, count)| (end.since(now), *count));
         let all = running.chain(self.halted.iter().map(|(left, count)| (*left, *count)));
@@ -109,12 +107,12 @@ impl VirtualJob {
         Span(saturated(sum))
     }
 
-    /// Whether its size is not known and counts as endless.
+    /// Whether its size is unknown and counts as endless.
     pub fn is_endless(&self) -> bool {
         self.task_size.0 >= NEVER
     }
 
-    /// Another size of a task, in the mean; each keeps the share of it that was run virtually.
+    /// Sets the mean task time; each task keeps its completed fraction.
     pub fn resize(&mut self, task_size: Span, now: Time) {
         let slots = self.running;
         self.run(0, now);
@@ -140,7 +138,7 @@ fn add<T: Ord + Copy>(groups: &mut Groups<T>, time: T, count: u32) {
     }
 }
 
-/// Groups as a map: so they are saved.
+/// Serializes groups as a map.
 mod as_map {
     use std::collections::BTreeMap;
 

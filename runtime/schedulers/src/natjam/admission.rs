@@ -1,11 +1,9 @@
-//! Whether jobs can be done by their deadlines: a bound on when each ends, from the work that goes before it.
+//! Deadline admission: an upper bound on the finish time of each job, from the work that precedes it.
 //!
-//! Owns the bound, over plain numbers. Does not own where lengths come from nor what follows (`deadline`).
-//!
-//! While a job waits for slots of a kind, all of them are at work for jobs that go before it, for itself, or
-//! for what they were at when it came and that is not taken from them. So its last task begins when that is
-//! done, divided among the slots, and it ends a task later (R. Graham, Bounds on Multiprocessing Timing
-//! Anomalies, 1969). Maps come first, then reduces.
+//! While a job waits for slots of a kind, all slots work for jobs that precede it, for the job itself, or on
+//! earlier tasks that are not preempted. Its last task therefore starts once that work, divided among the
+//! slots, is done, and ends one task length later (R. Graham, Bounds on Multiprocessing Timing Anomalies,
+//! 1969). Reduces follow maps.
 
 use std::fmt;
 
@@ -13,30 +11,30 @@ use serde::{Deserialize, Serialize};
 
 use napreduce_engine::{ByKind, JobId, Span, TaskKind, Time};
 
-/// What becomes of a job that may not be done by its deadline.
+/// The handling of a job that may miss its deadline.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum DeadlineAdmission {
-    /// Nobody looks.
+    /// No check.
     #[default]
     Off,
-    /// It is taken, and what is said of it says so.
+    /// The job is accepted with a warning.
     Warn,
-    /// It is refused when it is submitted.
+    /// The job is rejected at submission.
     Refuse,
 }
 
-/// The tasks of a kind that a job has yet to do.
+/// The remaining tasks of a job for one kind.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct DueWork {
-    /// All of it, one after the other.
+    /// Total run time in sequence.
     pub total: Span,
-    /// The longest task, from its beginning.
+    /// Full length of the longest task.
     pub longest: Span,
 }
 
 impl DueWork {
-    fn and(self, more: DueWork) -> DueWork {
+    fn combine(self, more: DueWork) -> DueWork {
         let total = Span(self.total.0.saturating_add(more.total.0));
         DueWork { total, longest: self.longest.max(more.longest) }
     }
@@ -47,29 +45,28 @@ impl DueWork {
 pub struct DueJob {
     pub job: JobId,
     pub deadline: Time,
-    /// What it has yet to do.
+    /// Remaining work.
     pub work: ByKind<DueWork>,
-    /// What its attempts that hold slots may yet hold them, one after the other.
+    /// Time for which its running attempts may still hold their slots, in sequence.
     pub held: ByKind<Span>,
 }
 
-/// What the work is divided among.
+/// The slots of one kind.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct DueSlots {
     pub count: u32,
-    /// As `DueJob::held`, of jobs without a deadline.
+    /// As [`DueJob::held`], for jobs without a deadline.
     pub held: Span,
-    /// How long it takes until all of them are taken from less urgent jobs; without, these keep what
-    /// they hold.
+    /// Time until all slots are preempted from less urgent jobs; `None` if they are not preempted.
     pub taking: Option<Span>,
 }
 
-/// Why a job is not admitted.
+/// The reason why a job is rejected.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Lateness {
-    /// It would itself be late.
+    /// The job itself would be late.
     Own { before: usize, by: Span },
-    /// Another one would be, which is not without it.
+    /// The job would make another one late.
     Other { job: JobId, by: Span },
 }
 
@@ -91,15 +88,16 @@ impl fmt::Display for Lateness {
     }
 }
 
-/// How long tasks of a kind take at most, which go before all others; `less` is what less urgent jobs hold.
+/// Returns an upper bound on the duration of tasks that precede all others; `less` is the time held by less
+/// urgent jobs.
 fn stage(kind: TaskKind, work: DueWork, less: Span, slots: DueSlots) -> Span {
     if work.total == Span(0) {
         return Span(0);
     }
-    // Without a slot it never ends.
+    // Without slots it never ends.
     let Some(others) = slots.count.checked_sub(1) else { return Span(u64::MAX) };
     let (kept, taking) = match slots.taking {
-        // Less urgent jobs may have begun to reduce while the maps ran.
+        // Less urgent jobs may have started reduces while the maps ran.
         Some(taking) if less > Span(0) || kind == TaskKind::Reduce => (Span(0), taking),
         Some(_) => (Span(0), Span(0)),
         None => (less, Span(0)),
@@ -110,17 +108,17 @@ fn stage(kind: TaskKind, work: DueWork, less: Span, slots: DueSlots) -> Span {
     Span(divided.saturating_add(taking.0))
 }
 
-/// When work that goes before all other has ended at the latest.
+/// Returns the latest finish time of work that precedes all others.
 fn ends(now: Time, work: &ByKind<DueWork>, less: &ByKind<Span>, slots: &ByKind<DueSlots>) -> Time {
     let stages = TaskKind::ALL.into_iter().map(|kind| stage(kind, work[kind], less[kind], slots[kind]));
     Time(stages.fold(now.0, |end, stage| end.saturating_add(stage.0)))
 }
 
-/// Whether a job can be done by its deadline beside those that were admitted, and these by theirs still. All
-/// of them are in the order in which they are served; `place` is where the new one comes.
+/// Checks whether the job at index `place` and the admitted jobs can meet their deadlines. `jobs` must be in
+/// service order.
 ///
 /// # Errors
-/// Says who would be late.
+/// Reports the job that would be late.
 pub fn admit(now: Time, jobs: &[DueJob], place: usize, slots: &ByKind<DueSlots>) -> Result<(), Lateness> {
     let (mut with, mut without) = (ByKind::<DueWork>::default(), ByKind::<DueWork>::default());
     let mut less = ByKind { map: slots.map.held, reduce: slots.reduce.held };
@@ -131,9 +129,9 @@ pub fn admit(now: Time, jobs: &[DueJob], place: usize, slots: &ByKind<DueSlots>)
     for (at, due) in jobs.iter().enumerate() {
         for kind in TaskKind::ALL {
             less[kind] = Span(less[kind].0.saturating_sub(due.held[kind].0));
-            with[kind] = with[kind].and(due.work[kind]);
+            with[kind] = with[kind].combine(due.work[kind]);
             if at != place {
-                without[kind] = without[kind].and(due.work[kind]);
+                without[kind] = without[kind].combine(due.work[kind]);
             }
         }
         let end = ends(now, &with, &less, slots);
@@ -143,7 +141,7 @@ pub fn admit(now: Time, jobs: &[DueJob], place: usize, slots: &ByKind<DueSlots>)
         if at == place {
             return Err(Lateness::Own { before: place, by: end.since(due.deadline) });
         }
-        // One that is late in any case keeps nobody away.
+        // A job that is late regardless does not block admission.
         if ends(now, &without, &less, slots) <= due.deadline {
             return Err(Lateness::Other { job: due.job, by: end.since(due.deadline) });
         }
@@ -171,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn on_one_slot_it_is_the_sum_of_the_work_by_each_deadline() {
+    fn one_slot_bound_is_sum_of_work() {
         let one = slots(1, None);
         let jobs = [due(1, 10, maps(1, 10)), due(2, 15, maps(1, 5)), due(3, 100, maps(1, 1))];
         for place in 0..3 {
@@ -182,33 +180,33 @@ mod tests {
         assert_eq!(
             admit(Time(0), &own, 0, &one),
             Err(Lateness::Other { job: JobId(2), by: Span::from_secs(1) }),
-            "the later deadline was admitted first"
+            "job 2 was admitted first"
         );
     }
 
     #[test]
-    fn one_that_is_late_in_any_case_keeps_nobody_away() {
+    fn job_late_regardless_does_not_block_admission() {
         let jobs = [due(1, 10, maps(1, 5)), due(2, 12, maps(1, 20))];
         assert_eq!(admit(Time(0), &jobs, 0, &slots(1, None)), Ok(()));
     }
 
     #[test]
-    fn on_several_slots_the_last_task_begins_when_the_others_are_done() {
-        // Five of 10 s on two slots: (50 + 10) / 2.
+    fn several_slots_bound_adds_last_task() {
+        // Five tasks of 10 s on two slots: (50 + 10) / 2.
         let jobs = |deadline| [due(1, deadline, maps(5, 10))];
         assert_eq!(admit(Time(0), &jobs(30), 0, &slots(2, None)), Ok(()));
         assert!(admit(Time(0), &jobs(29), 0, &slots(2, None)).is_err());
     }
 
     #[test]
-    fn reduces_come_after_maps() {
+    fn bound_adds_reduces_after_maps() {
         let work = ByKind { map: maps(2, 10).map, reduce: maps(1, 7).map };
         assert_eq!(admit(Time(0), &[due(1, 27, work)], 0, &slots(1, None)), Ok(()));
         assert!(admit(Time(0), &[due(1, 26, work)], 0, &slots(1, None)).is_err());
     }
 
     #[test]
-    fn what_less_urgent_jobs_hold_counts_unless_it_is_taken() {
+    fn bound_counts_held_slots_unless_preempted() {
         let held = ByKind { map: Span::from_secs(8), reduce: Span(0) };
         let jobs = |deadline| [due(1, deadline, maps(1, 10)), DueJob { held, ..due(2, 90, maps(1, 20)) }];
         let taken = slots(1, Some(Span::from_secs(1)));
@@ -219,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn without_slots_nothing_ends_but_what_has_nothing_to_do() {
+    fn zero_slots_admit_only_empty_jobs() {
         assert!(admit(Time(0), &[due(1, 1 << 40, maps(1, 1))], 0, &slots(0, None)).is_err());
         assert_eq!(admit(Time(0), &[due(1, 1, maps(0, 0))], 0, &slots(0, None)), Ok(()));
     }

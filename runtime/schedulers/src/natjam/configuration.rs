@@ -1,12 +1,10 @@
-//! What can be chosen about Natjam and Natjam-R, as it stands in a file.
-//!
-//! Owns the values, the published defaults and what is allowed. Does not own what follows from them.
+//! Configuration of Natjam and Natjam-R: values, published defaults and validation.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use napreduce_engine::{ClusterView, JobSpec, Primitive, QueueShare, Span, TaskEviction, TaskKind, fields};
+use napreduce_engine::{ClusterView, JobSpec, Primitive, QueueShare, Span, TaskEviction, TaskKind};
 
 use crate::natjam::admission::DeadlineAdmission;
 use crate::natjam::eviction::JobEviction;
@@ -14,103 +12,126 @@ use crate::natjam::reclaim::ReclaimLimits;
 use crate::natjam::urgency::{DeadlineEviction, DeadlineSelection, MixedPair, UrgencyKey};
 use crate::serving::DelaySettings;
 
-fields! {
-    /// Natjam: two classes of jobs. As published: MR, SRT, checkpoints, reduces only, every second, 12 s and
-    /// 2 s.
-    #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-    #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
-    pub struct NatjamConfiguration {
-        /// The queues of production jobs, with those below them (`production.reports`); all other jobs are
-        /// research.
-        pub production: Vec<String> = vec!["production".to_owned()],
-        /// Which research job gives the next slot.
-        pub job_eviction: JobEviction = JobEviction::MostResources,
-        /// Which of its attempts.
-        pub task_eviction: TaskEviction = TaskEviction::ShortestRemaining,
-        pub primitive: Primitive = Primitive::Checkpoint,
-        /// Whether map slots are taken, too, not only reduce slots.
-        pub preempt_maps: bool = false,
-        /// How often production jobs ask for slots.
-        #[serde(with = "napreduce_engine::time::text")]
-        pub preemptor_interval: Span = Span::from_secs(1),
-        /// An attempt that was asked longer ago than this is killed.
-        #[serde(with = "napreduce_engine::time::text")]
-        pub kill_timeout: Span = Span::from_secs(12),
-        /// How long a request counts after that.
-        #[serde(with = "napreduce_engine::time::text")]
-        pub expired_time: Span = Span::from_secs(2),
-        /// How long jobs wait for a slot near their data.
-        pub delay: DelaySettings,
-        /// Where the random choices start.
-        pub seed: u64 = 0,
+/// Natjam: production and research jobs. Published values: MR, SRT, checkpoint, reduces only, interval 1
+/// s, timeouts 12 s and 2 s.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+pub struct NatjamConfiguration {
+    /// Queues of production jobs, including those below them (`production.reports`). All other jobs are
+    /// research.
+    pub production: Vec<String>,
+    /// The research job that loses the next slot.
+    pub job_eviction: JobEviction,
+    /// The attempt of that job.
+    pub task_eviction: TaskEviction,
+    pub primitive: Primitive,
+    /// Whether map slots are preempted too.
+    pub preempt_maps: bool,
+    /// Interval of the preemptor.
+    #[serde(with = "napreduce_engine::time::text")]
+    pub preemptor_interval: Span,
+    /// Grace period of a victim before it is killed.
+    #[serde(with = "napreduce_engine::time::text")]
+    pub kill_timeout: Span,
+    /// Time for which an expired request still counts.
+    #[serde(with = "napreduce_engine::time::text")]
+    pub expired_time: Span,
+    pub delay: DelaySettings,
+    /// Seed of the random choices.
+    pub seed: u64,
+}
+
+impl Default for NatjamConfiguration {
+    fn default() -> NatjamConfiguration {
+        NatjamConfiguration {
+            production: vec!["production".to_owned()],
+            job_eviction: JobEviction::MostResources,
+            task_eviction: TaskEviction::ShortestRemaining,
+            primitive: Primitive::Checkpoint,
+            preempt_maps: false,
+            preemptor_interval: Span::from_secs(1),
+            kill_timeout: Span::from_secs(12),
+            expired_time: Span::from_secs(2),
+            delay: DelaySettings::default(),
+            seed: 0,
+        }
     }
 }
 
-fields! {
-    /// Natjam-R: one queue by deadline. As published: MDF with EDF, SRT, checkpoints, reduces only, one slot
-    /// every second.
-    #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-    #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
-    pub struct NatjamRConfiguration {
-        /// Which job gives a slot.
-        pub eviction: DeadlineEviction = DeadlineEviction::MaximumDeadlineFirst,
-        /// Which job is served first; what goes with the eviction, when it is not given.
-        pub selection: Option<DeadlineSelection>,
-        /// Which of its attempts gives the slot.
-        pub task_eviction: TaskEviction = TaskEviction::ShortestRemaining,
-        pub primitive: Primitive = Primitive::Checkpoint,
-        /// Whether map slots are taken, too, not only reduce slots.
-        pub preempt_maps: bool = false,
-        /// How often slots are taken, and laxities found anew.
-        #[serde(with = "napreduce_engine::time::text")]
-        pub interval: Span = Span::from_secs(1),
-        /// How many slots are taken at a time.
-        pub per_run: u32 = 1,
-        /// How much more laxity than the claimant a job must have to give way.
-        #[serde(with = "napreduce_engine::time::text")]
-        pub laxity_margin: Span = Span(0),
-        /// An attempt that was asked so long ago is killed.
-        #[serde(with = "napreduce_engine::time::text_or_never")]
-        pub kill_timeout: Option<Span> = Some(Span::from_secs(12)),
-        /// What becomes of a job that may not be done by its deadline.
-        pub admission: DeadlineAdmission = DeadlineAdmission::Off,
-        /// How long jobs wait for a slot near their data.
-        pub delay: DelaySettings,
+/// Natjam-R: one queue by deadline. Published values: MDF with EDF, SRT, checkpoint, reduces only, one
+/// slot per second.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+pub struct NatjamRConfiguration {
+    /// The job that loses a slot.
+    pub eviction: DeadlineEviction,
+    /// The job that is served first; by default the selection that matches the eviction.
+    pub selection: Option<DeadlineSelection>,
+    /// The attempt that loses the slot.
+    pub task_eviction: TaskEviction,
+    pub primitive: Primitive,
+    /// Whether map slots are preempted too.
+    pub preempt_maps: bool,
+    /// Interval of the preemptor and of laxity updates.
+    #[serde(with = "napreduce_engine::time::text")]
+    pub interval: Span,
+    /// Slots preempted per run.
+    pub per_run: u32,
+    /// Minimum difference in laxity between victim and claimant.
+    #[serde(with = "napreduce_engine::time::text")]
+    pub laxity_margin: Span,
+    /// Grace period of a victim before it is killed.
+    #[serde(with = "napreduce_engine::time::text_or_never")]
+    pub kill_timeout: Option<Span>,
+    /// The handling of jobs that may miss their deadline.
+    pub admission: DeadlineAdmission,
+    pub delay: DelaySettings,
+}
+
+impl Default for NatjamRConfiguration {
+    fn default() -> NatjamRConfiguration {
+        NatjamRConfiguration {
+            eviction: DeadlineEviction::MaximumDeadlineFirst,
+            selection: None,
+            task_eviction: TaskEviction::ShortestRemaining,
+            primitive: Primitive::Checkpoint,
+            preempt_maps: false,
+            interval: Span::from_secs(1),
+            per_run: 1,
+            laxity_margin: Span(0),
+            kill_timeout: Some(Span::from_secs(12)),
+            admission: DeadlineAdmission::Off,
+            delay: DelaySettings::default(),
+        }
     }
 }
 
-/// What is not allowed.
+/// An invalid configuration.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NatjamConfigurationError {
-    /// Runs without end.
-    #[error("{0} is 0; give a span such as 1s")]
+    #[error("{0} must be positive; give a span such as 1s")]
     Interval(&'static str),
-    /// Nothing would ever be production.
-    #[error("production names no queue; name those whose jobs go before all others")]
+    #[error("production must name at least one queue")]
     NoProduction,
-    /// A queue without a name.
     #[error(
-        "production names the queue {0:?}; give names without empty parts, such as production or production.reports"
+        "production: invalid queue name {0:?}; give a name without empty parts, such as production.reports"
     )]
     Queue(String),
-    /// Runs that take nothing.
-    #[error("per-run is 0; give 1 or more, or use a policy that takes nothing")]
+    #[error("per-run must be positive; use another policy to disable preemption")]
     PerRun,
-    /// A margin of what is not looked at.
     #[error(
-        "laxity-margin is {0} with eviction by deadline; give it with maximum-laxity-first, or leave it out"
+        "laxity-margin {0} requires eviction maximum-laxity-first; change the eviction or remove the margin"
     )]
     Margin(Span),
-    /// Two choices that swap jobs for ever.
     #[error(transparent)]
     Pair(#[from] MixedPair),
 }
 
 impl NatjamConfiguration {
-    /// Whether a policy can be built of it.
+    /// Validates the values.
     ///
     /// # Errors
-    /// Names the value and what is allowed.
+    /// Fails if a value is invalid; names the value and the allowed range.
     pub fn check(&self) -> Result<(), NatjamConfigurationError> {
         if self.preemptor_interval == Span(0) {
             return Err(NatjamConfigurationError::Interval("preemptor-interval"));
@@ -124,19 +145,19 @@ impl NatjamConfiguration {
         }
     }
 
-    /// Whether a job is a production job.
+    /// Whether a job runs in a production queue.
     pub fn is_production(&self, spec: &JobSpec) -> bool {
         let below = |queue: &String| spec.queue.strip_prefix(queue.as_str());
         self.production.iter().filter_map(below).any(|rest| rest.is_empty() || rest.starts_with('.'))
     }
 
-    /// The queues of production, and those of the jobs that are there.
+    /// Lists the production queues and those of current jobs.
     pub(super) fn listed_queues(&self, view: &ClusterView<'_>) -> Vec<QueueShare> {
         let mut queues = BTreeMap::new();
         let share = |name: &str, is_production: bool| QueueShare {
             name: name.to_owned(),
             remark: Some(
-                if is_production { "production: goes first" } else { "research: gives way" }.to_owned(),
+                if is_production { "production: served first" } else { "research: preemptable" }.to_owned(),
             ),
             ..QueueShare::default()
         };
@@ -156,21 +177,21 @@ impl NatjamConfiguration {
         ReclaimLimits { kill_timeout, expired_time, interval: preemptor_interval }
     }
 
-    /// How long a victim may take; one that is to be killed is killed at once.
+    /// Returns the grace period of a victim; `None` if it is killed immediately.
     pub(super) fn grace(&self) -> Option<Span> {
         (self.primitive != Primitive::Kill).then(|| self.limits().grace())
     }
 
-    pub(super) fn takes(&self, kind: TaskKind) -> bool {
+    pub(super) fn preempts(&self, kind: TaskKind) -> bool {
         self.preempt_maps || kind == TaskKind::Reduce
     }
 }
 
 impl NatjamRConfiguration {
-    /// What the queue is ordered by.
+    /// Validates the values and returns the sort key of the queue.
     ///
     /// # Errors
-    /// Names the value and what is allowed.
+    /// Fails if a value is invalid; names the value and the allowed range.
     pub fn check(&self) -> Result<UrgencyKey, NatjamConfigurationError> {
         if self.interval == Span(0) {
             return Err(NatjamConfigurationError::Interval("interval"));
@@ -186,12 +207,12 @@ impl NatjamRConfiguration {
         Ok(key)
     }
 
-    /// How long a victim may take; one that is to be killed is killed at once.
+    /// Returns the grace period of a victim; `None` if it is killed immediately.
     pub(super) fn grace(&self) -> Option<Span> {
         self.kill_timeout.filter(|_| self.primitive != Primitive::Kill)
     }
 
-    pub(super) fn takes(&self, kind: TaskKind) -> bool {
+    pub(super) fn preempts(&self, kind: TaskKind) -> bool {
         self.preempt_maps || kind == TaskKind::Reduce
     }
 }

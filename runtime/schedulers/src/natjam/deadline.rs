@@ -1,7 +1,4 @@
-//! Natjam-R: one queue in order of urgency; the least urgent give way to the most urgent.
-//!
-//! Owns who gets a free slot, the runs that take slots, and the projection of remaining times. Does not own
-//! the keys and the pairs that agree (`urgency`), nor the choice of a job's attempt (the engine's releaser).
+//! Natjam-R: one queue in order of urgency. The least urgent jobs lose slots to the most urgent ones.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,29 +10,30 @@ use napreduce_engine::{
 
 use crate::natjam::admission::{DeadlineAdmission, Lateness};
 use crate::natjam::configuration::{NatjamConfigurationError, NatjamRConfiguration};
-use crate::natjam::expected::{check_known, check_new, is_known};
-use crate::natjam::lines::{Lines, serve_job};
-use crate::natjam::runs::Runs;
+use crate::natjam::expected_work::{check_known, check_new, is_known};
+use crate::natjam::job_index::{JobIndex, serve_job};
+use crate::natjam::reclaim::Runs;
 use crate::natjam::urgency::{Urgency, UrgencyKey};
 use crate::serving::Delay;
+use crate::tables::{Built, ConfiguredPrimitive, JobAttributes, PolicyTable, PolicyTables};
 
-/// More urgent, then submitted earlier; then the smaller id.
+/// The sort key of a job: urgency, then submission. Ties by id.
 type Key = (Urgency, Time);
 
 /// One queue by deadline or laxity; see `docs/schedulers/natjam.md`.
 pub struct NatjamR {
     configuration: NatjamRConfiguration,
     by: UrgencyKey,
-    queue: Lines<Key>,
-    /// How long each job has held a slot; by laxity only.
+    queue: JobIndex<Key>,
+    /// Time for which each job has held slots; used with laxity only.
     worked: BTreeMap<JobId, Worked>,
-    /// The keys that were saved of jobs that were not named again yet.
+    /// Saved keys of jobs that have not been reported since the restore.
     remembered: BTreeMap<JobId, Urgency>,
     runs: Runs,
     delay: Delay,
 }
 
-/// For how long a job has held at least one slot.
+/// Time for which a job has held at least one slot.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Worked {
     before: Span,
@@ -56,7 +54,7 @@ impl Worked {
     }
 }
 
-/// What cannot be seen in the cluster.
+/// The state that cannot be derived from the cluster view.
 #[derive(Serialize, Deserialize)]
 struct Saved {
     worked: Vec<(JobId, Worked)>,
@@ -66,15 +64,14 @@ struct Saved {
 }
 
 impl NatjamR {
-    /// A policy as configured.
     ///
     /// # Errors
-    /// Names the value that is not allowed; a pair of eviction and selection that goes by two keys is not.
+    /// Fails if a value is invalid, or if eviction and selection use different keys.
     pub fn new(configuration: NatjamRConfiguration) -> Result<NatjamR, NatjamConfigurationError> {
         let by = configuration.check()?;
         Ok(NatjamR {
             by,
-            queue: Lines::new(),
+            queue: JobIndex::new(),
             worked: BTreeMap::new(),
             remembered: BTreeMap::new(),
             runs: Runs::new(configuration.interval),
@@ -94,9 +91,9 @@ impl NatjamR {
         }
     }
 
-    fn answer(&mut self, view: &ClusterView<'_>, offer: Offer, actions: &mut Actions) {
+    fn assign(&mut self, view: &ClusterView<'_>, offer: Offer, actions: &mut Actions) {
         if actions.chooses_kind(view) && self.queue.other_kind_first(offer.kind) {
-            return actions.decline("a job that is more urgent goes first, with the other kind of task");
+            return actions.decline("a task of the other kind is more urgent");
         }
         let served = match offer.reserved_for {
             Some(job) => {
@@ -105,12 +102,12 @@ impl NatjamR {
             None => self.queue.serve_first(&mut self.delay, view, offer, actions).is_some(),
         };
         if !served {
-            actions.decline("no job that may have it can use it");
+            actions.decline("no eligible job can use the slot");
         }
     }
 
-    /// Finds all laxities anew.
-    fn order_anew(&mut self, now: Time, view: &ClusterView<'_>) {
+    /// Recomputes all laxities.
+    fn update_laxities(&mut self, now: Time, view: &ClusterView<'_>) {
         let jobs: Vec<&Job> = self.queue.jobs().filter_map(|job| view.job(job)).collect();
         for job in jobs {
             let key = (self.urgency(now, job, view), job.submitted());
@@ -118,41 +115,41 @@ impl NatjamR {
         }
     }
 
-    /// Takes slots for the most urgent jobs that wait, from the least urgent that hold any.
+    /// Preempts slots of the least urgent jobs for the most urgent waiting ones.
     fn preempt(&self, kind: TaskKind, view: &ClusterView<'_>, actions: &mut Actions) {
         let both = actions.has_both_kinds(view);
         let kinds = || TaskKind::ALL.into_iter().filter(|one| both || *one == kind);
-        let waits = |id: JobId| {
+        let demand = |id: JobId| {
             view.job(id).map_or(0, |job| {
                 let promised: u32 = kinds().map(|kind| job.promised(kind)).sum();
                 kinds().map(|kind| job.eligible_count(kind)).sum::<u32>().saturating_sub(promised)
             })
         };
-        let can_give =
+        let preemptable =
             |id: JobId| view.job(id).map_or(0, |job| job.holding(kind).saturating_sub(job.requested(kind)));
         let open: BTreeSet<(Key, JobId)> = kinds().flat_map(|kind| self.queue.open(kind)).collect();
-        let mut claimants = open.into_iter().filter(|(_, id)| waits(*id) > 0);
-        let mut victims = self.queue.holders(kind).rev().filter(|(_, id)| can_give(*id) > 0);
+        let mut claimants = open.into_iter().filter(|(_, id)| demand(*id) > 0);
+        let mut victims = self.queue.holders(kind).rev().filter(|(_, id)| preemptable(*id) > 0);
         let (mut claimant, mut victim) = (claimants.next(), victims.next());
-        let (mut claimed, mut given) = (0, 0);
+        let (mut claimed, mut lost) = (0, 0);
         for _ in 0..self.configuration.per_run {
             let (Some((key, job)), Some((urgent, from))) = (claimant, victim) else { return };
             let behind = (urgent, from) > (key, job);
-            if !behind || !urgent.0.gives_way_to(key.0, self.configuration.laxity_margin) {
+            if !behind || !urgent.0.yields_to(key.0, self.configuration.laxity_margin) {
                 return;
             }
-            actions.release(self.wish(from, kind, job));
-            (claimed, given) = (claimed + 1, given + 1);
-            if claimed == waits(job) {
+            actions.release(self.release(from, kind, job));
+            (claimed, lost) = (claimed + 1, lost + 1);
+            if claimed == demand(job) {
                 (claimant, claimed) = (claimants.next(), 0);
             }
-            if given == can_give(from) {
-                (victim, given) = (victims.next(), 0);
+            if lost == preemptable(from) {
+                (victim, lost) = (victims.next(), 0);
             }
         }
     }
 
-    fn wish(&self, from: JobId, kind: TaskKind, job: JobId) -> Release {
+    fn release(&self, from: JobId, kind: TaskKind, job: JobId) -> Release {
         let what = match self.by {
             UrgencyKey::Deadline => "an earlier deadline",
             UrgencyKey::Laxity => "less laxity",
@@ -164,14 +161,14 @@ impl NatjamR {
             eviction: self.configuration.task_eviction,
             primitive: self.configuration.primitive,
             grace: self.configuration.grace(),
-            reason: format!("{job} has {what} and waits, and no {kind} slot is free"),
+            reason: format!("{job} has {what} and no {kind} slot is free"),
             beneficiary: Some(job),
         }
     }
 }
 
-/// How long a job will yet be at work if it goes on as it did: from the part of its tasks that is done and
-/// the time it held slots. Nothing is known of one that has done nothing.
+/// Projects the remaining run time of a job from its completed fraction and the time it has held slots. Zero
+/// without progress.
 fn projected(job: &Job, worked: Span, view: &ClusterView<'_>) -> Span {
     const WHOLE: u128 = 1_000_000;
     let (mut total, mut done) = (0_u128, 0_u128);
@@ -199,7 +196,7 @@ impl Scheduler for NatjamR {
             let holds = TaskKind::ALL.into_iter().any(|kind| known.holding(kind) > 0);
             self.worked.entry(job).or_default().update(now, holds);
         }
-        // Laxities are found anew in runs only: in between nobody overtakes.
+        // Laxities change in runs only, so jobs do not overtake each other in between.
         let remembered = self.remembered.remove(&job).map(|urgency| (urgency, known.submitted()));
         let key = self.queue.key(job).or(remembered);
         let key = key.unwrap_or_else(|| (self.urgency(now, known, view), known.submitted()));
@@ -208,17 +205,17 @@ impl Scheduler for NatjamR {
 
     fn schedule(&mut self, now: Time, view: &ClusterView<'_>, actions: &mut Actions) {
         if let Some(offer) = actions.offer() {
-            return self.answer(view, offer, actions);
+            return self.assign(view, offer, actions);
         }
-        let has_work = actions.kinds().iter().any(|kind| self.queue.somebody_waits(*kind));
+        let has_work = actions.kinds().iter().any(|kind| self.queue.has_demand(*kind));
         if !self.runs.is_due(now, has_work) {
             return;
         }
         if self.by == UrgencyKey::Laxity {
-            self.order_anew(now, view);
+            self.update_laxities(now, view);
         }
         for &kind in actions.kinds() {
-            if self.configuration.takes(kind) && view.free_slots(kind) == 0 {
+            if self.configuration.preempts(kind) && view.free_slots(kind) == 0 {
                 self.preempt(kind, view, actions);
             }
         }
@@ -232,7 +229,7 @@ impl Scheduler for NatjamR {
         if self.configuration.admission != DeadlineAdmission::Refuse {
             return Ok(());
         }
-        let late = |lateness: Lateness| format!("{lateness}; give it more time with --deadline, or none");
+        let late = |lateness: Lateness| format!("{lateness}; extend or remove its --deadline");
         check_new(now, spec, view, &self.configuration).map_err(late)
     }
 
@@ -242,7 +239,7 @@ impl Scheduler for NatjamR {
         }
         let verdict = check_known(now, job, view, &self.configuration);
         let unknown = !is_known(job, view);
-        let unknown = unknown.then(|| "nothing is known yet of how long its tasks take".to_owned());
+        let unknown = unknown.then(|| "the length of its tasks is not known yet".to_owned());
         let late = verdict.err().map(|lateness| format!("it may miss its deadline: {lateness}"));
         unknown.into_iter().chain(late).collect()
     }
@@ -254,12 +251,13 @@ impl Scheduler for NatjamR {
             runs: self.runs.clone(),
             delay: self.delay.clone(),
         };
-        Some(serde_json::to_string(&saved).expect("plain data is text"))
+        Some(serde_json::to_string(&saved).expect("plain data serializes"))
     }
 
     fn restore(&mut self, saved: Option<&str>) -> Result<(), String> {
-        let saved = saved.ok_or("what Natjam-R remembers is not said")?;
-        let saved: Saved = serde_json::from_str(saved).map_err(|error| format!("Natjam-R: {error}"))?;
+        let saved = saved.ok_or("natjam-deadline: the snapshot has no saved state")?;
+        let saved: Saved = serde_json::from_str(saved)
+            .map_err(|error| format!("natjam-deadline: invalid saved state: {error}"))?;
         self.worked = saved.worked.into_iter().collect();
         self.remembered = saved.keys.into_iter().collect();
         (self.runs, self.delay) = (saved.runs, saved.delay);
@@ -268,5 +266,21 @@ impl Scheduler for NatjamR {
 
     fn next_wakeup(&self, now: Time) -> Option<Time> {
         [self.runs.next(), self.delay.next_wakeup(now)].into_iter().flatten().min()
+    }
+}
+
+impl PolicyTable for NatjamRConfiguration {
+    fn build(&self, _all: &PolicyTables<'_>) -> Built {
+        Ok(Box::new(NatjamR::new(self.clone())?))
+    }
+
+    fn primitives(&self, kind: TaskKind, _job: &str, _all: &PolicyTables<'_>) -> Vec<ConfiguredPrimitive> {
+        Vec::from_iter(
+            self.preempts(kind).then_some(("[scheduler.natjam-deadline] primitive", self.primitive)),
+        )
+    }
+
+    fn honored_attributes(&self, _all: &PolicyTables<'_>) -> JobAttributes {
+        JobAttributes { deadline: true, ..JobAttributes::default() }
     }
 }

@@ -1,7 +1,4 @@
-//! From which research job the next container is taken.
-//!
-//! Owns the three published choices and the counts they go by, which fall with every choice. Does not own
-//! which of the job's attempts goes: that is the releaser's.
+//! Job eviction: selects the research job that loses the next container.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,35 +7,35 @@ use serde::{Deserialize, Serialize};
 
 use napreduce_engine::{JobId, Ratio, Time};
 
-/// Which research job loses a container.
+/// The choice of the research job that loses a container.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum JobEviction {
-    /// The one that holds the most.
+    /// The job that holds the most.
     #[default]
     #[serde(rename = "most-resources", alias = "MR")]
     MostResources,
-    /// The one that holds the least.
+    /// The job that holds the least.
     #[serde(rename = "least-resources", alias = "LR")]
     LeastResources,
-    /// Any, as probable as it holds much.
+    /// A random job, with probability proportional to its containers.
     #[serde(rename = "probabilistic", alias = "PR")]
     Probabilistic,
 }
 
-/// A research job with containers that can be taken.
+/// A research job with preemptable containers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Holding {
     pub job: JobId,
-    /// When it was submitted: of equals the youngest loses first.
+    /// The youngest job loses first among equals.
     pub submitted: Time,
-    /// How many containers can be taken from it.
+    /// Preemptable containers.
     pub usage: u32,
 }
 
-/// Age: later submission, then larger id, is younger.
+/// Later submission, then larger id, is younger.
 type Age = (Time, JobId);
 
-/// The research jobs, and how much can yet be taken from each.
+/// The preemptable containers of the research jobs.
 #[derive(Debug, Clone)]
 pub struct Evictions {
     choice: JobEviction,
@@ -48,7 +45,6 @@ pub struct Evictions {
 }
 
 impl Evictions {
-    /// All that can be taken from these jobs.
     pub fn new(choice: JobEviction, holdings: impl IntoIterator<Item = Holding>) -> Evictions {
         let held = holdings.into_iter().filter(|holding| holding.usage > 0);
         let by_age: BTreeMap<Age, u32> =
@@ -58,18 +54,19 @@ impl Evictions {
         Evictions { choice, by_usage, by_age, total }
     }
 
-    /// The job that loses the next container; none when nothing is left. Only the probabilistic choice draws.
+    /// Returns the job that loses the next container; `None` if none are left. Only the probabilistic choice
+    /// uses `rng`.
     pub fn choose(&mut self, rng: &mut impl Rng) -> Option<JobId> {
         let age = match self.choice {
             JobEviction::MostResources => self.most(),
             JobEviction::LeastResources => self.least(),
             JobEviction::Probabilistic => self.drawn(rng),
         }?;
-        self.take(age);
+        self.remove(age);
         Some(age.1)
     }
 
-    /// How probable it is for each job to lose the next container, by age.
+    /// Returns the probability for each job to lose the next container, by age.
     pub fn odds(&self) -> Vec<(JobId, Ratio)> {
         let certain = match self.choice {
             JobEviction::MostResources => self.most(),
@@ -106,7 +103,7 @@ impl Evictions {
         })
     }
 
-    fn take(&mut self, age: Age) {
+    fn remove(&mut self, age: Age) {
         let Some(usage) = self.by_age.get_mut(&age) else { return };
         self.by_usage.remove(&(*usage, age));
         *usage -= 1;

@@ -1,18 +1,14 @@
-//! Natjam: production before research, and research gives way; or one queue by deadline.
-//!
-//! Owns the two policies. The pure decisions stand in files of their own, over plain numbers; see
+//! Natjam: production jobs preempt research jobs; and Natjam-R: one queue by deadline. See
 //! `docs/schedulers/natjam.md`.
 
 mod admission;
 mod configuration;
 mod deadline;
 mod eviction;
-mod expected;
-mod lines;
+mod expected_work;
+mod job_index;
 mod policy;
 mod reclaim;
-mod runs;
-mod table;
 mod urgency;
 
 pub use admission::DeadlineAdmission;

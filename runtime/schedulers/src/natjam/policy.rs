@@ -1,7 +1,4 @@
-//! Natjam: production jobs go first and take what they lack from research jobs.
-//!
-//! Owns who gets a free slot, and the preemptor with its reclaim lists. Does not own the choice of the
-//! research job (`eviction`), of its attempt (the engine's releaser), nor the limits of a list (`reclaim`).
+//! Natjam: production jobs are served first, and preempt research jobs when no slot is free.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,24 +13,24 @@ use napreduce_engine::{
 
 use crate::natjam::configuration::{NatjamConfiguration, NatjamConfigurationError};
 use crate::natjam::eviction::{Evictions, Holding};
-use crate::natjam::lines::{Lines, serve_job};
-use crate::natjam::reclaim::{ReclaimList, new_requests};
-use crate::natjam::runs::Runs;
+use crate::natjam::job_index::{JobIndex, serve_job};
+use crate::natjam::reclaim::{ReclaimList, Runs, new_requests};
 use crate::serving::Delay;
+use crate::tables::{Built, ConfiguredPrimitive, PolicyTable, PolicyTables};
 
 /// Two classes of jobs; see `docs/schedulers/natjam.md`.
 pub struct Natjam {
     configuration: NatjamConfiguration,
-    production: Lines<GivingOrder>,
-    research: Lines<GivingOrder>,
-    /// What each production job has asked for; lists that are not empty.
+    production: JobIndex<GivingOrder>,
+    research: JobIndex<GivingOrder>,
+    /// Outstanding requests per production job; no empty lists.
     lists: BTreeMap<(TaskKind, GivingOrder), ReclaimList>,
     runs: Runs,
     delay: Delay,
     random: Pcg64,
 }
 
-/// What cannot be seen in the cluster.
+/// The state that cannot be derived from the cluster view.
 #[derive(Serialize, Deserialize)]
 struct Saved {
     lists: Vec<(TaskKind, GivingOrder, ReclaimList)>,
@@ -43,15 +40,14 @@ struct Saved {
 }
 
 impl Natjam {
-    /// A policy as configured.
     ///
     /// # Errors
-    /// Names the value that is not allowed.
+    /// Fails if a value is invalid.
     pub fn new(configuration: NatjamConfiguration) -> Result<Natjam, NatjamConfigurationError> {
         configuration.check()?;
         Ok(Natjam {
-            production: Lines::new(),
-            research: Lines::new(),
+            production: JobIndex::new(),
+            research: JobIndex::new(),
             lists: BTreeMap::new(),
             runs: Runs::new(configuration.preemptor_interval),
             delay: Delay::new(configuration.delay),
@@ -60,11 +56,11 @@ impl Natjam {
         })
     }
 
-    /// Gives the offered slot to a production job, else to saved work of research, else to new work of
-    /// research.
-    fn answer(&mut self, view: &ClusterView<'_>, offer: Offer, actions: &mut Actions) {
+    /// Assigns the offered slot: to a production job, else to saved work of research jobs, else to their new
+    /// tasks.
+    fn assign(&mut self, view: &ClusterView<'_>, offer: Offer, actions: &mut Actions) {
         if actions.chooses_kind(view) && self.other_kind_first(offer.kind) {
-            return actions.decline("somebody else goes first, with the other kind of task");
+            return actions.decline("a task of the other kind goes first");
         }
         let served = match offer.reserved_for {
             Some(job) => {
@@ -76,23 +72,23 @@ impl Natjam {
             None => self.production.serve_first(&mut self.delay, view, offer, actions),
         };
         if let Some(key) = served.and_then(|job| self.production.key(job)) {
-            return self.allocated(view, offer.kind, key);
+            return self.record_allocation(view, offer.kind, key);
         }
         let research = served.is_none()
             && offer.reserved_for.is_none()
             && (self.research.serve_saved(&mut self.delay, view, offer, actions)
                 || self.research.serve_first(&mut self.delay, view, offer, actions).is_some());
         if served.is_none() && !research {
-            actions.decline("no job that may have it can use it");
+            actions.decline("no eligible job can use the slot");
         }
     }
 
-    /// Where slots are of one kind: whether whoever goes first would use the slot for the other kind of task.
-    /// Production goes before research, and saved work of research before new work.
+    /// With slots shared by both kinds: whether the first job would use the slot for the other kind.
+    /// Production precedes research; saved work of research precedes new tasks.
     fn other_kind_first(&self, kind: TaskKind) -> bool {
-        let somebody =
-            |lines: &Lines<GivingOrder>| TaskKind::ALL.iter().any(|kind| lines.open(*kind).next().is_some());
-        if somebody(&self.production) {
+        let has_tasks =
+            |jobs: &JobIndex<GivingOrder>| TaskKind::ALL.iter().any(|kind| jobs.open(*kind).next().is_some());
+        if has_tasks(&self.production) {
             return self.production.other_kind_first(kind);
         }
         match TaskKind::ALL.map(|kind| self.research.has_saved(kind)) {
@@ -102,25 +98,25 @@ impl Natjam {
         }
     }
 
-    /// A production job got a slot: its oldest request is served.
-    fn allocated(&mut self, view: &ClusterView<'_>, kind: TaskKind, job: GivingOrder) {
-        // A container that was freed by a reduce may run a map.
+    /// Removes the oldest request of a production job that got a slot.
+    fn record_allocation(&mut self, view: &ClusterView<'_>, kind: TaskKind, job: GivingOrder) {
+        // A slot released by a reduce may run a map.
         let kinds = if view.shares_slots() { &TaskKind::ALL[..] } else { &[kind] };
-        let asked = kinds.iter().map(|kind| (*kind, job)).find(|key| self.lists.contains_key(key));
-        let Some(key) = asked else { return };
+        let list = kinds.iter().map(|kind| (*kind, job)).find(|key| self.lists.contains_key(key));
+        let Some(key) = list else { return };
         if let Some(list) = self.lists.get_mut(&key) {
-            list.served();
+            list.remove_oldest();
             if list.is_empty() {
                 self.lists.remove(&key);
             }
         }
     }
 
-    /// One run of the preemptor for a kind of slot.
+    /// Runs the preemptor for one slot kind.
     fn preempt(&mut self, now: Time, kind: TaskKind, view: &ClusterView<'_>, actions: &mut Actions) {
         let limits = self.configuration.limits();
         for (_, list) in self.lists.iter_mut().filter(|((of, _), _)| *of == kind) {
-            // The engine kills what is too old: the grace of its request ends with this run.
+            // The engine kills expired victims: the grace period of their request ends with this run.
             list.age(now, &limits);
         }
         self.lists.retain(|_, list| !list.is_empty());
@@ -134,7 +130,7 @@ impl Natjam {
         };
         let mut evictions =
             Evictions::new(self.configuration.job_eviction, self.research.holders(kind).filter_map(holding));
-        // The kinds of tasks that can use what its victims give up, and whose requests count together.
+        // The task kinds that can use the victims' slots; their requests count together.
         let both = actions.has_both_kinds(view);
         let kinds = || TaskKind::ALL.into_iter().filter(|one| both || *one == kind);
         let claimants: BTreeSet<(GivingOrder, JobId)> =
@@ -144,19 +140,19 @@ impl Natjam {
             let outstanding =
                 kinds().map(|kind| self.lists.get(&(kind, key)).map_or(0, ReclaimList::outstanding)).sum();
             let pending = kinds().map(|kind| job.eligible_count(kind)).sum();
-            let mut asked: BTreeMap<JobId, u32> = BTreeMap::new();
+            let mut requests: BTreeMap<JobId, u32> = BTreeMap::new();
             for _ in 0..new_requests(true, pending, outstanding) {
                 let Some(from) = evictions.choose(&mut self.random) else { break };
                 self.lists.entry((kind, key)).or_default().append(now, from);
-                *asked.entry(from).or_default() += 1;
+                *requests.entry(from).or_default() += 1;
             }
-            for (from, count) in asked {
-                actions.release(self.wish(from, kind, count, id, pending));
+            for (from, count) in requests {
+                actions.release(self.release(from, kind, count, id, pending));
             }
         }
     }
 
-    fn wish(&self, from: JobId, kind: TaskKind, count: u32, job: JobId, pending: u32) -> Release {
+    fn release(&self, from: JobId, kind: TaskKind, count: u32, job: JobId, pending: u32) -> Release {
         Release {
             job: from,
             kind,
@@ -164,15 +160,15 @@ impl Natjam {
             eviction: self.configuration.task_eviction,
             primitive: self.configuration.primitive,
             grace: self.configuration.grace(),
-            reason: format!("production {job} waits for {pending} {kind} slots and none is free"),
+            reason: format!("production {job} waits for {pending} {kind} slots, and none is free"),
             beneficiary: Some(job),
         }
     }
 
-    /// Whether a run could do something now or later.
+    /// Whether a run can do anything now or later.
     fn has_work(&self, kinds: &[TaskKind], view: &ClusterView<'_>) -> bool {
-        let takes = |kind| view.shares_slots() || self.configuration.takes(kind);
-        let waits = |kind: &TaskKind| takes(*kind) && self.production.open(*kind).next().is_some();
+        let preempts = |kind| view.shares_slots() || self.configuration.preempts(kind);
+        let waits = |kind: &TaskKind| preempts(*kind) && self.production.open(*kind).next().is_some();
         !self.lists.is_empty() || kinds.iter().any(waits)
     }
 }
@@ -182,7 +178,7 @@ impl Scheduler for Natjam {
 
     fn job_changed(&mut self, _now: Time, job: JobId, view: &ClusterView<'_>) {
         let Some(known) = view.job(job) else {
-            // By its number: after a restore its line may be gone before it was known.
+            // By id: after a restore the job may end before it is reported.
             self.lists.retain(|(_, (_, _, of)), _| *of != job);
             self.production.remove(job);
             self.research.remove(job);
@@ -195,12 +191,12 @@ impl Scheduler for Natjam {
 
     fn schedule(&mut self, now: Time, view: &ClusterView<'_>, actions: &mut Actions) {
         if let Some(offer) = actions.offer() {
-            return self.answer(view, offer, actions);
+            return self.assign(view, offer, actions);
         }
         let has_work = self.has_work(actions.kinds(), view);
         if self.runs.is_due(now, has_work) {
             for &kind in actions.kinds() {
-                if self.configuration.takes(kind) {
+                if self.configuration.preempts(kind) {
                     self.preempt(now, kind, view, actions);
                 }
             }
@@ -228,12 +224,13 @@ impl Scheduler for Natjam {
             delay: self.delay.clone(),
             random: self.random.clone(),
         };
-        Some(serde_json::to_string(&saved).expect("plain data is text"))
+        Some(serde_json::to_string(&saved).expect("plain data serializes"))
     }
 
     fn restore(&mut self, saved: Option<&str>) -> Result<(), String> {
-        let saved = saved.ok_or("what Natjam remembers is not said")?;
-        let saved: Saved = serde_json::from_str(saved).map_err(|error| format!("Natjam: {error}"))?;
+        let saved = saved.ok_or("natjam: the snapshot has no saved state")?;
+        let saved: Saved =
+            serde_json::from_str(saved).map_err(|error| format!("natjam: invalid saved state: {error}"))?;
         self.lists = saved.lists.into_iter().map(|(kind, job, list)| ((kind, job), list)).collect();
         (self.runs, self.delay, self.random) = (saved.runs, saved.delay, saved.random);
         Ok(())
@@ -241,5 +238,20 @@ impl Scheduler for Natjam {
 
     fn next_wakeup(&self, now: Time) -> Option<Time> {
         [self.runs.next(), self.delay.next_wakeup(now)].into_iter().flatten().min()
+    }
+}
+
+impl PolicyTable for NatjamConfiguration {
+    fn build(&self, _all: &PolicyTables<'_>) -> Built {
+        Ok(Box::new(Natjam::new(self.clone())?))
+    }
+
+    fn primitives(&self, kind: TaskKind, _job: &str, _all: &PolicyTables<'_>) -> Vec<ConfiguredPrimitive> {
+        Vec::from_iter(self.preempts(kind).then_some(("[scheduler.natjam] primitive", self.primitive)))
+    }
+
+    /// Every queue that is not production is research.
+    fn queues(&self) -> Option<Vec<&str>> {
+        None
     }
 }

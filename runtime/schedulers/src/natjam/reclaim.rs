@@ -1,8 +1,6 @@
-//! What a production job has asked for and not got yet.
-//!
-//! Owns the reclaim list with its two limits: a request that is not honoured for too long ends in a kill, and
-//! is kept as expired a little longer, so that it is not asked for again at once. Does not own the requests
-//! themselves: the engine ends one in a kill when the grace that goes with it is over.
+//! The reclaim lists of Natjam and the timer of its preemptor. A request that is not served within the kill
+//! timeout ends in a kill; it stays on the list as expired for a while, so that it is not repeated at once.
+//! The engine carries out the kill when the grace period of the request ends.
 
 use std::collections::VecDeque;
 
@@ -10,40 +8,41 @@ use serde::{Deserialize, Serialize};
 
 use napreduce_engine::{JobId, Span, Time};
 
-/// How long requests are waited for.
+/// Timeouts of requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReclaimLimits {
-    /// A request older than this ends in a kill.
+    /// Age at which a request ends in a kill.
     pub kill_timeout: Span,
-    /// How long it counts after that.
+    /// Time for which it counts after that.
     pub expired_time: Span,
-    /// How often the lists are looked at.
+    /// Interval of the preemptor.
     pub interval: Span,
 }
 
 impl ReclaimLimits {
-    /// How long after a request the first run comes at which it is older than the kill timeout: its grace.
+    /// Returns the grace period of a request: the time until the first run at which it exceeds the kill
+    /// timeout.
     pub fn grace(&self) -> Span {
         let interval = self.interval.0.max(1);
         Span((self.kill_timeout.0 / interval).saturating_add(1).saturating_mul(interval))
     }
 }
 
-/// A container that was asked for.
+/// A requested container.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reclaimed {
-    /// Since when it is on its list.
+    /// When it was requested, or expired.
     pub since: Time,
-    /// The research job that was asked.
+    /// The research job that loses it.
     pub from: JobId,
 }
 
-/// What happened to a list in a run.
+/// The result of aging a list.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Aged {
-    /// Requests that end in a kill now.
+    /// Requests that end in a kill.
     pub killed: Vec<Reclaimed>,
-    /// Expired ones that no longer count.
+    /// Expired requests that no longer count.
     pub dropped: Vec<Reclaimed>,
 }
 
@@ -55,35 +54,33 @@ pub struct ReclaimList {
 }
 
 impl ReclaimList {
-    /// How many containers are on their way, expired ones included.
+    /// Returns the number of requested containers, including expired requests.
     pub fn outstanding(&self) -> u32 {
         u32::try_from(self.waiting.len() + self.expired.len()).unwrap_or(u32::MAX)
     }
 
-    /// Whether nothing is on its way.
     pub fn is_empty(&self) -> bool {
         self.waiting.is_empty() && self.expired.is_empty()
     }
 
-    /// Which research jobs were asked and have not lost their container to this job yet, once for each
-    /// container.
-    pub fn asked(&self) -> impl Iterator<Item = JobId> + '_ {
+    /// Returns the research jobs of pending requests, one entry per container.
+    pub fn pending(&self) -> impl Iterator<Item = JobId> + '_ {
         self.waiting.iter().map(|entry| entry.from)
     }
 
-    /// A research job was asked for a container.
+    /// Adds a request for a container of a research job.
     pub fn append(&mut self, now: Time, from: JobId) {
         self.waiting.push_back(Reclaimed { since: now, from });
     }
 
-    /// The production job got a container: the oldest request is served.
-    pub fn served(&mut self) {
+    /// Removes the oldest request after the production job got a container.
+    pub fn remove_oldest(&mut self) {
         if self.expired.pop_front().is_none() {
             self.waiting.pop_front();
         }
     }
 
-    /// Moves what is too old on: first to a kill, then out.
+    /// Expires requests that exceed the kill timeout, and drops expired ones.
     pub fn age(&mut self, now: Time, limits: &ReclaimLimits) -> Aged {
         let mut aged = Aged::default();
         while let Some(entry) =
@@ -103,8 +100,44 @@ impl ReclaimList {
     }
 }
 
-/// How many containers a production job asks for in a run: what it waits for and has not asked for, when all
-/// is full.
+/// Returns the number of containers to request in a run: pending minus outstanding, if no slot is free.
 pub fn new_requests(full: bool, pending: u32, outstanding: u32) -> u32 {
     if full { pending.saturating_sub(outstanding) } else { 0 }
+}
+
+/// The timer of the preemptor: runs at whole multiples of its interval while there is work.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Runs {
+    interval: Span,
+    /// Time of the next run; `None` without work.
+    due: Option<Time>,
+    last: Option<Time>,
+}
+
+impl Runs {
+    pub(super) fn new(interval: Span) -> Runs {
+        Runs { interval, due: None, last: None }
+    }
+
+    /// Whether a run is due now; schedules the next one.
+    pub(super) fn is_due(&mut self, now: Time, has_work: bool) -> bool {
+        if !has_work {
+            self.due = None;
+            return false;
+        }
+        let interval = self.interval.0.max(1);
+        let whole = now.0.is_multiple_of(interval);
+        let next = Time((now.0 / interval).saturating_add(1).saturating_mul(interval));
+        let due = self.due.unwrap_or(if whole && self.last != Some(now) { now } else { next });
+        if now < due {
+            self.due = Some(due);
+            return false;
+        }
+        (self.due, self.last) = (Some(next), Some(now));
+        true
+    }
+
+    pub(super) fn next(&self) -> Option<Time> {
+        self.due
+    }
 }

@@ -1,7 +1,4 @@
-//! The order of jobs with deadlines, and who gives way to whom.
-//!
-//! Owns deadlines and laxities as keys, the pairs of eviction and selection that agree, and the choice of
-//! claimant and victim. Does not own when it is asked, nor where remaining times come from.
+//! The order of jobs with deadlines, and the choice of claimant and victim.
 
 use std::cmp::Ordering;
 
@@ -10,21 +7,21 @@ use serde::{Deserialize, Serialize};
 use napreduce_engine::{JobId, Span, Time, listed};
 
 listed! {
-    /// Which running job gives way.
+    /// The running job that loses a slot.
     #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
     pub enum DeadlineEviction {
-        /// The one with the latest deadline.
+        /// The job with the latest deadline.
         #[default]
         #[serde(rename = "maximum-deadline-first", alias = "MDF")]
         MaximumDeadlineFirst = "maximum-deadline-first",
-        /// The one with the largest laxity.
+        /// The job with the largest laxity.
         #[serde(rename = "maximum-laxity-first", alias = "MLF")]
         MaximumLaxityFirst = "maximum-laxity-first",
     }
 }
 
 listed! {
-    /// Which waiting job is served first.
+    /// The waiting job that is served first.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
     pub enum DeadlineSelection {
         #[serde(rename = "earliest-deadline-first", alias = "EDF")]
@@ -34,7 +31,7 @@ listed! {
     }
 }
 
-/// What both sides of a consistent pair go by.
+/// The sort key of a matching pair of eviction and selection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UrgencyKey {
     Deadline,
@@ -42,21 +39,19 @@ pub enum UrgencyKey {
     Laxity,
 }
 
-/// A pair that would swap two jobs for ever.
+/// A pair that would swap two jobs endlessly.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "eviction {eviction} does not go with selection {selection}: one would resume the job that the other has just evicted; \
-     give maximum-deadline-first with earliest-deadline-first, or maximum-laxity-first with least-laxity-first"
+    "eviction {eviction} does not match selection {selection}: it would evict the job that was just resumed; \
+     use maximum-deadline-first with earliest-deadline-first, or maximum-laxity-first with least-laxity-first"
 )]
 pub struct MixedPair {
-    /// The choice of victims.
     pub eviction: DeadlineEviction,
-    /// The choice of claimants.
     pub selection: DeadlineSelection,
 }
 
 impl DeadlineEviction {
-    /// The selection that goes with it.
+    /// Returns the matching selection.
     pub fn selection(self) -> DeadlineSelection {
         match self {
             DeadlineEviction::MaximumDeadlineFirst => DeadlineSelection::EarliestDeadlineFirst,
@@ -64,10 +59,10 @@ impl DeadlineEviction {
         }
     }
 
-    /// What a pair goes by, if both sides go by the same.
+    /// Returns the key of a matching pair.
     ///
     /// # Errors
-    /// For a mixed pair.
+    /// Fails if the pair does not match.
     pub fn paired_with(self, selection: DeadlineSelection) -> Result<UrgencyKey, MixedPair> {
         if self.selection() != selection {
             return Err(MixedPair { eviction: self, selection });
@@ -79,12 +74,13 @@ impl DeadlineEviction {
     }
 }
 
-/// How urgent a job is; smaller is more urgent, and no deadline is the least urgent. May be negative.
+/// The urgency of a job: smaller is more urgent, and may be negative. Jobs without deadline are the least
+/// urgent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Urgency(i128);
 
 impl Urgency {
-    /// Of a job without deadline.
+    /// The urgency of a job without deadline.
     pub const NONE: Urgency = Urgency(i128::MAX);
 
     pub fn of_deadline(deadline: Option<Time>) -> Urgency {
@@ -96,48 +92,47 @@ impl Urgency {
         deadline.map_or(Urgency::NONE, |deadline| Urgency(laxity(deadline)))
     }
 
-    /// The microseconds of it; none without a deadline.
+    /// Returns the value in microseconds; `None` without a deadline.
     pub fn micros(self) -> Option<i128> {
         (self != Urgency::NONE).then_some(self.0)
     }
 
-    /// Whether a job as urgent as this gives way to one that is before it in the queue: with a margin, only
-    /// if it is less urgent by more than that.
-    pub fn gives_way_to(self, other: Urgency, margin: Span) -> bool {
+    /// Whether a job of this urgency loses slots to a job before it in the queue. With a margin, it must be
+    /// less urgent by more than the margin.
+    pub fn yields_to(self, other: Urgency, margin: Span) -> bool {
         margin == Span(0) || self.0 > other.0.saturating_add(i128::from(margin.0))
     }
 }
 
-/// A job in the one queue.
+/// A job in the queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Contender {
     pub job: JobId,
     pub submitted: Time,
-    /// How urgent it is.
     pub urgency: Urgency,
-    /// How many containers can be taken from it.
+    /// Preemptable containers.
     pub allocated: u32,
-    /// How many tasks of it wait.
+    /// Waiting tasks.
     pub pending: u32,
 }
 
 impl Contender {
-    /// More urgent, then submitted earlier, then smaller id.
+    /// Compares by urgency, then submission, then id.
     pub fn order(&self, other: &Contender) -> Ordering {
         (self.urgency, self.submitted, self.job).cmp(&(other.urgency, other.submitted, other.job))
     }
 }
 
-/// In a queue in order: the place of the first job that waits.
+/// Returns the position of the first waiting job; `queue` must be sorted.
 pub fn claimant(queue: &[Contender]) -> Option<usize> {
     queue.iter().position(|job| job.pending > 0)
 }
 
-/// In a queue in order: the place of the last job behind the claimant that holds something and is less urgent
-/// by more than the margin.
+/// Returns the position of the last job behind the claimant that holds containers and is less urgent by more
+/// than the margin; `queue` must be sorted.
 pub fn victim(queue: &[Contender], claimant: usize, margin: Span) -> Option<usize> {
     let urgency = queue[claimant].urgency;
-    let gives_way = |job: &Contender| job.allocated > 0 && job.urgency.gives_way_to(urgency, margin);
-    let behind = queue[claimant + 1..].iter().rposition(gives_way)?;
+    let is_victim = |job: &Contender| job.allocated > 0 && job.urgency.yields_to(urgency, margin);
+    let behind = queue[claimant + 1..].iter().rposition(is_victim)?;
     Some(claimant + 1 + behind)
 }

@@ -1,30 +1,29 @@
-//! The trigger scheduler: no policy of its own, but rules that say when to preempt what.
-//!
-//! Owns which rules have fired, what is held, and the actions that wait until they are possible. What no rule
-//! touches runs first in, first out. For experiments with primitives (OS-Assisted Task Preemption for Hadoop,
-//! sections III-B and IV, where it is called the dummy scheduler).
+//! The trigger scheduler: rules that preempt tasks when their conditions hold; everything else runs in FIFO
+//! order. For experiments with preemption primitives. It is the dummy scheduler of OS-Assisted Task
+//! Preemption for Hadoop, sections III-B and IV.
 
 mod rules;
 mod state;
-mod table;
 mod text;
 
-pub use rules::{Condition, Deed, Rule, Target};
+pub use rules::{Condition, Rule, RuleAction, Target};
 pub use text::{RuleError, read_rules};
 
 use serde::{Deserialize, Serialize};
 
 use napreduce_engine::{
     Action, Actions, AttemptState, ClusterView, Event, Job, JobId, Offer, Preempt, Primitive, Scheduler,
-    TaskId, Time,
+    TaskId, TaskKind, Time,
 };
 use state::{Placement, TriggerState};
 
-/// `[trigger]` of a configuration file.
+use crate::tables::{Built, ConfiguredPrimitive, JobAttributes, PolicyTable, PolicyTables};
+
+/// `[scheduler.trigger]` of a configuration file.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct TriggerSettings {
-    /// The rules, one a line.
+    /// The rules, one per line.
     pub rules: String,
 }
 
@@ -35,15 +34,14 @@ pub struct Trigger {
 }
 
 impl Trigger {
-    /// With these rules.
     ///
     /// # Errors
-    /// Names the first place that is no rule.
+    /// Fails at the first syntax error.
     pub fn new(settings: &TriggerSettings) -> Result<Trigger, RuleError> {
         Ok(Trigger { rules: read_rules(&settings.rules)?, state: TriggerState::default() })
     }
 
-    /// Fires the rules whose conditions hold, in their order.
+    /// Fires the rules whose conditions hold, in order.
     fn fire(&mut self, now: Time, view: &ClusterView<'_>) {
         for (number, rule) in self.rules.iter().enumerate() {
             let holds = rule.conditions.iter().all(|condition| self.state.holds(condition, now, view));
@@ -54,17 +52,25 @@ impl Trigger {
                 self.state.held_rules.remove(&number);
             }
             if holds && !held_before {
-                rule.actions.iter().for_each(|deed| self.state.begin(deed));
+                for action in &rule.actions {
+                    self.state.begin(action);
+                }
             }
         }
     }
 
-    /// Preempts the running attempts of a target; true when it is done or there is nothing left to do it to.
-    fn preempt(&self, deed: &Deed, target: &Target, view: &ClusterView<'_>, actions: &mut Actions) -> bool {
+    /// Preempts the running attempts of a target. Returns true once nothing remains to preempt.
+    fn preempt(
+        &self,
+        action: &RuleAction,
+        target: &Target,
+        view: &ClusterView<'_>,
+        actions: &mut Actions,
+    ) -> bool {
         let Some(job) = self.state.job(&target.job, view) else { return self.state.is_over(&target.job) };
-        let primitive = match deed {
-            Deed::Kill(_) => Primitive::Kill,
-            Deed::Checkpoint(_) => Primitive::Checkpoint,
+        let primitive = match action {
+            RuleAction::Kill(_) => Primitive::Kill,
+            RuleAction::Checkpoint(_) => Primitive::Checkpoint,
             _ => Primitive::Suspend,
         };
         let mut any = false;
@@ -78,41 +84,40 @@ impl Trigger {
             };
             any |= possible || view.request(id).is_some();
             if possible && view.request(id).is_none() {
-                let reason = format!("rule: {deed}");
+                let reason = format!("rule: {action}");
                 actions.preempt(Preempt { attempt: id, primitive, grace: None, reason, beneficiary: None });
             }
         }
         any
     }
 
-    /// Tries what is to be done; what is not possible yet stays.
+    /// Tries the pending actions; those that are not possible yet remain pending.
     fn try_pending(&mut self, view: &ClusterView<'_>, actions: &mut Actions) {
         let pending = std::mem::take(&mut self.state.pending);
-        for (deed, mut told) in pending {
-            let done = match &deed {
-                Deed::Submit(name) => {
+        for (action, mut warned) in pending {
+            let done = match &action {
+                RuleAction::Submit(name) => {
                     actions.submit(name.clone());
                     true
                 }
-                Deed::Suspend(target) | Deed::Kill(target) | Deed::Checkpoint(target) => {
-                    self.preempt(&deed, target, view, actions)
+                RuleAction::Suspend(target) | RuleAction::Kill(target) | RuleAction::Checkpoint(target) => {
+                    self.preempt(&action, target, view, actions)
                 }
-                Deed::Resume(target) => self.state.can_resume(target, view),
-                Deed::Launch(..) | Deed::Hold(_) | Deed::Release(_) => true,
+                RuleAction::Resume(target) => self.state.can_resume(target, view),
+                RuleAction::Launch(..) | RuleAction::Hold(_) | RuleAction::Release(_) => true,
             };
             if !done {
-                if !told {
-                    actions
-                        .push(Action::Warn { message: format!("{deed} is not possible yet; tried again") });
-                    told = true;
+                if !warned {
+                    actions.push(Action::Warn { message: format!("{action} is not possible yet; retrying") });
+                    warned = true;
                 }
-                self.state.pending.push((deed, told));
+                self.state.pending.push((action, warned));
             }
         }
     }
 
-    /// Gives the slot to the first job that may use it; what was launched by a rule comes first.
-    fn fill(&mut self, view: &ClusterView<'_>, offer: Offer, actions: &mut Actions) -> bool {
+    /// Assigns the slot to the first job that may use it; targets of `launch` and `resume` rules come first.
+    fn assign(&mut self, view: &ClusterView<'_>, offer: Offer, actions: &mut Actions) -> bool {
         let called = self.state.called.clone();
         for Placement { target, worker } in &called {
             if worker.is_some_and(|worker| worker != offer.worker) {
@@ -126,8 +131,8 @@ impl Trigger {
         view.wanting(offer.kind).any(|job| self.serve(job, offer, None, actions))
     }
 
-    /// A task of a job that may run here, if there is one: of the target if one is given, and nothing that is
-    /// held.
+    /// Launches or resumes a task of a job on the offered worker, unless it is held. With `only`, restricted
+    /// to that target.
     fn serve(&self, job: &Job, offer: Offer, only: Option<&Target>, actions: &mut Actions) -> bool {
         let name = &job.spec().name;
         let free = |task: &TaskId| {
@@ -162,8 +167,8 @@ impl Scheduler for Trigger {
     fn schedule(&mut self, _now: Time, view: &ClusterView<'_>, actions: &mut Actions) {
         match actions.offer() {
             Some(offer) => {
-                if !self.fill(view, offer, actions) {
-                    actions.decline("every task that wants a slot is held, or wants another worker");
+                if !self.assign(view, offer, actions) {
+                    actions.decline("every waiting task is held or waits for another worker");
                 }
             }
             None => self.try_pending(view, actions),
@@ -171,12 +176,13 @@ impl Scheduler for Trigger {
     }
 
     fn save(&self) -> Option<String> {
-        Some(serde_json::to_string(&self.state.to_saved()).expect("names and numbers are plain data"))
+        Some(serde_json::to_string(&self.state.to_saved()).expect("plain data serializes"))
     }
 
     fn restore(&mut self, saved: Option<&str>) -> Result<(), String> {
-        let saved = saved.ok_or("what its rules did is not said")?;
-        let saved = serde_json::from_str(saved).map_err(|error| format!("what its rules did: {error}"))?;
+        let saved = saved.ok_or("trigger: the snapshot has no saved state")?;
+        let saved =
+            serde_json::from_str(saved).map_err(|error| format!("trigger: invalid saved state: {error}"))?;
         self.state = TriggerState::from_saved(saved)?;
         Ok(())
     }
@@ -187,5 +193,32 @@ impl Scheduler for Trigger {
             _ => None,
         });
         times.filter(|at| *at > now).min()
+    }
+}
+
+impl PolicyTable for TriggerSettings {
+    fn build(&self, _all: &PolicyTables<'_>) -> Built {
+        Ok(Box::new(Trigger::new(self)?))
+    }
+
+    /// Returns the primitives of the rules that target the job. Rules with errors are rejected when the policy
+    /// is built.
+    fn primitives(&self, kind: TaskKind, job: &str, _all: &PolicyTables<'_>) -> Vec<ConfiguredPrimitive> {
+        let rules = read_rules(&self.rules).unwrap_or_default();
+        let primitive = |action: &RuleAction| {
+            let (target, primitive) = match action {
+                RuleAction::Suspend(target) => (target, Primitive::Suspend),
+                RuleAction::Kill(target) => (target, Primitive::Kill),
+                RuleAction::Checkpoint(target) => (target, Primitive::Checkpoint),
+                _ => return None,
+            };
+            let matches = target.job == job && target.task.is_none_or(|(of, _)| of == kind);
+            matches.then_some(("[scheduler.trigger] rules", primitive))
+        };
+        rules.iter().flat_map(|rule| &rule.actions).filter_map(primitive).collect()
+    }
+
+    fn honored_attributes(&self, _all: &PolicyTables<'_>) -> JobAttributes {
+        JobAttributes { priority: true, ..JobAttributes::default() }
     }
 }

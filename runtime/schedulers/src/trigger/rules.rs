@@ -1,72 +1,67 @@
-//! The rules of the trigger scheduler as data.
-//!
-//! Owns what can be said in a rule. Does not own the text of a rule (`text`) nor what follows from it (the
-//! policy).
+//! The rules of the trigger scheduler.
 
 use std::fmt;
 
 use napreduce_engine::{Ratio, TaskKind, Time, WorkerId};
 
-/// `when CONDITIONS do ACTIONS`, at most once unless `repeat`.
+/// `when CONDITIONS do ACTIONS`. Fires once, or with `repeat` each time its conditions become true.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rule {
-    /// All of them must hold.
     pub conditions: Vec<Condition>,
-    /// Taken in this order.
-    pub actions: Vec<Deed>,
-    /// Each time the conditions come to hold, not only the first.
+    pub actions: Vec<RuleAction>,
+    /// Fire each time the conditions become true.
     pub repeat: bool,
 }
 
-/// A job by its name, or one of its tasks: `low`, `low/m0`, `low/r3`.
+/// A job by name, or one of its tasks: `low`, `low/m0`, `low/r3`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Target {
-    /// The name the job was submitted with; of several, the last one submitted.
+    /// The name of the job; the last one submitted if there are several.
     pub job: String,
-    /// Which task; all of them, without.
+    /// The task; all tasks if `None`.
     pub task: Option<(TaskKind, u32)>,
 }
 
-/// What can be waited for.
+/// A condition of a rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Condition {
-    /// The clock shows at least this.
+    /// The simulated or real time is at least this.
     Time(Time),
-    /// The work is done to this share; of a job: the mean over its tasks.
+    /// The completed fraction is at least this; for a job, the mean over its tasks.
     Progress(Target, Ratio),
-    /// The job is there, or was.
+    /// The job has been submitted.
     Submitted(Target),
-    /// It has been launched, or some task of the job has.
+    /// The task, or any task of the job, has been launched.
     Started(Target),
-    /// It is suspended, or some task of the job is and none holds a slot.
+    /// The task is suspended; for a job, at least one task is, and none holds a slot.
     Suspended(Target),
-    /// It is done, or the job is over.
+    /// The task or job has finished.
     Finished(Target),
 }
 
-/// What can be done.
+/// An action of a rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Deed {
-    /// Have the driver submit the job of this name.
+pub enum RuleAction {
+    /// Ask the driver to submit a job.
     Submit(String),
-    /// Launch what is pending, on this worker if one is named.
+    /// Launch pending tasks, on a worker if given.
     Launch(Target, Option<WorkerId>),
-    /// Suspend what runs; it stays so until it is resumed here.
+    /// Suspend running tasks and hold them.
     Suspend(Target),
-    /// Resume what is suspended.
+    /// Resume suspended tasks.
     Resume(Target),
-    /// Kill what runs; it stays so until it is launched here.
+    /// Kill running tasks and hold them.
     Kill(Target),
-    /// Checkpoint what runs; it stays so until it is launched here.
+    /// Checkpoint running tasks and hold them.
     Checkpoint(Target),
-    /// Launch none of it from now on.
+    /// Launch none of these tasks until released.
     Hold(Target),
-    /// Launch it like everything else again.
+    /// Lift a hold.
     Release(Target),
 }
 
 impl Target {
-    /// Whether it is this task of a job of this name.
+    /// Whether it matches a task of a job with this name.
     pub fn names(&self, job: &str, kind: TaskKind, index: u32) -> bool {
         self.job == job && self.task.is_none_or(|task| task == (kind, index))
     }
@@ -82,18 +77,18 @@ impl fmt::Display for Target {
     }
 }
 
-impl fmt::Display for Deed {
+impl fmt::Display for RuleAction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Deed::Submit(name) => write!(f, "submit({name})"),
-            Deed::Launch(target, None) => write!(f, "launch({target})"),
-            Deed::Launch(target, Some(worker)) => write!(f, "launch({target} on {worker})"),
-            Deed::Suspend(target) => write!(f, "suspend({target})"),
-            Deed::Resume(target) => write!(f, "resume({target})"),
-            Deed::Kill(target) => write!(f, "kill({target})"),
-            Deed::Checkpoint(target) => write!(f, "checkpoint({target})"),
-            Deed::Hold(target) => write!(f, "hold({target})"),
-            Deed::Release(target) => write!(f, "release({target})"),
+            RuleAction::Submit(name) => write!(f, "submit({name})"),
+            RuleAction::Launch(target, None) => write!(f, "launch({target})"),
+            RuleAction::Launch(target, Some(worker)) => write!(f, "launch({target} on {worker})"),
+            RuleAction::Suspend(target) => write!(f, "suspend({target})"),
+            RuleAction::Resume(target) => write!(f, "resume({target})"),
+            RuleAction::Kill(target) => write!(f, "kill({target})"),
+            RuleAction::Checkpoint(target) => write!(f, "checkpoint({target})"),
+            RuleAction::Hold(target) => write!(f, "hold({target})"),
+            RuleAction::Release(target) => write!(f, "release({target})"),
         }
     }
 }

@@ -1,7 +1,4 @@
-//! What the trigger scheduler remembers, and how it reads the cluster by the names of jobs.
-//!
-//! Owns which names are known, what is held, called for or still to be done. Does not own when that changes
-//! (the rules).
+//! The state of the trigger scheduler: known job names, holds, placements and pending actions.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,34 +8,34 @@ use napreduce_engine::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::rules::{Condition, Deed, Target};
+use super::rules::{Condition, RuleAction, Target};
 use super::text::read_rules;
 
-/// Something a rule wants launched, and where.
+/// A target to launch, optionally on a given worker.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Placement {
     pub target: Target,
     pub worker: Option<WorkerId>,
 }
 
-/// What is remembered between events.
+/// The state between events.
 #[derive(Debug, Clone, Default)]
 pub struct TriggerState {
     /// The last job of each name.
     jobs: BTreeMap<String, JobId>,
-    /// Names whose last job is over.
+    /// Names whose last job has ended.
     over: BTreeSet<String>,
-    /// Rules whose conditions held when they were last looked at, or that fired and do not repeat.
+    /// Rules that hold, or fired and do not repeat.
     pub held_rules: BTreeSet<usize>,
-    /// What is not to be launched or resumed.
+    /// Targets not to be launched or resumed.
     held: BTreeSet<Target>,
-    /// What was called for by a rule: it goes first.
+    /// Targets of `launch` and `resume`; they are served first.
     pub called: BTreeSet<Placement>,
-    /// What was to be done and was not possible yet, and whether that was told.
-    pub pending: Vec<(Deed, bool)>,
+    /// Actions that are not possible yet, and whether a warning was issued.
+    pub pending: Vec<(RuleAction, bool)>,
 }
 
-/// The same as plain data; targets and deeds as they are written in rules.
+/// The saved state; targets and actions in rule syntax.
 #[derive(Serialize, Deserialize)]
 pub struct Saved {
     jobs: BTreeMap<String, JobId>,
@@ -67,17 +64,16 @@ impl TriggerState {
         }
     }
 
-    /// The last job of a name, if it is not over.
+    /// Returns the last job of a name, if it has not ended.
     pub fn job<'a>(&self, name: &str, view: &ClusterView<'a>) -> Option<&'a Job> {
         view.job(*self.jobs.get(name)?)
     }
 
-    /// Whether the last job of a name is over.
+    /// Whether the last job of a name has ended.
     pub fn is_over(&self, name: &str) -> bool {
         self.over.contains(name)
     }
 
-    /// Whether a condition holds now.
     pub fn holds(&self, condition: &Condition, now: Time, view: &ClusterView<'_>) -> bool {
         match condition {
             Condition::Time(at) => now >= *at,
@@ -87,7 +83,7 @@ impl TriggerState {
             }
             Condition::Submitted(target) => self.jobs.contains_key(&target.job),
             Condition::Started(target) => {
-                let launched = |task| self.history_of(target, task, view);
+                let launched = |task| self.was_launched(target, task, view);
                 self.is_over(&target.job) || self.tasks(target, view).any(launched)
             }
             Condition::Suspended(target) => {
@@ -106,12 +102,12 @@ impl TriggerState {
         }
     }
 
-    fn history_of(&self, target: &Target, task: TaskId, view: &ClusterView<'_>) -> bool {
+    fn was_launched(&self, target: &Target, task: TaskId, view: &ClusterView<'_>) -> bool {
         let history = self.job(&target.job, view).and_then(|job| job.history(task));
         history.is_some_and(|history| history.first_launched.is_some())
     }
 
-    /// The tasks of a target, of a job that is there.
+    /// Returns the tasks of a target whose job is active.
     fn tasks<'a>(&'a self, target: &'a Target, view: &ClusterView<'_>) -> impl Iterator<Item = TaskId> + 'a {
         let job = self.job(&target.job, view);
         let sizes = job.map(|job| (job.id(), TaskKind::ALL.map(|kind| (kind, job.tasks_total(kind)))));
@@ -122,25 +118,25 @@ impl TriggerState {
         all.filter(|task| target.names(&target.job, task.kind, task.index))
     }
 
-    /// Takes up an action: what it means for later launches holds from now on, the rest is tried.
-    pub fn begin(&mut self, deed: &Deed) {
-        match deed {
-            Deed::Launch(target, worker) => {
-                self.let_go(target);
+    /// Starts an action: applies its effect on later launches; the rest is pending.
+    pub fn begin(&mut self, action: &RuleAction) {
+        match action {
+            RuleAction::Launch(target, worker) => {
+                self.release(target);
                 self.called.insert(Placement { target: target.clone(), worker: *worker });
             }
-            Deed::Resume(target) => {
-                self.let_go(target);
+            RuleAction::Resume(target) => {
+                self.release(target);
                 self.called.insert(Placement { target: target.clone(), worker: None });
-                self.pending.push((deed.clone(), false));
+                self.pending.push((action.clone(), false));
             }
-            Deed::Release(target) => self.let_go(target),
-            Deed::Hold(target) => self.hold(target),
-            Deed::Suspend(target) | Deed::Kill(target) | Deed::Checkpoint(target) => {
+            RuleAction::Release(target) => self.release(target),
+            RuleAction::Hold(target) => self.hold(target),
+            RuleAction::Suspend(target) | RuleAction::Kill(target) | RuleAction::Checkpoint(target) => {
                 self.hold(target);
-                self.pending.push((deed.clone(), false));
+                self.pending.push((action.clone(), false));
             }
-            Deed::Submit(_) => self.pending.push((deed.clone(), false)),
+            RuleAction::Submit(_) => self.pending.push((action.clone(), false)),
         }
     }
 
@@ -149,26 +145,25 @@ impl TriggerState {
         self.called.retain(|placement| placement.target != *target);
     }
 
-    /// A target is no longer held; nor is, with a job, any task of it.
-    fn let_go(&mut self, target: &Target) {
+    /// Lifts the hold of a target, and for a job those of its tasks.
+    fn release(&mut self, target: &Target) {
         self.held.retain(|held| held != target && (target.task.is_some() || held.job != target.job));
-        self.pending.retain(|(deed, _)| {
-            !matches!(deed, Deed::Suspend(of) | Deed::Kill(of) | Deed::Checkpoint(of) if of == target)
+        self.pending.retain(|(action, _)| {
+            !matches!(action, RuleAction::Suspend(of) | RuleAction::Kill(of) | RuleAction::Checkpoint(of) if of == target)
         });
     }
 
-    /// Whether a task of a job of this name is held.
     pub fn is_held(&self, name: &str, task: TaskId) -> bool {
         self.held.iter().any(|held| held.names(name, task.kind, task.index))
     }
 
-    /// The worker a rule wants a task on, if one does.
+    /// Returns the worker on which a rule placed the task.
     pub fn worker_of(&self, name: &str, task: TaskId) -> Option<WorkerId> {
         let mut placed = self.called.iter().filter(|one| one.target.names(name, task.kind, task.index));
         placed.find_map(|one| one.worker)
     }
 
-    /// Whether something of the target is suspended or just being resumed, or the job is over.
+    /// Whether a task of the target is suspended or resuming, or its job has ended.
     pub fn can_resume(&self, target: &Target, view: &ClusterView<'_>) -> bool {
         let Some(job) = self.job(&target.job, view) else { return self.is_over(&target.job) };
         let stopped = |id: AttemptId| {
@@ -184,13 +179,13 @@ impl TriggerState {
             jobs: self.jobs.clone(),
             over: self.over.clone(),
             held_rules: self.held_rules.clone(),
-            held: self.held.iter().map(|target| Deed::Hold(target.clone()).to_string()).collect(),
+            held: self.held.iter().map(|target| RuleAction::Hold(target.clone()).to_string()).collect(),
             called: self
                 .called
                 .iter()
-                .map(|one| Deed::Launch(one.target.clone(), one.worker).to_string())
+                .map(|one| RuleAction::Launch(one.target.clone(), one.worker).to_string())
                 .collect(),
-            pending: self.pending.iter().map(|(deed, told)| (deed.to_string(), *told)).collect(),
+            pending: self.pending.iter().map(|(action, warned)| (action.to_string(), *warned)).collect(),
         }
     }
 
@@ -202,31 +197,31 @@ impl TriggerState {
             ..TriggerState::default()
         };
         for text in saved.held {
-            if let Deed::Hold(target) = deed(&text)? {
+            if let RuleAction::Hold(target) = parse_action(&text)? {
                 state.held.insert(target);
             }
         }
         for text in saved.called {
-            if let Deed::Launch(target, worker) = deed(&text)? {
+            if let RuleAction::Launch(target, worker) = parse_action(&text)? {
                 state.called.insert(Placement { target, worker });
             }
         }
-        for (text, told) in saved.pending {
-            state.pending.push((deed(&text)?, told));
+        for (text, warned) in saved.pending {
+            state.pending.push((parse_action(&text)?, warned));
         }
         Ok(state)
     }
 }
 
-/// An action from its text.
-fn deed(text: &str) -> Result<Deed, String> {
+/// Parses an action.
+fn parse_action(text: &str) -> Result<RuleAction, String> {
     let mut rules = read_rules(&format!("when time >= 0s do {text}")).map_err(|error| error.to_string())?;
     let action = rules.pop().and_then(|mut rule| rule.actions.pop());
-    action.ok_or_else(|| format!("{text:?} is no action"))
+    action.ok_or_else(|| format!("invalid action {text:?}"))
 }
 
-/// The share of a target's work that is done: the mean over its tasks, exact if at most one of them is under
-/// way, else to a millionth of each.
+/// Returns the completed fraction of a target: the mean over its tasks. Exact if at most one task is running,
+/// otherwise to a millionth per task.
 fn progress(job: &Job, target: &Target, view: &ClusterView<'_>) -> Ratio {
     let (mut done, mut tasks) = (0_i128, 0_i128);
     let mut begun: Vec<(u64, u64)> = Vec::new();

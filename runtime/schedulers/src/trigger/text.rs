@@ -1,6 +1,4 @@
-//! Reading rules as people write them.
-//!
-//! Owns the grammar and its errors, which name line and column. One rule a line; `#` begins a comment:
+//! The parser for rules. One rule per line; `#` starts a comment:
 //!
 //! ```text
 //! rule      := [repeat] when condition { and condition } do action { , action }
@@ -13,44 +11,42 @@
 
 use napreduce_engine::{TaskKind, Time, WorkerId};
 
-use super::rules::{Condition, Deed, Rule, Target};
+use super::rules::{Condition, Rule, RuleAction, Target};
 
-/// A rule cannot be read.
+/// A syntax error in the rules.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}, column {column}: {what}")]
 pub struct RuleError {
-    /// From 1.
+    /// Starting at 1.
     pub line: usize,
-    /// From 1, in bytes.
+    /// Starting at 1, in bytes.
     pub column: usize,
-    /// What is wrong and what could stand there.
     pub what: String,
 }
 
-/// The rules of a text, in its order.
+/// Parses rules.
 ///
 /// # Errors
-/// Names the first place that is no rule.
+/// Fails at the first syntax error; names line and column.
 pub fn read_rules(text: &str) -> Result<Vec<Rule>, RuleError> {
     let mut rules = Vec::new();
     for (line, full) in (1..).zip(text.lines()) {
         let content = full.split('#').next().unwrap_or_default();
         if !content.trim().is_empty() {
-            let mut words = Words { line, full: content, at: 0 };
-            rules.push(words.rule()?);
+            let mut parser = Parser { line, full: content, at: 0 };
+            rules.push(parser.rule()?);
         }
     }
     Ok(rules)
 }
 
-/// One line, read from left to right.
-struct Words<'a> {
+struct Parser<'a> {
     line: usize,
     full: &'a str,
     at: usize,
 }
 
-impl<'a> Words<'a> {
+impl<'a> Parser<'a> {
     fn rest(&self) -> &'a str {
         &self.full[self.at..]
     }
@@ -59,11 +55,11 @@ impl<'a> Words<'a> {
         self.at += self.rest().len() - self.rest().trim_start().len();
     }
 
-    fn wrong(&self, what: impl Into<String>) -> RuleError {
+    fn error(&self, what: impl Into<String>) -> RuleError {
         RuleError { line: self.line, column: self.at + 1, what: what.into() }
     }
 
-    /// The next run of characters that are no space and none of `(),`.
+    /// Returns the next word, which ends before a space or one of `(),`.
     fn word(&mut self) -> &'a str {
         self.skip_spaces();
         let rest = self.rest();
@@ -72,36 +68,36 @@ impl<'a> Words<'a> {
         &rest[..end]
     }
 
-    fn takes(&mut self, text: &str) -> bool {
+    fn accept(&mut self, text: &str) -> bool {
         self.skip_spaces();
-        let there = self.rest().starts_with(text);
-        if there {
+        let found = self.rest().starts_with(text);
+        if found {
             self.at += text.len();
         }
-        there
+        found
     }
 
     fn expect(&mut self, text: &str) -> Result<(), RuleError> {
-        if self.takes(text) { Ok(()) } else { Err(self.wrong(format!("expected {text:?}"))) }
+        if self.accept(text) { Ok(()) } else { Err(self.error(format!("expected {text:?}"))) }
     }
 
     fn rule(&mut self) -> Result<Rule, RuleError> {
-        let repeat = self.takes("repeat ");
+        let repeat = self.accept("repeat ");
         self.expect("when ")?;
         let mut conditions = vec![self.condition()?];
-        while self.takes("and ") {
+        while self.accept("and ") {
             conditions.push(self.condition()?);
         }
         self.expect("do ")?;
-        let mut actions = vec![self.deed()?];
-        while self.takes(",") {
-            actions.push(self.deed()?);
+        let mut actions = vec![self.action()?];
+        while self.accept(",") {
+            actions.push(self.action()?);
         }
         self.skip_spaces();
         if self.rest().is_empty() {
             Ok(Rule { conditions, actions, repeat })
         } else {
-            Err(self.wrong("expected the end of the line, or a comma and another action"))
+            Err(self.error("expected the end of the line, or a comma and another action"))
         }
     }
 
@@ -118,7 +114,7 @@ impl<'a> Words<'a> {
                 let target = self.target()?;
                 self.expect(")")?;
                 self.expect(">=")?;
-                let share = self.value("a share such as 0.5 or 1/3", str::parse)?;
+                let share = self.value("a fraction such as 0.5 or 1/3", str::parse)?;
                 Ok(Condition::Progress(target, share))
             }
             name @ ("submitted" | "started" | "suspended" | "finished") => {
@@ -133,14 +129,14 @@ impl<'a> Words<'a> {
             }
             other => {
                 self.at = begin;
-                Err(self.wrong(format!(
-                    "{other:?} is no condition; use time, progress, submitted, started, suspended or finished"
+                Err(self.error(format!(
+                    "unknown condition {other:?}; expected time, progress, submitted, started, suspended or finished"
                 )))
             }
         }
     }
 
-    fn deed(&mut self) -> Result<Deed, RuleError> {
+    fn action(&mut self) -> Result<RuleAction, RuleError> {
         self.skip_spaces();
         let begin = self.at;
         let name = self.word();
@@ -148,24 +144,24 @@ impl<'a> Words<'a> {
             ["submit", "launch", "suspend", "resume", "kill", "checkpoint", "hold", "release"];
         if !NAMES.contains(&name) {
             self.at = begin;
-            return Err(self.wrong(format!("{name:?} is no action; use {}", NAMES.join(", "))));
+            return Err(self.error(format!("unknown action {name:?}; expected one of {}", NAMES.join(", "))));
         }
         let target = self.target()?;
-        let on = name == "launch" && self.takes("on ");
-        let worker = if on { Some(self.value("a worker such as worker_0001", worker)?) } else { None };
+        let on = name == "launch" && self.accept("on ");
+        let worker = if on { Some(self.value("a worker such as worker_0001", parse_worker)?) } else { None };
         if name == "submit" && target.task.is_some() {
-            return Err(self.wrong("only a job can be submitted, not one of its tasks"));
+            return Err(self.error("submit takes a job, not a task"));
         }
         self.expect(")")?;
         Ok(match name {
-            "submit" => Deed::Submit(target.job),
-            "launch" => Deed::Launch(target, worker),
-            "suspend" => Deed::Suspend(target),
-            "resume" => Deed::Resume(target),
-            "kill" => Deed::Kill(target),
-            "checkpoint" => Deed::Checkpoint(target),
-            "hold" => Deed::Hold(target),
-            _ => Deed::Release(target),
+            "submit" => RuleAction::Submit(target.job),
+            "launch" => RuleAction::Launch(target, worker),
+            "suspend" => RuleAction::Suspend(target),
+            "resume" => RuleAction::Resume(target),
+            "kill" => RuleAction::Kill(target),
+            "checkpoint" => RuleAction::Checkpoint(target),
+            "hold" => RuleAction::Hold(target),
+            _ => RuleAction::Release(target),
         })
     }
 
@@ -179,37 +175,37 @@ impl<'a> Words<'a> {
         let word = self.word();
         read(word).map_err(|error| {
             self.at = begin;
-            self.wrong(format!("expected {what}: {}", error.to_string()))
+            self.error(format!("expected {what}: {}", error.to_string()))
         })
     }
 
-    /// `(TARGET`, up to what follows it.
+    /// Parses `(TARGET`.
     fn target(&mut self) -> Result<Target, RuleError> {
         self.expect("(")?;
-        self.value("a job, or a task such as low/m0", target)
+        self.value("a job, or a task such as low/m0", parse_target)
     }
 }
 
-fn target(word: &str) -> Result<Target, String> {
+fn parse_target(word: &str) -> Result<Target, String> {
     let (job, task) = word.split_once('/').map_or((word, None), |(job, task)| (job, Some(task)));
     if job.is_empty() {
-        return Err("no job is named".to_owned());
+        return Err("missing job name".to_owned());
     }
     let task = task.map(|task| {
         let kind = match task.chars().next() {
             Some('m') => TaskKind::Map,
             Some('r') => TaskKind::Reduce,
-            _ => return Err(format!("{task:?} is no task; write m0 or r0")),
+            _ => return Err(format!("invalid task {task:?}; write m0 or r0")),
         };
-        let index = task[1..].parse().map_err(|_| format!("{task:?} is no task; write m0 or r0"))?;
+        let index = task[1..].parse().map_err(|_| format!("invalid task {task:?}; write m0 or r0"))?;
         Ok((kind, index))
     });
     Ok(Target { job: job.to_owned(), task: task.transpose()? })
 }
 
-fn worker(word: &str) -> Result<WorkerId, String> {
+fn parse_worker(word: &str) -> Result<WorkerId, String> {
     let number = word.strip_prefix("worker_").unwrap_or(word);
-    number.parse().map(WorkerId).map_err(|_| format!("{word:?} is no worker"))
+    number.parse().map(WorkerId).map_err(|_| format!("invalid worker {word:?}"))
 }
 
 #[cfg(test)]
@@ -217,7 +213,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rules_are_read_as_written() {
+    fn rules_parse_and_print() {
         let text = "# two tasks\n\nwhen progress(low/m0) >= 1/2 do submit(high), suspend(low)\n\
                     repeat when finished(high) and time >= 50s do resume(low)  # at last\n\
                     when started(low) do launch(high/r2 on worker_0003), hold(other)";
@@ -225,30 +221,30 @@ mod tests {
         assert_eq!(rules.len(), 3);
         let low = Target { job: "low".into(), task: Some((TaskKind::Map, 0)) };
         assert_eq!(rules[0].conditions, [Condition::Progress(low, "1/2".parse().expect("a ratio"))]);
-        let said: Vec<String> =
+        let printed: Vec<String> =
             rules.iter().flat_map(|rule| &rule.actions).map(ToString::to_string).collect();
         let all =
             ["submit(high)", "suspend(low)", "resume(low)", "launch(high/r2 on worker_0003)", "hold(other)"];
-        assert_eq!(said, all);
+        assert_eq!(printed, all);
         assert_eq!([rules[0].repeat, rules[1].repeat, rules[2].repeat], [false, true, false]);
         assert_eq!(rules[1].conditions[1], Condition::Time(Time(50_000_000)));
     }
 
     #[test]
-    fn what_is_no_rule_is_named_with_its_place() {
+    fn syntax_errors_report_line_and_column() {
         for (text, line, column, what) in [
             ("while x", 1, 1, "expected \"when \""),
-            ("\nwhen tim >= 5s do submit(a)", 2, 6, "\"tim\" is no condition"),
+            ("\nwhen tim >= 5s do submit(a)", 2, 6, "unknown condition \"tim\""),
             ("when time >= 5 do submit(a)", 1, 14, "is no span of time"),
             ("when time >= 5s do", 1, 17, "expected \"do \""),
-            ("when time >= 5s do sing(a)", 1, 20, "\"sing\" is no action"),
-            ("when submitted() do kill(a)", 1, 16, "no job is named"),
+            ("when time >= 5s do sing(a)", 1, 20, "unknown action \"sing\""),
+            ("when submitted() do kill(a)", 1, 16, "missing job name"),
             ("when submitted(a do kill(a)", 1, 18, "expected \")\""),
             ("when submitted(a/x1) do kill(a)", 1, 16, "write m0 or r0"),
-            ("when submitted(a) do submit(a/m0)", 1, 33, "only a job"),
+            ("when submitted(a) do submit(a/m0)", 1, 33, "submit takes a job"),
             ("when submitted(a) do kill(a) kill(b)", 1, 30, "expected the end of the line"),
             ("when progress(a) >= half do kill(a)", 1, 21, "is no ratio"),
-            ("when started(a) do launch(a on mars)", 1, 32, "is no worker"),
+            ("when started(a) do launch(a on mars)", 1, 32, "invalid worker"),
         ] {
             let error = read_rules(text).expect_err(text);
             assert_eq!((error.line, error.column), (line, column), "{text}: {error}");

@@ -1,8 +1,5 @@
-//! Jobs that get another priority or queue while they are there, under every policy that makes a difference
-//! of it.
-//!
-//! Owns who is served first afterwards, and what is refused. That nothing else of an engine or a policy is
-//! out of step is checked after each event by the scenario itself.
+//! Changes of a job's priority or queue under every policy that uses them. The scenario checks the invariants
+//! of engine and policy after each event.
 
 use napreduce_engine::scenarios::check_with;
 use napreduce_engine::{Fifo, JobChange, Scheduler};
@@ -11,8 +8,8 @@ use napreduce_schedulers::fair::{Fair, FairConfiguration};
 use napreduce_schedulers::natjam::{Natjam, NatjamConfiguration};
 use napreduce_schedulers::{SchedulerConfiguration, SchedulerName, SchedulerTables};
 
-/// Two jobs that wait behind a third; the later one is changed and goes first.
-fn goes_first(policy: impl Scheduler + 'static, queue: &str, change: &str) {
+/// Two jobs wait behind a third; the later one is changed and served first.
+fn is_served_first_after(policy: impl Scheduler + 'static, queue: &str, change: &str) {
     check_with(
         policy,
         &format!(
@@ -32,17 +29,17 @@ fn goes_first(policy: impl Scheduler + 'static, queue: &str, change: &str) {
 }
 
 #[test]
-fn a_job_of_higher_priority_goes_first() {
-    goes_first(Fifo::default(), "default", "priority 5");
-    goes_first(natjam(), "research", "priority 5");
-    goes_first(capacity(), "etl", "priority 5");
+fn raised_priority_is_served_first() {
+    is_served_first_after(Fifo::default(), "default", "priority 5");
+    is_served_first_after(natjam(), "research", "priority 5");
+    is_served_first_after(capacity(), "etl", "priority 5");
 }
 
 fn natjam() -> Natjam {
-    Natjam::new(NatjamConfiguration::default()).expect("its published values")
+    Natjam::new(NatjamConfiguration::default()).expect("published values are valid")
 }
 
-/// Two queues, each with half of the slots, and the other half while nobody else wants it.
+/// Two queues with half of the slots each, which may grow into the idle half.
 fn capacity() -> Capacity {
     let text = "
         mode = \"soft-cap\"
@@ -52,19 +49,19 @@ fn capacity() -> Capacity {
         [[queue]]
         name = \"adhoc\"
         guaranteed-percent = 50";
-    let configuration: CapacityConfiguration = toml::from_str(text).expect("a configuration");
-    Capacity::new(&configuration).expect("a policy")
+    let configuration: CapacityConfiguration = toml::from_str(text).expect("the configuration is valid");
+    Capacity::new(&configuration).expect("the configuration is valid")
 }
 
 #[test]
-fn a_job_that_moves_to_production_goes_before_research() {
-    goes_first(natjam(), "research", "queue production");
+fn job_moved_to_production_precedes_research() {
+    is_served_first_after(natjam(), "research", "queue production");
 }
 
 #[test]
-fn a_job_that_runs_takes_its_slots_along_to_another_pool() {
+fn running_job_keeps_slots_in_new_pool() {
     check_with(
-        Fair::new(FairConfiguration::default()).expect("its published values"),
+        Fair::new(FairConfiguration::default()).expect("published values are valid"),
         "worker 1 3+0
          job 1 maps 4 queue etl
              > launch m0.1 on 1; launch m1.1 on 1; launch m2.1 on 1
@@ -78,39 +75,39 @@ fn a_job_that_runs_takes_its_slots_along_to_another_pool() {
     );
 }
 
-/// What a policy says to a change.
-fn said(tables: &str, scheduler: SchedulerName, change: &JobChange) -> String {
+/// Returns the error of a policy for a change.
+fn change_error(tables: &str, scheduler: SchedulerName, change: &JobChange) -> String {
     let tables: SchedulerTables = toml::from_str(tables).expect("tables");
-    let policy = SchedulerConfiguration { scheduler, tables }.build().expect("a policy");
+    let policy = SchedulerConfiguration { scheduler, tables }.build().expect("the configuration is valid");
     policy.can_change(change).err().unwrap_or_default()
 }
 
 #[test]
-fn what_makes_no_difference_is_refused_with_why() {
+fn ignored_change_is_rejected_with_reason() {
     let priority = JobChange { priority: Some(5), queue: None };
     let queue = JobChange { priority: None, queue: Some("etl".to_owned()) };
-    assert_eq!(said("", SchedulerName::Fifo, &queue), "fifo has no queues");
+    assert_eq!(change_error("", SchedulerName::Fifo, &queue), "fifo has no queues");
     assert_eq!(
-        said("[fifo]\nignore-priority = true", SchedulerName::Fifo, &priority),
+        change_error("[fifo]\nignore-priority = true", SchedulerName::Fifo, &priority),
         "fifo goes by no priority ([scheduler.fifo] ignore-priority)"
     );
     assert_eq!(
-        said("", SchedulerName::Hfsp, &priority),
-        "hfsp goes by the size of a job, and gives it the weight of its queue when it is submitted"
+        change_error("", SchedulerName::Hfsp, &priority),
+        "hfsp orders jobs by size and sets the queue weight of a job at submission"
     );
     for name in [SchedulerName::Fcs, SchedulerName::NatjamDeadline, SchedulerName::Trigger] {
         assert_eq!(
-            said("", name, &priority),
+            change_error("", name, &priority),
             "it settles the place of a job when that is submitted",
             "{name}"
         );
     }
     assert_eq!(
-        said("[fair]\nplacement = \"user\"", SchedulerName::Fair, &queue),
-        "its pools go by the user of a job, not by its queue ([scheduler.fair] placement)"
+        change_error("[fair]\nplacement = \"user\"", SchedulerName::Fair, &queue),
+        "pools are assigned by user, not by queue ([scheduler.fair] placement)"
     );
     let unknown = JobChange { priority: None, queue: Some("elt".to_owned()) };
-    assert_eq!(capacity().can_change(&unknown), Ok(()), "the coordinator has looked at the name");
-    assert_eq!(said("", SchedulerName::Composed, &priority), "", "both of its parts are fifo");
-    assert_eq!(said("", SchedulerName::Composed, &queue), "fifo has no queues");
+    assert_eq!(capacity().can_change(&unknown), Ok(()), "the coordinator checks the name");
+    assert_eq!(change_error("", SchedulerName::Composed, &priority), "", "both parts are fifo");
+    assert_eq!(change_error("", SchedulerName::Composed, &queue), "fifo has no queues");
 }

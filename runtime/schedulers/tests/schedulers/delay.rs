@@ -1,6 +1,4 @@
-//! The delay that policies share: saved work waits for its worker, and goes elsewhere after so many declined
-//! slots.
-//!
+//! Delay scheduling of saved work, under every policy that uses it.
 //! Owns what is the same under every policy that waits.
 
 use napreduce_engine::Span;
@@ -14,7 +12,7 @@ fn delay(declines: u32) -> DelaySettings {
 }
 
 #[test]
-fn saved_work_waits_for_its_worker_and_goes_elsewhere_after_so_many_declines() {
+fn saved_work_migrates_after_declines() {
     let fair = FairConfiguration { delay: delay(2), ..FairConfiguration::default() };
     let natjam = NatjamConfiguration { delay: delay(2), ..NatjamConfiguration::default() };
     let script = "
@@ -33,6 +31,6 @@ fn saved_work_waits_for_its_worker_and_goes_elsewhere_after_so_many_declines() {
         at 20ms
         wake
             > launch 2:r0.2 on 2 from 2:r0.1";
-    check_with(Fair::new(fair).expect("a good configuration"), script);
-    check_with(Natjam::new(natjam).expect("a good configuration"), script);
+    check_with(Fair::new(fair).expect("a valid configuration"), script);
+    check_with(Natjam::new(natjam).expect("a valid configuration"), script);
 }

@@ -1,6 +1,4 @@
-//! FCS: reduces of jobs with much work make room for those of jobs with little, and go on where they were.
-//!
-//! Owns its scenarios. Jobs have reduces alone, so that what is left of them is how many of those are.
+//! Scenarios of FCS. Jobs have reduces only, so the remaining work is their number.
 
 use napreduce_engine::{Primitive, Span};
 use napreduce_schedulers::fcs::{Fcs, FcsConfiguration};
@@ -14,11 +12,11 @@ fn fcs() -> Fcs {
 fn fcs_with(change: impl FnOnce(&mut FcsConfiguration)) -> Fcs {
     let mut configuration = FcsConfiguration { heartbeat: Span(0), ..FcsConfiguration::default() };
     change(&mut configuration);
-    Fcs::new(configuration).expect("a configuration that makes sense")
+    Fcs::new(configuration).expect("a valid configuration")
 }
 
 #[test]
-fn a_small_job_takes_the_slot_of_a_large_one_which_goes_on_there_later() {
+fn small_job_preempts_large_job_that_returns_later() {
     check_with(
         fcs(),
         "worker 1 0+2
@@ -41,7 +39,7 @@ fn a_small_job_takes_the_slot_of_a_large_one_which_goes_on_there_later() {
 }
 
 #[test]
-fn a_job_with_no_more_work_gives_nothing() {
+fn job_with_equal_work_is_not_preempted() {
     check_with(
         fcs(),
         "worker 1 0+2
@@ -58,7 +56,7 @@ fn a_job_with_no_more_work_gives_nothing() {
 }
 
 #[test]
-fn new_reduces_and_those_nearly_done_keep_their_slots() {
+fn new_and_nearly_done_reduces_keep_slots() {
     check_with(
         fcs(),
         "worker 1 0+2
@@ -79,7 +77,7 @@ fn new_reduces_and_those_nearly_done_keep_their_slots() {
 }
 
 #[test]
-fn a_reduce_that_became_too_slack_is_left_alone() {
+fn reduce_above_slackness_bound_is_not_preempted() {
     check_with(
         fcs(),
         "worker 1 0+1
@@ -120,7 +118,7 @@ fn a_reduce_that_became_too_slack_is_left_alone() {
 }
 
 #[test]
-fn a_preempted_reduce_waits_for_its_worker_and_goes_elsewhere_in_the_end() {
+fn preempted_reduce_waits_for_worker_then_migrates() {
     check_with(
         fcs_with(|it| it.declines = 1),
         "worker 1 0+1
@@ -145,7 +143,7 @@ fn a_preempted_reduce_waits_for_its_worker_and_goes_elsewhere_in_the_end() {
 }
 
 #[test]
-fn a_worker_is_one_opportunity_in_a_heartbeat_and_is_offered_again() {
+fn worker_counts_once_per_heartbeat() {
     check_with(
         fcs_with(|it| (it.declines, it.heartbeat) = (1, Span::from_secs(3))),
         "worker 1 0+1
@@ -176,7 +174,7 @@ fn a_worker_is_one_opportunity_in_a_heartbeat_and_is_offered_again() {
 }
 
 #[test]
-fn suspended_reduces_go_on_where_they_are_once_there_is_room() {
+fn suspended_reduces_resume_on_their_worker() {
     check_with(
         fcs_with(|it| it.primitive = Primitive::Suspend),
         "worker 1 0+1
@@ -197,7 +195,7 @@ fn suspended_reduces_go_on_where_they_are_once_there_is_room() {
 }
 
 #[test]
-fn a_job_takes_back_the_slot_where_its_reduce_was_from_a_larger_one() {
+fn job_reclaims_slot_of_its_reduce_from_larger_job() {
     check_with(
         fcs(),
         "worker 1 0+1
@@ -222,19 +220,19 @@ fn a_job_takes_back_the_slot_where_its_reduce_was_from_a_larger_one() {
 }
 
 #[test]
-fn map_slots_belong_to_somebody_else() {
+fn fcs_declines_map_slots() {
     check_with(
         fcs(),
         "worker 1 1+1
          job 1 maps 1 reduces 1
-         declined 1: FCS gives reduce slots only; compose it with a policy for maps",
+         declined 1: fcs assigns reduce slots only; compose it with a policy for maps",
     );
 }
 
 #[test]
-fn the_page_names_every_parameter_and_its_example_makes_sense() {
+fn page_documents_every_parameter() {
     let page = include_str!("../../../../docs/schedulers/fcs.md");
-    let values = serde_json::to_value(FcsConfiguration::default()).expect("plain data");
+    let values = serde_json::to_value(FcsConfiguration::default()).expect("plain data serializes");
     for key in values.as_object().expect("a table").keys() {
         assert!(page.contains(&format!("`{key}`")) || page.contains(&format!("`{key}.")), "{key}");
     }

@@ -1,12 +1,10 @@
-//! FIFO: priority, then submit time, then id; within a job what is near, then what is first.
-//!
-//! Owns the order of giving. What any policy may do is tested beside the engine.
+//! Scenarios of FIFO: priority, submit time, id; within a job, local tasks first.
 
 use napreduce_engine::Fifo;
 use napreduce_engine::scenarios::{check, check_with};
 
 #[test]
-fn the_older_job_is_served_first_and_the_next_gets_what_is_left() {
+fn older_job_is_served_first() {
     check(
         "worker 1 3+0
          job 2 maps 2
@@ -23,7 +21,7 @@ fn the_older_job_is_served_first_and_the_next_gets_what_is_left() {
 }
 
 #[test]
-fn priority_comes_before_age_and_age_before_number() {
+fn priority_precedes_age_precedes_id() {
     check(
         "job 3 maps 1
          at 1ms
@@ -36,7 +34,7 @@ fn priority_comes_before_age_and_age_before_number() {
 }
 
 #[test]
-fn priority_may_be_ignored() {
+fn priority_can_be_ignored() {
     check_with(
         Fifo { ignore_priority: true },
         "job 3 maps 1
@@ -50,7 +48,7 @@ fn priority_may_be_ignored() {
 }
 
 #[test]
-fn a_map_goes_where_its_input_is() {
+fn map_runs_where_its_input_is() {
     check(
         "job 1 maps 3 local 2
          worker 1 1+0
@@ -61,7 +59,7 @@ fn a_map_goes_where_its_input_is() {
 }
 
 #[test]
-fn a_job_resumes_its_stopped_work_before_it_starts_more() {
+fn job_resumes_before_it_starts_tasks() {
     check(
         "worker 1 1+0
          job 1 maps 2
@@ -81,7 +79,7 @@ fn a_job_resumes_its_stopped_work_before_it_starts_more() {
 }
 
 #[test]
-fn a_slot_that_nobody_can_use_is_not_offered() {
+fn unusable_slot_is_not_offered() {
     check(
         "worker 1 1+0
          worker 2 1+0

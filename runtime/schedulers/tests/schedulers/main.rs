@@ -1,4 +1,4 @@
-//! Every policy by itself, in scenarios and on random events, and the table of all of them.
+//! The policies in scenarios and under random events, and the table of policies.
 
 #![allow(clippy::unwrap_used)] // every function here is part of a test
 

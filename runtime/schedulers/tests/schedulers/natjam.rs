@@ -1,7 +1,5 @@
-//! Natjam and Natjam-R under the engine: production takes what it lacks from research, and deadlines decide.
-//!
-//! Owns the behaviour of the policies as a whole. The choices of jobs and the limits of the lists are checked
-//! as numbers by the published cases.
+//! Scenarios of Natjam and Natjam-R. The choice of jobs and the limits of reclaim lists are checked by the
+//! published cases.
 
 use napreduce_engine::{Primitive, Span};
 use napreduce_schedulers::natjam::{
@@ -11,13 +9,13 @@ use napreduce_schedulers::natjam::{
 
 use napreduce_engine::scenarios::check_with;
 
-/// Suspends maps, too.
+/// Suspends maps too.
 fn natjam() -> NatjamConfiguration {
     NatjamConfiguration { primitive: Primitive::Suspend, preempt_maps: true, ..Default::default() }
 }
 
 fn check(configuration: NatjamConfiguration, script: &str) {
-    check_with(Natjam::new(configuration).expect("a good configuration"), script);
+    check_with(Natjam::new(configuration).expect("a valid configuration"), script);
 }
 
 fn by_deadline() -> NatjamRConfiguration {
@@ -25,11 +23,11 @@ fn by_deadline() -> NatjamRConfiguration {
 }
 
 fn check_r(configuration: NatjamRConfiguration, script: &str) {
-    check_with(NatjamR::new(configuration).expect("a good configuration"), script);
+    check_with(NatjamR::new(configuration).expect("a valid configuration"), script);
 }
 
 #[test]
-fn production_is_served_before_research_that_was_there_first() {
+fn production_precedes_older_research() {
     check(
         natjam(),
         "job 1 maps 2 reduces 1 queue research
@@ -40,7 +38,7 @@ fn production_is_served_before_research_that_was_there_first() {
 }
 
 #[test]
-fn production_takes_what_it_waits_for_and_research_goes_on_before_it_starts_anew() {
+fn production_preempts_and_research_resumes_first() {
     check(
         natjam(),
         "worker 1 2+0
@@ -59,7 +57,7 @@ fn production_takes_what_it_waits_for_and_research_goes_on_before_it_starts_anew
 }
 
 #[test]
-fn the_research_job_that_holds_most_gives_and_nothing_is_asked_for_twice() {
+fn largest_research_job_is_preempted_once_per_slot() {
     check(
         natjam(),
         "worker 1 3+0
@@ -83,7 +81,7 @@ fn the_research_job_that_holds_most_gives_and_nothing_is_asked_for_twice() {
 }
 
 #[test]
-fn the_least_can_be_made_to_give() {
+fn smallest_research_job_can_be_preempted_first() {
     check(
         NatjamConfiguration { job_eviction: JobEviction::LeastResources, ..natjam() },
         "worker 1 3+0
@@ -100,7 +98,7 @@ fn the_least_can_be_made_to_give() {
 }
 
 #[test]
-fn a_request_older_than_the_kill_timeout_ends_in_a_kill_and_counts_two_seconds_more() {
+fn expired_request_ends_in_kill_and_counts_briefly() {
     check(
         natjam(),
         "worker 1 1+0
@@ -122,7 +120,7 @@ fn a_request_older_than_the_kill_timeout_ends_in_a_kill_and_counts_two_seconds_m
 }
 
 #[test]
-fn maps_are_let_be_unless_it_is_said_otherwise() {
+fn maps_are_not_preempted_by_default() {
     check(
         NatjamConfiguration::default(),
         "worker 1 1+0
@@ -136,7 +134,7 @@ fn maps_are_let_be_unless_it_is_said_otherwise() {
 }
 
 #[test]
-fn reduces_are_checkpointed_and_go_on_where_they_were_saved() {
+fn checkpointed_reduces_restore_on_their_worker() {
     check(
         NatjamConfiguration::default(),
         "worker 1 1+1
@@ -158,7 +156,7 @@ fn reduces_are_checkpointed_and_go_on_where_they_were_saved() {
 }
 
 #[test]
-fn production_does_not_take_from_production() {
+fn production_does_not_preempt_production() {
     check(
         natjam(),
         "worker 1 1+0
@@ -172,7 +170,7 @@ fn production_does_not_take_from_production() {
 }
 
 #[test]
-fn nothing_is_taken_while_a_slot_is_free() {
+fn free_slot_prevents_preemption() {
     check(
         natjam(),
         "worker 1 2+0
@@ -191,7 +189,7 @@ fn nothing_is_taken_while_a_slot_is_free() {
 }
 
 #[test]
-fn the_earliest_deadline_takes_from_the_latest() {
+fn earliest_deadline_preempts_latest() {
     check_r(
         by_deadline(),
         "worker 1 2+0
@@ -220,7 +218,7 @@ fn the_earliest_deadline_takes_from_the_latest() {
 }
 
 #[test]
-fn a_job_without_deadline_gives_way_to_every_other() {
+fn job_without_deadline_is_preempted_first() {
     check_r(
         NatjamRConfiguration { per_run: 2, ..by_deadline() },
         "worker 1 2+0
@@ -238,7 +236,7 @@ fn a_job_without_deadline_gives_way_to_every_other() {
 }
 
 #[test]
-fn by_laxity_the_job_with_the_least_time_to_spare_is_served() {
+fn least_laxity_is_served_first() {
     let configuration =
         NatjamRConfiguration { eviction: DeadlineEviction::MaximumLaxityFirst, ..by_deadline() };
     check_r(
@@ -256,7 +254,7 @@ fn by_laxity_the_job_with_the_least_time_to_spare_is_served() {
 }
 
 #[test]
-fn a_margin_of_laxity_keeps_near_equals_from_swapping() {
+fn laxity_margin_prevents_swapping() {
     let by_laxity = |laxity_margin| NatjamRConfiguration {
         eviction: DeadlineEviction::MaximumLaxityFirst,
         laxity_margin,
@@ -279,12 +277,12 @@ fn a_margin_of_laxity_keeps_near_equals_from_swapping() {
     check_r(by_laxity(Span(1_999_999)), &script("> suspend m0.1"));
 }
 
-/// One map slot and a policy that takes it at once, when it is full second.
+/// One map slot, preempted at full seconds.
 fn admitting(admission: DeadlineAdmission) -> NatjamRConfiguration {
     NatjamRConfiguration { admission, preempt_maps: true, primitive: Primitive::Suspend, ..by_deadline() }
 }
 
-/// A job of one map of 10 s has ended, so that the length of its tasks is known.
+/// A job with one map of 10 s has finished, so the task length is known.
 const KNOWN: &str = "
          worker 1 1+1
          job 1 maps 1 name ten
@@ -297,25 +295,25 @@ const KNOWN: &str = "
              > job 1 succeeded";
 
 #[test]
-fn a_job_that_cannot_be_done_in_time_is_refused_and_says_what_is_missing() {
+fn infeasible_deadline_is_rejected_with_reason() {
     let script = format!(
         "{KNOWN}
          job 2 maps 2 name ten deadline 30000ms
              > launch 2:m0.1 on 1
          job 3 maps 1 name ten deadline 35000ms
              > job 3 failed: job_0003 cannot run: its tasks and those of 1 job with an earlier deadline may take 5.000000s longer \
-         than its deadline allows; give it more time with --deadline, or none
+         than its deadline allows; extend or remove its --deadline
          job 4 maps 1 name ten deadline 41000ms
          job 5 maps 1 name ten
          job 6 maps 1 name ten deadline 25000ms
-             > job 6 failed: job_0006 cannot run: job_0002, whose deadline is later, may then be 10.000000s late; give it more \
-         time with --deadline, or none"
+             > job 6 failed: job_0006 cannot run: job_0002, whose deadline is later, may then be 10.000000s late; extend or \
+         remove its --deadline"
     );
     check_r(admitting(DeadlineAdmission::Refuse), &script);
 }
 
 #[test]
-fn configurations_that_make_no_sense_are_refused_with_what_is_allowed() {
+fn invalid_configuration_is_rejected_with_allowed_values() {
     let mixed = NatjamRConfiguration {
         selection: Some(DeadlineSelection::LeastLaxityFirst),
         ..NatjamRConfiguration::default()
@@ -323,8 +321,8 @@ fn configurations_that_make_no_sense_are_refused_with_what_is_allowed() {
     assert_eq!(
         NatjamR::new(mixed).err().map(|error| error.to_string()).as_deref(),
         Some(
-            "eviction maximum-deadline-first does not go with selection least-laxity-first: one would resume the job that \
-             the other has just evicted; give maximum-deadline-first with earliest-deadline-first, or \
+            "eviction maximum-deadline-first does not match selection least-laxity-first: it would evict the job that was \
+             just resumed; use maximum-deadline-first with earliest-deadline-first, or \
              maximum-laxity-first with least-laxity-first"
         )
     );
@@ -358,17 +356,17 @@ fn configurations_that_make_no_sense_are_refused_with_what_is_allowed() {
 }
 
 #[test]
-fn the_page_names_every_parameter_and_its_examples_are_policies() {
+fn page_documents_every_parameter_with_default() {
     let page = include_str!("../../../../docs/schedulers/natjam.md");
-    let natjam = serde_json::to_value(NatjamConfiguration::default()).expect("plain data");
-    let natjam_r = serde_json::to_value(NatjamRConfiguration::default()).expect("plain data");
+    let natjam = serde_json::to_value(NatjamConfiguration::default()).expect("plain data serializes");
+    let natjam_r = serde_json::to_value(NatjamRConfiguration::default()).expect("plain data serializes");
     for (key, value) in [&natjam, &natjam_r].into_iter().flat_map(|table| table.as_object().expect("a table"))
     {
         let texts = [format!("| `{}` |", value.to_string().replace(',', ", ")), format!("| {value} |")];
         let mut rows = page.lines().filter(|line| line.starts_with(&format!("| `{key}` | ")));
-        let said = rows.any(|row| {
+        let ignored = rows.any(|row| {
             key == "delay" || value.is_null() || texts.iter().any(|text| row.contains(text.as_str()))
         });
-        assert!(said, "the page does not say that {key} is {value}");
+        assert!(ignored, "the page does not document {key} = {value}");
     }
 }

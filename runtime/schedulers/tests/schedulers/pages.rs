@@ -1,6 +1,4 @@
-//! The examples of configuration on the pages about schedulers.
-//!
-//! Owns the promise that each of them is a policy that can be built. Does not own what they say.
+//! Every configuration example in the scheduler pages builds a policy.
 
 use std::fs;
 use std::path::Path;
@@ -9,7 +7,7 @@ use napreduce_engine::PreemptionSettings;
 use napreduce_schedulers::{SchedulerConfiguration, SchedulerName, SchedulerTables};
 use serde::Deserialize;
 
-/// The parts of a configuration file that schedulers are about.
+/// The scheduler tables of a configuration file.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct File {
@@ -25,7 +23,7 @@ struct Coordinator {
 }
 
 #[test]
-fn every_configuration_of_an_experiment_is_a_policy() {
+fn experiment_configurations_build() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../sim/configurations");
     let files: Vec<_> = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     assert!(files.len() >= 9, "{} files", files.len());
@@ -39,7 +37,7 @@ fn every_configuration_of_an_experiment_is_a_policy() {
 }
 
 #[test]
-fn every_example_of_the_pages_is_a_policy() {
+fn page_examples_build() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
     let pages = fs::read_dir(folder.join("schedulers")).unwrap().map(|entry| entry.unwrap().path());
     let mut named = Vec::new();

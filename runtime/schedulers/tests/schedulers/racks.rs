@@ -1,7 +1,5 @@
-//! Racks: which task a worker gets when inputs are on it, on its rack or elsewhere, and how long a job waits
-//! for which.
-//!
-//! Owns what is the same under every policy. The waiting for a worker alone is in `delay`.
+//! Rack awareness: the preferred task of a worker, and how long a job waits for its worker and rack. `delay`
+//! tests waiting for a worker alone.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +10,7 @@ use napreduce_engine::{
 };
 use napreduce_schedulers::fair::{Fair, FairConfiguration};
 use napreduce_schedulers::natjam::{Natjam, NatjamConfiguration};
-use napreduce_schedulers::serving::{Delay, DelaySettings, Takes};
+use napreduce_schedulers::serving::{Accepts, Delay, DelaySettings};
 use proptest::prelude::*;
 
 const BEAT: Span = Span::from_millis(10);
@@ -29,7 +27,7 @@ fn submitted(job: u32, inputs: &[&[u32]]) -> Event {
 }
 
 #[test]
-fn a_worker_gets_what_is_there_then_what_is_on_its_rack_then_anything() {
+fn tasks_prefer_worker_then_rack() {
     let script = "
         worker 1 1+0 rack a
         worker 2 0+0 rack a
@@ -41,12 +39,12 @@ fn a_worker_gets_what_is_there_then_what_is_on_its_rack_then_anything() {
         done m1.1
             > launch m0.1 on 1";
     check_with(Fifo::default(), script);
-    check_with(Fair::new(FairConfiguration::default()).expect("as configured"), script);
-    check_with(Natjam::new(NatjamConfiguration::default()).expect("as configured"), script);
+    check_with(Fair::new(FairConfiguration::default()).expect("a valid configuration"), script);
+    check_with(Natjam::new(NatjamConfiguration::default()).expect("a valid configuration"), script);
 }
 
 #[test]
-fn on_the_only_rack_the_first_task_comes_before_one_of_another_worker() {
+fn single_rack_gives_no_preference() {
     check_with(
         Fifo::default(),
         "
@@ -57,16 +55,15 @@ fn on_the_only_rack_the_first_task_comes_before_one_of_another_worker() {
     );
 }
 
-/// The input is on worker 1 of rack a; offered are slots of the workers named, each of them a heartbeat after
-/// the other.
+/// The input is on worker 1 in rack a. The named workers are offered one heartbeat apart.
 #[test]
-fn who_takes_what_after_how_many_declines() {
+fn delay_accepts_rack_then_anything_after_declines() {
     const NEAR: u32 = 1;
     const RACK: u32 = 2;
     const FAR: u32 = 3;
-    use Takes::{Anything, Nothing, OnRack};
-    // Declines, more of them on other racks, the offers, and what is taken of each.
-    let table: [(u32, u32, &[u32], &[Takes]); 9] = [
+    use Accepts::{Anything, Nothing, OnRack};
+    // Declines, rack declines, offered workers, accepted tasks.
+    let table: [(u32, u32, &[u32], &[Accepts]); 9] = [
         (0, 0, &[FAR], &[Anything]),
         (2, 0, &[NEAR], &[Anything]),
         (2, 0, &[FAR, RACK, FAR], &[Nothing, Nothing, Anything]),
@@ -85,25 +82,26 @@ fn who_takes_what_after_how_many_declines() {
         let taken = taken(&mut delay, &engine, offers);
         assert_eq!(taken, expected, "{declines} declines, {rack_declines} more, offers of {offers:?}");
     }
-    // Without another rack nothing is far.
+    // With a single rack every worker is near.
     engine.handle(Time(0), Event::WorkerLost { worker: WorkerId(3), crashed: false });
     let mut delay = Delay::new(DelaySettings { declines: 1, rack_declines: 5, heartbeat: BEAT });
     assert_eq!(taken(&mut delay, &engine, &[RACK, RACK]), [Nothing, Anything]);
 }
 
-fn taken(delay: &mut Delay, engine: &Engine, offers: &[u32]) -> Vec<Takes> {
+fn taken(delay: &mut Delay, engine: &Engine, offers: &[u32]) -> Vec<Accepts> {
     let view = engine.view();
-    let job = view.job(JobId(1)).expect("it waits");
+    let job = view.job(JobId(1)).expect("job 1 waits");
     let offer = |worker: &u32| Offer { kind: TaskKind::Map, worker: WorkerId(*worker), reserved_for: None };
     let times = (0..).map(|beat| Time(beat * BEAT.0));
-    offers.iter().zip(times).map(|(worker, at)| delay.takes(at, job, offer(worker))).collect()
+    offers.iter().zip(times).map(|(worker, at)| delay.accepts(at, job, offer(worker))).collect()
 }
 
 #[test]
-fn a_job_waits_for_its_worker_then_for_its_rack_then_no_more() {
+fn job_waits_for_worker_then_rack() {
     let delay = DelaySettings { declines: 1, rack_declines: 2, heartbeat: BEAT };
-    let fair =
-        || Fair::new(FairConfiguration { delay, ..FairConfiguration::default() }).expect("as configured");
+    let fair = || {
+        Fair::new(FairConfiguration { delay, ..FairConfiguration::default() }).expect("a valid configuration")
+    };
     check_with(
         fair(),
         "
@@ -124,7 +122,7 @@ fn a_job_waits_for_its_worker_then_for_its_rack_then_no_more() {
 }
 
 #[test]
-fn saved_work_goes_on_on_its_rack_before_it_goes_on_elsewhere() {
+fn saved_work_migrates_within_rack_first() {
     let delay = DelaySettings { declines: 1, rack_declines: 100, heartbeat: BEAT };
     let fair = FairConfiguration { delay, ..FairConfiguration::default() };
     let natjam = NatjamConfiguration { delay, ..NatjamConfiguration::default() };
@@ -146,17 +144,17 @@ fn saved_work_goes_on_on_its_rack_before_it_goes_on_elsewhere() {
         wake
         worker 3 0+1 rack a
             > launch 2:r0.2 on 3 from 2:r0.1";
-    check_with(Fair::new(fair).expect("as configured"), script);
-    check_with(Natjam::new(natjam).expect("as configured"), script);
+    check_with(Fair::new(fair).expect("a valid configuration"), script);
+    check_with(Natjam::new(natjam).expect("a valid configuration"), script);
 }
 
-/// The racks of the workers that are not lost.
+/// Returns the racks of live workers.
 fn racks<'a>(view: &ClusterView<'a>) -> BTreeMap<WorkerId, &'a str> {
     view.present_workers().map(|(id, worker)| (id, worker.rack())).collect()
 }
 
-/// What is to be launched next, from all tasks: on the worker, on its rack, anywhere; and on the rack or the
-/// worker alone.
+/// Reference for the next task to launch, by scanning all tasks: with preference for worker and rack, on the
+/// rack only, and on the worker only.
 fn expected(
     job: &Job,
     worker: WorkerId,
@@ -179,7 +177,7 @@ fn expected(
 
 proptest! {
     #[test]
-    fn the_index_finds_what_a_look_at_all_tasks_finds(
+    fn task_index_matches_scan_of_all_tasks(
         steps in prop::collection::vec((0..5_u32, 0..12_u32, 0..4_u32), 1..60)
     ) {
         let mut engine = Engine::new(Box::new(Fifo::default()), EngineSettings::default());
@@ -192,7 +190,7 @@ proptest! {
                 }
                 1 => {
                     jobs += 1;
-                    // Also of workers that are still to come, and of none.
+                    // Includes workers that have not joined and an unknown one.
                     let place = |map: u32, copy: u32| 1 + (map * 5 + copy * 3 + jobs) % 9;
                     let holders = |map| (0..how).map(|copy| place(map, copy)).collect::<Vec<u32>>();
                     let on: Vec<Vec<u32>> = (0..=which).map(holders).collect();
@@ -219,7 +217,7 @@ proptest! {
     }
 }
 
-/// An attempt begins and ends well, or fails.
+/// Ends an attempt: success or failure.
 fn ends(engine: &Engine, which: usize) -> Vec<Event> {
     let starting = engine.view().attempts().filter(|one| one.state() == AttemptState::Launching);
     let all: Vec<_> = starting.map(|one| (one.worker(), one.id())).collect();

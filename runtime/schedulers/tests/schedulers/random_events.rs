@@ -1,17 +1,15 @@
-//! Every policy under random events, those that preempt with random values: no illegal action, invariants
-//! kept, every job to its end, and no difference between a policy that went on and one that was restored.
-//!
-//! Owns the configurations. The runs are those of the engine's own tests.
+//! Every policy under random events with random configurations: legal actions only, invariants hold, every
+//! job ends, and a restored policy behaves like the original. The runs are those of the engine's tests.
 
 use std::sync::Arc;
 
 use napreduce_engine::{Fifo, Primitive, Ratio, Scheduler, Span, TaskEviction};
 use napreduce_schedulers::fair::{Fair, FairConfiguration, Timeout};
 use napreduce_schedulers::fcs::{Fcs, FcsConfiguration};
-use napreduce_schedulers::hfsp::misjudgement::Misjudgement;
 use napreduce_schedulers::hfsp::ranking::RankingOrder;
 use napreduce_schedulers::hfsp::size::Confidence;
-use napreduce_schedulers::hfsp::{Hfsp, HfspConfiguration, Late};
+use napreduce_schedulers::hfsp::size_error::SizeError;
+use napreduce_schedulers::hfsp::{Hfsp, HfspConfiguration, LateOrder};
 use napreduce_schedulers::natjam::{
     DeadlineEviction, JobEviction, Natjam, NatjamConfiguration, NatjamR, NatjamRConfiguration,
 };
@@ -23,8 +21,7 @@ const SEEDS: u64 = 300;
 const PRIMITIVES: [Primitive; 4] =
     [Primitive::Suspend, Primitive::Checkpoint, Primitive::Kill, Primitive::Wait];
 
-/// Plays all seeds under policies that a configuration for each seed makes, and returns how many slots were
-/// freed.
+/// Plays all seeds with one policy per seed; returns the number of preempted slots.
 fn play<P: Scheduler + 'static>(make: impl Fn(u64) -> P + Copy + Send + Sync + 'static) -> u64 {
     let freed = (0..SEEDS).map(|seed| {
         let run = play_out(RandomRun::under(seed, false, Arc::new(move |_| Box::new(make(seed)))));
@@ -47,7 +44,7 @@ fn delay(seed: u64) -> DelaySettings {
 }
 
 #[test]
-fn every_policy_under_random_events() {
+fn every_policy_survives_random_events() {
     for name in SchedulerName::ALL {
         let make = move || SchedulerConfiguration::named(name).build().expect("published values");
         for seed in 0..SEEDS / 10 {
@@ -57,7 +54,7 @@ fn every_policy_under_random_events() {
 }
 
 #[test]
-fn fair_under_random_events() {
+fn fair_survives_random_events() {
     let fair = |seed: u64| {
         let mut configuration = FairConfiguration {
             preemption: true,
@@ -75,13 +72,13 @@ fn fair_under_random_events() {
         };
         configuration.root.fair_share_timeout = Some(Timeout(Some(Span::from_millis(seed % 4))));
         configuration.root.fair_share_threshold = Some(Ratio::ONE);
-        Fair::new(configuration).expect("a good configuration")
+        Fair::new(configuration).expect("a valid configuration")
     };
-    assert!(play(fair) > 0, "somebody gave way");
+    assert!(play(fair) > 0, "at least one preemption");
 }
 
 #[test]
-fn natjam_under_random_events() {
+fn natjam_survives_random_events() {
     let choices = [JobEviction::MostResources, JobEviction::LeastResources, JobEviction::Probabilistic];
     let orders = [TaskEviction::ShortestRemaining, TaskEviction::LongestRemaining, TaskEviction::Random];
     let natjam = move |seed: u64| {
@@ -97,13 +94,13 @@ fn natjam_under_random_events() {
             seed,
             ..NatjamConfiguration::default()
         };
-        Natjam::new(configuration).expect("a good configuration")
+        Natjam::new(configuration).expect("a valid configuration")
     };
-    assert!(play(natjam) > 0, "somebody gave way");
+    assert!(play(natjam) > 0, "at least one preemption");
 }
 
 #[test]
-fn natjam_r_under_random_events() {
+fn natjam_r_survives_random_events() {
     let natjam_r = |seed: u64| {
         let by_laxity = seed.is_multiple_of(2);
         let eviction = if by_laxity {
@@ -122,13 +119,13 @@ fn natjam_r_under_random_events() {
             delay: delay(seed),
             ..NatjamRConfiguration::default()
         };
-        NatjamR::new(configuration).expect("a good configuration")
+        NatjamR::new(configuration).expect("a valid configuration")
     };
-    assert!(play(natjam_r) > 0, "somebody gave way");
+    assert!(play(natjam_r) > 0, "at least one preemption");
 }
 
 #[test]
-fn hfsp_under_random_events() {
+fn hfsp_survives_random_events() {
     let hfsp = |seed: u64| {
         let configuration = HfspConfiguration {
             order: if seed.is_multiple_of(5) {
@@ -136,7 +133,7 @@ fn hfsp_under_random_events() {
             } else {
                 RankingOrder::ProjectedFinish
             },
-            late: if seed.is_multiple_of(3) { Late::Share } else { Late::Fifo },
+            late: if seed.is_multiple_of(3) { LateOrder::Share } else { LateOrder::Fifo },
             sample_maps: 1 + (seed % 3) as u32,
             sample_reduces: 1 + (seed % 2) as u32,
             delta: Span::from_millis(3),
@@ -153,17 +150,17 @@ fn hfsp_under_random_events() {
             cluster_suspended_high: (seed.is_multiple_of(6)).then_some(3),
             update_interval: Span::from_millis(2),
             delay: delay(seed),
-            size_error: Misjudgement::Uniform { alpha: Ratio::new(1, 2) },
+            size_error: SizeError::Uniform { alpha: Ratio::new(1, 2) },
             seed,
             ..HfspConfiguration::default()
         };
-        Hfsp::new(configuration).expect("a good configuration")
+        Hfsp::new(configuration).expect("a valid configuration")
     };
-    assert!(play(hfsp) > 0, "somebody gave way");
+    assert!(play(hfsp) > 0, "at least one preemption");
 }
 
 #[test]
-fn fcs_under_random_events() {
+fn fcs_survives_random_events() {
     let fcs = |seed: u64| {
         let configuration = FcsConfiguration {
             service_min: Span::from_millis(seed % 3),
@@ -173,8 +170,8 @@ fn fcs_under_random_events() {
             primitive: primitive(seed),
             ..FcsConfiguration::default()
         };
-        let reduces = Fcs::new(configuration).expect("a good configuration");
+        let reduces = Fcs::new(configuration).expect("a valid configuration");
         Composed::new(Box::new(Fifo::default()), Box::new(reduces), None)
     };
-    assert!(play(fcs) > 0, "somebody gave way");
+    assert!(play(fcs) > 0, "at least one preemption");
 }

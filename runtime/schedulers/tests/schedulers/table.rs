@@ -1,6 +1,4 @@
-//! The table of policies: names, tables of values, and what follows from these before a policy runs.
-//!
-//! Owns what holds of every policy. What the values of one mean is tested with it.
+//! The table of policies: names, configurations, and properties that hold before a policy runs.
 
 use napreduce_engine::{
     Conversion, Converted, KindPreemption, PolicyChoice, PreemptionSettings, Primitive, Span, TaskKind,
@@ -8,18 +6,18 @@ use napreduce_engine::{
 use napreduce_schedulers::{SchedulerConfiguration, SchedulerError, SchedulerName, SchedulerTables};
 
 #[test]
-fn every_policy_has_a_name_that_leads_to_it() {
+fn every_policy_name_parses_and_builds() {
     for name in SchedulerName::ALL {
         assert_eq!(name.in_words().parse(), Ok(name));
         assert_eq!(serde_json::to_string(&name).expect("text"), format!("{:?}", name.in_words()));
-        assert!(SchedulerConfiguration::named(name).build().is_ok(), "{name} at its published values");
+        assert!(SchedulerConfiguration::named(name).build().is_ok(), "{name} with published values");
     }
     let error = "fare".parse::<SchedulerName>().expect_err("no such policy");
     assert!(error.to_string().starts_with("there is no scheduler \"fare\"; allowed: fifo, "), "{error}");
 }
 
 #[test]
-fn every_choice_is_read_as_it_was_written() {
+fn policy_choice_survives_serialization() {
     for name in SchedulerName::ALL {
         let choice = SchedulerConfiguration {
             scheduler: name,
@@ -33,14 +31,14 @@ fn every_choice_is_read_as_it_was_written() {
 }
 
 #[test]
-fn tables_are_read_and_refused_by_name() {
+fn table_errors_name_the_table() {
     let read =
         |text: &str| serde_json::from_str::<SchedulerConfiguration>(text).map_err(|error| error.to_string());
     let rules = r#"{"scheduler": "trigger", "tables": {"trigger": {"rules": "when tim"}}}"#;
     let error = read(rules).expect("well-formed").build().err().expect("no rule");
     assert_eq!(
         error.to_string().split(';').next(),
-        Some("[scheduler.trigger] line 1, column 6: \"tim\" is no condition")
+        Some("[scheduler.trigger] line 1, column 6: unknown condition \"tim\"")
     );
     let nested = r#"{"scheduler": "composed", "tables": {"composed": {"map": "composed"}}}"#;
     assert_eq!(read(nested).expect("well-formed").build().err(), Some(SchedulerError::Nested(TaskKind::Map)));
@@ -54,11 +52,11 @@ fn tables_are_read_and_refused_by_name() {
     );
     let part =
         r#"{"scheduler": "composed", "tables": {"composed": {"map": "hfsp"}, "hfsp": {"delta": "0s"}}}"#;
-    let error = read(part).expect("well-formed").build().err().expect("no span");
-    assert_eq!(error.to_string(), "[scheduler.hfsp] delta is 0s; give a span above");
+    let error = read(part).expect("well-formed").build().err().expect("the span is invalid");
+    assert_eq!(error.to_string(), "[scheduler.hfsp] delta must be positive; give a span such as 60s");
     let delta = r#"{"scheduler": "hfsp", "tables": {"hfsp": {"delta": "0s"}}}"#;
-    let error = read(delta).expect("well-formed").build().err().expect("no span");
-    assert_eq!(error.to_string(), "[scheduler.hfsp] delta is 0s; give a span above");
+    let error = read(delta).expect("well-formed").build().err().expect("the span is invalid");
+    assert_eq!(error.to_string(), "[scheduler.hfsp] delta must be positive; give a span such as 60s");
     assert!(read(r#"{"tables": {"fifo": {"ignore": true}}}"#).expect_err("unknown").contains("ignore"));
 }
 
@@ -69,7 +67,7 @@ fn tables(change: impl FnOnce(&mut SchedulerTables)) -> SchedulerTables {
 }
 
 #[test]
-fn a_policy_checkpoints_what_its_table_says() {
+fn checkpoint_source_follows_policy_table() {
     let none = PreemptionSettings::default();
     let name = SchedulerConfiguration::named;
     let natjam = Some("[scheduler.natjam] primitive");
@@ -103,7 +101,7 @@ fn a_policy_checkpoints_what_its_table_says() {
 }
 
 #[test]
-fn rules_checkpoint_the_jobs_they_name() {
+fn checkpoint_source_follows_trigger_targets() {
     let rules = "when started(a) do checkpoint(a/r0)".to_owned();
     let configuration = SchedulerConfiguration {
         scheduler: SchedulerName::Trigger,
@@ -115,7 +113,7 @@ fn rules_checkpoint_the_jobs_they_name() {
 }
 
 #[test]
-fn the_settings_have_the_last_word() {
+fn preemption_settings_override_policies() {
     let with = |change: &dyn Fn(&mut PreemptionSettings)| {
         let mut settings = PreemptionSettings::default();
         change(&mut settings);
@@ -138,35 +136,35 @@ fn the_settings_have_the_last_word() {
 }
 
 #[test]
-fn policy_names_what_it_ignores_of_jobs() {
+fn policy_reports_ignored_attributes() {
     let urgent = [(5, "a", None), (0, "b", Some(Span::from_secs(9)))];
-    let said = |configuration: &str| {
+    let ignored = |configuration: &str| {
         let read: SchedulerConfiguration = serde_json::from_str(configuration).expect("well-formed");
         read.ignored(urgent.into_iter())
     };
-    let named = |name: SchedulerName| said(&format!(r#"{{"scheduler": "{name}"}}"#));
-    let priorities = "natjam ignores the priorities of jobs (0 to 5); it goes by queue";
+    let named = |name: SchedulerName| ignored(&format!(r#"{{"scheduler": "{name}"}}"#));
+    let priorities = "natjam ignores the priorities of jobs (0 to 5); it uses queue";
     assert_eq!(
         named(SchedulerName::Natjam),
-        [priorities, "natjam ignores the deadlines of jobs; it goes by queue"]
+        [priorities, "natjam ignores the deadlines of jobs; it uses queue"]
     );
     assert_eq!(
         named(SchedulerName::Fifo),
         [
-            "fifo ignores the queues of jobs (a, b); it goes by priority",
-            "fifo ignores the deadlines of jobs; it goes by priority"
+            "fifo ignores the queues of jobs (a, b); it uses priority",
+            "fifo ignores the deadlines of jobs; it uses priority"
         ]
     );
     assert_eq!(
         named(SchedulerName::NatjamDeadline),
         [
-            "natjam-deadline ignores the priorities of jobs (0 to 5); it goes by deadline",
-            "natjam-deadline ignores the queues of jobs (a, b); it goes by deadline"
+            "natjam-deadline ignores the priorities of jobs (0 to 5); it uses deadline",
+            "natjam-deadline ignores the queues of jobs (a, b); it uses deadline"
         ]
     );
     assert_eq!(named(SchedulerName::Hfsp).len(), 3);
     let weighted = r#"{"scheduler": "fair", "tables": {"fair": {"priority-weight": true}}}"#;
-    assert_eq!(said(weighted), ["fair ignores the deadlines of jobs; it goes by priority and queue"]);
+    assert_eq!(ignored(weighted), ["fair ignores the deadlines of jobs; it uses priority and queue"]);
     let usual = [(0, "default", None); 2];
     for name in SchedulerName::ALL {
         assert_eq!(SchedulerConfiguration::named(name).ignored(usual.into_iter()), [""; 0], "{name}");

@@ -1,17 +1,15 @@
-//! The trigger scheduler: rules fire when their conditions hold, and what they stop stays stopped.
-//!
-//! Owns its scenarios. Its grammar is tested where it is read; its timing in simulated runs.
+//! Scenarios of the trigger scheduler. The parser is tested in `text`, the timing in simulated runs.
 
 use napreduce_schedulers::trigger::{Trigger, TriggerSettings};
 
 use napreduce_engine::scenarios::check_with;
 
 fn rules(rules: &str) -> Trigger {
-    Trigger::new(&TriggerSettings { rules: rules.to_owned() }).expect("rules")
+    Trigger::new(&TriggerSettings { rules: rules.to_owned() }).expect("the rules are valid")
 }
 
 #[test]
-fn a_suspended_task_stays_so_until_a_rule_resumes_it() {
+fn suspended_task_stays_until_rule_resumes_it() {
     check_with(
         rules("when progress(low) >= 1/2 do submit(high), suspend(low)\nwhen finished(high) do resume(low)"),
         "worker 1 1+0
@@ -35,7 +33,7 @@ fn a_suspended_task_stays_so_until_a_rule_resumes_it() {
 }
 
 #[test]
-fn a_killed_task_waits_for_a_rule_to_launch_it_on_the_worker_it_names() {
+fn killed_task_launches_on_worker_of_rule() {
     check_with(
         rules("when started(low/m0) do kill(low)\nwhen finished(high) do launch(low on worker_0002)"),
         "worker 1 1+0
@@ -56,12 +54,12 @@ fn a_killed_task_waits_for_a_rule_to_launch_it_on_the_worker_it_names() {
 }
 
 #[test]
-fn what_is_not_possible_yet_is_told_once_and_tried_again() {
+fn impossible_action_warns_once_and_retries() {
     check_with(
         rules("when submitted(low) do suspend(low)\nwhen time >= 20ms do release(low)"),
         "worker 1 1+0
          job 1 maps 2 name low
-             > warn suspend(low) is not possible yet; tried again
+             > warn suspend(low) is not possible yet; retrying
          job 2 maps 1 name other
              > launch 2:m0.1 on 1
          worker 2 1+0
@@ -72,7 +70,7 @@ fn what_is_not_possible_yet_is_told_once_and_tried_again() {
 }
 
 #[test]
-fn held_jobs_let_others_pass_and_repeating_rules_fire_again() {
+fn held_jobs_are_skipped_and_rules_repeat() {
     check_with(
         rules("when submitted(a) do hold(a/m0)\nrepeat when finished(b) do release(a)"),
         "worker 1 2+0

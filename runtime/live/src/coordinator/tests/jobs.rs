@@ -176,10 +176,10 @@ async fn job_beyond_a_limit_of_running_jobs_is_told_the_limit_first() {
              ask why 2
                  > job_0002 is active
                  > 0 of 1 map tasks are done; 0 attempts run, 0 are suspended, 1 tasks wait
-                 > it waits: queue default runs 1 job, the most it may at once
+                 > it waits: queue default runs 1 job, its limit
              ask why 2:m0
                  > job_0002_m_0000 is pending
-                 > it waits: queue default runs 1 job, the most it may at once",
+                 > it waits: queue default runs 1 job, its limit",
         )
         .await;
     stage.end().await;

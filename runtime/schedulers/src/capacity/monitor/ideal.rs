@@ -1,33 +1,31 @@
-//! What each queue should have: what it has or is guaranteed, and then a share of what is left, neediest
-//! first.
-//!
-//! Owns the distribution from the root down. Does not own what is taken from a queue that has more.
+//! The ideal share of each queue: what it uses up to its guarantee, plus a share of the remaining capacity,
+//! neediest first. Distributed from the root down, as in YARN's `AbstractPreemptableResourceCalculator`.
 
 use napreduce_engine::Ratio;
 
 use super::tree::{QueueTree, Surplus};
 use crate::capacity::order::Need;
 
-/// How what is left is distributed.
+/// Options of the distribution.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Sharing {
-    /// A leaf may grow beyond what it has and is guaranteed at the cost of another.
+    /// Whether a leaf may grow beyond its usage and guarantee at the expense of another.
     pub beyond_guaranteed: bool,
-    /// What a queue wants counts with what its reservations will give it.
+    /// Whether demand that reservations will satisfy counts.
     pub count_reserved: bool,
 }
 
-/// What each queue should have.
+/// The ideal shares of one round.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Distribution {
-    /// By the number of the queue.
+    /// By queue number.
     pub ideal: Vec<Ratio>,
-    /// The leaves that wanted more than they were given at first, as they came to turn.
+    /// Leaves that wanted more than their initial share, in the order visited.
     pub wanting: Vec<usize>,
 }
 
 impl Distribution {
-    /// The distribution of all that the root is guaranteed.
+    /// Distributes the guarantee of the root.
     pub fn of(tree: &QueueTree, sharing: Sharing) -> Distribution {
         let mut ideal = vec![Ratio::ZERO; tree.len()];
         if let Some(root) = ideal.first_mut() {
@@ -36,14 +34,15 @@ impl Distribution {
         let mut wanting = Vec::new();
         let surpluses = tree.surpluses();
         for parent in (0..tree.len()).filter(|&number| !tree.is_leaf(number)) {
-            let mut group = Group { tree, sharing, left: ideal[parent], ideal: &mut ideal, came: Vec::new() };
+            let mut group =
+                Group { tree, sharing, left: ideal[parent], ideal: &mut ideal, visited: Vec::new() };
             let guaranteed = |&child: &usize| tree.queue(child).guaranteed > Ratio::ZERO;
             let (first, last): (Vec<usize>, Vec<usize>) =
                 tree.children(parent).iter().copied().partition(guaranteed);
-            group.give(&first, &surpluses);
-            group.give(&last, &surpluses);
-            let came = group.came.into_iter().filter(|&child| tree.is_leaf(child));
-            for leaf in came {
+            group.distribute(&first, &surpluses);
+            group.distribute(&last, &surpluses);
+            let visited = group.visited.into_iter().filter(|&child| tree.is_leaf(child));
+            for leaf in visited {
                 if !wanting.contains(&leaf) {
                     wanting.push(leaf);
                 }
@@ -53,19 +52,19 @@ impl Distribution {
     }
 }
 
-/// The children of one queue while it is distributed among them.
+/// The children of one queue during the distribution.
 struct Group<'a> {
     tree: &'a QueueTree,
     sharing: Sharing,
-    /// What is not given yet; less than nothing while they have more than there is.
+    /// Undistributed amount; negative if the children exceed it.
     left: Ratio,
     ideal: &'a mut Vec<Ratio>,
-    came: Vec<usize>,
+    visited: Vec<usize>,
 }
 
 impl Group<'_> {
-    /// Gives to children which all have a guarantee, or none of which has.
-    fn give(&mut self, children: &[usize], surpluses: &[Surplus]) {
+    /// Distributes to children that all have a guarantee, or all have none.
+    fn distribute(&mut self, children: &[usize], surpluses: &[Surplus]) {
         for &child in children {
             let queue = self.tree.queue(child);
             let used = Ratio::whole(queue.used);
@@ -83,27 +82,27 @@ impl Group<'_> {
         };
         let mut need: Vec<usize> = children.iter().copied().filter(wants).collect();
         while !need.is_empty() && self.left > Ratio::ZERO {
-            need = self.pass(need);
+            need = self.offer_to_neediest(need);
         }
-        // Without anything left they did not come to turn, but they want all the same.
+        // Nothing is left for these, but they still count as wanting.
         need.sort_by_key(|&child| (self.need(child), child));
-        self.came.extend(need);
+        self.visited.extend(need);
     }
 
-    /// Offers what is left to the neediest; who goes on needing.
-    fn pass(&mut self, mut need: Vec<usize>) -> Vec<usize> {
+    /// Offers the remainder to the neediest children. Returns the children that still need more.
+    fn offer_to_neediest(&mut self, mut need: Vec<usize>) -> Vec<usize> {
         let total = need.iter().fold(Ratio::ZERO, |sum, &child| sum + self.tree.queue(child).guaranteed);
         let count = Ratio::whole(need.len() as u64);
         let weight = |child: usize| {
             if total > Ratio::ZERO { self.tree.queue(child).guaranteed / total } else { Ratio::ONE / count }
         };
-        // Brothers of equal need stay in the order of the tree, wherever they were put back.
+        // Siblings of equal need stay in tree order.
         need.sort_by_key(|&child| (self.need(child), child));
         let neediest = need.iter().take_while(|&&child| self.need(child) == self.need(need[0])).count();
         let mut still = need.split_off(neediest);
         let offers: Vec<(usize, Ratio)> =
             need.iter().map(|&child| (child, rounded_half_up(self.left * weight(child)))).collect();
-        self.came.extend(&need);
+        self.visited.extend(&need);
         for (child, offer) in offers {
             if self.left <= Ratio::ZERO {
                 break;
@@ -118,13 +117,13 @@ impl Group<'_> {
         still
     }
 
-    /// How much it needs more than its brothers, with what it is given so far.
+    /// Returns the need of a child with its current ideal share.
     fn need(&self, child: usize) -> Need {
         let queue = self.tree.queue(child);
         Need::of(self.ideal[child], queue.guaranteed, queue.priority)
     }
 
-    /// How much of an offer a queue can use.
+    /// Returns the part of an offer that a queue can use.
     fn accepted(&self, child: usize, offer: Ratio) -> Ratio {
         let (queue, ideal) = (self.tree.queue(child), self.ideal[child]);
         let wanted =
@@ -132,8 +131,8 @@ impl Group<'_> {
         let below_maximum = (queue.maximum - ideal).max(Ratio::ZERO);
         let mut accepted = offer.min(below_maximum).min(Ratio::whole(queue.used + wanted) - ideal);
         if self.tree.is_leaf(child) && !self.sharing.beyond_guaranteed {
-            // So leaves that have their guarantee do not take from one another. A parent may have a hungry
-            // leaf.
+            // Satisfied leaves must not take from one another. A parent is exempt, since it may have a leaf
+            // in need.
             let satisfied = Ratio::whole(queue.used).max(queue.guaranteed);
             accepted = accepted.min((satisfied - ideal).max(Ratio::ZERO));
         }
@@ -141,7 +140,7 @@ impl Group<'_> {
     }
 }
 
-/// To the nearest whole number, halves up.
+/// Rounds to the nearest integer, halves up.
 pub(super) fn rounded_half_up(value: Ratio) -> Ratio {
     let doubled = 2 * value.numerator() + value.denominator();
     Ratio::new(doubled.div_euclid(2 * value.denominator()), 1)

@@ -1,7 +1,5 @@
-//! The pass inside of a queue: from less deserving applications, and users beyond their limit, to more
-//! deserving ones.
-//!
-//! Owns which containers are taken for it. Does not own how much: that is the arithmetic of shares.
+//! Intra-queue preemption: takes containers from applications of low precedence, and from users above their
+//! limit, for applications of higher precedence. Follows YARN's `IntraQueueCandidatesSelector`.
 
 use napreduce_engine::Ratio;
 
@@ -11,7 +9,7 @@ use super::victims::{Pass, Victim};
 use super::{IntraQueue, RoundSettings};
 use crate::capacity::configuration::IntraQueueOrder;
 
-/// An application for which others of its queue give something.
+/// The amount that an application receives from others of its queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Claim {
     pub queue: usize,
@@ -19,7 +17,7 @@ pub struct Claim {
     pub amount: u64,
 }
 
-/// Chooses containers of one leaf that wants more; for whom.
+/// Chooses containers of one leaf. Returns the applications that benefit.
 pub(super) fn select(round: &mut Round<'_>, settings: &IntraQueue, leaf: usize) -> Vec<Claim> {
     let (tree, round_settings): (_, &RoundSettings) = (round.tree, round.settings);
     let state = tree.queue(leaf);
@@ -31,15 +29,15 @@ pub(super) fn select(round: &mut Round<'_>, settings: &IntraQueue, leaf: usize) 
     if applications.len() < 2 {
         return Vec::new();
     }
-    let seen = Leaf {
+    let snapshot = Leaf {
         guaranteed: state.guaranteed,
         used: state.used,
         obtain: round.obtain(leaf),
         settings: round_settings.of(leaf),
         intra_queue: settings,
     };
-    let mut shares = Shares::of(&applications, seen, &round.chosen);
-    let earlier: Vec<u64> = round.chosen.of_queue(leaf).map(|victim| victim.size).collect();
+    let mut shares = Shares::new(&applications, snapshot, &round.selection);
+    let earlier: Vec<u64> = round.selection.of_queue(leaf).map(|victim| victim.size).collect();
     for size in earlier {
         shares.deduct(size);
     }
@@ -52,17 +50,17 @@ pub(super) fn select(round: &mut Round<'_>, settings: &IntraQueue, leaf: usize) 
     claims.collect()
 }
 
-/// Takes containers of the least deserving until the sum of what all give is reached.
+/// Takes containers, lowest precedence first, until the total to give is reached.
 fn take(round: &mut Round<'_>, settings: &IntraQueue, leaf: usize, shares: &mut Shares<'_>) {
     let mut missing: i128 = shares.applications.iter().map(|share| share.gives).sum();
     for share in shares.applications.iter().rev().filter(|share| share.gives > 0) {
         let application = share.application;
         let Some(user) = shares.users.get_mut(application.user.as_str()) else { continue };
-        for container in application.by_taking() {
+        for container in application.in_preemption_order() {
             if missing <= 0 {
                 return;
             }
-            if container.is_master || container.is_killable || round.chosen.holds(container.id) {
+            if container.is_master || container.is_killable || round.selection.contains(container.id) {
                 continue;
             }
             let rest = user.used - i128::from(container.size);
@@ -77,7 +75,7 @@ fn take(round: &mut Round<'_>, settings: &IntraQueue, leaf: usize, shares: &mut 
                 pass: Pass::IntraQueue,
                 reservation: None,
             };
-            if round.chosen.take(victim) {
+            if round.selection.add(victim) {
                 missing -= i128::from(container.size);
                 user.used = rest;
             }

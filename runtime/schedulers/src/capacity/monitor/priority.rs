@@ -1,6 +1,5 @@
-//! Makes room for what important queues reserved long ago and still wait for.
-//!
-//! Owns that selector. Does not own the order of queues for anything else.
+//! Makes room for reservations of important queues that have waited for long (YARN's
+//! `QueuePriorityContainerCandidateSelector`).
 
 use napreduce_engine::{Ratio, Span};
 
@@ -9,10 +8,10 @@ use super::round::Round;
 use super::tree::QueueTree;
 use super::victims::{Pass, Victim};
 
-/// Chooses containers of less important queues on the nodes where a queue below its guarantee waits for
+/// Chooses containers of less important queues on nodes where a queue below its guarantee has waited for
 /// longer than `delay`.
 pub(super) fn select(round: &mut Round<'_>, delay: Span) {
-    let occupants = Occupants::of(round);
+    let occupants = Occupants::new(round);
     let mut marked = vec![0_u64; round.tree.len()];
     let mut waiting = occupants.waiting.clone();
     waiting.retain(|one| round.settings.now.since(one.container.since) > delay);
@@ -22,31 +21,31 @@ pub(super) fn select(round: &mut Round<'_>, delay: Span) {
             continue;
         }
         for victim in room_for(round, &occupants, &one) {
-            if round.chosen.take(victim) {
+            if round.selection.add(victim) {
                 marked[one.queue] += victim.size;
             }
         }
     }
 }
 
-/// Whether a queue has less than its guarantee, with what is already to be taken for it and without what it
-/// only reserved.
+/// Whether a queue is below its guarantee, counting containers already marked for it but not its
+/// reservations.
 fn is_below_guarantee(tree: &QueueTree, queue: usize, marked: u64) -> bool {
     let state = tree.queue(queue);
     Ratio::whole(state.used.saturating_sub(state.reserved) + marked) < state.guaranteed
 }
 
-/// What must be taken so that a reservation fits; nothing if it fits already, or cannot.
+/// Returns the containers to take so that a reservation fits; empty if it fits already or cannot.
 fn room_for(round: &Round<'_>, occupants: &Occupants, waiting: &OnNode) -> Vec<Victim> {
     let Some(node) = waiting.container.node else { return Vec::new() };
-    let (mut room, mut budget) = (occupants.room_on(round, node), round.chosen.budget);
+    let (mut room, mut budget) = (occupants.room_on(round, node), round.selection.budget);
     let mut victims = Vec::new();
-    for one in occupants.takeable_on(node).filter(|one| !round.chosen.holds(one.container.id)) {
+    for one in occupants.candidates_on(node).filter(|one| !round.selection.contains(one.container.id)) {
         if room >= waiting.container.size {
             break;
         }
         let disabled = round.tree.queue(one.queue).preemption_disabled;
-        if one.container.size <= budget && !disabled && is_above(round.tree, waiting.queue, one.queue) {
+        if one.container.size <= budget && !disabled && precedes(round.tree, waiting.queue, one.queue) {
             budget -= one.container.size;
             room += one.container.size;
             victims.push(one.victim(Pass::Priority, waiting));
@@ -55,8 +54,8 @@ fn room_for(round: &Round<'_>, occupants: &Occupants, waiting: &OnNode) -> Vec<V
     if room >= waiting.container.size { victims } else { Vec::new() }
 }
 
-/// Whether a queue is more important than another: their ancestors just below the lowest they share decide.
-fn is_above(tree: &QueueTree, queue: usize, other: usize) -> bool {
+/// Whether a queue is more important than another: compares their ancestors below the lowest common one.
+fn precedes(tree: &QueueTree, queue: usize, other: usize) -> bool {
     let (path, other) = (tree.path(queue), tree.path(other));
     let parted = path.iter().zip(&other).find(|(mine, theirs)| mine != theirs);
     parted.is_some_and(|(&mine, &theirs)| tree.queue(mine).priority > tree.queue(theirs).priority)

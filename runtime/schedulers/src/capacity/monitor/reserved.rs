@@ -1,6 +1,5 @@
-//! Makes room for reservations with what queues have too much, where the least must be taken for it.
-//!
-//! Owns that selector. Does not own how much a queue has too much.
+//! Makes room for reservations with the excess of queues, on the nodes with the lowest cost (YARN's
+//! `ReservedContainerCandidatesSelector`).
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -10,7 +9,7 @@ use napreduce_engine::Ratio;
 use super::round::Round;
 use super::victims::{Container, Pass, Victim};
 
-/// A reservation that waits, or a container that runs, on a node.
+/// A running container or a reservation on a node.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct OnNode {
     pub container: Container,
@@ -18,17 +17,16 @@ pub(super) struct OnNode {
     pub queue: usize,
 }
 
-/// What is on each node.
+/// Containers and reservations by node.
 #[derive(Debug, Default)]
 pub(super) struct Occupants {
     pub running: BTreeMap<u32, Vec<OnNode>>,
-    /// In the order of the leaves and their applications.
+    /// In the order of leaves and applications.
     pub waiting: Vec<OnNode>,
 }
 
 impl Occupants {
-    /// Looks at all leaves.
-    pub fn of(round: &mut Round<'_>) -> Occupants {
+    pub fn new(round: &mut Round<'_>) -> Occupants {
         let mut occupants = Occupants::default();
         let leaves: Vec<usize> = round.tree.leaves().collect();
         for queue in leaves {
@@ -49,23 +47,24 @@ impl Occupants {
         occupants
     }
 
-    /// What runs on a node, youngest first, masters and those already killable left out.
-    pub fn takeable_on(&self, node: u32) -> impl Iterator<Item = OnNode> + '_ {
+    /// Returns the running containers of a node, youngest first, without masters and killable ones.
+    pub fn candidates_on(&self, node: u32) -> impl Iterator<Item = OnNode> + '_ {
         let running = self.running.get(&node).into_iter().flatten().copied();
         running.filter(|one| !one.container.is_master && !one.container.is_killable)
     }
 
-    /// What of a node is free, or will be as soon as somebody needs it.
+    /// Returns the capacity of a node that is free or becomes free on demand.
     pub fn room_on(&self, round: &Round<'_>, node: u32) -> u64 {
         let free = round.settings.nodes.iter().find(|one| one.id == node).map_or(0, |one| one.free);
         let running = self.running.get(&node).into_iter().flatten();
-        let going = running.filter(|one| one.container.is_killable || round.chosen.holds(one.container.id));
-        free + going.map(|one| one.container.size).sum::<u64>()
+        let leaving =
+            running.filter(|one| one.container.is_killable || round.selection.contains(one.container.id));
+        free + leaving.map(|one| one.container.size).sum::<u64>()
     }
 }
 
 impl OnNode {
-    /// It, chosen by a pass for one that waits.
+    /// Returns this container as the victim of a pass for a reservation.
     pub fn victim(&self, pass: Pass, waiting: &OnNode) -> Victim {
         Victim {
             container: self.container.id,
@@ -78,9 +77,9 @@ impl OnNode {
     }
 }
 
-/// Chooses containers for reservations, the cheapest first; `obtain` is what each leaf has too much.
+/// Chooses containers for reservations, lowest cost first; `obtain` is the excess of each leaf.
 pub(super) fn select(round: &mut Round<'_>, mut obtain: Vec<u64>) {
-    let occupants = Occupants::of(round);
+    let occupants = Occupants::new(round);
     let mut by_cost: Vec<(Ratio, u32, u64, OnNode)> = Vec::new();
     for waiting in &occupants.waiting {
         let Some(node) = waiting.container.node else { continue };
@@ -92,16 +91,16 @@ pub(super) fn select(round: &mut Round<'_>, mut obtain: Vec<u64>) {
     }
     by_cost.sort_by_key(|&(cost, node, id, _)| (cost, node, id));
     for (_, _, _, waiting) in by_cost {
-        // Asked again: what an earlier one took is neither there any more, nor in the budget.
+        // Recomputed: earlier reservations have used up candidates and budget.
         for victim in room_for(round, &occupants, &waiting, &obtain).unwrap_or_default() {
-            if round.chosen.take(victim) {
+            if round.selection.add(victim) {
                 obtain[victim.queue] -= victim.size;
             }
         }
     }
 }
 
-/// What must be taken so that a reservation fits; nothing if it fits already, or cannot.
+/// Returns the containers to take so that a reservation fits; `None` if it fits already or cannot.
 fn room_for(
     round: &Round<'_>,
     occupants: &Occupants,
@@ -109,12 +108,12 @@ fn room_for(
     obtain: &[u64],
 ) -> Option<Vec<Victim>> {
     let node = waiting.container.node?;
-    let (mut room, mut budget) = (occupants.room_on(round, node), round.chosen.budget);
+    let (mut room, mut budget) = (occupants.room_on(round, node), round.selection.budget);
     let (mut left, mut victims) = (obtain.to_vec(), Vec::new());
     if room >= waiting.container.size {
         return None;
     }
-    for one in occupants.takeable_on(node).filter(|one| !round.chosen.holds(one.container.id)) {
+    for one in occupants.candidates_on(node).filter(|one| !round.selection.contains(one.container.id)) {
         let size = one.container.size;
         if size > left[one.queue] || size > budget {
             continue;

@@ -1,33 +1,31 @@
-//! One round: its passes in order, over one snapshot and one budget.
-//!
-//! Owns which passes there are and what they hand to each other. Does not own how any of them decides.
+//! One round: the passes in order, over one snapshot and one budget.
 
 use napreduce_engine::Ratio;
 
 use super::ideal::{Distribution, Sharing};
 use super::take::obtained;
 use super::tree::QueueTree;
-use super::victims::{Application, Chosen, Demand, Pass, Victim, take_from_leaf};
+use super::victims::{Application, Demand, Pass, Selection, Victim, take_from_leaf};
 use super::{Claim, RoundSettings, intra, priority, reserved};
 
-/// What a round came to.
+/// The result of a round.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RoundChoice {
-    /// Whom it chose, in order.
+    /// In the order chosen.
     pub victims: Vec<Victim>,
-    /// What each queue should have, as of the last pass over queues.
+    /// Ideal share of each queue in the last pass over queues.
     pub ideal: Vec<Ratio>,
-    /// What was to be taken of each leaf, as of the last pass over queues.
+    /// Amount to take from each leaf in the last pass over queues.
     pub obtain: Vec<u64>,
-    /// Which applications the victims of the pass inside of queues are taken for, and how much each.
+    /// The applications that benefit from the intra-queue pass.
     pub claims: Vec<Claim>,
 }
 
-/// A round while it runs.
+/// A round in progress.
 pub struct Round<'a> {
     pub(super) tree: &'a QueueTree,
     pub(super) settings: &'a RoundSettings,
-    pub(super) chosen: Chosen,
+    pub(super) selection: Selection,
     source: &'a mut dyn FnMut(usize) -> Vec<Application>,
     leaves: Vec<Option<Vec<Application>>>,
     wanting: Vec<usize>,
@@ -37,9 +35,8 @@ pub struct Round<'a> {
 }
 
 impl<'a> Round<'a> {
-    /// Runs a round; when nobody wants anything, nothing is taken, whatever rounding would leave over. The
-    /// `source` is asked for the applications of a leaf at most once, and only for leaves that something may
-    /// be taken from.
+    /// Runs a round. Without any demand nothing is taken, not even a rounding remainder. Calls `source` for
+    /// the applications of a leaf at most once, and only for leaves from which containers may be taken.
     pub fn run(
         tree: &'a QueueTree,
         settings: &'a RoundSettings,
@@ -48,7 +45,7 @@ impl<'a> Round<'a> {
         let mut round = Round {
             tree,
             settings,
-            chosen: Chosen::with_budget(settings.allowed()),
+            selection: Selection::with_budget(settings.allowed()),
             source,
             leaves: vec![None; tree.len()],
             wanting: Vec::new(),
@@ -56,8 +53,8 @@ impl<'a> Round<'a> {
             obtain: vec![0; tree.len()],
             claims: Vec::new(),
         };
-        let nobody_wants = (0..tree.len()).all(|queue| tree.queue(queue).pending == 0);
-        if nobody_wants {
+        let idle = (0..tree.len()).all(|queue| tree.queue(queue).pending == 0);
+        if idle {
             round.distribute(false, true);
             return round.into_outcome();
         }
@@ -82,20 +79,20 @@ impl<'a> Round<'a> {
     }
 
     fn into_outcome(self) -> RoundChoice {
-        let Round { chosen, ideal, obtain, claims, .. } = self;
-        RoundChoice { victims: chosen.victims, ideal, obtain, claims }
+        let Round { selection, ideal, obtain, claims, .. } = self;
+        RoundChoice { victims: selection.victims, ideal, obtain, claims }
     }
 
     pub(super) fn applications(&mut self, leaf: usize) -> &[Application] {
         self.leaves[leaf].get_or_insert_with(|| (self.source)(leaf))
     }
 
-    /// What is to be taken of a leaf, as of the last pass over queues.
+    /// Returns the amount to take from a leaf in the last pass over queues.
     pub(super) fn obtain(&self, leaf: usize) -> u64 {
         self.obtain[leaf]
     }
 
-    /// Works out what each queue should have, and so what is to be taken of each.
+    /// Computes ideal shares, and the amount to take from each leaf.
     fn distribute(&mut self, beyond_guaranteed: bool, natural_termination: bool) -> Vec<u64> {
         let sharing = Sharing { beyond_guaranteed, count_reserved: self.settings.reserved_aware };
         let distribution = Distribution::of(self.tree, sharing);
@@ -109,11 +106,11 @@ impl<'a> Round<'a> {
         obtain
     }
 
-    /// One pass over the queues: for those below their guarantee, or to balance those that have it.
+    /// One pass over the queues: for queues below their guarantee, or to balance those above it.
     fn take_from_leaves(&mut self, pass: Pass) {
         self.obtain = self.distribute(pass == Pass::Balance, true);
-        for victim in &self.chosen.victims {
-            // A remainder of just the size of a chosen container stays: so it is published.
+        for victim in &self.selection.victims {
+            // Published behaviour: an amount equal to the size of a chosen container is not reduced.
             if self.obtain[victim.queue] > victim.size {
                 self.obtain[victim.queue] -= victim.size;
             }
@@ -132,7 +129,7 @@ impl<'a> Round<'a> {
                 reserved: self.settings.reserved_hold_room,
             };
             let applications = self.leaves[queue].get_or_insert_with(|| (self.source)(queue));
-            take_from_leaf(applications, demand, &mut self.chosen);
+            take_from_leaf(applications, demand, &mut self.selection);
         }
     }
 }

@@ -1,41 +1,40 @@
-//! What each application of one leaf should have, and how much one may take from another.
-//!
-//! Owns the arithmetic of the pass inside of queues. Does not own which containers are taken for it.
+//! The arithmetic of the intra-queue pass: the ideal share of each application, and the amounts that
+//! applications give and receive.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use napreduce_engine::Ratio;
 
-use super::victims::{Application, Chosen};
+use super::victims::{Application, Selection};
 use super::{IntraQueue, QueueSettings};
 use crate::capacity::configuration::{ApplicationOrder, IntraQueueOrder};
 
-/// A leaf as that pass sees it.
+/// A leaf in the intra-queue pass.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Leaf<'a> {
     pub guaranteed: Ratio,
     pub used: u64,
-    /// What other queues take of it in this round.
+    /// Amount that other queues take from it in this round.
     pub obtain: u64,
     pub settings: QueueSettings,
     pub intra_queue: &'a IntraQueue,
 }
 
-/// An application and what it should have, give and get.
+/// The shares of an application.
 #[derive(Debug, Clone)]
 pub(super) struct Share<'a> {
     pub application: &'a Application,
-    /// What earlier passes chose of it.
+    /// Amount chosen by earlier passes.
     chosen: i128,
     ideal: i128,
-    /// What it lacks, and others are to give.
+    /// Missing to its ideal share.
     lacks: i128,
-    /// What of that others are to give.
+    /// Part of `lacks` that others give.
     pub gets: i128,
-    /// What it could give.
+    /// Maximum that it can give.
     takeable: i128,
-    /// What it is to give.
+    /// Amount that it gives.
     pub gives: i128,
 }
 
@@ -46,17 +45,17 @@ pub(super) struct User {
     masters: i128,
     chosen: i128,
     ideal: i128,
-    /// Its limit was the bound once: it gives nothing more beyond it.
+    /// Set once the user limit bounded an amount; the user then gives nothing more above the limit.
     excess_given: bool,
 }
 
-/// The applications of a leaf, the most deserving first.
+/// The applications of a leaf, highest precedence first.
 #[derive(Debug)]
 pub(super) struct Shares<'a> {
     leaf: Leaf<'a>,
     pub applications: Vec<Share<'a>>,
     pub users: BTreeMap<&'a str, User>,
-    /// What one user may have.
+    /// Maximum per user.
     pub user_limit: i128,
 }
 
@@ -71,30 +70,31 @@ impl Share<'_> {
 }
 
 impl<'a> Shares<'a> {
-    /// Works out who gives how much; at most what the limit of the queue and the budget allow.
-    pub fn of(applications: &'a [Application], leaf: Leaf<'a>, chosen: &Chosen) -> Shares<'a> {
+    /// Computes the amounts to give and receive, within the queue's limit and the round's budget.
+    pub fn new(applications: &'a [Application], leaf: Leaf<'a>, selection: &Selection) -> Shares<'a> {
         let mut users: BTreeMap<&str, User> = BTreeMap::new();
         for application in applications {
             let user = users.entry(&application.user).or_default();
             user.used += i128::from(application.used());
             user.masters += i128::from(application.masters());
-            user.chosen += i128::from(chosen.of_application(application.id));
+            user.chosen += i128::from(selection.of_application(application.id));
         }
         let share = |application: &'a Application| {
-            let chosen = i128::from(chosen.of_application(application.id));
+            let chosen = i128::from(selection.of_application(application.id));
             Share { application, chosen, ideal: 0, lacks: 0, gets: 0, takeable: 0, gives: 0 }
         };
         let user_limit = leaf.user_limit(users.len());
         let applications = leaf.sorted(applications, &users).into_iter().map(share).collect();
         let mut shares = Shares { leaf, applications, users, user_limit };
-        shares.give();
-        shares.bound(i128::from(chosen.budget));
+        shares.set_ideal_shares();
+        shares.set_preemptable(i128::from(selection.budget));
         shares.transfer();
         shares
     }
 
-    /// Gives what the queue keeps to its applications, the most deserving first, each user up to the limit.
-    fn give(&mut self) {
+    /// Distributes what the queue keeps over its applications, highest precedence first, up to each user's
+    /// limit.
+    fn set_ideal_shares(&mut self) {
         let masters: i128 = self.users.values().map(|user| user.masters).sum();
         let mut left = i128::from(self.leaf.used) - i128::from(self.leaf.obtain) - masters;
         for share in &mut self.applications {
@@ -115,8 +115,8 @@ impl<'a> Shares<'a> {
         }
     }
 
-    /// What each could give, the least deserving first, until the room is used up.
-    fn bound(&mut self, budget: i128) {
+    /// Computes the maximum that each application can give, lowest precedence first, within the budget.
+    fn set_preemptable(&mut self, budget: i128) {
         let limit = (self.leaf.guaranteed * self.leaf.intra_queue.max_allowable_limit).of(1);
         let mut room = (i128::from(limit) - i128::from(self.leaf.obtain)).max(0).min(budget);
         let kept = match self.leaf.intra_queue.order {
@@ -130,7 +130,7 @@ impl<'a> Shares<'a> {
         }
     }
 
-    /// Takes from the least deserving for the most deserving.
+    /// Transfers amounts from applications of low precedence to those of high precedence.
     fn transfer(&mut self) {
         for claimant in 0..self.applications.len() {
             for victim in (0..self.applications.len()).rev() {
@@ -145,11 +145,11 @@ impl<'a> Shares<'a> {
         }
     }
 
-    /// How much one application may take from another now.
+    /// Returns the amount that one application can take from another now.
     fn givable(&mut self, claimant: usize, victim: usize) -> i128 {
-        let (for_whom, from) = (&self.applications[claimant], &self.applications[victim]);
+        let (to, from) = (&self.applications[claimant], &self.applications[victim]);
         let left = from.takeable - from.gives;
-        let (claimer, giver) = (for_whom.application, from.application);
+        let (claimer, giver) = (to.application, from.application);
         let same_user = claimer.user == giver.user;
         let Some(user) = self.users.get_mut(giver.user.as_str()) else { return 0 };
         if left <= 0 || (same_user && giver.priority >= claimer.priority) {
@@ -170,8 +170,7 @@ impl<'a> Shares<'a> {
         bound.min(left)
     }
 
-    /// What other passes chose of this leaf is not taken again: each is deducted from every application that
-    /// gives more.
+    /// Reduces what each application gives by the size of a victim of an earlier pass.
     pub fn deduct(&mut self, size: u64) {
         for share in &mut self.applications {
             if share.gives > i128::from(size) {
@@ -182,7 +181,7 @@ impl<'a> Shares<'a> {
 }
 
 impl Leaf<'_> {
-    /// What one user may have.
+    /// Returns the maximum per user, rounded up.
     fn user_limit(&self, users: usize) -> i128 {
         let share = match self.settings.minimum_user_limit_percent {
             Some(percent) => self.guaranteed * percent / Ratio::whole(100),
@@ -191,7 +190,7 @@ impl Leaf<'_> {
         -(-share.numerator()).div_euclid(share.denominator())
     }
 
-    /// The applications, the most deserving first.
+    /// Returns the applications, highest precedence first.
     fn sorted<'a>(
         &self,
         applications: &'a [Application],

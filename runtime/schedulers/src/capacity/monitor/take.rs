@@ -1,7 +1,5 @@
-//! How much of each queue is to be taken in one round.
-//!
-//! Owns the limit of a round, the dead zone and the allowance for tasks that end by themselves. Does not own
-//! from whom in a queue it is taken.
+//! The amount to take from each queue in one round: applies the round's budget, the dead zone and the natural
+//! termination factor (YARN's `PreemptableResourceCalculator`).
 
 use napreduce_engine::Ratio;
 
@@ -9,7 +7,7 @@ use super::RoundSettings;
 use super::ideal::{Distribution, rounded_half_up};
 use super::tree::QueueTree;
 
-/// How much of each queue is to be taken; of parents nothing, it is their leaves' business.
+/// Returns the amount to take from each leaf; zero for parents.
 pub(super) fn obtained(
     tree: &QueueTree,
     distribution: &Distribution,
@@ -21,7 +19,7 @@ pub(super) fn obtained(
         let scale = scale_of(tree, distribution, parent, settings.allowed());
         let leaves = tree.children(parent).iter().copied().filter(|&child| tree.is_leaf(child));
         for leaf in leaves.filter(|&leaf| is_beyond_dead_zone(tree, leaf, settings)) {
-            let take = due(tree, distribution, leaf, scale, settings.least);
+            let take = scaled_excess(tree, distribution, leaf, scale, settings.least);
             obtain[leaf] = if natural_termination {
                 after_natural_termination(take, settings.natural_termination_factor)
                     .max(take.min(settings.least))
@@ -33,12 +31,12 @@ pub(super) fn obtained(
     obtain
 }
 
-/// What is asked for of an amount to be taken: some of its holders will end by themselves in the meantime.
+/// Returns the part of an amount that is requested now; the rest is expected to end by itself.
 pub fn after_natural_termination(take: u64, factor: Ratio) -> u64 {
     whole(rounded_half_up(Ratio::whole(take) * factor))
 }
 
-/// Which part of what brothers have too much may be taken, so that no more is taken than is allowed.
+/// Returns the scaling factor for siblings whose total excess is above the budget.
 fn scale_of(tree: &QueueTree, distribution: &Distribution, parent: usize, allowed: u64) -> Ratio {
     let too_much =
         |&child: &usize| (Ratio::whole(tree.queue(child).used) - distribution.ideal[child]).max(Ratio::ZERO);
@@ -47,9 +45,14 @@ fn scale_of(tree: &QueueTree, distribution: &Distribution, parent: usize, allowe
     if needed <= allowed { Ratio::ONE } else { allowed / needed }
 }
 
-/// What is to be taken of a queue at that scale; at least `least` if there is so much, which is nothing as
-/// published.
-fn due(tree: &QueueTree, distribution: &Distribution, leaf: usize, scale: Ratio, least: u64) -> u64 {
+/// Returns the scaled excess of a leaf; at least `least` if the excess is that large.
+fn scaled_excess(
+    tree: &QueueTree,
+    distribution: &Distribution,
+    leaf: usize,
+    scale: Ratio,
+    least: u64,
+) -> u64 {
     let queue = tree.queue(leaf);
     let wanted = Ratio::whole(queue.used + queue.pending);
     let floor = distribution.ideal[leaf].max(wanted.min(queue.guaranteed));
@@ -57,14 +60,14 @@ fn due(tree: &QueueTree, distribution: &Distribution, leaf: usize, scale: Ratio,
     whole(beyond * scale).max(whole(beyond).min(least))
 }
 
-/// Whether so much of a queue is beyond its guarantee that something is done about it.
+/// Whether a leaf exceeds its guarantee by more than the dead zone.
 fn is_beyond_dead_zone(tree: &QueueTree, leaf: usize, settings: &RoundSettings) -> bool {
     let queue = tree.queue(leaf);
     let ignored = queue.guaranteed * (Ratio::ONE + settings.dead_zone);
     !queue.preemption_disabled && Ratio::whole(queue.used) > ignored
 }
 
-/// The whole part; nothing of what is negative.
+/// Returns the integer part; zero for negative values.
 fn whole(value: Ratio) -> u64 {
     value.of(1)
 }

@@ -1,38 +1,30 @@
-//! What the monitor knows of the queues, and what each has beyond its guarantee.
-//!
-//! Owns the snapshot of one round. Does not own where its numbers come from, nor what follows from them.
+//! A snapshot of the queues for one round, and their surplus over the guarantee.
 
 use napreduce_engine::Ratio;
 
-/// One queue at the start of a round. All amounts are of one resource in one unit; here these are slots of
-/// one kind.
+/// One queue at the start of a round. All amounts are of one resource; here slots of one kind.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QueueState {
-    /// Its name, for people.
     pub name: String,
-    /// The number of its parent, which comes before it; the root has none.
+    /// Number of the parent, which precedes it; `None` for the root.
     pub parent: Option<usize>,
-    /// What it is guaranteed. Fractions count: cut to nothing, a small guarantee would be taken from when
-    /// nobody wants.
+    /// Not rounded: a small guarantee cut to zero would be taken from without demand.
     pub guaranteed: Ratio,
-    /// What it may have at most.
     pub maximum: Ratio,
-    /// What it has, reservations included.
+    /// Includes reservations.
     pub used: u64,
-    /// What of that is reserved and not in use.
+    /// Reserved but not in use.
     pub reserved: u64,
-    /// What of it is to be killed already as soon as somebody needs it.
+    /// Marked to be killed on demand.
     pub killable: u64,
-    /// What it wants more; of a leaf only, a parent wants what its leaves want.
+    /// Unmet demand; for a parent, the sum over its leaves.
     pub pending: u64,
     /// Larger is more important.
     pub priority: i32,
-    /// Nothing is taken from it.
     pub preemption_disabled: bool,
 }
 
-/// The queues of a round, each after its parent; the first is the root. Brothers are in the order of the
-/// tree.
+/// The queues of a round, parents before children; the root is first. Siblings keep the order of the tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QueueTree {
     queues: Vec<QueueState>,
@@ -40,20 +32,18 @@ pub struct QueueTree {
     unreserved: Vec<u64>,
 }
 
-/// What a queue has beyond its guarantee.
+/// The usage of a queue above its guarantee.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Surplus {
-    /// Nobody may take it.
     pub untouchable: Ratio,
-    /// It may be taken.
     pub preemptable: Ratio,
 }
 
 impl QueueTree {
-    /// A tree of these queues.
+    /// Builds the tree.
     ///
     /// # Panics
-    /// When the first is not the only root, or a parent does not come before its children.
+    /// Panics if the first queue is not the only root, or a parent does not precede its children.
     pub fn new(mut queues: Vec<QueueState>) -> QueueTree {
         let mut children = vec![Vec::new(); queues.len()];
         for (number, queue) in queues.iter().enumerate() {
@@ -78,7 +68,6 @@ impl QueueTree {
         self.queues.len()
     }
 
-    /// Whether there is no queue.
     pub fn is_empty(&self) -> bool {
         self.queues.is_empty()
     }
@@ -87,27 +76,25 @@ impl QueueTree {
         &self.queues[number]
     }
 
-    /// The queues right below one.
     pub fn children(&self, number: usize) -> &[usize] {
         &self.children[number]
     }
 
-    /// Whether it has no queue below it.
     pub fn is_leaf(&self, number: usize) -> bool {
         self.children[number].is_empty()
     }
 
-    /// The queues without children, in the order of the tree.
+    /// Returns the leaves in tree order.
     pub fn leaves(&self) -> impl Iterator<Item = usize> + '_ {
         (0..self.len()).filter(|&number| self.is_leaf(number))
     }
 
-    /// What it wants beyond what its reservations will give it.
+    /// Returns the demand that reservations will not satisfy.
     pub(super) fn unreserved_pending(&self, number: usize) -> u64 {
         self.unreserved[number]
     }
 
-    /// The way from the root to a queue, both included.
+    /// Returns the path from the root to a queue, inclusive.
     pub(super) fn path(&self, number: usize) -> Vec<usize> {
         let mut path: Vec<usize> =
             std::iter::successors(Some(number), |&queue| self.queues[queue].parent).collect();
@@ -115,11 +102,11 @@ impl QueueTree {
         path
     }
 
-    /// What each queue has beyond its guarantee, from the leaves up: of a parent only what its children may
-    /// give can be taken.
+    /// Returns the surplus of each queue, from the leaves up. The preemptable surplus of a parent is limited
+    /// to that of its children.
     pub(super) fn surpluses(&self) -> Vec<Surplus> {
-        let none = Surplus { untouchable: Ratio::ZERO, preemptable: Ratio::ZERO };
-        let mut surpluses = vec![none; self.len()];
+        let zero = Surplus { untouchable: Ratio::ZERO, preemptable: Ratio::ZERO };
+        let mut surpluses = vec![zero; self.len()];
         for number in (0..self.len()).rev() {
             let queue = &self.queues[number];
             let extra = (Ratio::whole(queue.used) - queue.guaranteed).max(Ratio::ZERO);

@@ -1,6 +1,4 @@
-//! Who gets a free slot, against a walk that looks at every queue and job each time.
-//!
-//! Owns the slow walk. Does not own what is taken back.
+//! Assignment of slots against a reference that scans every queue and job.
 
 use napreduce_engine::{JobId, Ratio, TaskKind};
 use napreduce_schedulers::capacity::{ApplicationOrder, QueueStanding, Queues};
@@ -39,7 +37,7 @@ const TEXT: &str = "
 
 const LEAVES: [&str; 4] = ["day", "night", "guests", "idle"];
 
-/// A job as the walk sees it.
+/// A job in the reference.
 struct Seen {
     job: JobId,
     leaf: usize,
@@ -48,7 +46,7 @@ struct Seen {
     pending: u32,
 }
 
-/// The queues and all jobs.
+/// The queues and jobs of the reference.
 struct Walk<'a> {
     queues: &'a Queues,
     jobs: Vec<Seen>,
@@ -93,8 +91,8 @@ impl Walk<'_> {
 }
 
 #[test]
-fn every_slot_goes_where_a_walk_over_everything_would_give_it() {
-    let queues = Queues::of(&configuration(TEXT)).expect("a tree");
+fn assignment_matches_reference_scan() {
+    let queues = Queues::of(&configuration(TEXT)).expect("the queues are valid");
     let mut given = [0; LEAVES.len()];
     for seed in 0..40 {
         let mut random = rand_pcg::Pcg32::seed_from_u64(seed);
@@ -119,10 +117,10 @@ fn every_slot_goes_where_a_walk_over_everything_would_give_it() {
             }
         }
     }
-    assert!(given.iter().all(|&count| count > 10), "every queue had its turns: {given:?}");
+    assert!(given.iter().all(|&count| count > 10), "every queue got slots: {given:?}");
 }
 
-/// One task of a job ends; says who got its slot, which is whom the walk says.
+/// Ends one task of a job and checks that the reference assigns its slot to the same job.
 fn check_one_end(
     cluster: &mut Cluster,
     queues: &Queues,

@@ -1,6 +1,4 @@
-//! How far queues grow: not beyond their maximum, and beyond their guarantee only when they may.
-//!
-//! Owns hard and soft caps, and the order of queues. Does not own what is taken back.
+//! Maximum capacities with hard and soft caps, and the order of queues.
 
 use napreduce_engine::TaskKind;
 use napreduce_schedulers::capacity::Capacity;
@@ -26,34 +24,34 @@ pub fn cluster(text: &str, slots: u32) -> Cluster {
 }
 
 #[test]
-fn a_hard_cap_leaves_slots_free() {
+fn hard_cap_leaves_slots_free() {
     let mut cluster = cluster(&two_queues("hard-cap", ""), 10);
     let job = cluster.submit(maps("small", 20));
     cluster.pass(100);
     assert_eq!(cluster.holds(job), 3);
-    assert_eq!(cluster.declined(), "every queue, or user, that wants another slot has its maximum");
+    assert_eq!(cluster.declined(), "every queue or user with demand is at its maximum");
     let other = cluster.submit(maps("large", 20));
     assert_eq!((cluster.holds(job), cluster.holds(other)), (3, 7));
 }
 
 #[test]
-fn a_soft_cap_grows_into_what_is_idle_and_shrinks_when_tasks_end() {
+fn soft_cap_grows_into_idle_capacity_and_shrinks() {
     let mut cluster = cluster(&two_queues("soft-cap", ""), 10);
     let first = cluster.submit(maps("small", 20));
     assert_eq!(cluster.holds(first), 10);
     let second = cluster.submit(maps("large", 20));
     cluster.pass(1000);
-    assert_eq!((cluster.holds(second), cluster.asked.len()), (0, 0), "nothing is taken back");
+    assert_eq!((cluster.holds(second), cluster.asked.len()), (0, 0), "no preemption");
     for ended in 1..=7 {
         cluster.finish(first, 1);
         assert_eq!(cluster.holds(second), ended);
     }
     cluster.finish(first, 1);
-    assert_eq!((cluster.holds(first), cluster.holds(second)), (3, 7), "its own guarantee it keeps");
+    assert_eq!((cluster.holds(first), cluster.holds(second)), (3, 7), "the guarantee is kept");
 }
 
 #[test]
-fn a_maximum_holds_for_all_below_it() {
+fn maximum_applies_to_descendants() {
     let text = "
         [[queue]]
         name = \"company\"
@@ -76,14 +74,14 @@ fn a_maximum_holds_for_all_below_it() {
 }
 
 #[test]
-fn a_queue_whose_share_is_less_than_a_slot_still_gets_one() {
+fn share_below_one_slot_rounds_up() {
     let mut cluster = cluster(&two_queues("hard-cap", ""), 2);
     let job = cluster.submit(maps("small", 3));
     assert_eq!(cluster.holds(job), 1);
 }
 
 #[test]
-fn shares_follow_the_workers() {
+fn shares_follow_cluster_size() {
     let mut cluster = cluster(&two_queues("hard-cap", ""), 10);
     let job = cluster.submit(maps("small", 20));
     cluster.join();
@@ -92,7 +90,7 @@ fn shares_follow_the_workers() {
 }
 
 #[test]
-fn slots_of_maps_and_reduces_are_counted_apart() {
+fn map_and_reduce_slots_are_counted_separately() {
     let mut cluster = cluster(&two_queues("hard-cap", ""), 10);
     let ask = Ask { reduces: 20, ..maps("small", 20) };
     let job = cluster.submit(ask);
@@ -101,7 +99,7 @@ fn slots_of_maps_and_reduces_are_counted_apart() {
 }
 
 #[test]
-fn a_job_of_an_unknown_queue_or_of_a_parent_goes_to_the_default_queue() {
+fn unknown_and_parent_queues_map_to_default() {
     let text = two_queues("hard-cap", "default-queue = \"small\"");
     let mut cluster = cluster(&text, 10);
     let known = cluster.submit(maps("small", 2));
@@ -111,7 +109,7 @@ fn a_job_of_an_unknown_queue_or_of_a_parent_goes_to_the_default_queue() {
 }
 
 #[test]
-fn the_order_of_a_queue_is_by_priority_or_by_need() {
+fn queue_order_is_fifo_or_fair() {
     let one = |order: &str| {
         format!("[[queue]]\nname = \"only\"\nguaranteed-percent = 100\napp-order = \"{order}\"")
     };

@@ -1,7 +1,5 @@
-//! A cluster of one engine under the capacity policy: workers that start, suspend and kill at once, and tasks
-//! that run until the test says that they end.
-//!
-//! Owns the answers of workers and the virtual clock. Does not own any expectation.
+//! A test cluster of one engine under the capacity policy. Workers start, suspend and kill immediately; tasks
+//! run until the test ends them.
 
 use std::collections::VecDeque;
 
@@ -12,11 +10,11 @@ use napreduce_engine::{
 };
 use napreduce_schedulers::capacity::CapacityConfiguration;
 
-/// The engine, its clock, and what was seen of it.
+/// The engine, its clock, and what happened.
 pub struct Cluster {
     pub engine: Engine,
     pub now: Time,
-    /// Victims in the order they were asked, with how and for whom.
+    /// Victims in the order requested, with primitive and beneficiary.
     pub asked: Vec<(AttemptId, Primitive, Option<JobId>)>,
     pub reasons: Vec<String>,
     pub killed: u32,
@@ -25,7 +23,7 @@ pub struct Cluster {
     workers: u32,
 }
 
-/// What a test says of a job; the rest is as usual.
+/// A job to submit.
 #[derive(Clone, Copy)]
 pub struct Ask<'a> {
     pub queue: &'a str,
@@ -35,17 +33,17 @@ pub struct Ask<'a> {
     pub reduces: u32,
 }
 
-/// A job of so many maps in a queue.
+/// A job of maps in a queue.
 pub fn maps(queue: &str, maps: u32) -> Ask<'_> {
     Ask { queue, user: "ada", priority: 0, maps, reduces: 0 }
 }
 
-/// A configuration as it stands in a file.
+/// Parses a configuration.
 pub fn configuration(text: &str) -> CapacityConfiguration {
     toml::from_str(text).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// A worker with many slots stands for a cluster: any number may be suspended on it.
+/// Unlimited suspended attempts: one worker with many slots stands for a cluster.
 pub fn settings() -> EngineSettings {
     let preemption =
         PreemptionSettings { suspended_max: SuspendedMax::Unlimited, ..PreemptionSettings::default() };
@@ -53,7 +51,7 @@ pub fn settings() -> EngineSettings {
 }
 
 impl Cluster {
-    /// One worker with so many slots.
+    /// Creates a cluster with one worker.
     pub fn new(policy: Box<dyn Scheduler>, map: u32, reduce: u32) -> Cluster {
         let engine = Engine::new(policy, settings());
         let slots = Slots { map, reduce };
@@ -71,7 +69,7 @@ impl Cluster {
         cluster
     }
 
-    /// Another worker of the same size.
+    /// Adds a worker of the same size.
     pub fn join(&mut self) {
         self.workers += 1;
         self.handle(Event::WorkerJoined {
@@ -103,24 +101,24 @@ impl Cluster {
         job
     }
 
-    /// Somebody ends a job.
+    /// Kills a job.
     pub fn stop(&mut self, job: JobId) {
         self.handle(Event::JobKillRequested { job, reason: "no longer wanted".to_owned() });
     }
 
-    /// So many running tasks of a job end well, those launched first.
+    /// Ends `count` running tasks of a job successfully, those launched first.
     pub fn finish(&mut self, job: JobId, count: usize) {
         let ended: Vec<AttemptId> = self.running_attempts(job).take(count).collect();
-        assert_eq!(ended.len(), count, "{job} runs fewer tasks than are to end");
+        assert_eq!(ended.len(), count, "{job} runs fewer than {count} tasks");
         for attempt in ended {
-            let worker = self.engine.view().attempt(attempt).expect("running").worker();
+            let worker = self.engine.view().attempt(attempt).expect("the attempt runs").worker();
             let commits = Event::Reported { worker, attempt, report: Report::CommitRequested };
             self.handle(commits);
             self.handle(Event::Reported { worker, attempt, report: Report::Done { output_bytes: 0 } });
         }
     }
 
-    /// How many tasks of a job are at work.
+    /// Returns the number of running tasks of a job.
     pub fn running(&self, job: JobId) -> usize {
         self.running_attempts(job).count()
     }
@@ -131,7 +129,7 @@ impl Cluster {
         attempts.filter(move |id| view.attempt(*id).is_some_and(|one| one.state() == AttemptState::Running))
     }
 
-    /// Time passes; the engine is woken whenever it asked for that.
+    /// Advances time, waking the engine whenever it asks.
     pub fn pass(&mut self, seconds: u64) {
         let until = self.now + Span::from_secs(seconds);
         while let Some(at) = self.engine.next_wake().filter(|&at| at > self.now && at <= until) {
@@ -154,13 +152,13 @@ impl Cluster {
         self.engine.view().job(job).map_or(0, |job| job.suspended(TaskKind::Map))
     }
 
-    /// What is said of the first worker's empty map slots.
+    /// Returns why the map slots of the first worker are empty.
     pub fn declined(&self) -> String {
-        let worker = self.engine.view().worker(WorkerId(1)).expect("it joined");
+        let worker = self.engine.view().worker(WorkerId(1)).expect("worker 1 joined");
         worker.declined(TaskKind::Map).unwrap_or_default().to_owned()
     }
 
-    /// Hands in an event and everything that the workers answer to what follows from it.
+    /// Handles an event and all reports that follow from it.
     fn handle(&mut self, event: Event) {
         let mut events = VecDeque::from([event]);
         while let Some(event) = events.pop_front() {

@@ -1,6 +1,4 @@
-//! Victims that are only marked: they go when somebody needs their slots, and stay when nobody does.
-//!
-//! Owns when a marked one goes. Does not own who is chosen.
+//! Lazy preemption: marked victims are preempted when their slots are needed.
 
 use napreduce_engine::Primitive;
 
@@ -12,7 +10,7 @@ fn lazy(rest: &str) -> String {
 }
 
 #[test]
-fn one_whose_wait_is_over_goes_when_it_is_needed_and_nobody_is_asked_before() {
+fn marked_victim_is_preempted_only_on_demand() {
     let mut cluster = cluster(&lazy(""), 10);
     let first = cluster.submit(maps("small", 20));
     let second = cluster.submit(maps("large", 20));
@@ -28,7 +26,7 @@ fn one_whose_wait_is_over_goes_when_it_is_needed_and_nobody_is_asked_before() {
     assert_eq!((cluster.holds(first), cluster.holds(second), cluster.killed), (3, 7, 7));
 }
 
-/// Large wants one slot, and gets it from a task that ends while its victim still has its wait.
+/// The large queue wants one slot, and gets it from a task that ends during the victim's grace period.
 fn served_meanwhile(text: &str) -> Cluster {
     let mut cluster = cluster(text, 10);
     let first = cluster.submit(maps("small", 20));
@@ -41,13 +39,13 @@ fn served_meanwhile(text: &str) -> Cluster {
 }
 
 #[test]
-fn one_that_nobody_needs_any_more_is_never_asked() {
+fn unneeded_victim_is_never_preempted() {
     let cluster = served_meanwhile(&lazy(""));
     assert_eq!((cluster.asked.len(), cluster.killed), (0, 0));
 }
 
 #[test]
-fn one_that_loses_no_work_goes_at_once() {
+fn work_preserving_victim_is_marked_immediately() {
     let mut cluster = cluster(&lazy("primitive = \"suspend\""), 10);
     let first = cluster.submit(maps("small", 20));
     let second = cluster.submit(maps("large", 20));

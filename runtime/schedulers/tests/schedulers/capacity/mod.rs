@@ -1,7 +1,5 @@
-//! The capacity policy on an engine: maxima, growth, reclaiming, users, and what is wrong with
-//! configurations.
-//!
-//! Owns whole scenarios. The monitor's arithmetic is checked by the published cases, beside the simulator.
+//! The capacity policy on an engine. The arithmetic of the monitor is checked by the published cases of the
+//! simulator.
 
 mod assignment;
 mod caps;

@@ -1,6 +1,4 @@
-//! Properties of a round of the monitor over generated trees.
-//!
-//! Owns what must hold of every round. Does not own exact numbers.
+//! Properties of monitor rounds over generated trees.
 
 use napreduce_engine::{Ratio, Time};
 use napreduce_schedulers::capacity::monitor::{
@@ -10,7 +8,7 @@ use napreduce_schedulers::capacity::monitor::{
 use napreduce_schedulers::capacity::{ApplicationOrder, IntraQueueOrder};
 use proptest::prelude::*;
 
-/// A leaf of a generated tree: its weight, applications (containers, what it wants), and whether it is
+/// A generated leaf: weight, applications (containers and demand), and protection from preemption.
 /// protected.
 #[derive(Debug, Clone)]
 struct Leaf {
@@ -66,8 +64,7 @@ fn case() -> impl Strategy<Value = Case> {
         .prop_map(|(groups, idle, settings)| Case { groups, idle, settings })
 }
 
-/// The case as the monitor wants it: a guarantee is the part of all that the weight of a queue is of all
-/// weights.
+/// Builds the tree of a case. Guarantees are proportional to the weights of the queues.
 struct Built {
     tree: QueueTree,
     applications: Vec<Vec<Application>>,
@@ -144,7 +141,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_round_keeps_its_budget_and_takes_nothing_twice(case in case()) {
+    fn round_keeps_budget_and_takes_each_victim_once(case in case()) {
         let built = build(&case);
         let outcome = run(&built);
         let mut containers: Vec<u64> = outcome.victims.iter().map(|victim| victim.container).collect();
@@ -155,12 +152,11 @@ proptest! {
     }
 
     #[test]
-    fn nothing_is_taken_below_what_a_queue_should_have_nor_from_a_protected_one(case in case()) {
+    fn round_respects_ideal_share_and_protection(case in case()) {
         let case = Case { settings: RoundSettings { intra_queue: None, ..case.settings }, ..case };
         let built = build(&case);
         let outcome = run(&built);
-        // Each pass takes down to what it deems right itself, and the second one may give a leaf more than
-        // the first did.
+        // Each pass takes down to its own ideal share, and the second pass may raise the ideal of a leaf.
         let settings = RoundSettings { balance_beyond_guaranteed: false, ..built.settings.clone() };
         let first = run(&Built { settings, ..build(&case) });
         for leaf in built.tree.leaves() {
@@ -169,7 +165,7 @@ proptest! {
             if taken > 0 {
                 prop_assert!(!state.preemption_disabled);
                 let left = Ratio::whole(state.used - taken);
-                // The balancing pass leaves one container more to it.
+                // The balancing pass leaves one more container.
                 let spare = Ratio::whole(u64::from(built.settings.balance_beyond_guaranteed));
                 let ideal = outcome.ideal[leaf].min(first.ideal[leaf]);
                 prop_assert!(left + spare >= ideal, "{left} of {ideal}");
@@ -178,7 +174,7 @@ proptest! {
     }
 
     #[test]
-    fn nothing_is_taken_when_nobody_wants(case in case()) {
+    fn round_without_demand_takes_nothing(case in case()) {
         let mut case = case;
         for leaf in case.groups.iter_mut().flatten() {
             leaf.applications.iter_mut().for_each(|application| application.1 = 0);
@@ -188,7 +184,7 @@ proptest! {
     }
 
     #[test]
-    fn nobody_should_have_more_than_there_is_unless_it_is_protected(case in case()) {
+    fn ideal_shares_add_up_within_parent(case in case()) {
         let mut case = case;
         case.groups.iter_mut().flatten().for_each(|leaf| leaf.protected = false);
         let built = build(&case);
@@ -201,14 +197,14 @@ proptest! {
     }
 
     #[test]
-    fn among_equals_who_has_less_than_its_guarantee_and_wants_it_is_due_it(case in case()) {
+    fn equal_priorities_get_their_guarantees(case in case()) {
         let mut case = case;
         for leaf in case.groups.iter_mut().flatten() {
             (leaf.protected, leaf.priority) = (false, 0);
         }
         let built = build(&case);
         let outcome = run(&built);
-        // Offers are whole, so that at each level less than one for each brother is left over.
+        // Offers are whole, so less than one per sibling remains at each level.
         let rounding = Ratio::whole(built.tree.len() as u64);
         for leaf in built.tree.leaves() {
             let state = built.tree.queue(leaf);
@@ -218,10 +214,10 @@ proptest! {
     }
 }
 
-/// With priorities the guarantee of the lower one is not promised: whoever comes first is offered its part of
-/// all that is left, not only what it misses.
+/// With priorities the guarantee of a lower-priority queue is not reserved: the first queue is offered its
+/// part of the whole remainder, not only its deficit.
 #[test]
-fn a_higher_priority_is_offered_its_part_of_the_rest_beyond_its_guarantee() {
+fn higher_priority_is_offered_remainder_beyond_guarantee() {
     let leaf = |weight, running, pending, priority| Leaf {
         weight,
         applications: vec![(running, pending, 0, false)],
@@ -238,7 +234,7 @@ fn a_higher_priority_is_offered_its_part_of_the_rest_beyond_its_guarantee() {
         .ideal
         .split_off(2)
     };
-    // 41 slots, guarantees of 0, 17 1/12 and 23 11/12; 14 are left when each has what it uses within its
+    // 41 slots, guarantees of 0, 17 1/12 and 23 11/12. 14 remain once each queue has its usage within the
     // guarantee.
     let whole = |slots: [u64; 3]| slots.map(Ratio::whole).to_vec();
     assert_eq!(ideal(1), whole([0, 23, 18]), "5/12 of 14 are 6 for the first");

@@ -1,6 +1,4 @@
-//! The monitor takes back what is guaranteed: when, how much, how, for whom, and when it stops.
-//!
-//! Owns its life on a cluster. Does not own its arithmetic.
+//! The life of the monitor on a cluster: when and how much it preempts, for which jobs, and when it stops.
 
 use napreduce_engine::{Engine, Fifo, JobId, Primitive};
 use napreduce_schedulers::Composed;
@@ -14,7 +12,7 @@ fn preemptive(monitor: &str) -> String {
     format!("{}\n[monitor]\n{monitor}", two_queues("preemptive", ""))
 }
 
-/// The small queue has all ten slots; then the large one wants its seven.
+/// The small queue holds all ten slots; then the large one wants its seven.
 fn contest(monitor: &str) -> (Cluster, JobId, JobId) {
     let mut cluster = cluster(&preemptive(monitor), 10);
     let first = cluster.submit(maps("small", 20));
@@ -24,30 +22,30 @@ fn contest(monitor: &str) -> (Cluster, JobId, JobId) {
 }
 
 #[test]
-fn it_asks_waits_kills_and_gives_the_slot_to_whom_it_was_taken_for() {
+fn monitor_requests_waits_kills_and_reassigns() {
     let (mut cluster, first, second) = contest("");
     cluster.pass(3);
     let asked = cluster.asked.clone();
-    assert_eq!(asked.len(), 1, "a tenth of ten slots in a round");
+    assert_eq!(asked.len(), 1, "a tenth of ten slots per round");
     assert_eq!((asked[0].0.task.job, asked[0].1, asked[0].2), (first, Primitive::Kill, Some(second)));
     let reason =
         "queue small has 10 map slots of 3.0 guaranteed, queue large has 0 map slots of 7.0 guaranteed";
     assert_eq!(cluster.reasons, [reason]);
     cluster.pass(14);
-    assert_eq!((cluster.asked.len(), cluster.killed), (1, 0), "the same victim again in every round");
+    assert_eq!((cluster.asked.len(), cluster.killed), (1, 0), "every round chooses the same victim");
     cluster.pass(1);
     assert_eq!((cluster.killed, cluster.holds(first), cluster.holds(second)), (1, 9, 1));
 }
 
 #[test]
-fn it_goes_on_until_the_guarantee_is_there_and_then_stops() {
+fn monitor_stops_at_the_guarantee() {
     let (mut cluster, first, second) = contest("");
     cluster.pass(300);
     assert_eq!((cluster.holds(first), cluster.holds(second), cluster.killed), (3, 7, 7));
 }
 
 #[test]
-fn work_that_is_suspended_goes_on_later() {
+fn suspended_work_resumes_later() {
     let (mut cluster, first, second) = contest("primitive = \"suspend\"");
     cluster.pass(30);
     assert_eq!((cluster.holds(first), cluster.suspended(first), cluster.holds(second)), (3, 7, 7));
@@ -59,21 +57,21 @@ fn work_that_is_suspended_goes_on_later() {
 }
 
 #[test]
-fn within_the_dead_zone_nothing_is_taken() {
+fn dead_zone_prevents_preemption() {
     let (mut cluster, first, _) = contest("dead-zone = 2\nprimitive = \"checkpoint\"");
     cluster.pass(300);
-    assert_eq!(cluster.holds(first), 9, "three times the guarantee and no more");
+    assert_eq!(cluster.holds(first), 9, "within the dead zone of three times the guarantee");
 }
 
 #[test]
-fn an_observer_takes_nothing() {
+fn observe_only_preempts_nothing() {
     let (mut cluster, first, _) = contest("observe-only = true");
     cluster.pass(300);
     assert_eq!((cluster.holds(first), cluster.asked.len()), (10, 0));
 }
 
 #[test]
-fn nothing_is_taken_from_a_protected_queue() {
+fn protected_queue_is_not_preempted() {
     let text = preemptive("").replace("name = \"small\"", "name = \"small\"\npreemption-disabled = true");
     let mut cluster = cluster(&text, 10);
     let first = cluster.submit(maps("small", 20));
@@ -83,7 +81,7 @@ fn nothing_is_taken_from_a_protected_queue() {
 }
 
 #[test]
-fn nobody_is_killed_for_a_job_that_is_gone() {
+fn no_kill_for_ended_job() {
     let (mut cluster, first, second) = contest("");
     cluster.pass(10);
     cluster.stop(second);
@@ -92,11 +90,11 @@ fn nobody_is_killed_for_a_job_that_is_gone() {
 }
 
 #[test]
-fn a_request_that_is_no_longer_wanted_when_it_is_due_is_withdrawn() {
+fn unconfirmed_request_is_cancelled_before_kill() {
     let (mut cluster, first, second) = contest("");
     cluster.pass(10);
     assert_eq!((cluster.asked.len(), cluster.holds(second)), (1, 0));
-    // The victim was launched last; others end by themselves, and the large queue has what it is guaranteed.
+    // The victim was launched last. Other tasks end by themselves, so the large queue reaches its guarantee.
     cluster.finish(first, 7);
     assert_eq!(cluster.holds(second), 7);
     cluster.pass(300);
@@ -105,18 +103,14 @@ fn a_request_that_is_no_longer_wanted_when_it_is_due_is_withdrawn() {
 }
 
 #[test]
-fn as_published_a_tenth_of_few_slots_is_none() {
+fn published_budget_of_few_slots_rounds_to_zero() {
     let (mut cluster, first, _) = contest("least-slots = 0");
     cluster.pass(600);
-    assert_eq!(
-        (cluster.holds(first), cluster.asked.len()),
-        (10, 0),
-        "a fifth of one slot is rounded to none"
-    );
+    assert_eq!((cluster.holds(first), cluster.asked.len()), (10, 0), "a fifth of one slot rounds to zero");
 }
 
 #[test]
-fn more_important_jobs_of_a_queue_take_from_less_important_ones() {
+fn higher_priority_preempts_within_queue() {
     let text = "
         mode = \"preemptive\"
         [[queue]]
@@ -138,26 +132,30 @@ fn more_important_jobs_of_a_queue_take_from_less_important_ones() {
 }
 
 #[test]
-fn it_takes_back_under_another_policy() {
-    let monitor = CapacityMonitor::new(&configuration(&preemptive(""))).expect("a monitor");
+fn monitor_works_under_another_policy() {
+    let monitor = CapacityMonitor::new(&configuration(&preemptive(""))).expect("the configuration is valid");
     let fifo = || Box::new(Fifo::default());
     let composed = Composed::new(fifo(), fifo(), Some(Box::new(monitor)));
     let mut cluster = Cluster::new(Box::new(composed), 10, 0);
     let first = cluster.submit(maps("small", 20));
     let second = cluster.submit(maps("large", 20));
     cluster.pass(300);
-    assert_eq!((cluster.holds(first), cluster.holds(second)), (3, 7), "each slot goes to its beneficiary");
+    assert_eq!(
+        (cluster.holds(first), cluster.holds(second)),
+        (3, 7),
+        "each slot is assigned to its beneficiary"
+    );
 }
 
 #[test]
-fn a_restored_policy_goes_on_with_its_requests() {
+fn restored_policy_keeps_its_requests() {
     let text = preemptive("");
     let (mut cluster, first, second) = contest("");
     cluster.pass(10);
-    let policy = Capacity::new(&configuration(&text)).expect("a policy");
-    let image = serde_json::to_value(cluster.engine.snapshot()).expect("a snapshot is plain data");
-    let snapshot = serde_json::from_value(image).expect("just written");
-    cluster.engine = Engine::restore(snapshot, Box::new(policy), settings()).expect("its own snapshot");
+    let policy = Capacity::new(&configuration(&text)).expect("the configuration is valid");
+    let image = serde_json::to_value(cluster.engine.snapshot()).expect("plain data serializes");
+    let snapshot = serde_json::from_value(image).expect("the snapshot is valid");
+    cluster.engine = Engine::restore(snapshot, Box::new(policy), settings()).expect("the snapshot is valid");
     cluster.pass(8);
     assert_eq!((cluster.asked.len(), cluster.killed, cluster.holds(second)), (1, 1, 1));
     cluster.pass(300);
@@ -165,7 +163,7 @@ fn a_restored_policy_goes_on_with_its_requests() {
 }
 
 #[test]
-fn arrivals_in_turn_do_not_make_it_thrash() {
+fn alternating_arrivals_do_not_cause_thrashing() {
     let (mut cluster, _, _) = contest("primitive = \"suspend\"\ninterval = \"1s\"");
     cluster.pass(60);
     let settled = cluster.asked.len();
@@ -173,11 +171,11 @@ fn arrivals_in_turn_do_not_make_it_thrash() {
         cluster.submit(maps(if turn % 2 == 0 { "small" } else { "large" }, 1));
         cluster.pass(5);
     }
-    assert_eq!((settled, cluster.asked.len()), (7, 7), "both have just what they are guaranteed");
+    assert_eq!((settled, cluster.asked.len()), (7, 7), "both hold exactly their guarantees");
 }
 
 #[test]
-fn whatever_happens_a_slot_is_taken_for_a_job_that_wants_it() {
+fn every_preemption_has_a_beneficiary_with_demand() {
     let mut asked = 0;
     for seed in 0..60 {
         let mut random = rand_pcg::Pcg32::seed_from_u64(seed);
@@ -210,12 +208,12 @@ fn whatever_happens_a_slot_is_taken_for_a_job_that_wants_it() {
                     cluster.pass(random.random_range(1..8));
                     for (victim, _, beneficiary) in &cluster.asked[before..] {
                         let job = beneficiary.unwrap_or_else(|| panic!("seed {seed}: {victim} for nobody"));
-                        assert_ne!(job, victim.task.job, "seed {seed}: for itself");
+                        assert_ne!(job, victim.task.job, "seed {seed}: a job preempted its own task");
                     }
                 }
             }
         }
         asked += cluster.asked.len();
     }
-    assert!(asked > 100, "only {asked} slots were taken");
+    assert!(asked > 100, "only {asked} preemptions");
 }

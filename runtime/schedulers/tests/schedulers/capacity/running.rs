@@ -1,6 +1,4 @@
-//! Limits on how many jobs run at once: of a queue with those below it, and of a user.
-//!
-//! Owns who waits, what is said of it, and who comes next. Does not own the order of jobs that run.
+//! Limits on running jobs, per queue with its subtree and per user.
 
 use napreduce_engine::{Engine, EngineSnapshot, JobId};
 use napreduce_schedulers::capacity::Capacity;
@@ -45,20 +43,20 @@ fn why(cluster: &Cluster, job: JobId) -> String {
 }
 
 #[test]
-fn a_job_beyond_a_limit_waits_though_slots_are_free_and_says_for_what() {
+fn job_above_limit_waits_and_reports_limit() {
     let mut cluster = cluster(QUEUES, 12);
     let asks =
         [("physics", "ada"), ("physics", "bob"), ("chemistry", "ada"), ("rest", "ada"), ("chemistry", "eve")];
     let jobs = asks.map(|(queue, user)| cluster.submit(ask(queue, user)));
     assert_eq!(running(&cluster, &jobs), [true, false, true, false, true]);
-    assert_eq!(why(&cluster, jobs[1]), "it waits: queue physics runs 1 job, the most it may at once");
-    assert_eq!(why(&cluster, jobs[3]), "it waits: user ada has 2 jobs running, the most one may at once");
+    assert_eq!(why(&cluster, jobs[1]), "it waits: queue physics runs 1 job, its limit");
+    assert_eq!(why(&cluster, jobs[3]), "it waits: user ada runs 2 jobs, the limit per user");
     let last = cluster.submit(ask("chemistry", "kim"));
-    assert_eq!(why(&cluster, last), "it waits: queue lab runs 3 jobs, the most it may at once");
+    assert_eq!(why(&cluster, last), "it waits: queue lab runs 3 jobs, its limit");
 }
 
 #[test]
-fn when_one_ends_the_one_that_waited_longest_for_it_begins() {
+fn ended_job_admits_longest_waiting() {
     let mut cluster = cluster(QUEUES, 12);
     let asks = [("physics", "ada"), ("physics", "bob"), ("physics", "eve"), ("rest", "ada"), ("rest", "ada")];
     let jobs = asks.map(|(queue, user)| cluster.submit(ask(queue, user)));
@@ -67,25 +65,25 @@ fn when_one_ends_the_one_that_waited_longest_for_it_begins() {
     assert_eq!(running(&cluster, &jobs), [false, true, false, true, true], "for the queue, and for the user");
     cluster.stop(jobs[2]);
     cluster.finish(jobs[1], 1);
-    assert_eq!(running(&cluster, &jobs), [false, false, false, true, true], "who waited is gone");
+    assert_eq!(running(&cluster, &jobs), [false, false, false, true, true], "the waiting job was removed");
 }
 
 #[test]
-fn who_runs_is_the_same_after_a_restart() {
+fn restore_keeps_running_jobs() {
     let mut cluster = cluster(QUEUES, 12);
-    // Bob's second waits for its queue; when that is free it waits for Bob's limit, and Eve's goes before it.
+    // Bob's second job waits for its queue, then for Bob's own limit; Eve's job overtakes it.
     let asks = [("physics", "ada"), ("rest", "bob"), ("rest", "bob"), ("physics", "bob"), ("physics", "eve")];
     let jobs = asks.map(|(queue, user)| cluster.submit(ask(queue, user)));
     cluster.finish(jobs[0], 1);
     cluster.finish(jobs[1], 1);
     assert_eq!(running(&cluster, &jobs), [false, false, true, false, true]);
-    let saved = serde_json::to_string(&cluster.engine.snapshot()).expect("plain data");
-    let saved: EngineSnapshot = serde_json::from_str(&saved).expect("just written");
-    let policy = Box::new(Capacity::new(&configuration(QUEUES)).expect("it is right"));
-    cluster.engine = Engine::restore(saved, policy, settings()).expect("just saved");
+    let saved = serde_json::to_string(&cluster.engine.snapshot()).expect("plain data serializes");
+    let saved: EngineSnapshot = serde_json::from_str(&saved).expect("the snapshot is valid");
+    let policy = Box::new(Capacity::new(&configuration(QUEUES)).expect("the configuration is valid"));
+    cluster.engine = Engine::restore(saved, policy, settings()).expect("the snapshot is valid");
     cluster.pass(0);
     assert_eq!(running(&cluster, &jobs), [false, false, true, false, true]);
-    assert_eq!(why(&cluster, jobs[3]), "it waits: queue physics runs 1 job, the most it may at once");
+    assert_eq!(why(&cluster, jobs[3]), "it waits: queue physics runs 1 job, its limit");
     cluster.finish(jobs[4], 1);
     assert_eq!(running(&cluster, &jobs), [false, false, true, true, false]);
 }

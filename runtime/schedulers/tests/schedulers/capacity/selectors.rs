@@ -1,25 +1,23 @@
 //! The passes of a round that make room for reservations.
-//!
-//! Owns reservations of the priority and the reserved selector. Does not own the other passes.
 
 use napreduce_engine::{Ratio, Span, Time};
 use napreduce_schedulers::capacity::monitor::{
     Application, Container, Node, Pass, QueueState, QueueTree, Round, RoundSettings,
 };
 
-/// A leaf below the root: what it is guaranteed, its priority, what runs where, and what it waits for where.
+/// A leaf below the root: guarantee, priority, running containers and reservations by node.
 #[derive(Clone, Default)]
 struct Leaf {
     guaranteed: u64,
     priority: i32,
-    /// Nodes of its containers, the oldest first.
+    /// Nodes of its containers, oldest first.
     live: Vec<u32>,
-    /// Sizes and nodes.
+    /// Sizes and nodes of its reservations.
     waiting: Vec<(u64, u32)>,
     pending: u64,
 }
 
-/// Whom a round chooses: the leaf, the container's place in it, and the pass.
+/// Runs a round; returns leaf, container index and pass of each victim.
 fn round(leaves: &[Leaf], settings: RoundSettings) -> Vec<(usize, u64, Pass)> {
     let used = |leaf: &Leaf| (leaf.live.len() as u64, leaf.waiting.iter().map(|one| one.0).sum::<u64>());
     let cluster: u64 = leaves.iter().map(|leaf| leaf.guaranteed).sum();
@@ -90,13 +88,13 @@ fn low_and_high() -> [Leaf; 2] {
 }
 
 #[test]
-fn a_more_important_queue_gets_the_room_it_waits_for() {
+fn priority_pass_makes_room_for_reservation() {
     let chosen = round(&low_and_high(), priority_aware(60));
-    assert_eq!(chosen, [(0, 3, Pass::Priority), (0, 1, Pass::Priority)], "the youngest of that node");
+    assert_eq!(chosen, [(0, 3, Pass::Priority), (0, 1, Pass::Priority)], "the youngest on that node");
 }
 
 #[test]
-fn it_must_have_waited_long_enough_be_more_important_and_have_less_than_its_guarantee() {
+fn priority_pass_requires_delay_priority_and_deficit() {
     assert_eq!(round(&low_and_high(), priority_aware(100)), []);
     let [low, high] = low_and_high();
     assert_eq!(round(&[low.clone(), Leaf { priority: 0, ..high.clone() }], priority_aware(60)), []);
@@ -104,7 +102,7 @@ fn it_must_have_waited_long_enough_be_more_important_and_have_less_than_its_guar
 }
 
 #[test]
-fn nothing_is_taken_when_it_would_not_fit_or_fits_already() {
+fn priority_pass_skips_unfit_and_satisfied_reservations() {
     let [low, high] = low_and_high();
     assert_eq!(round(&[low, Leaf { waiting: vec![(4, 1)], ..high }], priority_aware(60)), []);
     let nodes = vec![Node { id: 1, free: 2 }];
@@ -112,24 +110,24 @@ fn nothing_is_taken_when_it_would_not_fit_or_fits_already() {
 }
 
 #[test]
-fn with_little_budget_no_part_of_a_room_is_made() {
+fn priority_pass_makes_no_partial_room() {
     let [low, high] = low_and_high();
     let two = [low, Leaf { waiting: vec![(1, 2), (2, 1)], ..high }];
     let counts = [1, 2, 3, 4].map(|eighths| {
         let settings = RoundSettings { total_per_round: Ratio::new(eighths, 8), ..priority_aware(60) };
         round(&two, settings).len()
     });
-    assert_eq!(counts, [1, 1, 3, 3], "room for one, and for two more or none");
+    assert_eq!(counts, [1, 1, 3, 3], "room for one, then for two more or none");
 }
 
 #[test]
-fn the_cheapest_reservation_is_served_first_with_what_is_too_much() {
+fn reserved_pass_serves_cheapest_reservation_first() {
     let all = Ratio::ONE;
     let reserved = RoundSettings { reserved_aware: true, total_per_round: all, ..RoundSettings::default() };
     let over = Leaf { guaranteed: 2, live: vec![1, 1, 1, 2], ..Leaf::default() };
     let waits = Leaf { guaranteed: 6, waiting: vec![(2, 1), (2, 2)], pending: 4, ..Leaf::default() };
     let nodes = vec![Node { id: 1, free: 0 }, Node { id: 2, free: 1 }];
     let chosen = round(&[over, waits], RoundSettings { nodes, ..reserved });
-    assert_eq!(chosen[0], (0, 3, Pass::Reserved), "half of the room on node 2 is there already");
-    assert!(chosen.len() <= 3, "no more than it has too much: {chosen:?}");
+    assert_eq!(chosen[0], (0, 3, Pass::Reserved), "half of the room on node 2 is free");
+    assert!(chosen.len() <= 3, "no more than the excess: {chosen:?}");
 }

@@ -1,6 +1,4 @@
-//! Users of one queue: how much each may have, and what is taken from one for another.
-//!
-//! Owns limits of users. Does not own the order of their jobs.
+//! User limits within a queue, and intra-queue preemption between users.
 
 use crate::capacity::caps::cluster;
 use crate::capacity::cluster::{Ask, maps};
@@ -10,24 +8,24 @@ fn limited(percent: u32) -> String {
 }
 
 #[test]
-fn users_share_a_queue_down_to_their_limit() {
+fn users_share_queue_down_to_limit() {
     let mut cluster = cluster(&limited(25), 12);
     let block = cluster.submit(Ask { user: "root", ..maps("only", 12) });
     let users = ["ada", "bob", "eve"];
     let jobs = users.map(|user| cluster.submit(Ask { user, ..maps("only", 20) }));
     cluster.finish(block, 12);
-    assert_eq!(jobs.map(|job| cluster.holds(job)), [4, 4, 4], "a third each, more than a quarter");
+    assert_eq!(jobs.map(|job| cluster.holds(job)), [4, 4, 4], "a third each, above the limit of a quarter");
 }
 
 #[test]
-fn a_user_alone_may_have_all() {
+fn single_user_may_fill_queue() {
     let mut cluster = cluster(&limited(25), 12);
     let job = cluster.submit(maps("only", 20));
     assert_eq!(cluster.holds(job), 12);
 }
 
 #[test]
-fn without_a_limit_the_first_user_has_all() {
+fn without_limit_first_user_fills_queue() {
     let mut cluster = cluster(&limited(100), 12);
     let block = cluster.submit(Ask { user: "root", ..maps("only", 12) });
     let jobs = ["ada", "bob"].map(|user| cluster.submit(Ask { user, ..maps("only", 20) }));
@@ -35,7 +33,7 @@ fn without_a_limit_the_first_user_has_all() {
     assert_eq!(jobs.map(|job| cluster.holds(job)), [12, 0]);
 }
 
-/// Ada has all twenty slots, then Bob wants some; Bob's job, and how many slots were taken for it at the end.
+/// Ada holds all twenty slots, then Bob wants some. Returns Bob's slots and the number of preemptions.
 fn contest(percent: u32) -> (u32, usize) {
     let text = format!(
         "mode = \"preemptive\"\n{}[monitor]\nintra-queue = true\nprimitive = \"suspend\"",
@@ -51,17 +49,17 @@ fn contest(percent: u32) -> (u32, usize) {
         cluster.finish(bob, 1);
         cluster.pass(5);
     }
-    assert_eq!(cluster.asked.len(), settled, "what was taken for Bob stays with Bob");
+    assert_eq!(cluster.asked.len(), settled, "Bob keeps the preempted slots");
     (has, settled)
 }
 
 #[test]
-fn inside_of_a_queue_a_user_below_the_limit_takes_from_one_beyond() {
-    // As published, the container that would bring Ada to the limit is left to her.
+fn user_below_limit_preempts_user_above() {
+    // Published behaviour: Ada keeps the container that would bring her to the limit.
     assert_eq!(contest(50), (9, 9));
 }
 
 #[test]
-fn without_limits_users_take_nothing_from_each_other() {
+fn without_limits_users_do_not_preempt() {
     assert_eq!(contest(100), (0, 0));
 }

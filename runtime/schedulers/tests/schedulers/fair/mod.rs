@@ -1,7 +1,4 @@
-//! Fair's decisions against slow and simple ones, on generated instances, and the policy as a whole in
-//! scenarios.
-//!
-//! Owns the list of what is compared and shown.
+//! Fair's decisions against simple references on generated instances, and scenarios of the policy.
 
 mod configurations;
 mod order;

@@ -1,6 +1,4 @@
-//! The order of children against one that compares exact ratios, and that it is an order.
-//!
-//! Owns the slow order. Does not own who stands in it.
+//! The order of children against a reference with exact ratios, and the laws of an order.
 
 use std::cmp::Ordering;
 
@@ -8,7 +6,7 @@ use napreduce_engine::{JobId, Ratio, Time};
 use napreduce_schedulers::fair::{ChildStanding, Name, Weight};
 use proptest::prelude::*;
 
-/// A child, and its weight as given.
+/// A child and its weight as given.
 type Child = (ChildStanding, Ratio);
 
 fn child() -> impl Strategy<Value = Child> {
@@ -27,11 +25,11 @@ fn child() -> impl Strategy<Value = Child> {
     })
 }
 
-/// The rules one after the other, in exact ratios.
-fn slowly((left, left_weight): &Child, (right, right_weight): &Child) -> Ordering {
+/// The rules one by one, in exact ratios.
+fn reference_order((left, left_weight): &Child, (right, right_weight): &Child) -> Ordering {
     let need = |child: &ChildStanding| {
         let bound = child.min.min(child.demand);
-        // Not below it: after all that are.
+        // At or above the minimum: after all children below theirs.
         if child.usage < bound { Ratio::whole(child.usage) / Ratio::whole(bound) } else { Ratio::ONE }
     };
     let load = |child: &ChildStanding, weight: Ratio| {
@@ -50,13 +48,13 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, cases: 2000, ..ProptestConfig::default() })]
 
     #[test]
-    fn the_order_is_that_of_the_rules(left in child(), right in child()) {
-        prop_assert_eq!(left.0.cmp(&right.0), slowly(&left, &right));
+    fn child_order_matches_reference(left in child(), right in child()) {
+        prop_assert_eq!(left.0.cmp(&right.0), reference_order(&left, &right));
         prop_assert_eq!(right.0.cmp(&left.0), left.0.cmp(&right.0).reverse());
     }
 
     #[test]
-    fn what_goes_before_goes_before_all_after(first in child(), second in child(), third in child()) {
+    fn child_order_is_transitive(first in child(), second in child(), third in child()) {
         if first.0 <= second.0 && second.0 <= third.0 {
             prop_assert!(first.0 <= third.0);
         }

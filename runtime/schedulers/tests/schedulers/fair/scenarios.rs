@@ -1,7 +1,5 @@
-//! Fair under the engine: who gets a slot, what a pool may hold, and who gives way to a job that starves.
-//!
-//! Owns the behaviour of the policy as a whole. Its shares, order, starvation and victims are checked as
-//! numbers by the published cases.
+//! Scenarios of Fair under the engine. Shares, order, starvation and victims are checked by the published
+//! cases.
 
 use napreduce_engine::{Primitive, Ratio, Span};
 use napreduce_schedulers::fair::{
@@ -23,10 +21,10 @@ fn with_pools<const N: usize>(pools: [(&str, PoolConfiguration); N]) -> FairConf
 }
 
 fn check(configuration: FairConfiguration, script: &str) {
-    check_with(Fair::new(configuration).expect("a good configuration"), script);
+    check_with(Fair::new(configuration).expect("a valid configuration"), script);
 }
 
-/// Takes slots for whoever has less than its share, at once.
+/// Preempts immediately for jobs below their share.
 fn preempting(primitive: Primitive) -> FairConfiguration {
     let mut configuration = FairConfiguration {
         preemption: true,
@@ -40,7 +38,7 @@ fn preempting(primitive: Primitive) -> FairConfiguration {
 }
 
 #[test]
-fn the_job_that_holds_less_is_served_first() {
+fn job_with_less_usage_is_served_first() {
     check(
         FairConfiguration::default(),
         "worker 1 3+0
@@ -57,7 +55,7 @@ fn the_job_that_holds_less_is_served_first() {
 }
 
 #[test]
-fn a_pool_runs_so_many_jobs_and_then_the_one_that_waited_longest() {
+fn pool_limit_admits_longest_waiting_job() {
     let mut configuration = with_pools([("a", pool(|pool| pool.max_running_jobs = Some(1)))]);
     configuration.user_max_running_jobs = Some(2);
     check(
@@ -74,8 +72,8 @@ fn a_pool_runs_so_many_jobs_and_then_the_one_that_waited_longest() {
          job 6 queue b user bob maps 1 reduces 0
          whyjob 2
              > active; 0 of 1 map tasks are done; 0 attempts run, 0 are suspended, 1 tasks wait
-             > the scheduler left a map slot of worker_0001 empty: every pool that could use it is at its maximum
-             > it waits: pool a runs 1 job, the most it may at once
+             > the scheduler left a map slot of worker_0001 empty: every pool with demand is at its maximum
+             > it waits: pool a runs 1 job, its limit
          started m0.1
          commits m0.1
              > commit m0.1
@@ -83,13 +81,13 @@ fn a_pool_runs_so_many_jobs_and_then_the_one_that_waited_longest() {
              > job 1 succeeded; launch 3:m0.1 on 1
          whyjob 2
              > active; 0 of 1 map tasks are done; 0 attempts run, 0 are suspended, 1 tasks wait
-             > the scheduler left a map slot of worker_0001 empty: every pool that could use it is at its maximum
-             > it waits: user bob has 2 jobs running, the most one may at once",
+             > the scheduler left a map slot of worker_0001 empty: every pool with demand is at its maximum
+             > it waits: user bob runs 2 jobs, the limit per user",
     );
 }
 
 #[test]
-fn a_pool_of_double_weight_gets_twice_as_much() {
+fn double_weight_gets_twice_the_slots() {
     check(
         with_pools([("heavy", pool(|pool| pool.weight = Ratio::whole(2)))]),
         "job 1 maps 9 reduces 1 queue light
@@ -100,7 +98,7 @@ fn a_pool_of_double_weight_gets_twice_as_much() {
 }
 
 #[test]
-fn a_pool_below_its_minimum_goes_first_and_one_at_its_maximum_gets_nothing() {
+fn pool_minimum_and_maximum_are_respected() {
     check(
         with_pools([
             ("needy", pool(|pool| pool.min_maps = 2)),
@@ -115,13 +113,13 @@ fn a_pool_below_its_minimum_goes_first_and_one_at_its_maximum_gets_nothing() {
 }
 
 #[test]
-fn slots_stay_empty_when_every_pool_that_wants_them_is_at_its_maximum() {
+fn slots_stay_empty_with_all_pools_at_maximum() {
     check(
         with_pools([("small", pool(|pool| pool.max_maps = Some(1)))]),
         "worker 1 2+0
          job 1 maps 2 reduces 1 queue small
              > launch m0.1 on 1
-         declined 1: every pool that could use it is at its maximum
+         declined 1: every pool with demand is at its maximum
          started m0.1
          done m0.1
              > launch m1.1 on 1",
@@ -129,7 +127,7 @@ fn slots_stay_empty_when_every_pool_that_wants_them_is_at_its_maximum() {
 }
 
 #[test]
-fn a_fifo_pool_serves_its_jobs_one_after_the_other() {
+fn fifo_pool_serves_jobs_in_order() {
     check(
         with_pools([("turns", pool(|pool| pool.order = PoolOrder::Fifo))]),
         "job 1 maps 2 reduces 1 queue turns
@@ -140,7 +138,7 @@ fn a_fifo_pool_serves_its_jobs_one_after_the_other() {
 }
 
 #[test]
-fn pools_share_before_their_jobs_do() {
+fn pools_share_before_jobs() {
     check(
         FairConfiguration::default(),
         "job 1 maps 4 reduces 1 queue crowd
@@ -152,7 +150,7 @@ fn pools_share_before_their_jobs_do() {
 }
 
 #[test]
-fn unknown_pools_may_all_be_the_default_pool() {
+fn unknown_pools_can_map_to_default() {
     check(
         FairConfiguration { unknown_pools: UnknownPools::Default, ..FairConfiguration::default() },
         "job 1 maps 4 reduces 1 queue crowd
@@ -164,7 +162,7 @@ fn unknown_pools_may_all_be_the_default_pool() {
 }
 
 #[test]
-fn a_starved_job_takes_slots_until_it_has_its_share() {
+fn starved_job_preempts_up_to_its_share() {
     check(
         preempting(Primitive::Suspend),
         "worker 1 4+0
@@ -194,7 +192,7 @@ fn a_starved_job_takes_slots_until_it_has_its_share() {
 }
 
 #[test]
-fn nothing_is_taken_before_the_timeout() {
+fn no_preemption_before_timeout() {
     let mut configuration = preempting(Primitive::Kill);
     configuration.root.fair_share_timeout = Some(Timeout(Some(Span::from_secs(5))));
     configuration.kill_wait = Span(0);
@@ -218,7 +216,7 @@ fn nothing_is_taken_before_the_timeout() {
 }
 
 #[test]
-fn a_victim_that_does_not_give_way_is_killed_after_the_wait() {
+fn unresponsive_victim_is_killed_after_grace() {
     let mut configuration = preempting(Primitive::Suspend);
     configuration.kill_wait = Span::from_secs(15);
     check(
@@ -243,7 +241,7 @@ fn a_victim_that_does_not_give_way_is_killed_after_the_wait() {
 }
 
 #[test]
-fn nothing_is_taken_from_a_pool_that_does_not_allow_it() {
+fn protected_pool_is_not_preempted() {
     let mut configuration = preempting(Primitive::Kill);
     configuration.kill_wait = Span(0);
     let protected = pool(|pool| pool.allow_preemption_from = Some(false));
@@ -262,7 +260,7 @@ fn nothing_is_taken_from_a_pool_that_does_not_allow_it() {
 }
 
 #[test]
-fn a_pool_below_its_minimum_takes_slots_for_its_jobs() {
+fn pool_below_minimum_preempts_for_its_jobs() {
     let minimum = pool(|pool| {
         pool.min_maps = 1;
         pool.min_share_timeout = Some(Timeout(Some(Span(0))));
@@ -288,7 +286,7 @@ fn a_pool_below_its_minimum_takes_slots_for_its_jobs() {
 }
 
 #[test]
-fn below_the_utilization_gate_nothing_is_taken() {
+fn utilization_gate_prevents_preemption() {
     let mut configuration = preempting(Primitive::Kill);
     configuration.utilization_gate = Ratio::ONE;
     check(
@@ -302,21 +300,21 @@ fn below_the_utilization_gate_nothing_is_taken() {
 }
 
 #[test]
-fn a_job_of_an_unknown_pool_fails_at_once_where_those_are_refused() {
+fn job_of_rejected_pool_fails_at_submission() {
     let mut refusing = with_pools([("a", PoolConfiguration::default())]);
     refusing.unknown_pools = UnknownPools::Refuse;
     check_with(
-        Fair::new(refusing).expect("a good configuration"),
+        Fair::new(refusing).expect("a valid configuration"),
         "worker 1 1+0
          job 1 maps 1 queue b
-             > job 1 failed: job_0001 cannot run: there is no pool b; submit to one that is configured, or set unknown-pools to create or default
+             > job 1 failed: job_0001 cannot run: there is no pool b; submit to a configured pool, or set unknown-pools to create or default
          job 2 maps 1 queue a
              > launch 2:m0.1 on 1",
     );
 }
 
 #[test]
-fn min_share_timeout_counts_from_when_the_pool_wants_slots() {
+fn min_share_timeout_starts_with_pool_demand() {
     let patient = |pool: &mut PoolConfiguration| {
         pool.min_maps = 1;
         pool.min_share_timeout = Some(Timeout(Some(Span::from_secs(5))));
@@ -342,7 +340,7 @@ fn min_share_timeout_counts_from_when_the_pool_wants_slots() {
 }
 
 #[test]
-fn fair_share_timeout_counts_from_when_the_job_wants_slots_of_the_kind() {
+fn fair_share_timeout_starts_with_job_demand() {
     let mut configuration = FairConfiguration { kill_wait: Span(0), ..preempting(Primitive::Kill) };
     configuration.root.fair_share_timeout = Some(Timeout(Some(Span::from_secs(5))));
     check(

@@ -1,6 +1,4 @@
-//! Shares against an exact bisection of the level, and what must hold of any division.
-//!
-//! Owns the slow division. Does not own who is active.
+//! Shares against an exact bisection of the level, and properties of any division.
 
 use napreduce_engine::Ratio;
 use napreduce_schedulers::fair::{Claim, UNBOUNDED, shares};
@@ -13,13 +11,13 @@ fn claims() -> impl Strategy<Value = Vec<Claim>> {
     prop::collection::vec(claim, 0..9)
 }
 
-/// What a claim gets at the level `numerator / denominator`, times the denominator and the weight's.
+/// Returns the share of a claim at a level, scaled by the denominators of level and weight.
 fn at_level(claim: &Claim, level: Ratio) -> Ratio {
     let clamp = |share: Ratio| share.max(Ratio::whole(claim.min)).min(Ratio::whole(claim.max));
     clamp(claim.weight * level)
 }
 
-/// The largest level in steps of 1/STEPS at which the shares do not exceed what there is, by bisection.
+/// Returns, by bisection in steps of 1/STEPS, the largest level at which the shares do not exceed the total.
 fn level(total: u64, open: &[Claim], steps: i128) -> i128 {
     let fits = |level: i128| {
         let sum = open
@@ -44,7 +42,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn shares_are_those_of_a_bisection(total in 0_u64..300, claims in claims()) {
+    fn shares_match_bisection(total in 0_u64..300, claims in claims()) {
         const STEPS: i128 = 1 << 20;
         let got = shares(total, &claims);
         let fixed: u64 = claims.iter().zip(&got).filter(|(claim, _)| !is_open(claim)).map(|(_, share)| share).sum();
@@ -52,7 +50,8 @@ proptest! {
         let left = total.saturating_sub(fixed);
         let level = level(left, &open, STEPS);
         for (claim, share) in claims.iter().zip(&got).filter(|(claim, _)| is_open(claim)) {
-            // The true level lies between this one and the next step, unless the minima alone are too much.
+            // The true level lies between this one and the next step, unless the minima alone exceed the
+            // total.
             let below = at_level(claim, Ratio::new(level, STEPS)).of(1);
             let above = at_level(claim, Ratio::new(level + 1, STEPS)).of(1);
             prop_assert!((below..=above).contains(share), "{claim:?} got {share}, not {below}..={above}");
@@ -60,7 +59,7 @@ proptest! {
     }
 
     #[test]
-    fn shares_keep_their_bounds_and_add_up(total in 0_u64..300, claims in claims()) {
+    fn shares_respect_bounds_and_add_up(total in 0_u64..300, claims in claims()) {
         let got = shares(total, &claims);
         let fixed: u64 = claims.iter().zip(&got).filter(|(claim, _)| !is_open(claim)).map(|(_, share)| share).sum();
         let open: Vec<(&Claim, u64)> =
@@ -78,13 +77,13 @@ proptest! {
     }
 
     #[test]
-    fn more_to_share_takes_from_nobody(total in 0_u64..300, more in 0_u64..50, claims in claims()) {
+    fn larger_total_lowers_no_share(total in 0_u64..300, more in 0_u64..50, claims in claims()) {
         let (before, after) = (shares(total, &claims), shares(total + more, &claims));
         prop_assert!(before.iter().zip(&after).all(|(before, after)| before <= after));
     }
 
     #[test]
-    fn the_scale_of_weights_does_not_matter(total in 0_u64..300, claims in claims(), scale in 1_i128..1000) {
+    fn shares_are_independent_of_weight_scale(total in 0_u64..300, claims in claims(), scale in 1_i128..1000) {
         let scaled: Vec<Claim> = claims
             .iter()
             .map(|claim| Claim { weight: claim.weight * Ratio::new(scale, 7), ..*claim })
@@ -94,7 +93,7 @@ proptest! {
 }
 
 #[test]
-fn weights_too_long_to_be_exact_still_share_all_of_it() {
+fn inexact_weights_still_share_everything() {
     let claim = |above, below| Claim { min: 0, max: UNBOUNDED, weight: Ratio::new(above, below) };
     let long = 999_999_999_999_999_989_i128;
     let got = shares(1000, &[claim(1, long), claim(1, long - 2), claim(1, long - 8), claim(3, 1)]);

@@ -1,6 +1,4 @@
-//! Starvation and victims on generated clusters: what must hold whoever is chosen.
-//!
-//! Owns the clusters. Published outcomes are cases of `fair-preemption`.
+//! Properties of starvation and victim search on generated clusters.
 
 use napreduce_engine::{Ratio, Span, Time};
 use napreduce_schedulers::fair::{
@@ -46,7 +44,7 @@ fn cluster() -> impl Strategy<Value = (Vec<Host>, Vec<Holder>)> {
             let all = hosts.iter().flat_map(|host| &host.containers);
             all.filter(|container| container.holder == of).map(|container| container.size).sum()
         };
-        let holder = |(of, (share, yields))| Holder { usage: usage(of), share, yields };
+        let holder = |(of, (share, preemptable))| Holder { usage: usage(of), share, preemptable };
         let holders = holders.into_iter().enumerate().map(holder).collect();
         (hosts, holders)
     })
@@ -56,7 +54,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn nobody_starves_for_more_than_it_wants(mut jobs in jobs(), patience in patience(), min in 0_u64..20) {
+    fn starvation_is_bounded_by_demand(mut jobs in jobs(), patience in patience(), min in 0_u64..20) {
         let usage = jobs.iter().map(|job| job.usage).sum();
         let demand = jobs.iter().map(|job| job.demand).sum();
         let mut pool = PoolNeed { usage, min, demand, patience, last_at_min: Time(0) };
@@ -75,7 +73,7 @@ proptest! {
             for (job, amount) in before.iter().zip(&amounts) {
                 let part = patience.fair_share_threshold * Ratio::whole(job.share);
                 let least = |amount| Ratio::whole(amount) >= part || amount == job.demand;
-                // With what it lacks it has its part, or all it wants, and with one less it has not.
+                // With the missing amount it reaches its threshold or demand; with one less it does not.
                 let held = job.usage + amount;
                 prop_assert!(*amount == 0 || (least(held) && !least(held - 1)));
             }
@@ -83,7 +81,7 @@ proptest! {
     }
 
     #[test]
-    fn victims_make_room_and_keep_their_shares(
+    fn victims_make_room_above_their_shares(
         (hosts, holders) in cluster(),
         requests in prop::collection::vec(1_u64..5, 1..8),
     ) {
@@ -94,23 +92,22 @@ proptest! {
         for request in requests {
             let Some(room) = search.make_room(request) else { continue };
             for place in room.taken {
-                prop_assert!(!gone[room.host].contains(&place), "it was taken before");
+                prop_assert!(!gone[room.host].contains(&place), "the container was taken before");
                 gone[room.host].push(place);
                 let Container { holder, size, .. } = hosts[room.host].containers[place];
-                prop_assert!(holders[holder].yields);
+                prop_assert!(holders[holder].preemptable);
                 left[holder] -= size;
                 prop_assert!(left[holder] >= holders[holder].share);
                 free[room.host] += size;
             }
-            prop_assert!(free[room.host] >= request, "there is room");
+            prop_assert!(free[room.host] >= request, "the request fits");
             free[room.host] -= request;
         }
     }
 
     #[test]
-    fn room_is_made_whenever_one_host_has_it((hosts, holders) in cluster(), request in 1_u64..5) {
-        // Taken one after the other, whatever the order of hosts: if none of them alone has room, there is
-        // none.
+    fn search_finds_room_on_any_host((hosts, holders) in cluster(), request in 1_u64..5) {
+        // Tries the hosts one by one: if no single host has room, the search must fail.
         let alone = |host: &Host| Search::new(vec![host.clone()], holders.clone()).make_room(request);
         let rooms: Vec<_> = hosts.iter().map(alone).collect();
         let masters = |host: usize, taken: &[usize]| {
@@ -127,8 +124,8 @@ proptest! {
 }
 
 #[test]
-fn a_job_without_a_slot_starves_though_its_share_is_a_single_one() {
-    // Of its share, what it holds, and what it lacks to half of the share.
+fn job_without_slot_starves_at_share_of_one() {
+    // Share, usage, and what is missing to half of the share.
     for (share, usage, lacks) in [(0, 0, 0), (1, 0, 1), (1, 1, 0), (2, 0, 1), (2, 1, 0), (5, 2, 1), (5, 3, 0)]
     {
         let fair_share_timeout = Some(Span(0));

@@ -1,6 +1,4 @@
-//! HFSP: its virtual cluster against a slow one, and the policy as a whole in scenarios.
-//!
-//! Owns the list of what is compared and shown.
+//! HFSP: the virtual cluster against a reference model, and scenarios of the policy.
 
 mod scenarios;
 mod virtual_cluster;

@@ -1,16 +1,14 @@
-//! HFSP: jobs by size, sizes by samples, and slots from larger jobs.
-//!
-//! Owns its scenarios. The order itself is tested where it is found.
+//! Scenarios of HFSP: order by size, sampling and preemption.
 
 use std::collections::BTreeMap;
 
 use napreduce_engine::{Primitive, Span};
 use napreduce_schedulers::hfsp::size::Confidence;
-use napreduce_schedulers::hfsp::{Hfsp, HfspConfiguration, KnownTime, KnownTimes, Late};
+use napreduce_schedulers::hfsp::{Hfsp, HfspConfiguration, KnownTime, KnownTimes, LateOrder};
 
 use napreduce_engine::scenarios::check_with;
 
-/// HFSP that knows how long maps take of jobs that are named after that.
+/// HFSP with known map times by job name.
 fn knowing(change: impl FnOnce(&mut HfspConfiguration)) -> Hfsp {
     let times = |seconds: u64| KnownTimes { map: vec![KnownTime(Span::from_secs(seconds))], reduce: vec![] };
     let known = [("long", 100), ("short", 10), ("tiny", 1)];
@@ -18,11 +16,11 @@ fn knowing(change: impl FnOnce(&mut HfspConfiguration)) -> Hfsp {
     let mut configuration =
         HfspConfiguration { known_times: known_times.collect(), ..HfspConfiguration::default() };
     change(&mut configuration);
-    Hfsp::new(configuration).expect("a configuration that makes sense")
+    Hfsp::new(configuration).expect("a valid configuration")
 }
 
 #[test]
-fn a_small_job_suspends_the_youngest_task_of_a_large_one_which_goes_on_first() {
+fn small_job_suspends_youngest_task_of_large_job() {
     check_with(
         knowing(|_| ()),
         "worker 1 2+0
@@ -44,7 +42,7 @@ fn a_small_job_suspends_the_youngest_task_of_a_large_one_which_goes_on_first() {
 }
 
 #[test]
-fn a_victim_whose_worker_holds_the_input_goes_before_a_younger_one() {
+fn victim_near_input_precedes_younger_one() {
     let jobs = "worker 1 1+0
          job 1 maps 2 name long
              > launch m0.1 on 1
@@ -56,12 +54,12 @@ fn a_victim_whose_worker_holds_the_input_goes_before_a_younger_one() {
          at 1000ms
          job 2 maps 1 name short local 1";
     check_with(knowing(|_| ()), &format!("{jobs}\n             > suspend m0.1"));
-    // What a kill loses counts more.
+    // With kill, the lost work counts more than locality.
     check_with(knowing(|it| it.primitive = Primitive::Kill), &format!("{jobs}\n             > kill m1.1"));
 }
 
 #[test]
-fn nothing_is_taken_from_a_smaller_job_nor_with_wait() {
+fn smaller_jobs_are_not_preempted_and_wait_disables() {
     check_with(
         knowing(|_| ()),
         "worker 1 2+0
@@ -87,7 +85,7 @@ fn nothing_is_taken_from_a_smaller_job_nor_with_wait() {
 }
 
 #[test]
-fn with_kill_the_victim_begins_again() {
+fn killed_victim_restarts() {
     check_with(
         knowing(|it| it.primitive = Primitive::Kill),
         "worker 1 2+0
@@ -108,7 +106,7 @@ fn with_kill_the_victim_begins_again() {
 }
 
 #[test]
-fn a_worker_with_many_suspended_tasks_gets_no_more_until_few_are_left() {
+fn suspension_limit_has_hysteresis() {
     check_with(
         knowing(|it| (it.suspended_high, it.suspended_low) = (Some(1), Some(0))),
         "worker 1 2+0
@@ -138,10 +136,10 @@ fn a_worker_with_many_suspended_tasks_gets_no_more_until_few_are_left() {
 }
 
 #[test]
-fn samples_are_started_first_and_are_no_victims() {
+fn samples_start_first_and_are_not_preempted() {
     let policy = Hfsp::new(HfspConfiguration { sample_maps: 2, ..HfspConfiguration::default() });
     check_with(
-        policy.expect("it makes sense"),
+        policy.expect("a valid configuration"),
         "worker 1 2+0
          job 1 maps 4
              > launch m0.1 on 1; launch m1.1 on 1
@@ -162,18 +160,18 @@ fn samples_are_started_first_and_are_no_victims() {
 }
 
 #[test]
-fn an_unmeasured_job_gets_its_sample_only_when_nobody_trusts_the_guess() {
+fn infinite_confidence_limits_job_to_its_sample() {
     let configuration = HfspConfiguration {
         sample_maps: 1,
         confidence: Confidence::Infinite,
         ..HfspConfiguration::default()
     };
     check_with(
-        Hfsp::new(configuration).expect("it makes sense"),
+        Hfsp::new(configuration).expect("a valid configuration"),
         "worker 1 3+0
          job 1 maps 3
              > launch m0.1 on 1
-         declined 1: every job in order waits for another worker, or to be measured
+         declined 1: every job waits for another worker or for its size to be measured
          started m0.1
          at 10000ms
          commits m0.1
@@ -184,7 +182,7 @@ fn an_unmeasured_job_gets_its_sample_only_when_nobody_trusts_the_guess() {
 }
 
 #[test]
-fn samples_hold_no_more_slots_than_they_may_while_others_want_them() {
+fn training_slots_are_limited_under_demand() {
     check_with(
         knowing(|it| it.training_maps_max = Some(1)),
         "worker 1 3+0
@@ -198,7 +196,7 @@ fn samples_hold_no_more_slots_than_they_may_while_others_want_them() {
 }
 
 #[test]
-fn a_reduce_is_measured_by_its_progress_after_a_while() {
+fn reduce_time_is_estimated_from_progress() {
     let configuration = HfspConfiguration {
         sample_reduces: 1,
         known_times: BTreeMap::from([(
@@ -208,7 +206,7 @@ fn a_reduce_is_measured_by_its_progress_after_a_while() {
         ..HfspConfiguration::default()
     };
     check_with(
-        Hfsp::new(configuration).expect("it makes sense"),
+        Hfsp::new(configuration).expect("a valid configuration"),
         "worker 1 0+1
          job 1 reduces 2
              > launch r0.1 on 1
@@ -226,7 +224,7 @@ fn a_reduce_is_measured_by_its_progress_after_a_while() {
 }
 
 #[test]
-fn stopped_tasks_take_slots_where_they_are_from_larger_jobs() {
+fn suspended_tasks_preempt_larger_jobs_on_their_worker() {
     check_with(
         knowing(|_| ()),
         "worker 1 2+0
@@ -256,7 +254,7 @@ fn stopped_tasks_take_slots_where_they_are_from_larger_jobs() {
 }
 
 #[test]
-fn late_jobs_go_one_after_another_or_share_slots() {
+fn late_jobs_run_in_sequence_or_share() {
     let script = |next: &str| {
         format!(
             "worker 1 4+0
@@ -275,13 +273,13 @@ fn late_jobs_go_one_after_another_or_share_slots() {
         )
     };
     check_with(knowing(|_| ()), &script("launch m4.1 on 1"));
-    check_with(knowing(|it| it.late = Late::Share), &script("launch 2:m0.1 on 1"));
+    check_with(knowing(|it| it.late = LateOrder::Share), &script("launch 2:m0.1 on 1"));
 }
 
 #[test]
-fn the_page_names_every_parameter_and_its_example_makes_sense() {
+fn page_documents_every_parameter() {
     let page = include_str!("../../../../../docs/schedulers/hfsp.md");
-    let values = serde_json::to_value(HfspConfiguration::default()).expect("plain data");
+    let values = serde_json::to_value(HfspConfiguration::default()).expect("plain data serializes");
     for key in values.as_object().expect("a table").keys() {
         assert!(page.contains(&format!("`{key}`")) || page.contains(&format!("`{key}.")), "{key}");
     }

@@ -1,6 +1,5 @@
-//! HFSP's virtual cluster against one that moves every task by itself, a microsecond at a time.
-//!
-//! Owns the slow model. Jobs, slots and times are small, so that every kind of coincidence occurs.
+//! HFSP's virtual cluster against a reference model that advances every task microsecond by microsecond.
+//! Jobs, slots and times are small, so that coincidences occur.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +8,7 @@ use napreduce_schedulers::hfsp::shares::Shares;
 use napreduce_schedulers::hfsp::{ENDLESS, VirtualCluster};
 use proptest::prelude::*;
 
-/// A job as the model knows it: when it came, its weight, and what is left of each task.
+/// A job of the model: arrival, weight, and remaining time of each task.
 #[derive(Debug, Clone)]
 struct Slow {
     submitted: Time,
@@ -26,8 +25,8 @@ struct Model {
 }
 
 impl Model {
-    /// Gives the slots away one at a time, as it is written: to the job that has the fewest for its weight,
-    /// then to the one with the fewest tasks left.
+    /// Allots slots one at a time, as published: to the job with the fewest slots per weight, then the fewest
+    /// tasks left.
     fn allotted(&self) -> BTreeMap<JobId, u32> {
         let mut given: BTreeMap<JobId, u32> = self.jobs.keys().map(|job| (*job, 0)).collect();
         for _ in 0..self.slots {
@@ -39,7 +38,7 @@ impl Model {
                 turns.cmp(&others).then(size(a, one).cmp(&size(b, other)))
             });
             let Some((&job, _)) = next else { break };
-            *given.get_mut(&job).expect("listed") += 1;
+            *given.get_mut(&job).expect("the job is in the model") += 1;
         }
         given
     }
@@ -47,7 +46,7 @@ impl Model {
     fn tick(&mut self) {
         self.drop_ended();
         for (job, slots) in self.allotted() {
-            let left = &mut self.jobs.get_mut(&job).expect("there").left;
+            let left = &mut self.jobs.get_mut(&job).expect("the job is in the model").left;
             left.sort_unstable();
             left.iter_mut().take(slots as usize).for_each(|left| *left -= 1);
         }
@@ -55,7 +54,7 @@ impl Model {
         self.drop_ended();
     }
 
-    /// Tasks that have nothing left end, if they can run: again and again, for others take their slots.
+    /// Ends tasks without remaining time that hold a slot, repeatedly, since their slots pass to other tasks.
     fn drop_ended(&mut self) {
         loop {
             let allotted = self.allotted();
@@ -145,7 +144,7 @@ fn play(steps: &[Step], slots: u32) -> Result<(), TestCaseError> {
             prop_assert_eq!(
                 fast.remaining(job),
                 slow.remaining(job),
-                "what is left of {} at {}",
+                "remaining time of {} at {}",
                 job,
                 slow.now
             );
@@ -169,13 +168,13 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(3000))]
 
     #[test]
-    fn groups_of_tasks_move_as_single_tasks_do(steps in steps(), slots in 1..5_u32) {
+    fn task_groups_match_single_tasks(steps in steps(), slots in 1..5_u32) {
         play(&steps, slots)?;
     }
 }
 
 #[test]
-fn a_job_of_many_tasks_is_a_few_groups() {
+fn many_tasks_form_few_groups() {
     let mut cluster = VirtualCluster::new(2000);
     cluster.enter(JobId(1), Time(0), 1, &[(Span::from_secs(10), 170_000)]);
     let projection = cluster.project(usize::MAX);
@@ -184,7 +183,7 @@ fn a_job_of_many_tasks_is_a_few_groups() {
 }
 
 #[test]
-fn an_endless_job_takes_its_share_and_ends_at_the_end_of_time() {
+fn endless_job_takes_share_and_never_ends() {
     let mut cluster = VirtualCluster::new(2);
     cluster.enter(JobId(1), Time(0), 1, &[(ENDLESS, 4)]);
     cluster.enter(JobId(2), Time(0), 1, &[(Span(10), 2)]);
@@ -192,24 +191,24 @@ fn an_endless_job_takes_its_share_and_ends_at_the_end_of_time() {
     assert_eq!(finishes, BTreeMap::from([(JobId(1), Time(u64::MAX)), (JobId(2), Time(20))]));
     cluster.age(Time(5));
     cluster.resize(JobId(1), Span(30));
-    assert_eq!(cluster.remaining(JobId(1)), Span(120), "what was run of an endless task is none of it");
+    assert_eq!(cluster.remaining(JobId(1)), Span(120), "work on an endless task counts for nothing");
     cluster.age(Time(15));
     assert_eq!(cluster.remaining(JobId(1)), Span(110));
 }
 
 #[test]
-fn a_resized_task_keeps_the_share_of_it_that_was_run() {
+fn resized_task_keeps_completed_fraction() {
     let mut cluster = VirtualCluster::new(2);
     cluster.enter(JobId(1), Time(0), 1, &[(Span(60), 3)]);
     cluster.age(Time(15));
     cluster.resize(JobId(1), Span(120));
     assert_eq!(cluster.remaining(JobId(1)), Span(90 + 90 + 120));
     cluster.age(Time(15 + 90));
-    assert_eq!(cluster.remaining(JobId(1)), Span(120), "two ended, the third begins");
+    assert_eq!(cluster.remaining(JobId(1)), Span(120), "two tasks ended, the third starts");
 }
 
 #[test]
-fn a_projection_that_is_cut_short_estimates_the_rest() {
+fn truncated_projection_estimates_rest() {
     let mut cluster = VirtualCluster::new(2);
     cluster.enter(JobId(1), Time(0), 1, &[(Span(10), 100)]);
     cluster.enter(JobId(2), Time(0), 1, &[(Span(5), 2)]);
@@ -220,7 +219,7 @@ fn a_projection_that_is_cut_short_estimates_the_rest() {
 }
 
 #[test]
-fn weights_give_slots_in_proportion() {
+fn slots_are_proportional_to_weights() {
     let mut shares = Shares::new(9);
     for (job, weight) in [(1, 1), (2, 2), (3, 6)] {
         shares.enter(JobId(job), Time(0), weight, 100);

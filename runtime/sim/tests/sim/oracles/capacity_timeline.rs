@@ -218,7 +218,7 @@ impl Stage {
     /// it.
     fn change_hands(&mut self, orders: &[RoundOutcome<u64>]) -> bool {
         let given = orders.iter().filter_map(|order| match *order {
-            RoundOutcome::Ask(container) => self.releases.then_some(container),
+            RoundOutcome::Request(container) => self.releases.then_some(container),
             RoundOutcome::Kill(container) => Some(container),
         });
         let given: Vec<u64> = given.collect();

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use napreduce_engine::{JobId, Ratio, Span, Time};
 use napreduce_schedulers::fair::{
-    Claim, Container, Holder, Host, JobNeed, JobPicture, PoolPicture, Search, StarvationPatience, Starved,
+    Claim, Container, Holder, Host, JobNeed, JobSnapshot, PoolSnapshot, Search, StarvationPatience, Starved,
     UNBOUNDED, is_utilised, recheck_after, set_shares, starved,
 };
 use serde_json::Value;
@@ -38,7 +38,7 @@ fn oracle_fair_preemption() {
 struct Queue {
     min: u64,
     patience: StarvationPatience,
-    yields: bool,
+    preemptable: bool,
 }
 
 impl Default for Queue {
@@ -46,7 +46,7 @@ impl Default for Queue {
         let fair_share_threshold = Ratio::new(1, 2);
         let patience =
             StarvationPatience { min_share_timeout: None, fair_share_timeout: None, fair_share_threshold };
-        Queue { min: 0, patience, yields: true }
+        Queue { min: 0, patience, preemptable: true }
     }
 }
 
@@ -118,27 +118,27 @@ impl World {
     }
 
     /// The pools of all queues and their ancestors, parents first, with their shares.
-    fn picture(&self) -> (Vec<String>, Vec<PoolPicture>) {
+    fn picture(&self) -> (Vec<String>, Vec<PoolSnapshot>) {
         let mut names: BTreeSet<&str> = BTreeSet::new();
         for queue in self.queues.keys() {
             names.insert(queue);
             names.extend(queue.match_indices('.').map(|(end, _)| &queue[..end]));
         }
         let names: Vec<&str> = names.into_iter().collect();
-        let mut pools: Vec<PoolPicture> = names.iter().map(|name| self.pool(name, &names)).collect();
+        let mut pools: Vec<PoolSnapshot> = names.iter().map(|name| self.pool(name, &names)).collect();
         set_shares(NODES as u64 * NODE, false, &mut pools);
         (names.into_iter().map(str::to_owned).collect(), pools)
     }
 
-    fn pool(&self, name: &str, names: &[&str]) -> PoolPicture {
+    fn pool(&self, name: &str, names: &[&str]) -> PoolSnapshot {
         let queue = self.queues.get(name).cloned().unwrap_or_default();
         let parent = name.rsplit_once('.').and_then(|(parent, _)| names.binary_search(&parent).ok());
         let jobs = self.apps.iter().enumerate().filter(|(_, app)| app.queue == name);
-        PoolPicture {
+        PoolSnapshot {
             parent,
             claim: Claim { min: queue.min, max: UNBOUNDED, weight: Ratio::ONE },
-            in_turn: false,
-            yields: queue.yields,
+            fifo: false,
+            preemptable: queue.preemptable,
             patience: queue.patience,
             last_at_min: self.last_at_min.get(name).copied().unwrap_or(Time(0)),
             jobs: jobs.map(|(place, app)| self.job(place, app)).collect(),
@@ -148,9 +148,9 @@ impl World {
         }
     }
 
-    fn job(&self, place: usize, app: &App) -> JobPicture {
+    fn job(&self, place: usize, app: &App) -> JobSnapshot {
         let usage = self.usage(place);
-        JobPicture {
+        JobSnapshot {
             job: JobId(place as u32),
             submitted: app.submitted,
             priority: 0,
@@ -166,7 +166,7 @@ impl World {
     }
 
     /// One update: who starves, and the picture with everybody's share.
-    fn update(&mut self) -> (Vec<PoolPicture>, Vec<Starved>) {
+    fn update(&mut self) -> (Vec<PoolSnapshot>, Vec<Starved>) {
         let (names, mut pools) = self.picture();
         let used: u64 = self.running().map(|running| running.size).sum();
         if !is_utilised(self.gate, &[(used, NODES as u64 * NODE)]) {
@@ -189,10 +189,10 @@ impl World {
     /// One update, and what starves gets what room can be made; how many containers gave way.
     fn preempt(&mut self) -> usize {
         let (pools, found) = self.update();
-        let mut holders = vec![Holder { usage: 0, share: 0, yields: false }; self.apps.len()];
+        let mut holders = vec![Holder { usage: 0, share: 0, preemptable: false }; self.apps.len()];
         for (pool, job) in pools.iter().flat_map(|pool| pool.jobs.iter().map(move |job| (pool, job))) {
             let (usage, share) = (job.need.usage, job.need.share);
-            holders[job.job.0 as usize] = Holder { usage, share, yields: pool.yields };
+            holders[job.job.0 as usize] = Holder { usage, share, preemptable: pool.preemptable };
         }
         let host = |node: usize| Host {
             free: self.free(node),
@@ -268,7 +268,7 @@ fn queues(mode: &str) -> Result<BTreeMap<String, Queue>, String> {
         "nonpreemptable.child-2",
     ];
     for name in names {
-        let mut queue = Queue { yields: !name.starts_with("nonpreemptable"), ..Queue::default() };
+        let mut queue = Queue { preemptable: !name.starts_with("nonpreemptable"), ..Queue::default() };
         match mode {
             "fairshare" => {
                 queue.patience.fair_share_threshold = Ratio::ONE;

@@ -145,7 +145,7 @@ fn select_to_launch(case: &Value) -> Result<(), String> {
 /// One free slot of a node, as job, action and task; all unnamed when nothing is launched.
 fn heartbeat<'a>(jobs: &mut [Waiting<'a>], node: &'a str, patience: u64) -> [Option<String>; 3] {
     for job in jobs {
-        let action = match job.preempted.answer(node, job.unlaunched > 0, patience, true) {
+        let action = match job.preempted.choose(node, job.unlaunched > 0, patience, true) {
             None => continue,
             Some(LaunchChoice::Fresh) => {
                 job.unlaunched -= 1;

@@ -9,8 +9,8 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use napreduce_engine::{JobId, Ratio, Span, Time};
+use napreduce_schedulers::hfsp::hysteresis::{Hysteresis, Mode};
 use napreduce_schedulers::hfsp::size::{self, Confidence, Sample, Size};
-use napreduce_schedulers::hfsp::victims::{Hysteresis, Mode};
 use napreduce_schedulers::hfsp::{VirtualCluster, shares::Shares};
 use napreduce_schedulers::larger::{LargerJob, select};
 use serde_json::Value;

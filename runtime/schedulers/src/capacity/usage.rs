@@ -1,7 +1,5 @@
-//! What each queue and each of its users has and wants, kept in step with the jobs one change at a time.
-//!
-//! Owns the sums and the orders that make a decision cheap: a change costs the logarithm of the jobs of a
-//! queue and the depth of the tree. Does not own any decision.
+//! Usage and demand of every queue and user, updated incrementally: a change costs the logarithm of the jobs
+//! in the queue plus the depth of the tree.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,66 +12,66 @@ use super::queues::{Queue, Queues};
 use crate::running::{Group, Limit, RunningJobs};
 use crate::turns::{Standing, Turn, TurnWeight, Turns};
 
-/// The place of a job in the order of its queue: with `fair` its slots and its turn, with `fifo` its priority
-/// first.
+/// The sort key of a job in its queue: slots held and turn with `fair`, priority with `fifo`.
 pub(super) type RankKey = (i64, i128, Time, JobId);
 
-/// What a queue, or a user in one, has and wants of one kind of slot.
+/// Usage and demand of a queue or user for one slot kind.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Sums {
     pub used: u32,
-    /// What it could use more, suspended attempts included.
+    /// Unmet demand, including suspended attempts.
     pub pending: u64,
-    /// Slots that are being freed or kept for it.
+    /// Slots being freed or reserved for it.
     pub promised: u32,
-    /// The jobs that want more, the most deserving first. Of leaves and users only.
+    /// Jobs with unmet demand in order of service; for leaves and users only.
     pub wanting: BTreeSet<RankKey>,
-    /// How many jobs want more, in all queues below.
+    /// Number of jobs with unmet demand in this queue and below.
     pub wanting_below: u32,
 }
 
-/// A leaf for one kind of slot.
+/// The users and jobs of a leaf for one slot kind.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Leaf {
-    /// By the number of the user; those who have and want nothing are not listed.
+    /// By user number; users without usage and demand are absent.
     pub users: BTreeMap<u32, Sums>,
-    /// How many of them want more.
+    /// Users with unmet demand.
     pub active_users: u32,
-    /// The jobs that have or want something.
+    /// Jobs with usage or demand.
     pub jobs: BTreeSet<JobId>,
 }
 
-/// The books of all queues.
+/// The usage and demand of all queues.
 #[derive(Debug, Clone)]
-pub(super) struct Books {
+pub(super) struct Usage {
     pub queues: Queues,
     sums: ByKind<Vec<Sums>>,
     leaves: ByKind<Vec<Leaf>>,
-    /// Each queue's turn among its siblings, and those of the queues or jobs in it.
+    /// Each queue's turn among its siblings.
     turn: ByKind<Vec<Turn>>,
+    /// The virtual time of each queue's children.
     turns: ByKind<Vec<Turns>>,
     entries: BTreeMap<JobId, Entry>,
     users: BTreeMap<String, u32>,
-    /// Whether limits on running jobs are kept to, and how many jobs of one user may run.
+    /// The limit per user if limits on running jobs are enforced.
     limits: Option<UserLimit>,
-    /// Another policy gives slots to tasks of the other kind.
+    /// Whether another policy assigns slots to the other kind of task.
     of_one_kind: bool,
     running: RunningJobs,
-    /// The turns of jobs that were saved, until these are named again.
+    /// Saved turns of jobs that have not been reported since the restore.
     remembered: BTreeMap<JobId, ByKind<Turn>>,
 }
 
-/// What turns go by, as it is saved.
+/// The saved turns.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct SavedTurns {
     queues: Vec<(String, ByKind<Turn>, ByKind<Turns>)>,
     jobs: Vec<(JobId, ByKind<Turn>)>,
 }
 
-/// How many jobs of one user may run at once, if not as many as like.
+/// Maximum running jobs per user; `None` is unlimited.
 type UserLimit = Option<u32>;
 
-/// What was last entered for a job.
+/// The last recorded state of a job.
 #[derive(Debug, Clone, Copy)]
 struct Entry {
     leaf: usize,
@@ -87,12 +85,12 @@ struct Amounts {
     used: u32,
     pending: u32,
     promised: u32,
-    place: Option<RankKey>,
+    rank: Option<RankKey>,
 }
 
-impl Books {
-    /// The books of an empty cluster, in which every job runs.
-    pub fn new(queues: Queues) -> Books {
+impl Usage {
+    /// Returns the state of an empty cluster without limits on running jobs.
+    pub fn new(queues: Queues) -> Usage {
         let count = queues.all().len();
         let sums = ByKind { map: vec![Sums::default(); count], reduce: vec![Sums::default(); count] };
         let leaves = ByKind { map: vec![Leaf::default(); count], reduce: vec![Leaf::default(); count] };
@@ -100,34 +98,32 @@ impl Books {
         let turns = ByKind { map: vec![Turns::default(); count], reduce: vec![Turns::default(); count] };
         let (entries, users, running) = (BTreeMap::new(), BTreeMap::new(), RunningJobs::default());
         let (remembered, limits, of_one_kind) = (BTreeMap::new(), None, false);
-        Books { queues, sums, leaves, turn, turns, entries, users, limits, of_one_kind, running, remembered }
+        Usage { queues, sums, leaves, turn, turns, entries, users, limits, of_one_kind, running, remembered }
     }
 
-    /// The same, where another policy gives slots to tasks of the other kind: even where slots are of one kind,
-    /// those do not count against what a queue may have.
-    pub fn of_one_kind(self) -> Books {
-        Books { of_one_kind: true, ..self }
+    /// Restricts the policy to one kind: with shared slots, tasks of the other kind do not count as usage.
+    pub fn of_one_kind(self) -> Usage {
+        Usage { of_one_kind: true, ..self }
     }
 
-    /// Whether slots that tasks of either kind hold are counted together.
+    /// Whether slots held by tasks of both kinds are counted together.
     fn counts_both(&self, view: &ClusterView<'_>) -> bool {
         view.shares_slots() && !self.of_one_kind
     }
 
-    /// The same, with so many jobs of a queue and of a user running at once: one that waits for that has and
-    /// wants nothing.
-    pub fn with_limits(queues: Queues, of_a_user: UserLimit) -> Books {
-        Books { limits: Some(of_a_user), ..Books::new(queues) }
+    /// As [`Usage::new`], with limits on running jobs. A waiting job has neither usage nor demand.
+    pub fn with_limits(queues: Queues, per_user: UserLimit) -> Usage {
+        Usage { limits: Some(per_user), ..Usage::new(queues) }
     }
 
-    /// The jobs that run while others may have to wait for them.
+    /// Returns the running jobs that a limit counts.
     pub fn running(&self) -> Vec<JobId> {
         self.running.running()
     }
 
-    /// Goes on from what these were, before any job is entered.
-    pub fn recall_running(&mut self, running: Vec<JobId>) {
-        self.running.recall(running);
+    /// Restores the running jobs; must precede the first update.
+    pub fn restore_running(&mut self, running: Vec<JobId>) {
+        self.running.restore(running);
     }
 
     pub fn saved_turns(&self) -> SavedTurns {
@@ -145,8 +141,8 @@ impl Books {
         }
     }
 
-    /// Goes on from what these were, before any job is entered.
-    pub fn recall_turns(&mut self, saved: SavedTurns) {
+    /// Restores the turns; must precede the first update.
+    pub fn restore_turns(&mut self, saved: SavedTurns) {
         for (name, turn, turns) in saved.queues {
             let Some(queue) = self.queues.all().iter().position(|queue| queue.name == name) else { continue };
             for kind in TaskKind::ALL {
@@ -156,22 +152,20 @@ impl Books {
         self.remembered = saved.jobs.into_iter().collect();
     }
 
-    /// Orders queues of one parent that have equally much of their guarantees, smaller first.
+    /// Sort key of a queue among siblings with the same fraction of their guarantees, smallest first.
     pub fn turn(&self, kind: TaskKind, queue: usize) -> i128 {
         self.turn[kind][queue].place()
     }
 
-    /// Why a job has no place among those that run.
+    /// Returns the limit for which a job waits.
     pub fn why_not_running(&self, job: JobId) -> Option<String> {
         self.running.why_waiting(job, |queue| format!("queue {}", self.queues.queue(queue).name))
     }
 
-    /// What a queue has and wants.
     pub fn of(&self, kind: TaskKind, queue: usize) -> &Sums {
         &self.sums[kind][queue]
     }
 
-    /// The users and jobs of a leaf.
     pub fn leaf(&self, kind: TaskKind, queue: usize) -> &Leaf {
         &self.leaves[kind][queue]
     }
@@ -180,13 +174,13 @@ impl Books {
         self.entries.get(&job).map(|entry| entry.leaf)
     }
 
-    /// What its user has and wants in the leaf of a job.
+    /// Returns usage and demand of the job's user in the job's leaf.
     pub fn user_of(&self, kind: TaskKind, job: JobId) -> Option<&Sums> {
         let entry = self.entries.get(&job)?;
         self.leaves[kind][entry.leaf].users.get(&entry.user)
     }
 
-    /// The queues below the root, with what they are guaranteed of the slots that there are.
+    /// Lists the queues below the root with their guarantees at the current cluster size.
     pub fn listed(&self, view: &ClusterView<'_>) -> Vec<QueueShare> {
         let named = |number: usize| self.queues.queue(number).name.clone();
         let mut jobs: BTreeMap<usize, Vec<JobId>> = BTreeMap::new();
@@ -203,7 +197,7 @@ impl Books {
             };
             QueueShare {
                 name: queue.name.clone(),
-                // What is below the root is below nothing that a job can name.
+                // The root is omitted: jobs cannot name it.
                 parent: queue.parent.filter(|parent| *parent > 0).map(named),
                 limits: ByKind::of(limits),
                 jobs: jobs.remove(&number).unwrap_or_default(),
@@ -213,7 +207,7 @@ impl Books {
         self.queues.all().iter().enumerate().skip(1).map(&mut share).collect()
     }
 
-    /// Enters what a job has and wants now.
+    /// Records the current usage and demand of a job.
     pub fn update(&mut self, job: JobId, view: &ClusterView<'_>) {
         let Some(known) = view.job(job) else {
             if let Some(entry) = self.entries.remove(&job) {
@@ -222,17 +216,17 @@ impl Books {
                     let (now, mut turn) = (view.now(), entry.turns[kind]);
                     self.turns[kind][entry.leaf].take(now, &mut turn, Standing::default(), false);
                 }
-                self.pass_turns(entry.leaf, view, false);
+                self.update_turns(entry.leaf, view, false);
             }
             for next in self.running.leave(job) {
                 self.update(next, view);
             }
             return;
         };
-        let (both, recalled) = (self.counts_both(view), !self.remembered.is_empty());
+        let (both, restored) = (self.counts_both(view), !self.remembered.is_empty());
         let mut entry = match self.entries.get(&job) {
             Some(entry) => *entry,
-            None => self.enter(known, view),
+            None => self.add(known, view),
         };
         if self.running.is_waiting(job) {
             return;
@@ -244,10 +238,10 @@ impl Books {
             if order == ApplicationOrder::Fair {
                 let standing = standing_of(known, kind, both);
                 let turns = &mut self.turns[kind][entry.leaf];
-                turns.take(view.now(), &mut entry.turns[kind], standing, recalled);
+                turns.take(view.now(), &mut entry.turns[kind], standing, restored);
             }
             if amounts.pending > 0 {
-                amounts.place = Some(place_of(known, order, amounts.used, &entry.turns[kind]));
+                amounts.rank = Some(rank_of(known, order, amounts.used, &entry.turns[kind]));
             }
             if amounts != before.amounts[kind] {
                 self.change(kind, job, before, amounts);
@@ -256,23 +250,23 @@ impl Books {
         }
         self.entries.insert(job, entry);
         if entry.amounts != before.amounts {
-            self.pass_turns(entry.leaf, view, recalled);
+            self.update_turns(entry.leaf, view, restored);
         }
     }
 
-    /// What a queue has or wants is different, and with it what those have and want that it is a part of.
-    fn pass_turns(&mut self, leaf: usize, view: &ClusterView<'_>, recalled: bool) {
+    /// Updates the turns of a leaf and its ancestors after a change.
+    fn update_turns(&mut self, leaf: usize, view: &ClusterView<'_>, restored: bool) {
         let mut queue = leaf;
         while let Some(parent) = self.queues.queue(queue).parent {
             for kind in TaskKind::ALL {
                 let (standing, turn) = (self.standing(kind, queue, view), &mut self.turn[kind][queue]);
-                self.turns[kind][parent].take(view.now(), turn, standing, recalled);
+                self.turns[kind][parent].take(view.now(), turn, standing, restored);
             }
             queue = parent;
         }
     }
 
-    /// What the turn of a queue goes by. Where slots are counted together, turns are the same for both kinds.
+    /// Returns the standing of a queue. With shared slots it is the same for both kinds.
     fn standing(&self, kind: TaskKind, queue: usize, view: &ClusterView<'_>) -> Standing {
         let wants = |kind: &TaskKind| self.of(*kind, queue).wanting_below > 0;
         let wants = if self.counts_both(view) { TaskKind::ALL.iter().any(wants) } else { wants(&kind) };
@@ -285,8 +279,7 @@ impl Books {
         }
     }
 
-    /// A job that is new.
-    fn enter(&mut self, job: &Job, view: &ClusterView<'_>) -> Entry {
+    fn add(&mut self, job: &Job, view: &ClusterView<'_>) -> Entry {
         let next = self.users.len() as u32;
         let user = *self.users.entry(job.spec().user.clone()).or_insert(next);
         let leaf = self.queues.leaf_of(&job.spec().queue);
@@ -300,12 +293,12 @@ impl Books {
         entry
     }
 
-    /// The limits on running jobs that count a job of this user in this leaf.
+    /// Returns the limits on running jobs that apply to a user's job in a leaf.
     fn limits_of(&self, leaf: usize, user: &str) -> Vec<Limit> {
-        let Some(of_a_user) = self.limits else { return Vec::new() };
+        let Some(per_user) = self.limits else { return Vec::new() };
         let above = std::iter::successors(Some(leaf), |&queue| self.queues.queue(queue).parent);
         let of_queue = |queue| Some((Group::Queue(queue), self.queues.queue(queue).max_running_jobs?));
-        let of_user = of_a_user.map(|most| (Group::User(user.to_owned()), most));
+        let of_user = per_user.map(|most| (Group::User(user.to_owned()), most));
         above.filter_map(of_queue).chain(of_user).collect()
     }
 
@@ -315,32 +308,31 @@ impl Books {
         while let Some(number) = queue {
             let sums = &mut self.sums[kind][number];
             sums.replace(old, new);
-            sums.wanting_below += u32::from(new.place.is_some());
-            sums.wanting_below -= u32::from(old.place.is_some());
+            sums.wanting_below += u32::from(new.rank.is_some());
+            sums.wanting_below -= u32::from(old.rank.is_some());
             queue = self.queues.queue(number).parent;
         }
-        self.sums[kind][entry.leaf].list(old, new);
+        self.sums[kind][entry.leaf].reorder(old, new);
         let leaf = &mut self.leaves[kind][entry.leaf];
         let user = leaf.users.entry(entry.user).or_default();
         let was_active = !user.wanting.is_empty();
         user.replace(old, new);
-        user.list(old, new);
+        user.reorder(old, new);
         leaf.active_users += u32::from(!user.wanting.is_empty());
         leaf.active_users -= u32::from(was_active);
         if user.used == 0 && user.promised == 0 && user.wanting.is_empty() {
             leaf.users.remove(&entry.user);
         }
         let (was_there, is_there) = (old != Amounts::default(), new != Amounts::default());
-        match (was_there, is_there) {
-            (true, false) => drop(leaf.jobs.remove(&job)),
-            (false, true) => drop(leaf.jobs.insert(job)),
-            _ => {}
+        if was_there && !is_there {
+            leaf.jobs.remove(&job);
+        } else if is_there && !was_there {
+            leaf.jobs.insert(job);
         }
     }
 
-    /// How many slots one user of a leaf may hold while `slots` are there: an equal part of what the queue
-    /// has or is guaranteed, whichever is more, among the users who want more, but not less than what the
-    /// configuration leaves to each. Without a limit none.
+    /// Returns the maximum slots per user of a leaf: an equal part of the larger of usage and guarantee among
+    /// the users with demand, but at least the configured percentage. `None` is unlimited.
     pub fn user_limit(&self, kind: TaskKind, leaf: usize, slots: u32) -> Option<u32> {
         let percent = self.queues.queue(leaf).user_limit_percent;
         if percent >= Ratio::whole(100) {
@@ -356,7 +348,7 @@ impl Books {
         u32::try_from(equal.max(least)).ok()
     }
 
-    /// What a leaf wants more, no user beyond the limit.
+    /// Returns the unmet demand of a leaf, capped at the user limit.
     pub fn pending(&self, kind: TaskKind, leaf: usize, slots: u32) -> u64 {
         let Some(limit) = self.user_limit(kind, leaf, slots) else { return self.of(kind, leaf).pending };
         let room = |user: &Sums| user.pending.min(u64::from(limit.saturating_sub(user.used)));
@@ -371,28 +363,28 @@ impl Sums {
         self.promised = self.promised + new.promised - old.promised;
     }
 
-    fn list(&mut self, old: Amounts, new: Amounts) {
-        if old.place == new.place {
+    fn reorder(&mut self, old: Amounts, new: Amounts) {
+        if old.rank == new.rank {
             return;
         }
-        if let Some(place) = old.place {
-            self.wanting.remove(&place);
+        if let Some(rank) = old.rank {
+            self.wanting.remove(&rank);
         }
-        self.wanting.extend(new.place);
+        self.wanting.extend(new.rank);
     }
 }
 
 impl Amounts {
-    /// With `both`, slots that its tasks of either kind hold count.
+    /// With `both`, counts slots held by tasks of either kind.
     fn of(job: &Job, kind: TaskKind, both: bool) -> Amounts {
         let held = job.holding(kind);
         let used = if both { TaskKind::ALL.iter().map(|kind| job.holding(*kind)).sum() } else { held };
         let pending = job.demand(kind) - held;
-        Amounts { used, pending, promised: job.promised(kind), place: None }
+        Amounts { used, pending, promised: job.promised(kind), rank: None }
     }
 }
 
-fn place_of(job: &Job, order: ApplicationOrder, used: u32, turn: &Turn) -> RankKey {
+fn rank_of(job: &Job, order: ApplicationOrder, used: u32, turn: &Turn) -> RankKey {
     let (first, turn) = match order {
         ApplicationOrder::Fifo => (-i64::from(job.spec().priority), 0),
         ApplicationOrder::Fair => (i64::from(used), turn.place()),
@@ -400,7 +392,7 @@ fn place_of(job: &Job, order: ApplicationOrder, used: u32, turn: &Turn) -> RankK
     (first, turn, job.submitted(), job.id())
 }
 
-/// What the turn of a job in its queue goes by; with `both` it is the same for both kinds.
+/// Returns the standing of a job in its queue; with `both` it is the same for both kinds.
 fn standing_of(job: &Job, kind: TaskKind, both: bool) -> Standing {
     let kinds = if both { &TaskKind::ALL[..] } else { std::slice::from_ref(&kind) };
     let usage: u64 = kinds.iter().map(|kind| u64::from(job.holding(*kind))).sum();

@@ -1,32 +1,29 @@
-//! Jobs in an order of the policy's, kept as they change: who could use a slot, who has saved work, who holds
-//! something.
-//!
-//! Owns the ordered sets and the serving of saved work before new work. Does not own the order.
+//! The jobs of one class in policy order, indexed by what they can do with a slot: launch, restore a
+//! checkpoint, or give one up.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use napreduce_engine::{Actions, ByKind, ClusterView, Job, JobId, Offer, Start, TaskKind, is_other_first};
 
-use crate::serving::{Delay, Takes};
+use crate::serving::{Accepts, Delay};
 
-/// How many jobs with saved work are asked whether it is on the worker that offers a slot, before any of it
-/// moves there.
-const ASKED_MAX: usize = 16;
+/// Limit on the jobs whose checkpoints are examined for one offer before a checkpoint migrates.
+const EXAMINED_MAX: usize = 16;
 
-/// A job under its key.
+/// The key and id of a job.
 type RankKey<K> = (K, JobId);
 
 /// The jobs of one class.
 #[derive(Debug)]
-pub(super) struct Lines<K> {
-    places: BTreeMap<JobId, (K, ByKind<Flags>)>,
-    /// Those that could launch something.
+pub(super) struct JobIndex<K> {
+    entries: BTreeMap<JobId, (K, ByKind<Flags>)>,
+    /// Jobs with launchable tasks.
     open: ByKind<BTreeSet<RankKey<K>>>,
-    /// Those that could launch something from a checkpoint.
+    /// Jobs with checkpoints to restore.
     saved: ByKind<BTreeSet<RankKey<K>>>,
-    /// Those that hold a slot.
+    /// Jobs that hold a slot.
     holders: ByKind<BTreeSet<RankKey<K>>>,
-    /// How many have something suspended and nothing to launch.
+    /// Number of jobs with suspended attempts and nothing to launch.
     only_suspended: ByKind<u32>,
 }
 
@@ -50,10 +47,10 @@ impl Flags {
     }
 }
 
-impl<K: Ord + Copy> Lines<K> {
-    pub(super) fn new() -> Lines<K> {
-        Lines {
-            places: BTreeMap::new(),
+impl<K: Ord + Copy> JobIndex<K> {
+    pub(super) fn new() -> JobIndex<K> {
+        JobIndex {
+            entries: BTreeMap::new(),
             open: ByKind { map: BTreeSet::new(), reduce: BTreeSet::new() },
             saved: ByKind { map: BTreeSet::new(), reduce: BTreeSet::new() },
             holders: ByKind { map: BTreeSet::new(), reduce: BTreeSet::new() },
@@ -61,74 +58,79 @@ impl<K: Ord + Copy> Lines<K> {
         }
     }
 
-    /// A job is new or changed; its key may be another one.
+    /// Adds a job, or updates its key and entries.
     pub(super) fn update(&mut self, job: &Job, key: K) {
         let flags = ByKind { map: Flags::of(job, TaskKind::Map), reduce: Flags::of(job, TaskKind::Reduce) };
-        let before = self.places.insert(job.id(), (key, flags));
+        let before = self.entries.insert(job.id(), (key, flags));
         if before.is_some_and(|(before, were)| before == key && were == flags) {
             return;
         }
         if let Some((before, were)) = before {
-            TaskKind::ALL.into_iter().for_each(|kind| self.list((before, job.id()), kind, were[kind], false));
+            for kind in TaskKind::ALL {
+                self.set_entries((before, job.id()), kind, were[kind], false);
+            }
         }
-        TaskKind::ALL.into_iter().for_each(|kind| self.list((key, job.id()), kind, flags[kind], true));
+        for kind in TaskKind::ALL {
+            self.set_entries((key, job.id()), kind, flags[kind], true);
+        }
     }
 
-    /// A job is over.
     pub(super) fn remove(&mut self, job: JobId) {
-        if let Some((key, flags)) = self.places.remove(&job) {
-            TaskKind::ALL.into_iter().for_each(|kind| self.list((key, job), kind, flags[kind], false));
+        if let Some((key, flags)) = self.entries.remove(&job) {
+            for kind in TaskKind::ALL {
+                self.set_entries((key, job), kind, flags[kind], false);
+            }
         }
     }
 
-    fn list(&mut self, place: RankKey<K>, kind: TaskKind, flags: Flags, there: bool) {
-        let lists = [
+    fn set_entries(&mut self, key: RankKey<K>, kind: TaskKind, flags: Flags, present: bool) {
+        let sets = [
             (&mut self.open[kind], flags.open),
             (&mut self.saved[kind], flags.saved),
             (&mut self.holders[kind], flags.holds),
         ];
-        for (list, _) in lists.into_iter().filter(|(_, listed)| *listed) {
-            if there {
-                list.insert(place)
+        for (set, _) in sets.into_iter().filter(|(_, is_member)| *is_member) {
+            if present {
+                set.insert(key)
             } else {
-                list.remove(&place)
+                set.remove(&key)
             };
         }
         let count = u32::from(flags.only_suspended);
         let only = &mut self.only_suspended[kind];
-        *only = if there { *only + count } else { *only - count };
+        *only = if present { *only + count } else { *only - count };
     }
 
     pub(super) fn key(&self, job: JobId) -> Option<K> {
-        self.places.get(&job).map(|(key, _)| *key)
+        self.entries.get(&job).map(|(key, _)| *key)
     }
 
     pub(super) fn jobs(&self) -> impl Iterator<Item = JobId> + '_ {
-        self.places.keys().copied()
+        self.entries.keys().copied()
     }
 
-    /// Those that could launch something, first in order first.
+    /// Returns the jobs with launchable tasks, in order.
     pub(super) fn open(&self, kind: TaskKind) -> impl DoubleEndedIterator<Item = RankKey<K>> + '_ {
         self.open[kind].iter().copied()
     }
 
-    /// Where slots are of one kind: whether the first that could launch something would launch the other kind
-    /// with it. Of one job maps go first.
+    /// With slots shared by both kinds: whether the first job with launchable tasks would use a slot for the
+    /// other kind. Within a job, maps go first.
     pub(super) fn other_kind_first(&self, kind: TaskKind) -> bool {
         is_other_first(kind, |kind| self.open[kind].first())
     }
 
-    /// Whether a job has saved work of a kind.
+    /// Whether a job has checkpoints to restore.
     pub(super) fn has_saved(&self, kind: TaskKind) -> bool {
         !self.saved[kind].is_empty()
     }
 
-    /// Those that hold a slot.
+    /// Returns the jobs that hold a slot, in order.
     pub(super) fn holders(&self, kind: TaskKind) -> impl DoubleEndedIterator<Item = RankKey<K>> + '_ {
         self.holders[kind].iter().copied()
     }
 
-    /// Those with something suspended where a slot is offered.
+    /// Returns the jobs with suspended attempts on the offered worker.
     pub(super) fn suspended_here(&self, view: &ClusterView<'_>, offer: Offer) -> BTreeSet<RankKey<K>> {
         if !view.has_suspended(offer.kind, offer.worker) {
             return BTreeSet::new();
@@ -142,13 +144,13 @@ impl<K: Ord + Copy> Lines<K> {
         jobs.into_iter().filter(here).filter_map(|job| Some((self.key(job)?, job))).collect()
     }
 
-    /// Whether somebody would have to be offered a slot of a kind on another worker.
-    pub(super) fn somebody_waits(&self, kind: TaskKind) -> bool {
+    /// Whether a job has unmet demand.
+    pub(super) fn has_demand(&self, kind: TaskKind) -> bool {
         !self.open[kind].is_empty() || self.only_suspended[kind] > 0
     }
 
-    /// Resumes or restores something where the slot is offered, of the first job in order that can: what is
-    /// suspended here, what was saved here, what was saved elsewhere.
+    /// Resumes or restores an attempt of the first job that can: suspended attempts on this worker first,
+    /// then checkpoints of this worker, then other checkpoints.
     pub(super) fn serve_saved(
         &self,
         delay: &mut Delay,
@@ -164,12 +166,12 @@ impl<K: Ord + Copy> Lines<K> {
             actions.resume(attempt);
             return true;
         }
-        let saved = || self.saved[offer.kind].iter().filter_map(known).take(ASKED_MAX);
+        let saved = || self.saved[offer.kind].iter().filter_map(known).take(EXAMINED_MAX);
         saved().any(|job| restore(job, offer, Near::Here, delay, actions))
             || saved().any(|job| migrate(job, delay, view, offer, actions))
     }
 
-    /// Gives the slot to the first job in order that can use it, whatever it does with it.
+    /// Assigns the slot to the first job in order that can use it.
     pub(super) fn serve_first(
         &self,
         delay: &mut Delay,
@@ -195,7 +197,7 @@ impl<K: Ord + Copy> Lines<K> {
     }
 }
 
-/// Gives the slot to a job: what is suspended here, what was saved, here if possible, and then new work.
+/// Assigns the slot to a job: suspended attempts on this worker, then checkpoints, then new tasks.
 pub(super) fn serve_job(
     job: &Job,
     delay: &mut Delay,
@@ -211,7 +213,7 @@ pub(super) fn serve_job(
     delay.serve(view.now(), job, offer, actions)
 }
 
-/// Where saved work may be.
+/// The location of a checkpoint.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Near {
     Here,
@@ -219,8 +221,7 @@ enum Near {
     Anywhere,
 }
 
-/// Launches a task of a job from its checkpoint, wherever that was written, unless the job rather waits for
-/// that place.
+/// Restores a checkpoint from another worker, unless the job waits for that worker.
 fn migrate(
     job: &Job,
     delay: &mut Delay,
@@ -228,12 +229,12 @@ fn migrate(
     offer: Offer,
     actions: &mut Actions,
 ) -> bool {
-    let takes = delay.takes(view.now(), job, offer);
-    takes != Takes::Nothing && restore(job, offer, Near::OnRack, delay, actions)
-        || takes == Takes::Anything && restore(job, offer, Near::Anywhere, delay, actions)
+    let accepted = delay.accepts(view.now(), job, offer);
+    accepted != Accepts::Nothing && restore(job, offer, Near::OnRack, delay, actions)
+        || accepted == Accepts::Anything && restore(job, offer, Near::Anywhere, delay, actions)
 }
 
-/// Launches a task of a job from its checkpoint, the oldest first.
+/// Restores a checkpoint, the oldest first.
 fn restore(job: &Job, offer: Offer, near: Near, delay: &mut Delay, actions: &mut Actions) -> bool {
     let Offer { worker, kind, .. } = offer;
     let saved = |task: &_| job.start_of(*task) != Start::Fresh && !job.avoids(*task, worker);

@@ -1,9 +1,5 @@
-//! How long jobs with deadlines will yet be at work, as far as that is known, and who would be late
-//! with one more.
-//!
-//! Owns the estimates: a task takes as long as those of its job that are done, else as those of the last job
-//! of the same name, else as those of all jobs; of one of which nothing is known it takes no time. Does not
-//! own the bound (`admission`).
+//! The work of jobs with deadlines, for admission. Task lengths come from finished tasks of the job, else
+//! from the last job of the same name, else from all jobs. Tasks of unknown length count as zero.
 
 use napreduce_engine::{
     ByKind, ClusterView, Job, JobId, JobSpec, JobState, Lengths, Primitive, Span, TaskKind, Time,
@@ -12,10 +8,10 @@ use napreduce_engine::{
 use crate::natjam::admission::{DueJob, DueSlots, DueWork, Lateness, admit};
 use crate::natjam::configuration::NatjamRConfiguration;
 
-/// Whether a job can be done by its deadline beside those that there are, and these by theirs.
+/// Checks whether a new job and the current jobs can meet their deadlines.
 ///
 /// # Errors
-/// Says who would be late.
+/// Reports the job that would be late.
 pub(super) fn check_new(
     now: Time,
     spec: &JobSpec,
@@ -25,8 +21,8 @@ pub(super) fn check_new(
     let Some(deadline) = spec.deadline else { return Ok(()) };
     let tasks = ByKind { map: spec.maps.len() as u64, reduce: u64::from(spec.reduces) };
     let lengths = ByKind::of(|kind| view.lengths(&spec.name, None, kind).unwrap_or_default());
-    let work = ByKind::of(|kind| of_tasks(tasks[kind], lengths[kind]));
-    // Its number is not known yet; it comes after those that were there.
+    let work = ByKind::of(|kind| work_of(tasks[kind], lengths[kind]));
+    // Its id is not assigned yet; it sorts after the current jobs.
     let new = DueJob { job: JobId(u32::MAX), deadline, work, held: ByKind::default() };
     let (mut dues, slots) = dues(now, view, configuration);
     let place = dues.partition_point(|due| due.deadline <= deadline);
@@ -34,10 +30,10 @@ pub(super) fn check_new(
     admit(now, &dues, place, &slots)
 }
 
-/// Whether a job that is there can be done by its deadline.
+/// Checks whether a current job can meet its deadline.
 ///
 /// # Errors
-/// Says by how much it may be late.
+/// Reports by how much it may be late.
 pub(super) fn check_known(
     now: Time,
     job: &Job,
@@ -51,7 +47,7 @@ pub(super) fn check_known(
     }
 }
 
-/// Whether anything is known of how long its tasks take.
+/// Whether the lengths of its tasks are known.
 pub(super) fn is_known(job: &Job, view: &ClusterView<'_>) -> bool {
     let has = |kind: &TaskKind| job.tasks_total(*kind) > 0;
     TaskKind::ALL
@@ -60,15 +56,15 @@ pub(super) fn is_known(job: &Job, view: &ClusterView<'_>) -> bool {
         .all(|kind| view.lengths(&job.spec().name, Some(job), *kind).is_some())
 }
 
-/// So many tasks from their beginning.
-fn of_tasks(tasks: u64, lengths: Lengths) -> DueWork {
+/// Returns the work of `tasks` unstarted tasks.
+fn work_of(tasks: u64, lengths: Lengths) -> DueWork {
     let all = u128::from(lengths.total.0) * u128::from(tasks);
     let all = all.div_ceil(u128::from(lengths.tasks.max(1)));
     let longest = if tasks == 0 { Span(0) } else { lengths.longest };
     DueWork { total: Span(u64::try_from(all).unwrap_or(u64::MAX)), longest }
 }
 
-/// The jobs with deadlines in their order, and the slots with what all others hold of them.
+/// Returns the jobs with deadlines in order, and the slots with the time that other jobs hold them.
 fn dues(
     now: Time,
     view: &ClusterView<'_>,
@@ -76,18 +72,18 @@ fn dues(
 ) -> (Vec<DueJob>, ByKind<DueSlots>) {
     let mut slots = ByKind::of(|kind| {
         let count = view.slots(kind);
-        let takes = configuration.takes(kind) && configuration.primitive != Primitive::Wait;
+        let preempts = configuration.preempts(kind) && configuration.primitive != Primitive::Wait;
         let runs = u64::from(count.div_ceil(configuration.per_run.max(1)));
-        let taking = takes.then(|| Span(configuration.interval.0.saturating_mul(runs)));
+        let taking = preempts.then(|| Span(configuration.interval.0.saturating_mul(runs)));
         DueSlots { count, held: Span(0), taking }
     });
     let mut dues = Vec::new();
-    // Not those that a policy was told of: of several that come at once it hears later.
+    // Takes the jobs of the view, since `job_changed` reports simultaneous arrivals one by one.
     for job in view.jobs().filter(|job| job.state() == JobState::Active && !job.is_master()) {
         let held = ByKind::of(|kind| held(now, job, kind, view));
         match job.spec().deadline {
             Some(deadline) => {
-                let work = ByKind::of(|kind| left(now, job, kind, view));
+                let work = ByKind::of(|kind| remaining(now, job, kind, view));
                 dues.push((job.submitted(), DueJob { job: job.id(), deadline, work, held }));
             }
             None => {
@@ -105,22 +101,21 @@ fn lengths_of(job: &Job, kind: TaskKind, view: &ClusterView<'_>) -> Lengths {
     view.lengths(&job.spec().name, Some(job), kind).unwrap_or_default()
 }
 
-/// What a job has yet to do: its tasks that are not done, less what its attempts and checkpoints
-/// have done of them.
-fn left(now: Time, job: &Job, kind: TaskKind, view: &ClusterView<'_>) -> DueWork {
+/// Returns the remaining work of a job: its unfinished tasks minus the work of attempts and checkpoints.
+fn remaining(now: Time, job: &Job, kind: TaskKind, view: &ClusterView<'_>) -> DueWork {
     let lengths = lengths_of(job, kind, view);
     let tasks = job.tasks_total(kind).saturating_sub(job.tasks_done(kind));
-    let work = of_tasks(u64::from(tasks), lengths);
+    let work = work_of(u64::from(tasks), lengths);
     let mean = lengths.mean().unwrap_or_default();
     let live = job.attempts_of_kind(kind).filter_map(|id| view.attempt(id));
-    // A duplicate does nothing that its original would not.
+    // A duplicate adds no work to its original.
     let live = live.filter(|attempt| attempt.duplicate_of().is_none()).map(|attempt| attempt.work_time(now));
     let saved = job.checkpointed(kind).filter_map(|(task, ..)| job.history(task)).map(|known| known.service);
     let done = live.chain(saved).fold(0_u64, |sum, done| sum.saturating_add(done.min(mean).0));
     DueWork { total: Span(work.total.0.saturating_sub(done)), ..work }
 }
 
-/// How long its attempts may yet hold their slots, were none taken.
+/// Returns the time for which its attempts may still hold their slots without preemption.
 fn held(now: Time, job: &Job, kind: TaskKind, view: &ClusterView<'_>) -> Span {
     let longest = lengths_of(job, kind, view).longest;
     let live = job.attempts_of_kind(kind).filter_map(|id| view.attempt(id));

@@ -1,29 +1,27 @@
-//! Whether tasks of a worker are stopped at all for a job that lacks slots.
-//!
-//! Owns the switch between eager and waiting. Does not own the choice of jobs (`larger`) nor of tasks.
+//! A switch that limits the suspended tasks on a worker or in the cluster.
 
 use serde::{Deserialize, Serialize};
 
-/// What is done to a job that has to give.
+/// How slots are taken from a larger job.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mode {
-    /// Its tasks are stopped at once.
+    /// Suspend its tasks immediately.
     #[default]
     Eager,
-    /// Its tasks are waited for.
+    /// Wait for its tasks to end.
     Wait,
 }
 
-/// Keeps stopped tasks from filling a machine: with many of them there tasks are waited for, until few are
-/// left.
+/// A switch with two thresholds: suspending stops at the high one and starts again at the low one.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hysteresis {
     mode: Mode,
 }
 
 impl Hysteresis {
-    /// The mode with so many suspended tasks: waiting from `high` on, until there are no more than `low`.
+    /// Returns the mode for the number of suspended tasks: [`Mode::Wait`] from `high` on, until at most `low`
+    /// are left.
     pub fn decide(&mut self, suspended: u32, high: u32, low: u32) -> Mode {
         self.mode = match self.mode {
             Mode::Eager if suspended >= high => Mode::Wait,
