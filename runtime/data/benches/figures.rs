@@ -1,9 +1,8 @@
-//! The figures of the data plane: what a map task's sort and a reduce task's merge cost, without processes
-//! and formats.
+//! Benchmarks of the data plane alone: a map task's sort and a reduce task's merge.
 //!
-//! `cargo bench -p napreduce-data [-- NAME...]` runs all, or those whose name contains a NAME, interleaved,
-//! and prints medians of wall and CPU time. `ROUNDS` (default 7) and `FOLDER` (default: the system's
-//! temporary one) are read from the environment. CPU time is the figure to compare on a busy machine.
+//! `cargo bench -p napreduce-data [-- NAME...]` runs all figures, or those whose name contains a NAME, interleaved,
+//! and prints medians of wall and CPU time. Environment: `ROUNDS` (default 7) and `FOLDER` (default: the system's
+//! temporary directory). On a busy machine, compare CPU time.
 
 use std::cell::LazyCell;
 use std::hint::black_box;
@@ -23,7 +22,7 @@ const MIB: usize = 1 << 20;
 const RECORD: usize = 100;
 const WORDS: usize = 8_000_000;
 
-/// One measured piece of work: what it is counted in, how many of these, and the work.
+/// One measured operation, with the unit and number of its items.
 struct Figure<'a> {
     name: &'static str,
     unit: &'static str,
@@ -74,7 +73,7 @@ impl<'a> Figure<'a> {
     }
 }
 
-/// CPU time of all threads of this process.
+/// Returns the CPU time of all threads of this process.
 fn cpu_seconds() -> f64 {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
     time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
@@ -98,8 +97,7 @@ impl Combiner for Sum {
     }
 }
 
-/// ASCII rows as datagen writes them, as far as sorting is concerned: 10 random printable bytes, then 90
-/// others.
+/// Generates ASCII rows that sort like those of datagen: 10 random printable bytes, then 90 others.
 fn rows(bytes: usize, seed: u64) -> Vec<u8> {
     let mut random = Pcg64::seed_from_u64(seed);
     let mut rows = vec![b'.'; bytes / RECORD * RECORD];
@@ -110,7 +108,7 @@ fn rows(bytes: usize, seed: u64) -> Vec<u8> {
     rows
 }
 
-/// Words, split already: splitting is the caller's business.
+/// A text that is already split into words.
 struct Text {
     bytes: Vec<u8>,
     ends: Vec<u32>,
@@ -129,7 +127,7 @@ impl Text {
     }
 }
 
-/// Words whose frequencies follow Zipf's law with exponent 1.05 over 200,000 words.
+/// Generates words by Zipf's law with exponent 1.05 over a vocabulary of 200,000.
 fn text(words: usize) -> Text {
     let mut random = Pcg64::seed_from_u64(42);
     let vocabulary: Vec<Vec<u8>> = (0..200_000)
@@ -198,7 +196,7 @@ fn reduce_settings(folder: &Path, segments: Vec<PathBuf>, partition: u32) -> Red
     }
 }
 
-/// Seals `count` segments of random rows and returns them and their bytes.
+/// Seals `count` segments of random rows and returns their paths.
 fn sealed_rows(folder: &Path, count: usize) -> Result<Vec<PathBuf>, Error> {
     let mut segments = Vec::new();
     for index in 0..count {
@@ -253,7 +251,7 @@ fn emit_words(folder: &Path, text: &Text) -> Result<(), Error> {
     Ok(collector.check()?)
 }
 
-/// The smallest job's share: a map task with one record, and the reduce task that reads it.
+/// Runs the smallest job: a map task with one record, and the reduce task that reads it.
 fn tiny(folder: &Path) -> Result<(), Error> {
     let mut collector = Collector::combining(settings(folder, "tiny", 256 * MIB), Sum)?;
     collector.emit_value(b"word", 1);
@@ -272,7 +270,7 @@ fn main() -> Result<(), Error> {
         None => tempfile::tempdir()?,
     };
     let folder = place.path();
-    // Only what is asked for is made.
+    // Generated on first use.
     let rows = LazyCell::new(|| rows(64 * MIB, 7));
     let text = LazyCell::new(|| text(WORDS));
     let few_words = LazyCell::new(|| text.first(WORDS / 8));
@@ -315,7 +313,7 @@ fn main() -> Result<(), Error> {
     ];
     figures
         .retain(|figure| wanted.is_empty() || wanted.iter().any(|name| figure.name.contains(name.as_str())));
-    // The first round makes the data and warms up; it does not count.
+    // The first round generates the data and warms up; it does not count.
     for round in 0..=rounds {
         for figure in &mut figures {
             figure.measure(round > 0)?;

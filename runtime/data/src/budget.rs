@@ -1,20 +1,18 @@
-//! The memory of one task: what may be held, what is held, and the most that was held.
-//!
-//! Owns grants and how a task's memory is divided among arenas, combine table and buffers. Does not own the
-//! memory. A minimum grant always exists (`take`), so that a task progresses however small its memory is.
+//! The memory budget of one task: its limit, what is granted, and the peak. A minimum grant always succeeds
+//! (`take`), so that a task makes progress with any amount of memory.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::segment::BLOCK_BYTES;
 
-/// The least memory a task is divided for.
+/// The least memory that a task is assumed to have.
 const MEMORY_MIN: usize = 1 << 20;
 const WRITE_BUFFER_MAX: usize = 1 << 20;
-/// No arena is larger: its entries are counted in 32 bits.
+/// Sort entries count arena bytes in 32 bits.
 const ARENA_MAX: usize = 64 << 30;
 
-/// The memory of one task; clones share it.
+/// A task's memory budget; clones share it.
 #[derive(Debug, Clone)]
 pub(crate) struct Budget {
     shared: Arc<Shared>,
@@ -27,7 +25,7 @@ struct Shared {
     peak: AtomicUsize,
 }
 
-/// Memory granted to one holder; returned when dropped.
+/// Memory granted to one holder, returned on drop.
 #[derive(Debug)]
 pub(crate) struct Grant {
     budget: Budget,
@@ -40,40 +38,40 @@ impl Budget {
         Budget { shared: Arc::new(Shared { limit, used: AtomicUsize::new(0), peak: AtomicUsize::new(0) }) }
     }
 
-    /// A grant that is never refused: for the minimum without which nothing moves.
+    /// Grants `bytes` unconditionally: for the minimum without which a task makes no progress.
     pub(crate) fn take(&self, bytes: usize) -> Grant {
         self.add(bytes);
         Grant { budget: self.clone(), bytes }
     }
 
-    /// The most that was granted at once, in bytes.
+    /// Returns the most bytes that were granted at once.
     pub(crate) fn peak(&self) -> usize {
         self.shared.peak.load(Ordering::Relaxed)
     }
 
-    /// The most one sort arena may hold; two of them exist while one is being spilled. The combine table,
-    /// while there is one, takes half of their memory.
-    pub(crate) fn arena_max(&self, beside_table: bool) -> usize {
+    /// Returns the size limit of one sort arena. Two arenas exist while one is spilled; with a combine table
+    /// they get half as much.
+    pub(crate) fn arena_max(&self, with_table: bool) -> usize {
         let share = self.shared.limit / 5;
-        if beside_table { share.min(ARENA_MAX) } else { (2 * share).min(ARENA_MAX) }
+        if with_table { share.min(ARENA_MAX) } else { (2 * share).min(ARENA_MAX) }
     }
 
-    /// The most the combine table may hold.
+    /// Returns the size limit of the combine table.
     pub(crate) fn table_max(&self) -> usize {
         2 * (self.shared.limit / 5)
     }
 
-    /// How much is written to a file at once.
+    /// Returns the size of a file's write buffer.
     pub(crate) fn write_buffer(&self) -> usize {
         (self.shared.limit / 16).clamp(BLOCK_BYTES, WRITE_BUFFER_MAX)
     }
 
-    /// The most that small inputs of a merge may hold that are read into memory.
+    /// Returns the memory limit for small merge inputs that are read instead of mapped.
     pub(crate) fn read_max(&self) -> usize {
         self.shared.limit / 4
     }
 
-    /// The most sources that are merged at once, when each needs a buffer for its decompressed block.
+    /// Returns the fan-in limit of a merge whose sources each need a decompression buffer.
     pub(crate) fn fan_in_compressed(&self) -> usize {
         (self.shared.limit / 2 / BLOCK_BYTES).max(2)
     }
@@ -85,7 +83,7 @@ impl Budget {
 }
 
 impl Grant {
-    /// Makes the grant exactly `bytes`, without asking.
+    /// Changes the grant to exactly `bytes`, unconditionally.
     pub(crate) fn set(&mut self, bytes: usize) {
         if bytes > self.bytes {
             self.budget.add(bytes - self.bytes);

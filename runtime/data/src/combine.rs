@@ -1,17 +1,14 @@
-//! Combining: folding values of equal keys before they cost sorting, disk and network.
-//!
-//! Owns the trait that a fold implements, and copying or folding a sorted source into a segment. Does not own
-//! the hash table in front of the sort (`collect::table`) nor what is merged when (`merge::plan`).
+//! Combining: folds the values of equal keys before they are sorted, written and fetched.
 
 use std::convert::Infallible;
 
-use crate::key::shown;
+use crate::key::quote;
 use crate::merge::{Merge, MergeError};
 use crate::record::{RecordEncoding, Source};
 use crate::segment::{SegmentWriter, WriteError};
 use crate::sort::SortedPartition;
 
-/// An associative fold of values, with their encoding. The order in which values are folded is not defined.
+/// An associative fold of values, with their encoding. Values may be folded in any order.
 ///
 /// ```
 /// use napreduce_data::Combiner;
@@ -30,7 +27,7 @@ use crate::sort::SortedPartition;
 ///     }
 ///
 ///     fn decode(&self, bytes: &[u8]) -> Result<u64, String> {
-///         let bytes = bytes.try_into().map_err(|_| format!("{} bytes are no count", bytes.len()))?;
+///         let bytes = bytes.try_into().map_err(|_| format!("a count of {} bytes; expected 8", bytes.len()))?;
 ///         Ok(u64::from_be_bytes(bytes))
 ///     }
 /// }
@@ -41,7 +38,7 @@ use crate::sort::SortedPartition;
 /// # Ok::<(), String>(())
 /// ```
 pub trait Combiner {
-    /// The accumulator; a single value is an accumulator of itself.
+    /// The accumulator; every value is also an accumulator.
     type Value;
 
     /// Folds `more` into `into`.
@@ -50,14 +47,13 @@ pub trait Combiner {
     /// Appends the encoded value. A job with `RecordEncoding::Fixed` appends exactly its value length.
     fn encode(&self, value: &Self::Value, into: &mut Vec<u8>);
 
-    /// Reads back what `encode` wrote.
+    /// Decodes the output of `encode`.
     ///
     /// # Errors
-    /// What does not fit, for the message of the task's failure.
+    /// A description of the invalid bytes, which becomes part of the task's error.
     fn decode(&self, bytes: &[u8]) -> Result<Self::Value, String>;
 
-    /// Bytes that the value owns outside itself, for the memory budget: 0 for plain numbers, the capacity for
-    /// a list.
+    /// Heap bytes of the value, for the memory budget: 0 for a number, the capacity for a list.
     #[inline]
     fn heap_bytes(&self, value: &Self::Value) -> usize {
         let _ = value;
@@ -72,7 +68,7 @@ pub(crate) enum FoldError {
     Source(#[from] MergeError),
     #[error(transparent)]
     Write(#[from] WriteError),
-    /// The key as it is shown, and the combiner's own words.
+    /// The quoted key and the combiner's message.
     #[error("combining the values of key {0}: {1}")]
     Combine(String, String),
 }
@@ -83,16 +79,16 @@ impl From<Infallible> for FoldError {
     }
 }
 
-/// What happens to equal keys on the way from sorted sources to a segment: one call per partition.
+/// What a merge does with equal keys; called once per partition.
 pub(crate) trait Fold {
     fn merge(&self, source: &mut Merge, writer: &mut SegmentWriter) -> Result<(), FoldError>;
     fn arena(&self, source: &mut SortedPartition<'_>, writer: &mut SegmentWriter) -> Result<(), FoldError>;
 }
 
-/// Nothing happens to them.
-pub(crate) struct Keep;
+/// Copies every record.
+pub(crate) struct NoFold;
 
-impl Fold for Keep {
+impl Fold for NoFold {
     fn merge(&self, source: &mut Merge, writer: &mut SegmentWriter) -> Result<(), FoldError> {
         copy(source, writer)
     }
@@ -102,7 +98,7 @@ impl Fold for Keep {
     }
 }
 
-/// Their values are folded.
+/// Folds the values of equal keys.
 pub(crate) struct Folding<'a, C>(pub &'a C);
 
 impl<C: Combiner> Fold for Folding<'_, C> {
@@ -140,7 +136,7 @@ where
         key.extend_from_slice(source.key());
         value.clear();
         value.extend_from_slice(source.value());
-        // A key that comes once, as most do, is neither decoded nor encoded.
+        // Most keys occur once; those are copied without decoding.
         let mut folded = None;
         loop {
             more = source.advance()?;
@@ -164,14 +160,14 @@ where
 }
 
 fn decode<C: Combiner>(combiner: &C, key: &[u8], value: &[u8]) -> Result<C::Value, FoldError> {
-    combiner.decode(value).map_err(|message| FoldError::Combine(shown(key), message))
+    combiner.decode(value).map_err(|message| FoldError::Combine(quote(key), message))
 }
 
 fn check_length(encoding: RecordEncoding, key: &[u8], value: &[u8]) -> Result<(), FoldError> {
     match encoding {
         RecordEncoding::Fixed { value: expected, .. } if value.len() != expected as usize => {
-            let message = format!("the folded value takes {} bytes, a fixed value {expected}", value.len());
-            Err(FoldError::Combine(shown(key), message))
+            let message = format!("the folded value has {} bytes; a fixed value has {expected}", value.len());
+            Err(FoldError::Combine(quote(key), message))
         }
         _ => Ok(()),
     }

@@ -1,13 +1,11 @@
-//! Keys as integers: the first bytes of a key in a form that compares like the key.
-//!
-//! Owns the one load that partitioning, sorting, merging and the block index share, and how messages show
-//! keys. Does not own what each packs around it.
+//! The first bytes of a key as an integer that compares like the key; partitioning, sorting, merging and the
+//! block index all use it.
 
 use std::hint::select_unpredictable;
 
-/// The first 16 bytes of a key, padded with zeros, as a big-endian integer: a key below another never has a
-/// greater head. Overlapping loads instead of a copy of variable length: three to four times faster for short
-/// keys.
+/// Returns the first 16 bytes of a key, padded with zeros, as a big-endian integer. If a key is less than
+/// another, its head is not greater. Overlapping loads are three to four times faster for short keys than a
+/// copy of variable length.
 #[inline(always)]
 pub(crate) fn head(key: &[u8]) -> u128 {
     if let Some(first) = key.first_chunk::<16>() {
@@ -15,7 +13,7 @@ pub(crate) fn head(key: &[u8]) -> u128 {
     }
     let len = key.len() as u32;
     if let (Some(first), Some(last)) = (key.first_chunk::<8>(), key.last_chunk::<8>()) {
-        // The last 8 bytes moved up so that only those after the first 8 remain.
+        // Shift out the bytes that the first load covers.
         let rest = (u64::from_be_bytes(*last) << 1) << (127 - 8 * len);
         return u128::from(u64::from_be_bytes(*first)) << 64 | u128::from(rest);
     }
@@ -30,9 +28,9 @@ pub(crate) fn head(key: &[u8]) -> u128 {
     u128::from(head) << 96
 }
 
-/// `head` for keys of unforeseeable lengths, where a branch on the length costs more than everything else: 4
-/// overlapping loads at clamped offsets cover any length from 4 to 16, 3 any shorter one, and which of the
-/// two counts is selected.
+/// Returns `head` of a key of unpredictable length, where a mispredicted branch on the length would cost more
+/// than the loads: 4 overlapping loads at clamped offsets cover lengths from 4 to 16, 3 cover shorter keys,
+/// and a conditional move selects between them.
 #[inline(always)]
 pub(crate) fn head_of_any_length(key: &[u8]) -> u128 {
     if let Some(first) = key.first_chunk::<16>() {
@@ -49,7 +47,7 @@ pub(crate) fn head_of_any_length(key: &[u8]) -> u128 {
     u128::from(high | u64::from(bytes) << 32) << 64 | u128::from(low)
 }
 
-/// Stands in for keys too short for a load.
+/// Replaces a key that is too short for a load.
 const FILLER: &[u8] = &[0; 4];
 
 #[inline(always)]
@@ -59,7 +57,7 @@ fn load(bytes: &[u8], at: usize) -> u32 {
     u32::from_be_bytes(loaded)
 }
 
-/// The last `count` bytes of four, moved to the front, the others being known already.
+/// Returns the last `count` of four bytes, moved to the front; the first ones were loaded before.
 #[inline(always)]
 fn new_bytes(loaded: u32, count: usize) -> u64 {
     u64::from((u64::from(loaded) << (32 - 8 * count)) as u32)
@@ -68,8 +66,8 @@ fn new_bytes(loaded: u32, count: usize) -> u64 {
 /// How many bytes of a key an error message shows.
 const SHOWN_MAX: usize = 64;
 
-/// A key as error messages show it: quoted, escaped, and cut when it is long.
-pub(crate) fn shown(key: &[u8]) -> String {
+/// Quotes and escapes a key for an error message, and cuts it at 64 bytes.
+pub(crate) fn quote(key: &[u8]) -> String {
     let cut = &key[..key.len().min(SHOWN_MAX)];
     let dots = if cut.len() < key.len() { "..." } else { "" };
     format!("\"{}{dots}\"", cut.escape_ascii())
@@ -80,7 +78,7 @@ mod tests {
     use super::{head, head_of_any_length};
 
     #[test]
-    fn a_head_is_the_first_16_bytes_padded_with_zeros() {
+    fn head_pads_the_first_16_bytes_with_zeros() {
         let bytes: Vec<u8> = (1..=40).map(|byte| byte * 6).collect();
         for len in 0..bytes.len() {
             let mut padded = [0; 16];

@@ -1,8 +1,6 @@
-//! The block of bytes that records are read from just now, lent to whoever packs their keys.
-//!
-//! Owns the one load of 16 bytes from where a key begins, which may run past the key, but never past the
-//! block. Does not own the block, nor what is done with the bytes (`collect::packed`).
-#![allow(unsafe_code)] // reads a block through the pointer that its borrower left
+//! A block of bytes that the records being emitted lie in. Packing a key can then load 16 bytes from its
+//! start, past the end of the key but never past the block.
+#![allow(unsafe_code)] // reads the block through a raw pointer
 
 use std::cell::Cell;
 use std::ptr;
@@ -10,16 +8,16 @@ use std::ptr;
 /// Bytes of one load.
 pub(crate) const LOAD_BYTES: usize = 16;
 
-/// A block by its first byte, and at how many of its bytes a load may begin.
+/// A block's first byte, and the number of offsets at which a 16-byte load stays inside it.
 type Block = (*const u8, usize);
 
 thread_local! {
-    /// The block lent to this thread. While a block is here, `lend` is running on this thread and borrows it.
+    /// The block lent on this thread. It is set only while `lend` runs, which borrows it.
     static LENT: Cell<Block> = const { Cell::new((ptr::null(), 0)) };
 }
 
-/// Runs `work`, which emits keys that lie in `block`, as those of a line of text do: such keys are then
-/// packed by one load, whatever their length. All other keys are as good, but slower.
+/// Runs `work`, which emits keys that lie in `block`, such as the words of a line of text. These keys are
+/// packed by one load of 16 bytes; keys outside the block work too, but slower.
 ///
 /// ```
 /// let block = "to be or not";
@@ -28,20 +26,20 @@ thread_local! {
 /// ```
 #[inline]
 pub fn lend<R>(block: &[u8], work: impl FnOnce() -> R) -> R {
-    struct TakeBack(Block);
+    struct Restore(Block);
 
-    impl Drop for TakeBack {
+    impl Drop for Restore {
         fn drop(&mut self) {
             LENT.set(self.0);
         }
     }
 
-    // Taken back before the borrow of the block ends, also when `work` panics.
-    let _take_back = TakeBack(LENT.replace((block.as_ptr(), block.len().saturating_sub(LOAD_BYTES - 1))));
+    // Restored before the borrow of the block ends, also if `work` panics.
+    let _restore = Restore(LENT.replace((block.as_ptr(), block.len().saturating_sub(LOAD_BYTES - 1))));
     work()
 }
 
-/// The 16 bytes from where `key` begins, when they lie in the block that is lent.
+/// Loads 16 bytes from the start of `key`, if they lie in the lent block.
 #[inline(always)]
 pub(crate) fn load(key: &[u8]) -> Option<[u8; LOAD_BYTES]> {
     let (start, places) = LENT.get();
@@ -49,10 +47,9 @@ pub(crate) fn load(key: &[u8]) -> Option<[u8; LOAD_BYTES]> {
     if at >= places {
         return None;
     }
-    // SAFETY: `at` is one of the places from which 16 bytes lie in the block, and the pointer is that of the
-    // block itself, not of the key. The block is borrowed for reading for as long as it is lent, on this
-    // thread, so nothing writes to it meanwhile. The key is alive and at the same address, so what the two
-    // have in common are the same bytes.
+    // SAFETY: `at` is an offset from which 16 bytes lie in the block, and the pointer is derived from the
+    // block, not from the key. The block stays borrowed for reading on this thread while it is lent, so nothing
+    // writes to it. The key is alive at the same address, so the bytes they share are the same.
     Some(unsafe { start.add(at).cast::<[u8; LOAD_BYTES]>().read_unaligned() })
 }
 
@@ -63,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn loads_stay_in_the_block_and_end_with_the_loan() {
+    fn load_stays_inside_the_lent_block() {
         let block: Vec<u8> = (0..40).collect();
         let other = block.clone();
         assert_eq!(load(&block), None);
@@ -84,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn a_block_too_short_for_a_load_is_not_read() {
+    fn load_from_a_short_block_returns_none() {
         for length in 0..LOAD_BYTES {
             let block = vec![1; length];
             lend(&block, || assert_eq!(load(&block), None));
@@ -92,9 +89,9 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_ends_the_loan() {
+    fn lend_restores_the_block_after_a_panic() {
         let block = [0; 32];
-        let panicked = catch_unwind(AssertUnwindSafe(|| lend(&block, || panic!("on purpose"))));
+        let panicked = catch_unwind(AssertUnwindSafe(|| lend(&block, || panic!("deliberate"))));
         assert!(panicked.is_err());
         assert_eq!(load(&block), None);
     }

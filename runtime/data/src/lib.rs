@@ -1,8 +1,5 @@
-//! The data plane of napreduce: from emitted records to sealed segments to groups of values.
-//!
-//! Owns the sort buffer, run and segment files, partitioning, combining, the merge heap and group iteration,
-//! each inside a memory budget. Does not own the network, processes, typed keys and values, or input and
-//! output formats.
+//! The data plane of napreduce: sorts emitted records into sealed segments and merges segments into groups
+//! of values, within a memory budget per task. Keys and values are bytes here; the framework encodes them.
 //!
 //! ```
 //! use napreduce_data::{Collector, CollectorSettings, ReduceInput, ReduceSettings};
@@ -30,24 +27,22 @@
 //!     grouping: None,
 //!     resume: None,
 //! })?;
-//! let mut seen = Vec::new();
+//! let mut groups = Vec::new();
 //! while input.next_group()? {
 //!     let mut values = Vec::new();
 //!     while let Some((_, value)) = input.next_value()? {
 //!         values.push(String::from_utf8_lossy(value).into_owned());
 //!     }
-//!     seen.push((String::from_utf8_lossy(input.group_key()).into_owned(), values));
+//!     groups.push((String::from_utf8_lossy(input.group_key()).into_owned(), values));
 //! }
-//! assert_eq!(seen, [("apple".into(), vec!["2".to_owned()]), ("pear".into(), vec!["1".into(), "3".into()])]);
+//! assert_eq!(groups, [("apple".into(), vec!["2".to_owned()]), ("pear".into(), vec!["1".into(), "3".into()])]);
 //! std::fs::remove_dir_all(&folder)?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-// Whatever needs Linux is built on this crate, so that nobody sees more errors than this one.
+// Every other crate depends on this one, so that users see this error alone.
 #[cfg(not(target_os = "linux"))]
-compile_error!(
-    "napreduce runs on Linux only, from 5.4 on: how tasks are watched and suspended no other system offers"
-);
+compile_error!("napreduce requires Linux 5.4 or later: it supervises tasks with pidfds and cgroups");
 
 mod activity;
 mod budget;

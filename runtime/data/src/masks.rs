@@ -1,30 +1,27 @@
-//! Which of 64 bytes are newlines or white space, as the bits of one integer.
-//!
-//! Owns the comparison of many bytes at once, by SSE2 where that is part of every processor, by portable code
-//! elsewhere. Does not own what a line or a word is.
-#![allow(unsafe_code)] // calls the vector instructions that x86-64 always has
+//! Newlines or white space among 64 bytes as a bit mask: SSE2 on x86-64, portable code elsewhere.
+#![allow(unsafe_code)] // calls SSE2 intrinsics
 
-/// Bytes that are turned into one mask.
+/// Bytes per mask.
 pub const GROUP_BYTES: usize = 64;
 
-/// Bit `i` tells whether byte `i` is a newline.
+/// Sets bit `i` if byte `i` is a newline.
 #[inline]
 #[must_use]
 pub fn newline_mask(group: &[u8; GROUP_BYTES]) -> u64 {
     #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
-    // SAFETY: SSE2 is switched on for the whole program, as `cfg` has asked.
+    // SAFETY: `cfg` checked that SSE2 is enabled for the whole program.
     let mask = unsafe { sse2::newlines(group) };
     #[cfg(not(all(target_arch = "x86_64", target_feature = "sse2")))]
     let mask = mask_of(group, |byte| byte == b'\n');
     mask
 }
 
-/// Bit `i` tells whether byte `i` is ASCII white space, as [`u8::is_ascii_whitespace`] does.
+/// Sets bit `i` if byte `i` is ASCII white space as in [`u8::is_ascii_whitespace`].
 #[inline]
 #[must_use]
 pub fn white_mask(group: &[u8; GROUP_BYTES]) -> u64 {
     #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
-    // SAFETY: SSE2 is switched on for the whole program, as `cfg` has asked.
+    // SAFETY: `cfg` checked that SSE2 is enabled for the whole program.
     let mask = unsafe { sse2::white(group) };
     #[cfg(not(all(target_arch = "x86_64", target_feature = "sse2")))]
     let mask = mask_of(group, |byte| byte.is_ascii_whitespace());
@@ -34,8 +31,7 @@ pub fn white_mask(group: &[u8; GROUP_BYTES]) -> u64 {
 #[cfg(any(test, not(all(target_arch = "x86_64", target_feature = "sse2"))))]
 #[inline]
 fn mask_of(group: &[u8; GROUP_BYTES], class: impl Fn(u8) -> bool) -> u64 {
-    // The compiler makes vector code of the comparison; the product then gathers eight bytes of 0 or 1 into
-    // eight bits.
+    // The compiler vectorizes the comparison; the multiplication gathers eight bytes of 0 or 1 into eight bits.
     let found = group.map(|byte| u8::from(class(byte)));
     let (eights, _) = found.as_chunks::<8>();
     eights.iter().rev().fold(0, |mask, eight| {
@@ -59,7 +55,7 @@ mod sse2 {
         quarters(group).rev().fold(0, |mask, bytes| mask << 16 | bits(_mm_cmpeq_epi8(bytes, newline)))
     }
 
-    /// TAB to CR, which are neighbours, without the VT between them; and the space.
+    /// TAB to CR is one range; VT in its middle is not white space.
     #[inline]
     #[target_feature(enable = "sse2")]
     pub(super) fn white(group: &[u8; GROUP_BYTES]) -> u64 {
@@ -73,7 +69,7 @@ mod sse2 {
         })
     }
 
-    /// The group in four vectors; the compiler makes one load of each.
+    /// The group as four vectors; each compiles to one load.
     #[inline]
     #[target_feature(enable = "sse2")]
     fn quarters(group: &[u8; GROUP_BYTES]) -> impl DoubleEndedIterator<Item = __m128i> {
@@ -94,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_byte_is_told_at_every_place() {
+    fn masks_match_every_byte_at_every_offset() {
         // Miri is slow.
         let step = if cfg!(miri) { 9 } else { 1 };
         for byte in 0..=u8::MAX {

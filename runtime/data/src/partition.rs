@@ -1,48 +1,45 @@
-//! From an encoded key to the partition that owns it.
-//!
-//! Owns hash, range and custom partitioning over the grouping prefix, so that a group never straddles two
-//! reduce tasks. Does not own the choice of cuts: sampling is the framework's.
+//! Partitioning: maps an encoded key to a partition, by hash, range or a custom function. Only the grouping
+//! prefix counts, so that a group never straddles two reduce tasks.
 
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::key::head;
 
-/// Length in bytes of the prefix of an encoded key that defines its group. Must not exceed the key's length.
+/// Returns the length in bytes of the grouping prefix of an encoded key, at most the key's length.
 pub type Grouping = fn(&[u8]) -> usize;
 
-/// A caller's own choice of partition for an encoded key.
+/// A custom partition function over encoded keys.
 pub type Choose = Box<dyn Fn(&[u8]) -> u32 + Send>;
 
-/// How keys are shared out among the reduce tasks.
+/// How keys are assigned to reduce tasks.
 pub enum Partitioning {
-    /// One partition, 0.
+    /// All keys go to partition 0.
     Single,
-    /// xxh3 of the grouping prefix (the whole key without one), multiplied into `0..partitions`. The same on
-    /// every machine and in every version.
+    /// xxh3 of the grouping prefix (default: the whole key), scaled to `0..partitions`. The result is the same
+    /// on every machine and in every version.
     Hash {
-        /// How many partitions; at least 1.
+        /// Number of partitions; at least 1.
         partitions: u32,
-        /// The prefix that is hashed.
+        /// The prefix to hash.
         grouping: Option<Grouping>,
     },
-    /// Partition i holds the keys from cut i-1 (included: a key equal to a cut goes right) to cut i
-    /// (excluded).
+    /// Partition i holds the keys from cut i-1 (inclusive) to cut i (exclusive).
     Range {
-        /// Encoded keys in ascending order; one partition more than there are cuts.
+        /// Encoded keys in ascending order; there is one partition more than cuts.
         cuts: Vec<Vec<u8>>,
-        /// The prefix of the key, and of each cut, that is compared.
+        /// The prefix of keys and cuts to compare.
         grouping: Option<Grouping>,
     },
-    /// The caller's own function; an answer outside `0..partitions` is an error that names it.
+    /// A custom function; a result outside `0..partitions` is an error.
     Custom {
-        /// How many partitions; at least 1.
+        /// Number of partitions; at least 1.
         partitions: u32,
-        /// From encoded key to partition.
+        /// Maps an encoded key to a partition.
         choose: Choose,
     },
 }
 
-/// A `Partitioning` made ready for one look-up per record.
+/// A validated `Partitioning`, prepared for one lookup per record.
 pub(crate) enum Partitioner {
     Single,
     Hash { partitions: u32, grouping: Option<Grouping> },
@@ -50,26 +47,26 @@ pub(crate) enum Partitioner {
     Custom { partitions: u32, choose: Choose },
 }
 
-/// Cuts with the first 16 bytes of each cached, so that most look-ups compare integers only.
+/// Range cuts with their cached heads, so that most lookups compare integers only.
 pub(crate) struct Cuts {
     heads: Vec<u128>,
     cuts: Vec<Vec<u8>>,
     grouping: Option<Grouping>,
 }
 
-/// The most cuts that are counted rather than searched.
+/// Up to this many cuts are counted; more are searched.
 const COUNTED_MAX: usize = 24;
 
-/// Why a partitioning cannot be used.
+/// Why a partitioning is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PartitioningError {
     /// `partitions` is 0.
     #[error("a partitioning needs at least 1 partition")]
     NoPartition,
-    /// The cuts of a range partitioning are not in order.
+    /// The cuts of a range partitioning are not sorted.
     #[error("cut {index} of the range partitioning is below the cut before it; sort the cuts")]
     Unordered {
-        /// The first cut that is out of order, from 0.
+        /// The first cut below its predecessor, from 0.
         index: usize,
     },
 }
@@ -95,8 +92,8 @@ impl Partitioner {
         }
     }
 
-    /// The partition of a key, whose head is at hand. Only a custom choice can lie outside `0..partitions()`;
-    /// the caller checks.
+    /// Returns the partition of a key with this head. A custom function can return a partition outside
+    /// `0..partitions()`; the caller checks it.
     #[inline(always)]
     pub(crate) fn partition(&self, key: &[u8], head: u128) -> u32 {
         match self {
@@ -138,7 +135,7 @@ impl Cuts {
 
     #[inline(always)]
     fn partition(&self, key: &[u8], head: u128) -> u32 {
-        // Counting all costs less than a search with its mispredicted branches, as long as there are few.
+        // Counting all cuts beats a binary search with mispredicted branches while there are few.
         let below = if self.heads.len() <= COUNTED_MAX {
             self.heads.iter().map(|&cut| usize::from(cut < head)).sum()
         } else {
@@ -150,7 +147,7 @@ impl Cuts {
         }
     }
 
-    /// Cuts with the same first 16 bytes are told apart by the whole key.
+    /// Compares whole keys if several cuts share the same head.
     #[cold]
     #[inline(never)]
     fn partition_of_tie(&self, key: &[u8], head: u128, below: usize) -> u32 {

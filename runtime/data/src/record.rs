@@ -1,53 +1,47 @@
-//! How one record is laid out in bytes, the same in the sort arena, in a run and in a sealed segment.
-//!
-//! Owns the two encodings and the variable-length integers of the second one. Does not own blocks (see
-//! `segment`) nor the order-preserving encoding of typed keys, which is the framework's: here a key is bytes,
-//! compared as bytes.
+//! The byte layout of one record, identical in the sort arena, in runs and in segments.
 
-/// How the records of one job are laid out. One choice per job; a segment's header repeats it.
+/// The record layout of a job; segment headers store it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RecordEncoding {
-    /// Every key is `key` bytes and every value `value` bytes; a record has no header. The sum must not be 0.
+    /// Every key has `key` bytes and every value `value` bytes, without a header. The sum must not be 0.
     Fixed {
         /// Length of every key, in bytes.
         key: u32,
         /// Length of every value, in bytes.
         value: u32,
     },
-    /// Lengths of any size, written as LEB128 before the key and the value.
+    /// A LEB128 length of the key and one of the value precede them.
     Variable,
 }
 
-/// Where the key and the value of one encoded record lie, relative to the record's first byte.
+/// Offsets of a record's key and value, relative to its first byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Extent {
-    /// Offset of the first key byte.
     pub key: usize,
-    /// Offset of the first value byte, which is also the end of the key.
+    /// Also the end of the key.
     pub value: usize,
-    /// Length of the whole record.
     pub end: usize,
 }
 
-/// Records in order, one after the other.
+/// A sorted stream of records.
 pub(crate) trait Source {
     type Error;
 
     fn advance(&mut self) -> Result<bool, Self::Error>;
     fn key(&self) -> &[u8];
     fn value(&self) -> &[u8];
-    /// The record as it is stored.
+    /// The encoded record.
     fn record(&self) -> &[u8];
 }
 
-/// The longest LEB128 form of a length.
+/// The longest LEB128 length.
 const VARINT_MAX: usize = 10;
 
-/// The most bytes that `Variable` adds to a record's key and value.
+/// The longest `Variable` header.
 pub(crate) const HEADER_MAX: usize = 2 * VARINT_MAX;
 
 impl RecordEncoding {
-    /// Bytes that a record with these lengths takes.
+    /// Returns the length of an encoded record.
     #[inline]
     pub(crate) fn encoded_len(self, key: usize, value: usize) -> usize {
         match self {
@@ -56,7 +50,7 @@ impl RecordEncoding {
         }
     }
 
-    /// The distance between records, where it is constant.
+    /// Returns the distance between two records if it is constant.
     #[inline]
     pub(crate) fn stride(self) -> Option<usize> {
         match self {
@@ -65,7 +59,7 @@ impl RecordEncoding {
         }
     }
 
-    /// The parts of every record, where they are constant; no parts otherwise.
+    /// Returns the offsets of every record if they are constant, zeros otherwise.
     pub(crate) fn extent(self) -> Extent {
         match self {
             RecordEncoding::Fixed { key, value } => {
@@ -75,13 +69,13 @@ impl RecordEncoding {
         }
     }
 
-    /// Finds the first record of `bytes`; `None` when it does not lie wholly inside them.
+    /// Finds the first record of `bytes`; `None` if it is not complete.
     #[inline(always)]
     pub(crate) fn parse(self, bytes: &[u8]) -> Option<Extent> {
         match self {
             RecordEncoding::Fixed { .. } => Some(self.extent()).filter(|extent| extent.end <= bytes.len()),
             RecordEncoding::Variable => {
-                // Two lengths below 128 are by far the most frequent case: one look at two bytes.
+                // Most records have two lengths below 128: check both bytes at once.
                 if let [first, second, ..] = *bytes
                     && first < 0x80
                     && second < 0x80
@@ -95,7 +89,7 @@ impl RecordEncoding {
         }
     }
 
-    /// Writes the header of a record, which is empty for `Fixed`, and returns its length.
+    /// Writes a record's header, which is empty for `Fixed`, and returns its length.
     #[inline]
     pub(crate) fn header(self, key: usize, value: usize, into: &mut [u8; HEADER_MAX]) -> usize {
         match self {
@@ -125,7 +119,7 @@ fn varint_len(value: u64) -> usize {
     bits.div_ceil(7)
 }
 
-/// Writes `value` at the start of `into`, which must be long enough, and returns the length.
+/// Writes `value` to the start of `into`, which must be large enough, and returns the length.
 #[inline]
 fn write_varint(mut value: u64, into: &mut [u8]) -> usize {
     let mut at = 0;
@@ -138,7 +132,7 @@ fn write_varint(mut value: u64, into: &mut [u8]) -> usize {
     at + 1
 }
 
-/// Reads one length and how many bytes it took; `None` when it is cut off or does not fit 64 bits.
+/// Reads one length; returns it and its encoded size, or `None` if it is truncated or exceeds 64 bits.
 fn read_varint(bytes: &[u8]) -> Option<(u64, usize)> {
     let mut value = 0u64;
     for (index, &byte) in bytes.iter().take(VARINT_MAX).enumerate() {
@@ -160,7 +154,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_header_reads_back_at_every_boundary_of_its_lengths() {
+    fn variable_header_round_trips_at_length_boundaries() {
         let edges = [0usize, 1, 127, 128, 16_383, 16_384, 65_536, 1 << 21];
         for &key in &edges {
             for &value in &edges {
@@ -175,14 +169,14 @@ mod tests {
                 assert_eq!(
                     RecordEncoding::Variable.parse(&bytes),
                     None,
-                    "cut record of {key} + {value} bytes"
+                    "truncated record of {key} + {value} bytes"
                 );
             }
         }
     }
 
     #[test]
-    fn lengths_beyond_any_memory_are_refused() {
+    fn parse_rejects_overflowing_lengths() {
         assert_eq!(read_varint(&[0xff; 10]), None);
         assert_eq!(read_varint(&[0x80; 3]), None);
         let mut huge = vec![0xff; 9];

@@ -1,8 +1,5 @@
-//! Files that outlive the attempt that wrote them: what a checkpoint of the data plane names.
-//!
-//! Owns the description of such a file, its way from scratch to where checkpoints are kept, and the check
-//! that it is the very file when it is opened again. Does not own which files make a checkpoint
-//! (`collect::save`, `reduce::saved`) nor the file that holds the descriptions, which is the caller's.
+//! Files of a data-plane checkpoint: their description, their move out of scratch space, and the check on
+//! reopening that a file is unchanged.
 
 use std::fs;
 use std::path::{Component, Path, PathBuf};
@@ -12,39 +9,38 @@ use serde::{Deserialize, Serialize};
 
 use crate::segment::{Seal, SealedSegment, Segment, SegmentError, WriteError};
 
-/// Where a checkpoint's files go, and what they are called in its description.
+/// Where a checkpoint stores its files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SavePlace {
-    /// The directory of all checkpoints of a job: names of saved files are relative to it, so that a later
-    /// checkpoint can name files of an earlier one.
+    /// The checkpoint directory of the job. Names of saved files are relative to it, so that a checkpoint can
+    /// refer to files of an earlier one.
     pub base: PathBuf,
-    /// The existing directory for new files, relative to `base`: the attempt's own.
+    /// The attempt's existing directory for new files, relative to `base`.
     pub folder: PathBuf,
-    /// Whether the files are on the disk, not only in the page cache, when they count as saved.
+    /// Whether to sync files to disk.
     pub durable: bool,
 }
 
 /// A sealed file that a checkpoint names.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SavedFile {
-    /// Its name, relative to the directory of checkpoints.
+    /// Relative to the checkpoint directory.
     pub file: PathBuf,
     pub bytes: u64,
     pub records: u64,
-    /// The checksum of its trailer, which covers the footer's, which covers that of each block.
+    /// The checksum of the trailer; through footer and block checksums it covers the whole file.
     pub crc: u32,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("saved file {}: {what}; the checkpoint that names it is of no use, start its task from scratch", path.display())]
+#[error("saved file {}: {what}; the checkpoint is unusable, restart the task from scratch", path.display())]
 pub struct SavedFileError {
     pub path: PathBuf,
     pub what: String,
 }
 
 impl SavedFileError {
-    /// The error of a saved file that could not be read.
-    pub(crate) fn of(error: SegmentError) -> SavedFileError {
+    pub(crate) fn new(error: SegmentError) -> SavedFileError {
         match error {
             SegmentError::Open { path, source } => {
                 SavedFileError { path, what: format!("cannot be opened: {source}") }
@@ -61,27 +57,27 @@ impl SavedFileError {
 }
 
 impl SavedFile {
-    /// Opens the file, if it is the one that was saved.
+    /// Opens the file and checks its length, record count and checksum.
     pub(crate) fn open(&self, base: &Path) -> Result<Arc<Segment>, SavedFileError> {
         let path = base.join(&self.file);
         let refuse = |what: String| Err(SavedFileError { path: path.clone(), what });
-        // What is read from a description must not lead out of the directory.
+        // The description is input: its path must stay inside the directory.
         let inside = |part: Component<'_>| matches!(part, Component::Normal(_));
         if self.file.as_os_str().is_empty() || !self.file.components().all(inside) {
-            return refuse("is no name inside the directory of checkpoints".into());
+            return refuse("invalid name: not a path inside the checkpoint directory".into());
         }
-        let segment = Segment::open(&path).map_err(SavedFileError::of)?;
+        let segment = Segment::open(&path).map_err(SavedFileError::new)?;
         let found = (segment.file_len(), segment.records(), segment.crc());
         if found != (self.bytes, self.records, self.crc) {
             return refuse(format!(
-                "another file than was saved: {} bytes, {} records and checksum {:08x}, not {}, {} and {:08x}",
+                "changed since it was saved: {} bytes, {} records and checksum {:08x}; expected {}, {} and {:08x}",
                 found.0, found.1, found.2, self.bytes, self.records, self.crc
             ));
         }
         Ok(segment)
     }
 
-    /// The file as the handle of a task that goes on with it.
+    /// Returns a handle that does not remove the file on drop.
     pub(crate) fn resume(&self, segment: &Segment) -> TaskFile {
         let sealed = SealedSegment {
             path: segment.path().to_owned(),
@@ -96,8 +92,7 @@ impl SavedFile {
     }
 }
 
-/// A sealed file of this task's own: a run, or an intermediate merge. It is removed with its handle, unless
-/// it was saved.
+/// A sealed run or intermediate merge of this task. Dropping the handle removes the file unless it was saved.
 #[derive(Debug)]
 pub(crate) struct TaskFile {
     pub(crate) sealed: SealedSegment,
@@ -113,12 +108,12 @@ impl TaskFile {
         &self.sealed.path
     }
 
-    /// Whether a checkpoint names it: then it stays where it is.
+    /// Whether a checkpoint refers to the file, which then must stay.
     pub(crate) fn is_saved(&self) -> bool {
         self.saved.is_some()
     }
 
-    /// Moves the file to where checkpoints are kept, if it is not there; from then on it is not removed.
+    /// Moves the file to the checkpoint directory unless it is there; dropping no longer removes it.
     pub(crate) fn save(&mut self, place: &SavePlace) -> Result<SavedFile, WriteError> {
         if let Some(saved) = &self.saved {
             return Ok(saved.clone());
@@ -137,8 +132,7 @@ impl TaskFile {
 impl Drop for TaskFile {
     fn drop(&mut self) {
         if self.saved.is_none() {
-            // It may have become the sealed segment by a rename; and a scratch file that stays is removed
-            // with its folder.
+            // Fails if a rename turned the run into the sealed segment. A leftover is removed with its folder.
             let _ = fs::remove_file(&self.sealed.path);
         }
     }

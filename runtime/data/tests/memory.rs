@@ -1,6 +1,5 @@
-//! The process itself is measured: anonymous memory stays within 1.3 times what a task was given.
-//!
-//! One test in a program of its own, because the measure is the whole process's.
+//! Measures the whole process: its anonymous memory stays below 1.3 times the task's memory. So this test is a program
+//! of its own.
 
 #![allow(clippy::unwrap_used)] // every function here is part of a test
 
@@ -20,7 +19,7 @@ fn anonymous_bytes() -> usize {
     line.split_ascii_whitespace().nth(1).unwrap().parse::<usize>().unwrap() * 1024
 }
 
-/// Runs `work` and returns by how much anonymous memory grew at most, sampled as fast as one thread can.
+/// Runs `work` and returns the peak growth of anonymous memory, sampled as fast as one thread can.
 fn growth(work: impl FnOnce()) -> usize {
     let before = anonymous_bytes();
     let (done, peak) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
@@ -47,7 +46,7 @@ fn check(what: &str, memory: usize, work: impl FnOnce()) {
 }
 
 #[test]
-fn anonymous_memory_stays_within_what_the_task_was_given() {
+fn process_memory_stays_within_the_task_memory() {
     let memory = 24 * MIB;
     let mut random = random(51);
     let place = Place::new();
@@ -58,8 +57,7 @@ fn anonymous_memory_stays_within_what_the_task_was_given() {
             let value = [7; 200];
             for _ in 0..500_000 {
                 let key = random.random::<u64>().to_be_bytes();
-                // Large records in one half of the time, tiny ones in the other: both ends of the arenas are
-                // filled.
+                // Half of the records are tiny, half are large, so that both ends of the arena grow.
                 let len = if random.random::<bool>() { 0 } else { key[0] as usize % 200 };
                 collector.emit_bytes(&key, &value[..len]);
             }

@@ -1,39 +1,37 @@
-//! The way of a record from emit to a run: partition, arena, spill.
-//!
-//! Owns the two arenas and the list of runs. Does not own combining (`table`) nor the final merge (`seal`).
-//! The first error is kept; whatever comes after it is dropped, so that the hot path returns nothing.
+//! The path of a record from emit to a run: partition, arena, spill. The buffer keeps the first error and
+//! drops all later records, so that the hot path returns nothing.
 
 use crate::collect::CollectError;
 use crate::collect::spill::{Run, RunShape, Spiller, seal_run};
-use crate::key::{self, shown};
+use crate::key::{self, quote};
 use crate::partition::Partitioner;
 use crate::record::RecordEncoding;
-use crate::sort::Arena;
+use crate::sort::{Arena, Record};
 
 pub(crate) struct SortBuffer {
     encoding: RecordEncoding,
     partitioner: Partitioner,
     partitions: u32,
-    /// The arena being filled; gone after an error.
+    /// The arena being filled; `None` after an error.
     arena: Option<Arena>,
     arena_max: usize,
     spiller: Option<Spiller>,
     runs: Vec<Run>,
-    /// Runs begun, which is the number of the next one.
+    /// The number of the next run.
     runs_begun: usize,
     pub(super) shape: RunShape,
     failure: Option<CollectError>,
-    /// After the first error nothing is added.
+    /// Set by the first error; later records are dropped.
     failed: bool,
-    /// Those added so far.
+    /// Records added so far.
     pub(super) records: u64,
 }
 
-/// What is left to be sealed.
+/// The collected records, ready to be sealed.
 pub(crate) struct Parts {
     /// Sealed runs in the order of arrival.
     pub runs: Vec<Run>,
-    /// What arrived after them.
+    /// Records that arrived after the last run.
     pub arena: Option<Arena>,
     /// The number of the next run.
     pub runs_begun: usize,
@@ -41,8 +39,8 @@ pub(crate) struct Parts {
 }
 
 impl SortBuffer {
-    pub(crate) fn new(shape: RunShape, partitioner: Partitioner, beside_table: bool) -> SortBuffer {
-        let arena_max = shape.budget.arena_max(beside_table);
+    pub(crate) fn new(shape: RunShape, partitioner: Partitioner, with_table: bool) -> SortBuffer {
+        let arena_max = shape.budget.arena_max(with_table);
         let partitions = partitioner.partitions();
         let encoding = shape.segment.encoding;
         let mut buffer = SortBuffer {
@@ -63,7 +61,7 @@ impl SortBuffer {
         buffer
     }
 
-    /// Goes on after the runs of the attempts before, whose numbers are below `runs_begun`.
+    /// Continues with the runs of earlier attempts, whose numbers are below `runs_begun`.
     pub(crate) fn resume(&mut self, runs: Vec<Run>, runs_begun: usize) {
         self.runs = runs;
         self.runs_begun = runs_begun;
@@ -74,7 +72,7 @@ impl SortBuffer {
         Arena::new(self.partitions, self.encoding, self.arena_max, budget.arena_max(false), budget.take(0))
     }
 
-    /// The table is gone: the arenas may have its memory.
+    /// Raises the arena limit after the combine table was dropped.
     pub(crate) fn take_table_share(&mut self) {
         self.arena_max = self.shape.budget.arena_max(false);
         if let Some(arena) = &mut self.arena {
@@ -82,7 +80,6 @@ impl SortBuffer {
         }
     }
 
-    /// Adds a record.
     #[inline(always)]
     pub(crate) fn add(&mut self, key: &[u8], value: &[u8]) {
         if let RecordEncoding::Fixed { key: expected_key, value: expected_value } = self.encoding
@@ -99,7 +96,7 @@ impl SortBuffer {
             return self.out_of_range(partition, key);
         }
         let fitted = match &mut self.arena {
-            Some(arena) => arena.push(self.encoding, partition, (key, head), value),
+            Some(arena) => arena.push(self.encoding, partition, Record { key, head, value }),
             None => false,
         };
         if !fitted {
@@ -117,8 +114,9 @@ impl SortBuffer {
         let result = match &self.arena {
             Some(arena) if arena.could_hold(key.len(), value.len()) => self.spill().map(|()| {
                 let arena = self.arena.as_mut().expect("a spill leaves an empty arena");
-                let fitted = arena.push(self.encoding, partition, (key, key::head(key)), value);
-                assert!(fitted, "an empty arena holds what it says it could hold");
+                let record = Record { key, head: key::head(key), value };
+                let fitted = arena.push(self.encoding, partition, record);
+                assert!(fitted, "an empty arena must accept what `could_hold` accepts");
             }),
             _ => self.write_alone(partition, key, value),
         };
@@ -127,7 +125,7 @@ impl SortBuffer {
         }
     }
 
-    /// Sends the full arena to the spiller and goes on with the other one.
+    /// Sends the full arena to the spiller and continues with the other one.
     fn spill(&mut self) -> Result<(), CollectError> {
         if self.spiller.is_none() {
             self.spiller = Some(Spiller::start(self.shape.clone())?);
@@ -151,12 +149,12 @@ impl SortBuffer {
         Ok(Some(arena))
     }
 
-    /// A record that no arena can hold becomes a run of its own, from where it lies.
+    /// Writes a record that exceeds every arena directly to a run of its own.
     fn write_alone(&mut self, partition: u32, key: &[u8], value: &[u8]) -> Result<(), CollectError> {
         if self.arena.as_ref().is_some_and(|arena| !arena.is_empty()) {
             self.spill()?;
         }
-        // Runs are merged in their order: all that came before must have its place first.
+        // Runs are merged in order of arrival, so earlier records come first.
         drop(self.wait_for_spill()?);
         let (mut writer, _grant) = self.shape.writer(self.runs_begun)?;
         self.runs_begun += 1;
@@ -168,7 +166,7 @@ impl SortBuffer {
         Ok(())
     }
 
-    /// Ends collecting, with the first error if there was one.
+    /// Ends collecting; returns the first error if there was one.
     pub(crate) fn into_parts(mut self) -> Result<Parts, CollectError> {
         self.check()?;
         if self.failed {
@@ -179,12 +177,12 @@ impl SortBuffer {
         Ok(Parts { runs: self.runs, arena, runs_begun: self.runs_begun, shape: self.shape })
     }
 
-    /// The first error, once.
+    /// Returns the first error, once.
     pub(crate) fn check(&mut self) -> Result<(), CollectError> {
         self.failure.take().map_or(Ok(()), Err)
     }
 
-    /// Keeps the first error and drops whatever comes after it.
+    /// Records the first error and stops collecting.
     #[cold]
     pub(crate) fn fail(&mut self, failure: CollectError) {
         if !self.failed {
@@ -206,6 +204,6 @@ impl SortBuffer {
     #[inline(never)]
     fn out_of_range(&mut self, chosen: u32, key: &[u8]) {
         let partitions = self.partitions;
-        self.fail(CollectError::PartitionOutOfRange { chosen, partitions, key: shown(key) });
+        self.fail(CollectError::PartitionOutOfRange { chosen, partitions, key: quote(key) });
     }
 }

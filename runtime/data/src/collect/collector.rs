@@ -1,13 +1,11 @@
-//! The collector of a map task.
-//!
-//! Owns the two modes, plain and combining, the batch between the caller and the combine table, and the
-//! statistics. Does not own the steps themselves: `table`, `buffer`, `seal`.
+//! The collector of a map task: takes emitted records, plain or combining, and seals them into a segment.
 
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
 use crate::budget::Budget;
+use crate::collect::CollectError;
 use crate::collect::batch::{Batch, LONG_MAX};
 use crate::collect::buffer::SortBuffer;
 use crate::collect::packed::PACKED_MAX;
@@ -15,45 +13,94 @@ use crate::collect::save::{self, SavedCollection};
 use crate::collect::seal::{Destination, seal};
 use crate::collect::spill::RunShape;
 use crate::collect::table::{Absorb, CombineCounts, Table};
-use crate::collect::{CollectError, CollectorSettings};
-use crate::combine::{Combiner, Fold, Keep};
-use crate::partition::Partitioner;
+use crate::combine::{Combiner, Fold, NoFold};
+use crate::partition::{Partitioner, Partitioning};
 use crate::record::RecordEncoding;
 use crate::saved::SavePlace;
-use crate::segment::{Seal, SealedSegment, SegmentShape, check_label};
+use crate::segment::{BlockCompression, Seal, SealedSegment, SegmentShape, check_label};
 
-/// What a collector did; one that was resumed goes on from what was saved.
+/// Settings of one map task's collector.
+pub struct CollectorSettings {
+    /// Memory limit of the collector in bytes, at least 1 MiB. Little memory is slow, but works.
+    pub memory: usize,
+    /// This task's existing directory for sorted runs, best on the file system of `output`. Runs are removed
+    /// from it at the end.
+    pub scratch: PathBuf,
+    /// The sealed segment; its directory must exist. Written under a temporary name, then renamed.
+    pub output: PathBuf,
+    /// A file in memory for the segment, and its size limit; `output` becomes a link to it. A segment that does
+    /// not fit or must be durable is written to disk.
+    pub memory_file: Option<(PathBuf, u64)>,
+    /// The attempt's id, for the segment's header and for errors; at most 4096 bytes.
+    pub label: String,
+    pub encoding: RecordEncoding,
+    /// Compression of runs and of the segment.
+    pub compression: BlockCompression,
+    pub partitioning: Partitioning,
+    /// The most runs merged at once; at least 2.
+    pub fan_in: usize,
+    /// Whether `finish` syncs the segment to disk.
+    pub durable: bool,
+    /// The collection of an earlier attempt, and the directory that its file names are relative to. These
+    /// files are read in place and not removed.
+    pub resume: Option<(SavedCollection, PathBuf)>,
+}
+
+impl CollectorSettings {
+    /// Returns the defaults: variable records, no compression, one partition, fan-in 64, on disk, not durable,
+    /// nothing to resume.
+    pub fn new(
+        memory: usize,
+        scratch: impl Into<PathBuf>,
+        output: impl Into<PathBuf>,
+        label: impl Into<String>,
+    ) -> CollectorSettings {
+        CollectorSettings {
+            memory,
+            scratch: scratch.into(),
+            output: output.into(),
+            memory_file: None,
+            label: label.into(),
+            encoding: RecordEncoding::Variable,
+            compression: BlockCompression::None,
+            partitioning: Partitioning::Single,
+            fan_in: 64,
+            durable: false,
+            resume: None,
+        }
+    }
+}
+
+/// Counts of a collector. A resumed collector continues the saved counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct CollectStatistics {
-    /// Records emitted.
     pub records_in: u64,
-    /// Bytes of the keys emitted, and in plain mode of the values.
+    /// Bytes of emitted keys and, in plain mode, values.
     pub bytes_in: u64,
-    /// Records in the sealed segment.
     pub records_out: u64,
-    /// Records that entered the combiner before the sort.
+    /// Records that entered the combine table.
     pub combine_records_in: u64,
-    /// Records that left it.
+    /// Records that left the combine table.
     pub combine_records_out: u64,
-    /// Whether combining before the sort was given up because it did not shrink the data.
+    /// Whether combining stopped because it did not shrink the data.
     pub combine_bypassed: bool,
-    /// Sorted runs written before the segment.
+    /// Runs written before the segment.
     pub spills: u64,
-    /// Records written to these runs and by intermediate merges.
+    /// Records written to runs and intermediate merges.
     pub spilled_records: u64,
-    /// The most memory granted at once, in bytes.
+    /// Peak of granted memory, in bytes.
     pub memory_peak: usize,
 }
 
-/// Takes the records that a map task emits and seals them, sorted by partition and key, into one segment.
+/// Collects the records that a map task emits and seals them, sorted by partition and key, into one segment.
 ///
-/// Its type does not name the combiner, so that a closure over it can be written before the combiner is
+/// The type does not name the combiner: a closure over a collector can be written before the combiner is
 /// known.
 pub struct Collector<V> {
     buffer: SortBuffer,
     combining: Option<Combining<V>>,
     bytes_in: u64,
-    /// What was done by the attempts before.
+    /// Counts of earlier attempts.
     before: CollectStatistics,
     output: PathBuf,
     memory_file: Option<(PathBuf, u64)>,
@@ -67,18 +114,18 @@ struct Combining<V> {
 }
 
 impl<V> Collector<V> {
-    /// A collector that keeps every record emitted.
+    /// Creates a collector that keeps every record.
     ///
     /// # Errors
-    /// Settings that cannot be used.
+    /// Fails if the settings are invalid.
     pub fn plain(settings: CollectorSettings) -> Result<Self, CollectError> {
         Collector::new(settings, |_| None)
     }
 
-    /// A collector that folds the values of equal keys.
+    /// Creates a collector that folds the values of equal keys.
     ///
     /// # Errors
-    /// Settings that cannot be used.
+    /// Fails if the settings are invalid.
     pub fn combining<C: Combiner<Value = V> + 'static>(
         settings: CollectorSettings,
         combiner: C,
@@ -99,7 +146,7 @@ impl<V> Collector<V> {
         check_label(&settings.label).map_err(CollectError::Settings)?;
         if settings.encoding == (RecordEncoding::Fixed { key: 0, value: 0 }) {
             return Err(CollectError::Settings(
-                "fixed records of no bytes; use RecordEncoding::Variable".into(),
+                "fixed records have 0 bytes; use RecordEncoding::Variable".into(),
             ));
         }
         let partitioner = Partitioner::new(settings.partitioning)?;
@@ -135,8 +182,8 @@ impl<V> Collector<V> {
         })
     }
 
-    /// Adds a record, in plain mode. Keys and values may be of any length; a record that the task's memory
-    /// cannot hold is written to disk from where it lies.
+    /// Adds a record, in plain mode. Keys and values may have any length: a record that exceeds the task's
+    /// memory is written to disk directly.
     #[inline]
     pub fn emit_bytes(&mut self, key: &[u8], value: &[u8]) {
         if self.combining.is_some() {
@@ -186,24 +233,24 @@ impl<V> Collector<V> {
         self.buffer.fail(CollectError::WrongMode { called, made });
     }
 
-    /// Whether it folds values: which of the two emit functions may be called.
+    /// Whether the collector folds values: then `emit_value` is to be called, otherwise `emit_bytes`.
     #[inline]
     pub fn combines(&self) -> bool {
         self.combining.is_some()
     }
 
-    /// The first error, once; nothing is collected after it.
+    /// Returns the first error, once. Records emitted after an error are dropped.
     ///
     /// # Errors
-    /// That error.
+    /// The first error of an emit.
     pub fn check(&mut self) -> Result<(), CollectError> {
         self.buffer.check()
     }
 
-    /// Sorts, merges and seals what was emitted.
+    /// Sorts, merges and seals all records.
     ///
     /// # Errors
-    /// The first error of any emit, or of writing; `Saved` when a run that was resumed is damaged.
+    /// The first error of an emit, or of writing; `Saved` if a resumed run is damaged.
     pub fn finish(mut self) -> Result<(SealedSegment, CollectStatistics), CollectError> {
         let (combining, counts) = self.end_combining();
         let statistics = self.statistics(counts.as_ref());
@@ -228,23 +275,22 @@ impl<V> Collector<V> {
         Ok((sealed, statistics))
     }
 
-    /// Writes everything so far as sorted runs to where checkpoints are kept, and moves there those written
-    /// before: what `CollectorSettings::resume` goes on from. Runs that are there already are named again,
-    /// not written again.
+    /// Writes all records so far to the checkpoint directory as sorted runs, for `CollectorSettings::resume`,
+    /// and moves earlier runs there. Runs that were saved before are not written again.
     ///
     /// # Errors
-    /// The first error of any emit, or of writing.
+    /// The first error of an emit, or of writing.
     pub fn save(mut self, place: &SavePlace) -> Result<SavedCollection, CollectError> {
         let (combining, counts) = self.end_combining();
         let statistics = self.statistics(counts.as_ref());
         let budget = self.buffer.shape.budget.clone();
-        let fold = if folds_arena(counts) { fold_of(combining.as_ref()) } else { &Keep };
+        let fold = if folds_arena(counts) { fold_of(combining.as_ref()) } else { &NoFold };
         let (runs, runs_begun) = save::save_runs(self.buffer.into_parts()?, place, fold)?;
         let memory_peak = statistics.memory_peak.max(budget.peak());
         Ok(SavedCollection::new(runs, runs_begun, CollectStatistics { memory_peak, ..statistics }))
     }
 
-    /// Moves what waits to be folded to the sort buffer. What the table did, if there is one.
+    /// Flushes the combine table to the sort buffer; returns its counts if there is one.
     fn end_combining(&mut self) -> (Option<Combining<V>>, Option<CombineCounts>) {
         self.absorb();
         let mut combining = self.combining.take();
@@ -255,15 +301,15 @@ impl<V> Collector<V> {
         (combining, counts)
     }
 
-    /// What was taken in, here and in the attempts before; what is written is not known yet.
+    /// Counts of this and earlier attempts; output is not counted yet.
     fn statistics(&self, counts: Option<&CombineCounts>) -> CollectStatistics {
         let before = &self.before;
         let table = counts.copied().unwrap_or_default();
         CollectStatistics {
-            records_in: before.records_in + counts.map_or(self.buffer.records, |counts| counts.taken),
+            records_in: before.records_in + counts.map_or(self.buffer.records, |counts| counts.records_in),
             bytes_in: before.bytes_in + self.bytes_in,
-            combine_records_in: before.combine_records_in + table.taken,
-            combine_records_out: before.combine_records_out + table.given,
+            combine_records_in: before.combine_records_in + table.records_in,
+            combine_records_out: before.combine_records_out + table.records_out,
             combine_bypassed: before.combine_bypassed || table.bypassed,
             ..*before
         }
@@ -273,12 +319,12 @@ impl<V> Collector<V> {
 fn fold_of<V>(combining: Option<&Combining<V>>) -> &dyn Fold {
     match combining {
         Some(combining) => &*combining.table,
-        None => &Keep,
+        None => &NoFold,
     }
 }
 
-/// Whether equal keys of the last arena are worth folding: where there may be some, and not just here and
-/// there. Then a segment has one record of each key, wherever the task was interrupted.
+/// Whether to fold equal keys of the last arena: only if the table was flushed before or passed by. Then a
+/// segment has one record per key, wherever the task was interrupted.
 fn folds_arena(counts: Option<CombineCounts>) -> bool {
-    counts.is_some_and(|counts| (counts.flushes > 1 || counts.passed > 0) && !counts.bypassed)
+    counts.is_some_and(|counts| (counts.flushes > 1 || counts.oversized > 0) && !counts.bypassed)
 }

@@ -1,7 +1,5 @@
-//! Why collecting a map task's output fails.
-//!
-//! Owns the error type alone. All but `Write` and `Segment` are the task's own fault: a retry meets them
-//! again.
+//! Why collecting a map task's output fails. All errors but `Write` and `Segment` are deterministic: a retry
+//! fails the same way.
 
 use std::io;
 
@@ -10,7 +8,7 @@ use crate::partition::PartitioningError;
 use crate::saved::SavedFileError;
 use crate::segment::{SegmentError, WriteError};
 
-/// Collecting a map task's output failed.
+/// Why collecting a map task's output failed.
 #[derive(Debug, thiserror::Error)]
 pub enum CollectError {
     /// A run or the segment could not be written.
@@ -19,38 +17,31 @@ pub enum CollectError {
     /// A run could not be read back.
     #[error("sorted run: {0}")]
     Segment(#[from] SegmentError),
-    /// A run that a checkpoint names is missing or damaged: the task has to start from scratch.
+    /// A run of a checkpoint is missing or damaged: restart the task from scratch.
     #[error(transparent)]
     Saved(#[from] SavedFileError),
-    /// The settings name an impossible partitioning.
+    /// The partitioning is invalid.
     #[error(transparent)]
     Partitioning(#[from] PartitioningError),
-    /// The settings cannot be used.
+    /// The settings are invalid.
     #[error("{0}")]
     Settings(String),
     /// A custom partitioner chose a partition that does not exist.
-    #[error("the partitioner chose partition {chosen} for key {key}; there are {partitions}, from 0")]
+    #[error(
+        "the partitioner returned {chosen} for key {key}; the job has {partitions} partitions, numbered from 0"
+    )]
     PartitionOutOfRange {
-        /// What it chose.
+        /// The partitioner's result.
         chosen: u32,
         partitions: u32,
-        /// The key's bytes, escaped and cut.
+        /// Quoted, escaped and cut.
         key: String,
     },
-    /// A record's lengths are not those of the fixed encoding.
+    /// A record does not have the lengths of the fixed encoding.
     #[error(
-        "record with a key of {key} bytes and a value of {value} bytes in a job of fixed records of {expected_key} + {expected_value} bytes"
+        "record with a key of {key} bytes and a value of {value} bytes; this job has fixed records of {expected_key} + {expected_value} bytes"
     )]
-    NotFixed {
-        /// Length of the record's key.
-        key: usize,
-        /// Length of the record's value.
-        value: usize,
-        /// Length that every key must have.
-        expected_key: u32,
-        /// Length that every value must have.
-        expected_value: u32,
-    },
+    NotFixed { key: usize, value: usize, expected_key: u32, expected_value: u32 },
     /// `emit_bytes` was called on a combining collector or `emit_value` on a plain one.
     #[error("{called} on a collector made by {made}")]
     WrongMode {
@@ -58,26 +49,26 @@ pub enum CollectError {
         /// The constructor used.
         made: &'static str,
     },
-    /// The combiner could not decode a value that it had encoded.
+    /// The combiner could not decode an encoded value.
     #[error("combining the values of key {key}: {message}")]
     Combine {
-        /// The key's bytes, escaped and cut.
+        /// Quoted, escaped and cut.
         key: String,
-        /// The combiner's own words.
+        /// The combiner's message.
         message: String,
     },
     /// `finish` after `check` had returned an error.
-    #[error("collecting failed before; the first error was returned by check")]
+    #[error("collecting failed earlier; `check` returned the first error")]
     AlreadyFailed,
-    /// The thread that writes runs could not be started.
-    #[error("cannot start the thread that writes sorted runs: {0}")]
+    /// The spill thread could not be started.
+    #[error("cannot start the spill thread: {0}")]
     SpillThread(io::Error),
-    #[error("the thread that writes sorted runs panicked: {0}")]
+    #[error("the spill thread panicked: {0}")]
     SpillPanicked(String),
 }
 
 impl CollectError {
-    /// Whether the checkpoint that was resumed is to blame: starting the task from scratch helps.
+    /// Whether the resumed checkpoint caused the error: restarting the task from scratch helps.
     pub fn blames_checkpoint(&self) -> bool {
         matches!(self, CollectError::Saved(_))
     }

@@ -1,7 +1,4 @@
-//! What a map task has collected so far, in sealed runs that a later attempt goes on from.
-//!
-//! Owns the description of these runs, writing the open arena as one more of them, and opening them again.
-//! Does not own how a file is moved and checked (`saved`), nor merging runs (`seal`).
+//! Checkpoints of a map task: everything collected so far as sealed runs from which a later attempt resumes.
 
 use std::path::Path;
 
@@ -14,12 +11,12 @@ use crate::combine::Fold;
 use crate::saved::{SavePlace, SavedFile, SavedFileError};
 use crate::segment::Seal;
 
-/// The data of a map task's checkpoint: everything emitted so far.
+/// The data of a map task's checkpoint.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SavedCollection {
-    /// In the order of arrival.
+    /// In order of arrival.
     runs: Vec<SavedFile>,
-    /// Runs begun by all attempts so far: no two runs of a task have the same number.
+    /// Runs begun by all attempts so far: run numbers of a task are unique.
     pub(super) runs_begun: u32,
     statistics: CollectStatistics,
 }
@@ -34,7 +31,6 @@ impl SavedCollection {
         SavedCollection { runs, runs_begun, statistics }
     }
 
-    /// The files that it names.
     pub fn files(&self) -> &[SavedFile] {
         &self.runs
     }
@@ -43,7 +39,7 @@ impl SavedCollection {
         &self.statistics
     }
 
-    /// The runs, if they are those that were saved and fit a task of this shape.
+    /// Opens the runs and checks that they fit a task of this shape.
     pub(super) fn open(&self, base: &Path, shape: &RunShape) -> Result<Vec<Run>, CollectError> {
         let mut runs = Vec::with_capacity(self.runs.len());
         for saved in &self.runs {
@@ -51,7 +47,7 @@ impl SavedCollection {
             let (found, wanted) = ((segment.encoding(), segment.partitions()), &shape.segment);
             if found != (wanted.encoding, wanted.partitions) {
                 let what = format!(
-                    "has {} partitions of {:?} records, not {} of {:?}",
+                    "has {} partitions of {:?} records; expected {} of {:?}",
                     found.1, found.0, wanted.partitions, wanted.encoding
                 );
                 return Err(SavedFileError { path: segment.path().to_owned(), what }.into());
@@ -62,7 +58,7 @@ impl SavedCollection {
     }
 }
 
-/// Writes the arena as a run and saves all runs. Their descriptions, and how many runs were begun.
+/// Writes the arena as a run and saves all runs; returns their descriptions and the next run number.
 pub(super) fn save_runs(
     parts: Parts,
     place: &SavePlace,
@@ -70,7 +66,7 @@ pub(super) fn save_runs(
 ) -> Result<(Vec<SavedFile>, usize), CollectError> {
     let Parts { mut runs, arena, mut runs_begun, shape } = parts;
     if let Some(mut arena) = arena {
-        // At once where it is to stay, which may be another file system than that of the other runs.
+        // Written to the checkpoint directory directly, which may be on another file system.
         let path = place.base.join(&place.folder).join(run_name(runs_begun));
         runs_begun += 1;
         let (mut writer, _grant) = shape.writer_at(&path, None)?;

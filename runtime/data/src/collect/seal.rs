@@ -1,48 +1,45 @@
-//! From runs and the last arena to the one sealed segment.
-//!
-//! Owns the end of a map task: the last run, intermediate merges, the final one. A single run becomes the
-//! segment by a rename, unless a checkpoint names it: then it stays, and is written anew under this attempt's
-//! label.
+//! The end of a map task: merges the runs and the last arena into the sealed segment. A single run becomes
+//! the segment by a rename unless a checkpoint refers to it; then it is copied under this attempt's label.
 
 use std::path::{Path, PathBuf};
 
 use crate::collect::CollectError;
 use crate::collect::buffer::Parts;
 use crate::collect::spill::{Run, seal_run, write_sorted};
-use crate::combine::{Fold, FoldError, Keep};
+use crate::combine::{Fold, FoldError, NoFold};
 use crate::merge::{self, Merge, MergeError};
 use crate::saved::SavedFileError;
 use crate::segment::{Seal, SealedSegment, Segment, SegmentWriter};
 
-/// Where the segment goes, and how.
+/// Where and how to write the segment.
 pub(crate) struct Destination<'a> {
     pub output: &'a Path,
-    /// Memory for it, and how many bytes that has. A run that becomes the segment stays where it is.
+    /// A file in memory to write to instead, and its size limit. A run that becomes the segment stays on disk.
     pub memory: Option<&'a (PathBuf, u64)>,
     pub seal: Seal,
     pub fan_in: usize,
-    /// What is done to equal keys when runs are merged.
+    /// Applied to equal keys when runs are merged.
     pub fold: &'a dyn Fold,
-    /// Whether equal keys of the last arena are worth folding, too.
+    /// Whether to fold equal keys of the last arena, too.
     pub fold_arena: bool,
 }
 
 /// What was written before the segment.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Sealing {
-    /// Sorted runs, without intermediate merges.
+    /// Runs, without intermediate merges.
     pub runs: u64,
-    /// Records in them and in intermediate merges.
+    /// Records in runs and intermediate merges.
     pub records: u64,
 }
 
-/// Merges and seals everything.
+/// Merges and seals all runs and the last arena.
 pub(crate) fn seal(
     parts: Parts,
     destination: &Destination<'_>,
 ) -> Result<(SealedSegment, Sealing), CollectError> {
     let Parts { mut runs, arena, mut runs_begun, shape } = parts;
-    let fold_arena = if destination.fold_arena { destination.fold } else { &Keep };
+    let fold_arena = if destination.fold_arena { destination.fold } else { &NoFold };
     if runs.is_empty() {
         let (mut writer, _grant) = shape.writer_at(destination.output, destination.memory)?;
         if let Some(mut arena) = arena {
@@ -83,9 +80,12 @@ pub(crate) fn seal(
 }
 
 fn merge_runs(runs: &[Run], fold: &dyn Fold, writer: &mut SegmentWriter) -> Result<(), CollectError> {
-    let blame = |run: &Run, error| match run.is_saved() {
-        true => CollectError::Saved(SavedFileError::of(error)),
-        false => CollectError::Segment(error),
+    let blame = |run: &Run, error| {
+        if run.is_saved() {
+            CollectError::Saved(SavedFileError::new(error))
+        } else {
+            CollectError::Segment(error)
+        }
     };
     let open = |run: &Run| Segment::open(run.path()).map_err(|error| blame(run, error));
     let segments = runs.iter().map(open).collect::<Result<Vec<_>, _>>()?;

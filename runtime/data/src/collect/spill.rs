@@ -1,7 +1,4 @@
-//! Sorted runs: writing an arena as a run, on another thread while emitting goes on.
-//!
-//! Owns the thread, the second arena that it hands back, and the names of runs. Does not own merging them
-//! (`collect::seal`).
+//! Sorted runs, written by a second thread while the first continues to emit into another arena.
 
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -9,15 +6,15 @@ use std::thread::JoinHandle;
 
 use crate::budget::{Budget, Grant};
 use crate::collect::CollectError;
-use crate::combine::{Fold, Keep};
+use crate::combine::{Fold, NoFold};
 use crate::saved::TaskFile;
 use crate::segment::{BLOCK_BYTES, Seal, SegmentShape, SegmentWriter, WriteError};
 use crate::sort::{Arena, Sorted};
 
-/// A sealed run. Its file is removed when it is dropped, wherever it was not moved elsewhere or saved.
+/// A sealed run; dropping it removes its file unless it was moved or saved.
 pub(crate) type Run = TaskFile;
 
-/// What runs of one task have in common.
+/// What all runs of a task share.
 #[derive(Debug, Clone)]
 pub(crate) struct RunShape {
     pub segment: SegmentShape,
@@ -26,12 +23,12 @@ pub(crate) struct RunShape {
 }
 
 impl RunShape {
-    /// A writer of run number `number`, and the grant for its buffer.
+    /// Creates the writer of run number `number`, with the grant for its buffer.
     pub(crate) fn writer(&self, number: usize) -> Result<(SegmentWriter, Grant), WriteError> {
         self.writer_at(&self.scratch.join(run_name(number)), None)
     }
 
-    /// A writer of any segment of this task, into memory if it is given some.
+    /// Creates a writer of any segment of this task; `memory` is a file in memory and its size limit.
     pub(crate) fn writer_at(
         &self,
         path: &Path,
@@ -43,17 +40,16 @@ impl RunShape {
     }
 }
 
-/// The file of run number `number`.
 pub(crate) fn run_name(number: usize) -> String {
     format!("run-{number:05}")
 }
 
-/// Seals a run. Runs are only read by this task: they need not survive the machine.
+/// Seals a run without syncing it: only this task reads runs.
 pub(crate) fn seal_run(writer: SegmentWriter) -> Result<Run, CollectError> {
     Ok(Run::new(writer.finish(Seal { durable: false })?))
 }
 
-/// Writes a sorted arena, partition after partition.
+/// Writes a sorted arena, partition by partition.
 pub(crate) fn write_sorted(
     sorted: &Sorted<'_>,
     fold: &dyn Fold,
@@ -71,13 +67,13 @@ pub(crate) fn write_sorted(
 /// Sorts an arena into run number `number` and empties it.
 fn spill(arena: &mut Arena, shape: &RunShape, number: usize) -> Result<Run, CollectError> {
     let (mut writer, _grant) = shape.writer(number)?;
-    // The combiner stays on its own thread; what it has to fold, it folds when runs are merged.
-    write_sorted(&arena.sort(), &Keep, &mut writer)?;
+    // The combiner stays on its own thread and folds when runs are merged.
+    write_sorted(&arena.sort(), &NoFold, &mut writer)?;
     arena.clear();
     seal_run(writer)
 }
 
-/// The thread that writes runs; at most one arena is on its way at a time.
+/// The spill thread; it has at most one arena at a time.
 pub(crate) struct Spiller {
     to_thread: SyncSender<(Arena, usize)>,
     from_thread: Receiver<(Arena, Result<Run, CollectError>)>,
@@ -102,14 +98,14 @@ impl Spiller {
         Ok(Spiller { to_thread, from_thread, thread: Some(thread), busy: false })
     }
 
-    /// Hands over a full arena. The one handed over before must have been taken back.
+    /// Hands over a full arena. The previous one must have been taken back.
     pub(crate) fn send(&mut self, arena: Arena, number: usize) -> Result<(), CollectError> {
         self.to_thread.send((arena, number)).map_err(|_| self.panicked())?;
         self.busy = true;
         Ok(())
     }
 
-    /// Waits for the arena handed over last, emptied, and its run; `None` when none is on its way.
+    /// Waits for the last arena, now empty, and its run; `None` if there is none.
     pub(crate) fn take_back(&mut self) -> Result<Option<(Arena, Run)>, CollectError> {
         if !self.busy {
             return Ok(None);
@@ -133,12 +129,11 @@ impl Spiller {
 
 impl Drop for Spiller {
     fn drop(&mut self) {
-        // A closed channel ends the thread's loop; joined, so that no run appears after the collector is
-        // gone.
+        // A closed channel ends the thread's loop. Join it, so that no run appears after the collector is gone.
         let (closed, _) = sync_channel(0);
         self.to_thread = closed;
         if let Some(thread) = self.thread.take() {
-            // Its panic was or will be reported by `take_back`; there is nobody left to tell here.
+            // `take_back` has reported or would have reported its panic.
             let _ = thread.join();
         }
     }

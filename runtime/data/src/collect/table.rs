@@ -1,47 +1,41 @@
-//! The combine table: hash aggregation in front of the sort.
-//!
-//! Owns growth within the table's share of memory, flushing, and the decision to give up where combining does
-//! not shrink the data. Does not own probing (`slots`) nor what becomes of the records that leave it
-//! (`buffer`).
+//! The combine table: hash aggregation in front of the sort. It grows within its share of memory, flushes
+//! when full, and is dropped if combining does not shrink the data.
 
 use crate::budget::Grant;
-use crate::collect::batch::{BATCH, Batch, Emitted, LONG};
+use crate::collect::batch::{BATCH, Batch, Emitted};
 use crate::collect::buffer::SortBuffer;
-use crate::collect::keys::LongKeys;
-use crate::collect::packed::unpack;
-use crate::collect::slots::{SlotWindow, Slots};
+use crate::collect::slots::{LongKey, LongKeys, SlotWindow, Slots};
 use crate::combine::{Combiner, Fold, FoldError, Folding};
 use crate::merge::Merge;
 use crate::segment::SegmentWriter;
 use crate::sort::SortedPartition;
 
-/// Emits after which it is judged whether combining pays.
+/// Emits between two checks of whether combining pays.
 const WINDOW: u64 = 1 << 17;
-/// The table is given up when a window shrinks by less than 5/4.
+/// The table is dropped if it shrinks a window by less than 5/4.
 const SHRINK_MIN: (u64, u64) = (5, 4);
 const CAPACITY_MIN: usize = 1 << 10;
 
-/// What the collector does with a full batch, and with the table at the end.
+/// The combine table behind one virtual call per batch.
 pub(crate) trait Absorb<V>: Fold {
-    /// Folds a batch in, and empties it.
+    /// Folds all values of a batch into the table and empties the batch.
     fn absorb(&mut self, batch: &mut Batch<V>, sink: &mut SortBuffer);
-    /// Takes a value whose key is too long for the table past it.
+    /// Passes a value whose key is too long for the table to the sort buffer.
     fn pass(&mut self, key: &[u8], value: V, sink: &mut SortBuffer);
-    /// Moves all there is to the sort buffer and gives the memory back.
+    /// Flushes the table to the sort buffer and frees its memory.
     fn finish(&mut self, sink: &mut SortBuffer);
-    /// Where slots are prefetched.
     fn window(&self) -> SlotWindow;
     fn counts(&self) -> CombineCounts;
 }
 
-/// What the table did.
+/// Counts of the combine table.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct CombineCounts {
-    pub taken: u64,
-    pub given: u64,
+    pub records_in: u64,
+    pub records_out: u64,
     pub flushes: u64,
     /// Values whose keys were too long for the table.
-    pub passed: u64,
+    pub oversized: u64,
     pub bypassed: bool,
 }
 
@@ -49,9 +43,9 @@ pub(crate) struct Table<C: Combiner> {
     combiner: C,
     slots: Slots<C::Value>,
     long: LongKeys,
-    /// Values of a batch whose keys are not in their homes.
-    beyond: Vec<Emitted<C::Value>>,
-    /// Bytes that accumulators own outside their slots.
+    /// Values of the current batch that were not found in their home slots.
+    missed: Vec<Emitted<C::Value>>,
+    /// Heap bytes of all accumulators.
     heap: usize,
     memory_max: usize,
     grant: Grant,
@@ -67,7 +61,7 @@ impl<C: Combiner> Table<C> {
             combiner,
             slots: Slots::new(CAPACITY_MIN),
             long: LongKeys::new(memory_max),
-            beyond: Vec::new(),
+            missed: Vec::new(),
             heap: 0,
             memory_max,
             grant,
@@ -82,12 +76,12 @@ impl<C: Combiner> Table<C> {
         Slots::<C::Value>::bytes_of(self.slots.capacity()) + self.long.len() + self.heap
     }
 
-    /// Makes sure that a batch of new keys fits: by doubling, or where the memory ends by flushing.
+    /// Makes room for a batch of new keys: doubles the slots, or flushes at the memory limit.
     fn make_room(&mut self, long_bytes: usize, sink: &mut SortBuffer) {
         let memory = self.memory();
-        // Probes stay short as long as a third of the slots is free.
+        // Probes stay short while a third of the slots is free.
         let crowded = self.slots.count() + BATCH > self.slots.capacity() / 3 * 2;
-        // While the slots move, old and new ones exist.
+        // Doubling needs the old and the new slots at once.
         let doubled = memory + Slots::<C::Value>::bytes_of(2 * self.slots.capacity());
         if memory + long_bytes > self.memory_max || (crowded && doubled > self.memory_max) {
             self.flush(sink);
@@ -98,27 +92,25 @@ impl<C: Combiner> Table<C> {
         self.grant.set(self.memory());
     }
 
-    /// Moves all slots to the sort buffer.
+    /// Moves all entries to the sort buffer.
     fn flush(&mut self, sink: &mut SortBuffer) {
         let Table { combiner, slots, long, encoded, counts, .. } = self;
         counts.flushes += u64::from(slots.count() > 0);
-        counts.given += slots.count() as u64;
-        slots.drain(|tag, head, value| {
+        counts.records_out += slots.count() as u64;
+        slots.drain(|tag, key, value| {
             encoded.clear();
             combiner.encode(&value, encoded);
-            match tag & 0xff {
-                LONG => sink.add(long.get(head.1), encoded),
-                code => {
-                    let len = code as usize - 1;
-                    sink.add(&unpack(head)[..len], encoded);
-                }
+            match tag.packed_len() {
+                None => sink.add(long.get(key.high), encoded),
+                Some(len) => sink.add(&key.bytes()[..len], encoded),
             }
         });
         self.heap = 0;
         self.long.clear();
     }
 
-    fn judge(&mut self, sink: &mut SortBuffer) {
+    /// Drops the table if it did not shrink the last window enough.
+    fn check_window(&mut self, sink: &mut SortBuffer) {
         if self.window_taken * SHRINK_MIN.1 < self.window_new * SHRINK_MIN.0 {
             self.counts.bypassed = true;
             self.finish(sink);
@@ -129,42 +121,42 @@ impl<C: Combiner> Table<C> {
 
     fn fold_batch(&mut self, batch: &mut Batch<C::Value>) {
         let before = self.slots.count();
-        let Table { combiner, slots, long, beyond, heap, .. } = self;
+        let Table { combiner, slots, long, missed, heap, .. } = self;
         *heap += batch.emitted.iter().map(|emitted| combiner.heap_bytes(&emitted.value)).sum::<usize>();
         let mut fold = |into: &mut C::Value, more: C::Value| {
-            let apart = combiner.heap_bytes(into) + combiner.heap_bytes(&more);
+            let separate = combiner.heap_bytes(into) + combiner.heap_bytes(&more);
             combiner.fold(into, more);
-            *heap = (*heap + combiner.heap_bytes(into)).saturating_sub(apart);
+            *heap = (*heap + combiner.heap_bytes(into)).saturating_sub(separate);
         };
         let mut long_start = 0;
-        for emitted in batch.emitted.drain(..) {
-            let Emitted { head, home, tag, value } = emitted;
-            if tag & 0xff == LONG {
-                let key = &batch.long[std::mem::replace(&mut long_start, head.1 as usize)..head.1 as usize];
-                slots.take_long((home, tag, head.0), (key, long), value, &mut fold);
-            } else if let Err(value) = slots.take((home, tag, head), value, &mut fold) {
-                beyond.push(Emitted { head, home, tag, value });
+        for Emitted { probe, value } in batch.emitted.drain(..) {
+            if probe.tag.packed_len().is_none() {
+                let end = probe.key.high as usize;
+                let bytes = &batch.long[std::mem::replace(&mut long_start, end)..end];
+                slots.fold_long(LongKey { probe, bytes }, long, value, &mut fold);
+            } else if let Err(value) = slots.fold_home(probe, value, &mut fold) {
+                missed.push(Emitted { probe, value });
             }
         }
-        for Emitted { head, home, tag, value } in beyond.drain(..) {
-            slots.take_beyond((home, tag, head), value, &mut fold);
+        for Emitted { probe, value } in missed.drain(..) {
+            slots.fold_probing(probe, value, &mut fold);
         }
         self.window_new += (self.slots.count() - before) as u64;
     }
 
-    /// What is left of a batch once the table was given up: its values go straight on.
+    /// Passes a batch to the sort buffer after the table was dropped.
     fn pass_batch(&mut self, batch: &mut Batch<C::Value>, sink: &mut SortBuffer) {
-        self.counts.given += batch.emitted.len() as u64;
+        self.counts.records_out += batch.emitted.len() as u64;
         let mut long_start = 0;
-        for Emitted { head, tag, value, .. } in batch.emitted.drain(..) {
+        for Emitted { probe, value } in batch.emitted.drain(..) {
             self.encoded.clear();
             self.combiner.encode(&value, &mut self.encoded);
-            if tag & 0xff == LONG {
-                let key = &batch.long[std::mem::replace(&mut long_start, head.1 as usize)..head.1 as usize];
-                sink.add(key, &self.encoded);
+            if let Some(len) = probe.tag.packed_len() {
+                sink.add(&probe.key.bytes()[..len], &self.encoded);
             } else {
-                let len = (tag & 0xff) as usize - 1;
-                sink.add(&unpack(head)[..len], &self.encoded);
+                let end = probe.key.high as usize;
+                let key = &batch.long[std::mem::replace(&mut long_start, end)..end];
+                sink.add(key, &self.encoded);
             }
         }
     }
@@ -172,7 +164,7 @@ impl<C: Combiner> Table<C> {
 
 impl<C: Combiner> Absorb<C::Value> for Table<C> {
     fn absorb(&mut self, batch: &mut Batch<C::Value>, sink: &mut SortBuffer) {
-        self.counts.taken += batch.emitted.len() as u64;
+        self.counts.records_in += batch.emitted.len() as u64;
         if self.counts.bypassed {
             self.pass_batch(batch, sink);
         } else {
@@ -180,7 +172,7 @@ impl<C: Combiner> Absorb<C::Value> for Table<C> {
             self.window_taken += batch.emitted.len() as u64;
             self.fold_batch(batch);
             if self.window_taken >= WINDOW {
-                self.judge(sink);
+                self.check_window(sink);
             }
             batch.window = self.slots.window();
         }
@@ -191,9 +183,9 @@ impl<C: Combiner> Absorb<C::Value> for Table<C> {
         self.encoded.clear();
         self.combiner.encode(&value, &mut self.encoded);
         sink.add(key, &self.encoded);
-        self.counts.passed += 1;
-        self.counts.taken += 1;
-        self.counts.given += 1;
+        self.counts.oversized += 1;
+        self.counts.records_in += 1;
+        self.counts.records_out += 1;
     }
 
     fn finish(&mut self, sink: &mut SortBuffer) {

@@ -1,7 +1,4 @@
-//! Merging sorted sources into one sorted stream.
-//!
-//! Owns the tournament over cursors and the plan of intermediate merges. Does not own groups (`reduce`) nor
-//! what is folded on the way (`combine`).
+//! Merging sorted sources: the tournament tree, and the plan of intermediate merges.
 
 mod plan;
 mod tree;

@@ -1,13 +1,11 @@
-//! Which sources are merged first when there are too many for one merge.
-//!
-//! Owns that choice alone: it reads and writes nothing.
+//! The plan of intermediate merges: which sources to merge first when there are too many for one merge.
 
 use std::ops::Range;
 
 use crate::budget::Budget;
 use crate::segment::BlockCompression;
 
-/// The most sources that one merge may have, by the task's setting and its memory.
+/// Returns the most sources that one merge may have, given the setting and the memory.
 pub(crate) fn fan_in(wanted: usize, compression: BlockCompression, budget: &Budget) -> usize {
     let wanted = wanted.max(2);
     match compression {
@@ -16,11 +14,11 @@ pub(crate) fn fan_in(wanted: usize, compression: BlockCompression, budget: &Budg
     }
 }
 
-/// The neighbours to merge next, given the sizes of all sources in their order; none when they fit one merge.
+/// Returns the next range of sources to merge, given all sizes; `None` if they fit one merge.
 ///
-/// Only neighbours: equal keys come in the order of their sources, so a merged source must take the place of
-/// a range. The first merge takes just so many that all later ones are full, and among the ranges of that
-/// length the smallest is merged, so that as few bytes as possible are written twice.
+/// Equal keys come in the order of their sources, so only neighbours can be merged. The first merge is as
+/// narrow as possible, so that all later ones are full; among ranges of equal width it takes the smallest, so
+/// that few bytes are written twice.
 pub(crate) fn next_merge(sizes: &[u64], fan_in: usize) -> Option<Range<usize>> {
     if sizes.len() <= fan_in {
         return None;
@@ -42,7 +40,7 @@ pub(crate) fn next_merge(sizes: &[u64], fan_in: usize) -> Option<Range<usize>> {
 mod tests {
     use super::next_merge;
 
-    /// Merges until one merge is left and returns how many intermediate ones there were.
+    /// Merges until one merge is left; returns the number of intermediate merges.
     fn merges(count: usize, fan_in: usize) -> usize {
         let mut sizes: Vec<u64> = (0..count as u64).map(|index| index * 37 % 101 + 1).collect();
         let total: u64 = sizes.iter().sum();
@@ -61,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn every_count_ends_in_one_full_merge_after_the_fewest_others() {
+    fn next_merge_fills_the_last_merge_with_fewest_passes() {
         for fan_in in [2, 3, 7, 64] {
             for count in 0..300usize {
                 let needed = count.saturating_sub(fan_in).div_ceil(fan_in - 1);
@@ -71,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn the_smallest_neighbours_go_first() {
+    fn next_merge_takes_the_smallest_neighbours() {
         assert_eq!(next_merge(&[9, 9, 1, 2, 9, 9, 9], 6), Some(2..4));
         assert_eq!(next_merge(&[1, 9, 9, 1], 3), Some(0..2));
     }

@@ -1,30 +1,27 @@
-//! Why a reduce task's input cannot be read.
-//!
-//! Owns the distinction that decides what is run again: a map task whose segment is lost, this reduce task
-//! from its checkpoint, or this reduce task from scratch.
+//! Why a reduce task's input cannot be read. The variant decides what is retried: a map task whose segment is
+//! lost, this reduce task from its checkpoint, or this reduce task from scratch.
 
 use crate::saved::SavedFileError;
 use crate::segment::{SegmentError, WriteError};
 
-/// Reading a reduce task's input failed.
+/// Why reading a reduce task's input failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ReduceError {
-    /// The segment of one map task is missing or damaged: that map task has to be run again.
+    /// A map task's segment is missing or damaged: rerun that map task.
     #[error("input {index}: {error}")]
     Input {
-        /// Which one, in the order of `ReduceSettings::segments`.
+        /// Index in `ReduceSettings::segments`.
         index: usize,
         error: SegmentError,
     },
-    /// An intermediate merge of this task is damaged: this task has to be run again.
+    /// An intermediate merge of this task is damaged: rerun this task.
     #[error("intermediate merge: {0}")]
     Intermediate(SegmentError),
-    /// An intermediate merge that a checkpoint names is missing or damaged: the task has to start from
-    /// scratch.
+    /// An intermediate merge of a checkpoint is missing or damaged: restart the task from scratch.
     #[error(transparent)]
     Saved(#[from] SavedFileError),
-    /// A checkpoint does not fit what is there: the task has to start from scratch.
-    #[error("the saved reduce input does not fit: {0}; start the task from scratch")]
+    /// A checkpoint does not match the inputs: restart the task from scratch.
+    #[error("the saved reduce input does not match: {0}; restart the task from scratch")]
     Unfit(String),
     /// An intermediate merge could not be written.
     #[error(transparent)]
@@ -32,24 +29,24 @@ pub enum ReduceError {
     /// The combiner could not decode a value.
     #[error("combining the values of key {key}: {message}")]
     Combine {
-        /// The key's bytes, escaped.
+        /// Quoted, escaped and cut.
         key: String,
-        /// The combiner's own words.
+        /// The combiner's message.
         message: String,
     },
-    /// The settings cannot be used.
+    /// The settings are invalid.
     #[error("{0}")]
     Settings(String),
-    /// The segments were written by jobs with different settings.
-    #[error("input {index} has other settings than input 0; all segments must come from one job")]
+    /// The segments belong to jobs with different settings.
+    #[error("input {index} and input 0 have different settings; all segments must come from one job")]
     Mixed {
-        /// The first one that differs.
+        /// The first input that differs.
         index: usize,
     },
 }
 
 impl ReduceError {
-    /// The input, in the order of `ReduceSettings::segments`, whose map task has to be run again.
+    /// Returns the index in `ReduceSettings::segments` whose map task has to be rerun.
     pub fn lost_input(&self) -> Option<usize> {
         match self {
             ReduceError::Input { index, .. } => Some(*index),
@@ -57,7 +54,7 @@ impl ReduceError {
         }
     }
 
-    /// Whether the checkpoint that was to be gone on from is to blame: starting the task from scratch helps.
+    /// Whether the resumed checkpoint caused the error: restarting the task from scratch helps.
     pub fn blames_checkpoint(&self) -> bool {
         matches!(self, ReduceError::Saved(_) | ReduceError::Unfit(_))
     }

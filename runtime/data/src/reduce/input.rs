@@ -1,47 +1,17 @@
-//! Groups of equal keys over merged segments, in constant memory.
-//!
-//! Owns the boundaries of groups and the lending of values. Does not own the order within a group, which is
-//! the merge's, nor how many segments become few enough (`sources`).
+//! Groups of equal keys over merged segments, in constant memory: values are borrowed from the segments.
 
-use serde::{Deserialize, Serialize};
-
-use crate::combine::{Combiner, Fold, Folding, Keep};
+use crate::combine::{Combiner, Fold, Folding, NoFold};
 use crate::merge::{KeyCode, Merge};
 use crate::partition::{Grouping, prefix};
 use crate::reduce::sources::Sources;
-use crate::reduce::{ReduceError, ReduceSettings, SavedReduceInput, opening};
+use crate::reduce::{ReduceError, ReduceSettings, ReduceStatistics, SavedReduceInput, opening};
 use crate::saved::SavePlace;
 
-/// A full key and a value, borrowed from where they are stored.
+/// A full key and a value, borrowed from a segment.
 pub type KeyValue<'a> = (&'a [u8], &'a [u8]);
 
-/// What a reduce task has read so far; one that goes on from a checkpoint counts on from what was saved.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct ReduceStatistics {
-    /// Groups begun.
-    pub groups: u64,
-    /// Records read, those that the reducer skipped included.
-    pub records: u64,
-    /// Bytes of the keys and values of these records.
-    pub bytes: u64,
-    /// Records in this partition of all inputs.
-    pub records_total: u64,
-    /// Bytes of this partition of all inputs as encoded, before compression.
-    pub bytes_total: u64,
-    /// Records written by intermediate merges.
-    pub merged_records: u64,
-    /// Intermediate merges made.
-    pub intermediate_merges: u64,
-    /// Stored bytes of the blocks that this attempt entered, for intermediate merges, too: not counted on
-    /// from what was saved.
-    pub bytes_read: u64,
-    /// The most memory granted at once, in bytes.
-    pub memory_peak: usize,
-}
-
-/// One partition of several segments as a sequence of groups.
-///
-/// Keys and values lie in the mapped segments: a group may be of any size.
+/// One partition of several segments as a sequence of groups. Keys and values stay in the segments, so a group
+/// may have any size.
 pub struct ReduceInput {
     merge: Merge,
     sources: Sources,
@@ -52,41 +22,40 @@ pub struct ReduceInput {
     groups: u64,
     records: u64,
     bytes: u64,
-    /// After an error the merge stands nowhere.
+    /// Set by an error, after which the position is undefined.
     failed: bool,
 }
 
-/// Where the merge stands.
+/// The position of the merge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum RecordState {
-    /// Before its first record.
+    /// Before the first record.
     Fresh,
-    /// On a record of the current group that was not handed out.
+    /// On a record of the current group that was not returned yet.
     Offered,
-    /// On a record of the current group that was handed out.
+    /// On a record of the current group that was returned.
     Taken,
     /// On the first record of the next group.
     Beyond,
-    /// After its last record.
+    /// After the last record.
     Ended,
 }
 
 impl ReduceInput {
-    /// Opens the segments, merges some of them first when there are more than the fan-in allows, and stands
-    /// before the first group, or where an input was saved (`resume` of the settings).
+    /// Opens the segments, merges some of them if there are more than the fan-in, and stops before the first
+    /// group or at the saved position (`ReduceSettings::resume`).
     ///
     /// # Errors
-    /// `Input` for a segment that is missing or damaged, `Write` when an intermediate merge finds no room.
-    /// When it goes on, `Saved` when a file that was saved is missing or damaged, `Unfit` when a segment is
-    /// not the one that was read.
+    /// `Input` if a segment is missing or damaged, `Write` if an intermediate merge cannot be written. On
+    /// resume, `Saved` if a saved file is missing or damaged, `Unfit` if a segment is not the one that was read.
     pub fn open(settings: ReduceSettings) -> Result<ReduceInput, ReduceError> {
-        ReduceInput::open_folding(settings, &Keep)
+        ReduceInput::open_folding(settings, &NoFold)
     }
 
-    /// As `open`, and folds the values of equal keys in intermediate merges.
+    /// Like `open`, but folds the values of equal keys in intermediate merges.
     ///
     /// # Errors
-    /// As `open`, and `Combine` when the combiner cannot decode a value.
+    /// As `open`, and `Combine` if the combiner cannot decode a value.
     pub fn open_combining<C: Combiner>(
         settings: ReduceSettings,
         combiner: &C,
@@ -115,35 +84,33 @@ impl ReduceInput {
             failed: false,
         };
         if let Some((saved, _)) = resume {
-            input.count_on(saved);
+            input.restore(saved);
         }
         Ok(input)
     }
 
-    fn count_on(&mut self, saved: SavedReduceInput) {
+    fn restore(&mut self, saved: SavedReduceInput) {
         let ReduceStatistics { groups, records, bytes, .. } = saved.statistics;
         (self.groups, self.records, self.bytes) = (groups, records, bytes);
         if let Some(group) = saved.group {
-            // What is left of the group comes with the next step, as if the record before it had been handed
-            // out here.
+            // The next step continues the group as if this attempt had returned the record before.
             self.state = RecordState::Taken;
-            // Of a prefix, the code of the key that it is the prefix of is not known.
-            self.group_code = if self.grouping.is_none() { KeyCode::of(&group) } else { KeyCode::unknown() };
+            // With a grouping the key was a prefix, whose code is not that of a record.
+            self.group_code = if self.grouping.is_none() { KeyCode::new(&group) } else { KeyCode::unknown() };
             self.group_key = group;
         }
     }
 
-    /// Where the input stands, between two groups or two values: what `resume` goes on from. Intermediate
-    /// merges move to where checkpoints are kept, unless they are there already; of the segments only
-    /// positions are kept. The input can be used on.
+    /// Saves the position between two groups or two values, for `ReduceSettings::resume`. Intermediate merges
+    /// move to the checkpoint directory; of segments only positions are saved. The input stays usable.
     ///
     /// # Errors
-    /// `Write` when a merge cannot be moved; `Settings` after an error of this input.
+    /// `Write` if a merge cannot be moved; `Settings` after an earlier error of this input.
     pub fn save(&mut self, place: &SavePlace) -> Result<SavedReduceInput, ReduceError> {
         if self.failed {
-            return Err(ReduceError::Settings("an input that failed cannot be saved".into()));
+            return Err(ReduceError::Settings("cannot save a reduce input that failed".into()));
         }
-        // A record that was handed out is behind, the current one of any other source is not.
+        // A record that was returned is done; the current records of other sources are not.
         let positions = match self.state {
             RecordState::Taken => self.merge.positions_after_current(),
             _ => self.merge.positions(),
@@ -155,11 +122,11 @@ impl ReduceInput {
         Ok(SavedReduceInput { group, statistics, ..sources })
     }
 
-    /// Moves to the next group, past the values of the current one that were not read; `false` after the last
+    /// Moves to the next group and skips unread values of the current one; returns `false` after the last
     /// group.
     ///
     /// # Errors
-    /// `Input` when a segment proves damaged, `Intermediate` when a merged one does.
+    /// `Input` if a segment is damaged, `Intermediate` if an intermediate merge is.
     pub fn next_group(&mut self) -> Result<bool, ReduceError> {
         match self.state {
             RecordState::Fresh => self.step(|_| RecordState::Beyond)?,
@@ -178,20 +145,20 @@ impl ReduceInput {
         Ok(true)
     }
 
-    /// The prefix that the keys of the current group share; the whole key without a grouping.
+    /// Returns the grouping prefix of the current group; without a grouping, the whole key.
     pub fn group_key(&self) -> &[u8] {
         &self.group_key
     }
 
-    /// The full key and the value of the group's next record; `None` after the last one. The slices lie in
-    /// the mapped segment and stay valid until the next call.
+    /// Returns the full key and the value of the group's next record; `None` after the last one. The slices are
+    /// valid until the next call.
     ///
     /// # Errors
     /// As `next_group`.
     #[inline]
     pub fn next_value(&mut self) -> Result<Option<KeyValue<'_>>, ReduceError> {
         if self.state == RecordState::Taken {
-            self.step(|input| if input.belongs() { RecordState::Offered } else { RecordState::Beyond })?;
+            self.step(|input| if input.in_group() { RecordState::Offered } else { RecordState::Beyond })?;
         }
         if self.state != RecordState::Offered {
             return Ok(None);
@@ -203,12 +170,11 @@ impl ReduceInput {
         Ok(Some((key, value)))
     }
 
-    /// What was done without, for people: a line for each consolidated file that is of no use.
+    /// Returns one warning per consolidated file that could not be used.
     pub fn remarks(&self) -> &[String] {
         &self.sources.remarks
     }
 
-    /// What was read so far.
     pub fn statistics(&self) -> ReduceStatistics {
         ReduceStatistics {
             groups: self.groups,
@@ -219,9 +185,9 @@ impl ReduceInput {
         }
     }
 
-    /// Whether the merge's current record belongs to the current group.
+    /// Whether the current record belongs to the current group.
     #[inline]
-    fn belongs(&self) -> bool {
+    fn in_group(&self) -> bool {
         let code = self.merge.key_code();
         if code == self.group_code && code.is_whole() {
             return true;

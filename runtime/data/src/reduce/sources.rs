@@ -1,33 +1,100 @@
-//! The sources of a reduce task's merge: segments, and the intermediate merges that make them few enough.
-//!
-//! Owns intermediate merges, and which input an error means. Does not own how sources are opened (`opening`)
-//! nor groups (`input`).
+//! The sources of a reduce task's merge, and the intermediate merges that reduce them to the fan-in.
 
 use std::ops::Range;
+use std::path::PathBuf;
+use std::sync::Arc;
 
 use crate::budget::{Budget, Grant};
 use crate::combine::{Fold, FoldError};
 use crate::merge::{self, Merge, MergeError};
 use crate::record::RecordEncoding;
-use crate::reduce::source::{Origin, Source};
 use crate::reduce::{ReduceError, ReduceSettings, ReduceStatistics, SavedReduceInput, SavedSource};
-use crate::saved::{SavePlace, TaskFile};
-use crate::segment::{BLOCK_BYTES, BlockCompression, Seal, SegmentPosition, SegmentShape, SegmentWriter};
+use crate::saved::{SavePlace, SavedFileError, TaskFile};
+use crate::segment::{
+    BLOCK_BYTES, BlockCompression, Cursor, Seal, Segment, SegmentError, SegmentPosition, SegmentShape,
+    SegmentWriter,
+};
+
+/// Approximate memory of an in-memory source besides its bytes.
+pub(super) const SOURCE_BYTES: usize = 512;
+
+pub(super) struct Source {
+    /// `None` while it is closed.
+    pub(super) segment: Option<Arc<Segment>>,
+    pub(super) origin: Origin,
+    /// The first record to read, unless it is the first of the segment.
+    pub(super) start: Option<u64>,
+    /// Stored bytes of the partition.
+    pub(super) size: u64,
+    /// Buffer size for its decompressed block.
+    pub(super) decompressed: usize,
+}
+
+pub(super) enum Origin {
+    /// A map task's segment, by its index.
+    Input(usize),
+    /// An intermediate merge.
+    Merged(TaskFile),
+}
+
+impl Source {
+    /// Whether the segment was read into memory.
+    pub(super) fn is_read(&self) -> bool {
+        self.segment.as_ref().is_some_and(|segment| !segment.is_mapped())
+    }
+
+    /// Returns the memory of a segment that was read.
+    pub(super) fn held_bytes(&self) -> usize {
+        let held = self.segment.as_ref().filter(|segment| !segment.is_mapped());
+        held.map_or(0, |segment| segment.heap_bytes() + SOURCE_BYTES)
+    }
+
+    pub(super) fn open(&self, inputs: &[PathBuf]) -> Result<Arc<Segment>, ReduceError> {
+        if let Some(segment) = &self.segment {
+            return Ok(segment.clone());
+        }
+        let path = match &self.origin {
+            Origin::Input(index) => &inputs[*index],
+            Origin::Merged(file) => file.path(),
+        };
+        Segment::open(path).map_err(|error| self.origin.error(error))
+    }
+
+    /// Returns a cursor before the first record to read.
+    pub(super) fn cursor(&self, inputs: &[PathBuf], partition: u32) -> Result<Cursor, ReduceError> {
+        let segment = self.open(inputs)?;
+        let cursor = match self.start {
+            None => segment.cursor(partition),
+            Some(ordinal) => segment.cursor_at(partition, ordinal),
+        };
+        cursor.map_err(|error| self.origin.error(error))
+    }
+}
+
+impl Origin {
+    /// Converts an error of this source: it decides which task is rerun.
+    pub(super) fn error(&self, error: SegmentError) -> ReduceError {
+        match self {
+            Origin::Input(index) => ReduceError::Input { index: *index, error },
+            Origin::Merged(file) if file.is_saved() => ReduceError::Saved(SavedFileError::new(error)),
+            Origin::Merged(_) => ReduceError::Intermediate(error),
+        }
+    }
+}
 
 pub(super) struct Sources {
     pub(super) settings: ReduceSettings,
-    /// What all segments have in common.
     pub(super) encoding: RecordEncoding,
     pub(super) partitions: u32,
     pub(super) budget: Budget,
     pub(super) fan_in: usize,
-    /// In the order of the map tasks; those without a record of the partition left out.
+    /// In the order of the map tasks, without those that have no record of the partition.
     pub(super) sources: Vec<Source>,
-    /// For the blocks that the final merge decompresses.
+    /// Grant for the blocks that the final merge decompresses.
     pub(super) buffers: Grant,
-    /// For the sources that were read into memory.
+    /// Grant for the sources that were read into memory.
     pub(super) read: Grant,
-    /// What was done without, for people.
+    /// Warnings about unusable consolidated files.
     pub(super) remarks: Vec<String>,
     /// Stored bytes of the blocks that intermediate merges read.
     pub(super) bytes_merged: u64,
@@ -50,7 +117,7 @@ impl Sources {
     fn merge_range(&mut self, range: Range<usize>, fold: &dyn Fold) -> Result<Source, ReduceError> {
         let shape = SegmentShape {
             encoding: self.encoding,
-            // A merged file is read by this task alone, from the local disk.
+            // Only this task reads the file, from the local disk.
             compression: BlockCompression::None,
             partitions: self.partitions,
             only: Some(self.settings.partition),
@@ -75,7 +142,7 @@ impl Sources {
         Ok(Source { segment: None, origin: Origin::Merged(file), start: None, size, decompressed: 0 })
     }
 
-    /// The last merge, of all that is left, which stays open.
+    /// Returns the final merge of all remaining sources, which stay open.
     pub(super) fn merge(&mut self) -> Result<Merge, ReduceError> {
         self.buffers.set(self.decompressing(0..self.sources.len()));
         for source in &mut self.sources {
@@ -92,22 +159,22 @@ impl Sources {
         Ok(Merge::new(cursors))
     }
 
-    /// Memory for the blocks that a merge of these sources decompresses.
+    /// Returns the buffer size for the blocks that a merge of these sources decompresses.
     fn decompressing(&self, range: Range<usize>) -> usize {
         self.sources[range].iter().map(|source| source.decompressed).sum()
     }
 
-    /// Says which input an error of the final merge means.
+    /// Attributes an error of the final merge to its source.
     #[cold]
     pub(super) fn blame(&self, error: MergeError) -> ReduceError {
         self.blame_in(0..self.sources.len(), error)
     }
 
     fn blame_in(&self, range: Range<usize>, error: MergeError) -> ReduceError {
-        self.sources[range][error.input].origin.lost(error.error)
+        self.sources[range][error.input].origin.error(error.error)
     }
 
-    /// What is left of each source, whose next record and end are given in their order.
+    /// Saves the rest of each source, given its next record and its end.
     pub(super) fn save(
         &mut self,
         places: impl Iterator<Item = (SegmentPosition, u64)>,
@@ -139,7 +206,7 @@ impl Sources {
     }
 }
 
-/// There are no more inputs than map tasks, whose numbers have 32 bits.
+/// There are no more inputs than map tasks, which have 32-bit numbers.
 fn as_u32(count: usize) -> u32 {
     u32::try_from(count).unwrap_or(u32::MAX)
 }

@@ -1,47 +1,43 @@
-//! Writing a segment file from blocks that come from elsewhere.
-//!
-//! Owns the file of one partition while its blocks arrive in pieces of any size: each block is checked
-//! against its checksum while it is in the cache, nothing is decoded, and what is whole is known, so that a
-//! broken fetch goes on with the next block. Does not own where the bytes come from.
+//! Writing a segment file from blocks that arrive in pieces of any size. Each block is verified against its
+//! checksum without decoding, so that a broken fetch continues with the next block.
 
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
+use super::error::WriteError;
 use super::extent::PartitionExtent;
 use super::format::{BlockEntry, PARTITION_ENTRY_BYTES, PartitionEntry, Trailer, table_crc};
 use super::seal::{PartialFile, Seal};
-use super::writer::{SealedSegment, WriteError};
+use super::writer::SealedSegment;
 
-/// A segment could not be put together.
+/// Why a segment could not be assembled.
 #[derive(Debug, thiserror::Error)]
 pub enum AssemblyError {
-    /// A block is not what was sealed; the assembly stands before it.
-    #[error("the checksum of block {block} of partition {partition} of {label} does not fit")]
+    /// A block is damaged; the assembly continues before it.
+    #[error("checksum mismatch in block {block} of partition {partition} of {label}")]
     Checksum {
         /// The attempt that wrote the segment.
         label: String,
         partition: u32,
-        /// The block, counted in the partition.
+        /// Block number in the partition.
         block: u64,
     },
-    /// More came than the index describes.
-    #[error("{bytes} bytes more than partition {partition} of {label} has")]
+    /// More bytes arrived than the index describes.
+    #[error("received {bytes} bytes more than partition {partition} of {label} has")]
     Surplus {
         /// The attempt that wrote the segment.
         label: String,
         partition: u32,
-        /// How many more.
         bytes: u64,
     },
-    /// It was to be sealed before everything had come.
+    /// `seal` was called before all bytes arrived.
     #[error("{bytes} bytes of partition {partition} of {label} are missing")]
     Incomplete {
         /// The attempt that wrote the segment.
         label: String,
         partition: u32,
-        /// How many bytes are missing.
         bytes: u64,
     },
     /// The file could not be written.
@@ -49,30 +45,30 @@ pub enum AssemblyError {
     Write(#[from] WriteError),
 }
 
-/// One partition of a segment on its way into a file of its own.
+/// One partition of a segment, being received into a file of its own.
 #[derive(Debug)]
 pub struct SegmentAssembly {
     extent: PartitionExtent,
     file: File,
     partial: PartialFile,
     header_len: u64,
-    /// The block that arrives, counted from the first one of the extent; none after the last one.
+    /// The block being received, counted from the first one of the extent; `None` after the last one.
     number: u64,
     block: Option<BlockEntry>,
-    /// Bytes of it that are here, and their checksum.
+    /// Received bytes of the block, and their checksum.
     received: u64,
     crc: u32,
-    /// Bytes of the whole blocks before it.
+    /// Bytes of the complete blocks.
     verified: u64,
 }
 
 impl SegmentAssembly {
-    /// Creates the file under its temporary name; blocks are expected from the extent's first one on.
+    /// Creates the file under its temporary name. The extent's first block is expected first.
     ///
     /// # Errors
-    /// The file cannot be created.
+    /// Fails if the file cannot be created.
     pub fn create(target: &Path, extent: PartitionExtent) -> Result<SegmentAssembly, WriteError> {
-        let partial = PartialFile::of(target);
+        let partial = PartialFile::new(target);
         let file = partial.create()?;
         let header = extent.header.encode();
         let assembly = SegmentAssembly {
@@ -94,20 +90,20 @@ impl SegmentAssembly {
         &self.extent
     }
 
-    /// The first block that is not whole here, counted in the partition: where a broken fetch goes on.
+    /// Returns the first incomplete block, counted in the partition: where a broken fetch continues.
     pub fn next_block(&self) -> u64 {
         self.extent.first_block() + self.number
     }
 
-    /// Bytes that are still to come.
+    /// Returns the number of bytes that have not arrived.
     pub fn missing(&self) -> u64 {
         self.extent.entry.stored_len - self.verified - self.received
     }
 
-    /// Takes in the next bytes, which need not end where a block does.
+    /// Adds the next bytes, which need not end at a block boundary.
     ///
     /// # Errors
-    /// `Checksum` when a block is wrong: what came of it and after it is dropped. `Surplus`, `Write`.
+    /// `Checksum` if a block is damaged: its bytes and the following ones are dropped. `Surplus`, `Write`.
     pub fn accept(&mut self, bytes: &[u8]) -> Result<(), AssemblyError> {
         let surplus = (bytes.len() as u64).saturating_sub(self.missing());
         if surplus > 0 {
@@ -142,15 +138,15 @@ impl SegmentAssembly {
         Ok(())
     }
 
-    /// Forgets what came of a block that is not whole: the next bytes start it anew.
+    /// Drops the bytes of an incomplete block, which then has to be sent again from its start.
     pub fn drop_open_block(&mut self) {
         (self.received, self.crc) = (0, 0);
     }
 
-    /// Gives the complete file its name.
+    /// Completes the file and renames it to its final name.
     ///
     /// # Errors
-    /// `Incomplete` when blocks are missing, `Write`.
+    /// `Incomplete` if blocks are missing, `Write`.
     pub fn seal(mut self) -> Result<SealedSegment, AssemblyError> {
         let bytes = self.missing();
         if bytes > 0 {
@@ -182,7 +178,7 @@ impl SegmentAssembly {
         })
     }
 
-    /// The index as it was sealed first, but for the places, which are those in this file.
+    /// Returns the original index with the block offsets of this file.
     fn footer(&self) -> Vec<u8> {
         let mut index = Vec::new();
         let moved_from = self.extent.entry.offset;

@@ -1,15 +1,11 @@
-//! Small segments of one worker in one file, by partition: a reduce opens it instead of each of them.
-//!
-//! Owns the file's form, its writing and the reading of one partition. Does not own when it is worth its
-//! while (the worker), nor the segments, which stay where they are: a file of this kind that is missing or
-//! damaged is done without. The idea is that of Spark's consolidated shuffle files, and of Riffle (Zhang and
-//! others, EuroSys 2018), without rewriting a block.
-//!
+//! Consolidated files: one worker's small segments in one file, grouped by partition, so that a reduce opens
+//! one file instead of many. The segments stay, and a missing or damaged consolidated file is ignored. The
+//! idea is that of Spark's consolidated shuffle files and of Riffle (Zhang et al., EuroSys 2018), without
+//! rewriting blocks.
 //! ```text
-//! head       magic, version, partitions, segments, length of the head, for each segment its name, length, header and
-//!            trailer, crc32c of all of it
+//! head       magic, version, partitions, segments, head length; per segment: name, length, header, trailer; crc32c
 //! table      where each partition's rows begin, and where the last ones end
-//! rows       of partition 0: of each segment the entry, its part of the block index, its blocks; crc32c; of partition 1, ...
+//! rows       per partition: entry, block index and blocks of each segment; crc32c
 //! ```
 
 use std::ffi::OsStr;
@@ -21,64 +17,59 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::check::Ends;
-use super::error::SegmentError;
+use super::error::{SegmentError, WriteError};
 use super::format::{CRC_BYTES, PARTITION_ENTRY_BYTES, PartitionEntry, TRAILER_BYTES, u32_at, u64_at};
 use super::index::read_range;
 use super::reader::Segment;
 use super::seal::{PartialFile, Seal};
-use super::writer::WriteError;
 
 const MAGIC: [u8; 8] = *b"NAPRCON\n";
 const VERSION: u32 = 1;
 /// Magic, version, partitions, segments, length of the head.
 const FIXED_BYTES: usize = 24;
 const OFFSET_BYTES: usize = 8;
-/// As much of a file as the head of most takes.
+/// Enough for the head of most files.
 const START_BYTES: u64 = 16 << 10;
-/// The longest head, in bytes; longer ones are not written.
+/// The longest head that is written, in bytes.
 const HEAD_BYTES_MAX: usize = 16 << 20;
 
-/// Why segments were not put together.
+/// Why segments were not consolidated.
 #[derive(Debug, thiserror::Error)]
 pub enum ConsolidationError {
-    /// One of them cannot be read.
+    /// A segment cannot be read.
     #[error(transparent)]
     Segment(#[from] SegmentError),
     /// The file cannot be written.
     #[error(transparent)]
     Write(#[from] WriteError),
-    /// They do not go together.
+    /// The segments do not match.
     #[error("{}: {what}", path.display())]
-    Unfit {
-        /// One that does not.
-        path: PathBuf,
-        /// Why.
-        what: &'static str,
-    },
+    Unfit { path: PathBuf, what: &'static str },
 }
 
-/// Puts whole segments of one directory together in `target`, in the same directory; the number of bytes
-/// written. The file is complete under its name or not there.
+/// Writes whole segments of one directory to `target` in the same directory and returns its size. The file is
+/// either complete or absent.
 ///
 /// # Errors
-/// See [`ConsolidationError`]; the segments are as they were then.
+/// See [`ConsolidationError`]; the segments are unchanged.
 pub fn consolidate(segments: &[PathBuf], target: &Path) -> Result<u64, ConsolidationError> {
     let opened = segments.iter().map(|path| Segment::open(path)).collect::<Result<Vec<_>, _>>()?;
     let partitions = opened.first().map_or(0, |segment| segment.partitions());
     let unfit = |path: &Path, what| ConsolidationError::Unfit { path: path.to_owned(), what };
     for segment in &opened {
         if segment.partitions() != partitions || !segment.is_whole() {
-            return Err(unfit(segment.path(), "it has other partitions than those before"));
+            return Err(unfit(segment.path(), "has different partitions than the other segments"));
         }
         if segment.path().parent() != target.parent() {
-            return Err(unfit(segment.path(), "it lies in another directory"));
+            return Err(unfit(segment.path(), "is in another directory"));
         }
     }
-    let head = encode_head(&opened, partitions).ok_or_else(|| unfit(target, "its head would be too long"))?;
-    let table = encode_table(&opened, partitions, head.len())?;
-    let mut partial = PartialFile::of(target);
+    let mut start =
+        encode_head(&opened, partitions).ok_or_else(|| unfit(target, "the head would be too long"))?;
+    start.extend(encode_table(&opened, partitions, start.len())?);
+    let mut partial = PartialFile::new(target);
     let file = partial.create()?;
-    let bytes = write(&opened, partitions, [&head, &table], (&file, &partial.path))?;
+    let bytes = write(&opened, &start, &file, &partial.path)?;
     partial.publish(&file, Seal { durable: false })?;
     Ok(bytes)
 }
@@ -122,24 +113,25 @@ fn encode_table(segments: &[Arc<Segment>], partitions: u32, head: usize) -> Resu
     Ok(table)
 }
 
+/// Writes head and table, then the rows of each partition; returns the size of the file.
 fn write(
     segments: &[Arc<Segment>],
-    partitions: u32,
-    ends: [&[u8]; 2],
-    (file, partial): (&File, &Path),
+    start: &[u8],
+    file: &File,
+    path: &Path,
 ) -> Result<u64, ConsolidationError> {
-    let failed = |source| WriteError::new("write", partial, source);
+    let failed = |source| WriteError::new("write", path, source);
+    let partitions = segments.first().map_or(0, |segment| segment.partitions());
     let mut file = BufWriter::with_capacity(1 << 20, file);
-    let mut bytes = 0;
     let mut row = Vec::new();
-    for end in ends {
-        file.write_all(end).map_err(failed)?;
-        bytes += end.len() as u64;
-    }
+    file.write_all(start).map_err(failed)?;
+    let mut bytes = start.len() as u64;
     for partition in 0..partitions {
         row.clear();
         for segment in segments {
-            segment.row(partition)?.into_iter().for_each(|part| row.extend_from_slice(part));
+            for part in segment.row(partition)? {
+                row.extend_from_slice(part);
+            }
         }
         row.extend_from_slice(&crc32c::crc32c(&row).to_le_bytes());
         file.write_all(&row).map_err(failed)?;
@@ -149,11 +141,11 @@ fn write(
     Ok(bytes)
 }
 
-/// One partition of all segments in a file that `consolidate` wrote, in memory, with the path that each
-/// segment has; nothing when that would take more than `bytes_max` bytes.
+/// Reads one partition of all segments of a consolidated file into memory; returns nothing if that exceeds
+/// `bytes_max` bytes.
 ///
 /// # Errors
-/// What is wrong with the file: it is to be done without.
+/// The damage; the file is to be ignored.
 pub(crate) fn read_consolidated(
     path: &Path,
     partition: u32,
@@ -167,21 +159,21 @@ pub(crate) fn read_consolidated(
     if head_len > start.len() {
         start = read_range(&file, 0, file_len.min(head_len as u64)).map_err(io)?;
     }
-    let head = start.get(..head_len).ok_or("it ends inside its head")?;
+    let head = start.get(..head_len).ok_or("the file ends inside the head")?;
     let (covered, crc) = head.split_at(head_len - CRC_BYTES);
     if crc32c::crc32c(covered) != u32_at(crc, 0) {
-        return Err("the checksum of its head does not fit".to_owned());
+        return Err("checksum mismatch in the head".to_owned());
     }
     let (partitions, count) = (u32_at(covered, 12), u32_at(covered, 16));
     if partition >= partitions {
-        return Err(format!("it has {partitions} partitions, not partition {partition}"));
+        return Err(format!("it has {partitions} partitions; partition {partition} was requested"));
     }
     let mut place = [0; 2 * OFFSET_BYTES];
     let table_at = head_len as u64 + u64::from(partition) * OFFSET_BYTES as u64;
     file.read_exact_at(&mut place, table_at).map_err(io)?;
     let (begin, end) = (u64_at(&place, 0), u64_at(&place, OFFSET_BYTES));
     if begin > end || end > file_len || end - begin < CRC_BYTES as u64 {
-        return Err(format!("partition {partition} lies from byte {begin} to byte {end} of {file_len}"));
+        return Err(format!("partition {partition} spans bytes {begin} to {end} of {file_len}"));
     }
     if end - begin > bytes_max {
         return Ok(Vec::new());
@@ -189,49 +181,50 @@ pub(crate) fn read_consolidated(
     let rows = read_range(&file, begin, end - begin).map_err(io)?;
     let (rows, crc) = rows.split_at(rows.len() - CRC_BYTES);
     if crc32c::crc32c(rows) != u32_at(crc, 0) {
-        return Err(format!("the checksum of partition {partition} does not fit"));
+        return Err(format!("checksum mismatch in partition {partition}"));
     }
     let directory = path.parent().unwrap_or(Path::new(""));
     let mut reader = Reader { head: &covered[FIXED_BYTES..], rows };
     let segments: Result<Vec<_>, String> =
-        (0..count).map(|_| reader.segment(directory, partition).ok_or_else(cut)?).collect();
-    if reader.head.is_empty() && reader.rows.is_empty() { segments } else { Err(cut()) }
+        (0..count).map(|_| reader.segment(directory, partition).ok_or_else(mismatch)?).collect();
+    if reader.head.is_empty() && reader.rows.is_empty() { segments } else { Err(mismatch()) }
 }
 
 fn head_len(start: &[u8]) -> Result<usize, String> {
-    let fixed = start.get(..FIXED_BYTES).ok_or("it ends inside its head")?;
+    let fixed = start.get(..FIXED_BYTES).ok_or("the file ends inside the head")?;
     if fixed[..8] != MAGIC {
-        return Err("it does not start with the magic of consolidated segments".to_owned());
+        return Err("not a file of consolidated segments".to_owned());
     }
     let (version, len) = (u32_at(fixed, 8), u32_at(fixed, 20) as usize);
     if version != VERSION {
-        return Err(format!("it has version {version}, this program reads version {VERSION}"));
+        return Err(format!("version {version}; this program reads version {VERSION}"));
     }
     if !(FIXED_BYTES + CRC_BYTES..=HEAD_BYTES_MAX).contains(&len) {
-        return Err(format!("a head of {len} bytes"));
+        return Err(format!("invalid head length {len}"));
     }
     Ok(len)
 }
 
-/// What is left to be read of a head and of one partition's rows.
+/// The unread rest of a head and of one partition's rows.
 struct Reader<'a> {
     head: &'a [u8],
     rows: &'a [u8],
 }
 
-fn cut() -> String {
-    "its head and its rows do not go together".to_owned()
+fn mismatch() -> String {
+    "head and rows do not match".to_owned()
 }
 
 impl Reader<'_> {
-    /// The next segment; `None` when what is left is too short.
+    /// Reads the next segment; `None` if the rest is too short.
     fn segment(&mut self, directory: &Path, partition: u32) -> Option<Result<Arc<Segment>, String>> {
         let file_len = u64_at(take(&mut self.head, 8)?, 0);
         let name = take_counted(&mut self.head)?;
         let header = take_counted(&mut self.head)?;
         let trailer = take(&mut self.head, TRAILER_BYTES)?;
         let ends = Ends::check(header, trailer, file_len).and_then(|ends| {
-            let entry = ends.entry(partition, self.rows.get(..PARTITION_ENTRY_BYTES).ok_or_else(cut)?)?;
+            let entry =
+                ends.entry(partition, self.rows.get(..PARTITION_ENTRY_BYTES).ok_or_else(mismatch)?)?;
             Ok((ends, entry))
         });
         let (ends, entry): (Ends, PartitionEntry) = match ends {
@@ -245,7 +238,7 @@ impl Reader<'_> {
             return Some(Err(what));
         }
         let path = directory.join(OsStr::from_bytes(name));
-        Some(Ok(Segment::in_memory(path, ends, (partition, entry), bytes)))
+        Some(Ok(Segment::in_memory(path, ends, partition, entry, bytes)))
     }
 }
 

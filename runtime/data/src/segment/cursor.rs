@@ -1,8 +1,6 @@
-//! The walk over the records of one partition of a segment.
-//!
-//! Owns the current block (borrowed from the segment's bytes, or decompressed into the cursor's own buffer)
-//! and the position in it. Does not own merging several cursors (`merge`).
-#![allow(unsafe_code)] // keeps a pointer into the bytes that its own handle keeps alive
+//! The cursor over one partition of a segment. The current block is borrowed from the segment's bytes or
+//! decompressed into the cursor's buffer.
+#![allow(unsafe_code)] // keeps a pointer into bytes that its own handle keeps alive
 
 use std::ops::Range;
 use std::ptr::NonNull;
@@ -16,12 +14,12 @@ use crate::activity::block_moved;
 use crate::record::{Extent, RecordEncoding};
 use crate::region::prefetch;
 
-/// A place in a partition that `Segment::cursor_at` finds again.
+/// A position in a partition, for `Segment::cursor_at`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SegmentPosition {
-    /// Number of the block in its partition, from 0; the number of blocks when the cursor is at the end.
+    /// Block number in the partition, from 0; the number of blocks at the end.
     pub block: u64,
-    /// Ordinal of the record in its partition, from 0; one more than the last when the cursor is at the end.
+    /// Record number in the partition, from 0; the number of records at the end.
     pub ordinal: u64,
 }
 
@@ -31,31 +29,28 @@ pub struct Cursor {
     segment: Arc<Segment>,
     encoding: RecordEncoding,
     partition: u32,
-    /// The records that are there, as ordinals in the partition.
+    /// The records of the file, as ordinals in the partition.
     pub(crate) ordinals: Range<u64>,
     blocks: Range<u64>,
     /// Index of the block after the current one.
     next_block: u64,
-    /// The current block: part of the segment's bytes, or of `buffer`.
+    /// The current block: a part of the segment's bytes or of `buffer`.
     block: NonNull<[u8]>,
-    /// Holds the current block when it had to be decompressed; allocated with the first such block.
+    /// The decompressed block; allocated for the first compressed block.
     buffer: Vec<u8>,
-    /// Offset of the current record in the block; that of the next one when there is no current one.
+    /// Offset of the current record in the block; without one, of the next record.
     start: usize,
     extent: Extent,
-    /// Offset of the next record in the block.
     next: usize,
-    /// Ordinal of the next record in the partition.
     next_ordinal: u64,
-    /// Ordinal that follows the current block's last record.
     block_end_ordinal: u64,
-    /// Stored bytes of the blocks that were entered, to read them or to seek in them.
+    /// Stored bytes of all blocks entered.
     pub(crate) bytes_read: u64,
     read_ahead: ReadAhead,
 }
 
-// SAFETY: `block` points into the bytes that `segment` keeps or into `buffer`, both of which stay where they
-// are when the cursor moves and are only read through it; nothing is shared with another thread.
+// SAFETY: `block` points into bytes of `segment` or into `buffer`. Both keep their address when the cursor
+// moves and are only read through it; nothing is shared with another thread.
 unsafe impl Send for Cursor {}
 
 impl Cursor {
@@ -81,18 +76,17 @@ impl Cursor {
         })
     }
 
-    /// Moves to the next record, or to the first one; `false` when there is none.
+    /// Moves to the next record; returns `false` after the last one.
     ///
     /// # Errors
-    /// `Damaged` when the block entered does not fit its checksum or does not hold what the index says.
+    /// `Damaged` if a block does not match its checksum or the index.
     #[inline]
     pub fn advance(&mut self) -> Result<bool, SegmentError> {
         if self.next == self.block.len() && !self.enter_next_block()? {
             return Ok(false);
         }
         let rest = &self.block()[self.next..];
-        // A fixed extent is in place since the cursor was made: writing and reading it anew here costs a
-        // merge a tenth.
+        // A fixed extent was set when the cursor was made: writing it again here slows a merge by a tenth.
         let end = match self.encoding {
             RecordEncoding::Fixed { .. } if rest.len() >= self.extent.end => self.extent.end,
             RecordEncoding::Fixed { .. } => return Err(self.cut_record()),
@@ -105,31 +99,30 @@ impl Cursor {
         self.start = self.next;
         self.next += end;
         self.next_ordinal += 1;
-        // A merge comes back to this source after others: the record after the next one, by the length of
-        // this one.
+        // A merge returns to this source later: prefetch the record after the next one.
         prefetch(self.block(), self.next + end);
         Ok(true)
     }
 
-    /// The current record's key; to be asked for only after `advance` returned `true`.
+    /// Returns the current record's key; `advance` must have returned `true`.
     #[inline]
     pub fn key(&self) -> &[u8] {
         self.block().get(self.start + self.extent.key..self.start + self.extent.value).unwrap_or(&[])
     }
 
-    /// The current record's value; to be asked for only after `advance` returned `true`.
+    /// Returns the current record's value; `advance` must have returned `true`.
     #[inline]
     pub fn value(&self) -> &[u8] {
         self.block().get(self.start + self.extent.value..self.start + self.extent.end).unwrap_or(&[])
     }
 
-    /// The current record as it is stored.
+    /// Returns the current record as it is stored.
     #[inline]
     pub(crate) fn record(&self) -> &[u8] {
         &self.block()[self.start..self.next]
     }
 
-    /// Where the current record is; before the first `advance`, the record that it will move to.
+    /// Returns the position of the current record; before the first `advance`, of the first record.
     pub fn position(&self) -> SegmentPosition {
         if self.next > self.start {
             return self.place(self.next_block - 1, self.next_ordinal - 1);
@@ -137,7 +130,7 @@ impl Cursor {
         self.next_position()
     }
 
-    /// Where the record is that `advance` will move to.
+    /// Returns the position of the next record.
     pub(crate) fn next_position(&self) -> SegmentPosition {
         let inside = self.next < self.block.len();
         self.place(self.next_block - u64::from(inside), self.next_ordinal)
@@ -147,7 +140,7 @@ impl Cursor {
         SegmentPosition { block: block - self.blocks.start + self.segment.first_block(), ordinal }
     }
 
-    /// Number of records in the partition, as far as the file has them.
+    /// Returns the number of the partition's records that the file holds.
     pub fn records(&self) -> u64 {
         self.ordinals.end - self.ordinals.start
     }
@@ -194,12 +187,12 @@ impl Cursor {
 
     #[inline]
     fn block(&self) -> &[u8] {
-        // SAFETY: `block` is the empty slice, or part of the bytes that `segment` keeps, or of `buffer`,
-        // which is only written while a new block is entered. All outlive the borrow of `self`.
+        // SAFETY: `block` is the empty slice, or part of the bytes of `segment` or of `buffer`, which is only
+        // written while a new block is entered. All outlive the borrow of `self`.
         unsafe { self.block.as_ref() }
     }
 
-    /// Makes the next block current and stands before its first record; `false` after the last block.
+    /// Moves before the first record of the next block; returns `false` after the last block.
     #[cold]
     #[inline(never)]
     fn enter_next_block(&mut self) -> Result<bool, SegmentError> {
@@ -207,7 +200,7 @@ impl Cursor {
             let block = self.next_block.saturating_sub(1);
             let (found, expected) = (self.next_ordinal, self.block_end_ordinal);
             return Err(self.segment.damaged(format!(
-                "block {block} ends after record {found} of its partition, not {expected}"
+                "block {block} ends after record {found} of its partition; expected {expected}"
             )));
         }
         (self.start, self.next) = (0, 0);
@@ -228,9 +221,11 @@ impl Cursor {
         block_moved();
         self.block = match entry.codec {
             Codec::Stored => NonNull::from(stored),
-            Codec::Lz4 => NonNull::from(decompress(&mut self.buffer, stored, &entry).map_err(|what| {
-                self.segment.damaged(format!("block {index} does not decompress: {what}"))
-            })?),
+            Codec::Lz4 => {
+                NonNull::from(decompress(&mut self.buffer, stored, &entry).map_err(|what| {
+                    self.segment.damaged(format!("cannot decompress block {index}: {what}"))
+                })?)
+            }
         };
         self.next_block = index + 1;
         self.block_end_ordinal = next;
@@ -241,12 +236,12 @@ impl Cursor {
     fn cut_record(&self) -> SegmentError {
         let (ordinal, block) = (self.next_ordinal, self.next_block.saturating_sub(1));
         self.segment
-            .damaged(format!("record {ordinal} of partition {} runs over block {block}", self.partition))
+            .damaged(format!("record {ordinal} of partition {} exceeds block {block}", self.partition))
     }
 }
 
 fn decompress<'a>(buffer: &'a mut Vec<u8>, stored: &[u8], entry: &BlockEntry) -> Result<&'a [u8], String> {
-    // `check` refused compressed blocks of more than BLOCK_BYTES: no more than that is ever allocated.
+    // The index check rejected compressed blocks above BLOCK_BYTES, which limits the allocation.
     let raw_len = entry.raw_len as usize;
     if buffer.len() < raw_len {
         buffer.reserve_exact(raw_len - buffer.len());
@@ -255,7 +250,7 @@ fn decompress<'a>(buffer: &'a mut Vec<u8>, stored: &[u8], entry: &BlockEntry) ->
     let raw = &mut buffer[..raw_len];
     let len = lz4_flex::block::decompress_into(stored, raw).map_err(|error| error.to_string())?;
     if len != raw.len() {
-        return Err(format!("{len} bytes where the index says {}", raw.len()));
+        return Err(format!("{len} bytes; expected {}", raw.len()));
     }
     Ok(raw)
 }

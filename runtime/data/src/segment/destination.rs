@@ -1,34 +1,31 @@
-//! Where the bytes of a segment go: to a file under a temporary name, or to memory that somebody else keeps
-//! for it.
-//!
-//! Owns the move from memory to the disk when there is too little, and the name that the segment gets at its
-//! end. Does not own what the bytes are (`writer`).
+//! Where a segment is written: a file under a temporary name, or a file in memory that the worker keeps. A
+//! segment that exceeds the memory moves to disk.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
-use super::seal::{PartialFile, Seal, copy_on};
-use super::writer::WriteError;
+use super::error::WriteError;
+use super::seal::{PartialFile, Seal, copy_rest};
 
-/// A segment that is being written.
+/// A segment being written.
 pub(super) struct SegmentDestination {
     file: File,
     partial: PartialFile,
-    /// The memory that it is in, and how many bytes that has.
+    /// The file in memory, and its size limit.
     memory: Option<(PathBuf, u64)>,
     written: u64,
 }
 
 impl SegmentDestination {
-    /// Opens the memory, if there is any, or creates the file under its temporary name.
+    /// Opens the file in memory if there is one; otherwise creates the file under its temporary name.
     pub(super) fn create(
         target: &Path,
         memory: Option<&(PathBuf, u64)>,
     ) -> Result<SegmentDestination, WriteError> {
-        let partial = PartialFile::of(target);
-        // Memory that cannot be reached from here is done without.
+        let partial = PartialFile::new(target);
+        // Fall back to disk if the memory cannot be opened.
         let opened = memory.and_then(|kept| {
             let file = OpenOptions::new().write(true).open(&kept.0).ok()?;
             Some((file, Some(kept.clone())))
@@ -57,18 +54,18 @@ impl SegmentDestination {
 
     fn move_to_disk(&mut self) -> Result<(), WriteError> {
         let Some((memory, _)) = self.memory.take() else { return Ok(()) };
-        let so_far = File::open(&memory).map_err(|source| WriteError::new("open", &memory, source))?;
+        let written = File::open(&memory).map_err(|source| WriteError::new("open", &memory, source))?;
         self.file = self.partial.create()?;
-        let copied = copy_on(&so_far, &mut self.file)
+        let copied = copy_rest(&written, &mut self.file)
             .map_err(|source| WriteError::new("write", &self.partial.path, source))?;
         if copied != self.written {
-            let other = io::Error::other(format!("it has {copied} bytes, not {}", self.written));
-            return Err(WriteError::new("read again", &memory, other));
+            let error = io::Error::other(format!("the file has {copied} bytes; expected {}", self.written));
+            return Err(WriteError::new("read", &memory, error));
         }
         Ok(())
     }
 
-    /// Gives the complete segment its name: memory by a link to it. Whether it is there.
+    /// Gives the complete segment its name, by a link if it is in memory; returns whether it is.
     pub(super) fn publish(mut self, seal: Seal) -> Result<bool, WriteError> {
         if seal.durable {
             self.move_to_disk()?;
@@ -89,7 +86,7 @@ mod tests {
     use super::super::seal::partial_name;
     use super::*;
 
-    /// Writes three pieces with so much memory; whether the segment is in it at the end.
+    /// Writes three pieces with this much memory; returns whether the segment ends up in memory.
     fn is_in_memory(room: u64, durable: bool) -> bool {
         let folder = tempfile::tempdir().expect("a folder");
         let (target, memory) = (folder.path().join("segment"), folder.path().join("memory"));
@@ -107,27 +104,27 @@ mod tests {
     }
 
     #[test]
-    fn a_segment_that_fits_stays_in_memory_and_any_other_moves_to_the_disk() {
+    fn segment_stays_in_memory_only_if_it_fits() {
         assert!(is_in_memory(13, false));
         for room in 0..13 {
             assert!(!is_in_memory(room, false), "{room}");
         }
-        assert!(!is_in_memory(13, true), "what is to be durable is not in memory");
+        assert!(!is_in_memory(13, true), "a durable segment is not in memory");
     }
 
     #[test]
-    fn memory_that_cannot_be_reached_is_done_without() {
+    fn create_falls_back_to_disk_without_memory() {
         let folder = tempfile::tempdir().expect("a folder");
         let target = folder.path().join("segment");
-        let gone = (folder.path().join("gone"), 100);
-        let mut destination = SegmentDestination::create(&target, Some(&gone)).expect("a destination");
+        let missing = (folder.path().join("missing"), 100);
+        let mut destination = SegmentDestination::create(&target, Some(&missing)).expect("a destination");
         destination.write(b"bytes").expect("written");
         destination.publish(Seal { durable: false }).expect("published");
         assert!(target.symlink_metadata().expect("a segment").is_file());
     }
 
     #[test]
-    fn nothing_is_left_of_a_segment_that_was_given_up() {
+    fn dropped_segment_leaves_no_file() {
         let folder = tempfile::tempdir().expect("a folder");
         let target = folder.path().join("segment");
         let mut destination = SegmentDestination::create(&target, None).expect("a destination");

@@ -1,58 +1,81 @@
-//! What can be wrong with a segment file, told so that the reader knows which file and what to do.
-//!
-//! Owns the error of reading. Errors of writing belong to whoever writes: `CollectError` and `ReduceError`.
+//! Why a segment file cannot be read or written.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 use super::format::Header;
 
-/// A segment could not be read.
+/// Why a segment could not be read.
 #[derive(Debug, thiserror::Error)]
 pub enum SegmentError {
     /// The file could not be opened or mapped.
-    #[error("cannot open segment {}: {source}; run again the map task that wrote it", path.display())]
+    #[error("cannot open segment {}: {source}; rerun the map task that wrote it", path.display())]
     Open { path: PathBuf, source: io::Error },
-    /// The bytes are not what was sealed: cut, flipped, or another kind of file.
-    #[error("segment {} of {label} is damaged: {what}; run again the map task that wrote it", path.display())]
+    /// The file is not a complete, unchanged segment.
+    #[error("segment {} of {label} is damaged: {what}; rerun the map task that wrote it", path.display())]
     Damaged {
         path: PathBuf,
-        /// The attempt that wrote it, as its header says; `an unknown attempt` when the header is unreadable.
+        /// The attempt that wrote it, from the header; `an unknown attempt` if that is unreadable.
         label: String,
-        /// The part that does not fit, with its place.
+        /// The mismatch and its position.
         what: String,
     },
-    /// The caller asked for a partition that the segment does not have.
-    #[error("segment {} has partitions 0..{partitions}, not {partition}", path.display())]
+    /// The segment does not have this partition.
+    #[error("segment {} has no partition {partition}; it has {partitions}, from 0", path.display())]
     NoPartition { path: PathBuf, partition: u32, partitions: u32 },
-    /// The file was made for the reduce of another partition.
-    #[error("segment {} holds partition {held} only, not {partition}", path.display())]
+    /// The file holds only another partition.
+    #[error("segment {} has only partition {held}, not {partition}", path.display())]
     OtherPartition { path: PathBuf, partition: u32, held: u32 },
-    /// The caller asked for a block after the last one.
-    #[error("partition {partition} of segment {} has {blocks} blocks, none from block {block} on", path.display())]
+    /// The partition does not have this block.
+    #[error("segment {} has no block {block} of partition {partition}; it has {blocks}, from 0", path.display())]
     NoBlock {
         path: PathBuf,
         partition: u32,
-        /// The block asked for, from 0.
+        /// The requested block, from 0.
         block: u64,
         blocks: u64,
     },
-    /// The caller asked for a record after the last one, or before the first one of a file that starts later.
-    #[error("partition {partition} of segment {} has records {first}..{end}, not a record {ordinal}", path.display())]
+    /// The file does not have this record: it is after the last one, or before the first one of an excerpt.
+    #[error("segment {} has no record {ordinal} of partition {partition}; it has {first}..{end}", path.display())]
     NoRecord {
         path: PathBuf,
         partition: u32,
-        /// The record asked for, from 0.
+        /// The requested record, from 0.
         ordinal: u64,
-        /// The first one there is.
         first: u64,
-        /// The one after the last.
         end: u64,
     },
 }
 
-/// The error for a file that is not a whole segment; `start` is how it begins.
+/// Returns the error for an invalid file that starts with `start`.
 pub(super) fn damaged(path: &Path, start: &[u8], what: String) -> SegmentError {
     let label = Header::decode(start).map_or("an unknown attempt".into(), |(header, _)| header.label);
     SegmentError::Damaged { path: path.to_owned(), label, what }
+}
+
+/// Why a file of the data plane could not be written.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot {doing} {}: {source}{}", path.display(), advice(source))]
+pub struct WriteError {
+    /// The failed operation: `create`, `write`, `sync` and so on.
+    pub doing: &'static str,
+    pub path: PathBuf,
+    pub source: io::Error,
+}
+
+impl WriteError {
+    pub(super) fn new(doing: &'static str, path: &Path, source: io::Error) -> WriteError {
+        WriteError { doing, path: path.to_owned(), source }
+    }
+}
+
+fn advice(source: &io::Error) -> &'static str {
+    match source.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            "; free space on that file system or move the output directory to another one"
+        }
+        io::ErrorKind::NotFound => "; its directory must exist",
+        io::ErrorKind::PermissionDenied => "; its directory must be writable",
+        _ => "",
+    }
 }

@@ -1,15 +1,12 @@
-//! The part of a segment that belongs to one partition: where its blocks lie and what is in them.
-//!
-//! Owns these facts, their form as bytes for the network, and the check of what came from there: every length
-//! bounded by the bytes that arrived, everything consistent, nothing believed. Does not own the blocks
-//! (`assembly`) nor how the bytes travel.
+//! The index of one partition's blocks and its network encoding. Decoding validates everything: lengths are
+//! bounded by the received bytes, and all parts must be consistent.
 //!
 //! ```text
 //! u16 length, header of the segment      as in the file, with its own crc32c
-//! partition, first block, first ordinal  what was left out of the partition's start
+//! partition, first block, first ordinal  what precedes the first block
 //! PartitionEntry                         of the blocks from the first one on
 //! BlockEntry each                        as in the file
-//! crc32c                                 of all of it
+//! crc32c                                 of everything before
 //! ```
 
 use std::ops::Range;
@@ -22,12 +19,12 @@ use super::format::{
 
 const LENGTH_BYTES: usize = 2;
 
-/// What one partition of a sealed segment holds, from one of its blocks on.
+/// The blocks of one partition of a sealed segment, from one block on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PartitionExtent {
-    /// That of a file with these blocks alone.
+    /// The header of a file with only these blocks.
     pub(super) header: Header,
-    /// Of the blocks that are described; its offset is that in the file they were sealed in.
+    /// The entry of these blocks; its offset is that in the original file.
     pub(super) entry: PartitionEntry,
     index: Vec<u8>,
 }
@@ -45,7 +42,7 @@ impl PartitionExtent {
         PartitionExtent { header, entry, index }
     }
 
-    /// The attempt that wrote the segment.
+    /// Returns the attempt that wrote the segment.
     pub fn label(&self) -> &str {
         &self.header.label
     }
@@ -54,37 +51,36 @@ impl PartitionExtent {
         self.header.partition_of(0)
     }
 
-    /// How many partitions the segment has.
+    /// Returns the number of partitions of the segment.
     pub fn partitions(&self) -> u32 {
         self.header.partitions
     }
 
-    /// The first block described, counted from 0 in the partition.
+    /// Returns the first block, counted in the partition.
     pub fn first_block(&self) -> u64 {
         self.header.first_block()
     }
 
-    /// The block after the last one, counted in the partition.
+    /// Returns the block after the last one, counted in the partition.
     pub fn end_block(&self) -> u64 {
         self.first_block().saturating_add((self.index.len() / BLOCK_ENTRY_BYTES) as u64)
     }
 
-    /// Number of records in the blocks described.
     pub fn records(&self) -> u64 {
         self.entry.records
     }
 
-    /// Bytes of the blocks described before compression.
+    /// Returns the raw length of the blocks, before compression.
     pub fn raw_len(&self) -> u64 {
         self.entry.raw_len
     }
 
-    /// Where the blocks described lie in the segment's file, one after another.
+    /// Returns the range of the blocks in the segment's file.
     pub fn range(&self) -> Range<u64> {
         self.entry.offset..self.entry.offset + self.entry.stored_len
     }
 
-    /// As bytes for the network.
+    /// Encodes the extent for the network.
     pub fn encode(&self) -> Vec<u8> {
         let header = Header { excerpt: None, ..self.header.clone() }.encode();
         let mut bytes = Vec::with_capacity(header.len() + 128 + self.index.len());
@@ -99,18 +95,18 @@ impl PartitionExtent {
         bytes
     }
 
-    /// Reads what `encode` wrote, or says what does not fit.
+    /// Decodes an extent; the error describes the mismatch.
     ///
     /// # Errors
-    /// The part that is missing or contradicts another one.
+    /// Fails if a part is missing or inconsistent.
     pub fn decode(bytes: &[u8]) -> Result<PartitionExtent, String> {
-        let (covered, crc) = bytes.split_last_chunk::<CRC_BYTES>().ok_or("the extent is cut short")?;
+        let (covered, crc) = bytes.split_last_chunk::<CRC_BYTES>().ok_or("the extent is truncated")?;
         if crc32c::crc32c(covered) != u32::from_le_bytes(*crc) {
-            return Err("the extent's checksum does not fit".into());
+            return Err("checksum mismatch in the extent".into());
         }
-        let (len, rest) = covered.split_first_chunk::<LENGTH_BYTES>().ok_or("the extent is cut short")?;
+        let (len, rest) = covered.split_first_chunk::<LENGTH_BYTES>().ok_or("the extent is truncated")?;
         let header_len = usize::from(u16::from_le_bytes(*len));
-        let cut = || format!("an extent of {} bytes with a header of {header_len}", bytes.len());
+        let cut = || format!("invalid extent of {} bytes with a header of {header_len}", bytes.len());
         let (header, rest) = rest.split_at_checked(header_len).ok_or_else(cut)?;
         let (excerpt, rest) = rest.split_at_checked(EXCERPT_BYTES).ok_or_else(cut)?;
         let (entry, index) = rest.split_at_checked(PARTITION_ENTRY_BYTES).ok_or_else(cut)?;
@@ -129,19 +125,18 @@ impl PartitionExtent {
         let (partition, first_block) = (self.partition(), self.first_block());
         let first_ordinal = self.header.first_ordinal();
         if partition >= self.header.partitions {
-            return Err(format!("partition {partition} of {}", self.header.partitions));
+            return Err(format!("partition {partition}; the segment has {}", self.header.partitions));
         }
-        // A block has a record at least.
+        // Each block has at least one record.
         if first_block > first_ordinal || (first_block == 0) != (first_ordinal == 0) {
-            return Err(format!("block {first_block} starts with record {first_ordinal}"));
+            return Err(format!("block {first_block} cannot start with record {first_ordinal}"));
         }
         check_partition(&self.header, &self.entry, &self.index)
             .map_err(|what| format!("partition {partition}: {what}"))
     }
 
-    /// Whether `later` describes the same partition of the same segment from a later block on, or from the
-    /// same one.
-    pub fn goes_on_as(&self, later: &PartitionExtent) -> bool {
+    /// Whether `later` describes the same partition of the same segment from the same or a later block on.
+    pub fn continues_as(&self, later: &PartitionExtent) -> bool {
         let Some(skipped) = later.first_block().checked_sub(self.first_block()) else { return false };
         let skipped = usize::try_from(skipped).ok().and_then(|blocks| blocks.checked_mul(BLOCK_ENTRY_BYTES));
         let rest = skipped.and_then(|skipped| self.index.get(skipped..));
@@ -155,7 +150,7 @@ impl PartitionExtent {
             && rest == Some(later.index.as_slice())
     }
 
-    /// The entry of a block, counted from the first one described.
+    /// Returns the entry of a block, counted from the extent's first block.
     pub(super) fn block(&self, number: u64) -> Option<BlockEntry> {
         let at = usize::try_from(number).ok()?.checked_mul(BLOCK_ENTRY_BYTES)?;
         self.index.get(at..).and_then(BlockEntry::decode_first)

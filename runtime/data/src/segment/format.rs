@@ -1,7 +1,4 @@
-//! The bytes of a segment file: header, partition table, block index and trailer.
-//!
-//! Owns sizes, magic numbers and the coding of each part, with a checksum over every part. Does not own the
-//! rules that tie the parts to each other and to the file's length (`segment::check`).
+//! The bytes of a segment file: header, partition table, block index and trailer, each with a checksum.
 //!
 //! ```text
 //! header     magic, version, encoding, codec, checksum kind, form, partitions, [partition, first block, first ordinal],
@@ -12,17 +9,16 @@
 //!            trailer, magic
 //! ```
 //!
-//! A reduce reads one partition and nothing of the others: header, trailer, its entry, its part of the block
-//! index, its blocks. So each entry has a checksum of its own, which covers its number, too, and holds that
-//! of its part of the index; what that costs does not grow with the number of partitions.
+//! A reduce reads one partition only: header, trailer, its entry, its part of the block index and its blocks. So
+//! each entry has its own checksum, which also covers its number and the checksum of its part of the index. The
+//! cost does not grow with the number of partitions.
 //!
-//! The form is 0 for a file with all partitions of a map's output. It is 1 for a file with one of them, or
-//! with the end of one, such as a fetch writes: its table has one entry, and the fields in brackets say what
-//! it is an entry of.
+//! Form 0 is a file with all partitions of a map's output. Form 1 is an excerpt, as a fetch writes it: one
+//! partition or the end of one. Its table has one entry, which the fields in brackets describe.
 
 use crate::record::RecordEncoding;
 
-/// Raw bytes of a full block. A record that is longer gets a jumbo block of its own.
+/// Raw size of a full block. A longer record gets a jumbo block of its own.
 pub(crate) const BLOCK_BYTES: usize = 128 << 10;
 
 const HEADER_MAGIC: [u8; 8] = *b"NAPRSEG\n";
@@ -35,66 +31,62 @@ const HEADER_FIXED: usize = 32;
 pub(crate) const EXCERPT_BYTES: usize = 20;
 pub(crate) const CRC_BYTES: usize = 4;
 
-/// The longest label that a header holds, in bytes.
 const LABEL_MAX: usize = 4096;
-/// The longest header, in bytes.
 pub(crate) const HEADER_BYTES_MAX: usize = HEADER_FIXED + EXCERPT_BYTES + LABEL_MAX + CRC_BYTES;
 pub(crate) const PARTITION_ENTRY_BYTES: usize = 56;
 pub(crate) const BLOCK_ENTRY_BYTES: usize = 56;
 pub(crate) const TRAILER_BYTES: usize = 56;
-/// The bytes of a trailer that its checksum covers.
+/// The part of the trailer that its checksum covers.
 const TRAILER_COVERED: usize = 44;
 
-/// Whether blocks are compressed. A block that does not shrink below 0.9 is stored as it is either way.
+/// Compression of blocks. A block that does not shrink below 0.9 is stored uncompressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum BlockCompression {
-    /// Blocks are stored as they are, and read without a copy.
+    /// Blocks are stored uncompressed and read without a copy.
     #[default]
     None,
-    /// Each block is compressed with lz4; jumbo blocks are not, so that reading them needs no memory.
+    /// Each block is compressed with lz4, except jumbo blocks: reading those needs no memory.
     Lz4,
 }
 
-/// What the header says about the whole file.
+/// The file header.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Header {
     pub encoding: RecordEncoding,
     pub compression: BlockCompression,
     pub partitions: u32,
-    /// Set when the file has blocks of one partition only.
+    /// Set if the file has blocks of one partition only.
     pub excerpt: Option<Excerpt>,
     pub label: String,
 }
 
-/// What a file with blocks of one partition only holds of it.
+/// The part of a segment that an excerpt file holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Excerpt {
     pub partition: u32,
-    /// Number in its partition of the first block that is here.
+    /// Number of the excerpt's first block in the partition.
     pub first_block: u64,
-    /// Ordinal in its partition of the first record that is here; those before it were left out.
+    /// Number of the excerpt's first record in the partition.
     pub first_ordinal: u64,
 }
 
-/// Where one partition lies in a segment, and how much it holds.
+/// Position and size of one partition of a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PartitionEntry {
-    /// Offset of its first block in the file.
+    /// File offset of the first block.
     pub offset: u64,
-    /// Bytes that its blocks take in the file.
+    /// Bytes of the blocks in the file.
     pub stored_len: u64,
-    /// Bytes of its blocks before compression.
+    /// Bytes of the blocks before compression.
     pub raw_len: u64,
     pub records: u64,
-    /// Index of its first block in the file's block index.
+    /// Number of the first block in the file's block index.
     pub first_block: u64,
-    /// How many blocks it has.
     pub blocks: u64,
-    /// Checksum of its part of the block index.
+    /// Checksum of the partition's part of the block index.
     pub index_crc: u32,
 }
 
-/// How one block's bytes are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Codec {
     #[default]
@@ -107,7 +99,7 @@ pub(crate) struct BlockEntry {
     pub offset: u64,
     pub stored_len: u64,
     pub raw_len: u64,
-    /// Ordinal of the block's first record within its partition.
+    /// Number of the block's first record in the partition.
     pub first_ordinal: u64,
     /// First 16 bytes of the block's first key, padded with zeros, big-endian.
     pub key_prefix: u128,
@@ -122,18 +114,18 @@ pub(crate) struct Trailer {
     pub footer_len: u64,
     pub records: u64,
     pub blocks: u64,
-    /// Bytes of all records as encoded, before compression.
+    /// Encoded bytes of all records, before compression.
     pub raw_len: u64,
-    /// Checksum of the partition entries, which hold that of the block index.
+    /// Checksum of the partition entries, which cover the block index.
     pub table_crc: u32,
 }
 
-/// Refuses a label that a header cannot hold.
+/// Checks that a label fits the header.
 pub(crate) fn check_label(label: &str) -> Result<(), String> {
-    match label.len() {
-        len if len > LABEL_MAX => Err(format!("a label of {len} bytes; at most {LABEL_MAX} are allowed")),
-        _ => Ok(()),
+    if label.len() > LABEL_MAX {
+        return Err(format!("label of {} bytes: too long (limit {LABEL_MAX})", label.len()));
     }
+    Ok(())
 }
 
 impl Header {
@@ -163,7 +155,7 @@ impl Header {
         bytes
     }
 
-    /// Whether these first bytes of a file end inside its header.
+    /// Whether these first bytes of a file end inside the header.
     pub(crate) fn is_cut(bytes: &[u8]) -> bool {
         let fixed = bytes.get(..HEADER_FIXED);
         fixed.is_none_or(|fixed| {
@@ -171,30 +163,30 @@ impl Header {
         })
     }
 
-    /// Reads the header at the start of `bytes` and its length, or says what does not fit.
+    /// Decodes the header at the start of `bytes`; returns it and its length.
     pub(crate) fn decode(bytes: &[u8]) -> Result<(Header, usize), String> {
         let fixed = bytes.get(..HEADER_FIXED).ok_or("the file ends inside the header")?;
         if fixed[..8] != HEADER_MAGIC {
-            return Err("the file does not start with the magic of a segment".into());
+            return Err("the file is not a segment: the magic number is missing".into());
         }
         let version = u16::from_le_bytes([fixed[8], fixed[9]]);
         if version != VERSION {
-            return Err(format!("the header says version {version}, this program reads version {VERSION}"));
+            return Err(format!("the header has version {version}; this program reads version {VERSION}"));
         }
         let label_len = u32_at(fixed, 28) as usize;
         if label_len > LABEL_MAX {
-            return Err(format!("the header's label of {label_len} bytes is longer than {LABEL_MAX}"));
+            return Err(format!("the header's label has {label_len} bytes (limit {LABEL_MAX})"));
         }
         let label_at = match fixed[13] {
             FORM_WHOLE => HEADER_FIXED,
             FORM_EXCERPT => HEADER_FIXED + EXCERPT_BYTES,
-            other => return Err(format!("unknown form of file {other}")),
+            other => return Err(format!("unknown file form {other}")),
         };
         let len = label_at + label_len + CRC_BYTES;
         let whole = bytes.get(..len).ok_or("the file ends inside the header")?;
         let (covered, crc) = whole.split_at(len - CRC_BYTES);
         if crc32c::crc32c(covered) != u32_at(crc, 0) {
-            return Err("the header's checksum does not fit".into());
+            return Err("checksum mismatch in the header".into());
         }
         let encoding = match (fixed[10], u32_at(fixed, 16), u32_at(fixed, 20)) {
             (0, 0, 0) => RecordEncoding::Variable,
@@ -207,35 +199,35 @@ impl Header {
             other => return Err(format!("unknown codec {other}")),
         };
         if (fixed[12], &fixed[14..16]) != (CHECKSUM_CRC32C, &[0, 0]) {
-            return Err(format!("unknown kind of checksum {:?}", &fixed[12..16]));
+            return Err(format!("unknown checksum kind {:?}", &fixed[12..16]));
         }
-        let label = std::str::from_utf8(&covered[label_at..]).map_err(|_| "the label is not UTF-8")?;
+        let label = std::str::from_utf8(&covered[label_at..]).map_err(|_| "the label is not valid UTF-8")?;
         let partitions = u32_at(fixed, 24);
         let excerpt = (fixed[13] == FORM_EXCERPT).then(|| Excerpt::decode(&whole[HEADER_FIXED..]));
         if let Some(Excerpt { partition, .. }) = excerpt
             && partition >= partitions
         {
-            return Err(format!("it holds partition {partition} of {partitions}"));
+            return Err(format!("it holds partition {partition}; the segment has {partitions}"));
         }
         Ok((Header { encoding, compression, partitions, excerpt, label: label.to_owned() }, len))
     }
 
-    /// How many entries the partition table has.
+    /// Returns the number of entries of the partition table.
     pub(crate) fn table_len(&self) -> u32 {
         if self.excerpt.is_some() { 1 } else { self.partitions }
     }
 
-    /// The partition of an entry of the table.
+    /// Returns the partition of a row of the table.
     pub(crate) fn partition_of(&self, row: u32) -> u32 {
         self.excerpt.map_or(row, |excerpt| excerpt.partition)
     }
 
-    /// Number in its partition of the first block that each partition of the file starts with.
+    /// Returns the number of the partition's first block in this file.
     pub(crate) fn first_block(&self) -> u64 {
         self.excerpt.map_or(0, |excerpt| excerpt.first_block)
     }
 
-    /// Ordinal of the first record that each partition of the file starts with.
+    /// Returns the number of the partition's first record in this file.
     pub(crate) fn first_ordinal(&self) -> u64 {
         self.excerpt.map_or(0, |excerpt| excerpt.first_ordinal)
     }
@@ -271,11 +263,11 @@ impl PartitionEntry {
         into.extend_from_slice(&crc.to_le_bytes());
     }
 
-    /// Reads the entry of partition `number`, or says what does not fit.
+    /// Decodes and verifies the entry of partition `number`.
     pub(crate) fn decode(bytes: &[u8], number: u32) -> Result<PartitionEntry, String> {
         let (covered, crc) = bytes[..PARTITION_ENTRY_BYTES].split_at(PARTITION_ENTRY_BYTES - CRC_BYTES);
         if entry_crc(number, covered) != u32_at(crc, 0) {
-            return Err(format!("the footer's checksum of the entry of partition {number} does not fit"));
+            return Err(format!("checksum mismatch in the entry of partition {number}"));
         }
         Ok(PartitionEntry {
             offset: u64_at(bytes, 0),
@@ -288,20 +280,20 @@ impl PartitionEntry {
         })
     }
 
-    /// Bytes of its part of the block index.
+    /// Returns the size of the partition's part of the block index.
     pub(crate) fn index_len(&self) -> usize {
         (self.blocks as usize).saturating_mul(BLOCK_ENTRY_BYTES)
     }
 }
 
-/// The checksum of all entries of a table. Their own checksums are left out: a CRC over bytes and their CRC
-/// does not depend on the bytes.
+/// Returns the checksum of all entries of a table, without the entries' own checksums: a CRC over bytes and
+/// their CRC does not depend on the bytes.
 pub(crate) fn table_crc(table: &[u8]) -> u32 {
     let entries = table.chunks_exact(PARTITION_ENTRY_BYTES);
     entries.fold(0, |crc, entry| crc32c::crc32c_append(crc, &entry[..PARTITION_ENTRY_BYTES - CRC_BYTES]))
 }
 
-/// An entry in another's place has another checksum.
+/// Returns the checksum of an entry, which covers its number: a misplaced entry does not pass.
 fn entry_crc(number: u32, fields: &[u8]) -> u32 {
     crc32c::crc32c_append(crc32c::crc32c(&number.to_le_bytes()), fields)
 }
@@ -316,12 +308,12 @@ impl BlockEntry {
         into.extend_from_slice(&u32::from(self.codec == Codec::Lz4).to_le_bytes());
     }
 
-    /// Reads the first entry of an index; `None` when there is none, or it names a codec that does not exist.
+    /// Decodes the first entry of an index; `None` if it is missing or has an unknown codec.
     pub(crate) fn decode_first(index: &[u8]) -> Option<BlockEntry> {
         index.get(..BLOCK_ENTRY_BYTES).and_then(BlockEntry::decode)
     }
 
-    /// Reads one entry; `None` when it names a codec that does not exist.
+    /// Decodes one entry; `None` if it has an unknown codec.
     #[inline]
     pub(crate) fn decode(bytes: &[u8]) -> Option<BlockEntry> {
         let codec = match u32_at(bytes, 52) {
@@ -355,21 +347,21 @@ impl Trailer {
         bytes
     }
 
-    /// The trailer's own checksum, which stands for the whole file: it covers that of the partition entries,
-    /// which cover the block index, which covers the blocks.
+    /// Returns the trailer's checksum. It covers the whole file, through the checksums of partition entries,
+    /// block index and blocks.
     pub(crate) fn crc(&self) -> u32 {
         u32_at(&self.encode(), TRAILER_COVERED)
     }
 
-    /// Reads the trailer in the last bytes of a file, or says what does not fit.
+    /// Decodes the trailer at the end of a file.
     pub(crate) fn decode(file: &[u8]) -> Result<Trailer, String> {
         let start = file.len().checked_sub(TRAILER_BYTES).ok_or("the file is shorter than a trailer")?;
         let bytes = &file[start..];
         if bytes[48..] != TRAILER_MAGIC {
-            return Err("the file does not end with a trailer: it was cut, or never sealed".into());
+            return Err("the trailer is missing: the file was truncated or never sealed".into());
         }
         if crc32c::crc32c(&bytes[..TRAILER_COVERED]) != u32_at(bytes, TRAILER_COVERED) {
-            return Err("the trailer's checksum does not fit".into());
+            return Err("checksum mismatch in the trailer".into());
         }
         Ok(Trailer {
             footer_offset: u64_at(bytes, 0),

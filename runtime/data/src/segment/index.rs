@@ -1,8 +1,5 @@
-//! The validated header and footer of a segment file, read without mapping it.
-//!
-//! Owns what a server needs to answer for one partition: it must survive a file that is cut while it is
-//! served, which a mapping does not. Does not own the blocks, which nobody looks into on their way out, nor
-//! who asks for them.
+//! The validated index of a segment file, read without mapping the file: a server must survive a file that
+//! is truncated while it is served.
 
 use std::fs::File;
 use std::io;
@@ -17,10 +14,10 @@ use super::format::{
     TRAILER_BYTES,
 };
 
-/// As much of a file as nearly every header takes.
+/// Enough for nearly every header.
 const START_BYTES: u64 = 256;
 
-/// What a sealed segment file says of itself.
+/// The header and footer of a sealed segment file.
 #[derive(Debug)]
 pub struct SegmentIndex {
     path: PathBuf,
@@ -29,26 +26,25 @@ pub struct SegmentIndex {
 }
 
 impl SegmentIndex {
-    /// Reads and validates header, footer and trailer of a sealed file; `path` is for errors.
+    /// Reads and validates header, footer and trailer. `path` is for errors.
     ///
     /// # Errors
-    /// `Open` when the file cannot be read, `Damaged` when it is not a whole segment or holds one partition
-    /// only.
+    /// `Open` if the file cannot be read, `Damaged` if it is not a complete segment with all partitions.
     pub fn read(file: &File, path: &Path) -> Result<SegmentIndex, SegmentError> {
         let unreadable = |source| SegmentError::Open { path: path.to_owned(), source };
         let ends = read_ends(file, path)?;
         let damaged = |what| ends.damaged(path, what);
         if ends.header.excerpt.is_some() {
-            return Err(damaged("it holds one partition only, so it is not a map's output".into()));
+            return Err(damaged("it has one partition only; expected the output of a map task".into()));
         }
-        // No longer than the file, which is this machine's own.
+        // Bounded by the length of this local file.
         let footer =
             read_range(file, ends.trailer.footer_offset, ends.trailer.footer_len).map_err(unreadable)?;
         check_footer(&ends, &footer).map_err(damaged)?;
         Ok(SegmentIndex { path: path.to_owned(), ends, footer })
     }
 
-    /// The attempt that wrote the segment.
+    /// Returns the attempt that wrote the segment.
     pub fn label(&self) -> &str {
         &self.ends.header.label
     }
@@ -57,16 +53,16 @@ impl SegmentIndex {
         self.ends.header.partitions
     }
 
-    /// Bytes of memory that it takes.
+    /// Returns the memory in use.
     pub fn heap_bytes(&self) -> usize {
         self.footer.len() + self.ends.header.label.len() + self.path.as_os_str().len()
     }
 
-    /// Where the blocks of a partition lie, and what is in them, from one block on; the partition's number of
-    /// blocks stands for its end.
+    /// Returns the extent of a partition's blocks from one block on; the partition's number of blocks stands for
+    /// its end.
     ///
     /// # Errors
-    /// `NoPartition` or `NoBlock` when there are fewer.
+    /// `NoPartition` or `NoBlock` if they do not exist.
     pub fn extent(&self, partition: u32, from_block: u64) -> Result<PartitionExtent, SegmentError> {
         let whole = self.partition(partition)?;
         if from_block > whole.blocks {
@@ -103,7 +99,7 @@ impl SegmentIndex {
     }
 }
 
-/// The two ends of a file.
+/// Reads and checks header and trailer.
 pub(super) fn read_ends(file: &File, path: &Path) -> Result<Ends, SegmentError> {
     let unreadable = |source| SegmentError::Open { path: path.to_owned(), source };
     let file_len = file.metadata().map_err(unreadable)?.len();

@@ -1,9 +1,5 @@
-//! A segment file as it lies in memory.
-//!
-//! Owns the mapping and the advice on it. Does not own what the bytes mean (`reader`), nor which of them come
-//! next (`read_ahead`). Miri, which checks the data plane's unsafe code, knows neither mappings of files nor
-//! advice: there the file is read, and the kernel is told nothing.
-#![allow(unsafe_code)] // maps files, and advises on them
+//! Segment files in memory. Miri supports neither file mappings nor madvise: there the file is read.
+#![allow(unsafe_code)] // maps files and calls madvise
 
 use std::fs::File;
 use std::io;
@@ -16,32 +12,32 @@ type Bytes = memmap2::Mmap;
 #[cfg(miri)]
 type Bytes = Vec<u8>;
 
-/// The bytes of a sealed segment, which do not change.
+/// The mapped bytes of a sealed segment.
 #[derive(Debug)]
 pub(super) struct Mapped(Bytes);
 
 impl Mapped {
     #[cfg(not(miri))]
-    pub(super) fn of(file: &File) -> io::Result<Mapped> {
-        // SAFETY: the mapping is private to reading. Segments are immutable once sealed (see `reader` for
-        // what a violation does), so the bytes behind the shared slice do not change while it lives.
+    pub(super) fn new(file: &File) -> io::Result<Mapped> {
+        // SAFETY: the mapping is read-only. Segments are immutable once sealed (`reader` describes a
+        // violation), so the bytes behind the shared slice do not change while it lives.
         Ok(Mapped(unsafe { Bytes::map(file) }?))
     }
 
     #[cfg(miri)]
-    pub(super) fn of(mut file: &File) -> io::Result<Mapped> {
+    pub(super) fn new(mut file: &File) -> io::Result<Mapped> {
         let mut bytes = Vec::new();
         io::Read::read_to_end(&mut file, &mut bytes)?;
         Ok(Mapped(bytes))
     }
 
-    /// Tells the kernel what comes next, or what it may take back first.
+    /// Advises the kernel on a range of the file.
     pub(super) fn advise(&self, range: Range<u64>, advice: Advice) -> io::Result<()> {
         let bytes = &self[range.start as usize..range.end as usize];
         if cfg!(miri) {
             return Ok(());
         }
-        // SAFETY: the range lies inside the mapping, and no advice on a file changes what it holds.
+        // SAFETY: the range lies inside the mapping, and no advice changes the contents of a file.
         Ok(unsafe { madvise(bytes.as_ptr().cast_mut().cast(), bytes.len(), advice) }?)
     }
 }

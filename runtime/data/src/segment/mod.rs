@@ -1,7 +1,5 @@
-//! Segment files: sorted, partitioned, indexed, checksummed, immutable once sealed.
-//!
-//! Owns their format, writing, validation and reading. Does not own sorting (`sort`), merging (`merge`) nor
-//! who serves them to other hosts. The same format holds the runs that a task spills.
+//! Segment files: sorted, partitioned, indexed, checksummed, immutable once sealed. Spilled runs have the same
+//! format.
 
 mod assembly;
 mod check;
@@ -21,12 +19,12 @@ mod writer;
 pub use assembly::{AssemblyError, SegmentAssembly};
 pub use consolidated::{ConsolidationError, consolidate};
 pub use cursor::{Cursor, SegmentPosition};
-pub use error::SegmentError;
+pub use error::{SegmentError, WriteError};
 pub use extent::PartitionExtent;
 pub use format::{BlockCompression, PartitionEntry};
 pub use index::SegmentIndex;
 pub use reader::Segment;
-pub use writer::{SealedSegment, WriteError};
+pub use writer::SealedSegment;
 
 pub(crate) use consolidated::read_consolidated;
 pub(crate) use format::{BLOCK_BYTES, check_label};

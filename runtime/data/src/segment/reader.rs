@@ -1,11 +1,9 @@
-//! An open segment: a validated file, mapped as a whole or read for one partition.
+//! An open segment: a validated file, mapped as a whole or read for one partition. Opening checks both ends of
+//! the file; a partition's entry and index are checked on access, so that a reduce does not pay for other
+//! partitions.
 //!
-//! Owns the bytes and the look-ups in its footer. Does not own the walk over records, which is `Cursor`'s.
-//! Opening looks at both ends of the file; an entry of the partition table and its blocks' index are checked
-//! when that partition is asked for, so that a reduce does not pay for partitions of others.
-//!
-//! A sealed segment is immutable by contract. Should something else cut the file while it is mapped, reading
-//! the lost part is a SIGBUS, which ends the task process; the retry finds the file damaged when it opens it.
+//! A sealed segment is immutable by contract. If another program truncates a mapped file, reading the lost part
+//! raises SIGBUS, which ends the task process; the retry finds the file damaged when it opens it.
 
 use std::fs::File;
 use std::io;
@@ -25,7 +23,7 @@ use super::mapped::Mapped;
 use super::read_ahead::ReadAhead;
 use crate::record::RecordEncoding;
 
-/// A sealed segment file, validated where it was looked at.
+/// A sealed segment file.
 #[derive(Debug)]
 pub struct Segment {
     bytes: Bytes,
@@ -35,25 +33,25 @@ pub struct Segment {
 
 #[derive(Debug)]
 enum Bytes {
-    /// All of the file.
+    /// The whole file.
     Mapped(Mapped),
-    /// What belongs to one partition: its part of the block index, then its blocks.
+    /// One partition: its part of the block index, then its blocks.
     Read { partition: u32, entry: PartitionEntry, bytes: Box<[u8]> },
 }
 
 impl Segment {
-    /// Maps a sealed segment and checks its header and trailer against each other and the file's length.
-    /// Entries of partitions and the blocks' contents are verified later, each when it is looked at.
+    /// Maps a sealed segment and checks header and trailer against each other and the file's length. Partition
+    /// entries and blocks are verified on access.
     ///
     /// # Errors
-    /// `Open` when the file cannot be read, `Damaged` when it is not a whole segment.
+    /// `Open` if the file cannot be read, `Damaged` if it is not a complete segment.
     pub fn open(path: &Path) -> Result<Arc<Segment>, SegmentError> {
         let unreadable = |source| SegmentError::Open { path: path.to_owned(), source };
         Segment::map(&File::open(path).map_err(unreadable)?, path)
     }
 
-    /// As `open` for whoever reads one partition: when that has at most `bytes_max` bytes with its index it
-    /// is read into memory, and neither a descriptor nor a mapping is kept.
+    /// Like `open`, for a reader of one partition: if that has at most `bytes_max` bytes with its index, it is
+    /// read into memory, and neither a descriptor nor a mapping stays open.
     ///
     /// # Errors
     /// As `open`, and as `partition`.
@@ -85,51 +83,51 @@ impl Segment {
         if usize::try_from(file_len).is_err() {
             return Err(unreadable(io::Error::from(io::ErrorKind::FileTooLarge)));
         }
-        let map = Mapped::of(file).map_err(unreadable)?;
+        let map = Mapped::new(file).map_err(unreadable)?;
         let ends = Ends::check(&map, &map, map.len() as u64).map_err(|what| damaged(path, &map, what))?;
         Ok(Arc::new(Segment { path: path.to_owned(), ends, bytes: Bytes::Mapped(map) }))
     }
 
-    /// One partition that was read from elsewhere: its part of the block index, then its blocks, as they are
-    /// in the file.
+    /// Builds the segment of one partition from its part of the block index followed by its blocks.
     pub(super) fn in_memory(
         path: PathBuf,
         ends: Ends,
-        (partition, entry): (u32, PartitionEntry),
+        partition: u32,
+        entry: PartitionEntry,
         bytes: &[u8],
     ) -> Arc<Segment> {
         let bytes = Bytes::Read { partition, entry, bytes: bytes.into() };
         Arc::new(Segment { bytes, path, ends })
     }
 
-    /// Whether all partitions of a map's output are in the file.
+    /// Whether the file has all partitions of a map's output.
     pub(super) fn is_whole(&self) -> bool {
         self.ends.header.excerpt.is_none()
     }
 
-    /// Its header and its trailer as they are in the file.
+    /// Returns the encoded header and trailer.
     pub(super) fn ends(&self) -> (Vec<u8>, [u8; TRAILER_BYTES]) {
         (self.ends.header.encode(), self.ends.trailer.encode())
     }
 
-    /// All that the file has of a partition: its entry, its part of the block index and its blocks.
+    /// Returns a partition's entry, its part of the block index and its blocks, encoded.
     pub(super) fn row(&self, partition: u32) -> Result<[&[u8]; 3], SegmentError> {
         let (entry, _) = self.blocks(partition)?;
         match &self.bytes {
             Bytes::Mapped(map) => {
                 let row = self.ends.row_of(&self.path, partition)?;
-                let of = |at: u64, length: usize| &map[at as usize..][..length];
+                let slice = |at: u64, length: usize| &map[at as usize..][..length];
                 Ok([
-                    of(self.ends.entry_at(row), PARTITION_ENTRY_BYTES),
-                    of(self.ends.index_at(entry.first_block), entry.index_len()),
-                    of(entry.offset, entry.stored_len as usize),
+                    slice(self.ends.entry_at(row), PARTITION_ENTRY_BYTES),
+                    slice(self.ends.index_at(entry.first_block), entry.index_len()),
+                    slice(entry.offset, entry.stored_len as usize),
                 ])
             }
-            Bytes::Read { .. } => Err(self.damaged("only one partition of it was read".to_owned())),
+            Bytes::Read { .. } => Err(self.damaged("only one partition was read".to_owned())),
         }
     }
 
-    /// Bytes of its own memory that it holds.
+    /// Returns the heap memory in use.
     pub(crate) fn heap_bytes(&self) -> usize {
         match &self.bytes {
             Bytes::Mapped(_) => 0,
@@ -137,27 +135,25 @@ impl Segment {
         }
     }
 
-    /// Whether it is a mapping, of which a process may have so many only.
+    /// Whether the segment is mapped; the number of mappings of a process is limited.
     pub(crate) fn is_mapped(&self) -> bool {
         matches!(self.bytes, Bytes::Mapped(_))
     }
 
-    /// The file.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The attempt that wrote it.
+    /// Returns the attempt that wrote the segment.
     pub fn label(&self) -> &str {
         &self.ends.header.label
     }
 
-    /// The layout of its records.
     pub fn encoding(&self) -> RecordEncoding {
         self.ends.header.encoding
     }
 
-    /// Whether its blocks may be compressed.
+    /// Whether blocks may be compressed.
     pub fn compression(&self) -> BlockCompression {
         self.ends.header.compression
     }
@@ -166,31 +162,31 @@ impl Segment {
         self.ends.header.partitions
     }
 
-    /// Number of records in all partitions.
+    /// Returns the number of records in all partitions.
     pub fn records(&self) -> u64 {
         self.ends.trailer.records
     }
 
-    /// Bytes of all records as encoded, before compression.
+    /// Returns the encoded bytes of all records, before compression.
     pub fn raw_len(&self) -> u64 {
         self.ends.trailer.raw_len
     }
 
-    /// The checksum of the trailer, which covers the footer's, which covers that of each block.
+    /// Returns the trailer's checksum, which covers the whole file.
     pub(crate) fn crc(&self) -> u32 {
         self.ends.trailer.crc()
     }
 
-    /// Length of the file in bytes.
+    /// Returns the length of the file in bytes.
     pub fn file_len(&self) -> u64 {
         self.ends.file_len
     }
 
-    /// Place and size of one partition.
+    /// Returns the entry of one partition.
     ///
     /// # Errors
-    /// `NoPartition` when there are fewer, `OtherPartition` when another one only is here, `Damaged` when the
-    /// entry is.
+    /// `NoPartition` if it does not exist, `OtherPartition` if the file holds only another one, `Damaged` if
+    /// the entry is.
     pub fn partition(&self, partition: u32) -> Result<PartitionEntry, SegmentError> {
         let row = self.ends.row_of(&self.path, partition)?;
         match &self.bytes {
@@ -205,7 +201,7 @@ impl Segment {
         }
     }
 
-    /// A cursor before the first record of a partition.
+    /// Returns a cursor before the first record of a partition.
     ///
     /// # Errors
     /// As `partition`.
@@ -213,18 +209,18 @@ impl Segment {
         Cursor::new(self.clone(), partition)
     }
 
-    /// A cursor before record `ordinal` (from 0) of a partition; the partition's number of records stands for
-    /// its end. A binary search and at most one block decoded, whatever the size of the partition.
+    /// Returns a cursor before record `ordinal` (from 0) of a partition; the number of records stands for its
+    /// end. Takes a binary search and at most one decoded block.
     ///
     /// # Errors
-    /// As `partition`, `NoRecord`, or `Damaged` when the block that holds the record is.
+    /// As `partition`, `NoRecord`, or `Damaged` if the record's block is.
     pub fn cursor_at(self: &Arc<Self>, partition: u32, ordinal: u64) -> Result<Cursor, SegmentError> {
         let mut cursor = Cursor::new(self.clone(), partition)?;
         cursor.seek(ordinal)?;
         Ok(cursor)
     }
 
-    /// Where a record of a partition lies, without a look at its block; none when it is not here.
+    /// Returns the position of a record from the index alone; `None` if the file does not have it.
     pub(crate) fn find(&self, partition: u32, ordinal: u64) -> Result<Option<SegmentPosition>, SegmentError> {
         let (entry, blocks) = self.blocks(partition)?;
         let first = self.first_ordinal();
@@ -235,8 +231,7 @@ impl Segment {
         Ok(Some(SegmentPosition { block: block - blocks.start + self.first_block(), ordinal }))
     }
 
-    /// The last of some blocks of a partition whose first record is not beyond one of theirs, by binary
-    /// search.
+    /// Finds the block that contains a record, by binary search over the given blocks.
     pub(super) fn block_of(&self, blocks: &Range<u64>, ordinal: u64) -> Result<u64, SegmentError> {
         let (mut low, mut high) = (blocks.start, blocks.end);
         while high - low > 1 {
@@ -250,18 +245,17 @@ impl Segment {
         Ok(low)
     }
 
-    /// Number in its partition of the first block that a partition starts with here.
+    /// Returns the number of the partition's first block in this file.
     pub(super) fn first_block(&self) -> u64 {
         self.ends.header.first_block()
     }
 
-    /// Ordinal of the first record that a partition starts with here; not 0 when the file holds the end of
-    /// one only.
+    /// Returns the number of the partition's first record in this file: 0 unless the file is an excerpt.
     pub(crate) fn first_ordinal(&self) -> u64 {
         self.ends.header.first_ordinal()
     }
 
-    /// The partition's blocks as a range of the block index, which is checked.
+    /// Returns a partition's entry and its range of the block index, after checking the index.
     pub(super) fn blocks(&self, partition: u32) -> Result<(PartitionEntry, Range<u64>), SegmentError> {
         let entry = self.partition(partition)?;
         if let Bytes::Mapped(map) = &self.bytes {
@@ -271,7 +265,7 @@ impl Segment {
         Ok((entry, entry.first_block..entry.first_block + entry.blocks))
     }
 
-    /// One entry of the block index.
+    /// Returns one entry of the block index.
     pub(super) fn block(&self, block: u64) -> Result<BlockEntry, SegmentError> {
         let entry = match &self.bytes {
             Bytes::Mapped(map) => &map[self.ends.index_at(block) as usize..],
@@ -282,7 +276,7 @@ impl Segment {
         BlockEntry::decode(entry).ok_or_else(|| self.damaged(format!("block {block}: unknown codec")))
     }
 
-    /// The stored bytes of one block, checked against its checksum.
+    /// Returns the stored bytes of a block after verifying its checksum.
     pub(super) fn stored(&self, index: u64, block: &BlockEntry) -> Result<&[u8], SegmentError> {
         let len = block.stored_len as usize;
         let stored = match &self.bytes {
@@ -292,17 +286,15 @@ impl Segment {
             }
         };
         if crc32c::crc32c(stored) != block.crc {
-            return Err(
-                self.damaged(format!("the checksum of block {index} at byte {} does not fit", block.offset))
-            );
+            return Err(self.damaged(format!("checksum mismatch in block {index} at byte {}", block.offset)));
         }
         Ok(stored)
     }
 
-    /// A cursor comes to the block at this offset.
+    /// Advises the kernel that a cursor enters the block at `offset`.
     pub(super) fn read_ahead(&self, read_ahead: &mut ReadAhead, offset: u64) {
         if let Bytes::Mapped(map) = &self.bytes {
-            read_ahead.moved(map, offset);
+            read_ahead.advance(map, offset);
         }
     }
 

@@ -1,26 +1,23 @@
-//! How a file gets its final name: all of it at once, or not at all.
-//!
-//! Owns temporary names, renaming, and syncing when durability is asked for. Does not own what is in the
-//! file.
+//! Sealing a file: it appears under its final name complete, or not at all. Syncs if durability is required.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use super::writer::WriteError;
+use super::error::WriteError;
 use crate::activity::block_moved;
 
-/// Bytes of a file that are copied at a time: each is a sign that the copy gets on.
+/// Bytes copied at a time; each counts as progress.
 const COPY_BYTES: u64 = 4 << 20;
 
-/// The name under which `target` is written before it is sealed, in the same directory.
+/// Returns the temporary name of `target`, in the same directory.
 pub(super) fn partial_name(target: &Path) -> PathBuf {
     let mut name = target.as_os_str().to_owned();
     name.push(".partial");
     PathBuf::from(name)
 }
 
-/// A file under its temporary name, which goes with this unless it has got its own.
+/// A file under its temporary name; dropping it removes the file unless it was published.
 #[derive(Debug)]
 pub(super) struct PartialFile {
     pub(super) path: PathBuf,
@@ -29,23 +26,23 @@ pub(super) struct PartialFile {
 }
 
 impl PartialFile {
-    /// That of `target`, which is still to be made.
-    pub(super) fn of(target: &Path) -> PartialFile {
+    /// Names the temporary file of `target` without creating it.
+    pub(super) fn new(target: &Path) -> PartialFile {
         PartialFile { path: partial_name(target), target: target.to_owned(), sealed: false }
     }
 
-    /// Makes it, empty.
+    /// Creates the file, empty.
     pub(super) fn create(&self) -> Result<File, WriteError> {
         File::create(&self.path).map_err(|source| WriteError::new("create", &self.path, source))
     }
 
-    /// Gives the complete file its final name.
+    /// Renames the complete file to its final name.
     pub(super) fn publish(&mut self, file: &File, seal: Seal) -> Result<(), WriteError> {
         if seal.durable {
             file.sync_data().map_err(|source| WriteError::new("sync", &self.path, source))?;
         }
         fs::rename(&self.path, &self.target)
-            .map_err(|source| WriteError::new("rename to its final name", &self.path, source))?;
+            .map_err(|source| WriteError::new("rename", &self.path, source))?;
         self.sealed = true;
         seal.sync_directory(&self.target)
     }
@@ -54,14 +51,14 @@ impl PartialFile {
 impl Drop for PartialFile {
     fn drop(&mut self) {
         if !self.sealed {
-            // It may never have been made; that it cannot be removed changes nothing about the first error.
+            // The file may not exist. The first error is the one to report.
             let _ = fs::remove_file(&self.path);
         }
     }
 }
 
-/// Copies what is left of a file to the end of another; how many bytes.
-pub(super) fn copy_on(source: &File, file: &mut File) -> io::Result<u64> {
+/// Copies the rest of a file to the end of another; returns the number of bytes.
+pub(super) fn copy_rest(source: &File, file: &mut File) -> io::Result<u64> {
     let mut all = 0;
     loop {
         match io::copy(&mut source.take(COPY_BYTES), file)? {
@@ -72,15 +69,15 @@ pub(super) fn copy_on(source: &File, file: &mut File) -> io::Result<u64> {
     }
 }
 
-/// How files are sealed in one task.
+/// How a task seals its files.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Seal {
-    /// Whether data and directory entry are on the disk before the file counts as sealed.
+    /// Whether to sync data and directory before a file counts as sealed.
     pub durable: bool,
 }
 
 impl Seal {
-    /// Moves a sealed file to another name; by a copy when that is on another file system.
+    /// Moves a sealed file; copies it if the target is on another file system.
     pub(crate) fn relocate(self, from: &Path, to: &Path) -> Result<(), WriteError> {
         if self.durable {
             let file = File::open(from).map_err(|source| WriteError::new("open", from, source))?;
@@ -89,15 +86,15 @@ impl Seal {
         match fs::rename(from, to) {
             Ok(()) => self.sync_directory(to),
             Err(error) if error.kind() == io::ErrorKind::CrossesDevices => self.copy(from, to),
-            Err(source) => Err(WriteError::new("move to its final place", from, source)),
+            Err(source) => Err(WriteError::new("move", from, source)),
         }
     }
 
     fn copy(self, from: &Path, to: &Path) -> Result<(), WriteError> {
-        let mut partial = PartialFile::of(to);
+        let mut partial = PartialFile::new(to);
         let source = File::open(from).map_err(|source| WriteError::new("open", from, source))?;
         let mut file = partial.create()?;
-        copy_on(&source, &mut file).map_err(|source| WriteError::new("write", &partial.path, source))?;
+        copy_rest(&source, &mut file).map_err(|source| WriteError::new("write", &partial.path, source))?;
         partial.publish(&file, self)?;
         fs::remove_file(from).map_err(|source| WriteError::new("remove", from, source))
     }

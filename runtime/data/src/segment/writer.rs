@@ -1,12 +1,10 @@
-//! Writing a segment: blocks, index, footer, trailer, and the seal.
-//!
-//! Owns cutting records into blocks, their checksums and compression, and the write buffer. The caller brings
-//! records in their final order: partitions ascending, keys sorted within each.
+//! Writing a segment: splits records into blocks, compresses and checksums them, and appends index, footer and
+//! trailer. The caller passes records in final order: partitions ascending, keys sorted within each.
 
-use std::io;
 use std::path::{Path, PathBuf};
 
 use super::destination::SegmentDestination;
+use super::error::WriteError;
 use super::format::{
     BLOCK_BYTES, BLOCK_ENTRY_BYTES, BlockCompression, BlockEntry, Codec, Excerpt, Header,
     PARTITION_ENTRY_BYTES, PartitionEntry, Trailer, table_crc,
@@ -16,76 +14,49 @@ use crate::activity::block_moved;
 use crate::key;
 use crate::record::{HEADER_MAX, RecordEncoding};
 
-/// A file of the data plane could not be written.
-#[derive(Debug, thiserror::Error)]
-#[error("cannot {doing} {}: {source}{}", path.display(), advice(source))]
-pub struct WriteError {
-    /// What was tried: `create`, `write`, `sync` and so on.
-    pub doing: &'static str,
-    pub path: PathBuf,
-    pub source: io::Error,
-}
-
-impl WriteError {
-    pub(super) fn new(doing: &'static str, path: &Path, source: io::Error) -> WriteError {
-        WriteError { doing, path: path.to_owned(), source }
-    }
-}
-
-fn advice(source: &io::Error) -> &'static str {
-    match source.kind() {
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-            "; free space on that file system or put the output directory on another one"
-        }
-        io::ErrorKind::NotFound => "; its directory must exist",
-        io::ErrorKind::PermissionDenied => "; its directory must be writable",
-        _ => "",
-    }
-}
-
-/// A sealed segment: what the coordinator registers.
+/// A sealed segment file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SealedSegment {
     pub path: PathBuf,
-    /// Its length in bytes.
+    /// Length of the file in bytes.
     pub file_len: u64,
-    /// Number of records in all partitions.
+    /// Records in all partitions.
     pub records: u64,
-    /// Bytes of all records as encoded, before compression.
+    /// Encoded bytes of all records, before compression.
     pub raw_len: u64,
     pub partitions: u32,
-    /// Whether it is in memory that somebody keeps, and `path` a link to that.
+    /// Whether `path` is a link to a file in memory that the worker keeps.
     pub is_in_memory: bool,
-    /// The checksum of its trailer, which covers the footer's, which covers that of each block.
+    /// The trailer's checksum, which covers the whole file.
     pub crc: u32,
 }
 
-/// What every segment of one task has in common.
+/// What all segments of a task share.
 #[derive(Debug, Clone)]
 pub(crate) struct SegmentShape {
     pub encoding: RecordEncoding,
     pub compression: BlockCompression,
     pub partitions: u32,
-    /// The partition that the file has alone; all of them without one.
+    /// The only partition of the file; `None` for all partitions.
     pub only: Option<u32>,
     pub label: String,
 }
 
-/// Writes one segment file.
+/// The writer of one segment file.
 pub(crate) struct SegmentWriter {
     pub(crate) shape: SegmentShape,
     destination: SegmentDestination,
     target: PathBuf,
-    /// Finished blocks and, from `block_start`, the open one.
+    /// Complete blocks and, from `block_start` on, the open one.
     buffer: Vec<u8>,
     buffer_bytes: usize,
     block_start: usize,
-    /// Bytes that still fit the open block; 0 when none is open.
+    /// Free bytes of the open block; 0 if there is none.
     block_room: usize,
-    /// The open block's index entry, but for its lengths, checksum and codec.
+    /// The open block's index entry, still without lengths, checksum and codec.
     block: BlockEntry,
     compressed: Vec<u8>,
-    /// File offset of the buffer's first byte.
+    /// File offset of the start of the buffer.
     offset: u64,
     partition: PartitionEntry,
     table: Vec<u8>,
@@ -96,8 +67,8 @@ pub(crate) struct SegmentWriter {
 }
 
 impl SegmentWriter {
-    /// Begins the segment, in this memory if it fits there. `buffer_bytes` is what is written at once; at
-    /// least one block.
+    /// Starts a segment, in memory if `memory` is given and large enough. `buffer_bytes` is the size of a
+    /// write, at least one block.
     pub(crate) fn create(
         target: &Path,
         memory: Option<&(PathBuf, u64)>,
@@ -136,7 +107,7 @@ impl SegmentWriter {
         })
     }
 
-    /// Ends the current partition and starts the one after it.
+    /// Ends the current partition and starts the next one.
     pub(crate) fn next_partition(&mut self) -> Result<(), WriteError> {
         self.close_block()?;
         let row = self.rows();
@@ -151,16 +122,16 @@ impl SegmentWriter {
         Ok(())
     }
 
-    /// How many partitions have ended.
+    /// Returns the number of finished partitions.
     fn rows(&self) -> u32 {
         (self.table.len() / PARTITION_ENTRY_BYTES) as u32
     }
 
-    /// Adds a record that is already encoded to the current partition.
+    /// Adds an encoded record to the current partition.
     #[inline]
     pub(crate) fn append_encoded(&mut self, record: &[u8]) -> Result<(), WriteError> {
         if record.len() > self.block_room {
-            let extent = self.shape.encoding.parse(record).expect("an encoded record is whole");
+            let extent = self.shape.encoding.parse(record).expect("an encoded record is complete");
             let (key, value) = (&record[extent.key..extent.value], &record[extent.value..extent.end]);
             return self.append_to_new_block(key, value);
         }
@@ -170,7 +141,6 @@ impl SegmentWriter {
         Ok(())
     }
 
-    /// Adds a record to the current partition.
     #[inline]
     pub(crate) fn append(&mut self, key: &[u8], value: &[u8]) -> Result<(), WriteError> {
         if self.shape.encoding.encoded_len(key.len(), value.len()) > self.block_room {
@@ -206,7 +176,7 @@ impl SegmentWriter {
         Ok(())
     }
 
-    /// A record longer than a block goes to the file from where it is, never through the buffer.
+    /// Writes a record longer than a block directly to the file, without the buffer.
     fn write_jumbo(&mut self, key: &[u8], value: &[u8]) -> Result<(), WriteError> {
         self.flush()?;
         let mut header = [0; HEADER_MAX];
@@ -240,7 +210,7 @@ impl SegmentWriter {
         if self.buffer.len() >= self.buffer_bytes { self.flush() } else { Ok(()) }
     }
 
-    /// Replaces the open block by its compressed form where that is shorter than 0.9 of it.
+    /// Compresses the open block if that makes it shorter than 0.9 of its size.
     fn compress_block(&mut self, raw_len: usize) -> Codec {
         self.compressed.resize(lz4_flex::block::get_maximum_output_size(BLOCK_BYTES), 0);
         let raw = &self.buffer[self.block_start..];
@@ -250,7 +220,7 @@ impl SegmentWriter {
                 self.buffer.extend_from_slice(&self.compressed[..len]);
                 Codec::Lz4
             }
-            // The only error is an output buffer too small, that is, a block that did not shrink.
+            // The only possible error is a full output buffer: the block did not shrink.
             _ => Codec::Stored,
         }
     }
@@ -273,10 +243,10 @@ impl SegmentWriter {
         Ok(())
     }
 
-    /// Ends the last partition, writes footer and trailer, and gives the file its name.
+    /// Ends the last partition, writes footer and trailer, and publishes the file.
     pub(crate) fn finish(mut self, seal: Seal) -> Result<SealedSegment, WriteError> {
         self.next_partition()?;
-        // Partitions after the last one that got records are as much part of the table as any other.
+        // Trailing partitions without records have table entries, too.
         let rows = self.shape.only.map_or(self.shape.partitions, |_| 1);
         while self.rows() < rows {
             self.next_partition()?;

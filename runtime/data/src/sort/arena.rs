@@ -1,8 +1,6 @@
-//! The arena: encoded records from the bottom up, their sort entries from the top down.
-//!
-//! Owns the memory of both and its growth, a chunk at a time, up to the arena's share of the budget. Between
-//! the two lies what is free; half of what the entries take is kept free as the sort's scratch space.
-#![allow(unsafe_code)] // writes into mapped memory
+//! The sort arena: encoded records grow from the bottom, their sort entries from the top, a chunk at a time up
+//! to the arena's share of the budget. Half the size of the entries stays free as scratch space for the sort.
+#![allow(unsafe_code)] // writes to mapped memory
 
 use std::convert::Infallible;
 use std::slice;
@@ -15,14 +13,13 @@ use crate::record::{Extent, HEADER_MAX, RecordEncoding, Source};
 use crate::region::{CHUNK_BYTES, Region, prefetch};
 
 const ENTRY_BYTES: usize = size_of::<u128>();
-/// An entry, and as much again as scratch space for sorting it.
+/// An entry and its scratch space.
 const ENTRY_COST: usize = 2 * ENTRY_BYTES;
-/// Bytes that may be written beyond a record's end: short copies are done by whole 16-byte stores.
+/// Bytes that a write may go past a record's end: short copies use whole 16-byte stores.
 const SLACK: usize = 32;
-/// How many records ahead of the one read are fetched: their order in memory is random.
+/// Prefetch distance in records, whose order in memory is random.
 const AHEAD: usize = 16;
 
-/// One sort buffer.
 #[derive(Debug)]
 pub(crate) struct Arena {
     region: Region,
@@ -30,23 +27,30 @@ pub(crate) struct Arena {
     /// Bytes of records, from the region's start.
     data_len: usize,
     records: usize,
-    /// Granted bytes that neither records, entries, scratch space nor slack take.
+    /// Granted bytes that are still free, without scratch space and slack.
     room: usize,
     grant: Grant,
-    /// The most that may be granted.
     max: usize,
 }
 
-/// The records of an arena in their final order.
+/// The records of an arena in sorted order.
 pub(crate) struct Sorted<'a> {
     entries: &'a [u128],
     data: &'a [u8],
     layout: EntryLayout,
 }
 
+/// A record to be added, with the head of its key.
+#[derive(Clone, Copy)]
+pub(crate) struct Record<'a> {
+    pub key: &'a [u8],
+    pub head: u128,
+    pub value: &'a [u8],
+}
+
 impl Arena {
-    /// An arena that may grow to `max` bytes, of which nothing is touched yet; `reserve` bounds what
-    /// `set_max` may allow later.
+    /// Creates an arena that may grow to `max` bytes. `reserve` limits what `set_max` may allow later. Nothing
+    /// is allocated yet.
     pub(crate) fn new(
         partitions: u32,
         encoding: RecordEncoding,
@@ -56,40 +60,34 @@ impl Arena {
     ) -> Arena {
         let reserve = reserve.max(max).next_multiple_of(4096);
         let region = Region::reserve(reserve);
-        // Not the ends, where a tiny task would clear 2 MiB each for a few bytes.
+        // Except at the ends, where a tiny task would clear 2 MiB each for a few bytes.
         region.prefer_huge_pages(CHUNK_BYTES..reserve.saturating_sub(CHUNK_BYTES));
         let layout = EntryLayout::new(partitions, encoding, reserve);
         Arena { region, layout, data_len: 0, records: 0, room: 0, grant, max }
     }
 
-    /// Changes the most that the arena may hold.
+    /// Changes the size limit.
     pub(crate) fn set_max(&mut self, max: usize) {
         self.max = max.min(self.region.len());
     }
 
-    /// Whether a record with these lengths fits the arena when it is empty.
+    /// Whether an empty arena could hold a record with these lengths.
     pub(crate) fn could_hold(&self, key: usize, value: usize) -> bool {
         cost(key, value).saturating_add(SLACK) <= self.max
     }
 
-    /// Adds a record, the head of whose key is at hand; `false` when it does not fit any more. A fixed
-    /// encoding's lengths are the caller's to check.
+    /// Adds a record; returns `false` if it does not fit. The caller checks the lengths of a fixed encoding.
     #[inline(always)]
-    pub(crate) fn push(
-        &mut self,
-        encoding: RecordEncoding,
-        partition: u32,
-        (key, head): (&[u8], u128),
-        value: &[u8],
-    ) -> bool {
+    pub(crate) fn push(&mut self, encoding: RecordEncoding, partition: u32, record: Record<'_>) -> bool {
+        let Record { key, head, value } = record;
         let cost = cost(key.len(), value.len());
         if cost > self.room && !self.grow(cost) {
             return false;
         }
         let len;
-        // SAFETY: `room` covers the header, key, value and entry, and SLACK bytes more lie between the
-        // records and the entries, so that all writes stay inside the region. Entries are aligned because the
-        // region's end is.
+        // SAFETY: `room` covers the header, key, value and entry, and at least SLACK more bytes lie between the
+        // records and the entries, so all writes stay inside the region. Entries are aligned because the end
+        // of the region is.
         unsafe {
             let record = self.region.base().as_ptr().add(self.data_len);
             let header_len = write_header(record, encoding, key.len(), value.len());
@@ -105,7 +103,7 @@ impl Arena {
         true
     }
 
-    /// Grants another chunk, or as many as `cost` needs.
+    /// Grants another chunk, or more if `cost` needs it.
     #[cold]
     #[inline(never)]
     fn grow(&mut self, cost: usize) -> bool {
@@ -114,7 +112,7 @@ impl Arena {
         if needed > self.max {
             return false;
         }
-        // The first grants are small, so that a tiny task touches little, and accounts for little.
+        // The first grants are small, so that a tiny task touches and accounts for little memory.
         let step = self.grant.bytes().clamp(CHUNK_BYTES / 32, CHUNK_BYTES);
         let granted = needed.max(self.grant.bytes() + step).min(self.max);
         self.grant.set(granted);
@@ -126,11 +124,11 @@ impl Arena {
         self.records == 0
     }
 
-    /// Sorts what the arena holds.
+    /// Sorts the records.
     pub(crate) fn sort(&mut self) -> Sorted<'_> {
-        // SAFETY: the first `data_len` bytes and the last `records` entries were written by `push`; between
-        // them lies room for as many entries of scratch space, zeroed or written before. The three do not
-        // overlap, and the borrow of `self` keeps them alone.
+        // SAFETY: `push` wrote the first `data_len` bytes and the last `records` entries. Between them is room
+        // for as many entries of scratch space, zeroed or written before. The three slices do not overlap, and
+        // the borrow of `self` keeps them exclusive.
         let (data, scratch, entries) = unsafe {
             let top = self.region.base().as_ptr().add(self.region.len()).cast::<u128>();
             (
@@ -143,7 +141,7 @@ impl Arena {
         Sorted { entries, data, layout: self.layout }
     }
 
-    /// Forgets the records but keeps the memory, which is warm.
+    /// Removes all records and keeps the memory, which is warm.
     pub(crate) fn clear(&mut self) {
         self.data_len = 0;
         self.records = 0;
@@ -151,18 +149,16 @@ impl Arena {
     }
 }
 
-/// One partition's share of a sorted arena, read from first to last.
+/// The records of one partition of a sorted arena.
 pub(crate) struct SortedPartition<'a> {
     entries: &'a [u128],
     data: &'a [u8],
     layout: EntryLayout,
-    /// Index of the next record.
     next: usize,
     record: &'a [u8],
 }
 
 impl<'a> Sorted<'a> {
-    /// The records of one partition.
     pub(crate) fn partition(&self, partition: u32) -> SortedPartition<'a> {
         let start = self.entries.partition_point(|&entry| self.layout.partition(entry) < partition);
         let rest = &self.entries[start..];
@@ -174,7 +170,7 @@ impl<'a> Sorted<'a> {
 impl SortedPartition<'_> {
     #[inline]
     fn parse(&self, bytes: &[u8]) -> Extent {
-        self.layout.encoding.parse(bytes).expect("the arena holds only whole records")
+        self.layout.encoding.parse(bytes).expect("the arena holds whole records only")
     }
 }
 
@@ -212,7 +208,7 @@ impl Source for SortedPartition<'_> {
     }
 }
 
-/// The room that must be left for a record with these lengths: at least what it takes.
+/// Returns the room that a record with these lengths needs at most.
 #[inline(always)]
 fn cost(key: usize, value: usize) -> usize {
     key.saturating_add(value).saturating_add(HEADER_MAX + ENTRY_COST)
@@ -227,7 +223,7 @@ unsafe fn write_header(into: *mut u8, encoding: RecordEncoding, key: usize, valu
     if encoding.stride().is_some() {
         return 0;
     }
-    // SAFETY: as the caller promises.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         if key < 0x80 && value < 0x80 {
             into.cast::<[u8; 2]>().write_unaligned([key as u8, value as u8]);
@@ -240,13 +236,13 @@ unsafe fn write_header(into: *mut u8, encoding: RecordEncoding, key: usize, valu
     }
 }
 
-/// Copies a key, of which the first 16 bytes are at hand.
+/// Copies a key whose first 16 bytes are `head`.
 ///
 /// # Safety
-/// `into` is valid for writing the key's length and 16 bytes more.
+/// `into` is valid for writing 16 bytes more than the key's length.
 #[inline(always)]
 unsafe fn copy_key(into: *mut u8, key: &[u8], head: u128) {
-    // SAFETY: as the caller promises.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         if key.len() <= 16 {
             into.cast::<[u8; 16]>().write_unaligned(head.to_be_bytes());
@@ -256,13 +252,13 @@ unsafe fn copy_key(into: *mut u8, key: &[u8], head: u128) {
     }
 }
 
-/// Copies bytes, of which there are often few.
+/// Copies bytes; fast if there are at most 16.
 ///
 /// # Safety
-/// `into` is valid for writing as many bytes and 16 more.
+/// `into` is valid for writing 16 bytes more than the length of `bytes`.
 #[inline(always)]
 unsafe fn copy_short(into: *mut u8, bytes: &[u8]) {
-    // SAFETY: as the caller promises.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         if bytes.len() <= 16 {
             into.cast::<[u8; 16]>().write_unaligned(key::head(bytes).to_be_bytes());

@@ -1,27 +1,25 @@
-//! What the 128 bits of a sort entry hold.
-//!
-//! Owns the division of the bits, chosen once per task so that as many key bytes as possible fit.
+//! The layout of a sort entry's 128 bits, chosen per task so that it holds as many key bytes as possible:
 //!
 //! ```text
 //! high                                                                       low
 //! partition | first bytes of the key, padded | min(length, bytes + 1) | locator
 //! ```
 //!
-//! The length code orders a key before another that only adds zero bytes, and tells whether the entry holds
-//! the whole key: two equal entries (but for their locators) of whole keys are equal keys. Keys of one fixed
-//! length need none.
+//! The length code sorts a key before one that only adds zero bytes, and tells whether the entry holds the
+//! whole key: two entries of whole keys that differ only in their locators have equal keys. Fixed-length keys
+//! need no length code.
 
 use crate::key;
 use crate::record::RecordEncoding;
 
 const LEN_BITS: u32 = 4;
-/// The longest prefix whose length code, and that of a longer key, fit.
+/// The longest prefix for which the length code also has a value for longer keys.
 const PREFIX_BYTES_MAX: u32 = (1 << LEN_BITS) - 2;
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct EntryLayout {
     pub(crate) encoding: RecordEncoding,
-    /// How far the partition is shifted; partitions that need no bits are shifted out.
+    /// Width of the partition number; 0 for a single partition.
     partition_bits: u32,
     prefix_bytes: u32,
     len_bits: u32,
@@ -30,7 +28,7 @@ pub(crate) struct EntryLayout {
 }
 
 impl EntryLayout {
-    /// The layout for records at offsets below `arena_len`.
+    /// Computes the layout for records at offsets below `arena_len`.
     pub(crate) fn new(partitions: u32, encoding: RecordEncoding, arena_len: usize) -> EntryLayout {
         let partition_bits = 32 - (partitions - 1).leading_zeros();
         let locator_bits = usize::BITS - arena_len.leading_zeros();
@@ -43,21 +41,21 @@ impl EntryLayout {
         EntryLayout { encoding, partition_bits, prefix_bytes, len_bits, locator_bits, locator_mask }
     }
 
-    /// How many bytes of a key an entry holds.
+    /// Returns how many bytes of a key an entry holds.
     pub(crate) fn prefix_bytes(self) -> usize {
         self.prefix_bytes as usize
     }
 
-    /// The entry of a record of `partition` at offset `locator`, whose key has `head` and `len` bytes.
+    /// Builds the entry of a record in `partition` at offset `locator`, whose key has `head` and `len` bytes.
     #[inline(always)]
     pub(crate) fn entry(self, partition: u32, head: u128, len: usize, locator: usize) -> u128 {
         let key = self.key_bits(head, len);
         let low = key << self.locator_bits | locator as u128;
-        // With no partition bits the shift would be by the whole width: shift in two steps.
+        // Two shifts, because without partition bits one shift would be by the full width.
         u128::from(partition) << (127 - self.partition_bits) << 1 | low
     }
 
-    /// The entry with its key bits replaced by those of the key's bytes from `depth` on.
+    /// Returns the entry with its key bits replaced by the first bytes of `rest`.
     pub(crate) fn rekeyed(self, entry: u128, rest: &[u8]) -> u128 {
         let key_bits = self.prefix_bytes * 8 + self.len_bits;
         let key_mask = ((1u128 << key_bits) - 1) << self.locator_bits;
@@ -66,7 +64,7 @@ impl EntryLayout {
 
     #[inline(always)]
     fn key_bits(self, head: u128, len: usize) -> u128 {
-        // With no prefix bytes the shift would be by the whole width, too.
+        // Two shifts, because without prefix bytes one shift would be by the full width.
         let prefix = head >> 1 >> (127 - 8 * self.prefix_bytes);
         match self.encoding {
             RecordEncoding::Fixed { .. } => prefix,
@@ -84,15 +82,14 @@ impl EntryLayout {
         (entry & self.locator_mask) as usize
     }
 
-    /// Everything but the locator.
     #[inline(always)]
     pub(crate) fn without_locator(self, entry: u128) -> u128 {
         entry >> self.locator_bits
     }
 
-    /// Whether equal entries may belong to different keys.
+    /// Whether the entry holds only a prefix of the key, so that equal entries may have different keys.
     #[inline(always)]
-    pub(crate) fn is_cut(self, entry: u128) -> bool {
+    pub(crate) fn is_truncated(self, entry: u128) -> bool {
         match self.encoding {
             RecordEncoding::Fixed { key, .. } => key > self.prefix_bytes,
             RecordEncoding::Variable => {

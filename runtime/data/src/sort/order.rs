@@ -1,29 +1,26 @@
-//! Putting entries in order.
-//!
-//! Owns the choice of sorting algorithm and the order of keys that go on beyond their entries. Stability
-//! comes from the locators in the entries: records lie in the arena in the order of arrival.
+//! Sorts entries: a radix sort, then keys that go on beyond their entries. Locators make the order stable,
+//! because records lie in the arena in order of arrival.
 
 use super::entry::EntryLayout;
 use super::radix;
 use crate::record::RecordEncoding;
 use crate::region::prefetch;
 
-/// Ranges of equal entries up to this size are sorted by comparing keys at once.
+/// Ranges of equal entries up to this length are sorted by comparing whole keys.
 const COMPARED_MAX: usize = 12;
-/// How many times a range of equal entries is given the next bytes of its keys before keys are compared as
-/// they are.
+/// How often a range of equal entries is re-keyed with the next key bytes before whole keys are compared.
 const REKEYED_MAX: usize = 8;
-/// How many entries ahead a key is fetched.
+/// Prefetch distance in entries.
 const AHEAD: usize = 16;
 
-/// Sorts entries, which lie in memory in the reverse order of arrival, by partition, key and arrival.
-/// `scratch` is as long as `entries`.
+/// Sorts entries by partition, key and arrival. They lie in memory in reverse order of arrival; `scratch` has
+/// the length of `entries`.
 pub(super) fn sort(entries: &mut [u128], scratch: &mut [u128], data: &[u8], layout: EntryLayout) {
     radix::sort_reversed(entries, scratch);
     resolve(entries, data, layout, layout.prefix_bytes(), 0);
 }
 
-/// Orders ranges of entries whose keys agree in the first `depth` bytes and go on.
+/// Sorts ranges of entries whose keys share the first `depth` bytes and are longer.
 fn resolve(entries: &mut [u128], data: &[u8], layout: EntryLayout, depth: usize, rekeyed: usize) {
     if let RecordEncoding::Fixed { key, .. } = layout.encoding
         && depth >= key as usize
@@ -34,7 +31,7 @@ fn resolve(entries: &mut [u128], data: &[u8], layout: EntryLayout, depth: usize,
     while start + 1 < entries.len() {
         let first = entries[start];
         let mut end = start + 1;
-        if layout.is_cut(first) {
+        if layout.is_truncated(first) {
             let bits = layout.without_locator(first);
             while end < entries.len() && layout.without_locator(entries[end]) == bits {
                 end += 1;
@@ -50,7 +47,7 @@ fn resolve(entries: &mut [u128], data: &[u8], layout: EntryLayout, depth: usize,
 fn sort_range(range: &mut [u128], data: &[u8], layout: EntryLayout, depth: usize, rekeyed: usize) {
     let rest = |entry: u128| -> &[u8] {
         let record = &data[layout.locator(entry)..];
-        let extent = layout.encoding.parse(record).expect("the arena holds only whole records");
+        let extent = layout.encoding.parse(record).expect("the arena holds whole records only");
         &record[extent.key + depth..extent.value]
     };
     if range.len() <= COMPARED_MAX || rekeyed == REKEYED_MAX || layout.prefix_bytes() == 0 {

@@ -1,34 +1,33 @@
-//! Radix sort of 16-byte entries.
+//! Radix sort of 16-byte entries: most significant digit first until a bucket and its scratch space fit the L2
+//! cache, then least significant digit first over up to 24 bits, then an insertion sort for the rest.
 //!
-//! Owns the algorithm alone; ties beyond an entry are `order`'s. Most significant digit first until a bucket
-//! fits the second-level cache with its scratch space, then least significant digit first over the next 24
-//! bits or fewer, then an insertion sort for what these bits leave undecided. Measured on 670,000 entries of
-//! terasort's ASCII keys: 16 to 18 ns an entry, against 35 for the standard unstable sort. Half of that gain
-//! is the prefetch: more than about 64 buckets are too many streams for the processor to foresee.
+//! Measured on 670,000 entries of terasort's ASCII keys: 16 to 18 ns an entry, against 35 ns for the standard
+//! unstable sort. Half of the gain comes from prefetching: with more than about 64 buckets the hardware
+//! prefetcher loses track.
 
 use crate::region::prefetch_write;
 
-/// Up to this many entries the standard sort is faster.
+/// The standard sort is faster up to this many entries.
 const COMPARED_MAX: usize = 100;
-/// Up to this many entries, 256 KiB, are sorted least significant digit first.
+/// Up to this many entries (256 KiB) are sorted least significant digit first.
 const CACHED_MAX: usize = 16 << 10;
-/// How many entries ahead of the one written the rest of a bucket is fetched.
+/// Write prefetch distance in a bucket, in entries.
 const AHEAD: usize = 6;
 const DIGIT_BITS: u32 = 8;
 const DIGITS: usize = 1 << DIGIT_BITS;
 const PASSES_MAX: usize = 3;
-/// Above this length a bucket needs the third pass.
+/// Longer buckets need the third pass.
 const TWO_PASSES_MAX: usize = 2000;
-/// Shifts up to this leave more than enough bits for all passes in the upper half of an entry.
+/// Up to this shift the upper half of an entry has enough bits for all passes.
 const HALF_SHIFT_MAX: u32 = 64 - DIGIT_BITS * PASSES_MAX as u32;
-/// Insertion sort gives up when it has moved entries this many times their number.
+/// Insertion sort gives up after this many moves per entry.
 const MOVES_MAX: usize = 8;
 
-/// Levels of distribution after which skewed entries are left to the standard sort.
+/// Skewed entries go to the standard sort after this many levels of distribution.
 const LEVELS_MAX: u32 = 6;
 
-/// Sorts entries that lie in memory in the reverse order of their arrival: taken backwards, those that agree
-/// but for their locators are in order already. `scratch` is as long as `entries`.
+/// Sorts entries that lie in memory in reverse order of arrival: read backwards, entries that differ only in
+/// their locators are already in order. `scratch` has the length of `entries`.
 pub(super) fn sort_reversed(entries: &mut [u128], scratch: &mut [u128]) {
     if entries.is_sorted() {
         return;
@@ -43,18 +42,18 @@ pub(super) fn sort_reversed(entries: &mut [u128], scratch: &mut [u128]) {
     sort(entries, scratch, true, 0);
 }
 
-/// Where a distribution leaves its result, and how it goes about it.
+/// How a distribution reads its entries and where it leaves the result.
 #[derive(Clone, Copy)]
 struct Target {
-    /// In the entries themselves, not in the other slice.
+    /// Leave the result in the entries themselves, not in the other slice.
     in_place: bool,
-    /// Entries are taken from last to first.
+    /// Read the entries from last to first.
     reversed: bool,
-    /// How many distributions led here.
+    /// The number of distributions above this one.
     levels: u32,
 }
 
-/// Sorts `entries`; the result is left there or, where not `in_place`, in `other`.
+/// Sorts `entries` and leaves the result there if `in_place`, otherwise in `other`.
 fn sort(entries: &mut [u128], other: &mut [u128], in_place: bool, levels: u32) {
     if entries.is_sorted() {
         return leave(entries, other, in_place);
@@ -87,15 +86,15 @@ fn leave(sorted: &[u128], other: &mut [u128], in_place: bool) {
     }
 }
 
-/// How many leading bits all entries share.
+/// Returns the length of the entries' common prefix, in bits.
 fn common_bits(entries: &[u128]) -> u32 {
     let Some(&first) = entries.first() else { return 0 };
     let differing = entries.iter().fold(0, |differing, &entry| differing | (entry ^ first));
-    // Entries differ, if only in their locators.
+    // Entries always differ, at least in their locators.
     differing.leading_zeros().min(u128::BITS - 1)
 }
 
-/// Most significant digit first: distributes entries over buckets, and sorts each.
+/// Distributes entries to buckets by their most significant digit and sorts each bucket.
 fn distribute(entries: &mut [u128], other: &mut [u128], target: Target) {
     let bits = (entries.len() / (CACHED_MAX / 8)).ilog2().clamp(1, DIGIT_BITS);
     let shift = common_bits(entries);
@@ -114,7 +113,7 @@ fn distribute(entries: &mut [u128], other: &mut [u128], target: Target) {
     }
 }
 
-/// Copies entries to their buckets in `other` and returns where each bucket ends.
+/// Copies entries to their buckets in `other`; returns the end of each bucket.
 fn scatter(
     entries: &[u128],
     other: &mut [u128],
@@ -140,7 +139,7 @@ fn scatter(
     next
 }
 
-/// Turns counts into the index of each bucket's first entry.
+/// Replaces counts by the index of each bucket's first entry.
 fn starts(counts: &mut [u32; DIGITS]) {
     let mut sum = 0;
     for count in counts {
@@ -148,7 +147,7 @@ fn starts(counts: &mut [u32; DIGITS]) {
     }
 }
 
-/// Least significant digit first over the leading digits of `window`; `true` when the result is in `other`.
+/// Sorts by the leading digits of `window`, least significant first; `true` if the result is in `other`.
 fn by_digits(entries: &mut [u128], other: &mut [u128], window: impl Fn(u128) -> u64) -> bool {
     let passes = if entries.len() <= TWO_PASSES_MAX { 2 } else { PASSES_MAX };
     let mut next = [[0; DIGITS]; PASSES_MAX];
@@ -174,7 +173,7 @@ fn by_digits(entries: &mut [u128], other: &mut [u128], window: impl Fn(u128) -> 
     passes % 2 == 1
 }
 
-/// Insertion sort of entries that are nearly in order; where they are not, the standard sort.
+/// Insertion sort for nearly sorted entries; falls back to the standard sort.
 fn insert(entries: &mut [u128]) {
     let mut moves_left = entries.len() * MOVES_MAX;
     for index in 1..entries.len() {

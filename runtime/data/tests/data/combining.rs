@@ -1,6 +1,4 @@
-//! Combining changes how much is written, never what it adds up to.
-//!
-//! Owns the combiner's part of the invariants. Does not own sorting or spilling without one.
+//! Combining reduces the output's size and keeps its sums.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -12,7 +10,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use rand::Rng;
 
-/// Collects and checks that the sums in the segment are right; returns how many records it took.
+/// Collects, checks the sums in the segment, and returns the statistics.
 #[track_caller]
 fn check(shape: Shape, keys: &[Vec<u8>]) -> CollectStatistics {
     let place = Place::new();
@@ -32,7 +30,7 @@ fn check(shape: Shape, keys: &[Vec<u8>]) -> CollectStatistics {
     }
     assert!(
         found.iter().map(|(key, sum)| (key.as_slice(), *sum)).eq(expected),
-        "other sums than the naive ones"
+        "sums differ from the naive ones"
     );
     assert_eq!(statistics.records_in, keys.len() as u64);
     assert_eq!(statistics.combine_records_in, keys.len() as u64);
@@ -58,7 +56,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(50))]
 
     #[test]
-    fn sums_are_right_for_any_keys(
+    fn any_keys_combine_to_naive_sums(
         stems in vec(vec(prop_oneof![Just(0u8), Just(b'a'), Just(255u8)], 0..24), 1..40),
         picks in vec(any::<prop::sample::Index>(), 0..600),
         partitions in 1u32..5,
@@ -73,7 +71,7 @@ proptest! {
 }
 
 #[test]
-fn keys_of_every_length_are_told_apart() {
+fn combining_distinguishes_keys_of_every_length() {
     let mut keys = Vec::new();
     for len in [0usize, 1, 2, 3, 4, 7, 8, 9, 15, 16, 17, 18, 100, 4095, 4096, 4097, 70_000] {
         for last in [0u8, 1] {
@@ -90,7 +88,7 @@ fn keys_of_every_length_are_told_apart() {
 }
 
 #[test]
-fn a_vocabulary_that_fits_leaves_one_record_a_word() {
+fn small_vocabulary_leaves_one_record_per_word() {
     let keys = words(41, 200_000, 20_000);
     let statistics = check(Shape::default().memory(64 * MIB), &keys);
     assert!(statistics.records_out <= 20_000 && statistics.spills == 0, "{statistics:?}");
@@ -98,7 +96,7 @@ fn a_vocabulary_that_fits_leaves_one_record_a_word() {
 }
 
 #[test]
-fn a_vocabulary_that_does_not_fit_is_flushed_spilled_and_merged() {
+fn large_vocabulary_is_flushed_spilled_and_merged() {
     let keys = words(42, 200_000, 40_000);
     for shape in [Shape::default(), Shape::default().fan_in(2).lz4(), Shape::default().fixed(7, 8)] {
         let keys: Vec<Vec<u8>> = match shape.encoding.stride_for_test() {
@@ -115,7 +113,7 @@ fn a_vocabulary_that_does_not_fit_is_flushed_spilled_and_merged() {
 }
 
 #[test]
-fn keys_that_hardly_repeat_pass_by_the_table() {
+fn unique_keys_bypass_the_combine_table() {
     let mut random = random(43);
     let keys: Vec<Vec<u8>> = (0..200_000).map(|_| bytes(&mut random, 9)).collect();
     let statistics = check(Shape::default().memory(64 * MIB), &keys);
@@ -125,7 +123,7 @@ fn keys_that_hardly_repeat_pass_by_the_table() {
 }
 
 #[test]
-fn output_is_the_same_in_any_memory() {
+fn combined_output_is_independent_of_memory() {
     let keys = words(45, 150_000, 30_000);
     let place = Place::new();
     for (name, memory) in [("small", MIB), ("medium", 4 * MIB), ("ample", 256 * MIB)] {
@@ -135,7 +133,7 @@ fn output_is_the_same_in_any_memory() {
     assert!(small == read(&place.path("medium")).unwrap() && small == read(&place.path("ample")).unwrap());
 }
 
-/// Keeps every value, and counts how many accumulators are alive.
+/// Concatenates values, and counts the live accumulators.
 struct Lists(Rc<Cell<i64>>);
 
 struct List(Vec<u8>, Rc<Cell<i64>>);
@@ -174,7 +172,7 @@ impl Combiner for Lists {
 }
 
 #[test]
-fn accumulators_that_own_memory_are_budgeted_and_each_dropped_once() {
+fn heap_accumulators_are_budgeted_and_dropped_once() {
     let alive = Rc::new(Cell::new(0));
     let place = Place::new();
     let shape = Shape::default().memory(4 * MIB);
@@ -194,7 +192,7 @@ fn accumulators_that_own_memory_are_budgeted_and_each_dropped_once() {
 }
 
 #[test]
-fn a_collector_dropped_in_the_middle_drops_its_accumulators_and_files() {
+fn dropped_collector_drops_accumulators_and_files() {
     let alive = Rc::new(Cell::new(0));
     let place = Place::new();
     let mut collector =
@@ -209,14 +207,14 @@ fn a_collector_dropped_in_the_middle_drops_its_accumulators_and_files() {
 }
 
 #[test]
-fn a_value_that_cannot_be_decoded_names_its_key() {
+fn undecodable_value_names_its_key() {
     let place = Place::new();
     let alive = Rc::new(Cell::new(0));
     let settings = place.settings("out", Shape::default());
     let mut collector = Collector::combining(settings, Lists(alive.clone())).unwrap();
     for _ in 0..2 {
         collector.emit_value(b"bad\n", List::new(b"poison".to_vec(), &alive));
-        // Enough other keys to flush the table and spill, so that the two meet only when runs are merged.
+        // Enough other keys to flush the table and spill, so that the two values meet in the merge.
         for number in 0..60_000u32 {
             collector.emit_value(&number.to_be_bytes(), List::new(vec![1; 8], &alive));
         }

@@ -1,8 +1,4 @@
-//! Small segments put together in one file: what is read is the same, with it, without it, and when
-//! it is damaged.
-//!
-//! Owns the equality and every kind of damage of a small file. Does not own when segments are put together
-//! (the worker).
+//! Consolidated files: a reduce reads the same with such a file, without it, and when it is damaged.
 
 use std::fs;
 use std::path::PathBuf;
@@ -21,7 +17,7 @@ struct Maps {
 }
 
 impl Maps {
-    /// So many maps of few records, some of none.
+    /// Collects `count` maps with few records each, some with none.
     fn new(shape: Shape, count: usize, partitions: u32, seed: u64) -> Maps {
         let (place, mut random) = (Place::new(), Pcg64::seed_from_u64(seed));
         let names: Vec<String> = (0..count).map(|number| format!("map-{number:03}")).collect();
@@ -51,7 +47,7 @@ impl Maps {
         }
     }
 
-    /// What each partition holds, and what was done without.
+    /// Returns the groups of each partition, and the warnings.
     fn read(&self, consolidated: &[&str]) -> (Vec<Groups>, Vec<String>) {
         let mut remarks = Vec::new();
         let read = (0..self.partitions).map(|partition| {
@@ -64,7 +60,7 @@ impl Maps {
 }
 
 #[test]
-fn what_is_read_is_the_same_and_comes_from_the_one_file() {
+fn consolidated_files_replace_their_segments() {
     for (seed, shape) in [(1, Shape::default()), (2, Shape::default().lz4())] {
         let maps = Maps::new(shape, 40, 7, seed);
         let (alone, _) = maps.read(&[]);
@@ -74,14 +70,14 @@ fn what_is_read_is_the_same_and_comes_from_the_one_file() {
         assert_eq!(maps.read(&["first", "second"]), (alone.clone(), Vec::new()), "seed {seed}");
         assert!(!maps.place.names().iter().any(|name| name.ends_with(".partial")));
         for path in maps.paths(0..33) {
-            fs::write(path, b"nobody reads this").unwrap();
+            fs::write(path, b"must not be read").unwrap();
         }
         assert_eq!(maps.read(&["second", "first"]), (alone, Vec::new()), "seed {seed}");
     }
 }
 
 #[test]
-fn a_reduce_goes_on_with_it_where_it_was_saved_without_it_and_the_reverse() {
+fn resume_works_with_and_without_consolidated_files() {
     let maps = Maps::new(Shape::default(), 12, 1, 5);
     consolidate(&maps.paths(0..9), &maps.place.path("some")).unwrap();
     let whole = &maps.read(&[]).0[0];
@@ -93,15 +89,16 @@ fn a_reduce_goes_on_with_it_where_it_was_saved_without_it_and_the_reverse() {
             }
             let saved = input.save(&maps.place.save_place("saved")).unwrap();
             let resume = Some((saved, maps.place.path("checkpoints")));
-            let mut on = ReduceInput::open(ReduceSettings { resume, ..maps.settings(0, &after) }).unwrap();
-            let rest = groups(&mut on);
+            let mut resumed =
+                ReduceInput::open(ReduceSettings { resume, ..maps.settings(0, &after) }).unwrap();
+            let rest = groups(&mut resumed);
             assert_eq!(rest, whole[steps..], "{before:?}, {steps} groups, {after:?}");
         }
     }
 }
 
 #[test]
-fn one_that_is_cut_or_changed_anywhere_is_done_without() {
+fn damaged_consolidated_file_is_ignored() {
     let maps = Maps::new(Shape::default(), 3, 2, 9);
     let path = maps.place.path("all");
     consolidate(&maps.paths(0..3), &path).unwrap();
@@ -115,19 +112,21 @@ fn one_that_is_cut_or_changed_anywhere_is_done_without() {
             fs::write(&path, damaged).unwrap();
             let (read, remarks) = maps.read(&["all"]);
             assert_eq!(read, alone, "byte {at}");
-            assert!(!remarks.is_empty(), "byte {at} of {} is of no importance", whole.len());
-            assert!(remarks[0].contains("all is of no use, and its segments are read one by one: "));
+            assert!(!remarks.is_empty(), "byte {at} of {} is not covered by a check", whole.len());
+            assert!(
+                remarks[0].contains("all: unusable consolidated file, reading its segments one by one: ")
+            );
             remarked += 1;
         }
     }
     assert_eq!(remarked, 2 * whole.len());
     fs::remove_file(&path).unwrap();
     let (read, remarks) = maps.read(&["all"]);
-    assert_eq!((read, remarks.len()), (alone, 2), "one for each partition");
+    assert_eq!((read, remarks.len()), (alone, 2), "one warning per partition");
 }
 
 #[test]
-fn what_does_not_fit_the_memory_is_read_one_by_one() {
+fn segments_above_the_memory_limit_are_read_one_by_one() {
     let place = Place::new();
     let pairs: Vec<Pair> = (0..400u32).map(|n| (n.to_be_bytes().to_vec(), vec![7; 100])).collect();
     let names: Vec<String> = (0..20).map(|number| format!("map-{number}")).collect();
@@ -142,7 +141,7 @@ fn what_does_not_fit_the_memory_is_read_one_by_one() {
     assert!(input.statistics().memory_peak <= MIB, "{}", input.statistics().memory_peak);
     assert_eq!(input.remarks(), [""; 0]);
     assert_eq!(groups(&mut input), maps.read(&[]).0[0]);
-    // Whoever asks for narrow merges gets them.
+    // An explicitly narrow merge stays narrow.
     let narrow = ReduceSettings { read_max: 0, fan_in: 2, ..maps.settings(0, &["all"]) };
     let mut input = ReduceInput::open(narrow).unwrap();
     assert!(input.statistics().intermediate_merges > 0);
@@ -150,7 +149,7 @@ fn what_does_not_fit_the_memory_is_read_one_by_one() {
 }
 
 #[test]
-fn segments_that_do_not_go_together_are_left_as_they_are() {
+fn consolidate_rejects_mismatched_segments() {
     let maps = Maps::new(Shape::default(), 2, 2, 3);
     let target = maps.place.path("all");
     let refused = |paths: &[PathBuf]| {
@@ -161,13 +160,13 @@ fn segments_that_do_not_go_together_are_left_as_they_are() {
     maps.place.collect("other", Shape::default().partitions(3), &[]);
     let mut paths = maps.paths(0..2);
     paths.push(maps.place.path("other"));
-    assert!(refused(&paths).ends_with("other: it has other partitions than those before"));
+    assert!(refused(&paths).ends_with("other: has different partitions than the other segments"));
     paths[2] = maps.place.path("missing");
     assert!(refused(&paths).contains("missing"));
     fs::create_dir(maps.place.path("folder")).unwrap();
     paths[2] = maps.place.path("folder/map");
     fs::copy(&paths[0], &paths[2]).unwrap();
-    assert!(refused(&paths).ends_with("map: it lies in another directory"));
+    assert!(refused(&paths).ends_with("map: is in another directory"));
     fs::create_dir(maps.place.path("all.partial")).unwrap();
     assert!(refused(&paths[..2]).contains("all.partial"));
 }

@@ -1,6 +1,4 @@
-//! No damage to a segment file goes unnoticed, and none does more harm than an error.
-//!
-//! Owns flipped bits and cut files. Does not own failures of writing (`failures`).
+//! Every flipped bit and every truncation of a segment file is detected, and causes nothing worse than an error.
 
 use std::fs;
 use std::path::Path;
@@ -9,13 +7,13 @@ use crate::support::{MIB, Pair, Place, Shape, bytes, random, read};
 use napreduce_data::{ReduceError, ReduceInput, Segment, SegmentError};
 use proptest::prelude::*;
 
-/// Bytes of a trailer, of the entry of a partition, and of that of a block.
+/// Sizes of a trailer, a partition entry and a block entry.
 const TRAILER: usize = 56;
 const ENTRY: usize = 56;
 const BLOCK: usize = 56;
 const PARTITIONS: usize = 3;
 
-/// A sealed file with several partitions, one of them empty, ordinary and jumbo blocks.
+/// A sealed file with an empty partition, ordinary and jumbo blocks.
 fn sealed(place: &Place, shape: Shape) -> Vec<u8> {
     let mut random = random(99);
     let mut pairs: Vec<Pair> =
@@ -32,7 +30,7 @@ fn shapes() -> [Shape; 3] {
     [Shape::default(), Shape::default().lz4(), Shape::default().fixed(10, 90)]
 }
 
-/// Puts a new file in the place of an old one. Overwriting it would make some file systems wait for the disk.
+/// Replaces a file. Overwriting it would make some file systems sync.
 fn write(path: &Path, bytes: &[u8]) {
     if path.exists() {
         fs::remove_file(path).unwrap();
@@ -40,7 +38,7 @@ fn write(path: &Path, bytes: &[u8]) {
     fs::write(path, bytes).unwrap();
 }
 
-/// Every way to read the file ends in an error, all of them in `Damaged`, which names the file.
+/// Checks that every way to read the file fails with `Damaged`, and names the file.
 #[track_caller]
 fn check_detected(place: &Place, path: &Path, what: &str) {
     match read(path) {
@@ -48,8 +46,7 @@ fn check_detected(place: &Place, path: &Path, what: &str) {
         Err(SegmentError::Damaged { path: named, .. }) => assert_eq!(named, path),
         Err(other) => panic!("{what}: {other}"),
     }
-    // From the last record of each partition backwards: what seeking trusts is damaged, too, or it is not
-    // touched.
+    // Seek to records from the last one backwards: damage to the index is detected, or not reached.
     if let Ok(segment) = Segment::open(path) {
         for partition in 0..segment.partitions() {
             let Ok(entry) = segment.partition(partition) else { continue };
@@ -66,10 +63,10 @@ fn check_detected(place: &Place, path: &Path, what: &str) {
         let name = path.file_name().unwrap().to_str().unwrap();
         lost += usize::from(reduce(place, name, partition) == Err(Some(1)));
     }
-    assert!(lost > 0, "{what}: no reduce noticed which input is lost");
+    assert!(lost > 0, "{what}: no reduce attributed the damage to the input");
 }
 
-/// Reduces a sound and a damaged segment; the error is the input that is to blame.
+/// Reduces an intact and a damaged segment; the error is the index of the lost input.
 fn reduce(place: &Place, damaged: &str, partition: u32) -> Result<(), Option<usize>> {
     let blame = |error: ReduceError| error.lost_input();
     let mut input =
@@ -81,7 +78,7 @@ fn reduce(place: &Place, damaged: &str, partition: u32) -> Result<(), Option<usi
 }
 
 #[test]
-fn every_flipped_byte_outside_the_blocks_is_detected() {
+fn flipped_byte_outside_blocks_is_detected() {
     for shape in shapes() {
         let place = Place::new();
         let whole = sealed(&place, shape);
@@ -97,7 +94,7 @@ fn every_flipped_byte_outside_the_blocks_is_detected() {
 }
 
 #[test]
-fn every_cut_near_an_end_is_detected() {
+fn truncation_near_an_end_is_detected() {
     let place = Place::new();
     let whole = sealed(&place, Shape::default());
     let path = place.path("damaged");
@@ -121,14 +118,14 @@ fn appended_bytes_are_detected() {
 }
 
 #[test]
-fn damage_names_the_file_the_attempt_the_place_and_what_to_do() {
+fn damage_error_names_file_attempt_place_and_remedy() {
     let place = Place::new();
     let mut bytes = sealed(&place, Shape::default());
     bytes[5_000] ^= 0x10;
     let path = place.path("damaged");
     write(&path, &bytes);
     let error = read(&path).unwrap_err().to_string();
-    for part in ["damaged", "attempt of sealed", "block 0", "checksum", "run again the map task"] {
+    for part in ["damaged", "attempt of sealed", "block 0", "checksum", "rerun the map task"] {
         assert!(error.contains(part), "{part:?} is missing in {error:?}");
     }
 }
@@ -155,10 +152,9 @@ proptest! {
         check_detected(&place, &place.path("damaged"), &format!("cut at {len}"));
     }
 
-    /// Checksums made right again, as only malice does: whatever is read then, nothing panics and nothing is
-    /// read beyond the file.
+    /// Corruption with matching checksums, as only an attacker produces it, must neither panic nor read beyond the file.
     #[test]
-    fn a_footer_that_lies_under_right_checksums_does_no_harm(
+    fn forged_footer_is_harmless(
         at in any::<prop::sample::Index>(),
         byte in any::<u8>(),
         blocks_too in any::<bool>(),
@@ -168,7 +164,7 @@ proptest! {
         let end = bytes.len() - TRAILER;
         let start = field(&bytes, end);
         if blocks_too {
-            // A block's own bytes, with its checksum in the index made right.
+            // Change a block, and its checksum in the index.
             let entry = start + PARTITIONS * ENTRY;
             let (offset, len) = (field(&bytes, entry), field(&bytes, entry + 8));
             bytes[offset + at.index(len)] ^= byte;
@@ -178,7 +174,7 @@ proptest! {
             let at = start + at.index(end - start);
             bytes[at] ^= byte;
         }
-        make_right(&mut bytes, start, end);
+        fix_checksums(&mut bytes, start, end);
         let path = place.path("damaged");
         write(&path, &bytes);
         for partition in 0..PARTITIONS as u32 {
@@ -197,8 +193,8 @@ fn field(bytes: &[u8], at: usize) -> usize {
     u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap()) as usize
 }
 
-/// All checksums of the footer, from the block index to the trailer, as they would be if it did not lie.
-fn make_right(bytes: &mut [u8], start: usize, end: usize) {
+/// Recomputes all checksums of the footer, from the block index to the trailer.
+fn fix_checksums(bytes: &mut [u8], start: usize, end: usize) {
     let index = start + PARTITIONS * ENTRY;
     for number in 0..PARTITIONS {
         let entry = start + number * ENTRY;

@@ -1,6 +1,4 @@
-//! Whatever fails is named, with what to do, and leaves nothing behind.
-//!
-//! Owns full disks, missing folders and wrong settings. Does not own damage to sealed files (`damage`).
+//! Full disks, missing folders and invalid settings are reported with a remedy, and leave no files.
 
 use std::os::unix::fs::symlink;
 
@@ -9,7 +7,7 @@ use napreduce_data::{
     CollectError, Collector, CollectorSettings, RecordEncoding, ReduceError, ReduceInput, ReduceSettings,
 };
 
-/// Makes a file name lead to a device that is always full.
+/// Redirects a file name to a device that is always full.
 fn fill_up(place: &Place, name: &str) {
     symlink("/dev/full", place.path(name)).unwrap();
 }
@@ -28,7 +26,7 @@ fn check_full_disk(error: &str, file: &str) {
 }
 
 #[test]
-fn a_full_disk_while_spilling_is_named_once_and_for_all() {
+fn full_disk_while_spilling_fails_for_good() {
     let place = Place::new();
     fill_up(&place, "run-00000.partial");
     let mut collector: Collector<()> = Collector::plain(place.settings("out", Shape::default())).unwrap();
@@ -36,12 +34,12 @@ fn a_full_disk_while_spilling_is_named_once_and_for_all() {
     check_full_disk(&collector.check().unwrap_err().to_string(), "run-00000.partial");
     emit(&mut collector, 50_000);
     collector.check().unwrap();
-    assert!(matches!(collector.finish(), Err(CollectError::AlreadyFailed)), "what is lost stays lost");
+    assert!(matches!(collector.finish(), Err(CollectError::AlreadyFailed)), "lost records stay lost");
     assert!(place.names().is_empty(), "{:?}", place.names());
 }
 
 #[test]
-fn a_full_disk_while_sealing_or_merging_is_named() {
+fn full_disk_while_sealing_or_merging_is_named() {
     for (name, count) in [("out.partial", 100), ("out.partial", 50_000), ("run-00003.partial", 50_000)] {
         let place = Place::new();
         fill_up(&place, name);
@@ -53,21 +51,21 @@ fn a_full_disk_while_sealing_or_merging_is_named() {
 }
 
 #[test]
-fn a_full_disk_under_an_intermediate_merge_is_named() {
+fn full_disk_in_intermediate_merge_is_named() {
     let place = Place::new();
     for name in ["a", "b", "c"] {
         place.collect(name, Shape::default(), &numbered(vec![b"key".to_vec(); 20_000]));
     }
     fill_up(&place, "merge-00000.partial");
     let settings = ReduceSettings { fan_in: 2, ..place.reduce_settings(&["a", "b", "c"], 0) };
-    let Err(error) = ReduceInput::open(settings) else { panic!("not noticed") };
+    let Err(error) = ReduceInput::open(settings) else { panic!("not detected") };
     assert!(matches!(error, ReduceError::Write(_)) && error.lost_input().is_none());
     check_full_disk(&error.to_string(), "merge-00000.partial");
     assert_eq!(place.names(), ["a", "b", "c"]);
 }
 
 #[test]
-fn a_missing_directory_is_named() {
+fn missing_directory_is_named() {
     let place = Place::new();
     let settings = place.settings("no/such/out", Shape::default());
     let mut collector: Collector<()> = Collector::plain(settings).unwrap();
@@ -77,7 +75,7 @@ fn a_missing_directory_is_named() {
 }
 
 #[test]
-fn records_of_the_wrong_length_are_refused_in_a_fixed_job() {
+fn fixed_job_rejects_other_lengths() {
     for (key, value) in [(&b"12345"[..], &b"12"[..]), (b"1234", b"123"), (b"", b"")] {
         let place = Place::new();
         let settings = place.settings("out", Shape::default().fixed(4, 2));
@@ -91,7 +89,7 @@ fn records_of_the_wrong_length_are_refused_in_a_fixed_job() {
 }
 
 #[test]
-fn the_two_modes_are_not_confused() {
+fn emit_rejects_the_wrong_mode() {
     let place = Place::new();
     let mut plain: Collector<u64> = Collector::plain(place.settings("out", Shape::default())).unwrap();
     assert!(!plain.combines());
@@ -104,7 +102,7 @@ fn the_two_modes_are_not_confused() {
 }
 
 #[test]
-fn settings_that_cannot_work_are_refused_at_once() {
+fn collector_rejects_invalid_settings() {
     let place = Place::new();
     let refused = |settings: CollectorSettings| match Collector::<()>::plain(settings) {
         Ok(_) => panic!("accepted"),
@@ -118,7 +116,7 @@ fn settings_that_cannot_work_are_refused_at_once() {
 }
 
 #[test]
-fn a_collector_dropped_in_the_middle_leaves_no_file() {
+fn dropped_collector_leaves_no_file() {
     let place = Place::new();
     let mut collector: Collector<()> = Collector::plain(place.settings("out", Shape::default())).unwrap();
     emit(&mut collector, 100_000);

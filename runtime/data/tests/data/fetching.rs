@@ -1,7 +1,4 @@
-//! One partition of a segment travels as bytes and blocks, and becomes a file that reads the same.
-//!
-//! Owns extents and assemblies: equality, resuming, hostile bytes. Does not own the network, nor damage to
-//! files on disk (`damage`).
+//! Extents and assemblies: one partition of a segment, sent as bytes and blocks, becomes a file that reads the same.
 
 use std::fs::{self, File};
 use std::path::Path;
@@ -19,7 +16,7 @@ fn shapes() -> [Shape; 3] {
         .map(|shape| shape.partitions(PARTITIONS))
 }
 
-/// Several blocks in each partition, and some records with a block of their own.
+/// Several blocks per partition, some of them jumbo blocks.
 fn pairs(shape: Shape) -> Vec<Pair> {
     let mut random = random(31);
     if shape.encoding != Shape::default().encoding {
@@ -39,22 +36,22 @@ fn index(path: &Path) -> SegmentIndex {
     SegmentIndex::read(&File::open(path).unwrap(), path).unwrap()
 }
 
-/// What of the file belongs to the extent.
+/// Returns the file's bytes that belong to the extent.
 fn blocks(path: &Path, extent: &PartitionExtent) -> Vec<u8> {
     let range = extent.range();
     fs::read(path).unwrap()[range.start as usize..range.end as usize].to_vec()
 }
 
-fn travelled(extent: &PartitionExtent) -> PartitionExtent {
+fn round_trip(extent: &PartitionExtent) -> PartitionExtent {
     let arrived = PartitionExtent::decode(&extent.encode()).unwrap();
     assert_eq!(&arrived, extent);
     arrived
 }
 
-/// Puts one partition together, from one block on, in pieces of a size.
+/// Assembles one partition from a block on, in pieces of `piece` bytes.
 fn fetch(place: &Place, to: &str, partition: u32, from_block: u64, piece: usize) -> PartitionExtent {
     let sealed = place.path("sealed");
-    let extent = travelled(&index(&sealed).extent(partition, from_block).unwrap());
+    let extent = round_trip(&index(&sealed).extent(partition, from_block).unwrap());
     let mut assembly = SegmentAssembly::create(&place.path(to), extent.clone()).unwrap();
     for bytes in blocks(&sealed, &extent).chunks(piece) {
         assembly.accept(bytes).unwrap();
@@ -77,7 +74,7 @@ fn partition_of(path: &Path, partition: u32) -> Vec<Pair> {
 }
 
 #[test]
-fn each_partition_arrives_as_it_was_sealed() {
+fn fetched_partition_equals_the_sealed_one() {
     for shape in shapes() {
         let place = Place::new();
         let pairs = pairs(shape);
@@ -93,7 +90,7 @@ fn each_partition_arrives_as_it_was_sealed() {
 }
 
 #[test]
-fn a_reduce_reads_whole_and_fetched_segments_alike() {
+fn reduce_reads_whole_and_fetched_segments_alike() {
     let place = Place::new();
     let shape = Shape::default().lz4().partitions(PARTITIONS);
     place.collect("sealed", shape, &pairs(shape));
@@ -103,11 +100,11 @@ fn a_reduce_reads_whole_and_fetched_segments_alike() {
     assert!(groups(&mut whole) == groups(&mut mixed));
     assert_eq!(whole.statistics(), mixed.statistics());
     let error = ReduceInput::open(place.reduce_settings(&["fetched"], 1)).err().unwrap();
-    assert!(error.to_string().contains("holds partition 2 only, not 1"), "{error}");
+    assert!(error.to_string().contains("has only partition 2, not 1"), "{error}");
 }
 
 #[test]
-fn a_partition_may_be_fetched_from_any_block_on() {
+fn partition_can_be_fetched_from_any_block() {
     for shape in shapes() {
         let place = Place::new();
         let pairs = pairs(shape);
@@ -137,7 +134,7 @@ fn a_partition_may_be_fetched_from_any_block_on() {
 }
 
 #[test]
-fn partitions_that_there_are_not_are_refused() {
+fn missing_partitions_are_rejected() {
     let place = Place::new();
     place.collect("sealed", shapes()[0], &pairs(shapes()[0]));
     for partition in [PARTITIONS, u32::MAX] {
@@ -151,7 +148,7 @@ fn partitions_that_there_are_not_are_refused() {
 }
 
 #[test]
-fn a_broken_fetch_goes_on_with_the_next_block() {
+fn broken_fetch_continues_with_the_next_block() {
     let place = Place::new();
     let shape = shapes()[1];
     place.collect("sealed", shape, &pairs(shape));
@@ -159,14 +156,14 @@ fn a_broken_fetch_goes_on_with_the_next_block() {
     let whole = index(&sealed).extent(3, 0).unwrap();
     let all = blocks(&sealed, &whole);
     for cut in (0..all.len()).step_by(all.len() / 29) {
-        let mut assembly = SegmentAssembly::create(&place.path("fetched"), travelled(&whole)).unwrap();
+        let mut assembly = SegmentAssembly::create(&place.path("fetched"), round_trip(&whole)).unwrap();
         assembly.accept(&all[..cut]).unwrap();
         assembly.drop_open_block();
-        let rest = travelled(&index(&sealed).extent(3, assembly.next_block()).unwrap());
-        assert!(assembly.extent().goes_on_as(&rest));
+        let rest = round_trip(&index(&sealed).extent(3, assembly.next_block()).unwrap());
+        assert!(assembly.extent().continues_as(&rest));
         let bytes = blocks(&sealed, &rest);
         assert_eq!(assembly.missing(), bytes.len() as u64);
-        assert!(all.len() - bytes.len() <= cut, "nothing is skipped that has not come");
+        assert!(all.len() - bytes.len() <= cut, "skipped bytes that did not arrive");
         assembly.accept(&bytes).unwrap();
         assembly.seal().unwrap();
         assert!(partition_of(&place.path("fetched"), 3) == partition_of(&sealed, 3));
@@ -174,21 +171,21 @@ fn a_broken_fetch_goes_on_with_the_next_block() {
 }
 
 #[test]
-fn another_segment_is_no_continuation() {
+fn extent_continues_only_as_the_same_partition() {
     let place = Place::new();
     let shape = shapes()[0];
     place.collect("sealed", shape, &pairs(shape));
     place.collect("other", shape, &pairs(shape)[1..]);
     let (sealed, other) = (index(&place.path("sealed")), index(&place.path("other")));
     let extent = sealed.extent(0, 1).unwrap();
-    assert!(extent.goes_on_as(&sealed.extent(0, 2).unwrap()));
-    assert!(!extent.goes_on_as(&sealed.extent(0, 0).unwrap()));
-    assert!(!extent.goes_on_as(&sealed.extent(1, 1).unwrap()));
-    assert!(!extent.goes_on_as(&other.extent(0, 1).unwrap()));
+    assert!(extent.continues_as(&sealed.extent(0, 2).unwrap()));
+    assert!(!extent.continues_as(&sealed.extent(0, 0).unwrap()));
+    assert!(!extent.continues_as(&sealed.extent(1, 1).unwrap()));
+    assert!(!extent.continues_as(&other.extent(0, 1).unwrap()));
 }
 
 #[test]
-fn what_is_not_whole_is_not_sealed_and_leaves_nothing() {
+fn incomplete_assembly_is_not_sealed() {
     let place = Place::new();
     place.collect("sealed", shapes()[0], &pairs(shapes()[0]));
     let extent = index(&place.path("sealed")).extent(0, 0).unwrap();
@@ -205,7 +202,7 @@ fn what_is_not_whole_is_not_sealed_and_leaves_nothing() {
 }
 
 #[test]
-fn an_assembly_that_cannot_be_written_names_its_file() {
+fn unwritable_assembly_names_its_file() {
     let place = Place::new();
     place.collect("sealed", shapes()[0], &pairs(shapes()[0]));
     let extent = index(&place.path("sealed")).extent(0, 0).unwrap();
@@ -216,9 +213,9 @@ fn an_assembly_that_cannot_be_written_names_its_file() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
 
-    /// A flipped bit is found at the end of its block; fetched again, all is well.
+    /// A flipped bit is detected at the end of its block; fetching the block again completes the file.
     #[test]
-    fn any_flipped_bit_of_a_block_is_found(
+    fn flipped_bit_in_a_block_is_detected(
         which in 0usize..3, at in any::<prop::sample::Index>(), bit in 0u8..8, piece in 1_000usize..300_000,
     ) {
         let place = Place::new();
@@ -230,7 +227,7 @@ proptest! {
         flipped[at.index(sound.len())] ^= 1 << bit;
         let mut assembly = SegmentAssembly::create(&place.path("fetched"), extent).unwrap();
         let failed = flipped.chunks(piece).find_map(|bytes| assembly.accept(bytes).err());
-        let Some(AssemblyError::Checksum { block, .. }) = failed else { panic!("not found: {failed:?}") };
+        let Some(AssemblyError::Checksum { block, .. }) = failed else { panic!("not detected: {failed:?}") };
         prop_assert_eq!(block, assembly.next_block());
         let rest = sound.len() - assembly.missing() as usize;
         assembly.accept(&sound[rest..]).unwrap();
@@ -239,7 +236,7 @@ proptest! {
     }
 
     #[test]
-    fn a_changed_or_cut_extent_is_refused(
+    fn changed_or_truncated_extent_is_rejected(
         which in 0usize..3, at in any::<prop::sample::Index>(), bit in 0u8..8, from in 0u64..3,
     ) {
         let place = Place::new();
@@ -254,28 +251,27 @@ proptest! {
         prop_assert!(PartitionExtent::decode(&[sound.as_slice(), &[0]].concat()).is_err());
     }
 
-    /// The checksum made right again, as only malice does: an error, or a file that opens or is found to be
-    /// damaged.
+    /// Corruption with a matching checksum ends in an error, or in a file that opens or is found to be damaged.
     #[test]
-    fn an_extent_that_lies_under_a_right_checksum_does_no_harm(
+    fn forged_extent_is_harmless(
         which in 0usize..3, at in any::<prop::sample::Index>(), byte in 1u8.., from in 0u64..3,
     ) {
         let place = Place::new();
         let shape = shapes()[which];
         place.collect("sealed", shape, &pairs(shape));
         let extent = index(&place.path("sealed")).extent(0, from).unwrap();
-        let mut lie = extent.encode();
-        lie.truncate(lie.len() - 4);
-        let at = at.index(lie.len());
-        lie[at] ^= byte;
-        lie.extend_from_slice(&crc32c::crc32c(&lie).to_le_bytes());
-        if let Ok(lying) = PartitionExtent::decode(&lie) {
-            prop_assert_eq!(lying.range().end - lying.range().start, extent.range().end - extent.range().start);
-            let mut assembly = SegmentAssembly::create(&place.path("fetched"), lying).unwrap();
+        let mut forged = extent.encode();
+                forged.truncate(forged.len() - 4);
+                let at = at.index(forged.len());
+                forged[at] ^= byte;
+                forged.extend_from_slice(&crc32c::crc32c(&forged).to_le_bytes());
+                if let Ok(decoded) = PartitionExtent::decode(&forged) {
+            prop_assert_eq!(decoded.range().end - decoded.range().start, extent.range().end - extent.range().start);
+                        let mut assembly = SegmentAssembly::create(&place.path("fetched"), decoded).unwrap();
             let accepted = assembly.accept(&blocks(&place.path("sealed"), &extent));
             if accepted.is_ok() {
                 assembly.seal().unwrap();
-                // Whatever it is now, reading it ends.
+                // Reading ends, with or without an error.
                 let partition = Segment::open(&place.path("fetched")).unwrap();
                 for number in 0..PARTITIONS {
                     if let Ok(mut cursor) = partition.cursor(number) {
@@ -287,7 +283,7 @@ proptest! {
     }
 
     #[test]
-    fn garbage_is_no_extent(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
+    fn garbage_is_not_an_extent(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
         let crc = crc32c::crc32c(&bytes).to_le_bytes();
         prop_assert!(PartitionExtent::decode(&bytes).is_err());
         prop_assert!(PartitionExtent::decode(&[bytes.as_slice(), &crc].concat()).is_err());
@@ -295,7 +291,7 @@ proptest! {
 }
 
 #[test]
-fn a_fetched_file_that_is_damaged_is_found_out() {
+fn damaged_fetched_file_is_detected() {
     let place = Place::new();
     let shape = shapes()[0];
     place.collect("sealed", shape, &pairs(shape)[..60]);

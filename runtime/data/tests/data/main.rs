@@ -1,6 +1,4 @@
-//! The data plane from outside: collecting, sorting, saving, merging, and damage.
-//!
-//! `memory`, beside this folder, is a process of its own: it measures the memory of the whole process.
+//! Tests of the data plane's public interface. `memory` is a program of its own: it measures the whole process.
 
 #![allow(clippy::unwrap_used)] // every function here is part of a test
 

@@ -1,14 +1,11 @@
-//! A reduce of many inputs: neither descriptors nor mappings bound how many there are, and the order stays
-//! the same.
-//!
-//! Owns inputs by the thousand and what stays open of them. Does not own merging as such (`reducing`).
+//! Reduces of thousands of inputs: neither descriptors nor mappings limit them.
 
 use std::fs;
 
 use crate::support::{MIB, Pair, Place, Shape, groups};
 use napreduce_data::{READ_MAX, ReduceInput, ReduceSettings, Segment};
 
-/// The files of so many maps: each has the key `shared` with its own number, and one key of its own.
+/// Collects `count` maps, each with the key `shared` and its number, and a key of its own.
 fn maps(place: &Place, shape: Shape, count: usize) -> Vec<String> {
     let one = |number: usize| {
         let name = format!("map-{number:05}");
@@ -26,7 +23,7 @@ fn settings(place: &Place, names: &[String], memory: usize) -> ReduceSettings {
     ReduceSettings { memory, read_max: READ_MAX, ..place.reduce_settings(&names, 0) }
 }
 
-/// Mappings of files of this place that the process has now.
+/// Counts the process's mappings of files in this place.
 fn mapped(place: &Place) -> usize {
     let folder = place.path("");
     let maps = fs::read_to_string("/proc/self/maps").unwrap();
@@ -45,7 +42,7 @@ fn check(input: &mut ReduceInput, count: usize) {
 }
 
 #[test]
-fn small_inputs_are_merged_at_once_without_a_mapping() {
+fn small_inputs_are_merged_at_once_without_mappings() {
     for shape in [Shape::default(), Shape::default().lz4()] {
         let place = Place::new();
         let names = maps(&place, shape, 500);
@@ -57,7 +54,7 @@ fn small_inputs_are_merged_at_once_without_a_mapping() {
 }
 
 #[test]
-fn inputs_beyond_what_memory_and_mappings_hold_are_merged_in_passes() {
+fn inputs_above_the_limits_are_merged_in_passes() {
     let place = Place::new();
     let names = maps(&place, Shape::default(), 2_500);
     let mut input = ReduceInput::open(settings(&place, &names, MIB)).unwrap();
@@ -68,7 +65,7 @@ fn inputs_beyond_what_memory_and_mappings_hold_are_merged_in_passes() {
 }
 
 #[test]
-fn a_partition_is_read_alone_when_it_is_small_enough() {
+fn small_partition_is_read_alone() {
     let place = Place::new();
     let pairs: Vec<Pair> = (0..3_000u32).map(|n| (n.to_be_bytes().to_vec(), vec![7; 100])).collect();
     place.collect("out", Shape::default().memory(8 * MIB).partitions(5), &pairs);
@@ -95,14 +92,14 @@ fn a_partition_is_read_alone_when_it_is_small_enough() {
         }
         let other = (partition + 1) % 5;
         let refused = read.cursor(other).unwrap_err().to_string();
-        assert!(refused.ends_with(&format!("holds partition {partition} only, not {other}")), "{refused}");
+        assert!(refused.ends_with(&format!("has only partition {partition}, not {other}")), "{refused}");
     }
     let refused = Segment::open_partition(&path, 5, u64::MAX).unwrap_err().to_string();
-    assert!(refused.ends_with("has partitions 0..5, not 5"), "{refused}");
+    assert!(refused.ends_with("has no partition 5; it has 5, from 0"), "{refused}");
 }
 
 #[test]
-fn a_small_input_that_is_damaged_is_named_and_a_long_label_is_read() {
+fn small_damaged_input_is_named_and_long_label_is_read() {
     let place = Place::new();
     let names = maps(&place, Shape::default(), 3);
     let path = place.path(&names[1]);

@@ -1,6 +1,4 @@
-//! Every key has one partition, the same on every machine, and groups stay whole.
-//!
-//! Owns the choice of a partition. Does not own the order within one (`sorting`).
+//! Partitioning: each key has one partition, the same on every machine, and groups stay whole.
 
 use crate::support::{Pair, Place, Shape, hash_partition, numbered, read};
 use napreduce_data::{CollectError, Collector, CollectorSettings, Partitioning, PartitioningError};
@@ -23,7 +21,7 @@ fn keys(partitions: &[Vec<Pair>]) -> Vec<Vec<&[u8]>> {
 }
 
 #[test]
-fn hash_partitions_never_change_between_versions() {
+fn hash_partitions_are_stable() {
     let known = [("", 1), ("a", 7), ("apple", 2), ("pear", 0), ("a longer key, beyond 16 bytes", 1)];
     for (key, partition) in known {
         assert_eq!(hash_partition(key.as_bytes(), 8), partition, "{key:?}");
@@ -36,7 +34,7 @@ fn hash_partitions_never_change_between_versions() {
 }
 
 #[test]
-fn hashing_a_grouping_prefix_keeps_groups_together() {
+fn hash_of_grouping_prefix_keeps_groups_together() {
     let all: Vec<Vec<u8>> = (0..2000u32).map(|number| vec![(number % 50) as u8, number as u8]).collect();
     let partitioning = Partitioning::Hash { partitions: 6, grouping: Some(|_| 1) };
     let found = partitions_of(partitioning, &numbered(all)).unwrap();
@@ -48,7 +46,7 @@ fn hashing_a_grouping_prefix_keeps_groups_together() {
 }
 
 #[test]
-fn a_key_equal_to_a_cut_goes_right() {
+fn key_equal_to_a_cut_goes_right() {
     let cuts = ["b", "d", "long common prefix 1", "long common prefix 2"]
         .map(|cut| cut.as_bytes().to_vec())
         .to_vec();
@@ -77,7 +75,7 @@ fn a_key_equal_to_a_cut_goes_right() {
 }
 
 #[test]
-fn range_partitions_compare_the_grouping_prefix_only() {
+fn range_compares_only_the_grouping_prefix() {
     let cuts = vec![vec![3, 9], vec![5, 0]];
     let all: Vec<Vec<u8>> = (0..60u8).map(|number| vec![number % 7, number]).collect();
     let found = partitions_of(Partitioning::Range { cuts, grouping: Some(|_| 1) }, &numbered(all)).unwrap();
@@ -108,18 +106,18 @@ proptest! {
 }
 
 #[test]
-fn a_custom_choice_is_followed_and_a_wrong_one_named() {
+fn custom_partition_out_of_range_is_named() {
     let by_length = || Partitioning::Custom { partitions: 3, choose: Box::new(|key| key.len() as u32) };
     let pairs = numbered(vec![b"xx".to_vec(), b"".to_vec(), b"y".to_vec(), b"aa".to_vec()]);
     let found = partitions_of(by_length(), &pairs).unwrap();
     assert_eq!(keys(&found), [vec![&b""[..]], vec![&b"y"[..]], vec![&b"aa"[..], &b"xx"[..]]]);
     let error = partitions_of(by_length(), &numbered(vec![b"a".to_vec(), b"abc".to_vec()])).unwrap_err();
-    let expected = "the partitioner chose partition 3 for key \"abc\"; there are 3, from 0";
+    let expected = "the partitioner returned 3 for key \"abc\"; the job has 3 partitions, numbered from 0";
     assert_eq!(error.to_string(), expected);
 }
 
 #[test]
-fn impossible_partitionings_are_refused() {
+fn invalid_partitionings_are_rejected() {
     let none = partitions_of(Partitioning::Hash { partitions: 0, grouping: None }, &[]);
     assert!(matches!(none, Err(CollectError::Partitioning(PartitioningError::NoPartition))));
     let cuts = vec![vec![1], vec![3], vec![2]];

@@ -1,6 +1,4 @@
-//! A reduce task sees every group once, with all its values, in the order of map tasks and arrival.
-//!
-//! Owns groups and merging. Does not own how segments came to be.
+//! Groups and merging: a reduce task gets every group once, with all values in the order of map tasks and arrival.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +8,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use rand::Rng;
 
-/// What reduce must see of the outputs of these maps.
+/// Computes the groups of these maps' outputs.
 fn naive(maps: &[Vec<Pair>]) -> Vec<(Vec<u8>, Vec<Vec<u8>>)> {
     let mut groups: BTreeMap<Vec<u8>, Vec<Vec<u8>>> = BTreeMap::new();
     for (key, value) in maps.iter().flatten() {
@@ -36,7 +34,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
 
     #[test]
-    fn groups_equal_the_naive_ones_for_every_fan_in(
+    fn groups_equal_naive_ones_for_every_fan_in(
         maps in vec(vec((vec(prop_oneof![Just(0u8), Just(b'a'), any::<u8>()], 0..14), vec(any::<u8>(), 0..5)), 0..40), 0..12),
         fan_in in 0usize..12,
         lz4 in any::<bool>(),
@@ -52,12 +50,12 @@ proptest! {
         let statistics = input.statistics();
         prop_assert_eq!((statistics.records, statistics.records_total), (total, total));
         drop(input);
-        prop_assert_eq!(place.names(), segments, "intermediate merges are left");
+        prop_assert_eq!(place.names(), segments, "intermediate merges remain");
     }
 }
 
 #[test]
-fn equal_keys_come_in_the_order_of_maps_then_of_arrival() {
+fn equal_keys_come_in_order_of_map_and_arrival() {
     let maps: Vec<Vec<Pair>> = (0..200u32)
         .map(|map| {
             (0..5u32)
@@ -76,7 +74,7 @@ fn equal_keys_come_in_the_order_of_maps_then_of_arrival() {
 }
 
 #[test]
-fn keys_that_agree_in_their_first_bytes_are_merged_in_order() {
+fn keys_with_common_prefixes_merge_in_order() {
     let mut random = random(31);
     let maps: Vec<Vec<Pair>> = (0..20)
         .map(|_| {
@@ -108,11 +106,11 @@ fn unread_values_are_skipped_and_counted() {
     }
     assert_eq!(keys, (0..10u8).map(|key| vec![key]).collect::<Vec<_>>());
     assert_eq!((input.statistics().groups, input.statistics().records), (10, 3000));
-    assert!(!input.next_group().unwrap() && input.next_value().unwrap().is_none(), "the end stays the end");
+    assert!(!input.next_group().unwrap() && input.next_value().unwrap().is_none(), "still at the end");
 }
 
 #[test]
-fn nothing_is_read_before_the_first_group_and_after_the_last_value() {
+fn next_value_needs_a_group_and_ends_with_it() {
     let place = Place::new();
     place.collect("map", Shape::default(), &numbered(vec![b"k".to_vec()]));
     let mut input = ReduceInput::open(place.reduce_settings(&["map"], 0)).unwrap();
@@ -127,7 +125,7 @@ fn nothing_is_read_before_the_first_group_and_after_the_last_value() {
 }
 
 #[test]
-fn a_grouping_prefix_makes_groups_and_leaves_the_full_key_to_order_values() {
+fn grouping_prefix_orders_values_by_full_key() {
     let mut random = random(32);
     let maps: Vec<Vec<Pair>> = (0..4)
         .map(|_| (0..500).map(|_| (vec![random.random_range(0..5), random.random()], vec![])).collect())
@@ -152,7 +150,7 @@ fn a_grouping_prefix_makes_groups_and_leaves_the_full_key_to_order_values() {
 }
 
 #[test]
-fn intermediate_merges_fold_what_they_can() {
+fn intermediate_merges_fold_equal_keys() {
     let place = Place::new();
     let names: Vec<String> = (0..30).map(|map| format!("map-{map}")).collect();
     let keys: Vec<Vec<u8>> =
@@ -178,7 +176,7 @@ fn intermediate_merges_fold_what_they_can() {
 }
 
 #[test]
-fn values_larger_than_blocks_and_memory_are_lent_without_a_copy() {
+fn huge_values_are_borrowed_within_the_memory() {
     let mut random = random(33);
     let pairs: Vec<Pair> = (0..6).map(|_| (b"key".to_vec(), bytes(&mut random, 3 * MIB))).collect();
     let place = Place::new();
@@ -189,24 +187,24 @@ fn values_larger_than_blocks_and_memory_are_lent_without_a_copy() {
 }
 
 #[test]
-fn a_merge_tells_sources_and_positions() {
+fn merge_reports_sources_and_positions() {
     let place = Place::new();
     let maps = [numbered(vec![b"a".to_vec(), b"c".to_vec()]), numbered(vec![b"b".to_vec(), b"c".to_vec()])];
     let segments = collect(&place, Shape::default(), &maps);
     let cursors = segments.iter().map(|name| Segment::open(&place.path(name)).unwrap().cursor(0).unwrap());
     let mut merge = Merge::new(cursors.collect());
-    let mut seen = Vec::new();
+    let mut steps = Vec::new();
     while merge.advance().unwrap() {
         let ordinals: Vec<u64> = merge.positions().iter().map(|position| position.ordinal).collect();
-        seen.push((merge.key().to_vec(), merge.source(), ordinals));
+        steps.push((merge.key().to_vec(), merge.source(), ordinals));
     }
     let expected = [(b"a", 0, [0, 0]), (b"b", 1, [1, 0]), (b"c", 0, [1, 1]), (b"c", 1, [2, 1])];
     let expected: Vec<_> = expected.map(|(key, source, at)| (key.to_vec(), source, at.to_vec())).into();
-    assert_eq!(seen, expected);
+    assert_eq!(steps, expected);
 }
 
 #[test]
-fn a_lost_or_foreign_input_is_named_by_its_index() {
+fn lost_or_foreign_input_is_named_by_index() {
     let place = Place::new();
     place.collect("one", Shape::default(), &numbered(vec![b"k".to_vec()]));
     place.collect("fixed", Shape::default().fixed(1, 8), &numbered(vec![b"k".to_vec()]));
@@ -221,7 +219,7 @@ fn a_lost_or_foreign_input_is_named_by_its_index() {
 }
 
 #[test]
-fn ten_million_values_of_one_key_are_one_group() {
+fn ten_million_equal_keys_form_one_group() {
     let place = Place::new();
     let count = 10_000_000u64;
     let mut collector: napreduce_data::Collector<()> =

@@ -1,8 +1,4 @@
-//! Whatever happens to a file or a description that was saved, the caller learns that the checkpoint is to
-//! blame, and nothing wrong is read.
-//!
-//! Owns damage to what was saved. Does not own damage to a map's output (`damage`) nor what is saved
-//! (`saving_collections`, `saving_reduce_inputs`).
+//! Damage to saved files and descriptions: the error blames the checkpoint, and no wrong record is read.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,23 +11,23 @@ use napreduce_data::{
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-/// A file that was saved, and what an attempt that needs it says.
+/// A saved file, and an attempt that reads it.
 struct Case<'a> {
     file: PathBuf,
-    /// Reads all there is from the checkpoint: the error, and whether it blames the checkpoint.
+    /// Reads everything from the checkpoint; the error has its text and whether it blames the checkpoint.
     restored: Box<dyn Fn() -> Result<(), (String, bool)> + 'a>,
 }
 
 impl Case<'_> {
     #[track_caller]
-    fn check_refused(&self, what: &str) {
+    fn check_rejected(&self, what: &str) {
         let (error, blames_checkpoint) = (self.restored)().expect_err(what);
         assert!(blames_checkpoint, "{what}: {error}");
         assert!(error.contains(self.file.to_str().unwrap()), "{what}: {error}");
         assert!(error.contains("from scratch"), "{what}: {error}");
     }
 
-    /// Damages the file in every way and puts it right again.
+    /// Damages the file in every way, and restores it.
     fn check(&self) {
         let whole = fs::read(&self.file).unwrap();
         (self.restored)().unwrap();
@@ -39,20 +35,20 @@ impl Case<'_> {
             let mut bytes = whole.clone();
             bytes[at] ^= 1 << (at % 8);
             replace(&self.file, &bytes);
-            self.check_refused(&format!("bit {} of byte {at} of {}", at % 8, whole.len()));
+            self.check_rejected(&format!("bit {} of byte {at} of {}", at % 8, whole.len()));
         }
         for len in (0..whole.len()).step_by(7) {
             replace(&self.file, &whole[..len]);
-            self.check_refused(&format!("cut at {len} of {}", whole.len()));
+            self.check_rejected(&format!("cut at {len} of {}", whole.len()));
         }
         fs::remove_file(&self.file).unwrap();
-        self.check_refused("missing");
+        self.check_rejected("missing");
         replace(&self.file, &whole);
         (self.restored)().unwrap();
     }
 }
 
-/// Puts a new file in the place of an old one: what is mapped must not change.
+/// Replaces a file, because a mapped file must not change.
 fn replace(path: &Path, bytes: &[u8]) {
     if path.exists() {
         fs::remove_file(path).unwrap();
@@ -64,12 +60,14 @@ fn pairs() -> Vec<Pair> {
     numbered((0..30u32).map(|number| format!("key {}", number % 7).into_bytes()).collect())
 }
 
-/// Two runs with two partitions.
+/// Saves two runs with two partitions each.
 fn saved_collection(place: &Place) -> SavedCollection {
     let mut saved = None;
     for (attempt, part) in pairs().chunks(15).enumerate() {
         let mut collector = resume(place, saved).unwrap();
-        part.iter().for_each(|(key, value)| collector.emit_bytes(key, value));
+        for (key, value) in part {
+            collector.emit_bytes(key, value);
+        }
         saved = Some(collector.save(&place.save_place(&format!("attempt-{attempt}"))).unwrap());
     }
     saved.unwrap()
@@ -88,7 +86,7 @@ fn finish(place: &Place, saved: SavedCollection) -> Result<(), CollectError> {
 }
 
 #[test]
-fn damage_to_a_run_is_noticed_and_named() {
+fn damaged_run_blames_the_checkpoint() {
     let place = Place::new();
     let saved = saved_collection(&place);
     for file in saved.files() {
@@ -98,20 +96,17 @@ fn damage_to_a_run_is_noticed_and_named() {
 }
 
 #[test]
-fn a_sound_file_in_the_place_of_another_one_is_refused() {
+fn swapped_run_is_rejected() {
     let place = Place::new();
     let saved = saved_collection(&place);
     let file = |number: usize| place.path("checkpoints").join(&saved.files()[number].file);
     replace(&file(0), &fs::read(file(1)).unwrap());
     let error = finish(&place, saved.clone()).unwrap_err();
-    assert!(
-        error.blames_checkpoint() && error.to_string().contains("another file than was saved"),
-        "{error}"
-    );
+    assert!(error.blames_checkpoint() && error.to_string().contains("changed since it was saved"), "{error}");
 }
 
 #[test]
-fn runs_of_a_job_with_other_settings_are_refused() {
+fn runs_with_other_settings_are_rejected() {
     let place = Place::new();
     let saved = saved_collection(&place);
     for shape in [Shape::default().partitions(3), Shape::default().partitions(2).fixed(5, 8)] {
@@ -123,7 +118,7 @@ fn runs_of_a_job_with_other_settings_are_refused() {
 }
 
 #[test]
-fn names_that_lead_out_of_the_directory_are_refused() {
+fn names_outside_the_directory_are_rejected() {
     let place = Place::new();
     let saved = saved_collection(&place);
     let outside = place.path("checkpoints").join(&saved.files()[0].file);
@@ -135,7 +130,7 @@ fn names_that_lead_out_of_the_directory_are_refused() {
     }
 }
 
-/// Six small maps of which two are read as they are, and two intermediate merges of the others.
+/// Saves the input of six small maps: two read directly, the others through two intermediate merges.
 fn saved_input(place: &Place) -> SavedReduceInput {
     for map in 0..6 {
         place.collect(&format!("map-{map}"), Shape::default().partitions(2), &pairs()[map..]);
@@ -153,7 +148,7 @@ fn reduce_settings(place: &Place) -> ReduceSettings {
     ReduceSettings { fan_in: 3, ..place.reduce_settings(&names, 1) }
 }
 
-/// What follows in the restored input.
+/// Returns the remaining records of the restored input.
 fn rest(place: &Place, saved: &SavedReduceInput) -> Result<Vec<Pair>, ReduceError> {
     let resume = Some((saved.clone(), place.path("checkpoints")));
     let mut input = ReduceInput::open(ReduceSettings { resume, ..reduce_settings(place) })?;
@@ -169,7 +164,7 @@ fn rest(place: &Place, saved: &SavedReduceInput) -> Result<Vec<Pair>, ReduceErro
 }
 
 #[test]
-fn damage_to_an_intermediate_merge_is_noticed_and_named() {
+fn damaged_intermediate_merge_blames_the_checkpoint() {
     let place = Place::new();
     let saved = saved_input(&place);
     assert!(saved.files().count() > 1);
@@ -186,7 +181,7 @@ fn damage_to_an_intermediate_merge_is_noticed_and_named() {
 }
 
 #[test]
-fn a_damaged_map_output_is_the_maps_fault_and_not_the_checkpoints() {
+fn damaged_map_output_blames_the_map() {
     let place = Place::new();
     let saved = saved_input(&place);
     let (input, _) = saved.blocks_needed().next().unwrap();
@@ -201,7 +196,7 @@ fn a_damaged_map_output_is_the_maps_fault_and_not_the_checkpoints() {
 }
 
 #[test]
-fn inputs_that_are_not_needed_any_more_may_be_gone() {
+fn inputs_no_longer_needed_may_be_missing() {
     let place = Place::new();
     let saved = saved_input(&place);
     let expected = rest(&place, &saved).unwrap();
@@ -214,7 +209,7 @@ fn inputs_that_are_not_needed_any_more_may_be_gone() {
 }
 
 #[test]
-fn the_output_of_another_attempt_of_a_map_is_refused() {
+fn output_of_another_map_attempt_is_rejected() {
     let place = Place::new();
     let saved = saved_input(&place);
     let (input, _) = saved.blocks_needed().next().unwrap();
@@ -223,7 +218,9 @@ fn the_output_of_another_attempt_of_a_map_is_refused() {
         let settings = place.settings(&name, Shape::default().partitions(2));
         let mut collector =
             Collector::<()>::plain(CollectorSettings { label: label.into(), ..settings }).unwrap();
-        pairs.iter().for_each(|(key, value)| collector.emit_bytes(key, value));
+        for (key, value) in pairs {
+            collector.emit_bytes(key, value);
+        }
         collector.finish().unwrap();
         rest(&place, &saved)
     };
@@ -237,7 +234,7 @@ fn the_output_of_another_attempt_of_a_map_is_refused() {
 }
 
 #[test]
-fn a_description_of_another_task_is_refused() {
+fn description_of_another_task_is_rejected() {
     let place = Place::new();
     let saved = saved_input(&place);
     let resume = Some((saved, place.path("checkpoints")));
@@ -249,7 +246,7 @@ fn a_description_of_another_task_is_refused() {
     }
 }
 
-/// The number at a place of a description, of all the numbers in it.
+/// Collects all numbers of a description.
 fn numbers<'a>(words: &'a mut Value, into: &mut Vec<&'a mut Value>) {
     match words {
         Value::Number(_) => into.push(words),
@@ -263,7 +260,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
     #[test]
-    fn hostile_numbers_in_the_sources_do_no_more_harm_than_an_error(
+    fn hostile_positions_cause_only_errors(
         at in any::<prop::sample::Index>(),
         number in prop_oneof![0u64..40, Just(u64::from(u32::MAX)), Just(u64::MAX), any::<u64>()],
     ) {
@@ -275,11 +272,10 @@ proptest! {
         numbers(&mut words["sources"], &mut places);
         let at = at.index(places.len());
         *places[at] = json!(number);
-        // What is no description at all is refused by its reader.
+        // The deserializer may reject the number.
         if let Ok(changed) = serde_json::from_value::<SavedReduceInput>(words) {
             match rest(&place, &changed) {
-                // Another record of the block that was saved: that nobody wrote here is for the caller's
-                // checksum to say.
+                // A valid position of another record passes here; the caller's checksum detects it.
                 Ok(found) => prop_assert!(changed != saved || found == expected),
                 Err(error) => prop_assert!(error.blames_checkpoint(), "{}", error),
             }

@@ -1,8 +1,4 @@
-//! A collector that is saved and gone on from, wherever and however often, seals the bytes that an
-//! undisturbed one does.
-//!
-//! Owns collectors that are saved. Does not own damage to what was saved (`saved_damage`) nor reduce inputs
-//! (`saving_reduce_inputs`).
+//! Saved and resumed collectors seal the same bytes as undisturbed ones, wherever and however often they are saved.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -12,7 +8,7 @@ use napreduce_data::{CollectError, CollectStatistics, Collector, CollectorSettin
 use proptest::prelude::*;
 use rand::Rng;
 
-/// What a task seals when it is saved before each of some records; the number of records stands for its end.
+/// A collector that is saved before certain records; the number of records stands for the end.
 struct Interrupted<'a> {
     place: &'a Place,
     shape: Shape,
@@ -20,8 +16,7 @@ struct Interrupted<'a> {
 }
 
 impl Interrupted<'_> {
-    /// The settings of the next attempt, which seals under the same label as any other, so that the bytes are
-    /// comparable.
+    /// Settings of the next attempt. All attempts have the same label, so that the bytes are comparable.
     fn settings(&self, name: &str, attempt: usize, resume: Option<SavedCollection>) -> CollectorSettings {
         let scratch = self.place.path(&format!("{name} scratch {attempt}"));
         fs::create_dir_all(&scratch).unwrap();
@@ -49,7 +44,7 @@ impl Interrupted<'_> {
                 let saved = in_words(&collector.save(&place).unwrap());
                 let base = &place.base;
                 assert!(saved.files().iter().all(|file| base.join(&file.file).exists()));
-                assert!(self.place.is_empty(&format!("{name} scratch {attempt}")), "runs are left");
+                assert!(self.place.is_empty(&format!("{name} scratch {attempt}")), "runs remain");
                 attempt += 1;
                 collector = make(self.settings(name, attempt, Some(saved))).unwrap();
             }
@@ -59,9 +54,9 @@ impl Interrupted<'_> {
         }
         let checkpoints = self.place.files_below("checkpoints");
         let (sealed, statistics) = collector.finish().unwrap();
-        assert_eq!(self.place.files_below("checkpoints"), checkpoints, "what was saved stays");
+        assert_eq!(self.place.files_below("checkpoints"), checkpoints, "saved files stay");
         assert_eq!(sealed.records, statistics.records_out);
-        assert!(self.place.is_empty(&format!("{name} scratch {attempt}")), "runs are left");
+        assert!(self.place.is_empty(&format!("{name} scratch {attempt}")), "runs remain");
         statistics
     }
 }
@@ -91,8 +86,8 @@ fn counting(
         .collect(name, keys, make, |collector, key| collector.emit_value(key, 1))
 }
 
-/// The statistics that do not depend on where runs end.
-fn lasting(statistics: CollectStatistics) -> CollectStatistics {
+/// Drops the statistics that depend on where runs end.
+fn stable(statistics: CollectStatistics) -> CollectStatistics {
     let (spills, spilled_records, memory_peak) = (0, 0, 0);
     let (combine_records_out, combine_bypassed) = (0, false);
     CollectStatistics {
@@ -105,7 +100,7 @@ fn lasting(statistics: CollectStatistics) -> CollectStatistics {
     }
 }
 
-/// One checkpoint before every record, then all of them in one chain, then chains at random.
+/// One save before every record, all of them in one chain, then random chains.
 fn cuts(records: usize, seed: u64) -> Vec<BTreeSet<usize>> {
     let mut random = random(seed);
     let mut cuts: Vec<BTreeSet<usize>> = (0..=records).map(|at| BTreeSet::from([at])).collect();
@@ -116,7 +111,7 @@ fn cuts(records: usize, seed: u64) -> Vec<BTreeSet<usize>> {
     cuts
 }
 
-/// Collects with every cut and compares with no cut.
+/// Collects with each set of cuts and compares with an undisturbed collection.
 fn check(
     what: &str,
     collect: impl Fn(&Place, &str, BTreeSet<usize>) -> CollectStatistics,
@@ -128,15 +123,15 @@ fn check(
     for before in cuts {
         let place = Place::new();
         let found = collect(&place, "map", before.clone());
-        assert_eq!(lasting(found), lasting(expected), "{what}, saved before {before:?}");
+        assert_eq!(stable(found), stable(expected), "{what}, saved before {before:?}");
         assert!(
             fs::read(place.path("map")).unwrap() == sealed,
-            "{what}, saved before {before:?}: other bytes"
+            "{what}, saved before {before:?}: different bytes"
         );
     }
 }
 
-/// Large values, so that few records make several spills.
+/// Large values, so that few records cause several spills.
 fn large(count: usize, value: usize, key: impl Fn(usize) -> Vec<u8>) -> Vec<Pair> {
     let mut random = random(51);
     (0..count)
@@ -149,7 +144,7 @@ fn large(count: usize, value: usize, key: impl Fn(usize) -> Vec<u8>) -> Vec<Pair
 }
 
 #[test]
-fn a_save_before_any_record_of_several_spills_changes_nothing() {
+fn save_before_any_record_keeps_the_output() {
     let pairs = large(40, 30_000, |number| (number * 7 % 40).to_be_bytes().to_vec());
     let fixed = Shape::default().fixed(8, 30_000);
     for shape in [Shape::default(), Shape::default().lz4(), fixed, fixed.fan_in(2)] {
@@ -165,7 +160,7 @@ fn a_save_before_any_record_of_several_spills_changes_nothing() {
 }
 
 #[test]
-fn equal_keys_stay_in_the_order_of_arrival() {
+fn equal_keys_keep_their_order_across_saves() {
     let pairs = numbered(vec![b"the same".to_vec(); 50]);
     for fan_in in [2, 64] {
         let shape = Shape::default().fan_in(fan_in);
@@ -178,7 +173,7 @@ fn equal_keys_stay_in_the_order_of_arrival() {
 }
 
 #[test]
-fn records_with_a_block_or_a_run_of_their_own_are_saved_like_any_other() {
+fn jumbo_records_survive_saves() {
     let mut pairs = numbered((0..12u32).map(|number| vec![(number % 5) as u8]).collect());
     pairs[3].1 = vec![3; 150_000];
     pairs[5].1 = vec![5; 2 * MIB];
@@ -194,7 +189,7 @@ fn records_with_a_block_or_a_run_of_their_own_are_saved_like_any_other() {
 }
 
 #[test]
-fn a_combiner_folds_across_checkpoints() {
+fn combiner_folds_across_saves() {
     let mut random = random(55);
     let short = (0..60).map(|_| vec![b'k', random.random_range(0..20)]);
     let keys: Vec<Vec<u8>> = short.chain((0..20).map(|number| vec![number % 3; 5_000])).collect();
@@ -208,7 +203,7 @@ fn a_combiner_folds_across_checkpoints() {
 }
 
 #[test]
-fn a_combine_table_that_was_flushed_is_folded_across_checkpoints() {
+fn flushed_combine_table_folds_across_saves() {
     let keys: Vec<Vec<u8>> =
         (0..60_000u32).map(|number| format!("a long key {}", number % 20_000).into_bytes()).collect();
     let shape = Shape::default().partitions(2);
@@ -219,7 +214,7 @@ fn a_combine_table_that_was_flushed_is_folded_across_checkpoints() {
 }
 
 #[test]
-fn what_was_saved_first_is_named_again_and_not_written_again() {
+fn saved_runs_are_not_written_again() {
     let place = Place::new();
     let shape = Shape::default();
     let settings = |resume| CollectorSettings { resume, ..place.settings("map", shape) };
@@ -231,7 +226,7 @@ fn what_was_saved_first_is_named_again_and_not_written_again() {
     let resume = |saved: &SavedCollection| Some((saved.clone(), place.path("checkpoints")));
     let collector: Collector<()> = Collector::plain(settings(resume(&first))).unwrap();
     let again = collector.save(&place.save_place("attempt-2")).unwrap();
-    assert_eq!(again, first, "nothing was added");
+    assert_eq!(again, first, "no record was added");
 
     let mut collector: Collector<()> = Collector::plain(settings(resume(&again))).unwrap();
     collector.emit_bytes(b"key", b"second");
@@ -242,7 +237,7 @@ fn what_was_saved_first_is_named_again_and_not_written_again() {
 }
 
 #[test]
-fn a_collector_that_failed_is_not_saved() {
+fn failed_collector_is_not_saved() {
     let place = Place::new();
     let mut collector: Collector<()> =
         Collector::plain(place.settings("map", Shape::default().fixed(1, 1))).unwrap();
@@ -253,7 +248,7 @@ fn a_collector_that_failed_is_not_saved() {
 }
 
 #[test]
-fn a_directory_that_is_not_there_is_named_and_nothing_is_left() {
+fn save_to_missing_directory_is_named() {
     let place = Place::new();
     let mut collector: Collector<()> = Collector::plain(place.settings("map", Shape::default())).unwrap();
     collector.emit_bytes(b"key", b"value");
@@ -269,7 +264,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
 
     #[test]
-    fn any_records_saved_anywhere_are_sealed_as_if_undisturbed(
+    fn any_records_saved_anywhere_seal_the_same_bytes(
         lengths in proptest::collection::vec((0usize..4, 0usize..40, prop_oneof![3 => 0usize..9, 1 => 100_000usize..300_000]), 0..25),
         cuts in proptest::collection::btree_set(0usize..26, 0..6),
         (lz4, partitions, fan_in) in (any::<bool>(), 1u32..4, 0usize..4),

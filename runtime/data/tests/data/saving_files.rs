@@ -1,8 +1,4 @@
-//! Saved files reach their place whole, also on another file system, durably where that is asked for, or the
-//! failure is named.
-//!
-//! Owns how files are moved and written for a checkpoint. Does not own what is in them (`saving_collections`,
-//! `saving_reduce_inputs`).
+//! Moving checkpoint files into place: on the same or another file system, durably, or with a named failure.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, symlink};
@@ -15,15 +11,17 @@ fn pairs() -> Vec<Pair> {
     numbered((0..60_000u32).map(|number| format!("key {}", number % 5_000).into_bytes()).collect())
 }
 
-/// A collector with several runs in scratch and an open arena.
+/// A collector with several runs in scratch space and an open arena.
 fn collector(place: &Place) -> Collector<()> {
     let mut collector = Collector::plain(place.settings("map", Shape::default())).unwrap();
-    pairs().iter().for_each(|(key, value)| collector.emit_bytes(key, value));
+    for (key, value) in &pairs() {
+        collector.emit_bytes(key, value);
+    }
     collector.check().unwrap();
     collector
 }
 
-/// A reduce input over several intermediate merges.
+/// A reduce input with several intermediate merges.
 fn input(place: &Place) -> ReduceInput {
     for map in 0..6 {
         place.collect(&format!("map-{map}"), Shape::default(), &pairs()[..100]);
@@ -32,7 +30,7 @@ fn input(place: &Place) -> ReduceInput {
     ReduceInput::open(ReduceSettings { fan_in: 3, ..place.reduce_settings(&names, 0) }).unwrap()
 }
 
-/// Saves both kinds of task to a place, goes on from there and compares.
+/// Saves a collector and a reduce input, resumes them, and compares the results.
 fn check_saved_to(saves: &SavePlace) {
     let place = Place::new();
     place.collect("undisturbed", Shape::default(), &pairs());
@@ -59,18 +57,18 @@ fn check_saved_to(saves: &SavePlace) {
 }
 
 #[test]
-fn files_are_saved_durably_where_that_is_asked_for() {
+fn durable_save_resumes() {
     let place = Place::new();
     check_saved_to(&SavePlace { durable: true, ..place.save_place("attempt") });
 }
 
 #[test]
-fn files_are_saved_to_another_file_system() {
+fn save_to_another_file_system_resumes() {
     let memory_files = Path::new("/dev/shm");
     let here = Place::new();
     let device = |path: &Path| fs::metadata(path).map(|found| found.dev()).ok();
     if device(memory_files).is_none_or(|other| Some(other) == device(&here.path(""))) {
-        eprintln!("there is no second file system to try this on");
+        eprintln!("skipped: no second file system");
         return;
     }
     let there = tempfile::tempdir_in(memory_files).unwrap();
@@ -82,7 +80,7 @@ fn files_are_saved_to_another_file_system() {
 }
 
 #[test]
-fn a_full_disk_under_a_checkpoint_is_named() {
+fn full_disk_under_a_checkpoint_is_named() {
     let place = Place::new();
     let saves = place.save_place("attempt");
     let collector = collector(&place);
@@ -95,11 +93,11 @@ fn a_full_disk_under_a_checkpoint_is_named() {
         assert!(error.to_string().contains(part), "{part:?} is missing in {error}");
     }
     assert!(!error.blames_checkpoint());
-    assert_eq!(place.names(), ["checkpoints"], "runs are left");
+    assert_eq!(place.names(), ["checkpoints"], "runs remain");
 }
 
 #[test]
-fn a_merge_that_cannot_be_moved_is_named_and_the_input_goes_on() {
+fn failed_save_names_the_merge_and_keeps_the_input_usable() {
     let place = Place::new();
     let mut begun = input(&place);
     let missing = SavePlace { base: place.path("nowhere"), folder: "attempt".into(), durable: false };
@@ -116,7 +114,7 @@ fn a_merge_that_cannot_be_moved_is_named_and_the_input_goes_on() {
 }
 
 #[test]
-fn an_input_that_failed_is_not_saved() {
+fn failed_input_is_not_saved() {
     let place = Place::new();
     let pairs: Vec<Pair> = (0..40u8).map(|number| (vec![number], vec![number; 20_000])).collect();
     place.collect("map", Shape::default(), &pairs);
@@ -126,7 +124,7 @@ fn an_input_that_failed_is_not_saved() {
     let mut input = ReduceInput::open(place.reduce_settings(&["damaged"], 0)).unwrap();
     let error = loop {
         match input.next_group() {
-            Ok(more) => assert!(more, "damage was not noticed"),
+            Ok(more) => assert!(more, "damage was not detected"),
             Err(error) => break error,
         }
     };

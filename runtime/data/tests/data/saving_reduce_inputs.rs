@@ -1,8 +1,5 @@
-//! A reduce input that is saved and gone on from, wherever and however often, gives the groups that an
-//! undisturbed one does, and reads nothing twice.
-//!
-//! Owns reduce inputs that are saved. Does not own damage to what was saved (`saved_damage`) nor collectors
-//! (`saving_collections`).
+//! Saved and resumed reduce inputs give the same groups as undisturbed ones and read nothing twice, wherever and however
+//! often they are saved.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -19,7 +16,7 @@ use rand::Rng;
 /// A group's key and its records.
 type Group = (Vec<u8>, Vec<Pair>);
 
-/// How inputs are read and interrupted.
+/// How an input is read and interrupted.
 #[derive(Clone, Copy)]
 struct Reading<'a> {
     place: &'a Place,
@@ -27,9 +24,9 @@ struct Reading<'a> {
     fan_in: usize,
     grouping: Option<Grouping>,
     combine: bool,
-    /// Whether each attempt has files of its own with the blocks alone that are needed.
-    elsewhere: bool,
-    /// How many values of a group are read; the rest is skipped.
+    /// Whether each attempt fetches only the blocks it needs into files of its own.
+    refetch: bool,
+    /// Number of values read per group; the rest is skipped.
     values: usize,
 }
 
@@ -41,7 +38,7 @@ impl<'a> Reading<'a> {
             fan_in: 64,
             grouping: None,
             combine: false,
-            elsewhere: false,
+            refetch: false,
             values: usize::MAX,
         }
     }
@@ -51,8 +48,7 @@ impl<'a> Reading<'a> {
         fs::create_dir_all(&scratch).unwrap();
         let names: Vec<&str> = self.segments.iter().map(String::as_str).collect();
         let (fan_in, grouping) = (self.fan_in, self.grouping);
-        // Enough for the blocks that many compressed inputs decompress at once.
-        // One attempt maps what another one reads.
+        // The memory suffices to decompress a block of every input. Attempts alternate between mapping and reading.
         let read_max = if attempt.is_multiple_of(2) { 0 } else { READ_MAX };
         ReduceSettings {
             memory: 4 * MIB,
@@ -69,28 +65,29 @@ impl<'a> Reading<'a> {
     }
 
     fn open_with(&self, settings: ReduceSettings) -> ReduceInput {
-        match self.combine {
-            false => ReduceInput::open(settings).unwrap(),
-            true => ReduceInput::open_combining(settings, &Sum).unwrap(),
+        if self.combine {
+            ReduceInput::open_combining(settings, &Sum).unwrap()
+        } else {
+            ReduceInput::open(settings).unwrap()
         }
     }
 
     fn open_at(&self, saved: &SavedReduceInput, attempt: usize) -> ReduceInput {
         let mut settings = self.settings(attempt);
-        if self.elsewhere {
-            let mut there: Vec<PathBuf> = vec![self.place.path("nowhere"); settings.segments.len()];
+        if self.refetch {
+            let mut fetched: Vec<PathBuf> = vec![self.place.path("nowhere"); settings.segments.len()];
             for (input, block) in saved.blocks_needed() {
-                there[input] = self.place.path(&format!("scratch {attempt}")).join(&self.segments[input]);
-                excerpt(&settings.segments[input], &there[input], 0, block);
+                fetched[input] = self.place.path(&format!("scratch {attempt}")).join(&self.segments[input]);
+                excerpt(&settings.segments[input], &fetched[input], 0, block);
             }
-            settings.segments = there;
+            settings.segments = fetched;
         }
         settings.resume = Some((saved.clone(), self.place.path("checkpoints")));
         self.open_with(settings)
     }
 
-    /// All groups when the input is saved and opened again at some boundaries, and how many boundaries there
-    /// are.
+    /// Reads all groups, saving and reopening the input at the given boundaries; also returns the number of
+    /// boundaries.
     fn read(&self, cuts: &BTreeSet<usize>) -> (Vec<Group>, ReduceStatistics, usize) {
         let mut walk = Walk { reading: *self, input: Some(self.open()), boundary: 0, attempt: 0, cuts };
         let mut groups = Vec::new();
@@ -143,12 +140,12 @@ impl Walk<'_> {
     }
 }
 
-/// The statistics that do not depend on where it was interrupted.
-fn lasting(statistics: ReduceStatistics) -> ReduceStatistics {
+/// Drops the statistics that depend on interruptions.
+fn stable(statistics: ReduceStatistics) -> ReduceStatistics {
     ReduceStatistics { bytes_read: 0, memory_peak: 0, ..statistics }
 }
 
-/// Interrupts at every boundary once, at all of them, and in chains at random.
+/// Interrupts once at every boundary, at all of them, and in random chains.
 fn check(reading: Reading<'_>) {
     let (expected, statistics, boundaries) = reading.read(&BTreeSet::new());
     let mut random = random(71);
@@ -159,17 +156,17 @@ fn check(reading: Reading<'_>) {
     }
     for cuts in cuts {
         let (found, counted, passed) = reading.read(&cuts);
-        assert!(found == expected, "saved at {cuts:?} of {boundaries}: other groups");
-        assert_eq!(lasting(counted), lasting(statistics), "saved at {cuts:?} of {boundaries}");
+        assert!(found == expected, "saved at {cuts:?} of {boundaries}: different groups");
+        assert_eq!(stable(counted), stable(statistics), "saved at {cuts:?} of {boundaries}");
         assert_eq!(passed, boundaries);
         if cuts.len() > 1 {
-            // An attempt's folder is used again by the next round.
+            // The next round uses the attempts' folders again.
             fs::remove_dir_all(reading.place.path("checkpoints")).unwrap();
         }
     }
 }
 
-/// Collects each map's pairs and returns the names of the segments.
+/// Collects the pairs of each map and returns the names of the segments.
 fn collect(place: &Place, shape: Shape, maps: &[Vec<Pair>]) -> Vec<String> {
     let names: Vec<String> = (0..maps.len()).map(|map| format!("map-{map:04}")).collect();
     for (name, pairs) in names.iter().zip(maps) {
@@ -178,7 +175,7 @@ fn collect(place: &Place, shape: Shape, maps: &[Vec<Pair>]) -> Vec<String> {
     names
 }
 
-/// Few keys in many maps, so that groups have records of several of them; one map has none.
+/// Few keys in many maps, so that groups span maps; one map is empty.
 fn maps(count: usize, keys: Range<u8>, records: usize, key_len: usize) -> Vec<Vec<Pair>> {
     let mut random = random(72);
     let mut maps: Vec<Vec<Pair>> = (0..count)
@@ -192,19 +189,19 @@ fn maps(count: usize, keys: Range<u8>, records: usize, key_len: usize) -> Vec<Ve
 }
 
 #[test]
-fn a_save_at_any_group_and_value_changes_nothing() {
+fn save_at_any_group_and_value_keeps_the_groups() {
     let maps = maps(5, 0..6, 9, 3);
     for shape in [Shape::default(), Shape::default().lz4(), Shape::default().fixed(3, 8)] {
         let place = Place::new();
         let segments = collect(&place, shape, &maps);
         let reading = Reading::new(&place, &segments);
         check(reading);
-        check(Reading { elsewhere: true, ..reading });
+        check(Reading { refetch: true, ..reading });
     }
 }
 
 #[test]
-fn intermediate_merges_are_kept_and_not_made_again() {
+fn saved_intermediate_merges_are_not_repeated() {
     let maps = maps(9, 0..8, 5, 20);
     for shape in [Shape::default(), Shape::default().lz4()] {
         let place = Place::new();
@@ -213,13 +210,13 @@ fn intermediate_merges_are_kept_and_not_made_again() {
             let reading = Reading { fan_in, ..Reading::new(&place, &segments) };
             assert!(reading.open().statistics().intermediate_merges > 0);
             check(reading);
-            check(Reading { elsewhere: true, ..reading });
+            check(Reading { refetch: true, ..reading });
         }
     }
 }
 
 #[test]
-fn one_group_of_all_records_is_cut_between_any_two_values() {
+fn single_group_resumes_between_any_two_values() {
     for key_len in [0, 3, 11, 12, 40] {
         let place = Place::new();
         let segments = collect(&place, Shape::default(), &maps(4, 7..8, 20, key_len));
@@ -229,7 +226,7 @@ fn one_group_of_all_records_is_cut_between_any_two_values() {
 }
 
 #[test]
-fn groups_of_a_prefix_are_cut_between_their_keys() {
+fn prefix_groups_resume_between_their_keys() {
     let mut random = random(73);
     let maps: Vec<Vec<Pair>> = (0..4)
         .map(|_| {
@@ -251,7 +248,7 @@ fn groups_of_a_prefix_are_cut_between_their_keys() {
 }
 
 #[test]
-fn values_that_a_reducer_skips_are_counted_once() {
+fn skipped_values_are_counted_once() {
     let place = Place::new();
     let segments = collect(&place, Shape::default(), &maps(4, 0..4, 8, 2));
     for values in [0, 1, 3] {
@@ -260,7 +257,7 @@ fn values_that_a_reducer_skips_are_counted_once() {
 }
 
 #[test]
-fn merges_that_fold_are_kept_as_they_are() {
+fn folding_merges_are_saved_unchanged() {
     let place = Place::new();
     let names: Vec<String> = (0..8).map(|map| format!("map-{map}")).collect();
     let keys: Vec<Vec<u8>> = (0..7u32).map(|number| format!("a rather long key {number}").into()).collect();
@@ -271,7 +268,7 @@ fn merges_that_fold_are_kept_as_they_are() {
 }
 
 #[test]
-fn inputs_without_a_record_are_saved_like_any_other() {
+fn inputs_without_records_can_be_saved() {
     let place = Place::new();
     let segments = collect(&place, Shape::default(), &[vec![], vec![]]);
     check(Reading::new(&place, &segments));
@@ -279,7 +276,7 @@ fn inputs_without_a_record_are_saved_like_any_other() {
 }
 
 #[test]
-fn blocks_of_every_kind_are_found_again_elsewhere() {
+fn blocks_of_every_kind_resume_from_refetched_files() {
     let mut random = random(74);
     let maps: Vec<Vec<Pair>> = (0..3u8)
         .map(|map| {
@@ -290,14 +287,14 @@ fn blocks_of_every_kind_are_found_again_elsewhere() {
     for shape in [Shape::default(), Shape::default().lz4()] {
         let place = Place::new();
         let segments = collect(&place, shape, &maps);
-        let reading = Reading { grouping: Some(|_| 1), elsewhere: true, ..Reading::new(&place, &segments) };
+        let reading = Reading { grouping: Some(|_| 1), refetch: true, ..Reading::new(&place, &segments) };
         check(reading);
         check(Reading { fan_in: 2, ..reading });
     }
 }
 
 #[test]
-fn an_input_goes_on_after_a_save() {
+fn input_stays_usable_after_a_save() {
     let place = Place::new();
     let segments = collect(&place, Shape::default(), &maps(6, 0..5, 9, 3));
     let reading = Reading { fan_in: 2, ..Reading::new(&place, &segments) };
@@ -322,7 +319,7 @@ fn an_input_goes_on_after_a_save() {
 }
 
 #[test]
-fn an_input_that_starts_later_is_not_taken_for_a_whole_one() {
+fn excerpt_is_not_accepted_as_a_whole_input() {
     let place = Place::new();
     let pairs: Vec<Pair> = (0..9).map(|number| (vec![number], vec![number; 60_000])).collect();
     place.collect("map", Shape::default(), &pairs);
@@ -342,7 +339,7 @@ proptest! {
             0..10,
         ),
         cuts in proptest::collection::btree_set(0usize..150, 0..8),
-        (fan_in, lz4, prefix, elsewhere, large) in (0usize..8, any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>()),
+        (fan_in, lz4, prefix, refetch, large) in (0usize..8, any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>()),
     ) {
         let place = Place::new();
         let value = |len: usize| vec![len as u8; if large { len * 20_000 } else { len }];
@@ -352,10 +349,10 @@ proptest! {
             .collect();
         let segments = collect(&place, if lz4 { Shape::default().lz4() } else { Shape::default() }, &maps);
         let grouping: Option<Grouping> = if prefix { Some(|key| key.len().min(1)) } else { None };
-        let reading = Reading { fan_in, grouping, elsewhere, ..Reading::new(&place, &segments) };
+        let reading = Reading { fan_in, grouping, refetch, ..Reading::new(&place, &segments) };
         let (expected, statistics, boundaries) = reading.read(&BTreeSet::new());
         let (found, counted, passed) = reading.read(&cuts);
         prop_assert!(found == expected && passed == boundaries);
-        prop_assert_eq!(lasting(counted), lasting(statistics));
+        prop_assert_eq!(stable(counted), stable(statistics));
     }
 }

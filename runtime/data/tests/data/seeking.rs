@@ -1,13 +1,10 @@
-//! A restored reduce input seeks: it reads what is left, and at most the first part of one block of each
-//! segment again.
-//!
-//! Owns how much is read. Does not own what is read (`saving_reduce_inputs`).
+//! Amount of data that a restored reduce input reads: the unread rest, and at most part of one block per segment again.
 
 use crate::support::{MIB, Pair, Place, Shape, bytes, excerpt, random};
 use napreduce_data::{ReduceInput, ReduceSettings, SavedReduceInput, Segment};
 use rand::Rng;
 
-/// Raw bytes of a full block.
+/// Raw size of a full block.
 const BLOCK: u64 = 128 << 10;
 
 /// The inputs of one reduce task.
@@ -28,7 +25,7 @@ impl<'a> Inputs<'a> {
 
     fn settings(&self) -> ReduceSettings {
         let names: Vec<&str> = self.segments.iter().map(String::as_str).collect();
-        // Enough for the blocks that all compressed inputs decompress at once.
+        // Enough memory to decompress a block of every input.
         ReduceSettings { memory: 4 * MIB, fan_in: self.fan_in, ..self.place.reduce_settings(&names, 0) }
     }
 
@@ -36,21 +33,21 @@ impl<'a> Inputs<'a> {
         ReduceInput::open(self.settings()).unwrap()
     }
 
-    /// Saves an input and goes on elsewhere, where only those blocks are that are needed.
-    fn move_on(&self, mut input: ReduceInput) -> ReduceInput {
+    /// Saves an input and resumes it from files with only the needed blocks.
+    fn resume_elsewhere(&self, mut input: ReduceInput) -> ReduceInput {
         let saved: SavedReduceInput = input.save(&self.place.save_place("attempt")).unwrap();
         drop(input);
         let mut settings = self.settings();
         for (number, block) in saved.blocks_needed() {
-            let there = self.place.path(&format!("there-{number}"));
-            excerpt(&settings.segments[number], &there, 0, block);
-            settings.segments[number] = there;
+            let fetched = self.place.path(&format!("fetched-{number}"));
+            excerpt(&settings.segments[number], &fetched, 0, block);
+            settings.segments[number] = fetched;
         }
         settings.resume = Some((saved, self.place.path("checkpoints")));
         ReduceInput::open(settings).unwrap()
     }
 
-    /// Stored bytes of the partition.
+    /// Returns the stored bytes of the partition.
     fn stored(&self) -> u64 {
         let open = |name: &String| Segment::open(&self.place.path(name)).unwrap();
         self.segments.iter().map(|name| open(name).partition(0).unwrap().stored_len).sum()
@@ -58,7 +55,7 @@ impl<'a> Inputs<'a> {
 }
 
 #[test]
-fn after_a_save_at_nine_tenths_at_most_twelve_hundredths_are_read() {
+fn resume_at_90_percent_reads_at_most_12_percent() {
     const ROWS: u64 = 40_000;
     const MAPS: u64 = 8;
     let fixed = Shape::default().fixed(10, 90);
@@ -76,17 +73,17 @@ fn after_a_save_at_nine_tenths_at_most_twelve_hundredths_are_read() {
         let total = inputs.stored();
         assert!(input.statistics().bytes_read >= total * 9 / 10, "{:?}", input.statistics());
 
-        let mut restored = inputs.move_on(input);
+        let mut restored = inputs.resume_elsewhere(input);
         while restored.next_group().unwrap() {}
         let (read, most) = (restored.statistics().bytes_read, total * 12 / 100 + MAPS * BLOCK);
         println!("{:?} {:?} fan-in {fan_in}: {read} of {total} bytes", shape.encoding, shape.compression);
-        assert!(read <= most, "{read} of {total} bytes were read, at most {most} are allowed");
+        assert!(read <= most, "read {read} of {total} bytes (limit {most})");
         assert_eq!(restored.statistics().records, MAPS * ROWS);
     }
 }
 
 #[test]
-fn a_huge_group_is_cut_anywhere_and_read_once() {
+fn huge_group_is_read_once_across_saves() {
     const VALUES: u32 = 200_000;
     let place = Place::new();
     let maps: Vec<Vec<Pair>> = (0..3u32)
@@ -104,7 +101,7 @@ fn a_huge_group_is_cut_anywhere_and_read_once() {
         if expected == next_save {
             read += input.statistics().bytes_read;
             saves += 1;
-            input = inputs.move_on(input);
+            input = inputs.resume_elsewhere(input);
             assert_eq!(input.group_key(), b"k");
             next_save += random.random_range(1..60_000);
         }
@@ -114,12 +111,12 @@ fn a_huge_group_is_cut_anywhere_and_read_once() {
     assert!(input.next_value().unwrap().is_none() && !input.next_group().unwrap());
     read += input.statistics().bytes_read;
     let most = inputs.stored() + saves * 3 * BLOCK;
-    assert!(saves > 10 && read <= most, "{read} bytes with {saves} saves, at most {most} are allowed");
+    assert!(saves > 10 && read <= most, "read {read} bytes with {saves} saves (limit {most})");
     assert_eq!(input.statistics().groups, 1);
 }
 
 #[test]
-fn a_save_at_the_end_needs_no_input_and_reads_nothing() {
+fn resume_at_the_end_reads_nothing() {
     let place = Place::new();
     let pairs: Vec<Pair> = (0..9u8).map(|number| (vec![number], vec![number; 60_000])).collect();
     let inputs = Inputs::collect(&place, Shape::default(), &[pairs.clone(), pairs]);
@@ -127,7 +124,7 @@ fn a_save_at_the_end_needs_no_input_and_reads_nothing() {
     while input.next_group().unwrap() {}
     let saved = input.save(&place.save_place("attempt")).unwrap();
     assert_eq!(saved.blocks_needed().count(), 0);
-    let mut restored = inputs.move_on(input);
+    let mut restored = inputs.resume_elsewhere(input);
     assert!(!restored.next_group().unwrap());
     let statistics = restored.statistics();
     assert_eq!((statistics.bytes_read, statistics.records, statistics.groups), (0, 18, 9));

@@ -1,6 +1,4 @@
-//! A sealed segment can be read from any record on, and opening one tells what is in it.
-//!
-//! Owns seeking and the footer. Does not own damage (`damage`).
+//! Segment files: seeking to any record, and the contents of the footer.
 
 use std::fs;
 
@@ -10,7 +8,7 @@ use napreduce_data::{
 };
 use rand::Rng;
 
-/// Records of which some are longer than a block.
+/// Records, some of them longer than a block.
 fn records(seed: u64, count: usize) -> Vec<Pair> {
     let mut random = random(seed);
     (0..count)
@@ -49,20 +47,20 @@ fn check_every_ordinal(shape: Shape, pairs: &[Pair], step: usize) {
 }
 
 #[test]
-fn reading_starts_at_any_record() {
+fn cursor_starts_at_any_record() {
     check_every_ordinal(Shape::default().partitions(3), &records(1, 3_000), 1);
     check_every_ordinal(Shape::default().lz4().partitions(3), &records(1, 3_000), 7);
 }
 
 #[test]
-fn reading_starts_at_any_record_of_fixed_length() {
+fn cursor_starts_at_any_fixed_length_record() {
     let mut random = random(2);
     let pairs = numbered((0..30_000).map(|_| bytes(&mut random, 10)).collect());
     check_every_ordinal(Shape::default().fixed(10, 8).memory(8 * MIB).partitions(2), &pairs, 11);
 }
 
 #[test]
-fn a_position_is_found_again_with_its_block() {
+fn position_is_found_again_with_its_block() {
     let place = Place::new();
     place.collect("out", Shape::default(), &records(3, 2_000));
     let segment = Segment::open(&place.path("out")).unwrap();
@@ -82,7 +80,7 @@ fn a_position_is_found_again_with_its_block() {
 }
 
 #[test]
-fn an_open_segment_tells_what_it_holds() {
+fn open_segment_reports_its_contents() {
     let place = Place::new();
     let pairs = records(4, 1_000);
     place.collect("out", Shape::default().partitions(4), &pairs);
@@ -103,7 +101,7 @@ fn an_open_segment_tells_what_it_holds() {
 }
 
 #[test]
-fn compression_pays_where_it_can_and_costs_nothing_where_it_cannot() {
+fn incompressible_blocks_are_stored() {
     let place = Place::new();
     let mut random = random(5);
     let text = numbered(vec![b"the same words again and again".to_vec(); 20_000]);
@@ -138,8 +136,8 @@ fn durable_sealing_gives_the_same_file() {
 }
 
 #[test]
-fn a_missing_segment_names_its_path_and_what_to_do() {
+fn missing_segment_names_path_and_remedy() {
     let place = Place::new();
     let error = Segment::open(&place.path("gone")).unwrap_err().to_string();
-    assert!(error.contains("gone") && error.contains("run again the map task"), "{error}");
+    assert!(error.contains("gone") && error.contains("rerun the map task"), "{error}");
 }

@@ -1,6 +1,4 @@
-//! What is collected comes back complete, in order and stable, whatever the keys look like.
-//!
-//! Owns order and completeness. Does not own memory (`spilling`, `memory`).
+//! Sorting: records come back complete, ordered and stable, for all kinds of keys.
 
 use crate::support::{MIB, Pair, Place, Shape, bytes, numbered, random, read, sorted};
 use napreduce_data::RecordEncoding;
@@ -14,11 +12,14 @@ fn check(shape: Shape, pairs: &[Pair]) {
     let statistics = place.collect("out", shape, pairs);
     assert_eq!(statistics.records_in, pairs.len() as u64);
     assert_eq!(statistics.records_out, pairs.len() as u64);
-    assert!(read(&place.path("out")).unwrap() == sorted(pairs, shape.partitions), "not the naive result");
-    assert_eq!(place.names(), ["out"], "scratch files are left");
+    assert!(
+        read(&place.path("out")).unwrap() == sorted(pairs, shape.partitions),
+        "differs from the naive result"
+    );
+    assert_eq!(place.names(), ["out"], "scratch files remain");
 }
 
-/// Keys that are hard on prefixes: few letters, zero bytes, lengths around every boundary.
+/// Keys that are hard for prefixes: few letters, zero bytes, lengths around every boundary.
 fn key() -> impl Strategy<Value = Vec<u8>> {
     let letter = prop_oneof![Just(0u8), Just(b'a'), Just(b'b'), Just(0xff)];
     prop_oneof![
@@ -57,7 +58,7 @@ proptest! {
 }
 
 #[test]
-fn keys_of_every_length_are_ordered_by_bytes_and_then_by_length() {
+fn keys_are_ordered_by_bytes_then_length() {
     let mut keys = Vec::new();
     for len in
         [0, 1, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 31, 32, 255, 256, 65_534, 65_535, 65_536, 70_000]
@@ -76,7 +77,7 @@ fn keys_of_every_length_are_ordered_by_bytes_and_then_by_length() {
 }
 
 #[test]
-fn keys_that_differ_only_in_trailing_zeros_are_told_apart() {
+fn keys_with_trailing_zeros_are_distinguished() {
     let mut random = random(11);
     let keys = (0..20_000)
         .map(|_| {
@@ -89,7 +90,7 @@ fn keys_that_differ_only_in_trailing_zeros_are_told_apart() {
 }
 
 #[test]
-fn equal_keys_keep_the_order_of_arrival() {
+fn equal_keys_keep_order_of_arrival() {
     for len in [0, 3, 10, 11, 12, 100, 5000] {
         let count = if len > 100 { 500 } else { 50_000 };
         check(Shape::default().memory(16 * MIB), &numbered(vec![vec![b'x'; len]; count]));
@@ -97,7 +98,7 @@ fn equal_keys_keep_the_order_of_arrival() {
 }
 
 #[test]
-fn two_keys_in_any_mixture_are_separated_and_keep_their_order() {
+fn two_mixed_keys_are_separated_in_order() {
     let mut random = random(5);
     for stem in [0, 11, 40] {
         let keys =
@@ -115,7 +116,7 @@ fn sorted_and_reversed_input_is_sorted() {
 }
 
 #[test]
-fn long_common_prefixes_are_sorted_beyond_them() {
+fn keys_with_long_common_prefixes_are_sorted() {
     let mut random = random(3);
     for stem in [10, 50, 150, 1000] {
         let stem = vec![b'/'; stem];
@@ -125,7 +126,7 @@ fn long_common_prefixes_are_sorted_beyond_them() {
 }
 
 #[test]
-fn random_records_of_terasort_are_sorted() {
+fn terasort_records_are_sorted() {
     let mut random = random(1);
     let pairs: Vec<Pair> = (0..60_000).map(|_| (bytes(&mut random, 10), bytes(&mut random, 90))).collect();
     check(Shape::default().fixed(10, 90).memory(64 * MIB).partitions(3), &pairs);
@@ -148,13 +149,13 @@ fn ascii_and_skewed_keys_are_sorted() {
 }
 
 #[test]
-fn nothing_emitted_is_a_segment_without_records() {
+fn empty_input_seals_an_empty_segment() {
     check(Shape::default(), &[]);
     check(Shape::default().fixed(4, 4).partitions(1000), &[]);
 }
 
 #[test]
-fn thousands_of_partitions_are_as_good_as_one() {
+fn thousands_of_partitions_are_sorted() {
     let mut random = random(4);
     let keys = (0..5_000).map(|_| bytes(&mut random, 12)).collect();
     check(

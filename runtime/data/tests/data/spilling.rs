@@ -1,6 +1,4 @@
-//! Memory decides how often a task spills, never what it produces.
-//!
-//! Owns runs and their merging into one segment. Does not own measured memory (`memory`).
+//! Spilling and merging: memory decides how often a task spills, not what it produces.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -18,7 +16,7 @@ fn mixed_records(count: usize) -> Vec<Pair> {
             (key, bytes(&mut random, len))
         })
         .collect();
-    // Records larger than a block, and larger than a small arena, among the others.
+    // Some records are larger than a block or a small arena.
     for index in 0..12 {
         let len = 100_000 + index * 60_000;
         let at = random.random_range(0..pairs.len());
@@ -28,7 +26,7 @@ fn mixed_records(count: usize) -> Vec<Pair> {
 }
 
 #[test]
-fn memory_fan_in_and_compression_change_nothing_in_the_output() {
+fn output_is_independent_of_memory_fan_in_and_compression() {
     let pairs = mixed_records(40_000);
     let expected = sorted(&pairs, 3);
     let shapes = [
@@ -56,7 +54,7 @@ fn memory_fan_in_and_compression_change_nothing_in_the_output() {
 }
 
 #[test]
-fn equal_keys_stay_in_the_order_of_arrival_over_many_runs_and_merges() {
+fn equal_keys_keep_order_over_many_merges() {
     let pairs = numbered((0..100_000u32).map(|number| vec![(number % 3) as u8]).collect());
     let place = Place::new();
     let statistics = place.collect("out", Shape::default().fan_in(2), &pairs);
@@ -69,7 +67,7 @@ fn equal_keys_stay_in_the_order_of_arrival_over_many_runs_and_merges() {
 }
 
 #[test]
-fn records_larger_than_all_memory_pass_through() {
+fn records_larger_than_memory_pass_through() {
     let mut random = random(8);
     let pairs: Vec<Pair> = vec![
         (b"b".to_vec(), bytes(&mut random, 5 * MIB)),
@@ -87,7 +85,7 @@ fn records_larger_than_all_memory_pass_through() {
 }
 
 #[test]
-fn a_single_run_becomes_the_segment_without_being_rewritten() {
+fn single_run_becomes_the_segment_by_rename() {
     let place = Place::new();
     let pairs = vec![(b"key".to_vec(), vec![1; MIB])];
     let statistics = place.collect("out", Shape::default(), &pairs);
@@ -97,13 +95,13 @@ fn a_single_run_becomes_the_segment_without_being_rewritten() {
 }
 
 #[test]
-fn a_single_run_is_copied_where_it_cannot_be_renamed() {
+fn single_run_is_copied_across_file_systems() {
     let place = Place::new();
     let device = |path: &Path| std::fs::metadata(path).map(|metadata| metadata.dev());
     let memory_files = Path::new("/dev/shm");
     let same = device(memory_files).ok() == device(&place.path(".")).ok();
     let Some(elsewhere) = tempfile::tempdir_in(memory_files).ok().filter(|_| !same) else {
-        println!("no second file system here");
+        println!("skipped: no second file system");
         return;
     };
     let pair = (b"key".to_vec(), vec![1; MIB]);
@@ -120,7 +118,7 @@ fn a_single_run_is_copied_where_it_cannot_be_renamed() {
 }
 
 #[test]
-fn the_peak_is_tracked_and_stays_within_the_memory() {
+fn memory_peak_stays_within_the_limit() {
     for memory in [2 * MIB, 8 * MIB, 32 * MIB] {
         let place = Place::new();
         let pairs: Vec<Pair> = mixed_records(20_000);
@@ -131,7 +129,7 @@ fn the_peak_is_tracked_and_stays_within_the_memory() {
 }
 
 #[test]
-fn a_tiny_task_is_granted_little() {
+fn tiny_task_is_granted_little_memory() {
     let place = Place::new();
     let statistics = place.collect("out", Shape::default().memory(1 << 30), &numbered(vec![b"one".to_vec()]));
     assert!(statistics.memory_peak < 3 * MIB, "{statistics:?}");

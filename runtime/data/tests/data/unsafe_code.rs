@@ -1,15 +1,12 @@
-//! Every path of the unsafe code, with so few records that Miri goes through it in minutes.
-//!
-//! Owns that these paths are few enough for Miri, which sees what no assertion does: bytes read that nobody
-//! wrote, a step over an end, an accumulator dropped twice or never. `cargo +nightly miri` of this program is
-//! in docs/data-plane.md. Does not own what comes out for large inputs (`sorting`, `combining`, `spilling`).
+//! Runs every path of the unsafe code with few enough records for Miri, which detects uninitialised reads, out-of-bounds
+//! accesses and accumulators that are dropped twice or leaked. docs/data-plane.md has the command.
 
 use std::thread;
 
 use crate::support::{Pair, Place, Shape, numbered, read, sorted};
 use napreduce_data::{Collector, Combiner, Segment, lend};
 
-/// Keys of every length around the bounds of words of 8 and 16 bytes, in no order, some of them twice.
+/// Unordered keys of every length around 8 and 16 bytes, some of them twice.
 fn keys(count: usize) -> Vec<Vec<u8>> {
     (0..count)
         .map(|number| {
@@ -48,7 +45,7 @@ fn fixed_records_are_written_sorted_and_read() {
 }
 
 #[test]
-fn large_values_make_it_spill_and_merge() {
+fn large_values_spill_and_merge() {
     let pairs: Vec<Pair> =
         keys(9).into_iter().enumerate().map(|(number, key)| (key, vec![number as u8; 150_000])).collect();
     let place = Place::new();
@@ -57,7 +54,7 @@ fn large_values_make_it_spill_and_merge() {
     assert!(read(&place.path("out")).unwrap() == sorted(&pairs, 1));
 }
 
-/// Joins texts: accumulators that own memory, whose loss or second drop Miri reports.
+/// Joins texts. The accumulators own memory, so that Miri reports leaks and double drops.
 struct Join;
 
 impl Combiner for Join {
@@ -80,7 +77,7 @@ impl Combiner for Join {
     }
 }
 
-/// Words of all lengths in one text, which is lent, so that loads run past keys.
+/// Emits words of all lengths from one lent text, so that loads run past keys.
 fn joining(place: &Place, words: usize) -> Collector<String> {
     let text: String =
         (0..words).map(|number| format!("{}{} ", "w".repeat(number % 23), number % 150)).collect();
@@ -94,7 +91,7 @@ fn joining(place: &Place, words: usize) -> Collector<String> {
 }
 
 #[test]
-fn accumulators_are_folded_and_come_out_once() {
+fn accumulators_are_folded_once() {
     let place = Place::new();
     let (_, statistics) = joining(&place, 700).finish().unwrap();
     let found = &read(&place.path("out")).unwrap()[0];
@@ -104,14 +101,14 @@ fn accumulators_are_folded_and_come_out_once() {
 }
 
 #[test]
-fn accumulators_of_a_collector_that_is_dropped_are_dropped() {
+fn dropped_collector_drops_its_accumulators() {
     let place = Place::new();
     drop(joining(&place, 200));
     assert!(place.names().is_empty());
 }
 
 #[test]
-fn a_table_of_numbers_grows() {
+fn combine_table_grows() {
     let place = Place::new();
     let keys: Vec<Vec<u8>> = (0..1_500_u32).map(|number| number.to_string().into_bytes()).collect();
     let statistics = place.count("out", Shape::default(), keys.iter().chain(&keys));
@@ -119,7 +116,7 @@ fn a_table_of_numbers_grows() {
 }
 
 #[test]
-fn cursors_seek_and_go_to_other_threads() {
+fn cursors_seek_and_move_to_other_threads() {
     let pairs = numbered(keys(400));
     for shape in [Shape::default(), Shape::default().lz4()] {
         let place = Place::new();
@@ -142,7 +139,7 @@ fn cursors_seek_and_go_to_other_threads() {
 }
 
 #[test]
-fn a_reduce_reads_the_groups_of_several_segments() {
+fn reduce_reads_groups_of_several_segments() {
     let pairs = numbered(keys(200));
     let place = Place::new();
     let (first, second) = pairs.split_at(120);

@@ -1,5 +1,5 @@
-//! The vocabulary of the data plane's tests: a place for files, collecting in one call, reading in one call,
-//! and the naive oracle that everything is compared with.
+//! Helpers of the data plane's tests: a folder, collecting and reading in one call, and the naive results to compare
+//! with.
 #![allow(dead_code, clippy::unwrap_used)] // each test file uses its own part; a panic here fails a test
 
 use std::path::{Path, PathBuf};
@@ -17,10 +17,9 @@ use tempfile::TempDir;
 
 pub const MIB: usize = 1 << 20;
 
-/// A key and a value.
 pub type Pair = (Vec<u8>, Vec<u8>);
 
-/// How a test collects; everything has a default.
+/// How a test collects.
 #[derive(Clone, Copy)]
 pub struct Shape {
     pub memory: usize,
@@ -64,7 +63,7 @@ impl Shape {
     }
 }
 
-/// A folder that is removed when the test ends.
+/// A temporary folder, removed at the end of the test.
 pub struct Place {
     folder: TempDir,
 }
@@ -90,14 +89,14 @@ impl Place {
         names
     }
 
-    /// Where a checkpoint's files go: a folder of their own in `checkpoints`.
+    /// Returns a folder in `checkpoints` for the files of a checkpoint.
     pub fn save_place(&self, folder: &str) -> SavePlace {
         let base = self.path("checkpoints");
         std::fs::create_dir_all(base.join(folder)).unwrap();
         SavePlace { base, folder: folder.into(), durable: false }
     }
 
-    /// The files in the folders of a folder.
+    /// Lists the files two levels below a folder.
     pub fn files_below(&self, name: &str) -> Vec<String> {
         let children = |path: &Path| -> Vec<PathBuf> {
             std::fs::read_dir(path).map_or(Vec::new(), |all| all.map(|entry| entry.unwrap().path()).collect())
@@ -144,7 +143,7 @@ impl Place {
         collector.finish().unwrap().1
     }
 
-    /// Collects keys, each with the value 1, through a combiner that adds.
+    /// Collects keys with the value 1 through an adding combiner.
     pub fn count<'a>(
         &self,
         name: &str,
@@ -173,13 +172,13 @@ impl Place {
         }
     }
 
-    /// All groups of partition 0 with their values.
+    /// Returns all groups of partition 0 with their values.
     pub fn groups(&self, names: &[&str]) -> Vec<(Vec<u8>, Vec<Vec<u8>>)> {
         groups(&mut ReduceInput::open(self.reduce_settings(names, 0)).unwrap())
     }
 }
 
-/// The rest of a reduce input.
+/// Returns the remaining groups of a reduce input.
 pub fn groups(input: &mut ReduceInput) -> Vec<(Vec<u8>, Vec<Vec<u8>>)> {
     let mut groups = Vec::new();
     while input.next_group().unwrap() {
@@ -192,7 +191,7 @@ pub fn groups(input: &mut ReduceInput) -> Vec<(Vec<u8>, Vec<Vec<u8>>)> {
     groups
 }
 
-/// Makes a file with one partition of a segment from a block on, as a fetch does.
+/// Writes a file with one partition of a segment from a block on, as a fetch does.
 pub fn excerpt(segment: &Path, to: &Path, partition: u32, from_block: u64) {
     let index = SegmentIndex::read(&std::fs::File::open(segment).unwrap(), segment).unwrap();
     let extent = index.extent(partition, from_block).unwrap();
@@ -202,7 +201,7 @@ pub fn excerpt(segment: &Path, to: &Path, partition: u32, from_block: u64) {
     assembly.seal().unwrap();
 }
 
-/// Every record of every partition of a segment, in order.
+/// Reads every record of every partition.
 pub fn read(path: &Path) -> Result<Vec<Vec<Pair>>, SegmentError> {
     let segment = Segment::open(path)?;
     let mut partitions = Vec::new();
@@ -218,7 +217,7 @@ pub fn read(path: &Path) -> Result<Vec<Vec<Pair>>, SegmentError> {
     Ok(partitions)
 }
 
-/// What a segment of these pairs must hold: each partition stably sorted by key.
+/// Computes the expected segment: each partition stably sorted by key.
 pub fn sorted(pairs: &[Pair], partitions: u32) -> Vec<Vec<Pair>> {
     let mut sorted = vec![Vec::new(); partitions as usize];
     for pair in pairs {
@@ -230,12 +229,11 @@ pub fn sorted(pairs: &[Pair], partitions: u32) -> Vec<Vec<Pair>> {
     sorted
 }
 
-/// The published hash partitioning, written down once more.
+/// Reimplements the documented hash partitioning.
 pub fn hash_partition(key: &[u8], partitions: u32) -> usize {
     ((u128::from(xxhash_rust::xxh3::xxh3_64(key)) * u128::from(partitions)) >> 64) as usize
 }
 
-/// Adds numbers.
 pub struct Sum;
 
 impl Combiner for Sum {
@@ -250,17 +248,17 @@ impl Combiner for Sum {
     }
 
     fn decode(&self, bytes: &[u8]) -> Result<u64, String> {
-        let bytes: [u8; 8] = bytes.try_into().map_err(|_| format!("{} bytes for a number", bytes.len()))?;
+        let bytes: [u8; 8] = bytes.try_into().map_err(|_| format!("{} bytes; expected 8", bytes.len()))?;
         Ok(u64::from_be_bytes(bytes))
     }
 }
 
-/// What is left of a description after it was written down and read again.
+/// Serializes and deserializes a description.
 pub fn in_words<T: Serialize + DeserializeOwned>(saved: &T) -> T {
     serde_json::from_slice(&serde_json::to_vec(saved).unwrap()).unwrap()
 }
 
-/// A generator whose seed a failing test prints.
+/// Creates a generator and prints its seed.
 pub fn random(seed: u64) -> Pcg64 {
     println!("seed {seed}");
     Pcg64::seed_from_u64(seed)
@@ -272,7 +270,7 @@ pub fn bytes(random: &mut Pcg64, len: usize) -> Vec<u8> {
     bytes
 }
 
-/// Numbered values, so that a lost, doubled or reordered record shows.
+/// Pairs each key with its position, so that a lost, duplicated or reordered record shows.
 pub fn numbered(keys: Vec<Vec<u8>>) -> Vec<Pair> {
     keys.into_iter().enumerate().map(|(number, key)| (key, (number as u64).to_be_bytes().to_vec())).collect()
 }

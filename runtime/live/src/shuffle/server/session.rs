@@ -33,7 +33,7 @@ const FAREWELL_SILENCE_MAX: Duration = Duration::from_secs(1);
 pub(super) enum SessionError {
     #[error("refused: {0}")]
     Refused(String),
-    #[error("{} is shorter than its index says; run again the map task that wrote it", .0.display())]
+    #[error("{} is shorter than its index says; rerun the map task that wrote it", .0.display())]
     CutFile(PathBuf),
     #[error(transparent)]
     Transport(#[from] TransportError),

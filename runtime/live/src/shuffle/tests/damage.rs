@@ -68,7 +68,7 @@ fn check_lost(spoil: impl FnOnce(&Path), parts: &[&str]) {
 
 #[test]
 fn a_missing_segment_is_reported() {
-    check_lost(|path| fs::remove_file(path).unwrap(), &["job_0001_m_0001.1", "run again the map task"]);
+    check_lost(|path| fs::remove_file(path).unwrap(), &["job_0001_m_0001.1", "rerun the map task"]);
 }
 
 #[test]
@@ -77,7 +77,7 @@ fn a_bit_flipped_in_a_block_on_the_servers_disk_is_reported_with_the_block() {
         let entry = Segment::open(path).unwrap().partition(2).unwrap();
         change(path, (entry.offset + entry.stored_len - 10) as usize);
     };
-    check_lost(flip_a_late_block, &["the checksum of block 2", "job_0001_m_0001.1", "3 times"]);
+    check_lost(flip_a_late_block, &["checksum mismatch in block 2", "job_0001_m_0001.1", "3 times"]);
 }
 
 #[test]

@@ -111,7 +111,7 @@ fn blocks_that_are_not_what_the_index_says() {
     let truth = extent(&shelf);
     let range = PartitionExtent::decode(&truth).unwrap().range();
     let noise = FromDataServer::Chunk(Payload(vec![7; (range.end - range.start) as usize]));
-    check_not_believed(OPENED, vec![segment(truth), noise], "checksum of block 0");
+    check_not_believed(OPENED, vec![segment(truth), noise], "checksum mismatch in block 0");
 }
 
 #[test]

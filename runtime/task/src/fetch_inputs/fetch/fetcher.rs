@@ -180,7 +180,7 @@ fn receive_segment(
             "for {name} there is partition {partition} of {label} from block {block} on"
         )));
     }
-    let fits = wanted.assembly.as_ref().is_none_or(|assembly| assembly.extent().goes_on_as(&extent));
+    let fits = wanted.assembly.as_ref().is_none_or(|assembly| assembly.extent().continues_as(&extent));
     if !fits {
         // From the start, as if nothing of it were here.
         wanted.assembly = None;
