@@ -17,8 +17,6 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-#[macro_use]
-mod answer;
 pub mod answers;
 mod assets;
 pub mod clock;

@@ -7,24 +7,35 @@ use axum::body::Body;
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{Response, StatusCode};
 use axum::response::IntoResponse;
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use crate::guard::Stranger;
 use crate::source::SourceError;
 
-answer! {
-    /// Why there is no answer.
-    pub struct Problem {
-        /// Always `about:blank`: the status says what kind of problem it is.
-        #[serde(rename = "type")]
-        pub kind: &'static str = "about:blank",
-        pub title: &'static str = status.canonical_reason().unwrap_or("Error"),
-        pub status: u16 = status.as_u16(),
-        pub detail: String = detail.into(),
-        /// What to do.
-        pub remedy: Option<String>,
-    }
+/// Why there is no answer.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct Problem {
+    /// Always `about:blank`: the status says what kind of problem it is.
+    #[serde(rename = "type")]
+    pub kind: &'static str,
+    pub title: &'static str,
+    pub status: u16,
+    pub detail: String,
+    /// What to do.
+    pub remedy: Option<String>,
+}
 
-    pub fn new(status: StatusCode, detail: impl Into<String>);
+impl Problem {
+    pub fn new(status: StatusCode, detail: impl Into<String>) -> Problem {
+        Problem {
+            kind: "about:blank",
+            title: status.canonical_reason().unwrap_or("Error"),
+            status: status.as_u16(),
+            detail: detail.into(),
+            remedy: None,
+        }
+    }
 }
 
 impl Problem {

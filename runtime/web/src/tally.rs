@@ -8,7 +8,7 @@ use std::sync::Mutex;
 use std::sync::atomic::AtomicU64;
 use std::time::{Duration, Instant};
 
-use napreduce_engine::{JobId, fields};
+use napreduce_engine::JobId;
 use napreduce_protocol::{JobDetail, JobSummary};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -33,31 +33,51 @@ type Counts = Family<Labels, Counter>;
 type Seconds = Family<Labels, Counter<f64, AtomicU64>>;
 type Durations = Family<Labels, Histogram, fn() -> Histogram>;
 
-fields! {
-    /// Counters and histograms.
-    #[derive(Debug)]
-    pub struct Tally {
-        started_millis: u64 = started_millis,
-        counted: Mutex<Counted>,
-        jobs: Counts,
-        unread: Counter,
-        uncounted: Gauge,
-        preemptions: Counts,
-        work_saved: Seconds,
-        work_lost: Seconds,
-        slot_taken: Seconds,
-        checkpoint_bytes: Counts,
-        attempts: Counts,
-        attempt_lengths: Durations = Durations::new_with_constructor(long),
-        freeing: Durations = Durations::new_with_constructor(short),
-        resuming: Histogram = short(),
-        restoring: Histogram = short(),
-        sojourns: Histogram = long(),
-        requests: Durations = Durations::new_with_constructor(of_requests),
-    }
+/// Counters and histograms.
+#[derive(Debug)]
+pub struct Tally {
+    started_millis: u64,
+    counted: Mutex<Counted>,
+    jobs: Counts,
+    unread: Counter,
+    uncounted: Gauge,
+    preemptions: Counts,
+    work_saved: Seconds,
+    work_lost: Seconds,
+    slot_taken: Seconds,
+    checkpoint_bytes: Counts,
+    attempts: Counts,
+    attempt_lengths: Durations,
+    freeing: Durations,
+    resuming: Histogram,
+    restoring: Histogram,
+    sojourns: Histogram,
+    requests: Durations,
+}
 
+impl Tally {
     /// Counts jobs that end from now on.
-    pub fn new(started_millis: u64);
+    pub fn new(started_millis: u64) -> Tally {
+        Tally {
+            started_millis,
+            counted: Default::default(),
+            jobs: Default::default(),
+            unread: Default::default(),
+            uncounted: Default::default(),
+            preemptions: Default::default(),
+            work_saved: Default::default(),
+            work_lost: Default::default(),
+            slot_taken: Default::default(),
+            checkpoint_bytes: Default::default(),
+            attempts: Default::default(),
+            attempt_lengths: Durations::new_with_constructor(long),
+            freeing: Durations::new_with_constructor(short),
+            resuming: short(),
+            restoring: short(),
+            sojourns: long(),
+            requests: Durations::new_with_constructor(of_requests),
+        }
+    }
 }
 
 #[derive(Debug, Default)]

@@ -86,7 +86,7 @@ fn convert(path: &Path) -> Result<()> {
     }
     let kept = converted.iter().filter(|one| !one.remarks.is_empty()).count();
     print_error(format_args!("{}: {} recordings converted", path.display(), converted.len() - kept));
-    ensure!(kept == 0, "{kept} recordings could not be read whole; the parts that could are converted");
+    ensure!(kept == 0, "{kept} recordings were not converted completely; see the messages above");
     Ok(())
 }
 

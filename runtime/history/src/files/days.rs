@@ -1,8 +1,8 @@
-//! How a cluster was over time: a file for each day (UTC) in `history/cluster`, such as `2026-11-26.jsonl.gz`.
+//! Samples of the cluster over time: one recording per UTC day in `history/cluster`, such as
+//! `2026-11-26.jsonl.gz`.
 //!
-//! Owns which days there are, and that what is written outlives the process that wrote it. Each look at the
-//! cluster is a gzip member of its own; when a day is over, and when another process goes on with one, its file is
-//! written anew with few members. The file of the present day has no end line.
+//! Each sample is written as its own gzip member, so that it survives the process. A day's file is rewritten with
+//! fewer members when the day ends or another process continues it. Today's file has no end line.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
@@ -13,18 +13,17 @@ use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use napreduce_protocol::{ClusterSample, ClusterWindow};
 
-use crate::files::error::HistoryError;
-use crate::files::recording::{RECORDING, RecordedRows, RecordingError, RecordingWriter};
+use crate::files::recording::{HistoryError, RECORDING, RecordedRows, RecordingError, RecordingWriter};
 
 const FOLDER: &str = "cluster";
 const UNFINISHED: &str = ".unfinished";
 const DAY_MILLIS: u64 = 24 * 60 * 60 * 1_000;
-/// So many days are kept, today included.
+/// Number of days kept, including today.
 const DAYS_KEPT: u64 = 31;
-/// Samples of a window at most that are read: those of a day with ten queues.
+/// The most samples read for one window: a day with ten queues.
 const SAMPLES_READ_MAX: usize = 200_000;
 
-/// Writes them.
+/// The writer of daily files.
 #[derive(Debug)]
 pub(crate) struct ClusterDays {
     folder: PathBuf,
@@ -39,17 +38,17 @@ struct OpenDay {
 }
 
 impl ClusterDays {
-    /// Those of the history in this directory; nothing is made before there is something to keep.
+    /// Opens the daily files of a history directory. Creates nothing until the first sample.
     pub(crate) fn beneath(history: &Path) -> ClusterDays {
         ClusterDays { folder: history.join(FOLDER), open: None }
     }
 
-    /// Keeps what was seen. It is in the file when this returns, though not on the disk.
-    pub(crate) fn note(&mut self, sample: &ClusterSample) -> Result<(), HistoryError> {
+    /// Appends a sample. When this returns, readers see it; it may not be on disk yet.
+    pub(crate) fn add(&mut self, sample: &ClusterSample) -> Result<(), HistoryError> {
         let day = sample.at_millis / DAY_MILLIS;
-        if let Some(over) = self.open.take_if(|open| open.day != day) {
-            drop(over.writer);
-            gather(&over.path, |writer| Ok(writer.finish()?.flush()?))?;
+        if let Some(ended) = self.open.take_if(|open| open.day != day) {
+            drop(ended.writer);
+            compact(&ended.path, |writer| Ok(writer.finish()?.flush()?))?;
             remove_before(&self.folder, (day + 1).saturating_sub(DAYS_KEPT));
         }
         let open = match &mut self.open {
@@ -64,7 +63,7 @@ impl OpenDay {
     fn begin(folder: &Path, day: u64) -> Result<OpenDay, HistoryError> {
         fs::create_dir_all(folder).map_err(|error| HistoryError::new(folder, error.into()))?;
         let path = folder.join(name_of(day));
-        let writer = gather(&path, Ok)?;
+        let writer = compact(&path, Ok)?;
         Ok(OpenDay { day, path, writer })
     }
 
@@ -75,8 +74,8 @@ impl OpenDay {
     }
 }
 
-/// Writes a file anew with what can be read of it, in few frames, and has `end` end it, unless more comes.
-fn gather<T>(
+/// Rewrites the readable rows of a file with few members; `end` finishes it or continues writing.
+fn compact<T>(
     path: &Path,
     end: impl FnOnce(RecordingWriter<BufWriter<File>>) -> Result<T, RecordingError>,
 ) -> Result<T, HistoryError> {
@@ -89,7 +88,7 @@ fn gather<T>(
             Err(RecordingError::Io(error)) if error.kind() != io::ErrorKind::NotFound => {
                 return Err(error.into());
             }
-            // There is none, or it is none of ours: of a day, what comes now is better than nothing.
+            // The file is missing or damaged: new samples are better than none.
             Err(_) => RecordedRows::default(),
         };
         let mut writer = RecordingWriter::new(BufWriter::new(File::create(&unfinished)?));
@@ -100,13 +99,13 @@ fn gather<T>(
         Ok(ended)
     };
     write().map_err(|error| {
-        // On a full disk it would take room from everything else.
+        // On a full disk the leftover would take space from other files.
         let _ = fs::remove_file(&unfinished);
         HistoryError::new(path, error)
     })
 }
 
-/// Removes the days before one; what cannot be removed now is removed when the next one begins.
+/// Removes the days before `first`. What cannot be removed now is removed when the next day starts.
 fn remove_before(folder: &Path, first: u64) {
     for (day, path) in days_in(folder) {
         if day < first {
@@ -115,7 +114,7 @@ fn remove_before(folder: &Path, first: u64) {
     }
 }
 
-/// The days that there are, by time.
+/// Lists the days in a folder, oldest first.
 fn days_in(folder: &Path) -> Vec<(u64, PathBuf)> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let named = |entry: fs::DirEntry| Some((day_of(entry.file_name().to_str()?)?, entry.path()));
@@ -124,8 +123,8 @@ fn days_in(folder: &Path) -> Vec<(u64, PathBuf)> {
     days
 }
 
-/// How the cluster was whose directory this is, or that of its coordinator, or a copy of its history, between
-/// two moments in milliseconds since 1970.
+/// Reads the samples between two times, in milliseconds since 1970. `directory` belongs to a cluster or its
+/// coordinator, or is a copy of a history.
 pub fn read_cluster(directory: &Path, from_millis: u64, until_millis: u64) -> ClusterWindow {
     let places = ["coordinator/history", "history", ""].map(|place| directory.join(place).join(FOLDER));
     let days = places.iter().map(|folder| days_in(folder)).find(|days| !days.is_empty()).unwrap_or_default();
@@ -143,26 +142,26 @@ pub fn read_cluster(directory: &Path, from_millis: u64, until_millis: u64) -> Cl
                 let workers = day.workers.into_iter().filter(|one| times.contains(&one.at_millis));
                 window.workers.extend(workers.take(SAMPLES_READ_MAX));
             }
-            // It was removed meanwhile.
+            // The file was removed meanwhile.
             Err(RecordingError::Io(error)) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => window.remarks.push(format!("{day}: {error}", day = name_of(day))),
         }
     }
     window.queues.sort_by_key(|one| one.at_millis);
-    // A coordinator that was started again says again what became of those that are gone.
+    // A restarted coordinator reports lost workers again.
     window.workers.sort_by_key(|one| (one.at_millis, one.worker));
     window.workers.dedup();
     window
 }
 
-/// Of a day, counted from 1970-01-01.
+/// Returns the file name of a day, counted from 1970-01-01.
 fn name_of(day: u64) -> String {
     let millis = i64::try_from(day.saturating_mul(DAY_MILLIS)).unwrap_or(i64::MAX);
     let moment = Timestamp::from_millisecond(millis).unwrap_or(Timestamp::MAX);
     format!("{}{RECORDING}", moment.to_zoned(TimeZone::UTC).date())
 }
 
-/// The day of a file; other spellings are no names of ours.
+/// Parses a file name; `None` unless it is exactly the name of a day.
 fn day_of(name: &str) -> Option<u64> {
     let date: Date = name.strip_suffix(RECORDING)?.parse().ok()?;
     let millis = date.to_zoned(TimeZone::UTC).ok()?.timestamp().as_millisecond();
@@ -202,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn a_day_is_a_date_and_back() {
+    fn day_name_round_trips() {
         assert_eq!(name_of(DAY), "2026-11-26.jsonl.gz");
         assert_eq!(name_of(0), "1970-01-01.jsonl.gz");
         for day in [0, 58, 59, 60, 365, 11_016, DAY, 47_541] {
@@ -216,64 +215,64 @@ mod tests {
     }
 
     #[test]
-    fn what_was_noted_is_there_at_once_and_after_the_process() {
+    fn samples_are_readable_at_once_and_after_a_kill() {
         let folder = tempfile::tempdir().expect("a folder");
         let mut days = ClusterDays::beneath(folder.path());
-        days.note(&sample(NOON, 1)).expect("kept");
+        days.add(&sample(NOON, 1)).expect("added");
         let lost = ClusterSample {
             at_millis: NOON + 10,
             queues: Vec::new(),
             workers: vec![worker(NOON + 10, WorkerPhase::Lost)],
         };
-        days.note(&lost).expect("kept");
+        days.add(&lost).expect("added");
         let read = |from, until| read_cluster(folder.path(), from, until);
         assert_eq!(read(NOON, NOON).queues, [queue(NOON, 1)]);
-        // The process was killed: nobody has closed anything.
+        // As if the process was killed: nothing is closed.
         std::mem::forget(days);
         let mut days = ClusterDays::beneath(folder.path());
-        days.note(&sample(NOON + 20, 2)).expect("kept");
+        days.add(&sample(NOON + 20, 2)).expect("added");
         let all = read(NOON - 5, NOON + 50);
         assert_eq!((used(&all), all.workers.clone()), (vec![1, 2], lost.workers));
         assert!(all.remarks.is_empty(), "{:?}", all.remarks);
-        // What was so before a window is so at its begin.
+        // A window starts with the last sample before it.
         assert_eq!(used(&read(NOON + 15, NOON + 16)), [1]);
         assert_eq!(used(&read(NOON + 21, NOON + 99)), [2]);
         assert!(used(&read(NOON - 9, NOON - 1)).is_empty());
     }
 
     #[test]
-    fn each_day_has_a_file_and_the_oldest_go() {
+    fn days_have_one_file_each_and_the_oldest_are_removed() {
         let folder = tempfile::tempdir().expect("a folder");
         let mut days = ClusterDays::beneath(folder.path());
         for day in 0..40 {
-            days.note(&sample(NOON + day * DAY_MILLIS, day)).expect("kept");
-            days.note(&sample(NOON + day * DAY_MILLIS + 1, day)).expect("kept");
+            days.add(&sample(NOON + day * DAY_MILLIS, day)).expect("added");
+            days.add(&sample(NOON + day * DAY_MILLIS + 1, day)).expect("added");
         }
         let there = days_in(&folder.path().join(FOLDER));
         assert_eq!(there.first().map(|(day, _)| *day), Some(DAY + 9));
         assert_eq!(there.len() as u64, DAYS_KEPT);
         let whole = RecordedRows::open(&there[0].1).expect("a recording");
-        assert!(whole.remarks.is_empty(), "a day that is over has an end line: {:?}", whole.remarks);
+        assert!(whole.remarks.is_empty(), "an ended day has an end line: {:?}", whole.remarks);
         let window = read_cluster(folder.path(), NOON + 38 * DAY_MILLIS, NOON + 39 * DAY_MILLIS);
         assert_eq!(used(&window), [38, 38, 39]);
     }
 
     #[test]
-    fn a_file_that_was_cut_gives_what_is_whole_and_is_gone_on_with() {
+    fn truncated_day_keeps_whole_members_and_is_continued() {
         let folder = tempfile::tempdir().expect("a folder");
         let mut days = ClusterDays::beneath(folder.path());
         for at in 0..5 {
-            days.note(&sample(NOON + at, at)).expect("kept");
+            days.add(&sample(NOON + at, at)).expect("added");
         }
         drop(days);
         let path = folder.path().join(FOLDER).join(name_of(DAY));
         let length = fs::metadata(&path).expect("a file").len();
         File::options().write(true).open(&path).expect("opened").set_len(length - 3).expect("cut");
         let mut days = ClusterDays::beneath(folder.path());
-        days.note(&sample(NOON + 9, 9)).expect("kept");
+        days.add(&sample(NOON + 9, 9)).expect("added");
         assert_eq!(used(&read_cluster(folder.path(), NOON, NOON + 99)), [0, 1, 2, 3, 9]);
-        fs::write(&path, "nothing of ours").expect("written");
+        fs::write(&path, "foreign data").expect("written");
         let window = read_cluster(folder.path(), NOON, NOON + 99);
-        assert!(window.remarks[0].starts_with("2026-11-26.jsonl.gz: it is not a recording"), "{window:?}");
+        assert!(window.remarks[0].starts_with("2026-11-26.jsonl.gz: not a recording"), "{window:?}");
     }
 }

@@ -1,9 +1,5 @@
-//! The files of a history for whoever reads them beside the coordinator: nothing is locked, nothing
-//! is written.
-//!
-//! Owns where in a directory they are, and what is said of files that cannot be read. Does not own what they
-//! hold (`head`, `recording`). The cluster may run meanwhile: a job that it removes is not there any more, and
-//! that is all.
+//! Read access to a history from outside the coordinator: takes no locks and writes nothing. The cluster may run
+//! meanwhile and remove jobs, which then read as `None`.
 
 use std::fs;
 use std::io;
@@ -17,7 +13,7 @@ use crate::EndedJob;
 use crate::files::head::{HEAD_BYTES_READ_MAX, JobOverview, StoredHead};
 use crate::files::store::{head_name, job_of_head, read_rows, recording_name};
 
-/// The history of a cluster, to be read.
+/// A history opened for reading.
 #[derive(Debug)]
 pub struct HistoryFolder {
     path: PathBuf,
@@ -28,19 +24,17 @@ pub struct HistoryFolder {
 #[derive(Debug, Error)]
 pub enum FolderError {
     #[error(
-        "{path} holds no history: it has neither coordinator/history nor files such as job_0001.json; give the \
-         directory of a cluster, or a copy of its history"
+        "{path} holds no history: expected coordinator/history or files such as job_0001.json; give the directory of \
+                 a cluster or a copy of its history"
     )]
     NotAHistory { path: PathBuf },
-    /// The directory is one, and no job of it has ended.
-    #[error(
-        "{path} holds no job that has ended; wait for the end of one, or give the directory of another cluster"
-    )]
+    /// The history has no ended job.
+    #[error("{path} holds no ended job; wait until a job ends, or give the directory of another cluster")]
     Empty { path: PathBuf },
     #[error("cannot read {path}: {source}")]
     Io { path: PathBuf, source: io::Error },
-    /// A file is not what a coordinator wrote.
-    #[error("{path} cannot be used: {what}; copy the history without {files} and give the copy", files = both(job))]
+    /// A file is damaged or foreign.
+    #[error("{path} is unusable: {what}; copy the history without {files} and give the copy", files = both(job))]
     Damaged { path: PathBuf, job: JobId, what: String },
 }
 
@@ -49,10 +43,10 @@ fn both(job: &JobId) -> String {
 }
 
 impl HistoryFolder {
-    /// Finds the jobs in the directory of a cluster, that of its coordinator, or a copy of the history.
+    /// Opens the directory of a cluster or its coordinator, or a copy of a history.
     ///
     /// # Errors
-    /// When it is none of these, cannot be read, or holds no job.
+    /// Fails if the directory is none of these, cannot be read, or has no job.
     pub fn open(directory: &Path) -> Result<HistoryFolder, FolderError> {
         let places = [directory.join("coordinator/history"), directory.join("history"), directory.to_owned()];
         let mut found = None;
@@ -74,42 +68,41 @@ impl HistoryFolder {
         }
     }
 
-    /// Where the files are.
+    /// Returns the directory of the files.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The jobs that have heads, oldest first.
+    /// Returns the jobs that have heads, oldest first.
     pub fn jobs(&self) -> &[JobId] {
         &self.jobs
     }
 
-    /// A line of a listing; `None` when the job is not there any more.
+    /// Returns the listing row of a job; `None` if the job was removed.
     ///
     /// # Errors
-    /// When its head cannot be read.
+    /// Fails if the head cannot be read.
     pub fn summary(&self, job: JobId) -> Result<Option<JobSummary>, FolderError> {
         Ok(self.head(job)?.map(|head| head.summary().clone()))
     }
 
-    /// What its head tells of a job; `None` when it is not there any more.
+    /// Returns the data of a job's head; `None` if the job was removed.
     ///
     /// # Errors
-    /// When its head cannot be read.
+    /// Fails if the head cannot be read.
     pub fn overview(&self, job: JobId) -> Result<Option<JobOverview>, FolderError> {
         Ok(self.head(job)?.map(StoredHead::into_overview))
     }
 
-    /// The histories that are told apart by their places: one, if `directory` is that of a cluster or a
-    /// history; else those in the folders that are directly in it, or in its folder `recordings` as in a
-    /// report, by their names.
+    /// Finds histories: `directory` itself if it is a cluster or history; otherwise the folders in it or in its
+    /// `recordings` folder, sorted by name.
     ///
     /// # Errors
-    /// When there is none, or it cannot be read.
+    /// Fails if there is none, or the directory cannot be read.
     pub fn find(directory: &Path) -> Result<Vec<PathBuf>, FolderError> {
-        let none = match HistoryFolder::open(directory) {
+        let not_found = match HistoryFolder::open(directory) {
             Ok(_) | Err(FolderError::Empty { .. }) => return Ok(vec![directory.to_owned()]),
-            Err(none @ FolderError::NotAHistory { .. }) => none,
+            Err(error @ FolderError::NotAHistory { .. }) => error,
             Err(error) => return Err(error),
         };
         let io = |source| FolderError::Io { path: directory.to_owned(), source };
@@ -125,22 +118,22 @@ impl HistoryFolder {
             }
         }
         found.sort();
-        if found.is_empty() { Err(none) } else { Ok(found) }
+        if found.is_empty() { Err(not_found) } else { Ok(found) }
     }
 
-    /// Everything about a job; `None` when it is not there any more.
+    /// Reads a job; `None` if it was removed.
     ///
     /// # Errors
-    /// When its head cannot be read, or its recording does not give all that it was written with.
+    /// Fails if the head cannot be read, or rows of the recording are missing.
     pub fn read(&self, job: JobId) -> Result<Option<EndedJob>, FolderError> {
         self.read_as(job, true)
     }
 
-    /// The same, as far as it can be read: what its recording does not give is said in its events.
+    /// Reads a job as far as possible; missing rows are reported in its events.
     ///
     /// # Errors
-    /// When its head cannot be read.
-    pub fn read_what_is_whole(&self, job: JobId) -> Result<Option<EndedJob>, FolderError> {
+    /// Fails if the head cannot be read.
+    pub fn read_partial(&self, job: JobId) -> Result<Option<EndedJob>, FolderError> {
         self.read_as(job, false)
     }
 
@@ -156,7 +149,7 @@ impl HistoryFolder {
         let remarks = rows.remarks.join("; ");
         let missing = head.missing(&rows).or_else(|| (!remarks.is_empty()).then(String::new));
         if let Some(missing) = missing {
-            // The recording of a job that is removed goes before its head does.
+            // A removed job loses its recording before its head.
             if self.head(job)?.is_none() {
                 return Ok(None);
             }
@@ -185,7 +178,7 @@ impl HistoryFolder {
         let head = StoredHead::parse(&bytes).map_err(damaged)?;
         match head.summary().job {
             same if same == job => Ok(Some(head)),
-            other => Err(damaged(format!("it is that of {other}"))),
+            other => Err(damaged(format!("it belongs to {other}"))),
         }
     }
 }

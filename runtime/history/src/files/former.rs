@@ -1,16 +1,16 @@
-//! Recordings of version 1, `.napt` files, which programs before 0.3.0 wrote: columns of a form of their own. They are
-//! read by `nap history convert` alone. Nothing writes them.
+//! Recordings of version 1 (`.napt`), a binary column format of programs before 0.3.0. Only `nap history convert`
+//! reads them; nothing writes them.
 //!
 //! ```text
-//! file    = "NAPTREC1" version:u32 frame* trailer footer          every number is little-endian
-//! frame   = length:u32 kind:u16 crc32c:u32 raw:u32 lz4            crc of all but itself; the lz4 block holds columns
+//! file    = "NAPTREC1" version:u32 frame* trailer footer          numbers are little-endian
+//! frame   = length:u32 kind:u16 crc32c:u32 raw:u32 lz4            the crc covers all else; the lz4 block holds columns
 //! columns = length:u32 description column*                        JSON: rows, and name, type, bytes of each column
-//! column  = present? values                                       a bit for each row where some have no value
+//! column  = present? values                                       one bit per row if the column is optional
 //! ```
 //!
-//! Types are `number` (LEB128), `difference` (LEB128 of the zigzag of the difference from the value before) and `text`
-//! (LEB128 of all lengths, then all bytes). The trailer is a frame of kind 65535. A file without one is whole up to its
-//! first damaged frame.
+//! Types are `number` (LEB128), `difference` (zigzag LEB128 of the difference to the previous value) and `text`
+//! (LEB128 of all lengths, then all bytes). The trailer is a frame of kind 65535. A file without a trailer is valid up
+//! to its first damaged frame.
 
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -25,14 +25,14 @@ use serde_json::{Map, Value, json};
 
 use super::recording::{RECORDING, RecordedRows, RecordingError, RecordingWriter};
 
-/// The ending of the files.
+/// The extension of version 1.
 pub(crate) const FORMER_RECORDING: &str = ".napt";
 const FILE_BYTES_MAX: u64 = 1 << 30;
 const FRAME_BYTES_MAX: usize = 64 << 20;
 const FRAME_ROWS_MAX: usize = 16_384;
 const TRAILER: u16 = u16::MAX;
 
-/// A row by the names of its columns.
+/// A row by column name.
 type Row = Map<String, Value>;
 
 #[derive(Deserialize)]
@@ -51,21 +51,21 @@ struct Column {
     bytes: usize,
 }
 
-/// What became of a file of version 1.
+/// The result of converting one file.
 #[derive(Debug)]
 pub struct Converted {
-    /// The file of version 1. It is gone unless there are remarks.
+    /// Removed after a complete conversion.
     pub from: PathBuf,
     pub to: PathBuf,
-    /// What could not be read.
+    /// Warnings: rows or files that could not be converted.
     pub remarks: Vec<String>,
 }
 
-/// Writes every recording of version 1 in the history of a cluster, or in a copy of it, as one of the present version,
-/// and removes those that were read whole. The cluster must not run.
+/// Converts every version 1 recording of a history or a copy of one to the current version, and removes the files
+/// that were read completely. The cluster must not run.
 ///
 /// # Errors
-/// When the directory cannot be listed. A file that cannot be read or written is kept and has a remark.
+/// Fails if the directory cannot be listed. A file that cannot be read or written stays and has a remark.
 pub fn convert_history(directory: &Path) -> Result<Vec<Converted>, RecordingError> {
     let places = ["coordinator/history", "history", ""].map(|place| directory.join(place));
     let history = places.into_iter().find(|place| place.is_dir()).unwrap_or_else(|| directory.to_owned());
@@ -86,7 +86,7 @@ pub fn convert_history(directory: &Path) -> Result<Vec<Converted>, RecordingErro
     Ok(files.into_iter().map(convert).collect())
 }
 
-/// Converts a file; returns what could not be read.
+/// Converts a file; returns warnings.
 fn convert(from: &Path, to: &Path) -> Result<Vec<String>, RecordingError> {
     let mut rows = read(&read_regular(from, FILE_BYTES_MAX)?)?;
     match RecordedRows::open(to) {
@@ -99,7 +99,7 @@ fn convert(from: &Path, to: &Path) -> Result<Vec<String>, RecordingError> {
             let new: Vec<_> = later.workers.into_iter().filter(|one| !rows.workers.contains(one)).collect();
             rows.workers.extend(new);
         }
-        Ok(_) => return Ok(vec![format!("{} is there already; remove one of them", to.display())]),
+        Ok(_) => return Ok(vec![format!("{} exists; remove one of the two files", to.display())]),
     }
     let unfinished = to.with_extension("gz.unfinished");
     let written = || {
@@ -118,10 +118,10 @@ fn convert(from: &Path, to: &Path) -> Result<Vec<String>, RecordingError> {
     Ok(rows.remarks)
 }
 
-/// The rows of a file; what follows a damaged frame is left out, and a remark says so.
+/// Reads the rows of a file up to the first damaged frame.
 fn read(bytes: &[u8]) -> Result<RecordedRows, RecordingError> {
     let Some((b"NAPTREC1\x01\0\0\0", mut rest)) = bytes.split_at_checked(12) else {
-        return Err(RecordingError::NotARecording);
+        return Err(RecordingError::NotVersion1);
     };
     let (mut rows, mut moved) = (RecordedRows::default(), Moved::new());
     let mut has_trailer = false;
@@ -138,63 +138,62 @@ fn read(bytes: &[u8]) -> Result<RecordedRows, RecordingError> {
             }
             Ok(_) => {}
             Err(what) => {
-                rows.remarks.push(format!("what follows byte {at} is left out: {what}"));
+                rows.remarks.push(format!("dropped all rows after byte {at}: {what}"));
                 break;
             }
         }
     }
-    // The file of a day is without one until the day is over.
+    // Today's file of cluster samples has no trailer.
     if !has_trailer && rows.remarks.is_empty() && rows.queues.is_empty() && rows.workers.is_empty() {
-        rows.remarks.push("it has no trailer: its end is lost".to_owned());
+        rows.remarks.push("no trailer: the end of the file is missing".to_owned());
     }
-    // The first recordings said beside the attempts what tasks have moved.
+    // The first recordings stored figures in rows of their own.
     for attempt in &mut rows.attempts {
         attempt.figures = attempt.figures.or(moved.get(&attempt.attempt).copied());
     }
     Ok(rows)
 }
 
-/// Takes a frame off the front: its kind, and its rows.
+/// Splits the first frame off `rest`; returns its kind and rows.
 fn read_frame(rest: &mut &[u8]) -> Result<(u16, Vec<Row>), String> {
-    let (header, behind) = rest.split_first_chunk::<10>().ok_or("it is cut")?;
+    let (header, behind) = rest.split_first_chunk::<10>().ok_or("the frame is truncated")?;
     let [l0, l1, l2, l3, k0, k1, checksum @ ..] = *header;
     let (length, kind) = (u32::from_le_bytes([l0, l1, l2, l3]) as usize, u16::from_le_bytes([k0, k1]));
-    let (payload, behind) = behind.split_at_checked(length).ok_or("it is cut")?;
+    let (payload, behind) = behind.split_at_checked(length).ok_or("the frame is truncated")?;
     if crc32c::crc32c_append(crc32c::crc32c(&header[..6]), payload) != u32::from_le_bytes(checksum) {
-        return Err("its checksum is wrong".to_owned());
+        return Err("checksum mismatch".to_owned());
     }
     *rest = behind;
-    let (raw, block) = payload.split_first_chunk::<4>().ok_or("it is cut")?;
+    let (raw, block) = payload.split_first_chunk::<4>().ok_or("the frame is truncated")?;
     let raw = u32::from_le_bytes(*raw) as usize;
     if kind == TRAILER {
         return Ok((kind, Vec::new()));
     }
     if raw > FRAME_BYTES_MAX {
-        return Err("it is too long".to_owned());
+        return Err(format!("the frame has {raw} bytes (limit {FRAME_BYTES_MAX})"));
     }
     let columns = lz4_flex::block::decompress(block, raw).map_err(|error| error.to_string())?;
     Ok((kind, read_rows(&columns)?))
 }
 
 fn read_rows(columns: &[u8]) -> Result<Vec<Row>, String> {
-    let (length, rest) = columns.split_first_chunk::<4>().ok_or("its description is cut")?;
+    let (length, rest) = columns.split_first_chunk::<4>().ok_or("the column description is truncated")?;
     let cut = rest.split_at_checked(u32::from_le_bytes(*length) as usize);
-    let (description, mut rest) = cut.ok_or("its description is cut")?;
+    let (description, mut rest) = cut.ok_or("the column description is truncated")?;
     let description: Description = serde_json::from_slice(description).map_err(|error| error.to_string())?;
     if description.rows > FRAME_ROWS_MAX {
-        return Err(format!("it has {} rows", description.rows));
+        return Err(format!("the frame has {} rows (limit {FRAME_ROWS_MAX})", description.rows));
     }
     let mut rows = vec![Row::new(); description.rows];
     for column in description.columns {
-        let (bytes, behind) = rest.split_at_checked(column.bytes).ok_or("a column is cut")?;
+        let (bytes, behind) = rest.split_at_checked(column.bytes).ok_or("a column is truncated")?;
         rest = behind;
-        read_column(&column, bytes, &mut rows)
-            .ok_or_else(|| format!("its column {} is damaged", column.name))?;
+        read_column(&column, bytes, &mut rows).ok_or_else(|| format!("column {} is damaged", column.name))?;
     }
     Ok(rows)
 }
 
-/// Adds the values of a column to the rows that have one.
+/// Adds the values of a column to the rows that have one; `None` if the column is damaged.
 fn read_column(column: &Column, bytes: &[u8], rows: &mut [Row]) -> Option<()> {
     let (bits, mut rest) =
         bytes.split_at_checked(if column.optional { rows.len().div_ceil(8) } else { 0 })?;
@@ -237,13 +236,13 @@ fn varint(rest: &mut &[u8]) -> Option<u64> {
     None
 }
 
-/// What attempts have moved, of recordings that say so beside the attempts.
+/// Figures of attempts, from recordings with separate figure rows.
 type Moved = HashMap<AttemptId, AttemptFigures>;
 
-/// Adds a row of a kind. Columns have the names of the fields but where they are given here.
+/// Adds a row. Columns are named like the fields, with the exceptions below.
 fn add(kind: u16, mut row: Row, rows: &mut RecordedRows, moved: &mut Moved) -> Result<(), String> {
     if matches!(kind, 1..=4 | 9 | 10) {
-        let id = attempt_id(&row, "").ok_or("a row has no attempt")?;
+        let id = attempt_id(&row, "").ok_or("a row without an attempt")?;
         row.insert("attempt".to_owned(), id);
     }
     let number = |row: &Row, name: &str| row.get(name).and_then(Value::as_u64);
@@ -297,7 +296,7 @@ fn add(kind: u16, mut row: Row, rows: &mut RecordedRows, moved: &mut Moved) -> R
     Ok(())
 }
 
-/// The ID of an attempt, of which a row has four columns.
+/// Builds an attempt id from its four columns.
 fn attempt_id(row: &Row, prefix: &str) -> Option<Value> {
     let part = |name: &str| row.get(&format!("{prefix}{name}"));
     let kind = task_kind(row, &format!("{prefix}phase"))?;
@@ -327,10 +326,10 @@ fn figures(row: &Row) -> Value {
     Value::Object(names.into_iter().map(figure).collect())
 }
 
-/// Replaces the word of a column by the value that stands for it.
+/// Replaces the word in a column by the serialized value it names.
 fn word<T: Serialize>(row: &mut Row, name: &str, of_word: fn(&str) -> Option<T>) -> Result<(), String> {
     if let Some(text) = row.get(name).and_then(Value::as_str) {
-        let value = of_word(text).ok_or_else(|| format!("its {name} is {text:?}"))?;
+        let value = of_word(text).ok_or_else(|| format!("unknown {name} {text:?}"))?;
         row.insert(name.to_owned(), serde_json::to_value(value).map_err(|error| error.to_string())?);
     }
     Ok(())

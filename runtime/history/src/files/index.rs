@@ -1,9 +1,8 @@
-//! The index of a history: one line of JSON for each job, read at the start of a coordinator instead of all heads.
+//! The index of a history: one line of JSON per job, which a starting coordinator reads instead of all heads.
 //!
-//! The file is a copy of what the heads say and never believed against them: each row holds a stamp of its head, each
-//! line a checksum. A line that is damaged is left out, and the head is read instead. A change appends lines; the file
-//! is rewritten when most of its lines are out of date. Nothing is forced to the disk, since whatever a loss of power
-//! takes can be read from the heads again.
+//! The index only caches the heads: each row has a stamp of its head, each line a checksum, and the head of a job
+//! without a valid row is read instead. Changes append lines; the file is rewritten when most lines are stale. Nothing
+//! is synced, since the heads can replace whatever a power loss takes.
 //!
 //! ```text
 //! {"version":2}
@@ -23,14 +22,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::files::head::in_hexadecimal;
 
-/// Version of the rows; an index of another one is rewritten from the heads.
+/// Version of the rows; an index of another version is rewritten from the heads.
 const INDEX_VERSION: u32 = 2;
-/// An index that is longer is not read: the heads are.
+/// A longer index is not read.
 const BYTES_MAX: u64 = 1 << 30;
-/// Out-of-date lines that are no reason to rewrite the file.
+/// Up to this many stale lines do not cause a rewrite.
 const STALE_MIN: usize = 1_024;
 
-/// A job in the index.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct IndexRow {
     pub(crate) summary: JobSummary,
@@ -39,17 +37,17 @@ pub(crate) struct IndexRow {
     pub(crate) stamp: Stamp,
 }
 
-/// What the files of a job looked like when its row was made: with other ones the row is worth nothing.
+/// The state of a job's files when its row was written; a row whose stamp differs is stale.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub(crate) struct Stamp {
     pub(crate) head_bytes: u64,
     pub(crate) head_modified_nanos: u64,
-    /// Zero when there is none.
+    /// 0 if there is no recording.
     pub(crate) recording_bytes: u64,
 }
 
 impl Stamp {
-    /// Of both files.
+    /// Returns the size of both files.
     pub(crate) fn bytes(self) -> u64 {
         self.head_bytes.saturating_add(self.recording_bytes)
     }
@@ -73,7 +71,7 @@ struct Line {
     row: Option<IndexRow>,
 }
 
-/// The file, as long as it can be used.
+/// The open index file.
 #[derive(Debug)]
 pub(crate) struct Index {
     path: PathBuf,
@@ -82,13 +80,13 @@ pub(crate) struct Index {
 
 #[derive(Debug)]
 struct Open {
-    /// `None` once it could not be written; the next start rewrites it.
+    /// `None` after a failed write; the next start rewrites the file.
     file: Option<File>,
     lines: usize,
     rows: usize,
 }
 
-/// What an index file holds.
+/// The contents of an index file.
 #[derive(Default)]
 struct Loaded {
     rows: BTreeMap<JobId, IndexRow>,
@@ -97,32 +95,32 @@ struct Loaded {
 }
 
 impl Index {
-    /// Opens the index, or rewrites it when it is missing or damaged; returns its rows, and remarks.
+    /// Opens the index, or rewrites it if it is missing or damaged; returns its rows and warnings.
     pub(crate) fn open(path: &Path) -> (Index, BTreeMap<JobId, IndexRow>, Vec<String>) {
         let mut remarks = Vec::new();
         let loaded = match load(path) {
             Ok(loaded) => loaded,
             Err(error) if error.kind() == io::ErrorKind::NotFound => Loaded::default(),
             Err(error) => {
-                remarks.push(format!("{} is rewritten: {error}", path.display()));
+                remarks.push(format!("rewriting {}: {error}", path.display()));
                 Loaded::default()
             }
         };
         if loaded.damaged > 0 {
             let path = path.display();
-            remarks.push(format!("{path} is rewritten: {} of its lines are damaged", loaded.damaged));
+            remarks.push(format!("rewriting {path}: {} damaged lines", loaded.damaged));
         }
         let is_whole = loaded.damaged == 0 && loaded.lines > 0 && !is_stale(loaded.lines, loaded.rows.len());
         let file = if is_whole { append_to(path) } else { rewrite(path, &loaded.rows) };
         let file = file.map_err(|error| {
-            remarks.push(format!("there is no index of the history: {}: {error}", path.display()));
+            remarks.push(format!("no index of the history: {}: {error}", path.display()));
         });
         let lines = if is_whole { loaded.lines } else { loaded.rows.len() };
         let open = Mutex::new(Open { file: file.ok(), lines, rows: loaded.rows.len() });
         (Index { path: path.to_owned(), open }, loaded.rows, remarks)
     }
 
-    /// Adds and removes rows. An error is returned once; from then on there is no index until the next start.
+    /// Adds and removes rows. After an error, which is returned once, the index is unused until the next start.
     pub(crate) fn change(&self, put: &[(JobId, IndexRow)], removed: &[JobId]) -> Result<(), String> {
         let mut open = self.lock();
         let Some(file) = &open.file else { return Ok(()) };
@@ -134,18 +132,17 @@ impl Index {
         });
         open.lines += put.len() + removed.len();
         open.rows = (open.rows + put.len()).saturating_sub(removed.len());
-        let written = written.and_then(|()| match is_stale(open.lines, open.rows) {
-            true => {
+        let written = written.and_then(|()| {
+            if is_stale(open.lines, open.rows) {
                 let loaded = load(&self.path)?;
                 open.file = Some(rewrite(&self.path, &loaded.rows)?);
                 (open.lines, open.rows) = (loaded.rows.len(), loaded.rows.len());
-                Ok(())
             }
-            false => Ok(()),
+            Ok(())
         });
         written.map_err(|error| {
             open.file = None;
-            format!("{} is rewritten at the next start: {error}", self.path.display())
+            format!("{} will be rewritten at the next start: {error}", self.path.display())
         })
     }
 
@@ -162,7 +159,7 @@ fn append_to(path: &Path) -> io::Result<File> {
     OpenOptions::new().append(true).open(path)
 }
 
-/// Puts a new file in place of the old one.
+/// Replaces the file.
 fn rewrite(path: &Path, rows: &BTreeMap<JobId, IndexRow>) -> io::Result<File> {
     let mut unfinished = path.as_os_str().to_owned();
     unfinished.push(".unfinished");
@@ -170,7 +167,7 @@ fn rewrite(path: &Path, rows: &BTreeMap<JobId, IndexRow>) -> io::Result<File> {
     let mut text = serde_json::to_vec(&Version { version: INDEX_VERSION })?;
     text.push(b'\n');
     text.extend(text_of(rows.iter().map(|(job, row)| LineToWrite { job: *job, row: Some(row) }))?);
-    // A link or a pipe of this name is not written through.
+    // Do not write through a link or pipe of this name.
     match fs::remove_file(&unfinished) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}
@@ -198,20 +195,20 @@ fn text_of<'a>(lines: impl Iterator<Item = LineToWrite<'a>>) -> io::Result<Vec<u
 fn load(path: &Path) -> io::Result<Loaded> {
     let file = open_regular(path)?;
     if file.metadata()?.len() > BYTES_MAX {
-        return Err(io::Error::other(format!("it has more than {BYTES_MAX} bytes")));
+        return Err(io::Error::other(format!("more than {BYTES_MAX} bytes")));
     }
     let mut text = Vec::new();
     file.take(BYTES_MAX).read_to_end(&mut text)?;
-    // A last line without its end was cut by a loss of power, or is still being written.
+    // A last line without a newline was cut by a power loss, or is being written.
     let mut lines = text.split_inclusive(|byte| *byte == b'\n');
     let version = lines.next().and_then(|line| serde_json::from_slice::<Version>(line).ok());
     match version.map(|version| version.version) {
         Some(INDEX_VERSION) => {}
         Some(other) => {
-            let what = format!("it has version {other}, and this program reads {INDEX_VERSION}");
+            let what = format!("version {other}; this program reads version {INDEX_VERSION}");
             return Err(io::Error::other(what));
         }
-        None => return Err(io::Error::other("its first line has no version")),
+        None => return Err(io::Error::other("the first line has no version")),
     }
     let mut loaded = Loaded { lines: 1, ..Loaded::default() };
     for line in lines {
@@ -225,7 +222,7 @@ fn load(path: &Path) -> io::Result<Loaded> {
     Ok(loaded)
 }
 
-/// The content of a line whose checksum is right.
+/// Parses a line after verifying its checksum.
 fn parse(line: &[u8]) -> Option<Line> {
     let line = line.strip_suffix(b"\n")?;
     let (checksum, json) = line.split_at_checked(8)?;

@@ -1,36 +1,33 @@
-//! The ledger of a job: each request to take a slot of it, with what became of the work.
-//!
-//! Owns how that follows from requests, continuations and restores. Does not own these (`napreduce-protocol`)
-//! nor how they are drawn (`timeline`).
+//! The preemption ledger of a job: each request to take a slot, and what became of the work.
 
 use std::collections::HashMap;
 
 use napreduce_engine::AttemptId;
 use napreduce_protocol::{JobDetail, PreemptionEnd, PreemptionSummary, RestoreSummary, ResumeSummary};
 
-/// A request to take a slot.
+/// A request to take a slot, with its outcome.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LedgerEntry<'job> {
     pub preemption: &'job PreemptionSummary,
-    /// Nothing, when the slot was not taken, or the job ended first.
+    /// `None` if the slot was not taken, or the job ended first.
     pub sequel: Option<Sequel<'job>>,
 }
 
 /// What became of the work after its slot was taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sequel<'job> {
-    /// It waits.
+    /// It waits for a slot.
     Waits,
-    /// Its process went on.
+    /// Its process was resumed.
     Resumed(&'job ResumeSummary),
-    /// Another attempt went on with it.
+    /// Another attempt restored its checkpoint.
     Restored(&'job RestoreSummary),
-    /// It has to be done again.
+    /// It has to be redone.
     Lost,
 }
 
 impl Sequel<'_> {
-    /// In one word.
+    /// Returns the outcome as one word.
     pub fn in_words(&self) -> &'static str {
         match self {
             Sequel::Waits => "waiting",
@@ -41,26 +38,26 @@ impl Sequel<'_> {
     }
 }
 
-/// The ledger of a job, in the order of its requests.
+/// Computes the ledger of a job, in the order of its requests.
 pub fn ledger_of(detail: &JobDetail) -> Vec<LedgerEntry<'_>> {
-    let books = Books::of(detail);
-    let entry = |(place, preemption)| LedgerEntry { preemption, sequel: books.sequel(place, preemption) };
+    let index = LedgerIndex::new(detail);
+    let entry = |(place, preemption)| LedgerEntry { preemption, sequel: index.sequel(place, preemption) };
     detail.preemptions.iter().enumerate().map(entry).collect()
 }
 
-/// What is known of a job, by attempt.
-struct Books<'job> {
+/// The records of a job by attempt.
+struct LedgerIndex<'job> {
     resumes: HashMap<AttemptId, Vec<&'job ResumeSummary>>,
-    /// By the attempt whose checkpoint it was; the first attempt that could use it counts, then any.
+    /// By the attempt that wrote the checkpoint. The first successful restore counts, otherwise the last one.
     restores: HashMap<AttemptId, &'job RestoreSummary>,
-    /// Places in the ledger, oldest first.
+    /// Each with its position in the ledger, oldest first.
     preemptions: HashMap<AttemptId, Vec<(usize, &'job PreemptionSummary)>>,
     ended: HashMap<AttemptId, bool>,
     is_over: bool,
 }
 
-impl<'job> Books<'job> {
-    fn of(detail: &'job JobDetail) -> Books<'job> {
+impl<'job> LedgerIndex<'job> {
+    fn new(detail: &'job JobDetail) -> LedgerIndex<'job> {
         let mut resumes: HashMap<_, Vec<_>> = HashMap::new();
         for resume in &detail.resumes {
             resumes.entry(resume.attempt).or_default().push(resume);
@@ -78,14 +75,14 @@ impl<'job> Books<'job> {
         }
         let ended = detail.attempts.iter().map(|known| (known.attempt, known.ended_millis.is_some()));
         let is_over = detail.summary.ended_millis.is_some();
-        Books { resumes, restores, preemptions, ended: ended.collect(), is_over }
+        LedgerIndex { resumes, restores, preemptions, ended: ended.collect(), is_over }
     }
 
     fn sequel(&self, place: usize, preemption: &PreemptionSummary) -> Option<Sequel<'job>> {
         match preemption.end? {
             PreemptionEnd::Killed => Some(Sequel::Lost),
             PreemptionEnd::Checkpointed => self.after_checkpoint(preemption.attempt),
-            PreemptionEnd::Suspended => self.after_stop(place, preemption),
+            PreemptionEnd::Suspended => self.after_suspension(place, preemption),
             PreemptionEnd::Finished | PreemptionEnd::Ended | PreemptionEnd::Withdrawn => None,
         }
     }
@@ -94,12 +91,12 @@ impl<'job> Books<'job> {
         match self.restores.get(&attempt) {
             Some(restore) if restore.refused.is_some() => Some(Sequel::Lost),
             Some(restore) => Some(Sequel::Restored(restore)),
-            None => self.waits(),
+            None => self.waiting(),
         }
     }
 
-    /// A stopped attempt goes on, or is saved or killed where it is.
-    fn after_stop(&self, place: usize, stop: &PreemptionSummary) -> Option<Sequel<'job>> {
+    /// A suspended attempt is resumed, or its work is checkpointed or killed in place.
+    fn after_suspension(&self, place: usize, stop: &PreemptionSummary) -> Option<Sequel<'job>> {
         let attempt = stop.attempt;
         let freed = stop.freed_micros.unwrap_or(stop.requested_micros);
         let resumes = self.resumes.get(&attempt).into_iter().flatten();
@@ -107,27 +104,27 @@ impl<'job> Books<'job> {
             resumes.filter(|resume| resume.ordered_micros >= freed).min_by_key(|one| one.ordered_micros);
         let later = self.preemptions.get(&attempt).into_iter().flatten();
         let ends = |end| matches!(end, Some(PreemptionEnd::Checkpointed | PreemptionEnd::Killed));
-        let given_up =
+        let converted =
             later.copied().find(|(at, known)| *at > place && ends(known.end)).map(|(_, known)| known);
-        match (resumed, given_up) {
-            (Some(resumed), Some(given_up)) if given_up.freed_micros < Some(resumed.ordered_micros) => {
-                self.after_giving_up(given_up)
+        match (resumed, converted) {
+            (Some(resumed), Some(converted)) if converted.freed_micros < Some(resumed.ordered_micros) => {
+                self.after_conversion(converted)
             }
             (Some(resumed), _) => Some(Sequel::Resumed(resumed)),
-            (None, Some(given_up)) => self.after_giving_up(given_up),
+            (None, Some(converted)) => self.after_conversion(converted),
             (None, None) if self.ended.get(&attempt) == Some(&true) && !self.is_over => Some(Sequel::Lost),
-            (None, None) => self.waits(),
+            (None, None) => self.waiting(),
         }
     }
 
-    fn after_giving_up(&self, given_up: &PreemptionSummary) -> Option<Sequel<'job>> {
-        match given_up.end {
-            Some(PreemptionEnd::Checkpointed) => self.after_checkpoint(given_up.attempt),
+    fn after_conversion(&self, converted: &PreemptionSummary) -> Option<Sequel<'job>> {
+        match converted.end {
+            Some(PreemptionEnd::Checkpointed) => self.after_checkpoint(converted.attempt),
             _ => Some(Sequel::Lost),
         }
     }
 
-    fn waits(&self) -> Option<Sequel<'job>> {
+    fn waiting(&self) -> Option<Sequel<'job>> {
         (!self.is_over).then_some(Sequel::Waits)
     }
 }

@@ -1,9 +1,8 @@
-//! How long each task of a job that succeeded has to work, found from what happened to its attempts.
+//! Task lengths of a succeeded job, derived from its attempts.
 //!
-//! Owns the rule: the time from launch to end of the last attempt that did the task, without the time in
-//! which it was suspended, and with the work of earlier attempts that a checkpoint saved. Of a reduce only
-//! what came after the last map of its job counts, since before that it waited for maps; fetching is part of
-//! it. Starting a process is part of every length. Does not own what is made of it.
+//! A length is the time from launch to end of the last successful attempt, without suspensions, plus the work of
+//! earlier attempts that a checkpoint saved. For a reduce only the time after the job's last map counts, since it waits
+//! for maps before that. Process start and fetching are included.
 
 use std::collections::BTreeMap;
 
@@ -11,25 +10,25 @@ use napreduce_engine::{AttemptId, Span, TaskId, TaskKind};
 use napreduce_protocol::{AttemptSummary, JobDetail, PreemptionEnd, RestoreSummary};
 use thiserror::Error;
 
-/// The lengths of all tasks of a job, each kind in the order of its tasks.
+/// The lengths of all tasks of a job, by task number.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct TaskLengths {
     pub maps: Vec<Span>,
     pub reduces: Vec<Span>,
 }
 
-/// A job that succeeded has a task that nothing is known to have done.
+/// A task without a successful attempt.
 #[derive(Debug, Error)]
-#[error("no attempt that did {0} is recorded")]
+#[error("no successful attempt of {0} is recorded")]
 pub struct LengthsError(TaskId);
 
 impl TaskLengths {
-    /// Those of a job.
+    /// Computes the lengths of a job's tasks.
     ///
     /// # Errors
-    /// When no attempt did one of its tasks, as is so in jobs that did not succeed.
+    /// Fails if a task has no successful attempt, as in jobs that did not succeed.
     pub fn of(detail: &JobDetail) -> Result<TaskLengths, LengthsError> {
-        let ledger = Ledger::of(detail);
+        let ledger = Ledger::new(detail);
         let progress = detail.summary.progress;
         Ok(TaskLengths {
             maps: ledger.all(TaskKind::Map, progress.map.tasks)?,
@@ -38,23 +37,23 @@ impl TaskLengths {
     }
 }
 
-/// From when to when, in microseconds.
+/// Start and end, in microseconds.
 type Interval = (u64, u64);
 
-/// What is known of a job's attempts, by what it is looked for.
+/// The attempts of a job, indexed.
 struct Ledger<'a> {
     job: napreduce_engine::JobId,
     attempts: BTreeMap<AttemptId, &'a AttemptSummary>,
-    /// The last attempt that did each task.
+    /// The last successful attempt of each task.
     done: BTreeMap<(TaskKind, u32), AttemptId>,
-    naps: BTreeMap<AttemptId, Vec<Interval>>,
+    suspensions: BTreeMap<AttemptId, Vec<Interval>>,
     restores: BTreeMap<AttemptId, &'a RestoreSummary>,
-    /// When every map was done for the first time.
+    /// The time at which every map had succeeded once.
     maps_end: u64,
 }
 
 impl<'a> Ledger<'a> {
-    fn of(detail: &'a JobDetail) -> Ledger<'a> {
+    fn new(detail: &'a JobDetail) -> Ledger<'a> {
         let (mut attempts, mut done) = (BTreeMap::new(), BTreeMap::new());
         let mut first_done: BTreeMap<u32, u64> = BTreeMap::new();
         for attempt in &detail.attempts {
@@ -73,18 +72,18 @@ impl<'a> Ledger<'a> {
             job: detail.summary.job,
             attempts,
             done,
-            naps: naps(detail),
+            suspensions: suspensions(detail),
             restores: restores.map(|restore| (restore.attempt, restore)).collect(),
             maps_end: first_done.into_values().max().unwrap_or(0),
         }
     }
 
-    /// The lengths of so many tasks of a kind, or of more if more were done.
+    /// Returns the lengths of `tasks` tasks, or of more if more succeeded.
     fn all(&self, kind: TaskKind, tasks: u32) -> Result<Vec<Span>, LengthsError> {
         let last = self.done.range((kind, 0)..=(kind, u32::MAX)).next_back();
         let beyond = last.map_or(0, |((_, index), _)| index.saturating_add(1));
         let missing = |index| LengthsError(TaskId { job: self.job, kind, index });
-        // A number that nothing stands behind must not make this long.
+        // A wrong number in the file must not cause a long loop.
         if (tasks.max(beyond) as usize) > self.done.len() {
             let gap = (0..).find(|index| !self.done.contains_key(&(kind, *index)));
             return Err(missing(gap.unwrap_or(0)));
@@ -105,11 +104,10 @@ impl<'a> Ledger<'a> {
         Span(self.active(done, from).saturating_add(saved))
     }
 
-    /// What the attempts before a restored one worked, the one its checkpoint came from and those
-    /// before that.
+    /// Returns the work of the attempts before a restored one, along its chain of checkpoints.
     fn before(&self, restore: &RestoreSummary, from: u64) -> u64 {
         let (mut all, mut next) = (0_u64, Some(restore));
-        // Each is older than the one before, whatever a damaged ledger says.
+        // Attempt numbers must decrease, so that a damaged ledger cannot cause an endless loop.
         while let Some(restore) = next.take() {
             all = all.saturating_add(self.active(restore.from, from));
             next = self.restores.get(&restore.from).copied().filter(|older| older.from < restore.from);
@@ -117,15 +115,15 @@ impl<'a> Ledger<'a> {
         all
     }
 
-    /// How long an attempt was at work from then on.
+    /// Returns how long an attempt was running after `from`.
     fn active(&self, id: AttemptId, from: u64) -> u64 {
         let Some(attempt) = self.attempts.get(&id) else { return 0 };
         let (launched, ended) = interval(attempt);
         let begin = launched.max(from);
         let (mut active, mut at) = (0_u64, begin);
-        for (slept, woke) in self.naps.get(&id).into_iter().flatten() {
-            active = active.saturating_add((*slept).min(ended).saturating_sub(at));
-            at = at.max(*woke);
+        for (suspended, resumed) in self.suspensions.get(&id).into_iter().flatten() {
+            active = active.saturating_add((*suspended).min(ended).saturating_sub(at));
+            at = at.max(*resumed);
         }
         active.saturating_add(ended.saturating_sub(at))
     }
@@ -137,23 +135,25 @@ fn interval(attempt: &AttemptSummary) -> Interval {
     (launched, attempt.ended_millis.map_or(launched, micros).max(launched))
 }
 
-/// When each attempt was suspended, in the order of time.
-fn naps(detail: &JobDetail) -> BTreeMap<AttemptId, Vec<Interval>> {
+/// Returns the suspensions of each attempt, ordered by time.
+fn suspensions(detail: &JobDetail) -> BTreeMap<AttemptId, Vec<Interval>> {
     let mut resumed: BTreeMap<AttemptId, Vec<u64>> = BTreeMap::new();
     for resume in &detail.resumes {
         resumed.entry(resume.attempt).or_default().extend(resume.resumed_micros);
     }
-    let mut naps: BTreeMap<AttemptId, Vec<Interval>> = BTreeMap::new();
+    let mut suspensions: BTreeMap<AttemptId, Vec<Interval>> = BTreeMap::new();
     let suspended = detail.preemptions.iter().filter(|one| one.end == Some(PreemptionEnd::Suspended));
     for one in suspended {
-        let Some(slept) = one.freed_micros else { continue };
-        let woke = resumed.get(&one.attempt).and_then(|all| all.iter().copied().find(|at| *at >= slept));
-        // One that was ended while it was suspended was so until its end.
-        let woke = woke.unwrap_or(u64::MAX);
-        naps.entry(one.attempt).or_default().push((slept, woke));
+        let Some(freed) = one.freed_micros else { continue };
+        let resumed = resumed.get(&one.attempt).and_then(|all| all.iter().copied().find(|at| *at >= freed));
+        // An attempt that was not resumed stayed suspended until its end.
+        let resumed = resumed.unwrap_or(u64::MAX);
+        suspensions.entry(one.attempt).or_default().push((freed, resumed));
     }
-    naps.values_mut().for_each(|all| all.sort_unstable());
-    naps
+    for all in suspensions.values_mut() {
+        all.sort_unstable();
+    }
+    suspensions
 }
 
 #[cfg(test)]
@@ -192,7 +192,7 @@ mod tests {
         id(TaskKind::Reduce, index, number)
     }
 
-    impl Ran for JobDetail {
+    impl WithAttempts for JobDetail {
         fn ran(mut self, attempt: AttemptId, launched_millis: u64, ended: u64, end: &str) -> JobDetail {
             self.attempts.push(AttemptSummary {
                 attempt,
@@ -207,7 +207,7 @@ mod tests {
             self
         }
 
-        fn napped(mut self, attempt: AttemptId, from: u64, until: u64) -> JobDetail {
+        fn suspended(mut self, attempt: AttemptId, from: u64, until: u64) -> JobDetail {
             let wanted = PreemptionSummary::wanted(0, attempt, WorkerId(1), Primitive::Suspend);
             let end = Some(PreemptionEnd::Suspended);
             self.preemptions.push(PreemptionSummary { freed_micros: Some(from * 1_000), end, ..wanted });
@@ -240,21 +240,21 @@ mod tests {
         }
     }
 
-    trait Ran {
+    trait WithAttempts {
         fn ran(self, attempt: AttemptId, launched_millis: u64, ended: u64, end: &str) -> JobDetail;
-        fn napped(self, attempt: AttemptId, from: u64, until: u64) -> JobDetail;
+        fn suspended(self, attempt: AttemptId, from: u64, until: u64) -> JobDetail;
         fn restored(self, attempt: AttemptId, from: AttemptId, work_saved_millis: u64) -> JobDetail;
     }
 
     #[track_caller]
     fn check(detail: &JobDetail, maps: &[u64], reduces: &[u64]) {
         let spans = |all: &[u64]| all.iter().map(|millis| Span::from_millis(*millis)).collect::<Vec<_>>();
-        let lengths = TaskLengths::of(detail).expect("every task was done");
+        let lengths = TaskLengths::of(detail).expect("every task succeeded");
         assert_eq!(lengths, TaskLengths { maps: spans(maps), reduces: spans(reduces) });
     }
 
     #[test]
-    fn a_task_is_as_long_as_its_last_attempt_that_did_it() {
+    fn length_is_that_of_the_last_successful_attempt() {
         let detail = detail()
             .ran(map(0, 1), 0, 90, "failed: no such file")
             .ran(map(1, 1), 0, 30, "done")
@@ -264,20 +264,20 @@ mod tests {
     }
 
     #[test]
-    fn naps_do_not_count() {
-        let detail = detail().ran(map(0, 1), 0, 100, "done").napped(map(0, 1), 10, 30);
-        check(&detail.napped(map(0, 1), 50, 90), &[40], &[]);
+    fn suspensions_do_not_count() {
+        let detail = detail().ran(map(0, 1), 0, 100, "done").suspended(map(0, 1), 10, 30);
+        check(&detail.suspended(map(0, 1), 50, 90), &[40], &[]);
     }
 
     #[test]
-    fn a_reduce_counts_from_the_last_map_on() {
+    fn reduce_length_starts_after_the_last_map() {
         let job = detail().ran(map(0, 1), 0, 100, "done").ran(reduce(0, 1), 20, 130, "done");
         let job = job.ran(reduce(1, 1), 110, 150, "done").ran(reduce(2, 1), 20, 200, "done");
-        check(&job.napped(reduce(2, 1), 60, 140), &[100], &[30, 40, 60]);
+        check(&job.suspended(reduce(2, 1), 60, 140), &[100], &[30, 40, 60]);
     }
 
     #[test]
-    fn what_a_checkpoint_saved_counts_and_what_was_lost_does_not() {
+    fn checkpointed_work_counts_and_lost_work_does_not() {
         let job = detail().ran(map(0, 1), 0, 50, "checkpointed").ran(map(0, 2), 80, 100, "done");
         check(&job.clone().restored(map(0, 2), map(0, 1), 45), &[65], &[]);
         check(&job.restored(map(0, 2), map(0, 1), 1_000), &[70], &[]);
@@ -291,12 +291,12 @@ mod tests {
     }
 
     #[test]
-    fn a_task_that_nothing_did_is_named() {
+    fn task_without_success_is_named() {
         let mut job = detail().ran(map(0, 1), 0, 50, "done").ran(map(1, 1), 0, 50, "killed");
         job.summary.progress.map.tasks = 2;
-        let error = TaskLengths::of(&job).expect_err("it lacks one");
-        assert_eq!(error.to_string(), "no attempt that did job_0007_m_0001 is recorded");
+        let error = TaskLengths::of(&job).expect_err("one task is missing");
+        assert_eq!(error.to_string(), "no successful attempt of job_0007_m_0001 is recorded");
         job.summary.progress.map.tasks = u32::MAX;
-        assert_eq!(TaskLengths::of(&job).expect_err("it lacks many").to_string(), error.to_string());
+        assert_eq!(TaskLengths::of(&job).expect_err("many tasks are missing").to_string(), error.to_string());
     }
 }

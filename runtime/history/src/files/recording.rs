@@ -8,15 +8,14 @@
 //! {"end":{"rows":1}}
 //! ```
 //!
-//! Each line names its kind; a reader skips kinds and fields it does not know. The file consists of gzip members of
-//! about a mebibyte of text. A member is parsed only after its checksum was verified, so damage costs the rows of one
-//! member and never changes a row. A file without the `end` line was not finished. gzip at level 1 was measured
-//! against zstd (ruzstd) and lz4: of 100,000 attempts it makes the smallest file (5.9 MB; 7.0 and 7.8), written in a
-//! quarter of the time of zstd.
+//! Each line names its kind; a reader skips unknown kinds and fields. The file consists of gzip members of about 1 MiB
+//! of text. A member is parsed only after its checksum was verified, so damage costs the rows of one member and never
+//! changes a row. A file without the `end` line is incomplete. gzip at level 1 beat zstd (ruzstd) and lz4: for 100,000
+//! attempts it makes the smallest file (5.9 MB against 7.0 and 7.8) and takes a quarter of the time of zstd.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use flate2::Compression;
 use flate2::bufread::GzDecoder;
@@ -32,9 +31,9 @@ use thiserror::Error;
 
 use crate::KeptLog;
 
-/// Version 1 were columns of a form of their own (`former`).
+/// Version 1 is a binary column format (`former`).
 const RECORDING_VERSION: u32 = 2;
-/// The ending of the files.
+/// The extension of recordings.
 pub(crate) const RECORDING: &str = ".jsonl.gz";
 /// The kinds of lines, as `Line` names them.
 const KINDS: [&str; 13] = [
@@ -52,17 +51,17 @@ const KINDS: [&str; 13] = [
     "worker",
     "end",
 ];
-/// What every gzip member begins with.
+/// The first bytes of a gzip member.
 const MEMBER: [u8; 3] = [0x1f, 0x8b, 8];
-/// A member is full with so much text.
+/// A member with this much text is full.
 const MEMBER_TEXT_BYTES: usize = 1 << 20;
-/// A longer line is not written; a longer member is not read.
+/// Size limit of a member's text; longer lines are not written.
 const MEMBER_TEXT_BYTES_MAX: usize = 64 << 20;
-/// Compressed and decompressed bytes and rows that are read at most: a hostile file must not take all memory.
+/// Limits for reading, so that a hostile file cannot exhaust memory.
 const FILE_BYTES_MAX: u64 = 256 << 20;
 const TEXT_BYTES_MAX: usize = 2 << 30;
 const ROWS_MAX: u64 = 1 << 22;
-/// A file with more damaged places is not searched further.
+/// Reading stops after this many damaged members.
 const DAMAGED_MAX: u32 = 64;
 
 /// Why a recording cannot be written or read.
@@ -70,16 +69,34 @@ const DAMAGED_MAX: u32 = 64;
 pub enum RecordingError {
     #[error(transparent)]
     Io(#[from] io::Error),
-    #[error("it is not a recording: it does not begin with gzip data and a line with a version")]
+    #[error("not a recording: expected gzip data that starts with a version line")]
     NotARecording,
-    /// A later program wrote it.
-    #[error("it has version {0}, and this program reads {RECORDING_VERSION}")]
+    #[error(
+        "not a recording of version 1: the file does not start with NAPTREC1; move it out of the history"
+    )]
+    NotVersion1,
+    /// A later program wrote the file.
+    #[error("version {0}; this program reads version {RECORDING_VERSION}")]
     Version(u32),
-    #[error("cannot be written: {0}")]
+    #[error("cannot write the job: {0}")]
     TooLarge(String),
 }
 
-/// A counter of a job that has too many for its head.
+/// A history file that cannot be written or removed.
+#[derive(Debug, Error)]
+#[error("{path}: {source}")]
+pub struct HistoryError {
+    path: PathBuf,
+    source: RecordingError,
+}
+
+impl HistoryError {
+    pub(crate) fn new(path: &Path, source: RecordingError) -> HistoryError {
+        HistoryError { path: path.to_owned(), source }
+    }
+}
+
+/// A counter of a job with too many counters for its head.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CounterRow {
     pub name: String,
@@ -100,7 +117,7 @@ pub struct RecordedRows {
     pub reasons: Vec<String>,
     pub queues: Vec<QueueSample>,
     pub workers: Vec<WorkerSample>,
-    /// What could not be read.
+    /// Warnings: rows that could not be read.
     pub remarks: Vec<String>,
 }
 
@@ -122,11 +139,11 @@ enum Line {
     End { rows: u64 },
 }
 
-/// A recording that is being written.
+/// The writer of a recording.
 #[derive(Debug)]
 pub struct RecordingWriter<W> {
     out: W,
-    /// Lines that are not in `out` yet.
+    /// Lines that are not written to `out` yet.
     text: Vec<u8>,
     rows: u64,
 }
@@ -137,11 +154,10 @@ impl<W: Write> RecordingWriter<W> {
         RecordingWriter { out, text: text.into_bytes(), rows: 0 }
     }
 
-    /// Adds rows of one kind, by its name in the file. A row that is too long is left out; the head of a job says
-    /// how many there were.
+    /// Adds rows of one kind. A row that is too long is dropped; the job's head has the number of rows.
     ///
     /// # Errors
-    /// When it cannot be written, as for the next ones.
+    /// Fails if the output cannot be written.
     pub fn add<T: Serialize>(&mut self, kind: &str, rows: &[T]) -> Result<(), RecordingError> {
         debug_assert!(KINDS.contains(&kind));
         for row in rows {
@@ -176,7 +192,7 @@ impl<W: Write> RecordingWriter<W> {
         self.add("worker", &rows.workers)
     }
 
-    /// Hands everything to the file, where readers find it.
+    /// Writes everything to the file, where readers find it.
     pub fn flush(&mut self) -> Result<(), RecordingError> {
         if !self.text.is_empty() {
             self.write_member()?;
@@ -184,7 +200,7 @@ impl<W: Write> RecordingWriter<W> {
         Ok(self.out.flush()?)
     }
 
-    /// Ends the recording and flushes it.
+    /// Writes the end line and flushes.
     pub fn finish(mut self) -> Result<W, RecordingError> {
         writeln!(self.text, "{}", json!({ "end": { "rows": self.rows } }))?;
         self.flush()?;
@@ -201,15 +217,14 @@ impl<W: Write> RecordingWriter<W> {
 }
 
 impl RecordedRows {
-    /// Reads a regular file.
     pub(crate) fn open(path: &Path) -> Result<RecordedRows, RecordingError> {
         RecordedRows::parse(&read_regular(path, FILE_BYTES_MAX)?)
     }
 
-    /// Reads the bytes of a recording. Rows of damaged members are left out, and a remark says so.
+    /// Parses a recording. Rows of damaged members are dropped with a warning.
     ///
     /// # Errors
-    /// When it is not a recording, or of a later version.
+    /// Fails if the bytes are not a recording, or one of a later version.
     pub fn parse(bytes: &[u8]) -> Result<RecordedRows, RecordingError> {
         if !bytes.starts_with(&MEMBER) {
             return Err(RecordingError::NotARecording);
@@ -229,8 +244,7 @@ impl RecordedRows {
                     text_bytes += text.len();
                 }
                 Err(error) => {
-                    rows.remarks
-                        .push(format!("rows are left out: gzip data at byte {at} is damaged: {error}"));
+                    rows.remarks.push(format!("dropped rows: damaged gzip data at byte {at}: {error}"));
                     damaged += 1;
                     let next = rest[1..].windows(MEMBER.len()).position(|bytes| bytes == MEMBER);
                     rest = next.map_or(&[][..], |next| &rest[next + 1..]);
@@ -238,16 +252,16 @@ impl RecordedRows {
             }
             if read.rows > ROWS_MAX || text_bytes > TEXT_BYTES_MAX || damaged == DAMAGED_MAX {
                 rows.remarks
-                    .push(format!("what follows the first {} rows is left out: it is too much", read.rows));
+                    .push(format!("dropped all rows after row {}: the recording is too large", read.rows));
                 return Ok(rows);
             }
         }
         match read.end {
-            None => {
-                rows.remarks.push("it has no end line: its writer was stopped, or its end is lost".to_owned())
-            }
+            None => rows
+                .remarks
+                .push("no end line: the writer was stopped, or the end of the file is missing".to_owned()),
             Some(end) if end != read.rows && damaged == 0 => {
-                rows.remarks.push(format!("it has {} of {end} rows", read.rows));
+                rows.remarks.push(format!("{} of {end} rows", read.rows));
             }
             Some(_) => {}
         }
@@ -274,12 +288,11 @@ impl RecordedRows {
                 Ok(Line::Reason(row)) => self.reasons.push(row),
                 Ok(Line::Queue(row)) => self.queues.push(row),
                 Ok(Line::Worker(row)) => self.workers.push(row),
-                Err(_) if is_of_later_kind(line) => {}
-                // The first says enough.
-                Err(error) if !read.has_odd_line => {
-                    read.has_odd_line = true;
-                    self.remarks
-                        .push(format!("rows are left out, the first of them row {}: {error}", read.rows));
+                Err(_) if is_unknown_kind(line) => {}
+                // One warning is enough.
+                Err(error) if !read.has_invalid_line => {
+                    read.has_invalid_line = true;
+                    self.remarks.push(format!("dropped rows, starting with row {}: {error}", read.rows));
                 }
                 Err(_) => {}
             }
@@ -289,20 +302,20 @@ impl RecordedRows {
 
 #[derive(Default)]
 struct Progress {
-    /// Rows so far, also those of unknown kinds.
+    /// Rows so far, including unknown kinds.
     rows: u64,
-    /// What the end line says.
+    /// The row count of the end line.
     end: Option<u64>,
-    has_odd_line: bool,
+    has_invalid_line: bool,
 }
 
-/// Reads one gzip member into `text`, verifies its checksum, and returns the bytes behind it.
+/// Reads one gzip member into `text`, verifies its checksum, and returns the remaining bytes.
 fn read_member<'a>(bytes: &'a [u8], text: &mut Vec<u8>) -> io::Result<&'a [u8]> {
     text.clear();
     let mut member = GzDecoder::new(bytes);
     member.by_ref().take(MEMBER_TEXT_BYTES_MAX as u64 + 1).read_to_end(text)?;
     if text.len() > MEMBER_TEXT_BYTES_MAX {
-        return Err(io::Error::other("it is too long"));
+        return Err(io::Error::other(format!("more than {MEMBER_TEXT_BYTES_MAX} bytes of text")));
     }
     Ok(member.into_inner())
 }
@@ -316,7 +329,7 @@ fn check_version(text: &[u8]) -> Result<(), RecordingError> {
     }
 }
 
-fn is_of_later_kind(line: &[u8]) -> bool {
+fn is_unknown_kind(line: &[u8]) -> bool {
     let keys: Result<BTreeMap<String, IgnoredAny>, _> = serde_json::from_slice(line);
     keys.is_ok_and(|keys| keys.keys().all(|kind| !KINDS.contains(&kind.as_str())))
 }

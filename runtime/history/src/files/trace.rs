@@ -1,8 +1,5 @@
-//! Jobs as a trace in Chrome's JSON, which Perfetto and `chrome://tracing` open.
-//!
-//! Owns that form: a process for each worker with a thread for each slot, and one process for the jobs
-//! themselves. Does not own what is drawn (`timeline`). The form is that of "Trace Event Format", by the
-//! authors of Chrome's tracing.
+//! Chrome trace JSON of jobs, for Perfetto and `chrome://tracing`: a process per worker with a thread per slot,
+//! and one process for the jobs. The format is the "Trace Event Format" of the authors of Chrome's tracing.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -13,32 +10,30 @@ use serde_json::{Value, json};
 
 use crate::files::timeline::{Lane, Nap, Stint, StintEnd, Timeline, assign_lanes};
 
-/// The process of jobs; those of workers come after it.
+/// The process of the jobs; workers follow it.
 const JOBS: u64 = 0;
-/// Threads of slots for reduces come after those for maps.
+/// Threads of reduce slots follow those of map slots.
 const FIRST_REDUCE: u64 = 1_000_000;
-/// A job's event is an arrow with this much of its text; the whole of it is among the arguments.
+/// Length of an event's name; the arguments have the whole text.
 const NAME_CHARACTERS: usize = 60;
 
-/// What a trace holds.
+/// Counts of a trace.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TraceFigures {
     pub stints: u64,
     pub naps: u64,
 }
 
-/// Writes a trace of jobs, event by event. What has not ended goes on until `now_micros`, in microseconds
-/// since 1970.
+/// Writes a trace of jobs. Open stints and naps extend to `now_micros`, in microseconds since 1970.
 ///
 /// # Errors
-///
-/// When it cannot be written.
+/// Fails if `out` cannot be written.
 pub fn write_trace(jobs: &[JobDetail], now_micros: u64, out: &mut impl Write) -> io::Result<TraceFigures> {
     let base = jobs.iter().map(|job| job.summary.submitted_millis * 1_000).min().unwrap_or(0);
     let mut stints = Vec::new();
     let mut naps = Vec::new();
     for job in jobs {
-        let timeline = Timeline::of(job, now_micros);
+        let timeline = Timeline::new(job, now_micros);
         stints.extend(timeline.stints);
         naps.extend(timeline.naps);
     }
@@ -116,7 +111,7 @@ impl<W: Write> Trace<'_, W> {
         self.event(&event)
     }
 
-    /// The job from its submission to its end, and what happened to it as a whole.
+    /// Writes the job from submission to end, and its events.
     fn job(&mut self, job: &JobDetail, now_micros: u64) -> io::Result<()> {
         let summary = &job.summary;
         let from = self.at(summary.submitted_millis * 1_000);
@@ -146,7 +141,7 @@ impl<W: Write> Trace<'_, W> {
             StintEnd::Suspended => "suspended",
             StintEnd::Checkpointed => "checkpointed",
             StintEnd::Killed => "killed",
-            StintEnd::Ended => stint.said.unwrap_or("ended"),
+            StintEnd::Ended => stint.end_text.unwrap_or("ended"),
         };
         let mut arguments = json!({ "job": stint.attempt.task.job.to_string(), "end": end });
         if let Some(restore) = stint.restore {
@@ -176,7 +171,7 @@ impl<W: Write> Trace<'_, W> {
         }))
     }
 
-    /// How much memory suspended attempts hold on each worker: what they had when they were stopped.
+    /// Writes the memory of suspended attempts per worker, as of their suspension.
     fn suspended_bytes(&mut self, naps: &[Nap<'_>]) -> io::Result<()> {
         let mut changes: Vec<(WorkerId, u64, i128)> = Vec::new();
         for nap in naps.iter().filter(|nap| nap.is_suspended()) {

@@ -1,37 +1,36 @@
-//! The history of one job as it grows: its attempts, what happened to it, and its preemptions.
-//!
-//! Owns what becomes of it by each record of the engine, in the same way for a coordinator and for a
-//! simulation. Does not own what attempts counted and wrote, nor when a job is over.
+//! The growing history of one job: its attempts, events and preemptions, built from records of the engine, orders
+//! and accounts of workers. A coordinator and a simulation share it.
 
-mod preempted;
 mod preemptions;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use napreduce_engine::{AttemptId, JobOutcome, Record, WorkerId};
-use napreduce_protocol::{AttemptFigures, AttemptMoments, AttemptSummary, HistoryLine, PreemptionEnd};
+use napreduce_engine::{AttemptId, JobOutcome, Order, Record, Requester, Start, WorkerId};
+use napreduce_protocol::{
+    AttemptFigures, AttemptMoments, AttemptSummary, HistoryLine, Preempted, PreemptionAccount, PreemptionEnd,
+    PreemptionSummary,
+};
 
 pub use self::preemptions::{OPERATOR, PreemptionBook};
 
-/// The beginnings of the lines on the end of a job. Attempts that end at the same time end before it.
+/// Prefixes of the event lines about the end of a job. Attempts that end at the same time end before it.
 pub const ENDING: &str = "it is ending: ";
 pub const ENDED: &str = "it has ended: ";
 
-/// The lists that a history of a job consists of, which whoever drives the engine keeps. Times are
-/// microseconds since 1970, or since a simulation began.
+/// Mutable access to a job's history. Times are microseconds since 1970, or since a simulation began.
 #[derive(Debug)]
 pub struct JobHistory<'a> {
     /// In the order of their launches; shared with snapshots.
     pub attempts: &'a mut Vec<Arc<AttemptSummary>>,
     pub events: &'a mut Vec<HistoryLine>,
     pub book: &'a mut PreemptionBook,
-    /// The attempts that are reported killed in this batch.
+    /// The attempts that are reported killed in the current batch.
     pub killed: &'a mut BTreeSet<AttemptId>,
 }
 
 impl JobHistory<'_> {
-    /// Keeps what the engine says has happened. `worker_name` is that of the worker of a launch.
+    /// Applies a record of the engine. `worker_name` is the worker of a launch.
     pub fn on_record(&mut self, at_micros: u64, record: &Record, worker_name: &str) {
         let at_millis = at_micros / 1_000;
         match record {
@@ -89,7 +88,7 @@ impl JobHistory<'_> {
             }
             Record::JobDecided(_, outcome) => {
                 self.book.decided();
-                // A job that has succeeded ends as soon as its output is committed.
+                // A succeeded job ends as soon as its output is committed.
                 if *outcome != JobOutcome::Succeeded {
                     self.say(at_millis, format!("{ENDING}{}", in_words(outcome)));
                 }
@@ -98,7 +97,7 @@ impl JobHistory<'_> {
         }
     }
 
-    /// Adds a line to its events.
+    /// Adds an event.
     pub fn say(&mut self, at_millis: u64, text: String) {
         self.events.push(HistoryLine { at_millis, text });
     }
@@ -116,33 +115,119 @@ impl JobHistory<'_> {
         }));
     }
 
-    /// The process of an attempt begins to work.
+    /// Records that an attempt's process started to work.
     pub fn on_started(&mut self, at_micros: u64, attempt: AttemptId) {
-        if let Some(moments) = self.known(attempt).and_then(|known| known.moments.as_mut()) {
+        if let Some(moments) = self.attempt_mut(attempt).and_then(|summary| summary.moments.as_mut()) {
             moments.started.get_or_insert(at_micros);
         }
     }
 
-    /// Keeps what an attempt that did its task has moved.
+    /// Records the figures of a successful attempt.
     pub fn on_figures(&mut self, attempt: AttemptId, figures: AttemptFigures) {
-        if let Some(known) = self.known(attempt) {
-            known.figures = Some(figures);
+        if let Some(summary) = self.attempt_mut(attempt) {
+            summary.figures = Some(figures);
         }
     }
 
     fn on_attempt_end(&mut self, at_micros: u64, attempt: AttemptId, end: &str) {
-        if let Some(known) = self.known(attempt) {
-            known.ended_millis = Some(at_micros / 1_000);
-            if let Some(moments) = &mut known.moments {
+        if let Some(summary) = self.attempt_mut(attempt) {
+            summary.ended_millis = Some(at_micros / 1_000);
+            if let Some(moments) = &mut summary.moments {
                 moments.ended = Some(at_micros);
             }
-            known.end = Some(end.to_owned());
+            summary.end = Some(end.to_owned());
         }
     }
 
-    fn known(&mut self, attempt: AttemptId) -> Option<&mut AttemptSummary> {
-        // The newest are the likeliest to end.
+    fn attempt_mut(&mut self, attempt: AttemptId) -> Option<&mut AttemptSummary> {
+        // Search backwards: the newest attempts are the likeliest to end.
         self.attempts.iter_mut().rev().find(|known| known.attempt == attempt).map(Arc::make_mut)
+    }
+
+    /// Records a request, or the conversion of a suspension. `policy` is the name of the policy, `worker` the
+    /// attempt's worker.
+    pub fn on_request(&mut self, at_micros: u64, record: &Record, worker: WorkerId, policy: &str) {
+        let (attempt, primitive, asked, by, beneficiary, reason) = match record {
+            Record::PreemptRequested { attempt, primitive, asked, by, beneficiary, reason } => {
+                (*attempt, *primitive, *asked, *by, *beneficiary, reason)
+            }
+            Record::Converted { attempt, primitive, by, reason } => {
+                (*attempt, *primitive, *primitive, *by, None, reason)
+            }
+            _ => return,
+        };
+        let by = match by {
+            Requester::Policy => policy,
+            Requester::Operator => OPERATOR,
+            Requester::Engine => "engine",
+        };
+        let wanted = PreemptionSummary::wanted(at_micros, attempt, worker, primitive);
+        let (by, reason) = (by.to_owned(), reason.clone());
+        self.book.requested(PreemptionSummary { asked, by, reason, beneficiary, ..wanted });
+    }
+
+    /// Records an order that belongs to a preemption.
+    pub fn on_order(&mut self, at_micros: u64, worker: WorkerId, order: &Order) {
+        match order {
+            Order::Suspend { attempt } | Order::Checkpoint { attempt } | Order::Kill { attempt } => {
+                self.book.ordered(at_micros, *attempt);
+            }
+            Order::Resume { attempt } => self.book.resume_ordered(at_micros, *attempt, worker),
+            Order::Launch { attempt, from: Start::Checkpoint(from), .. } => {
+                self.book.restore_ordered(at_micros, *attempt, *from, worker);
+            }
+            _ => {}
+        }
+    }
+
+    /// Adds the event of a preemption record; `on_request` records the requester.
+    fn on_preemption(&mut self, at_micros: u64, record: &Record) {
+        let text = match record {
+            Record::PreemptRequested { attempt, primitive, beneficiary, reason, .. } => {
+                let whom = beneficiary.map_or_else(String::new, |job| format!(" for {job}"));
+                format!("{attempt} is to give its slot{whom} by {primitive}: {reason}")
+            }
+            Record::SuspendRefused { attempt, reason, .. } => {
+                self.book.withdrawn(*attempt, reason);
+                format!("{attempt} cannot be suspended and goes on: {reason}")
+            }
+            Record::Converted { attempt, primitive, reason, .. } => {
+                format!("{attempt} is given up where it is, by {primitive}: {reason}")
+            }
+            Record::AttemptHeld { attempt, reason } => format!("{attempt} is held by an operator: {reason}"),
+            Record::AttemptReleased { attempt, reason } => {
+                format!("{attempt} is wanted back by an operator: {reason}")
+            }
+            Record::JobHeld { reason, lets_finish: true, .. } => format!("held: {reason}"),
+            Record::JobHeld { reason, .. } => format!("suspended: {reason}"),
+            Record::JobReleased { reason, .. } => format!("resumed: {reason}"),
+            Record::Suspended(attempt) => {
+                self.book.suspended(at_micros, *attempt);
+                format!("{attempt} is suspended")
+            }
+            Record::Resumed(attempt) => {
+                self.book.resumed(at_micros, *attempt);
+                format!("{attempt} runs again")
+            }
+            _ => return,
+        };
+        self.say(at_micros / 1_000, text);
+    }
+
+    /// Records a worker's account of a preemption, and its notes.
+    pub fn on_account(&mut self, at_micros: u64, attempt: AttemptId, account: &PreemptionAccount) {
+        self.book.accounted(at_micros, attempt, account);
+        let at_millis = at_micros / 1_000;
+        match &account.what {
+            Preempted::Restored => self.say(at_millis, format!("{attempt} goes on from its checkpoint")),
+            Preempted::RestoreRefused(why) => {
+                self.say(at_millis, format!("{attempt} starts from scratch: {why}"));
+            }
+            _ => {}
+        }
+        for note in &account.notes {
+            self.say(at_millis, format!("{attempt}: {note}"));
+        }
     }
 }
 

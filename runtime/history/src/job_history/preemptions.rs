@@ -1,8 +1,5 @@
-//! The preemptions of one job as its history and its counters have them.
-//!
-//! Owns what becomes of each request, continuation and restored attempt, from what the engine records, what
-//! is ordered and what workers account for; as plain data that a snapshot of a coordinator holds. Does not
-//! own a decision (the engine).
+//! The preemptions of one job: requests, resumes and restores, with the costs that workers account for. Plain
+//! data, which a coordinator's snapshot contains.
 
 use napreduce_engine::{AttemptId, TaskId, WorkerId};
 use napreduce_protocol::{
@@ -11,10 +8,10 @@ use napreduce_protocol::{
 };
 use serde::{Deserialize, Serialize};
 
-/// Whose wish a preemption is that no scheduler has.
+/// The requester of preemptions that no scheduler asked for.
 pub const OPERATOR: &str = "operator";
 
-/// So many preemptions of a task are told with its explanation.
+/// The most preemptions listed in the explanation of a task.
 const LINES_MAX: usize = 5;
 
 /// Every preemption of a job, oldest first.
@@ -23,12 +20,12 @@ pub struct PreemptionBook {
     pub preemptions: Vec<PreemptionSummary>,
     pub resumes: Vec<ResumeSummary>,
     pub restores: Vec<RestoreSummary>,
-    /// How the job ends is decided.
+    /// The outcome of the job is decided.
     over: bool,
 }
 
 impl PreemptionBook {
-    /// A slot is wanted back. An earlier wish for the same attempt that came to nothing is over.
+    /// Records a request; an earlier unanswered request for the same attempt counts as withdrawn.
     pub fn requested(&mut self, preemption: PreemptionSummary) {
         if let Some(earlier) = self.open(preemption.attempt) {
             earlier.end = Some(PreemptionEnd::Withdrawn);
@@ -36,14 +33,14 @@ impl PreemptionBook {
         self.preemptions.push(preemption);
     }
 
-    /// The worker is told; the first of several orders for one request counts.
+    /// Records the order to the worker; the first of several counts.
     pub fn ordered(&mut self, at_micros: u64, attempt: AttemptId) {
         if let Some(open) = self.open(attempt) {
             open.ordered_micros.get_or_insert(at_micros);
         }
     }
 
-    /// It came to nothing and the attempt goes on.
+    /// Records that the attempt keeps its slot.
     pub fn withdrawn(&mut self, attempt: AttemptId, why: &str) {
         if let Some(open) = self.open(attempt) {
             open.end = Some(PreemptionEnd::Withdrawn);
@@ -51,7 +48,7 @@ impl PreemptionBook {
         }
     }
 
-    /// The attempt is stopped.
+    /// Records that the attempt is suspended.
     pub fn suspended(&mut self, at_micros: u64, attempt: AttemptId) {
         if let Some(open) = self.open(attempt) {
             open.freed_micros = Some(at_micros);
@@ -59,7 +56,7 @@ impl PreemptionBook {
         }
     }
 
-    /// An attempt of the job that a slot was freed for has it.
+    /// Records which attempt used the freed slot.
     pub fn used(&mut self, at_micros: u64, attempt: AttemptId, by: AttemptId) {
         let freed = |known: &&mut PreemptionSummary| known.attempt == attempt && known.freed_micros.is_some();
         if let Some(known) = self.preemptions.iter_mut().rev().find(freed) {
@@ -68,7 +65,7 @@ impl PreemptionBook {
         }
     }
 
-    /// The attempt has ended, in this way.
+    /// Records the end of the attempt.
     pub fn ended(&mut self, at_micros: u64, attempt: AttemptId, end: PreemptionEnd) {
         let mut accounted = matches!(end, PreemptionEnd::Finished | PreemptionEnd::Checkpointed);
         if let Some(open) = self.open(attempt) {
@@ -77,22 +74,22 @@ impl PreemptionBook {
             accounted |= end == PreemptionEnd::Killed;
         }
         let lost = !accounted && !self.over;
-        if let Some(stop) = self.standing_stop(attempt) {
+        if let Some(stop) = self.open_suspension(attempt) {
             let freed = stop.freed_micros.unwrap_or(at_micros);
             stop.suspended_millis = Some(at_micros.saturating_sub(freed) / 1_000);
-            // Gone with its worker, say: nobody was there to account for it.
+            // Without an account, as after the loss of its worker, the suspended work is lost.
             stop.work_lost_millis = if lost { stop.active_millis } else { 0 };
         }
     }
 
-    /// How the job ends is decided: what is not done now is not wanted any more.
+    /// Records that the outcome of the job is decided: unfinished work no longer counts as lost.
     pub fn decided(&mut self) {
         self.over = true;
     }
 
-    /// What a worker accounts for, just before it reports what has happened.
+    /// Records a worker's account, which precedes its report.
     pub fn accounted(&mut self, at_micros: u64, attempt: AttemptId, account: &PreemptionAccount) {
-        // Memory comes back while it runs on, so that later accounts tell of the same resume.
+        // Memory is swapped in while the attempt runs, so later accounts add to the same resume.
         if let Some(resume) = self.resumes.iter_mut().rev().find(|resume| resume.attempt == attempt) {
             resume.swapped_in_bytes += account.swapped_in_bytes;
         }
@@ -119,10 +116,10 @@ impl PreemptionBook {
     fn slot_accounted(&mut self, attempt: AttemptId, account: &PreemptionAccount) {
         let killed = account.what == Preempted::Killed;
         let mut active_millis = account.active_millis;
-        if let Some(stop) = self.standing_stop(attempt) {
+        if let Some(stop) = self.open_suspension(attempt) {
             stop.swapped_bytes = stop.swapped_bytes.max(account.swapped_bytes);
             if killed {
-                // It has done nothing since.
+                // A suspended attempt has done nothing since.
                 active_millis = stop.active_millis;
             }
         }
@@ -133,9 +130,10 @@ impl PreemptionBook {
         open.swapped_bytes = account.swapped_bytes;
         open.swapped_out_bytes = account.swapped_out_bytes;
         open.checkpoint_bytes = account.checkpoint_bytes;
-        match killed {
-            true => open.work_lost_millis = active_millis,
-            false => open.work_saved_millis = active_millis,
+        if killed {
+            open.work_lost_millis = active_millis;
+        } else {
+            open.work_saved_millis = active_millis;
         }
     }
 
@@ -148,13 +146,13 @@ impl PreemptionBook {
             resume.suspended_millis = account.suspended_millis.saturating_sub(before);
             resume.swapped_bytes = account.swapped_bytes;
         }
-        if let Some(stop) = self.standing_stop(attempt) {
+        if let Some(stop) = self.open_suspension(attempt) {
             stop.swapped_bytes = stop.swapped_bytes.max(account.swapped_bytes);
             stop.swapped_out_bytes += account.swapped_out_bytes;
         }
     }
 
-    /// A stopped attempt is told to go on.
+    /// Records the order to resume a suspended attempt.
     pub fn resume_ordered(&mut self, at_micros: u64, attempt: AttemptId, worker: WorkerId) {
         self.resumes.push(ResumeSummary {
             attempt,
@@ -168,18 +166,18 @@ impl PreemptionBook {
         });
     }
 
-    /// It goes on.
+    /// Records that the attempt runs again.
     pub fn resumed(&mut self, at_micros: u64, attempt: AttemptId) {
         let Some(resume) = self.open_resume(attempt) else { return };
         resume.resumed_micros = Some(at_micros);
-        let told = resume.suspended_millis;
-        if let Some(stop) = self.standing_stop(attempt) {
+        let measured = resume.suspended_millis;
+        if let Some(stop) = self.open_suspension(attempt) {
             let waited = at_micros.saturating_sub(stop.freed_micros.unwrap_or(at_micros)) / 1_000;
-            stop.suspended_millis = Some(if told > 0 { told } else { waited });
+            stop.suspended_millis = Some(if measured > 0 { measured } else { waited });
         }
     }
 
-    /// An attempt is launched from the checkpoint of an earlier one.
+    /// Records the launch of an attempt from an earlier one's checkpoint.
     pub fn restore_ordered(&mut self, at_micros: u64, attempt: AttemptId, from: AttemptId, worker: WorkerId) {
         let before = self.restores.iter().rev().find(|restore| restore.attempt == from);
         let before =
@@ -201,13 +199,13 @@ impl PreemptionBook {
     }
 
     fn open(&mut self, attempt: AttemptId) -> Option<&mut PreemptionSummary> {
-        // The newest are the likeliest to be open.
+        // Search backwards: the newest requests are the likeliest to be open.
         let open = |known: &&mut PreemptionSummary| known.attempt == attempt && known.end.is_none();
         self.preemptions.iter_mut().rev().find(open)
     }
 
-    /// The stop of an attempt that has not gone on since.
-    fn standing_stop(&mut self, attempt: AttemptId) -> Option<&mut PreemptionSummary> {
+    /// Returns the attempt's suspension that was not resumed yet.
+    fn open_suspension(&mut self, attempt: AttemptId) -> Option<&mut PreemptionSummary> {
         let stops = |known: &&mut PreemptionSummary| {
             known.attempt == attempt
                 && known.end == Some(PreemptionEnd::Suspended)
@@ -232,24 +230,24 @@ impl PreemptionBook {
         self.preemptions.iter().rev().find(saved)
     }
 
-    /// Whether work was ever saved.
+    /// Whether a checkpoint was ever written.
     pub fn has_checkpoints(&self) -> bool {
         self.preemptions.iter().any(|known| known.end == Some(PreemptionEnd::Checkpointed))
     }
 
-    /// Why an attempt is stopped or to give up its slot, and who wanted that.
+    /// Returns why an attempt was suspended or is to give up its slot, and for whom.
     pub fn why(&self, attempt: AttemptId) -> Option<String> {
         let last = self.preemptions.iter().rev().find(|known| known.attempt == attempt)?;
-        let told = !matches!(last.end, Some(PreemptionEnd::Withdrawn));
-        told.then(|| in_words(last))
+        let applies = !matches!(last.end, Some(PreemptionEnd::Withdrawn));
+        applies.then(|| in_words(last))
     }
 
-    /// Why a task waits to go on from the checkpoint of this attempt.
+    /// Returns why this attempt was checkpointed.
     pub fn why_checkpointed(&self, attempt: AttemptId) -> Option<String> {
         self.checkpoint_of(attempt).map(in_words)
     }
 
-    /// What happened to a task lately, for its explanation: a line for each of the last preemptions.
+    /// Returns a line for each of a task's last preemptions, for its explanation.
     pub fn lines(&self, task: TaskId) -> Vec<String> {
         let of_task: Vec<_> = self.preemptions.iter().filter(|known| known.attempt.task == task).collect();
         let last = of_task.len().saturating_sub(LINES_MAX);
@@ -267,7 +265,7 @@ impl PreemptionBook {
         of_task[last..].iter().map(line).collect()
     }
 
-    /// What the preemptions add to the counters of the job.
+    /// Returns the job counters of its preemptions.
     pub fn counters(&self) -> CounterValues {
         let mut counters = CounterValues::default();
         let mut add = |counter: Counter, amount: u64| counters.add(counter.in_words(), amount);

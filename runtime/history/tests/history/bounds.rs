@@ -1,13 +1,11 @@
-//! How much is kept: jobs and bytes, the oldest go first, with both files.
-//!
-//! Owns the limits. What becomes of a removal that is cut off is `crashes`' business.
+//! Limits of the history: the oldest jobs are removed first, with both files.
 
 use napreduce_history::{HistoryLimits, HistoryStore};
 
 use super::samples::{NO_LIMITS, Scene, job, listed};
 
 #[test]
-fn the_oldest_jobs_go_with_both_their_files() {
+fn oldest_jobs_are_removed_with_both_files() {
     let scene = Scene::new();
     let (history, _) = scene.open_with(HistoryLimits { jobs_max: 2, ..NO_LIMITS });
     for id in [3, 1, 2, 4] {
@@ -19,12 +17,12 @@ fn the_oldest_jobs_go_with_both_their_files() {
     assert!(history.read(job(2, 5).detail.summary.job).is_none());
     drop(history);
     let (history, remarks) = scene.open_with(HistoryLimits { jobs_max: 1, ..NO_LIMITS });
-    assert_eq!((listed(&history), remarks), (vec![4], Vec::new()), "a smaller limit counts at once");
+    assert_eq!((listed(&history), remarks), (vec![4], Vec::new()), "a smaller limit applies at once");
     assert_eq!(scene.names(), ["job_0004.json", "job_0004.jsonl.gz"]);
 }
 
 #[test]
-fn bytes_of_heads_and_recordings_are_bounded() {
+fn size_of_heads_and_recordings_is_limited() {
     let scene = Scene::new();
     let history = scene.open();
     for id in 1..=4 {
@@ -44,7 +42,7 @@ fn bytes_of_heads_and_recordings_are_bounded() {
 }
 
 #[test]
-fn a_limit_of_nothing_keeps_nothing() {
+fn zero_limits_keep_no_job() {
     let scene = Scene::new();
     let (history, _) = scene.open_with(HistoryLimits { jobs_max: 0, bytes_max: 0 });
     history.add(&job(1, 5)).expect("written");
@@ -53,7 +51,7 @@ fn a_limit_of_nothing_keeps_nothing() {
 }
 
 #[test]
-fn a_job_that_is_written_again_is_there_once() {
+fn rewritten_job_is_listed_once() {
     let scene = Scene::new();
     let history = scene.open();
     history.add(&job(1, 200)).expect("written");

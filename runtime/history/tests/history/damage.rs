@@ -1,4 +1,4 @@
-//! Recordings that are cut, changed or made by somebody else: rows that were written, or a remark.
+//! Truncated, changed and foreign recordings: readers get original rows or a remark.
 
 use std::fs;
 use std::io::Write;
@@ -12,13 +12,13 @@ use proptest::prelude::*;
 
 use super::samples::{Scene, job};
 
-/// Four members: attempts, events, attempts, preemptions.
+/// Builds a recording of four members: attempts, events, attempts, preemptions.
 fn small() -> (JobDetail, Vec<u8>) {
     let mut detail = job(5, 4_000).detail;
     detail.attempts.truncate(12);
     detail.events.truncate(3);
     detail.preemptions.truncate(2);
-    assert_eq!((detail.events.len(), detail.preemptions.len()), (3, 2), "the seed gives some");
+    assert_eq!((detail.events.len(), detail.preemptions.len()), (3, 2), "the seed must give these");
     let mut recording = RecordingWriter::new(Vec::new());
     recording.add("attempt", &detail.attempts[..6]).expect("added");
     recording.flush().expect("flushed");
@@ -30,11 +30,11 @@ fn small() -> (JobDetail, Vec<u8>) {
     (detail, recording.finish().expect("finished"))
 }
 
-/// Reads everything; returns whether all of it is there.
+/// Checks that all rows read are original; returns whether they are complete.
 fn check(detail: &JobDetail, bytes: &[u8], what: &str) -> bool {
     let Ok(rows) = RecordedRows::parse(bytes) else { return false };
     let halves = [&[][..], &detail.attempts[..6], &detail.attempts[6..], &detail.attempts];
-    assert!(halves.contains(&&rows.attempts[..]), "{what}: attempts nobody wrote: {:?}", rows.attempts);
+    assert!(halves.contains(&&rows.attempts[..]), "{what}: invented attempts: {:?}", rows.attempts);
     assert!(rows.events.is_empty() || rows.events == detail.events, "{what}: {:?}", rows.events);
     let preemptions = &rows.preemptions;
     assert!(preemptions.is_empty() || *preemptions == detail.preemptions, "{what}: {preemptions:?}");
@@ -44,7 +44,7 @@ fn check(detail: &JobDetail, bytes: &[u8], what: &str) -> bool {
 }
 
 #[test]
-fn a_cut_file_gives_whole_members_and_a_remark() {
+fn truncated_file_gives_whole_members_and_a_remark() {
     let (detail, bytes) = small();
     assert!(check(&detail, &bytes, "whole"));
     for length in 0..bytes.len() {
@@ -53,7 +53,7 @@ fn a_cut_file_gives_whole_members_and_a_remark() {
 }
 
 #[test]
-fn a_flipped_bit_gives_what_was_written_or_a_remark() {
+fn flipped_bit_gives_original_rows_or_a_remark() {
     let (detail, bytes) = small();
     for place in 0..bytes.len() {
         for bit in 0..8 {
@@ -65,7 +65,7 @@ fn a_flipped_bit_gives_what_was_written_or_a_remark() {
 }
 
 #[test]
-fn a_damaged_member_costs_no_other_rows() {
+fn damaged_member_costs_no_other_rows() {
     let (detail, bytes) = small();
     let starts: Vec<usize> =
         (0..bytes.len() - 2).filter(|at| bytes[*at..].starts_with(&[0x1f, 0x8b, 8])).collect();
@@ -74,16 +74,16 @@ fn a_damaged_member_costs_no_other_rows() {
     let rows = RecordedRows::parse(&damaged).expect("a recording");
     assert_eq!((rows.attempts, rows.events.len()), (detail.attempts, 0));
     assert_eq!(rows.preemptions, detail.preemptions);
-    let place = format!("rows are left out: gzip data at byte {} is damaged", starts[1]);
+    let place = format!("dropped rows: damaged gzip data at byte {}", starts[1]);
     assert!(rows.remarks.len() == 1 && rows.remarks[0].starts_with(&place), "{:?}", rows.remarks);
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2_000))]
 
-    /// The checksums of gzip are right: any text is read without harm.
+    /// Changed text under valid gzip checksums is harmless.
     #[test]
-    fn changed_text_does_no_harm(changes in vec((any::<prop::sample::Index>(), any::<u8>()), 1..4)) {
+    fn changed_text_is_harmless(changes in vec((any::<prop::sample::Index>(), any::<u8>()), 1..4)) {
         let (_, bytes) = small();
         let mut text = Vec::new();
         std::io::Read::read_to_end(&mut flate2::read::MultiGzDecoder::new(&bytes[..]), &mut text).expect("gzip");
@@ -112,14 +112,14 @@ fn events_and_remarks(text: &str) -> (usize, String) {
 }
 
 #[test]
-fn kinds_and_fields_of_later_programs_are_skipped() {
+fn unknown_kinds_and_fields_are_skipped() {
     let later = "{\"weather\":[1]}\n{\"event\":{\"at_millis\":5,\"text\":\"b\",\"mood\":1}}\n";
     let text = format!("{HEADER}{EVENT}{later}{{\"end\":{{\"rows\":3}}}}\n");
     assert_eq!(events_and_remarks(&text), (2, String::new()));
 }
 
 #[test]
-fn rows_that_lack_a_field_are_reported() {
+fn rows_without_a_field_are_reported() {
     let text = format!("{HEADER}{EVENT}{{\"event\":{{\"at_millis\":5}}}}\n{{\"end\":{{\"rows\":2}}}}\n");
     let (events, remarks) = events_and_remarks(&text);
     assert!(events == 1 && remarks.contains("row 2: missing field `text`"), "{remarks}");
@@ -127,34 +127,31 @@ fn rows_that_lack_a_field_are_reported() {
 
 #[test]
 fn rows_lost_between_whole_members_are_reported() {
-    let told = events_and_remarks(&format!("{HEADER}{EVENT}{{\"end\":{{\"rows\":7}}}}\n"));
-    assert_eq!(told, (1, "it has 1 of 7 rows".to_owned()));
+    let found = events_and_remarks(&format!("{HEADER}{EVENT}{{\"end\":{{\"rows\":7}}}}\n"));
+    assert_eq!(found, (1, "1 of 7 rows".to_owned()));
     let (events, remarks) = events_and_remarks(&format!("{HEADER}{EVENT}"));
     assert!(events == 1 && remarks.contains("no end line"), "{remarks}");
 }
 
 #[test]
-fn other_files_and_versions_are_refused() {
-    let error = |bytes: &[u8]| RecordedRows::parse(bytes).expect_err("refused").to_string();
-    assert!(error(b"").contains("it is not a recording"));
-    assert!(error(HEADER.as_bytes()).contains("it is not a recording"));
-    assert!(error(&gzip(EVENT.as_bytes())).contains("it is not a recording"));
-    assert_eq!(
-        error(&gzip(b"{\"recording\":{\"version\":9}}")),
-        "it has version 9, and this program reads 2"
-    );
+fn other_files_and_versions_are_rejected() {
+    let error = |bytes: &[u8]| RecordedRows::parse(bytes).expect_err("rejected").to_string();
+    assert!(error(b"").contains("not a recording"));
+    assert!(error(HEADER.as_bytes()).contains("not a recording"));
+    assert!(error(&gzip(EVENT.as_bytes())).contains("not a recording"));
+    assert_eq!(error(&gzip(b"{\"recording\":{\"version\":9}}")), "version 9; this program reads version 2");
 }
 
 #[test]
-fn a_member_that_inflates_beyond_the_limit_is_left_out() {
+fn member_above_the_size_limit_is_dropped() {
     let members = [gzip(HEADER.as_bytes()), gzip(&vec![b' '; (64 << 20) + 1]), gzip(EVENT.as_bytes())];
     let rows = RecordedRows::parse(&members.concat()).expect("a recording");
     assert_eq!(rows.events.len(), 1);
-    assert!(rows.remarks[0].contains("it is too long"), "{:?}", rows.remarks);
+    assert!(rows.remarks[0].contains("more than 67108864 bytes of text"), "{:?}", rows.remarks);
 }
 
 #[test]
-fn a_recording_with_a_hole_is_refused_before_it_takes_memory() {
+fn sparse_recording_is_rejected_before_it_takes_memory() {
     let scene = Scene::new();
     let history = scene.open();
     history.add(&job(1, 5)).expect("written");

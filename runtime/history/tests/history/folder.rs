@@ -1,8 +1,4 @@
-//! A history that is read beside its coordinator: from where, without a trace, and what is said of what
-//! cannot be.
-//!
-//! Owns the three places and every kind of damage of a whole file. What a coordinator reads is other
-//! files' business.
+//! Reading a history from outside: the three kinds of directories, no traces, and damaged files.
 
 use std::fs;
 use std::path::Path;
@@ -14,7 +10,7 @@ use serde_json::Value;
 
 use super::samples::{NO_LIMITS, Scene, job, listed};
 
-/// A history of some jobs.
+/// A history with these jobs.
 fn scene(jobs: &[EndedJob]) -> Scene {
     let scene = Scene::new();
     let history = scene.open();
@@ -26,24 +22,24 @@ fn scene(jobs: &[EndedJob]) -> Scene {
 
 fn read(directory: &Path) -> Vec<EndedJob> {
     let folder = HistoryFolder::open(directory).expect("a history");
-    let read = |id: &JobId| folder.read(*id).expect("readable").expect("it is there");
+    let read = |id: &JobId| folder.read(*id).expect("readable").expect("present");
     folder.jobs().iter().map(read).collect()
 }
 
 #[track_caller]
-fn check_refused(directory: &Path, says: &[&str]) {
+fn check_rejected(directory: &Path, parts: &[&str]) {
     let error = HistoryFolder::open(directory).map(|folder| {
         let first = folder.jobs()[0];
         folder.read(first).map(drop)
     });
-    let error = error.and_then(|read| read).expect_err("refused").to_string();
-    for words in says {
+    let error = error.and_then(|read| read).expect_err("rejected").to_string();
+    for words in parts {
         assert!(error.contains(words), "{words}: {error}");
     }
 }
 
 #[test]
-fn jobs_are_read_from_a_cluster_its_coordinator_and_a_copy_without_a_trace() {
+fn jobs_are_read_from_every_place_without_a_trace() {
     let jobs = [job(3, 60), job(12, 5)];
     let scene = scene(&jobs);
     fs::remove_file(scene.path("index.jsonl")).expect("removed");
@@ -60,18 +56,18 @@ fn jobs_are_read_from_a_cluster_its_coordinator_and_a_copy_without_a_trace() {
 }
 
 #[test]
-fn a_job_that_is_removed_meanwhile_is_not_there() {
+fn removed_job_reads_as_none() {
     let scene = scene(&[job(1, 9), job(2, 9)]);
     let folder = HistoryFolder::open(scene.directory()).expect("a history");
     fs::remove_file(scene.path("job_0001.jsonl.gz")).expect("removed");
     fs::remove_file(scene.path("job_0001.json")).expect("removed");
     assert!(folder.summary(JobId(1)).expect("no error").is_none());
     assert!(folder.read(JobId(1)).expect("no error").is_none());
-    assert_eq!(folder.summary(JobId(2)).expect("readable").expect("there").job, JobId(2));
+    assert_eq!(folder.summary(JobId(2)).expect("readable").expect("present").job, JobId(2));
 }
 
 #[test]
-fn heads_of_earlier_programs_lack_the_cluster_and_nothing_else() {
+fn heads_of_earlier_versions_lack_only_the_cluster() {
     let ended = job(1, 30);
     let scene = scene(std::slice::from_ref(&ended));
     let head = fs::read(scene.path("job_0001.json")).expect("a head");
@@ -89,59 +85,59 @@ fn heads_of_earlier_programs_lack_the_cluster_and_nothing_else() {
 }
 
 #[test]
-fn what_is_no_history_is_refused_with_what_to_give() {
+fn invalid_directory_is_rejected_with_a_remedy() {
     let scene = Scene::new();
-    check_refused(&scene.path("nowhere"), &["nowhere", "cannot read"]);
-    check_refused(scene.directory(), &["holds no history", "give the directory of a cluster"]);
+    check_rejected(&scene.path("nowhere"), &["nowhere", "cannot read"]);
+    check_rejected(scene.directory(), &["holds no history", "give the directory of a cluster"]);
     fs::write(scene.path("job_1.json"), "{}").expect("written");
-    check_refused(scene.directory(), &["holds no history"]);
-    check_refused(&scene.path("job_1.json"), &["job_1.json"]);
+    check_rejected(scene.directory(), &["holds no history"]);
+    check_rejected(&scene.path("job_1.json"), &["job_1.json"]);
     fs::create_dir_all(scene.path("coordinator/history")).expect("made");
-    check_refused(scene.directory(), &["coordinator/history holds no job that has ended", "wait for"]);
+    check_rejected(scene.directory(), &["coordinator/history holds no ended job", "wait until"]);
 }
 
 #[test]
-fn a_head_that_is_cut_foreign_or_of_another_job_is_named() {
+fn truncated_or_foreign_head_is_named() {
     let scene = scene(&[job(1, 9)]);
     let path = scene.path("job_0001.json");
     let head = fs::read(&path).expect("a head");
     let remedy = "copy the history without job_0001.json and job_0001.jsonl.gz";
     for length in [0, 1, head.len() / 2, head.len() - 1] {
         fs::write(&path, &head[..length]).expect("written");
-        check_refused(scene.directory(), &["job_0001.json cannot be used", remedy]);
+        check_rejected(scene.directory(), &["job_0001.json is unusable", remedy]);
     }
-    for (foreign, says) in [("[1, 2]", "job_0001.json"), ("{\"version\": 9}", "it has version 9")] {
+    for (foreign, part) in [("[1, 2]", "job_0001.json"), ("{\"version\": 9}", "version 9")] {
         fs::write(&path, foreign).expect("written");
-        check_refused(scene.directory(), &[says, remedy]);
+        check_rejected(scene.directory(), &[part, remedy]);
     }
     fs::rename(scene.path("job_0001.jsonl.gz"), scene.path("job_0002.jsonl.gz")).expect("renamed");
     fs::write(scene.path("job_0002.json"), &head).expect("written");
     fs::remove_file(&path).expect("removed");
-    check_refused(scene.directory(), &["job_0002.json cannot be used: it is that of job_0001"]);
+    check_rejected(scene.directory(), &["job_0002.json is unusable: it belongs to job_0001"]);
 }
 
 #[test]
-fn a_recording_that_is_gone_cut_or_damaged_is_named() {
+fn missing_or_damaged_recording_is_named() {
     let scene = scene(&[job(1, 900)]);
     let path = scene.path("job_0001.jsonl.gz");
     let whole = fs::read(&path).expect("a recording");
     for length in [0, 11, 12, whole.len() / 2, whole.len() - 1] {
         fs::write(&path, &whole[..length]).expect("written");
-        check_refused(scene.directory(), &["job_0001.jsonl.gz cannot be used", "copy the history without"]);
+        check_rejected(scene.directory(), &["job_0001.jsonl.gz is unusable", "copy the history without"]);
         let folder = HistoryFolder::open(scene.directory()).expect("a history");
-        let rest = folder.read_what_is_whole(JobId(1)).expect("its head is whole").expect("there").detail;
+        let rest = folder.read_partial(JobId(1)).expect("the head is intact").expect("present").detail;
         assert!(rest.attempts.is_empty(), "{length}");
         assert!(rest.events.iter().any(|line| line.text.starts_with("job_0001.jsonl.gz: ")), "{length}");
     }
     let mut flipped = whole.clone();
     flipped[whole.len() / 3] ^= 4;
     fs::write(&path, flipped).expect("written");
-    check_refused(scene.directory(), &["job_0001.jsonl.gz cannot be used", "gzip data at byte 0 is damaged"]);
+    check_rejected(scene.directory(), &["job_0001.jsonl.gz is unusable", "damaged gzip data at byte 0"]);
     fs::remove_file(&path).expect("removed");
-    check_refused(scene.directory(), &["job_0001.jsonl.gz cannot be used", "900 of 900 attempts"]);
+    check_rejected(scene.directory(), &["job_0001.jsonl.gz is unusable", "900 of 900 attempts"]);
 }
 
-/// Puts something else in the place of a file.
+/// Replaces a file by something that is not a regular file.
 fn replace_with(path: &Path, kind: &str) {
     fs::remove_file(path).expect("removed");
     let make_pipe = || {
@@ -160,7 +156,9 @@ fn history_reads_regular_files_only() {
     for kind in ["a pipe", "endless", "a directory"] {
         for name in ["job_0002.json", "job_0002.jsonl.gz", "index.jsonl"] {
             let scene = Scene::new();
-            (1..=3).for_each(|id| drop(scene.open().add(&job(id, 5)).expect("written")));
+            for id in 1..=3 {
+                scene.open().add(&job(id, 5)).expect("written");
+            }
             replace_with(&scene.path(name), kind);
             let folder = HistoryFolder::open(scene.directory()).expect("a history");
             let read = folder.read(job(2, 5).detail.summary.job);

@@ -1,4 +1,4 @@
-//! Recordings of version 1, as an earlier program wrote them into `tests/former`.
+//! Recordings of version 1, written by an earlier program into `tests/former`.
 
 use std::fs;
 use std::path::Path;
@@ -10,7 +10,7 @@ use super::samples::{Scene, former_job, former_samples, listed};
 
 const JOB: &[u8] = include_bytes!("../former/job_0007.napt");
 
-/// A history as the earlier program left it, with this recording of the job.
+/// A history as the earlier program left it, with this recording.
 fn former(recording: &[u8]) -> Scene {
     let (scene, from) = (Scene::new(), Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/former"));
     fs::create_dir(scene.path("cluster")).expect("made");
@@ -22,9 +22,9 @@ fn former(recording: &[u8]) -> Scene {
 }
 
 #[test]
-fn a_former_recording_is_named_until_it_is_converted() {
+fn former_recording_is_named_until_converted() {
     let scene = former(JOB);
-    let read = || scene.open().read(JobId(7)).expect("there").expect("its head is whole");
+    let read = || scene.open().read(JobId(7)).expect("present").expect("the head is intact");
     let events = read().detail.events;
     assert!(
         events[0]
@@ -43,23 +43,23 @@ fn a_former_recording_is_named_until_it_is_converted() {
         (window.queues, window.workers, window.remarks),
         (samples.queues, samples.workers, Vec::new())
     );
-    assert!(convert_history(scene.directory()).expect("nothing to do").is_empty());
+    assert!(convert_history(scene.directory()).expect("converted").is_empty(), "nothing is left to convert");
 }
 
 #[test]
-fn a_file_that_is_there_already_is_not_replaced() {
-    for there in [&b"of somebody else"[..], &fs::read(rewritten().path("job_0007.jsonl.gz")).expect("a file")]
+fn convert_keeps_existing_files() {
+    for existing in [&b"foreign data"[..], &fs::read(rewritten().path("job_0007.jsonl.gz")).expect("a file")]
     {
         let scene = former(JOB);
-        fs::write(scene.path("job_0007.jsonl.gz"), there).expect("written");
+        fs::write(scene.path("job_0007.jsonl.gz"), existing).expect("written");
         let converted = convert_history(scene.directory()).expect("converted");
         assert_eq!(converted[1].remarks.len(), 1, "{converted:?}");
-        assert_eq!(fs::read(scene.path("job_0007.jsonl.gz")).expect("a file"), there);
+        assert_eq!(fs::read(scene.path("job_0007.jsonl.gz")).expect("a file"), existing);
         assert!(scene.path("job_0007.napt").exists());
     }
 }
 
-/// The same job, as the present version writes it.
+/// The same job in the current version.
 fn rewritten() -> Scene {
     let scene = Scene::new();
     scene.open().add(&former_job()).expect("written");
@@ -67,11 +67,24 @@ fn rewritten() -> Scene {
 }
 
 #[test]
-fn a_day_that_was_continued_keeps_what_came_later() {
+fn convert_names_a_file_that_is_not_a_recording() {
+    let scene = former(b"\x1f\x8b\x08 not a recording of version 1");
+    let converted = convert_history(scene.directory()).expect("converted");
+    let [day, job] = &converted[..] else { panic!("{converted:?}") };
+    assert!(day.remarks.is_empty(), "{day:?}");
+    let [remark] = &job.remarks[..] else { panic!("{job:?}") };
+    assert!(remark.contains("does not start with NAPTREC1; move it out of the history"), "{remark}");
+    assert!(scene.path("job_0007.napt").exists());
+    assert!(!scene.path("job_0007.jsonl.gz").exists());
+}
+#[test]
+fn convert_keeps_later_samples_of_a_day() {
     let scene = former(JOB);
     let mut later = former_samples();
     later.workers.clear();
-    later.queues.iter_mut().for_each(|queue| queue.at_millis += 10_000);
+    for queue in &mut later.queues {
+        queue.at_millis += 10_000;
+    }
     scene.open().note(&later).expect("noted");
     convert_history(scene.directory()).expect("converted");
     let window = read_cluster(scene.directory(), 0, u64::MAX);
@@ -79,7 +92,7 @@ fn a_day_that_was_continued_keeps_what_came_later() {
 }
 
 #[test]
-fn a_cut_or_changed_former_recording_gives_its_first_rows_and_stays() {
+fn damaged_former_recording_gives_its_first_rows_and_stays() {
     let whole = former_job();
     for place in (12..JOB.len()).step_by(701) {
         let mut changed = JOB.to_vec();
@@ -87,7 +100,7 @@ fn a_cut_or_changed_former_recording_gives_its_first_rows_and_stays() {
         for recording in [&JOB[..place], &changed] {
             let scene = former(recording);
             let converted = convert_history(scene.directory()).expect("converted");
-            let read = scene.open().read(JobId(7)).expect("there").expect("its head is whole");
+            let read = scene.open().read(JobId(7)).expect("present").expect("the head is intact");
             assert!(whole.detail.attempts.starts_with(&read.detail.attempts), "byte {place}");
             assert_eq!(
                 scene.path("job_0007.napt").exists(),
@@ -100,7 +113,7 @@ fn a_cut_or_changed_former_recording_gives_its_first_rows_and_stays() {
 }
 
 #[test]
-fn the_oldest_jobs_go_with_their_former_recordings() {
+fn oldest_jobs_are_removed_with_former_recordings() {
     let scene = former(JOB);
     let limits = napreduce_history::HistoryLimits { jobs_max: 0, bytes_max: u64::MAX };
     let (history, _) = scene.open_with(limits);

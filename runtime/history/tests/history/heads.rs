@@ -1,6 +1,4 @@
-//! Heads: short, of every version, and what is said when the recording beside one cannot be read.
-//!
-//! Owns what a job is put together from. Damage within a recording is `damage`'s business.
+//! Heads of every version, and the events that report an unreadable recording.
 
 use std::fs;
 use std::time::Duration;
@@ -15,22 +13,22 @@ use super::samples::{Scene, failed, job, listed, succeeded};
 const HEAD_BYTES_MAX: u64 = 64 << 10;
 
 #[track_caller]
-fn check_read_as_it_was(ended: &EndedJob) -> Value {
+fn check_round_trip(ended: &EndedJob) -> Value {
     let scene = Scene::new();
     let history = scene.open();
     history.add(ended).expect("written");
     let job = ended.detail.summary.job;
-    assert_eq!(&history.read(job).expect("there").expect("readable"), ended);
+    assert_eq!(&history.read(job).expect("present").expect("readable"), ended);
     drop(history);
-    assert_eq!(&scene.open().read(job).expect("there").expect("readable"), ended, "also after a start");
+    assert_eq!(&scene.open().read(job).expect("present").expect("readable"), ended, "also after a restart");
     let head = fs::read(scene.path("job_0001.json")).expect("a head");
     assert!(head.len() as u64 <= HEAD_BYTES_MAX);
     serde_json::from_slice(&head).expect("JSON")
 }
 
 #[test]
-fn a_head_says_what_its_rows_come_to() {
-    let head = check_read_as_it_was(&job(1, 300));
+fn head_summarizes_its_rows() {
+    let head = check_round_trip(&job(1, 300));
     assert_eq!(head["version"], 2);
     assert_eq!(head["token"], "fffffffffffffffffffffffffffffffe");
     assert_eq!(head["rows"]["attempts"], 300);
@@ -41,7 +39,7 @@ fn a_head_says_what_its_rows_come_to() {
 }
 
 #[test]
-fn parts_and_counters_that_do_not_fit_are_in_the_recording() {
+fn large_parts_and_counters_move_to_the_recording() {
     let mut many_parts = job(1, 10).detail;
     let part = |place: u64| PartReport {
         name: format!("part-r-{place:05}"),
@@ -50,22 +48,24 @@ fn parts_and_counters_that_do_not_fit_are_in_the_recording() {
         digest: !place,
     };
     many_parts.parts = (0..20_000).map(part).collect();
-    let head = check_read_as_it_was(&succeeded(many_parts.clone(), Duration::from_millis(7)));
+    let head = check_round_trip(&succeeded(many_parts.clone(), Duration::from_millis(7)));
     assert_eq!((&head["parts"], &head["rows"]["parts"]), (&json!([]), &json!(20_000)));
     assert_eq!(head["counters"]["mine"], 7);
 
     let mut counters = CounterValues::default();
-    (1..=5_000).for_each(|place| counters.add(&format!("a counter of mine, number {place}"), place));
+    for place in 1..=5_000 {
+        counters.add(&format!("a counter of mine, number {place}"), place);
+    }
     many_parts.counters = counters;
-    let head = check_read_as_it_was(&succeeded(many_parts, Duration::from_millis(7)));
+    let head = check_round_trip(&succeeded(many_parts, Duration::from_millis(7)));
     assert_eq!((&head["counters"], &head["rows"]["counters"]), (&json!({}), &json!(5_000)));
 }
 
 #[test]
-fn a_long_reason_is_whole_in_what_is_answered_and_cut_in_the_listing() {
+fn long_reason_is_cut_only_in_listings() {
     let reason = "no such line: é ".repeat(9_000);
     let ended = failed(job(1, 10), &reason);
-    check_read_as_it_was(&ended);
+    check_round_trip(&ended);
     let scene = Scene::new();
     let history = scene.open();
     history.add(&ended).expect("written");
@@ -75,15 +75,15 @@ fn a_long_reason_is_whole_in_what_is_answered_and_cut_in_the_listing() {
 }
 
 #[test]
-fn version_1_is_read_as_it_is() {
+fn version_1_is_readable() {
     let scene = Scene::new();
     let ended = job(7, 30);
-    // What 0.2.0 wrote.
+    // Written by 0.2.0.
     let detail = JobDetail { settings: None, ..ended.detail };
     let text = json!({ "version": 1, "token": 77u64, "end": ended.end, "detail": detail });
     fs::write(scene.path("job_0007.json"), text.to_string()).expect("written");
     let history = scene.open();
-    let read = history.read(JobId(7)).expect("there").expect("readable");
+    let read = history.read(JobId(7)).expect("present").expect("readable");
     assert_eq!((read.token, read.end, read.detail), (77, ended.end, detail));
     assert_eq!((history.of_token(77), history.last()), (Some(JobId(7)), Some(JobId(7))));
     drop(history);
@@ -91,34 +91,34 @@ fn version_1_is_read_as_it_is() {
 }
 
 #[test]
-fn a_recording_that_cannot_be_read_is_said_in_the_events() {
+fn unreadable_recording_is_reported_in_the_events() {
     let scene = Scene::new();
     let history = scene.open();
     let ended = job(1, 30);
     history.add(&ended).expect("written");
     let path = scene.path("job_0001.jsonl.gz");
     let whole = fs::read(&path).expect("a recording");
-    let said = || {
-        let read = history.read(JobId(1)).expect("there").expect("readable");
+    let read = || {
+        let read = history.read(JobId(1)).expect("present").expect("readable");
         assert_eq!((&read.end, &read.detail.summary), (&ended.end, &ended.detail.summary));
         let lines = read.detail.events.into_iter().map(|line| line.text);
         (read.detail.attempts.len(), lines.collect::<Vec<_>>().join("\n"))
     };
     fs::write(&path, &whole[..whole.len() - 20]).expect("cut");
-    let (attempts, text) = said();
-    assert!(attempts == 0 && text.contains("job_0001.jsonl.gz: it has no end line"), "{text}");
+    let (attempts, text) = read();
+    assert!(attempts == 0 && text.contains("job_0001.jsonl.gz: no end line"), "{text}");
     fs::write(&path, b"something else").expect("written");
-    let (attempts, text) = said();
-    assert!(attempts == 0 && text.contains("job_0001.jsonl.gz: it is not a recording"), "{text}");
+    let (attempts, text) = read();
+    assert!(attempts == 0 && text.contains("job_0001.jsonl.gz: not a recording"), "{text}");
     assert!(text.contains("30 of 30 attempts"), "{text}");
     fs::remove_file(&path).expect("removed");
-    let (attempts, text) = said();
+    let (attempts, text) = read();
     assert!(attempts == 0 && text.contains("job_0001.jsonl.gz: No such file"), "{text}");
-    assert!(matches!(history.read(JobId(1)).expect("there").expect("readable").end, JobEnd::Succeeded(_)));
+    assert!(matches!(history.read(JobId(1)).expect("present").expect("readable").end, JobEnd::Succeeded(_)));
 }
 
 #[test]
-fn a_head_that_makes_no_sense_is_named_and_left_alone() {
+fn invalid_head_is_named_and_kept() {
     let scene = Scene::new();
     scene.open().add(&job(1, 5)).expect("written");
     fs::copy(scene.path("job_0001.json"), scene.path("job_0002.json")).expect("copied");
@@ -129,8 +129,8 @@ fn a_head_that_makes_no_sense_is_named_and_left_alone() {
     remarks.sort();
     assert_eq!(listed(&history), [1]);
     let [two, three, four] = &remarks[..] else { panic!("{remarks:?}") };
-    assert!(two.ends_with("job_0002.json is left out of the history: it is that of job_0001"), "{two}");
-    assert!(three.contains("it has version 3, and this program reads up to 2"), "{three}");
-    assert!(four.contains("job_0004.json is left out of the history"), "{four}");
-    assert_eq!(scene.names().len(), 6, "they are left alone");
+    assert!(two.ends_with("job_0002.json is not in the history: it belongs to job_0001"), "{two}");
+    assert!(three.contains("version 3; this program reads up to 2"), "{three}");
+    assert!(four.contains("job_0004.json is not in the history"), "{four}");
+    assert_eq!(scene.names().len(), 6, "the files stay");
 }

@@ -1,6 +1,4 @@
-//! The index: never believed against the directory, and made anew whatever has become of it.
-//!
-//! Owns what is done to `index.jsonl` and beside it. Crashes while it is written are `crashes`' business.
+//! The index: only a cache of the heads, rewritten after any damage.
 
 use std::fs;
 
@@ -8,30 +6,32 @@ use napreduce_history::HistoryStore;
 
 use super::samples::{NO_LIMITS, Scene, job, listed};
 
-/// A history of three jobs that was closed.
+/// A closed history of three jobs.
 fn three_jobs() -> Scene {
     let scene = Scene::new();
     let history = scene.open();
-    (1..=3).for_each(|id| drop(history.add(&job(id, 5)).expect("written")));
+    for id in 1..=3 {
+        history.add(&job(id, 5)).expect("written");
+    }
     scene
 }
 
 #[test]
-fn a_head_that_the_index_knows_is_not_read() {
+fn indexed_head_is_not_read() {
     let scene = three_jobs();
     let path = scene.path("job_0002.json");
     let known = fs::metadata(&path).expect("a head");
-    // Of the same length and time: a start that reads it would say so.
+    // With the same length and time: reading it would cause a remark.
     fs::write(&path, " ".repeat(usize::try_from(known.len()).expect("it fits"))).expect("written");
     let file = fs::File::options().write(true).open(&path).expect("opened");
     file.set_modified(known.modified().expect("a time")).expect("set");
     let history = scene.open();
     assert_eq!(listed(&history), [3, 2, 1]);
-    assert!(history.read(job(2, 5).detail.summary.job).expect("there").is_err(), "now it is read");
+    assert!(history.read(job(2, 5).detail.summary.job).expect("present").is_err(), "now it is read");
 }
 
 #[test]
-fn an_index_that_is_missing_or_damaged_is_made_anew() {
+fn missing_or_damaged_index_is_rewritten() {
     let scene = three_jobs();
     let path = scene.path("index.jsonl");
     let whole = fs::read(&path).expect("an index");
@@ -43,13 +43,13 @@ fn an_index_that_is_missing_or_damaged_is_made_anew() {
         let (history, _) = scene.open_with(NO_LIMITS);
         assert_eq!(listed(&history), [3, 2, 1]);
         drop(history);
-        assert_eq!(listed(&scene.open()), [3, 2, 1], "it is whole again");
+        assert_eq!(listed(&scene.open()), [3, 2, 1], "the index is intact again");
     }
 }
 
-/// At some 200 places, so that each page is hit several times.
+/// Flips bits at about 200 places, several in each page.
 #[test]
-fn a_flipped_bit_in_the_index_changes_no_job() {
+fn flipped_bit_in_the_index_changes_no_job() {
     let scene = three_jobs();
     let path = scene.path("index.jsonl");
     let whole = fs::read(&path).expect("an index");
@@ -62,13 +62,13 @@ fn a_flipped_bit_in_the_index_changes_no_job() {
         assert_eq!(listed(&history), [3, 2, 1], "byte {place}");
         assert_eq!(history.of_token(job(2, 5).token), Some(job(2, 5).detail.summary.job), "byte {place}");
         if place % 8 == 0 {
-            history.add(&job(3, 5)).expect("it goes on");
+            history.add(&job(3, 5)).expect("written");
         }
     }
 }
 
 #[test]
-fn heads_that_come_and_go_by_hand_are_noticed() {
+fn manually_changed_heads_are_noticed() {
     let scene = three_jobs();
     fs::remove_file(scene.path("job_0002.json")).expect("removed");
     let other = Scene::new();
@@ -86,16 +86,16 @@ fn heads_that_come_and_go_by_hand_are_noticed() {
     assert_eq!(listed(&history), [9, 3, 1]);
     assert_eq!(history.summaries(9, &|_| false)[2].name, "another");
     assert_eq!(history.of_token(42).map(|job| job.0), Some(1));
-    assert!(history.read(job(9, 5).detail.summary.job).expect("there").is_ok());
+    assert!(history.read(job(9, 5).detail.summary.job).expect("present").is_ok());
 }
 
 #[test]
-fn an_index_that_cannot_be_written_is_done_without() {
+fn unwritable_index_is_not_needed() {
     let scene = three_jobs();
     fs::remove_file(scene.path("index.jsonl")).expect("removed");
     fs::create_dir(scene.path("index.jsonl")).expect("made");
     let (history, remarks) = scene.open_with(NO_LIMITS);
-    assert!(remarks.iter().any(|remark| remark.contains("there is no index of the history")), "{remarks:?}");
+    assert!(remarks.iter().any(|remark| remark.contains("no index of the history")), "{remarks:?}");
     assert_eq!(listed(&history), [3, 2, 1]);
     assert_eq!(history.add(&job(4, 5)).expect("written"), [""; 0]);
     assert_eq!(listed(&history), [4, 3, 2, 1]);

@@ -1,6 +1,4 @@
-//! What became of work whose slot was taken, against lives told one step after the other.
-//!
-//! Owns the cases of `ledger_of`. Does not own stints and naps (`timeline`).
+//! The preemption ledger: what becomes of work whose slot was taken.
 
 use napreduce_engine::{AttemptId, JobId, Primitive, TaskId, TaskKind, WorkerId};
 use napreduce_history::{Sequel, ledger_of};
@@ -9,7 +7,7 @@ use napreduce_protocol::{
     RestoreSummary, ResumeSummary,
 };
 
-/// A job with one map, whose attempts have numbers.
+/// A job with one map task.
 struct Life(JobDetail);
 
 fn attempt(number: u32) -> AttemptId {
@@ -17,7 +15,7 @@ fn attempt(number: u32) -> AttemptId {
 }
 
 impl Life {
-    fn of_a_job() -> Life {
+    fn new() -> Life {
         let summary = JobSummary {
             job: JobId(7),
             name: "words".to_owned(),
@@ -84,17 +82,17 @@ impl Life {
         self
     }
 
-    fn lost(mut self) -> Life {
+    fn attempt_ended(mut self) -> Life {
         self.0.attempts[0].ended_millis = Some(1);
         self
     }
 
-    fn over(mut self) -> Life {
+    fn job_ended(mut self) -> Life {
         self.0.summary.ended_millis = Some(1);
         self
     }
 
-    /// What became of each request, in words; `-` where nothing is to be said.
+    /// The outcome of each request in words; `-` for none.
     fn sequels(&self) -> Vec<&'static str> {
         ledger_of(&self.0).iter().map(|entry| entry.sequel.as_ref().map_or("-", Sequel::in_words)).collect()
     }
@@ -105,54 +103,54 @@ const CHECKPOINTED: Option<PreemptionEnd> = Some(PreemptionEnd::Checkpointed);
 const KILLED: Option<PreemptionEnd> = Some(PreemptionEnd::Killed);
 
 #[test]
-fn a_slot_that_was_not_taken_has_no_sequel() {
+fn slot_not_taken_has_no_sequel() {
     use PreemptionEnd::{Ended, Finished, Withdrawn};
     for end in [None, Some(Finished), Some(Ended), Some(Withdrawn)] {
-        assert_eq!(Life::of_a_job().taken(1, 10, end).sequels(), ["-"], "{end:?}");
+        assert_eq!(Life::new().taken(1, 10, end).sequels(), ["-"], "{end:?}");
     }
 }
 
 #[test]
-fn stopped_work_waits_goes_on_or_is_lost() {
-    let stopped = || Life::of_a_job().taken(1, 10, SUSPENDED);
+fn suspended_work_waits_resumes_or_is_lost() {
+    let stopped = || Life::new().taken(1, 10, SUSPENDED);
     assert_eq!(stopped().sequels(), ["waiting"]);
     assert_eq!(stopped().resumed(10).sequels(), ["resumed"]);
-    assert_eq!(stopped().lost().sequels(), ["lost"]);
-    assert_eq!(stopped().lost().over().sequels(), ["-"], "the job ended first");
+    assert_eq!(stopped().attempt_ended().sequels(), ["lost"]);
+    assert_eq!(stopped().attempt_ended().job_ended().sequels(), ["-"], "the job ended first");
 }
 
 #[test]
-fn each_stop_has_a_resume_of_its_own() {
-    let twice = Life::of_a_job().taken(1, 10, SUSPENDED).resumed(20).taken(1, 30, SUSPENDED);
+fn each_suspension_has_its_own_resume() {
+    let twice = Life::new().taken(1, 10, SUSPENDED).resumed(20).taken(1, 30, SUSPENDED);
     assert_eq!(twice.sequels(), ["resumed", "waiting"]);
     assert_eq!(twice.resumed(40).sequels(), ["resumed", "resumed"]);
 }
 
 #[test]
-fn stopped_work_that_is_given_up_shares_what_becomes_of_it() {
-    let given_up = |end| Life::of_a_job().taken(1, 10, SUSPENDED).taken(1, 20, end);
-    assert_eq!(given_up(KILLED).sequels(), ["lost", "lost"]);
-    assert_eq!(given_up(CHECKPOINTED).sequels(), ["waiting", "waiting"]);
-    assert_eq!(given_up(CHECKPOINTED).restored(2, None).sequels(), ["restored", "restored"]);
+fn converted_suspension_shares_the_sequel() {
+    let converted = |end| Life::new().taken(1, 10, SUSPENDED).taken(1, 20, end);
+    assert_eq!(converted(KILLED).sequels(), ["lost", "lost"]);
+    assert_eq!(converted(CHECKPOINTED).sequels(), ["waiting", "waiting"]);
+    assert_eq!(converted(CHECKPOINTED).restored(2, None).sequels(), ["restored", "restored"]);
 }
 
 #[test]
-fn a_later_stop_says_nothing_of_one_that_went_on() {
-    let life = Life::of_a_job().taken(1, 10, SUSPENDED).resumed(20).taken(1, 30, KILLED);
+fn later_kill_does_not_change_a_resumed_suspension() {
+    let life = Life::new().taken(1, 10, SUSPENDED).resumed(20).taken(1, 30, KILLED);
     assert_eq!(life.sequels(), ["resumed", "lost"]);
 }
 
 #[test]
-fn saved_work_waits_goes_on_elsewhere_or_is_refused() {
-    let saved = || Life::of_a_job().taken(1, 10, CHECKPOINTED).lost();
+fn checkpointed_work_waits_is_restored_or_lost() {
+    let saved = || Life::new().taken(1, 10, CHECKPOINTED).attempt_ended();
     assert_eq!(saved().sequels(), ["waiting"]);
     assert_eq!(saved().restored(2, None).sequels(), ["restored"]);
     assert_eq!(saved().restored(2, Some("damaged")).sequels(), ["lost"]);
     assert_eq!(saved().restored(2, Some("damaged")).restored(3, None).sequels(), ["restored"]);
-    assert_eq!(saved().over().sequels(), ["-"]);
+    assert_eq!(saved().job_ended().sequels(), ["-"]);
 }
 
 #[test]
-fn killed_work_is_lost_even_when_the_job_is_over() {
-    assert_eq!(Life::of_a_job().taken(1, 10, KILLED).over().sequels(), ["lost"]);
+fn killed_work_is_lost_even_after_the_job() {
+    assert_eq!(Life::new().taken(1, 10, KILLED).job_ended().sequels(), ["lost"]);
 }

@@ -1,6 +1,4 @@
-//! The files of ended jobs: what is written is read, and what is damaged is said.
-//!
-//! Owns tests through what the crate shows, one behaviour a file.
+//! Tests of the history's files through the public interface.
 
 mod bounds;
 mod crashes;

@@ -1,6 +1,4 @@
-//! Jobs and rows for tests: such as a cluster has, and such as nobody has.
-//!
-//! Owns making them from a seed, or by proptest. Does not own what is asked of them.
+//! Jobs and rows for tests: realistic ones from a seed, arbitrary ones from proptest.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -22,10 +20,9 @@ use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use tempfile::TempDir;
 
-/// Keeps everything.
 pub const NO_LIMITS: HistoryLimits = HistoryLimits { jobs_max: usize::MAX, bytes_max: u64::MAX };
 
-/// A directory of a history.
+/// A temporary history directory.
 pub struct Scene(TempDir);
 
 impl Scene {
@@ -41,7 +38,7 @@ impl Scene {
         self.0.path()
     }
 
-    /// Opens it; nothing is to be said.
+    /// Opens the history and checks that there are no remarks.
     #[track_caller]
     pub fn open(&self) -> History {
         let (history, remarks) = self.open_with(NO_LIMITS);
@@ -53,7 +50,7 @@ impl Scene {
         History::open(self.directory(), limits).expect("a history")
     }
 
-    /// The names of its files, sorted, without the index.
+    /// The names of the files, sorted, without the index.
     pub fn names(&self) -> Vec<String> {
         let names = fs::read_dir(self.directory()).expect("listed").map(|entry| entry.expect("an entry"));
         let mut names: Vec<String> =
@@ -64,7 +61,7 @@ impl Scene {
     }
 }
 
-/// The jobs of a history, newest first.
+/// Lists the jobs, newest first.
 pub fn listed(history: &History) -> Vec<u32> {
     history.summaries(usize::MAX, &|_| false).iter().map(|summary| summary.job.0).collect()
 }
@@ -73,7 +70,7 @@ pub fn attempt(job: u32, kind: TaskKind, index: u32, number: u32) -> AttemptId {
     AttemptId { task: TaskId { job: JobId(job), kind, index }, number }
 }
 
-/// A job that succeeded, with so many attempts on 40 workers, some of which failed or were preempted.
+/// A succeeded job with `attempts` attempts on 40 workers, some of them failed or preempted.
 pub fn job(id: u32, attempts: u32) -> EndedJob {
     let mut random = Pcg64Mcg::seed_from_u64(u64::from(id));
     let submitted_millis = 1_795_000_000_000 + u64::from(id) * 60_000;
@@ -141,7 +138,7 @@ fn figures(now: u64) -> AttemptFigures {
     }
 }
 
-/// With what its submitter is told.
+/// Completes a succeeded job.
 pub fn succeeded(mut detail: JobDetail, wall: Duration) -> EndedJob {
     let JobSummary { job, ref name, ref output, .. } = detail.summary;
     let end = JobEnd::Succeeded(JobReport {
@@ -163,7 +160,7 @@ pub fn succeeded(mut detail: JobDetail, wall: Duration) -> EndedJob {
     EndedJob { token, end, detail, cluster: Some(cluster()), logs }
 }
 
-/// 40 workers of two kinds under a policy with values of its own.
+/// 40 workers of two kinds, under a policy with changed values.
 fn cluster() -> RecordedCluster {
     let group = |workers, map_slots| WorkerGroup { workers, map_slots, reduce_slots: 2 };
     RecordedCluster {
@@ -183,7 +180,7 @@ pub fn failed(mut job: EndedJob, reason: &str) -> EndedJob {
     job
 }
 
-/// The job whose files are in `tests/former`, as an earlier version wrote them: rows of every kind.
+/// The job whose files are in `tests/former`, with rows of every kind.
 pub fn former_job() -> EndedJob {
     let mut former = failed(job(7, 150), &"a long reason ".repeat(900));
     let detail = &mut former.detail;
@@ -221,13 +218,13 @@ pub fn former_job() -> EndedJob {
         digest: u64::MAX - place,
     };
     detail.parts = (0..3).map(part).collect();
-    (0..1_500).for_each(|place| {
-        detail.counters.add(&format!("a counter with a name that is long, {place}"), place)
-    });
+    for place in 0..1_500 {
+        detail.counters.add(&format!("a counter with a name that is long, {place}"), place);
+    }
     former
 }
 
-/// What was noted of the cluster of `former_job`.
+/// The cluster samples in `tests/former`.
 pub fn former_samples() -> ClusterSample {
     let at_millis = 1_795_700_000_000;
     let slots = QueueSlots { guaranteed_permille: Some(1_500), maximum: None, used: 3, wanted: 4 };
@@ -372,7 +369,7 @@ prop_compose! {
 }
 
 prop_compose! {
-    /// A job whose rows are anything at all.
+    /// A job with arbitrary rows.
     pub fn any_job()(
         attempts in vec(any_attempt_summary(), 0..40), preemptions in vec(any_preemption(), 0..10),
         resumes in vec(any_resume(), 0..10), restores in vec(any_restore(), 0..10),

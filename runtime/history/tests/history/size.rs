@@ -1,6 +1,4 @@
-//! How large the files are, and how long a large history takes to open.
-//!
-//! Owns the bounds that pages promise. The one that takes time is measured by hand.
+//! Size of the files, and time to open a large history.
 
 use std::fs;
 use std::time::Instant;
@@ -11,7 +9,7 @@ use napreduce_history::{EndedJob, HistoryStore};
 use super::samples::{Scene, job, listed};
 
 #[test]
-fn a_hundred_thousand_attempts_have_at_most_8_mib() {
+fn recording_of_100_000_attempts_fits_8_mib() {
     let scene = Scene::new();
     let history = scene.open();
     let began = Instant::now();
@@ -23,7 +21,7 @@ fn a_hundred_thousand_attempts_have_at_most_8_mib() {
     assert!(head <= 64 << 10, "{head} bytes");
     println!("100,000 attempts: recording {bytes} bytes, head {head} bytes");
     let began = Instant::now();
-    let read = history.read(JobId(1)).expect("there").expect("readable");
+    let read = history.read(JobId(1)).expect("present").expect("readable");
     assert_eq!(read.detail.attempts.len(), 100_000);
     println!("read in {:?}", began.elapsed());
 }

@@ -1,6 +1,4 @@
-//! Stints, naps and traces of jobs whose history is written down here.
-//!
-//! Owns what follows from it. Does not own that a cluster keeps such a history (whole-system tests).
+//! Stints, naps and traces derived from given job histories.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -13,7 +11,7 @@ use napreduce_protocol::{
 };
 use serde_json::Value;
 
-/// Times below are milliseconds after this.
+/// Times below are milliseconds after this one.
 const BEGAN: u64 = 1_790_000_000_000;
 const NOW: u64 = (BEGAN + 90_000) * 1_000;
 
@@ -101,11 +99,11 @@ impl History {
         self
     }
 
-    /// Its stints, then its naps, in words.
+    /// Checks the stints and naps in words.
     fn check(&self, stints: &[&str], naps: &[&str]) {
-        let timeline = Timeline::of(&self.0, NOW);
+        let timeline = Timeline::new(&self.0, NOW);
         let at = |micros: u64| micros / 1_000 - BEGAN;
-        let said: Vec<String> = timeline
+        let found: Vec<String> = timeline
             .stints
             .iter()
             .map(|stint| {
@@ -114,7 +112,7 @@ impl History {
                     StintEnd::Suspended => "suspended",
                     StintEnd::Checkpointed => "checkpointed",
                     StintEnd::Killed => "killed",
-                    StintEnd::Ended => stint.said.unwrap_or("ended"),
+                    StintEnd::Ended => stint.end_text.unwrap_or("ended"),
                 };
                 let restored = stint
                     .restore
@@ -123,8 +121,8 @@ impl History {
                 format!("{} on {} {from}..{until} {end}{restored}", stint.attempt.number, stint.worker.0)
             })
             .collect();
-        assert_eq!(said, stints);
-        let said: Vec<String> = timeline
+        assert_eq!(found, stints);
+        let found: Vec<String> = timeline
             .naps
             .iter()
             .map(|nap| {
@@ -138,7 +136,7 @@ impl History {
                 )
             })
             .collect();
-        assert_eq!(said, naps);
+        assert_eq!(found, naps);
     }
 }
 
@@ -147,7 +145,7 @@ fn attempt(number: u32) -> AttemptId {
 }
 
 #[test]
-fn a_start_belongs_to_the_first_stint_and_moments_are_exact_where_they_are_known() {
+fn start_belongs_to_the_first_stint_with_exact_times() {
     let mut history = History::new()
         .ran(1, 1, 0, Some((9_000, "done")))
         .taken(1, 1, 2_000, PreemptionEnd::Suspended)
@@ -155,7 +153,7 @@ fn a_start_belongs_to_the_first_stint_and_moments_are_exact_where_they_are_known
     let micros = |millis: u64, rest: u64| (BEGAN + millis) * 1_000 + rest;
     let (launched, started, ended) = (micros(0, 123), Some(micros(40, 7)), Some(micros(9_000, 456)));
     history.0.attempts[0].moments = Some(AttemptMoments { launched, started, ended });
-    let timeline = Timeline::of(&history.0, NOW);
+    let timeline = Timeline::new(&history.0, NOW);
     let stints: Vec<_> = timeline
         .stints
         .iter()
@@ -165,13 +163,13 @@ fn a_start_belongs_to_the_first_stint_and_moments_are_exact_where_they_are_known
 }
 
 #[test]
-fn an_attempt_without_preemption_is_one_stint() {
+fn attempt_without_preemption_is_one_stint() {
     let job = History::new().ran(1, 1, 10, Some((40, "failed: bad row"))).ran(2, 2, 50, None);
     job.check(&["1 on 1 10..40 failed: bad row", "2 on 2 50..90000 open"], &[]);
 }
 
 #[test]
-fn a_suspended_attempt_naps_until_it_is_resumed() {
+fn suspended_attempt_naps_until_resumed() {
     let job = History::new()
         .ran(1, 1, 10, Some((90, "done")))
         .taken(1, 1, 20, PreemptionEnd::Suspended)
@@ -183,14 +181,14 @@ fn a_suspended_attempt_naps_until_it_is_resumed() {
         &["1 on 1 10..20 suspended", "1 on 1 35..60 suspended", "1 on 1 70..90 done"],
         &["1 on 1 20..35 suspended", "1 on 1 60..70 suspended"],
     );
-    let asleep = History::new().ran(1, 1, 10, None).taken(1, 1, 20, PreemptionEnd::Suspended);
-    asleep.check(&["1 on 1 10..20 suspended"], &["1 on 1 20..90000 suspended"]);
+    let suspended = History::new().ran(1, 1, 10, None).taken(1, 1, 20, PreemptionEnd::Suspended);
+    suspended.check(&["1 on 1 10..20 suspended"], &["1 on 1 20..90000 suspended"]);
     let lost = History::new().ran(1, 1, 10, Some((80, "lost"))).taken(1, 1, 20, PreemptionEnd::Suspended);
     lost.check(&["1 on 1 10..20 suspended"], &["1 on 1 20..80 suspended"]);
 }
 
 #[test]
-fn checkpointed_work_naps_until_another_attempt_goes_on() {
+fn checkpointed_work_naps_until_restored() {
     let job = History::new()
         .ran(1, 1, 10, Some((21, "checkpointed")))
         .taken(1, 1, 20, PreemptionEnd::Checkpointed)
@@ -200,7 +198,7 @@ fn checkpointed_work_naps_until_another_attempt_goes_on() {
 }
 
 #[test]
-fn suspended_work_that_is_saved_or_killed_held_no_slot_meanwhile() {
+fn converted_suspension_holds_no_slot() {
     let saved = History::new()
         .ran(1, 1, 10, Some((31, "checkpointed")))
         .taken(1, 1, 20, PreemptionEnd::Suspended)
@@ -219,7 +217,7 @@ fn suspended_work_that_is_saved_or_killed_held_no_slot_meanwhile() {
 }
 
 #[test]
-fn a_trace_is_json_in_which_bars_of_a_slot_do_not_overlap_and_every_nap_ends() {
+fn trace_slots_do_not_overlap_and_naps_end() {
     let job = History::new()
         .ran(1, 1, 10, Some((31, "checkpointed")))
         .ran(2, 1, 31, Some((80, "done")))
@@ -239,7 +237,7 @@ fn a_trace_is_json_in_which_bars_of_a_slot_do_not_overlap_and_every_nap_ends() {
         let number = |name: &str| bar[name].as_u64().unwrap_or_else(|| panic!("{name} of {bar}"));
         threads.entry((number("pid"), number("tid"))).or_default().push((number("ts"), number("dur")));
     }
-    // The job, and one slot that was enough for all.
+    // The job, and the one slot that suffices.
     assert_eq!(threads.len(), 2, "{threads:?}");
     for bars in threads.values_mut() {
         bars.sort_unstable();

@@ -28,28 +28,49 @@ pub struct StatusAnswer {
     pub warnings: Vec<WarningAnswer>,
 }
 
-answer! {
-    /// How many workers are in which state.
-    #[derive(Copy, Default)]
-    pub struct WorkerCounts from |workers: &[WorkerSummary]| {
-        pub up: usize = in_phase(workers, WorkerPhase::Up),
-        pub excluded: usize = in_phase(workers, WorkerPhase::Excluded),
-        pub draining: usize = in_phase(workers, WorkerPhase::Draining),
-        pub leaving: usize = in_phase(workers, WorkerPhase::Leaving),
-        pub lost: usize = in_phase(workers, WorkerPhase::Lost),
-    }
+/// How many workers are in which state.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, JsonSchema)]
+pub struct WorkerCounts {
+    pub up: usize,
+    pub excluded: usize,
+    pub draining: usize,
+    pub leaving: usize,
+    pub lost: usize,
+}
 
-    /// How many jobs are in which state; of those that have ended, the ones that the history keeps.
-    #[derive(Copy, Default)]
-    pub struct JobCounts from |jobs: &[JobSummary]| {
-        pub active: usize = count(jobs, |job| !has_ended(job)),
-        /// Those among them of which nothing runs.
-        pub waiting: usize = count(jobs, |job| !has_ended(job) && !runs(job)),
-        pub succeeded: usize = count(jobs, |job| job.phase == JobPhase::Succeeded),
-        pub failed: usize = count(jobs, |job| job.phase == JobPhase::Failed),
-        pub killed: usize = count(jobs, |job| job.phase == JobPhase::Killed),
+impl From<&[WorkerSummary]> for WorkerCounts {
+    fn from(workers: &[WorkerSummary]) -> WorkerCounts {
+        WorkerCounts {
+            up: in_phase(workers, WorkerPhase::Up),
+            excluded: in_phase(workers, WorkerPhase::Excluded),
+            draining: in_phase(workers, WorkerPhase::Draining),
+            leaving: in_phase(workers, WorkerPhase::Leaving),
+            lost: in_phase(workers, WorkerPhase::Lost),
+        }
     }
+}
 
+/// How many jobs are in which state; of those that have ended, the ones that the history keeps.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, JsonSchema)]
+pub struct JobCounts {
+    pub active: usize,
+    /// Those among them of which nothing runs.
+    pub waiting: usize,
+    pub succeeded: usize,
+    pub failed: usize,
+    pub killed: usize,
+}
+
+impl From<&[JobSummary]> for JobCounts {
+    fn from(jobs: &[JobSummary]) -> JobCounts {
+        JobCounts {
+            active: count(jobs, |job| !has_ended(job)),
+            waiting: count(jobs, |job| !has_ended(job) && !runs(job)),
+            succeeded: count(jobs, |job| job.phase == JobPhase::Succeeded),
+            failed: count(jobs, |job| job.phase == JobPhase::Failed),
+            killed: count(jobs, |job| job.phase == JobPhase::Killed),
+        }
+    }
 }
 
 /// Slots for one kind of task, of the workers that are there.

@@ -10,141 +10,274 @@ use napreduce_protocol::{
     AttemptFigures, AttemptSummary, HistoryLine, JobDetail, JobSettings, JobSummary, PartReport,
     PhaseProgress,
 };
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use super::preemptions::{PreemptionAnswer, RestoreAnswer, ResumeAnswer};
 
-answer! {
-    /// A job in a listing.
-    pub struct JobAnswer from |job: &JobSummary| {
-        pub job: String = job.job.to_string(),
-        pub name: String = job.name.clone(),
-        pub user: String = job.user.clone(),
-        pub queue: String = job.queue.clone(),
-        pub priority: i32 = job.priority,
-        /// `active`, `suspended`, `stopping`, `succeeded`, `failed` or `killed`.
-        pub state: &'static str = job.phase.in_words(),
-        /// Why it failed or was killed, or what holds it.
-        pub reason: Option<String> = job.reason.clone(),
-        pub submitted_millis: u64 = job.submitted_millis,
-        pub ended_millis: Option<u64> = job.ended_millis,
-        /// The output directory.
-        pub output: String = job.output.to_string_lossy().into_owned(),
-        pub map: PhaseAnswer = (&job.progress.map).into(),
-        pub reduce: PhaseAnswer = (&job.progress.reduce).into(),
-    }
+/// A job in a listing.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct JobAnswer {
+    pub job: String,
+    pub name: String,
+    pub user: String,
+    pub queue: String,
+    pub priority: i32,
+    /// `active`, `suspended`, `stopping`, `succeeded`, `failed` or `killed`.
+    pub state: &'static str,
+    /// Why it failed or was killed, or what holds it.
+    pub reason: Option<String>,
+    pub submitted_millis: u64,
+    pub ended_millis: Option<u64>,
+    /// The output directory.
+    pub output: String,
+    pub map: PhaseAnswer,
+    pub reduce: PhaseAnswer,
+}
 
-    /// How far the maps or the reduces of a job are.
-    pub struct PhaseAnswer from |phase: &PhaseProgress| {
-        pub tasks: u32 = phase.tasks,
-        pub done: u32 = phase.done,
-        pub running: u32 = phase.running,
-        pub suspended: u32 = phase.suspended,
-        pub checkpointed: u32 = phase.checkpointed,
-        pub bytes_done: u64 = phase.bytes_done,
-        pub bytes_total: u64 = phase.bytes_total,
-        pub percent: u32 = phase.percent(),
+impl From<&JobSummary> for JobAnswer {
+    fn from(job: &JobSummary) -> JobAnswer {
+        JobAnswer {
+            job: job.job.to_string(),
+            name: job.name.clone(),
+            user: job.user.clone(),
+            queue: job.queue.clone(),
+            priority: job.priority,
+            state: job.phase.in_words(),
+            reason: job.reason.clone(),
+            submitted_millis: job.submitted_millis,
+            ended_millis: job.ended_millis,
+            output: job.output.to_string_lossy().into_owned(),
+            map: (&job.progress.map).into(),
+            reduce: (&job.progress.reduce).into(),
+        }
     }
+}
 
-    /// A job with its output.
-    pub struct JobStatusAnswer from |detail: &JobDetail| {
-        #[serde(flatten)]
-        pub job: JobAnswer = (&detail.summary).into(),
-        /// Once it has succeeded.
-        pub parts: Vec<PartAnswer> = detail.parts.iter().map(PartAnswer::from).collect(),
-        /// Nothing of jobs that earlier versions kept.
-        pub settings: Option<SettingsAnswer> = detail.settings.as_ref().map(SettingsAnswer::from),
+/// How far the maps or the reduces of a job are.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct PhaseAnswer {
+    pub tasks: u32,
+    pub done: u32,
+    pub running: u32,
+    pub suspended: u32,
+    pub checkpointed: u32,
+    pub bytes_done: u64,
+    pub bytes_total: u64,
+    pub percent: u32,
+}
+
+impl From<&PhaseProgress> for PhaseAnswer {
+    fn from(phase: &PhaseProgress) -> PhaseAnswer {
+        PhaseAnswer {
+            tasks: phase.tasks,
+            done: phase.done,
+            running: phase.running,
+            suspended: phase.suspended,
+            checkpointed: phase.checkpointed,
+            bytes_done: phase.bytes_done,
+            bytes_total: phase.bytes_total,
+            percent: phase.percent(),
+        }
     }
+}
 
-    /// How a job was to be run.
-    pub struct SettingsAnswer from |settings: &JobSettings| {
-        /// Of the job program: which of its jobs this is.
-        pub definition: String = settings.definition.clone(),
-        pub reduces: u32 = settings.reduces,
-        /// So often a task may fail before the job does.
-        pub attempts_max: u32 = settings.attempts_max,
-        /// Memory that one attempt may use.
-        pub task_memory_bytes: u64 = settings.task_memory,
-        /// Whether outputs of maps are compressed.
-        pub compress: bool = settings.compress,
-        /// Whether an output that was there was to be replaced.
-        pub overwrite: bool = settings.overwrite,
-        /// Whether what a task saves is on the disk before it counts.
-        pub durable: bool = settings.durable,
-        /// Reduces may start when so many thousandths of the maps are done.
-        pub slowstart_permille: u32 = settings.slowstart_permille,
-        /// An attempt without progress for so long is ended; 0 for never.
-        pub task_timeout_millis: u64 = millis(settings.task_timeout),
-        /// From the submission until it should be done.
-        pub deadline_millis: Option<u64> = settings.deadline.map(millis),
-        /// Whether its maps can be checkpointed, and its reduces.
-        pub checkpoint_maps: bool = settings.checkpoint_maps,
-        pub checkpoint_reduces: bool = settings.checkpoint_reduces,
+/// A job with its output.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct JobStatusAnswer {
+    #[serde(flatten)]
+    pub job: JobAnswer,
+    /// Once it has succeeded.
+    pub parts: Vec<PartAnswer>,
+    /// Nothing of jobs that earlier versions kept.
+    pub settings: Option<SettingsAnswer>,
+}
+
+impl From<&JobDetail> for JobStatusAnswer {
+    fn from(detail: &JobDetail) -> JobStatusAnswer {
+        JobStatusAnswer {
+            job: (&detail.summary).into(),
+            parts: detail.parts.iter().map(PartAnswer::from).collect(),
+            settings: detail.settings.as_ref().map(SettingsAnswer::from),
+        }
     }
+}
 
-    /// A part file.
-    pub struct PartAnswer from |part: &PartReport| {
-        pub name: String = part.name.clone(),
-        pub records: u64 = part.records,
-        pub bytes: u64 = part.bytes,
-        /// XXH3 of its bytes, in hexadecimal digits.
-        pub digest: String = format!("{:016x}", part.digest),
+/// How a job was to be run.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct SettingsAnswer {
+    /// Of the job program: which of its jobs this is.
+    pub definition: String,
+    pub reduces: u32,
+    /// So often a task may fail before the job does.
+    pub attempts_max: u32,
+    /// Memory that one attempt may use.
+    pub task_memory_bytes: u64,
+    /// Whether outputs of maps are compressed.
+    pub compress: bool,
+    /// Whether an output that was there was to be replaced.
+    pub overwrite: bool,
+    /// Whether what a task saves is on the disk before it counts.
+    pub durable: bool,
+    /// Reduces may start when so many thousandths of the maps are done.
+    pub slowstart_permille: u32,
+    /// An attempt without progress for so long is ended; 0 for never.
+    pub task_timeout_millis: u64,
+    /// From the submission until it should be done.
+    pub deadline_millis: Option<u64>,
+    /// Whether its maps can be checkpointed, and its reduces.
+    pub checkpoint_maps: bool,
+    pub checkpoint_reduces: bool,
+}
+
+impl From<&JobSettings> for SettingsAnswer {
+    fn from(settings: &JobSettings) -> SettingsAnswer {
+        SettingsAnswer {
+            definition: settings.definition.clone(),
+            reduces: settings.reduces,
+            attempts_max: settings.attempts_max,
+            task_memory_bytes: settings.task_memory,
+            compress: settings.compress,
+            overwrite: settings.overwrite,
+            durable: settings.durable,
+            slowstart_permille: settings.slowstart_permille,
+            task_timeout_millis: millis(settings.task_timeout),
+            deadline_millis: settings.deadline.map(millis),
+            checkpoint_maps: settings.checkpoint_maps,
+            checkpoint_reduces: settings.checkpoint_reduces,
+        }
     }
+}
 
-    /// What a job has counted.
-    pub struct CountersAnswer from |detail: &JobDetail| {
-        pub job: String = detail.summary.job.to_string(),
-        pub counters: BTreeMap<String, u64> =
-            detail.counters.iter().map(|(name, value)| (name.to_owned(), value)).collect(),
+/// A part file.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct PartAnswer {
+    pub name: String,
+    pub records: u64,
+    pub bytes: u64,
+    /// XXH3 of its bytes, in hexadecimal digits.
+    pub digest: String,
+}
+
+impl From<&PartReport> for PartAnswer {
+    fn from(part: &PartReport) -> PartAnswer {
+        PartAnswer {
+            name: part.name.clone(),
+            records: part.records,
+            bytes: part.bytes,
+            digest: format!("{:016x}", part.digest),
+        }
     }
+}
 
-    /// What happened to a job and its attempts.
-    pub struct HistoryAnswer from |detail: &JobDetail| {
-        pub job: String = detail.summary.job.to_string(),
-        pub events: Vec<EventAnswer> = detail.events.iter().map(EventAnswer::from).collect(),
-        pub attempts: Vec<AttemptAnswer> = detail.attempts.iter().map(AttemptAnswer::from).collect(),
-        pub preemptions: Vec<PreemptionAnswer> =
-            ledger_of(detail).iter().map(PreemptionAnswer::from).collect(),
-        pub resumes: Vec<ResumeAnswer> = detail.resumes.iter().map(ResumeAnswer::from).collect(),
-        pub restores: Vec<RestoreAnswer> = detail.restores.iter().map(RestoreAnswer::from).collect(),
+/// What a job has counted.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct CountersAnswer {
+    pub job: String,
+    pub counters: BTreeMap<String, u64>,
+}
+
+impl From<&JobDetail> for CountersAnswer {
+    fn from(detail: &JobDetail) -> CountersAnswer {
+        CountersAnswer {
+            job: detail.summary.job.to_string(),
+            counters: detail.counters.iter().map(|(name, value)| (name.to_owned(), value)).collect(),
+        }
     }
+}
 
-    /// Something that happened to a job as a whole.
-    pub struct EventAnswer from |line: &HistoryLine| {
-        pub at_millis: u64 = line.at_millis,
-        pub text: String = line.text.clone(),
+/// What happened to a job and its attempts.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct HistoryAnswer {
+    pub job: String,
+    pub events: Vec<EventAnswer>,
+    pub attempts: Vec<AttemptAnswer>,
+    pub preemptions: Vec<PreemptionAnswer>,
+    pub resumes: Vec<ResumeAnswer>,
+    pub restores: Vec<RestoreAnswer>,
+}
+
+impl From<&JobDetail> for HistoryAnswer {
+    fn from(detail: &JobDetail) -> HistoryAnswer {
+        HistoryAnswer {
+            job: detail.summary.job.to_string(),
+            events: detail.events.iter().map(EventAnswer::from).collect(),
+            attempts: detail.attempts.iter().map(AttemptAnswer::from).collect(),
+            preemptions: ledger_of(detail).iter().map(PreemptionAnswer::from).collect(),
+            resumes: detail.resumes.iter().map(ResumeAnswer::from).collect(),
+            restores: detail.restores.iter().map(RestoreAnswer::from).collect(),
+        }
     }
+}
 
-    /// An attempt from its launch to its end.
-    pub struct AttemptAnswer from |attempt: &AttemptSummary| {
-        pub attempt: String = attempt.attempt.to_string(),
-        pub worker: String = attempt.worker.to_string(),
-        pub worker_name: String = attempt.worker_name.clone(),
-        pub launched_millis: u64 = attempt.launched_millis,
-        pub ended_millis: Option<u64> = attempt.ended_millis,
-        /// In microseconds since 1970, as far as they are known.
-        pub launched_micros: u64 = attempt.launched_micros(),
-        /// When its process began to work.
-        pub started_micros: Option<u64> = attempt.started_micros(),
-        pub ended_micros: Option<u64> = attempt.ended_micros(),
-        /// `done`, or why not.
-        pub end: Option<String> = attempt.end.clone(),
-        /// In a word: `done`, `checkpointed`, `killed`, `lost` or `failed`; nothing while it goes on.
-        pub outcome: Option<&'static str> = attempt.outcome(),
-        /// Of one that did its task, as are those that follow: the bytes of a map's split, or those that a
-        /// reduce fetched.
-        pub input_bytes: Option<u64> = figure(attempt, |figures| figures.input_bytes),
-        /// Bytes that a map wrote for reduces, or those of a part file.
-        pub output_bytes: Option<u64> = figure(attempt, |figures| figures.output_bytes),
-        /// Records that the map or reduce function was given.
-        pub input_records: Option<u64> = figure(attempt, |figures| figures.input_records),
-        /// Records that it emitted.
-        pub output_records: Option<u64> = figure(attempt, |figures| figures.output_records),
-        /// How long a reduce waited for outputs of maps.
-        pub shuffle_millis: Option<u64> = figure(attempt, |figures| figures.shuffle_millis),
-        /// Processor time.
-        pub processor_millis: Option<u64> = figure(attempt, |figures| figures.processor_millis),
-        /// Records that were written to disk by sorting and merging.
-        pub spilled_records: Option<u64> = figure(attempt, |figures| figures.spilled_records),
+/// Something that happened to a job as a whole.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct EventAnswer {
+    pub at_millis: u64,
+    pub text: String,
+}
+
+impl From<&HistoryLine> for EventAnswer {
+    fn from(line: &HistoryLine) -> EventAnswer {
+        EventAnswer { at_millis: line.at_millis, text: line.text.clone() }
+    }
+}
+
+/// An attempt from its launch to its end.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct AttemptAnswer {
+    pub attempt: String,
+    pub worker: String,
+    pub worker_name: String,
+    pub launched_millis: u64,
+    pub ended_millis: Option<u64>,
+    /// In microseconds since 1970, as far as they are known.
+    pub launched_micros: u64,
+    /// When its process began to work.
+    pub started_micros: Option<u64>,
+    pub ended_micros: Option<u64>,
+    /// `done`, or why not.
+    pub end: Option<String>,
+    /// In a word: `done`, `checkpointed`, `killed`, `lost` or `failed`; nothing while it goes on.
+    pub outcome: Option<&'static str>,
+    /// Of one that did its task, as are those that follow: the bytes of a map's split, or those that a
+    /// reduce fetched.
+    pub input_bytes: Option<u64>,
+    /// Bytes that a map wrote for reduces, or those of a part file.
+    pub output_bytes: Option<u64>,
+    /// Records that the map or reduce function was given.
+    pub input_records: Option<u64>,
+    /// Records that it emitted.
+    pub output_records: Option<u64>,
+    /// How long a reduce waited for outputs of maps.
+    pub shuffle_millis: Option<u64>,
+    /// Processor time.
+    pub processor_millis: Option<u64>,
+    /// Records that were written to disk by sorting and merging.
+    pub spilled_records: Option<u64>,
+}
+
+impl From<&AttemptSummary> for AttemptAnswer {
+    fn from(attempt: &AttemptSummary) -> AttemptAnswer {
+        AttemptAnswer {
+            attempt: attempt.attempt.to_string(),
+            worker: attempt.worker.to_string(),
+            worker_name: attempt.worker_name.clone(),
+            launched_millis: attempt.launched_millis,
+            ended_millis: attempt.ended_millis,
+            launched_micros: attempt.launched_micros(),
+            started_micros: attempt.started_micros(),
+            ended_micros: attempt.ended_micros(),
+            end: attempt.end.clone(),
+            outcome: attempt.outcome(),
+            input_bytes: figure(attempt, |figures| figures.input_bytes),
+            output_bytes: figure(attempt, |figures| figures.output_bytes),
+            input_records: figure(attempt, |figures| figures.input_records),
+            output_records: figure(attempt, |figures| figures.output_records),
+            shuffle_millis: figure(attempt, |figures| figures.shuffle_millis),
+            processor_millis: figure(attempt, |figures| figures.processor_millis),
+            spilled_records: figure(attempt, |figures| figures.spilled_records),
+        }
     }
 }
 

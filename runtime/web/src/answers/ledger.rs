@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use napreduce_engine::{AttemptId, JobId, TaskId, fields};
+use napreduce_engine::{AttemptId, JobId, TaskId};
 use napreduce_history::{LedgerEntry, Sequel, Timeline, ledger_of};
 use napreduce_protocol::{JobDetail, JobSummary, PreemptionEnd, PreemptionSummary};
 use schemars::JsonSchema;
@@ -17,25 +17,36 @@ use super::preemptions::PreemptionAnswer;
 /// What stands for the end of a request that has none yet.
 pub const OPEN_END: &str = "open";
 
-fields! {
-    /// An entry of the ledger, with what follows from the rest of its job.
-    #[derive(Debug, Clone, PartialEq)]
-    pub struct LedgerRow {
-        pub answer: PreemptionAnswer = PreemptionAnswer::from(entry),
-        pub victim: JobId = summary.job,
-        pub victim_queue: String = summary.queue.clone(),
-        pub beneficiary: Option<JobId> = entry.preemption.beneficiary,
-        /// Whether the attempt had to give up its slot.
-        pub is_taken: bool = is_taken(entry.preemption),
-        /// How long the work was without a slot for it, up to now.
-        pub slot_millis: u64 = absences.of_request(entry.preemption) / 1_000,
-        /// From the order to go on until the process ran again.
-        pub resume_micros: Option<u64> = resume_micros(entry),
-        /// From the launch of an attempt that starts from the checkpoint until it did something new.
-        pub restore_micros: Option<u64> = restore_micros(entry),
-    }
+/// An entry of the ledger, with what follows from the rest of its job.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LedgerRow {
+    pub answer: PreemptionAnswer,
+    pub victim: JobId,
+    pub victim_queue: String,
+    pub beneficiary: Option<JobId>,
+    /// Whether the attempt had to give up its slot.
+    pub is_taken: bool,
+    /// How long the work was without a slot for it, up to now.
+    pub slot_millis: u64,
+    /// From the order to go on until the process ran again.
+    pub resume_micros: Option<u64>,
+    /// From the launch of an attempt that starts from the checkpoint until it did something new.
+    pub restore_micros: Option<u64>,
+}
 
-    fn of(entry: &LedgerEntry<'_>, summary: &JobSummary, absences: &Absences);
+impl LedgerRow {
+    fn of(entry: &LedgerEntry<'_>, summary: &JobSummary, absences: &Absences) -> LedgerRow {
+        LedgerRow {
+            answer: PreemptionAnswer::from(entry),
+            victim: summary.job,
+            victim_queue: summary.queue.clone(),
+            beneficiary: entry.preemption.beneficiary,
+            is_taken: is_taken(entry.preemption),
+            slot_millis: absences.of_request(entry.preemption) / 1_000,
+            resume_micros: resume_micros(entry),
+            restore_micros: restore_micros(entry),
+        }
+    }
 }
 
 impl LedgerRow {
@@ -91,7 +102,7 @@ struct Absences {
 impl Absences {
     fn of(detail: &JobDetail, now_micros: u64) -> Absences {
         let mut naps = HashMap::new();
-        for nap in Timeline::of(detail, now_micros).naps {
+        for nap in Timeline::new(detail, now_micros).naps {
             let key = (nap.preemption.attempt, nap.preemption.requested_micros);
             *naps.entry(key).or_insert(0) += nap.until_micros.saturating_sub(nap.from_micros);
         }
@@ -144,36 +155,35 @@ impl LedgerFilter {
     }
 }
 
-answer! {
-    /// What the requests of a window come to.
-    #[derive(Default)]
-    pub struct PreemptionTotals {
-        pub from_millis: u64,
-        pub until_millis: u64,
-        /// Requests, whatever became of them.
-        pub count: u64 = rows.len() as u64,
-        /// Those of which an attempt had to give up its slot.
-        pub taken: u64 = sum(rows, |row| u64::from(row.is_taken)),
-        /// How long the work of these was without a slot, up to now.
-        pub slot_millis: u64 = sum(rows, |row| row.slot_millis),
-        pub work_saved_millis: u64 = sum(rows, |row| row.answer.work_saved_millis),
-        pub work_lost_millis: u64 = sum(rows, |row| row.answer.work_lost_millis),
-        /// From the request until the slot was free.
-        pub freeing: LatencyAnswer = LatencyAnswer::of(rows.iter().filter_map(|row| row.free_micros())),
-        /// From the order to go on until a suspended process ran again.
-        pub resuming: LatencyAnswer = LatencyAnswer::of(rows.iter().filter_map(|row| row.resume_micros)),
-        /// From the launch of an attempt that starts from a checkpoint until it did something new.
-        pub restoring: LatencyAnswer = LatencyAnswer::of(rows.iter().filter_map(|row| row.restore_micros)),
-        pub primitives: Vec<PrimitiveTotals> =
-            by_primitive.into_iter().map(|(primitive, rows)| PrimitiveTotals::of(primitive, &rows)).collect(),
-        /// Wishes that became something else.
-        pub converted: Vec<ConvertedWishes> = converted.into_iter().map(ConvertedWishes::from).collect(),
-        /// What is left out, and why.
-        pub remarks: Vec<String>,
-    }
+/// What the requests of a window come to.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
+pub struct PreemptionTotals {
+    pub from_millis: u64,
+    pub until_millis: u64,
+    /// Requests, whatever became of them.
+    pub count: u64,
+    /// Those of which an attempt had to give up its slot.
+    pub taken: u64,
+    /// How long the work of these was without a slot, up to now.
+    pub slot_millis: u64,
+    pub work_saved_millis: u64,
+    pub work_lost_millis: u64,
+    /// From the request until the slot was free.
+    pub freeing: LatencyAnswer,
+    /// From the order to go on until a suspended process ran again.
+    pub resuming: LatencyAnswer,
+    /// From the launch of an attempt that starts from a checkpoint until it did something new.
+    pub restoring: LatencyAnswer,
+    pub primitives: Vec<PrimitiveTotals>,
+    /// Wishes that became something else.
+    pub converted: Vec<ConvertedWishes>,
+    /// What is left out, and why.
+    pub remarks: Vec<String>,
+}
 
+impl PreemptionTotals {
     /// The sums over entries, the newest of which come first.
-    pub fn of(rows: &[&LedgerRow]) {
+    pub fn of(rows: &[&LedgerRow]) -> PreemptionTotals {
         let mut by_primitive: BTreeMap<&str, Vec<&LedgerRow>> = BTreeMap::new();
         let mut converted: BTreeMap<(&str, &str), (u64, &str)> = BTreeMap::new();
         for row in rows {
@@ -183,44 +193,80 @@ answer! {
                 converted.entry((asked, primitive)).or_insert((0, reason)).0 += 1;
             }
         }
-    }
-}
 
-answer! {
-    /// What the requests of one primitive come to.
-    pub struct PrimitiveTotals {
-        pub primitive: String = primitive.to_owned(),
-        pub count: u64 = rows.len() as u64,
-        /// How many came to which end; `open` has come to none.
-        pub ends: BTreeMap<String, u64> = ends,
-        pub work_saved_millis: u64 = sum(rows, |row| row.answer.work_saved_millis),
-        pub work_lost_millis: u64 = sum(rows, |row| row.answer.work_lost_millis),
-        pub freeing: LatencyAnswer = LatencyAnswer::of(rows.iter().filter_map(|row| row.free_micros())),
-    }
-
-    fn of(primitive: &str, rows: &[&LedgerRow]) {
-        let mut ends = BTreeMap::new();
-        for row in rows {
-            *ends.entry(row.end().to_owned()).or_insert(0) += 1;
+        PreemptionTotals {
+            from_millis: 0,
+            until_millis: 0,
+            count: rows.len() as u64,
+            taken: sum(rows, |row| u64::from(row.is_taken)),
+            slot_millis: sum(rows, |row| row.slot_millis),
+            work_saved_millis: sum(rows, |row| row.answer.work_saved_millis),
+            work_lost_millis: sum(rows, |row| row.answer.work_lost_millis),
+            freeing: LatencyAnswer::of(rows.iter().filter_map(|row| row.free_micros())),
+            resuming: LatencyAnswer::of(rows.iter().filter_map(|row| row.resume_micros)),
+            restoring: LatencyAnswer::of(rows.iter().filter_map(|row| row.restore_micros)),
+            primitives: by_primitive
+                .into_iter()
+                .map(|(primitive, rows)| PrimitiveTotals::of(primitive, &rows))
+                .collect(),
+            converted: converted.into_iter().map(ConvertedWishes::from).collect(),
+            remarks: Vec::new(),
         }
     }
 }
 
-answer! {
-    /// How long something took: of so many, half were as quick as `p50_micros`, and so on.
-    #[derive(Copy, Default)]
-    pub struct LatencyAnswer {
-        pub count: u64 = sorted.len() as u64,
-        pub p50_micros: Option<u64> = at(50),
-        pub p95_micros: Option<u64> = at(95),
-        pub p99_micros: Option<u64> = at(99),
-    }
+/// What the requests of one primitive come to.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct PrimitiveTotals {
+    pub primitive: String,
+    pub count: u64,
+    /// How many came to which end; `open` has come to none.
+    pub ends: BTreeMap<String, u64>,
+    pub work_saved_millis: u64,
+    pub work_lost_millis: u64,
+    pub freeing: LatencyAnswer,
+}
 
-    fn of(micros: impl Iterator<Item = u64>) {
+impl PrimitiveTotals {
+    fn of(primitive: &str, rows: &[&LedgerRow]) -> PrimitiveTotals {
+        let mut ends = BTreeMap::new();
+        for row in rows {
+            *ends.entry(row.end().to_owned()).or_insert(0) += 1;
+        }
+
+        PrimitiveTotals {
+            primitive: primitive.to_owned(),
+            count: rows.len() as u64,
+            ends,
+            work_saved_millis: sum(rows, |row| row.answer.work_saved_millis),
+            work_lost_millis: sum(rows, |row| row.answer.work_lost_millis),
+            freeing: LatencyAnswer::of(rows.iter().filter_map(|row| row.free_micros())),
+        }
+    }
+}
+
+/// How long something took: of so many, half were as quick as `p50_micros`, and so on.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, JsonSchema)]
+pub struct LatencyAnswer {
+    pub count: u64,
+    pub p50_micros: Option<u64>,
+    pub p95_micros: Option<u64>,
+    pub p99_micros: Option<u64>,
+}
+
+impl LatencyAnswer {
+    fn of(micros: impl Iterator<Item = u64>) -> LatencyAnswer {
         let mut sorted: Vec<u64> = micros.collect();
         sorted.sort_unstable();
         // The smallest value that so many percent do not exceed.
         let at = |percent: usize| sorted.get((sorted.len() * percent).div_ceil(100).max(1) - 1).copied();
+
+        LatencyAnswer {
+            count: sorted.len() as u64,
+            p50_micros: at(50),
+            p95_micros: at(95),
+            p99_micros: at(99),
+        }
     }
 }
 

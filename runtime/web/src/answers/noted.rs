@@ -5,6 +5,8 @@
 
 use napreduce_engine::TaskKind;
 use napreduce_protocol::{QueueSample, QueueSlots, WorkerSample};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use super::shares::{SharesAnswer, Steps};
 
@@ -12,20 +14,34 @@ const MILLI_MICROS: u64 = 1_000;
 /// What stays as it is is noted again after ten minutes; who was silent for longer saw nothing.
 const HOLDS_MILLIS: u64 = 11 * 60_000;
 
-answer! {
-    /// A worker that became another one than it was.
-    pub struct WorkerChangeAnswer from |change: &WorkerSample| {
-        /// In milliseconds since 1970.
-        pub at_millis: u64 = change.at_millis,
-        pub worker: String = change.worker.to_string(),
-        pub name: String = change.name.clone(),
-        pub host: String = change.host.clone(),
-        /// `up`, `excluded`, `draining`, `leaving`, `left` or `lost`.
-        pub state: &'static str = change.state.in_words(),
-        /// Why, as far as that is known.
-        pub reason: Option<String> = change.reason.clone(),
-        pub map_slots: u32 = change.map_slots,
-        pub reduce_slots: u32 = change.reduce_slots,
+/// A worker that became another one than it was.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct WorkerChangeAnswer {
+    /// In milliseconds since 1970.
+    pub at_millis: u64,
+    pub worker: String,
+    pub name: String,
+    pub host: String,
+    /// `up`, `excluded`, `draining`, `leaving`, `left` or `lost`.
+    pub state: &'static str,
+    /// Why, as far as that is known.
+    pub reason: Option<String>,
+    pub map_slots: u32,
+    pub reduce_slots: u32,
+}
+
+impl From<&WorkerSample> for WorkerChangeAnswer {
+    fn from(change: &WorkerSample) -> WorkerChangeAnswer {
+        WorkerChangeAnswer {
+            at_millis: change.at_millis,
+            worker: change.worker.to_string(),
+            name: change.name.clone(),
+            host: change.host.clone(),
+            state: change.state.in_words(),
+            reason: change.reason.clone(),
+            map_slots: change.map_slots,
+            reduce_slots: change.reduce_slots,
+        }
     }
 }
 

@@ -9,16 +9,26 @@ use napreduce_protocol::{AttemptFigures, AttemptSummary, JobDetail};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-answer! {
-    /// The attempts that did the tasks of a job.
-    pub struct QuantilesAnswer from |detail: &JobDetail| {
-        pub job: String = detail.summary.job.to_string(),
-        /// What each list is of, in percent: the least, quartiles, the 95th and the most.
-        pub percents: [u32; 6] = PERCENTS,
-        /// None before a map was done.
-        pub map: Option<PhaseQuantiles> = PhaseQuantiles::of(&detail.attempts, TaskKind::Map),
-        /// Likewise.
-        pub reduce: Option<PhaseQuantiles> = PhaseQuantiles::of(&detail.attempts, TaskKind::Reduce),
+/// The attempts that did the tasks of a job.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct QuantilesAnswer {
+    pub job: String,
+    /// What each list is of, in percent: the least, quartiles, the 95th and the most.
+    pub percents: [u32; 6],
+    /// None before a map was done.
+    pub map: Option<PhaseQuantiles>,
+    /// Likewise.
+    pub reduce: Option<PhaseQuantiles>,
+}
+
+impl From<&JobDetail> for QuantilesAnswer {
+    fn from(detail: &JobDetail) -> QuantilesAnswer {
+        QuantilesAnswer {
+            job: detail.summary.job.to_string(),
+            percents: PERCENTS,
+            map: PhaseQuantiles::of(&detail.attempts, TaskKind::Map),
+            reduce: PhaseQuantiles::of(&detail.attempts, TaskKind::Reduce),
+        }
     }
 }
 

@@ -3,42 +3,78 @@
 //! Owns the names of the fields. Does not own what is counted (the coordinator).
 
 use napreduce_protocol::{QueueListing, QueueSlots, QueueSummary};
+use schemars::JsonSchema;
+use serde::Serialize;
 
-answer! {
-    /// The queues of a scheduler.
-    pub struct QueuesAnswer from |listing: &QueueListing| {
-        /// Its name.
-        pub scheduler: String = listing.scheduler.clone(),
-        /// Each after the one that it is part of; nothing where the scheduler has no queues.
-        pub queues: Option<Vec<QueueAnswer>> =
-            listing.queues.as_ref().map(|queues| queues.iter().map(QueueAnswer::from).collect()),
+/// The queues of a scheduler.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct QueuesAnswer {
+    /// Its name.
+    pub scheduler: String,
+    /// Each after the one that it is part of; nothing where the scheduler has no queues.
+    pub queues: Option<Vec<QueueAnswer>>,
+}
+
+impl From<&QueueListing> for QueuesAnswer {
+    fn from(listing: &QueueListing) -> QueuesAnswer {
+        QueuesAnswer {
+            scheduler: listing.scheduler.clone(),
+            queues: listing.queues.as_ref().map(|queues| queues.iter().map(QueueAnswer::from).collect()),
+        }
     }
+}
 
-    /// A queue, with what its parts hold and want.
-    pub struct QueueAnswer from |queue: &QueueSummary| {
-        pub queue: String = queue.name.clone(),
-        /// The queue that it is part of.
-        pub parent: Option<String> = queue.parent.clone(),
-        /// Its part in relation to those beside it, where slots are divided so.
-        pub weight: Option<f64> = queue.weight_permille.map(whole),
-        pub map: QueueSlotsAnswer = queue.map.into(),
-        pub reduce: QueueSlotsAnswer = queue.reduce.into(),
-        /// Jobs that hold a slot.
-        pub running: u32 = queue.running,
-        /// Jobs that hold none.
-        pub waiting: u32 = queue.waiting,
-        pub remark: Option<String> = queue.remark.clone(),
+/// A queue, with what its parts hold and want.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct QueueAnswer {
+    pub queue: String,
+    /// The queue that it is part of.
+    pub parent: Option<String>,
+    /// Its part in relation to those beside it, where slots are divided so.
+    pub weight: Option<f64>,
+    pub map: QueueSlotsAnswer,
+    pub reduce: QueueSlotsAnswer,
+    /// Jobs that hold a slot.
+    pub running: u32,
+    /// Jobs that hold none.
+    pub waiting: u32,
+    pub remark: Option<String>,
+}
+
+impl From<&QueueSummary> for QueueAnswer {
+    fn from(queue: &QueueSummary) -> QueueAnswer {
+        QueueAnswer {
+            queue: queue.name.clone(),
+            parent: queue.parent.clone(),
+            weight: queue.weight_permille.map(whole),
+            map: queue.map.into(),
+            reduce: queue.reduce.into(),
+            running: queue.running,
+            waiting: queue.waiting,
+            remark: queue.remark.clone(),
+        }
     }
+}
 
-    /// The slots of a queue, of one kind.
-    #[derive(Copy)]
-    pub struct QueueSlotsAnswer from |slots: QueueSlots| {
-        /// What it has in any case; fractions count.
-        pub guaranteed: Option<f64> = slots.guaranteed_permille.map(whole),
-        pub maximum: Option<u64> = slots.maximum,
-        pub used: u64 = slots.used,
-        /// What its jobs could use beside that.
-        pub wanted: u64 = slots.wanted,
+/// The slots of a queue, of one kind.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
+pub struct QueueSlotsAnswer {
+    /// What it has in any case; fractions count.
+    pub guaranteed: Option<f64>,
+    pub maximum: Option<u64>,
+    pub used: u64,
+    /// What its jobs could use beside that.
+    pub wanted: u64,
+}
+
+impl From<QueueSlots> for QueueSlotsAnswer {
+    fn from(slots: QueueSlots) -> QueueSlotsAnswer {
+        QueueSlotsAnswer {
+            guaranteed: slots.guaranteed_permille.map(whole),
+            maximum: slots.maximum,
+            used: slots.used,
+            wanted: slots.wanted,
+        }
     }
 }
 

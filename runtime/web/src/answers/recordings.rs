@@ -23,35 +23,35 @@ pub enum RecordingKind {
     WhatIf,
 }
 
-answer! {
-    /// What a history comes to. Times of a simulation count from its begin.
-    pub struct RecordingAnswer {
-        /// What `recording` says in other queries.
-        pub recording: String = recording.to_owned(),
-        pub kind: RecordingKind = kind,
-        /// Where it lies, for people.
-        pub place: String = place,
-        /// The policy that most of its jobs ended under, if that is known.
-        pub scheduler: Option<String> =
-            policies.into_iter().max_by_key(|(_, jobs)| *jobs).map(|(name, _)| name.to_owned()),
-        /// Jobs that have ended.
-        pub jobs: usize = ended().count(),
-        pub failed: usize = in_phase(JobPhase::Failed),
-        pub killed: usize = in_phase(JobPhase::Killed),
-        /// The first submission and the last end, in milliseconds since 1970.
-        pub from_millis: u64 = from_millis,
-        pub until_millis: u64 = until_millis,
-        pub makespan_millis: u64 = until_millis.saturating_sub(from_millis),
-        /// From submission to end, over all jobs.
-        pub sojourn: SojournAnswer = SojournAnswer::of(ended().map(|(_, sojourn)| sojourn).collect()),
-        /// How often attempts gave up their slots.
-        pub preemptions: u64 = sum(|job| job.ledger.suspended + job.ledger.checkpointed + job.ledger.killed),
-        pub work_saved_millis: u64 = sum(|job| job.ledger.work_saved_millis),
-        pub work_lost_millis: u64 = sum(|job| job.ledger.work_lost_millis),
-    }
+/// What a history comes to. Times of a simulation count from its begin.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct RecordingAnswer {
+    /// What `recording` says in other queries.
+    pub recording: String,
+    pub kind: RecordingKind,
+    /// Where it lies, for people.
+    pub place: String,
+    /// The policy that most of its jobs ended under, if that is known.
+    pub scheduler: Option<String>,
+    /// Jobs that have ended.
+    pub jobs: usize,
+    pub failed: usize,
+    pub killed: usize,
+    /// The first submission and the last end, in milliseconds since 1970.
+    pub from_millis: u64,
+    pub until_millis: u64,
+    pub makespan_millis: u64,
+    /// From submission to end, over all jobs.
+    pub sojourn: SojournAnswer,
+    /// How often attempts gave up their slots.
+    pub preemptions: u64,
+    pub work_saved_millis: u64,
+    pub work_lost_millis: u64,
+}
 
+impl RecordingAnswer {
     /// What these jobs come to.
-    pub fn of(recording: &str, kind: RecordingKind, place: String, jobs: &[JobOverview]) {
+    pub fn of(recording: &str, kind: RecordingKind, place: String, jobs: &[JobOverview]) -> RecordingAnswer {
         let ended = || jobs.iter().filter_map(|job| Some((job, sojourn(job)?)));
         let in_phase = |phase| ended().filter(|(job, _)| job.summary.phase == phase).count();
         let from_millis = ended().map(|(job, _)| job.summary.submitted_millis).min().unwrap_or(0);
@@ -61,6 +61,23 @@ answer! {
             *policies.entry(&cluster.scheduler).or_default() += 1;
         }
         let sum = |of: fn(&JobOverview) -> u64| ended().map(|(job, _)| of(job)).fold(0, u64::saturating_add);
+
+        RecordingAnswer {
+            recording: recording.to_owned(),
+            kind,
+            place,
+            scheduler: policies.into_iter().max_by_key(|(_, jobs)| *jobs).map(|(name, _)| name.to_owned()),
+            jobs: ended().count(),
+            failed: in_phase(JobPhase::Failed),
+            killed: in_phase(JobPhase::Killed),
+            from_millis,
+            until_millis,
+            makespan_millis: until_millis.saturating_sub(from_millis),
+            sojourn: SojournAnswer::of(ended().map(|(_, sojourn)| sojourn).collect()),
+            preemptions: sum(|job| job.ledger.suspended + job.ledger.checkpointed + job.ledger.killed),
+            work_saved_millis: sum(|job| job.ledger.work_saved_millis),
+            work_lost_millis: sum(|job| job.ledger.work_lost_millis),
+        }
     }
 }
 
@@ -84,23 +101,33 @@ pub struct ComparisonAnswer {
     pub jobs_left_out: usize,
 }
 
-answer! {
-    /// A job in both. Jobs of one name are told apart by the order of their submissions.
-    pub struct ComparedJobAnswer {
-        pub name: String = name.to_owned(),
-        pub left: Option<String> = left.map(id),
-        pub right: Option<String> = right.map(id),
-        /// From submission to end.
-        pub left_millis: Option<u64> = left_millis,
-        pub right_millis: Option<u64> = right_millis,
-        /// How much longer it took on the right.
-        pub difference_millis: Option<i64> = left_millis.zip(right_millis).and_then(difference),
-    }
+/// A job in both. Jobs of one name are told apart by the order of their submissions.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct ComparedJobAnswer {
+    pub name: String,
+    pub left: Option<String>,
+    pub right: Option<String>,
+    /// From submission to end.
+    pub left_millis: Option<u64>,
+    pub right_millis: Option<u64>,
+    /// How much longer it took on the right.
+    pub difference_millis: Option<i64>,
+}
 
-    fn of(name: &str, left: Option<&JobOverview>, right: Option<&JobOverview>) {
+impl ComparedJobAnswer {
+    fn of(name: &str, left: Option<&JobOverview>, right: Option<&JobOverview>) -> ComparedJobAnswer {
         let id = |job: &JobOverview| job.summary.job.to_string();
         let (left_millis, right_millis) = (left.and_then(sojourn), right.and_then(sojourn));
         let difference = |(left, right): (u64, u64)| i64::try_from(i128::from(right) - i128::from(left)).ok();
+
+        ComparedJobAnswer {
+            name: name.to_owned(),
+            left: left.map(id),
+            right: right.map(id),
+            left_millis,
+            right_millis,
+            difference_millis: left_millis.zip(right_millis).and_then(difference),
+        }
     }
 }
 

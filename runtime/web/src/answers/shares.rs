@@ -103,7 +103,7 @@ impl JobSlots {
     /// Stretches of a job that runs have no end yet: they reach beyond every window.
     pub fn of(detail: &JobDetail) -> JobSlots {
         let until = detail.summary.ended_millis.map_or(NO_END_MICROS, |ended| ended * MILLI_MICROS);
-        let timeline = Timeline::of(detail, until);
+        let timeline = Timeline::new(detail, until);
         let stints = timeline.stints.iter().map(|stint| Stretch {
             from_micros: stint.from_micros,
             until_micros: stint.until_micros,

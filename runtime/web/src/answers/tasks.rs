@@ -3,44 +3,74 @@
 //! Owns the names of the fields. Does not own attempts that have ended (`jobs`).
 
 use napreduce_protocol::{JobDetail, LiveAttempt, TaskSummary};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use super::jobs::HistoryAnswer;
 
-answer! {
-    /// A task, and what happened to its attempts.
-    pub struct TaskStatusAnswer {
-        #[serde(flatten)]
-        pub task: TaskAnswer = task.into(),
-        /// Likewise as of a job; events are those of the job as a whole, and none of them is here.
-        pub history: HistoryAnswer = of_its_attempts.into(),
-    }
-
-    pub fn new(task: &TaskSummary, of_its_attempts: &JobDetail);
+/// A task, and what happened to its attempts.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct TaskStatusAnswer {
+    #[serde(flatten)]
+    pub task: TaskAnswer,
+    /// Likewise as of a job; events are those of the job as a whole, and none of them is here.
+    pub history: HistoryAnswer,
 }
 
-answer! {
-    /// A task in a listing.
-    pub struct TaskAnswer from |task: &TaskSummary| {
-        pub task: String = task.task.to_string(),
-        /// `pending`, `active`, `suspended`, `checkpointed` or `done`.
-        pub state: String = task.state.to_string(),
-        /// Why it is suspended or checkpointed, and who wanted that.
-        pub reason: Option<String> = task.reason.clone(),
-        /// How many attempts were launched.
-        pub attempts: u32 = task.attempts,
-        pub live: Vec<LiveAnswer> = task.live.iter().map(LiveAnswer::from).collect(),
+impl TaskStatusAnswer {
+    pub fn new(task: &TaskSummary, of_its_attempts: &JobDetail) -> TaskStatusAnswer {
+        TaskStatusAnswer { task: task.into(), history: of_its_attempts.into() }
     }
+}
 
-    /// A live attempt.
-    pub struct LiveAnswer from |live: &LiveAttempt| {
-        pub attempt: String = live.attempt.to_string(),
-        pub worker: String = live.worker.to_string(),
-        pub state: String = live.state.to_string(),
-        /// Why it is to give or gave up its slot, and who wanted that.
-        pub reason: Option<String> = live.reason.clone(),
-        pub bytes_done: u64 = live.bytes_done,
-        /// 0 while unknown.
-        pub bytes_total: u64 = live.bytes_total,
+/// A task in a listing.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct TaskAnswer {
+    pub task: String,
+    /// `pending`, `active`, `suspended`, `checkpointed` or `done`.
+    pub state: String,
+    /// Why it is suspended or checkpointed, and who wanted that.
+    pub reason: Option<String>,
+    /// How many attempts were launched.
+    pub attempts: u32,
+    pub live: Vec<LiveAnswer>,
+}
+
+impl From<&TaskSummary> for TaskAnswer {
+    fn from(task: &TaskSummary) -> TaskAnswer {
+        TaskAnswer {
+            task: task.task.to_string(),
+            state: task.state.to_string(),
+            reason: task.reason.clone(),
+            attempts: task.attempts,
+            live: task.live.iter().map(LiveAnswer::from).collect(),
+        }
+    }
+}
+
+/// A live attempt.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct LiveAnswer {
+    pub attempt: String,
+    pub worker: String,
+    pub state: String,
+    /// Why it is to give or gave up its slot, and who wanted that.
+    pub reason: Option<String>,
+    pub bytes_done: u64,
+    /// 0 while unknown.
+    pub bytes_total: u64,
+}
+
+impl From<&LiveAttempt> for LiveAnswer {
+    fn from(live: &LiveAttempt) -> LiveAnswer {
+        LiveAnswer {
+            attempt: live.attempt.to_string(),
+            worker: live.worker.to_string(),
+            state: live.state.to_string(),
+            reason: live.reason.clone(),
+            bytes_done: live.bytes_done,
+            bytes_total: live.bytes_total,
+        }
     }
 }
 

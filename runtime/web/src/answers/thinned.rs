@@ -24,7 +24,7 @@ pub const COLUMNS: u32 = 1_000;
 /// Whether that is more than an answer may hold.
 pub fn is_too_much(placed: &[(Lane, Stint<'_>)], naps: usize) -> bool {
     let bytes_of = |stint: &Stint<'_>| {
-        let said = stint.said.filter(|said| *said != "done").map_or(0, |said| said.len() + END_BYTES);
+        let said = stint.end_text.filter(|said| *said != "done").map_or(0, |said| said.len() + END_BYTES);
         STINT_BYTES + stint.preemption.map_or(0, |_| PREEMPTION_BYTES) + said
     };
     placed.iter().map(|(_, stint)| bytes_of(stint)).sum::<usize>() + naps * NAP_BYTES > BYTES_MAX
@@ -81,7 +81,7 @@ fn merged<'job>(placed: &[(Lane, Stint<'job>)]) -> Bar<'job> {
     // Few ways to end, so that a list is enough.
     let mut ways: Vec<(_, u64, &Stint<'job>)> = Vec::new();
     for (_, stint) in placed {
-        let (way, length) = ((stint.end, stint.said == Some("done")), length(stint));
+        let (way, length) = ((stint.end, stint.end_text == Some("done")), length(stint));
         match ways.iter_mut().find(|(known, ..)| *known == way) {
             None => ways.push((way, length, stint)),
             Some((_, sum, longest)) => {
@@ -126,7 +126,7 @@ mod tests {
             until_micros,
             end: StintEnd::Ended,
             preemption: None,
-            said: Some(if is_done { "done" } else { "failed: bad row" }),
+            end_text: Some(if is_done { "done" } else { "failed: bad row" }),
             restore: None,
         }
     }

@@ -121,7 +121,7 @@ impl TimelineAnswer {
         let (mut stints, mut naps, mut names) = (Vec::new(), Vec::new(), HashMap::new());
         let mut known = Preemptions::default();
         for job in jobs {
-            let timeline = Timeline::of(job, until_micros);
+            let timeline = Timeline::new(job, until_micros);
             stints.extend(timeline.stints);
             naps.extend(timeline.naps);
             known.ledger.extend(ledger_of(job).into_iter().map(|entry| (key(entry.preemption), entry)));
@@ -185,11 +185,11 @@ impl TimelineAnswer {
             StintEnd::Suspended => 1,
             StintEnd::Checkpointed => 2,
             StintEnd::Killed => 3,
-            StintEnd::Ended if stint.said == Some("done") => DONE,
+            StintEnd::Ended if stint.end_text == Some("done") => DONE,
             StintEnd::Ended => ENDED,
         };
         let is_told = |told: usize| !self.is_thinned || told < TOLD_MAX;
-        if let Some(said) = stint.said.filter(|_| end == ENDED && is_told(self.ends.len())) {
+        if let Some(said) = stint.end_text.filter(|_| end == ENDED && is_told(self.ends.len())) {
             self.ends.insert(row, said.to_owned());
         }
         let restore = stint.restore.filter(|_| is_told(self.restores.len()));

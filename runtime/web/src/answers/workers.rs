@@ -3,42 +3,80 @@
 //! Owns the names of the fields. Does not own what a cluster has of them in all (`cluster`).
 
 use napreduce_protocol::{SuspendedMemory, WorkerSummary};
+use schemars::JsonSchema;
+use serde::Serialize;
 
-answer! {
-    /// A worker in a listing.
-    pub struct WorkerAnswer from |worker: &WorkerSummary| {
-        pub worker: String = worker.worker.to_string(),
-        pub name: String = worker.name.clone(),
-        pub host: String = worker.host.clone(),
-        pub rack: String = worker.rack.clone(),
-        /// `up`, `excluded`, `draining`, `leaving`, `left` or `lost`, and what there is to add.
-        pub state: String = worker.state_in_words(),
-        pub gone_millis: Option<u64> = worker.gone_millis,
-        /// Why it was lost, or how it left.
-        pub reason: Option<String> = worker.reason.clone(),
-        pub map: SlotsAnswer = worker.map_slots.into(),
-        pub reduce: SlotsAnswer = worker.reduce_slots.into(),
-        pub isolation: String = worker.isolation.clone(),
-        /// Since it was last heard of.
-        pub silent_millis: u64 = worker.silent_millis,
-        /// The attempts that it keeps suspended.
-        pub suspended: Vec<SuspendedAnswer> = worker.memory.suspended.iter().map(SuspendedAnswer::from).collect(),
-        /// Memory of its machine that programs could have; nothing while it is unknown.
-        pub free_bytes: Option<u64> = Some(worker.memory.free_bytes).filter(|free| *free > 0),
+/// A worker in a listing.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct WorkerAnswer {
+    pub worker: String,
+    pub name: String,
+    pub host: String,
+    pub rack: String,
+    /// `up`, `excluded`, `draining`, `leaving`, `left` or `lost`, and what there is to add.
+    pub state: String,
+    pub gone_millis: Option<u64>,
+    /// Why it was lost, or how it left.
+    pub reason: Option<String>,
+    pub map: SlotsAnswer,
+    pub reduce: SlotsAnswer,
+    pub isolation: String,
+    /// Since it was last heard of.
+    pub silent_millis: u64,
+    /// The attempts that it keeps suspended.
+    pub suspended: Vec<SuspendedAnswer>,
+    /// Memory of its machine that programs could have; nothing while it is unknown.
+    pub free_bytes: Option<u64>,
+}
+
+impl From<&WorkerSummary> for WorkerAnswer {
+    fn from(worker: &WorkerSummary) -> WorkerAnswer {
+        WorkerAnswer {
+            worker: worker.worker.to_string(),
+            name: worker.name.clone(),
+            host: worker.host.clone(),
+            rack: worker.rack.clone(),
+            state: worker.state_in_words(),
+            gone_millis: worker.gone_millis,
+            reason: worker.reason.clone(),
+            map: worker.map_slots.into(),
+            reduce: worker.reduce_slots.into(),
+            isolation: worker.isolation.clone(),
+            silent_millis: worker.silent_millis,
+            suspended: worker.memory.suspended.iter().map(SuspendedAnswer::from).collect(),
+            free_bytes: Some(worker.memory.free_bytes).filter(|free| *free > 0),
+        }
     }
+}
 
-    /// A suspended attempt, and what its process holds at present.
-    pub struct SuspendedAnswer from |held: &SuspendedMemory| {
-        pub attempt: String = held.attempt.to_string(),
-        pub resident_bytes: u64 = held.resident_bytes,
-        pub swapped_bytes: u64 = held.swapped_bytes,
+/// A suspended attempt, and what its process holds at present.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct SuspendedAnswer {
+    pub attempt: String,
+    pub resident_bytes: u64,
+    pub swapped_bytes: u64,
+}
+
+impl From<&SuspendedMemory> for SuspendedAnswer {
+    fn from(held: &SuspendedMemory) -> SuspendedAnswer {
+        SuspendedAnswer {
+            attempt: held.attempt.to_string(),
+            resident_bytes: held.resident_bytes,
+            swapped_bytes: held.swapped_bytes,
+        }
     }
+}
 
-    /// The slots of a worker for one kind of task.
-    #[derive(Copy)]
-    pub struct SlotsAnswer from |there: (u32, u32)| {
-        pub slots: u32 = there.0,
-        pub used: u32 = there.1,
+/// The slots of a worker for one kind of task.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
+pub struct SlotsAnswer {
+    pub slots: u32,
+    pub used: u32,
+}
+
+impl From<(u32, u32)> for SlotsAnswer {
+    fn from(there: (u32, u32)) -> SlotsAnswer {
+        SlotsAnswer { slots: there.0, used: there.1 }
     }
 }
 

@@ -11,7 +11,6 @@ use std::time::{Duration, Instant};
 
 use axum::http::HeaderMap;
 use axum::http::header::{AUTHORIZATION, COOKIE};
-use napreduce_engine::fields;
 use thiserror::Error;
 
 use super::pace::Pace;
@@ -72,21 +71,30 @@ impl Credentials {
     }
 }
 
-fields! {
-    /// Everybody's sessions. They are signed, so nothing is kept of them but what may not be used again.
-    #[derive(Debug)]
-    pub struct Sessions {
-        signer: Signer = signer,
-        started_millis: u64 = now_millis,
-        /// Codes by their nonces, until their time is over anyway.
-        spent: Mutex<HashMap<u64, u64>>,
-        wrong: Pace = Pace::new(WRONG_MAX, WRONG_TIME, Instant::now()),
-        revocations_file: Option<PathBuf> = revocations_file,
-        revoked: Mutex<Option<(Instant, Revocations)>>,
-    }
+/// Everybody's sessions. They are signed, so nothing is kept of them but what may not be used again.
+#[derive(Debug)]
+pub struct Sessions {
+    signer: Signer,
+    started_millis: u64,
+    /// Codes by their nonces, until their time is over anyway.
+    spent: Mutex<HashMap<u64, u64>>,
+    wrong: Pace,
+    revocations_file: Option<PathBuf>,
+    revoked: Mutex<Option<(Instant, Revocations)>>,
+}
 
+impl Sessions {
     /// From now on. Codes of before count no more: whether they were spent nobody knows.
-    pub fn new(signer: Signer, revocations_file: Option<PathBuf>, now_millis: u64);
+    pub fn new(signer: Signer, revocations_file: Option<PathBuf>, now_millis: u64) -> Sessions {
+        Sessions {
+            signer,
+            started_millis: now_millis,
+            spent: Default::default(),
+            wrong: Pace::new(WRONG_MAX, WRONG_TIME, Instant::now()),
+            revocations_file,
+            revoked: Default::default(),
+        }
+    }
 }
 
 impl Sessions {

@@ -28,20 +28,33 @@ pub struct SignInAnswer {
     pub token: Option<String>,
 }
 
-answer! {
-    /// Who asks, and what there is here.
-    pub struct SessionAnswer from |call: &Call<'_>| {
-        pub role: WebRole = call.credentials.role,
-        pub name: String = call.credentials.name.clone(),
-        pub until_millis: u64 = call.credentials.until_millis,
-        /// Which cluster, for people.
-        pub cluster: String = call.shown.source.name(),
-        /// Whether it runs: then things change, and can be ordered.
-        pub is_live: bool = call.shown.source.is_live(),
-        /// What there is beside that: `stream` where events are told as they happen, since something does;
-        /// `recordings` where several histories are shown; `what-if` where they can be simulated.
-        pub capabilities: Vec<&'static str> = capabilities(call),
-        pub version: &'static str = env!("CARGO_PKG_VERSION"),
+/// Who asks, and what there is here.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct SessionAnswer {
+    pub role: WebRole,
+    pub name: String,
+    pub until_millis: u64,
+    /// Which cluster, for people.
+    pub cluster: String,
+    /// Whether it runs: then things change, and can be ordered.
+    pub is_live: bool,
+    /// What there is beside that: `stream` where events are told as they happen, since something does;
+    /// `recordings` where several histories are shown; `what-if` where they can be simulated.
+    pub capabilities: Vec<&'static str>,
+    pub version: &'static str,
+}
+
+impl From<&Call<'_>> for SessionAnswer {
+    fn from(call: &Call<'_>) -> SessionAnswer {
+        SessionAnswer {
+            role: call.credentials.role,
+            name: call.credentials.name.clone(),
+            until_millis: call.credentials.until_millis,
+            cluster: call.shown.source.name(),
+            is_live: call.shown.source.is_live(),
+            capabilities: capabilities(call),
+            version: env!("CARGO_PKG_VERSION"),
+        }
     }
 }
 

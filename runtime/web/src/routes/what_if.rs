@@ -5,6 +5,7 @@
 use axum::http::StatusCode;
 use schemars::JsonSchema;
 use serde::Deserialize;
+use serde::Serialize;
 
 use super::call::{Call, Reply, named};
 use super::orders::Ordered;
@@ -30,15 +31,24 @@ pub struct WhatIfBody {
     pub recording: Option<String>,
 }
 
-answer! {
-    /// The what-ifs of a server, and what can be tried.
-    pub struct WhatIfsAnswer from |known: &WhatIfs| {
-        /// Newest first.
-        pub items: Vec<WhatIf> = known.queue.all(),
-        /// The policies that can be tried.
-        pub schedulers: Vec<String> = known.schedulers.clone(),
-        /// One that takes longer is ended.
-        pub time_max_millis: u64 = u64::try_from(known.time_max.as_millis()).unwrap_or(u64::MAX),
+/// The what-ifs of a server, and what can be tried.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct WhatIfsAnswer {
+    /// Newest first.
+    pub items: Vec<WhatIf>,
+    /// The policies that can be tried.
+    pub schedulers: Vec<String>,
+    /// One that takes longer is ended.
+    pub time_max_millis: u64,
+}
+
+impl From<&WhatIfs> for WhatIfsAnswer {
+    fn from(known: &WhatIfs) -> WhatIfsAnswer {
+        WhatIfsAnswer {
+            items: known.queue.all(),
+            schedulers: known.schedulers.clone(),
+            time_max_millis: u64::try_from(known.time_max.as_millis()).unwrap_or(u64::MAX),
+        }
     }
 }
 

@@ -18,7 +18,6 @@ use axum::extract::{Request, State};
 use axum::http::header::SET_COOKIE;
 use axum::http::{HeaderValue, Method, Response, StatusCode};
 use axum::middleware::{Next, from_fn_with_state};
-use napreduce_engine::fields;
 use napreduce_protocol::Secret;
 use thiserror::Error;
 use tokio::sync::oneshot;
@@ -44,28 +43,38 @@ const HEALTH: &str = "/healthz";
 /// Requests within a second.
 const REQUESTS_MAX: u32 = 200;
 
-fields! {
-    /// How a server is started.
-    #[derive(Debug, Clone)]
-    pub struct WebSettings {
-        /// On this machine. Port 0 for any that is free.
-        pub address: SocketAddr = DEFAULT_ADDRESS,
-        /// Whether another port will do when this one is taken.
-        pub any_port: bool = true,
-        /// Further names under which it is asked, such as that of a proxy.
-        pub hosts: Vec<String>,
-        /// What links and tokens are signed with follows from it.
-        pub secret: Secret = secret,
-        /// What was signed and counts no more.
-        pub revocations: Option<PathBuf>,
-        /// Requests within a second.
-        pub requests_max: u32 = REQUESTS_MAX,
-        /// How histories are simulated; none where that is not offered.
-        pub what_if: Option<WhatIfSettings>,
-    }
+/// How a server is started.
+#[derive(Debug, Clone)]
+pub struct WebSettings {
+    /// On this machine. Port 0 for any that is free.
+    pub address: SocketAddr,
+    /// Whether another port will do when this one is taken.
+    pub any_port: bool,
+    /// Further names under which it is asked, such as that of a proxy.
+    pub hosts: Vec<String>,
+    /// What links and tokens are signed with follows from it.
+    pub secret: Secret,
+    /// What was signed and counts no more.
+    pub revocations: Option<PathBuf>,
+    /// Requests within a second.
+    pub requests_max: u32,
+    /// How histories are simulated; none where that is not offered.
+    pub what_if: Option<WhatIfSettings>,
+}
 
+impl WebSettings {
     /// At the usual address, or any other port of it.
-    pub fn new(secret: Secret);
+    pub fn new(secret: Secret) -> WebSettings {
+        WebSettings {
+            address: DEFAULT_ADDRESS,
+            any_port: true,
+            hosts: Vec::new(),
+            secret,
+            revocations: None,
+            requests_max: REQUESTS_MAX,
+            what_if: None,
+        }
+    }
 }
 
 /// Why there is no server.

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use napreduce_engine::{AttemptId, JobId, Reason, TaskId, fields};
+use napreduce_engine::{AttemptId, JobId, Reason, TaskId};
 use napreduce_history::read_cluster;
 use napreduce_live::{ClientError, ClusterClient, ClusterPlace, Patience};
 use napreduce_protocol::requests::{
@@ -40,23 +40,34 @@ const IDLE_MAX: usize = 4;
 const DETAILS_MAX: usize = 32;
 const ENDED_MAX: usize = 8;
 
-fields! {
-    /// A cluster, through its coordinator.
-    #[derive(Debug)]
-    pub struct ClusterSource {
-        place: ClusterPlace = place,
-        idle: Mutex<Vec<ClusterClient>>,
-        jobs: Fresh<Vec<JobSummary>>,
-        workers: Fresh<Vec<WorkerSummary>>,
-        queues: Fresh<QueueListing>,
-        details: Mutex<HashMap<JobId, Arc<Fresh<JobDetail>>>>,
-        tasks: Mutex<HashMap<JobId, Arc<Fresh<Vec<TaskSummary>>>>>,
-        /// Those looked at last, at the end.
-        ended: Mutex<Vec<Arc<JobDetail>>>,
-    }
+/// A cluster, through its coordinator.
+#[derive(Debug)]
+pub struct ClusterSource {
+    place: ClusterPlace,
+    idle: Mutex<Vec<ClusterClient>>,
+    jobs: Fresh<Vec<JobSummary>>,
+    workers: Fresh<Vec<WorkerSummary>>,
+    queues: Fresh<QueueListing>,
+    details: Mutex<HashMap<JobId, Arc<Fresh<JobDetail>>>>,
+    tasks: Mutex<HashMap<JobId, Arc<Fresh<Vec<TaskSummary>>>>>,
+    /// Those looked at last, at the end.
+    ended: Mutex<Vec<Arc<JobDetail>>>,
+}
 
+impl ClusterSource {
     /// The cluster at a place; nothing is asked yet.
-    pub fn new(place: ClusterPlace);
+    pub fn new(place: ClusterPlace) -> ClusterSource {
+        ClusterSource {
+            place,
+            idle: Default::default(),
+            jobs: Default::default(),
+            workers: Default::default(),
+            queues: Default::default(),
+            details: Default::default(),
+            tasks: Default::default(),
+            ended: Default::default(),
+        }
+    }
 }
 
 impl ClusterSource {

@@ -130,7 +130,7 @@ impl PageSource for HistorySource {
         let Ok(detail) = self.read(job, |folder| Ok(folder.read(job)?.map(|ended| Arc::new(ended.detail))))
         else {
             // What is damaged may be whole later: somebody may be copying it.
-            let whole = |folder: &HistoryFolder| folder.read_what_is_whole(job);
+            let whole = |folder: &HistoryFolder| folder.read_partial(job);
             return self.read(job, |folder| Ok(whole(folder)?.map(|ended| Arc::new(ended.detail))));
         };
         let mut kept = kept();
@@ -174,7 +174,7 @@ impl PageSource for HistorySource {
         bytes_max: u64,
     ) -> Result<Vec<u8>, SourceError> {
         let job = attempt.task.job;
-        let logs = self.read(job, |folder| Ok(folder.read_what_is_whole(job)?.map(|ended| ended.logs)))?;
+        let logs = self.read(job, |folder| Ok(folder.read_partial(job)?.map(|ended| ended.logs)))?;
         let kept = logs.iter().find(|log| log.attempt == attempt && stream == LogStream::Stderr);
         let kept = kept.ok_or_else(|| {
             SourceError::Absent(format!("the logs of {attempt} are on its worker, not in the history"))

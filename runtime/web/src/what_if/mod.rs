@@ -19,7 +19,6 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use napreduce_engine::fields;
 use rustix::process::setpriority_process;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -42,26 +41,35 @@ const LOWEST_PRIORITY: i32 = 19;
 /// What a simulation may take.
 const TIME_MAX: Duration = Duration::from_secs(60);
 
-fields! {
-    /// How histories are simulated, and where what comes of it is kept.
-    #[derive(Debug, Clone)]
-    pub struct WhatIfSettings {
-        /// The program: `nap`.
-        pub program: PathBuf = program,
-        /// What its line begins with: `sim`, and where the tables of the cluster are.
-        pub begin: Vec<OsString>,
-        /// All that its environment says.
-        pub environment: Vec<(String, String)>,
-        /// A folder of the server alone; it is made.
-        pub folder: PathBuf = folder,
-        /// The policies that it knows.
-        pub schedulers: Vec<String>,
-        /// It is killed after that long.
-        pub time_max: Duration = TIME_MAX,
-    }
+/// How histories are simulated, and where what comes of it is kept.
+#[derive(Debug, Clone)]
+pub struct WhatIfSettings {
+    /// The program: `nap`.
+    pub program: PathBuf,
+    /// What its line begins with: `sim`, and where the tables of the cluster are.
+    pub begin: Vec<OsString>,
+    /// All that its environment says.
+    pub environment: Vec<(String, String)>,
+    /// A folder of the server alone; it is made.
+    pub folder: PathBuf,
+    /// The policies that it knows.
+    pub schedulers: Vec<String>,
+    /// It is killed after that long.
+    pub time_max: Duration,
+}
 
+impl WhatIfSettings {
     /// A program that takes at most a minute for each.
-    pub fn new(program: PathBuf, folder: PathBuf);
+    pub fn new(program: PathBuf, folder: PathBuf) -> WhatIfSettings {
+        WhatIfSettings {
+            program,
+            begin: Vec::new(),
+            environment: Vec::new(),
+            folder,
+            schedulers: Vec::new(),
+            time_max: TIME_MAX,
+        }
+    }
 }
 
 /// How far a what-if is.

@@ -1,15 +1,11 @@
-//! Heads: the file of a job that says all there is to say of it but its rows, short and as JSON.
-//!
-//! Owns its form, every version of it, and what goes into the recording because it has no room. Does not own
-//! which files there are (`store`).
+//! Heads: one short JSON file per job with everything but its rows. What does not fit a head goes to the
+//! recording.
 
 mod figures;
-mod version_1;
 
 use std::fmt::Display;
 use std::time::Duration;
 
-use napreduce_engine::fields;
 use napreduce_protocol::{
     CounterValues, HistoryLine, JobDetail, JobEnd, JobPhase, JobReport, JobSettings, JobSummary, PartReport,
 };
@@ -20,77 +16,64 @@ pub use self::figures::{LedgerTotals, PERCENTS, quantiles};
 use crate::files::recording::{CounterRow, RecordedRows};
 use crate::{EndedJob, KeptLog, RecordedCluster};
 
-/// The longest head that is read: those of version 1 hold whole jobs.
+/// Size limit for reading a head; heads of version 1 contain whole jobs.
 pub(crate) const HEAD_BYTES_READ_MAX: u64 = 256 << 20;
-/// Version of the heads that are written. Every earlier one is read for ever.
+/// The version that is written. Every earlier one stays readable.
 const HISTORY_VERSION: u32 = 2;
-/// Length of a head at most.
+/// Size limit for writing a head.
 pub(crate) const HEAD_BYTES_MAX: usize = 64 << 10;
-/// A longer reason is cut in the head, and whole in the recording.
+/// A longer reason is cut in the head and complete in the recording.
 const REASON_BYTES_MAX: usize = 8 << 10;
 
-fields! {
-    /// A head of the present version.
-    #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-    pub(crate) struct Head {
-        version: u32 = HISTORY_VERSION,
-        #[serde(with = "in_hexadecimal")]
-        token: u128 = job.token,
-        summary: JobSummary = job.detail.summary.clone(),
-        /// From submission to the end of the commit, if it succeeded.
-        wall: Option<Duration> = wall,
-        counters: CounterValues = job.detail.counters.clone(),
-        parts: Vec<PartReport> = job.detail.parts.clone(),
-        /// How many rows the recording has.
-        rows: RowCounts = RowCounts::of(job),
-        durations: Durations = Durations::of(&job.detail.attempts),
-        preemptions: LedgerTotals = LedgerTotals::of(&job.detail),
-        settings: Option<JobSettings> = job.detail.settings.clone(),
-        #[serde(default)]
-        cluster: Option<RecordedCluster> = job.cluster.clone(),
-    }
-
-    fn of(job: &EndedJob) {
-        let wall = match &job.end {
-            JobEnd::Succeeded(report) => Some(report.wall),
-            JobEnd::Failed { .. } | JobEnd::Killed { .. } => None,
-        };
-    }
+/// A head of the current version.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Head {
+    version: u32,
+    #[serde(with = "in_hexadecimal")]
+    token: u128,
+    summary: JobSummary,
+    /// Time from submission to the end of the commit, if the job succeeded.
+    wall: Option<Duration>,
+    counters: CounterValues,
+    parts: Vec<PartReport>,
+    /// Row counts of the recording.
+    rows: RowCounts,
+    durations: Durations,
+    preemptions: LedgerTotals,
+    settings: Option<JobSettings>,
+    #[serde(default)]
+    cluster: Option<RecordedCluster>,
 }
 
-/// A job as its head alone tells it.
+/// The contents of a job's head.
 #[derive(Debug, Clone, PartialEq)]
 pub struct JobOverview {
     pub summary: JobSummary,
-    /// What its preemptions come to.
+    /// Totals of the preemption ledger.
     pub ledger: LedgerTotals,
-    /// The cluster that it ran on; unknown of jobs that an earlier version kept.
+    /// The cluster that the job ran on; `None` if an earlier version wrote the job.
     pub cluster: Option<RecordedCluster>,
 }
 
-fields! {
-    /// How many rows of each kind a recording was written with.
-    #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-    #[serde(default)]
-    struct RowCounts {
-        attempts: u64 = job.detail.attempts.len() as u64,
-        events: u64 = job.detail.events.len() as u64,
-        preemptions: u64 = job.detail.preemptions.len() as u64,
-        resumes: u64 = job.detail.resumes.len() as u64,
-        restores: u64 = job.detail.restores.len() as u64,
-        logs: u64 = job.logs.len() as u64,
-        /// Zero when they are in the head; so are the next two.
-        parts: u64,
-        counters: u64,
-        reasons: u64,
-    }
-
-    fn of(job: &EndedJob);
+/// Number of rows of each kind in a recording.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+struct RowCounts {
+    attempts: u64,
+    events: u64,
+    preemptions: u64,
+    resumes: u64,
+    restores: u64,
+    logs: u64,
+    /// Parts, counters and reasons: 0 if they are in the head.
+    parts: u64,
+    counters: u64,
+    reasons: u64,
 }
 
-/// A job as its two files hold it.
+/// The contents of a job's two files.
 #[derive(Debug)]
-pub(crate) struct Written<'a> {
+pub(crate) struct JobFiles<'a> {
     pub(crate) head: Vec<u8>,
     pub(crate) detail: &'a JobDetail,
     pub(crate) logs: &'a [KeptLog],
@@ -99,52 +82,61 @@ pub(crate) struct Written<'a> {
     pub(crate) reason: Option<String>,
 }
 
-/// What a file of a head holds.
+/// The contents of a head file.
 #[derive(Debug)]
 pub(crate) enum StoredHead {
-    /// The whole job is in its head.
+    /// Contains the whole job.
     Version1(Box<EndedJob>),
     Version2(Box<Head>),
 }
 
-/// Shares a job out to head and recording. Parts go there first, then the counters: both are answered whole
-/// either way.
-pub(crate) fn share_out(job: &EndedJob) -> Result<Written<'_>, String> {
+/// Splits a job into head and recording. If the head gets too long, its parts move to the recording, then its
+/// counters.
+pub(crate) fn split(job: &EndedJob) -> Result<JobFiles<'_>, String> {
     let detail = &job.detail;
-    let mut head = Head::of(job);
+    let mut head = Head::new(job);
     let logs = job.logs.as_slice();
-    let mut written =
-        Written { head: Vec::new(), detail, logs, parts: &[], counters: Vec::new(), reason: None };
+    let mut files =
+        JobFiles { head: Vec::new(), detail, logs, parts: &[], counters: Vec::new(), reason: None };
     if let Some(reason) = head.summary.reason.as_mut().filter(|reason| reason.len() > REASON_BYTES_MAX) {
-        written.reason = Some(reason.clone());
+        files.reason = Some(reason.clone());
         reason.truncate(reason.floor_char_boundary(REASON_BYTES_MAX));
         reason.push('…');
         head.rows.reasons = 1;
     }
-    written.head = head.to_bytes()?;
-    if written.head.len() > HEAD_BYTES_MAX {
+    files.head = head.to_bytes()?;
+    if files.head.len() > HEAD_BYTES_MAX {
         head.parts = Vec::new();
-        written.parts = &detail.parts;
+        files.parts = &detail.parts;
         head.rows.parts = detail.parts.len() as u64;
-        written.head = head.to_bytes()?;
+        files.head = head.to_bytes()?;
     }
-    if written.head.len() > HEAD_BYTES_MAX {
+    if files.head.len() > HEAD_BYTES_MAX {
         let row = |(name, value): (&str, u64)| CounterRow { name: name.to_owned(), value };
-        written.counters = detail.counters.iter().map(row).collect();
+        files.counters = detail.counters.iter().map(row).collect();
         head.counters = CounterValues::default();
-        head.rows.counters = written.counters.len() as u64;
-        written.head = head.to_bytes()?;
+        head.rows.counters = files.counters.len() as u64;
+        files.head = head.to_bytes()?;
     }
-    match written.head.len() {
-        0..=HEAD_BYTES_MAX => Ok(written),
-        length => {
-            Err(format!("its head has {length} bytes without parts and counters, more than {HEAD_BYTES_MAX}"))
-        }
+    let length = files.head.len();
+    if length > HEAD_BYTES_MAX {
+        return Err(format!(
+            "the head has {length} bytes without parts and counters (limit {HEAD_BYTES_MAX})"
+        ));
     }
+    Ok(files)
+}
+
+/// Version 1, of 0.2.0: the whole job in one JSON file.
+#[derive(Deserialize)]
+struct Version1 {
+    token: u128,
+    end: JobEnd,
+    detail: JobDetail,
 }
 
 impl StoredHead {
-    /// What a file holds, or why it cannot be read.
+    /// Parses a head of any version.
     pub(crate) fn parse(bytes: &[u8]) -> Result<StoredHead, String> {
         #[derive(Deserialize)]
         struct Versioned {
@@ -152,16 +144,21 @@ impl StoredHead {
         }
         let Versioned { version } = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
         match version {
-            1 => version_1::parse(bytes).map(|job| StoredHead::Version1(Box::new(job))),
+            1 => {
+                let Version1 { token, end, detail } =
+                    serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
+                let job = EndedJob { token, end, detail, cluster: None, logs: Vec::new() };
+                Ok(StoredHead::Version1(Box::new(job)))
+            }
             HISTORY_VERSION => {
                 let head = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
                 Ok(StoredHead::Version2(Box::new(head)))
             }
-            other => Err(format!("it has version {other}, and this program reads up to {HISTORY_VERSION}")),
+            other => Err(format!("version {other}; this program reads up to {HISTORY_VERSION}")),
         }
     }
 
-    /// What a listing shows.
+    /// Returns the row of a listing.
     pub(crate) fn summary(&self) -> &JobSummary {
         match self {
             StoredHead::Version1(job) => &job.detail.summary,
@@ -169,12 +166,12 @@ impl StoredHead {
         }
     }
 
-    /// What is known of it without its recording.
+    /// Returns the job's data without its recording.
     pub(crate) fn into_overview(self) -> JobOverview {
         match self {
             StoredHead::Version1(job) => {
                 let EndedJob { detail, cluster, .. } = *job;
-                let ledger = LedgerTotals::of(&detail);
+                let ledger = LedgerTotals::new(&detail);
                 JobOverview { summary: detail.summary, ledger, cluster }
             }
             StoredHead::Version2(head) => {
@@ -183,7 +180,7 @@ impl StoredHead {
         }
     }
 
-    /// The same, and the token.
+    /// Returns the row of a listing and the submission token.
     pub(crate) fn into_summary(self) -> (JobSummary, u128) {
         match self {
             StoredHead::Version1(job) => (job.detail.summary, job.token),
@@ -193,7 +190,27 @@ impl StoredHead {
 }
 
 impl Head {
-    /// What a recording does not give that it was written with, for people.
+    fn new(job: &EndedJob) -> Head {
+        let wall = match &job.end {
+            JobEnd::Succeeded(report) => Some(report.wall),
+            JobEnd::Failed { .. } | JobEnd::Killed { .. } => None,
+        };
+        Head {
+            version: HISTORY_VERSION,
+            token: job.token,
+            summary: job.detail.summary.clone(),
+            wall,
+            counters: job.detail.counters.clone(),
+            parts: job.detail.parts.clone(),
+            rows: RowCounts::new(job),
+            durations: Durations::new(&job.detail.attempts),
+            preemptions: LedgerTotals::new(&job.detail),
+            settings: job.detail.settings.clone(),
+            cluster: job.cluster.clone(),
+        }
+    }
+
+    /// Describes the rows that a recording should have but lacks.
     pub(crate) fn missing(&self, rows: &RecordedRows) -> Option<String> {
         self.rows.missing(rows)
     }
@@ -202,12 +219,14 @@ impl Head {
         serde_json::to_vec(self).map_err(|error| error.to_string())
     }
 
-    /// The job as it was; what the recording does not give is said in the events. `recording` is its name.
+    /// Rebuilds the job; missing rows are reported in its events, under the name `recording`.
     pub(crate) fn with_rows(self, rows: RecordedRows, recording: &dyn Display) -> Result<EndedJob, String> {
         let missing = self.rows.missing(&rows);
         let Head { token, mut summary, wall, mut counters, mut parts, settings, cluster, .. } = self;
         summary.reason = rows.reasons.into_iter().next().or(summary.reason);
-        rows.counters.iter().for_each(|row| counters.add(&row.name, row.value));
+        for row in &rows.counters {
+            counters.add(&row.name, row.value);
+        }
         parts.extend(rows.parts);
         let at_millis = summary.ended_millis.unwrap_or(summary.submitted_millis);
         let mut events = rows.events;
@@ -230,7 +249,21 @@ impl Head {
 }
 
 impl RowCounts {
-    /// What a recording lacks of them, for people.
+    fn new(job: &EndedJob) -> RowCounts {
+        RowCounts {
+            attempts: job.detail.attempts.len() as u64,
+            events: job.detail.events.len() as u64,
+            preemptions: job.detail.preemptions.len() as u64,
+            resumes: job.detail.resumes.len() as u64,
+            restores: job.detail.restores.len() as u64,
+            logs: job.logs.len() as u64,
+            parts: 0,
+            counters: 0,
+            reasons: 0,
+        }
+    }
+
+    /// Describes the rows that a recording should have but lacks.
     fn missing(&self, rows: &RecordedRows) -> Option<String> {
         let kinds = [
             ("attempts", self.attempts, rows.attempts.len()),
@@ -243,14 +276,15 @@ impl RowCounts {
             ("counters", self.counters, rows.counters.len()),
             ("reasons", self.reasons, rows.reasons.len()),
         ];
-        let lacking = kinds.into_iter().filter(|(_, had, has)| (*has as u64) < *had);
-        let words: Vec<String> =
-            lacking.map(|(name, had, has)| format!("{} of {had} {name}", had - has as u64)).collect();
+        let lacking = kinds.into_iter().filter(|(_, expected, found)| (*found as u64) < *expected);
+        let words: Vec<String> = lacking
+            .map(|(name, expected, found)| format!("{} of {expected} {name}", expected - found as u64))
+            .collect();
         (!words.is_empty()).then(|| format!("{} cannot be shown", words.join(", ")))
     }
 }
 
-/// What the submitter is told, which is all in what others are told.
+/// Rebuilds the answer to the submitter.
 fn end_of(
     summary: &JobSummary,
     wall: Option<Duration>,
@@ -269,11 +303,11 @@ fn end_of(
         })),
         JobPhase::Failed => Ok(JobEnd::Failed { job, reason }),
         JobPhase::Killed => Ok(JobEnd::Killed { job, reason }),
-        phase => Err(format!("it says that the job is {}", phase.in_words())),
+        phase => Err(format!("the job is {}; expected an ended job", phase.in_words())),
     }
 }
 
-/// Numbers of 128 bits are no numbers to most programs that read JSON.
+/// Most JSON readers do not support 128-bit numbers.
 pub(crate) mod in_hexadecimal {
     use serde::de::Error;
     use serde::{Deserialize, Deserializer, Serializer};
@@ -285,6 +319,6 @@ pub(crate) mod in_hexadecimal {
     pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u128, D::Error> {
         let text = String::deserialize(deserializer)?;
         u128::from_str_radix(&text, 16)
-            .map_err(|error| D::Error::custom(format!("the token {text}: {error}")))
+            .map_err(|error| D::Error::custom(format!("invalid token {text}: {error}")))
     }
 }

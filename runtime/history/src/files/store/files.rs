@@ -1,6 +1,4 @@
-//! The two files of a job: written whole or not at all, listed, removed.
-//!
-//! Owns their names and the order in which they come and go. Does not own what they hold.
+//! The two files of a job: names, atomic writes, listing and removal.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -13,13 +11,12 @@ use std::time::UNIX_EPOCH;
 
 use napreduce_engine::JobId;
 
-use crate::files::error::HistoryError;
 use crate::files::former::FORMER_RECORDING;
-use crate::files::head::Written;
+use crate::files::head::JobFiles;
 use crate::files::index::Stamp;
-use crate::files::recording::{RECORDING, RecordedRows, RecordingError, RecordingWriter};
+use crate::files::recording::{HistoryError, RECORDING, RecordedRows, RecordingError, RecordingWriter};
 
-/// What a file is called until it is whole.
+/// The suffix of an incomplete file.
 const UNFINISHED: &str = ".unfinished";
 const HEAD: &str = ".json";
 
@@ -31,8 +28,7 @@ pub(crate) fn recording_name(job: JobId) -> String {
     format!("{job}{RECORDING}")
 }
 
-/// The jobs whose heads are there, with what their files look like. What was not written to its end is
-/// removed.
+/// Lists the jobs that have heads, with the stamps of their files, and removes incomplete files.
 pub(super) fn list(directory: &Path) -> io::Result<BTreeMap<JobId, Stamp>> {
     fs::create_dir_all(directory)?;
     let (mut heads, mut recordings) = (BTreeMap::new(), BTreeMap::new());
@@ -47,7 +43,7 @@ pub(super) fn list(directory: &Path) -> io::Result<BTreeMap<JobId, Stamp>> {
         } else if job_of(name, &[HEAD, UNFINISHED].concat()).is_some()
             || job_of(name, &[RECORDING, UNFINISHED].concat()).is_some()
         {
-            // It is written again when its job is, and is of no use to anybody.
+            // The job, if it still exists, is written again.
             let _ = fs::remove_file(entry.path());
         }
     }
@@ -57,64 +53,68 @@ pub(super) fn list(directory: &Path) -> io::Result<BTreeMap<JobId, Stamp>> {
     Ok(heads)
 }
 
-/// The job whose head has this name.
+/// Parses the name of a head.
 pub(crate) fn job_of_head(name: &str) -> Option<JobId> {
     job_of(name, HEAD)
 }
 
-/// The job whose file has this name, with this ending.
+/// Parses a file name with this suffix.
 fn job_of(name: &str, ending: &str) -> Option<JobId> {
     let number = name.strip_prefix("job_")?.strip_suffix(ending)?;
     let job = JobId(number.parse().ok()?);
-    // Other spellings of the number are no names of ours.
+    // Reject other spellings of the number.
     (format!("{job}{ending}") == name).then_some(job)
 }
 
-/// Writes both files of a job, and waits until they are on the disk.
-pub(super) fn write(directory: &Path, job: JobId, written: &Written<'_>) -> Result<Stamp, HistoryError> {
-    let [recording, head] = unfinished(directory, job, written)?;
-    // Whoever follows the job waits for the disk once instead of twice.
-    let (first, second) = thread::scope(|scope| {
-        let beside = scope.spawn(|| recording.sync());
-        (head.sync(), beside.join())
+/// Writes both files of a job and waits until they are on disk.
+pub(super) fn write(directory: &Path, job: JobId, contents: &JobFiles<'_>) -> Result<Stamp, HistoryError> {
+    let [recording, head] = unfinished(directory, job, contents)?;
+    // Sync both at once, so that the client waits for the disk once.
+    let (head_synced, recording_synced) = thread::scope(|scope| {
+        let recording = scope.spawn(|| recording.sync());
+        (head.sync(), recording.join())
     });
-    first.and(second.unwrap_or_else(|panic| resume_unwind(panic)))?;
+    head_synced.and(recording_synced.unwrap_or_else(|panic| resume_unwind(panic)))?;
     let recording_bytes = recording.finish()?.len();
     let stamp = head.finish()?;
-    // Both names are on the disk before anybody forgets the job for being there.
+    // Both names are on disk before the coordinator drops the job.
     let synced = File::open(directory).and_then(|directory| directory.sync_all());
     synced.map_err(|error| HistoryError::new(directory, error.into()))?;
     let stamp = stamp_of(&stamp).map_err(|error| HistoryError::new(directory, error.into()))?;
     Ok(Stamp { recording_bytes, ..stamp })
 }
 
-/// Writes both files of a job of a simulation, which can be simulated again.
+/// Writes both files of a simulated job without syncing: the job can be simulated again.
 pub(super) fn write_unsynced(
     directory: &Path,
     job: JobId,
-    written: &Written<'_>,
+    contents: &JobFiles<'_>,
 ) -> Result<(), HistoryError> {
-    for file in unfinished(directory, job, written)? {
+    for file in unfinished(directory, job, contents)? {
         file.finish()?;
     }
     Ok(())
 }
 
-/// The recording, which is there before its head is, and the head.
-fn unfinished(directory: &Path, job: JobId, written: &Written<'_>) -> Result<[Unfinished; 2], HistoryError> {
-    let recording = Unfinished::write(directory.join(recording_name(job)), |out| write_rows(out, written))?;
-    let head = Unfinished::write(directory.join(head_name(job)), |out| Ok(out.write_all(&written.head)?))?;
+/// Writes both files under temporary names; the recording is to be renamed before the head.
+fn unfinished(
+    directory: &Path,
+    job: JobId,
+    contents: &JobFiles<'_>,
+) -> Result<[Unfinished; 2], HistoryError> {
+    let recording = Unfinished::write(directory.join(recording_name(job)), |out| write_rows(out, contents))?;
+    let head = Unfinished::write(directory.join(head_name(job)), |out| Ok(out.write_all(&contents.head)?))?;
     Ok([recording, head])
 }
 
-/// With a head alone.
+/// Returns the stamp of a job without a recording.
 fn stamp_of(head: &Metadata) -> io::Result<Stamp> {
     let modified = head.modified()?.duration_since(UNIX_EPOCH).unwrap_or_default();
     let head_modified_nanos = u64::try_from(modified.as_nanos()).unwrap_or(u64::MAX);
     Ok(Stamp { head_bytes: head.len(), head_modified_nanos, recording_bytes: 0 })
 }
 
-/// A file that is not there under its name until it is complete; left behind, it is removed.
+/// A file under a temporary name; dropping it removes the file unless it was finished.
 struct Unfinished {
     path: PathBuf,
     unfinished: PathBuf,
@@ -137,7 +137,7 @@ impl Unfinished {
         match written() {
             Ok(file) => Ok(Unfinished { path, unfinished, file }),
             Err(source) => {
-                // On a full disk it would take room from everything else.
+                // On a full disk the leftover would take space from other files.
                 let _ = fs::remove_file(&unfinished);
                 Err(HistoryError::new(&path, source))
             }
@@ -148,7 +148,7 @@ impl Unfinished {
         self.file.sync_data().map_err(|error| HistoryError::new(&self.path, error.into()))
     }
 
-    /// Gives it its name, and says what it looks like.
+    /// Renames the file to its final name and returns its metadata.
     fn finish(self) -> Result<Metadata, HistoryError> {
         let finished = fs::rename(&self.unfinished, &self.path).and_then(|()| self.file.metadata());
         finished.map_err(|error| HistoryError::new(&self.path, error.into()))
@@ -157,27 +157,27 @@ impl Unfinished {
 
 impl Drop for Unfinished {
     fn drop(&mut self) {
-        // It has another name by now, unless something went wrong.
+        // Fails after a rename, as it should.
         let _ = fs::remove_file(&self.unfinished);
     }
 }
 
-fn write_rows(out: &mut BufWriter<File>, written: &Written<'_>) -> Result<(), RecordingError> {
+fn write_rows(out: &mut BufWriter<File>, contents: &JobFiles<'_>) -> Result<(), RecordingError> {
     let mut recording = RecordingWriter::new(out);
-    recording.add("attempt", &written.detail.attempts)?;
-    recording.add("preemption", &written.detail.preemptions)?;
-    recording.add("resume", &written.detail.resumes)?;
-    recording.add("restore", &written.detail.restores)?;
-    recording.add("log", written.logs)?;
-    recording.add("event", &written.detail.events)?;
-    recording.add("part", written.parts)?;
-    recording.add("counter", &written.counters)?;
-    recording.add("reason", written.reason.as_slice())?;
+    recording.add("attempt", &contents.detail.attempts)?;
+    recording.add("preemption", &contents.detail.preemptions)?;
+    recording.add("resume", &contents.detail.resumes)?;
+    recording.add("restore", &contents.detail.restores)?;
+    recording.add("log", contents.logs)?;
+    recording.add("event", &contents.detail.events)?;
+    recording.add("part", contents.parts)?;
+    recording.add("counter", &contents.counters)?;
+    recording.add("reason", contents.reason.as_slice())?;
     recording.finish()?;
     Ok(())
 }
 
-/// The rows of a job; what cannot be read is said in their remarks.
+/// Reads the rows of a job; failures become warnings.
 pub(crate) fn read_rows(path: &Path) -> RecordedRows {
     let error = match RecordedRows::open(path) {
         Ok(rows) => return rows,
@@ -192,7 +192,7 @@ pub(crate) fn read_rows(path: &Path) -> RecordedRows {
     RecordedRows { remarks: vec![remark], ..RecordedRows::default() }
 }
 
-/// Removes both files of a job; what is not there is no error.
+/// Removes the files of a job; missing files are not an error.
 pub(super) fn remove(directory: &Path, job: JobId) -> Result<(), HistoryError> {
     for name in [format!("{job}{FORMER_RECORDING}"), recording_name(job), head_name(job)] {
         let path = directory.join(name);

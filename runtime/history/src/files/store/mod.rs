@@ -1,13 +1,10 @@
-//! The history of a coordinator: a directory with two files for each job, and an index of them.
-//!
-//! Owns which jobs are in it, how many and how many bytes are kept, and what is said of files that cannot be
-//! read. What the files hold is other modules' business (`head`, `recording`). Every step can be the last one:
+//! The history store of a coordinator: a directory with two files per job, and an index. The process may stop
+//! after any step:
 //!
 //! ```text
-//! add     recording -> head -> index        a job is in the history when its head is there
-//! remove  recording -> head -> index        a head without its recording is removed again at the next start
+//! add     recording -> head -> index        a job exists once its head does
+//! remove  recording -> head -> index        a head without a recording is removed at the next start
 //! ```
-
 mod files;
 
 use std::collections::BTreeMap;
@@ -22,16 +19,15 @@ use napreduce_protocol::{ClusterSample, ClusterWindow, JobSummary, read_regular}
 
 pub(crate) use self::files::{head_name, job_of_head, read_rows, recording_name};
 use crate::files::days::{ClusterDays, read_cluster};
-use crate::files::error::HistoryError;
-use crate::files::head::{HEAD_BYTES_READ_MAX, StoredHead, share_out};
+use crate::files::head::{HEAD_BYTES_READ_MAX, StoredHead, split};
 use crate::files::index::{Index, IndexRow, Stamp};
-use crate::files::recording::RecordingError;
+use crate::files::recording::{HistoryError, RecordingError};
 
 const INDEX: &str = "index.jsonl";
 /// The index of earlier versions, a database.
 const FORMER_INDEX: &str = "index.redb";
 
-/// The jobs in history: a line of each in memory, the rest in its files.
+/// A history: the listing rows are in memory, everything else is read from files.
 #[derive(Debug)]
 pub struct History {
     directory: PathBuf,
@@ -56,11 +52,11 @@ struct KeptJob {
 }
 
 impl History {
-    /// Opens the history in `directory`, which is made if it is missing. Heads that the index knows are not
-    /// read; those that cannot be read are left alone and named.
+    /// Opens the history in `directory`, which is created if missing; returns it and warnings. Heads with a
+    /// valid index row are not read; unreadable heads are skipped.
     pub fn open(directory: &Path, limits: HistoryLimits) -> io::Result<(History, Vec<String>)> {
         let stamps = files::list(directory)?;
-        // What cannot be removed is in nobody's way.
+        // A leftover file does no harm.
         let _ = std::fs::remove_file(directory.join(FORMER_INDEX));
         let (index, mut rows, mut remarks) = Index::open(&directory.join(INDEX));
         let (mut kept, mut unknown) = (Kept::default(), Vec::new());
@@ -74,7 +70,7 @@ impl History {
                     }
                     Err(why) => {
                         let path = directory.join(head_name(job));
-                        remarks.push(format!("{} is left out of the history: {why}", path.display()));
+                        remarks.push(format!("{} is not in the history: {why}", path.display()));
                         continue;
                     }
                 },
@@ -92,7 +88,7 @@ impl History {
         Ok((history, remarks))
     }
 
-    /// How many jobs there are, and how many bytes their files have.
+    /// Returns the number of jobs and the size of their files in bytes.
     pub fn size(&self) -> (usize, u64) {
         let kept = self.lock();
         (kept.jobs.len(), kept.bytes)
@@ -126,10 +122,10 @@ impl History {
     }
 }
 
-/// Opens the history in a directory for a coordinator, as [`History::open`] does.
+/// Opens a history for a coordinator like [`History::open`].
 ///
 /// # Errors
-/// When the directory cannot be made or listed.
+/// Fails if the directory cannot be created or listed.
 pub fn open_history(
     directory: &Path,
     limits: HistoryLimits,
@@ -164,11 +160,10 @@ impl HistoryStore for History {
     fn add(&self, job: &EndedJob) -> Result<Vec<String>, Box<dyn Error + Send + Sync>> {
         let id = job.detail.summary.job;
         let path = self.directory.join(head_name(id));
-        let written =
-            share_out(job).map_err(|what| HistoryError::new(&path, RecordingError::TooLarge(what)))?;
-        let stamp = files::write(&self.directory, id, &written)?;
-        // What was written is what is listed: a reason that was cut is cut in both.
-        let row = row_of(&written.head, id, stamp)
+        let contents = split(job).map_err(|what| HistoryError::new(&path, RecordingError::TooLarge(what)))?;
+        let stamp = files::write(&self.directory, id, &contents)?;
+        // Built from the written head, in which a long reason is cut.
+        let row = row_of(&contents.head, id, stamp)
             .map_err(|what| HistoryError::new(&path, io::Error::other(what).into()))?;
         let mut remarks: Vec<String> =
             self.index.change(&[(id, row.clone())], &[]).err().into_iter().collect();
@@ -179,7 +174,7 @@ impl HistoryStore for History {
 
     fn note(&self, sample: &ClusterSample) -> Result<(), Box<dyn Error + Send + Sync>> {
         let mut days = self.days.lock().unwrap_or_else(PoisonError::into_inner);
-        Ok(days.note(sample)?)
+        Ok(days.add(sample)?)
     }
 
     fn window(&self, from_millis: u64, until_millis: u64) -> ClusterWindow {
@@ -187,15 +182,14 @@ impl HistoryStore for History {
     }
 }
 
-/// Writes the files of a job of a simulation into `directory`, as a history has them. There is no index, and
-/// nothing waits for the disk.
+/// Writes the files of a simulated job into `directory`, without index and without syncing.
 ///
 /// # Errors
-/// When a file cannot be written, or the job is too large for one.
+/// Fails if a file cannot be written, or the job is too large.
 pub fn write_simulated(directory: &Path, job: &EndedJob) -> Result<(), HistoryError> {
     let id = job.detail.summary.job;
     let too_large = |what| HistoryError::new(&directory.join(head_name(id)), RecordingError::TooLarge(what));
-    files::write_unsynced(directory, id, &share_out(job).map_err(too_large)?)
+    files::write_unsynced(directory, id, &split(job).map_err(too_large)?)
 }
 
 impl Kept {
@@ -215,7 +209,7 @@ impl Kept {
         self.bytes = self.bytes.saturating_sub(bytes);
     }
 
-    /// Those that are too many.
+    /// Removes the oldest jobs until the limits are met; returns them.
     fn take_oldest(&mut self, limits: HistoryLimits) -> Vec<JobId> {
         let mut gone = Vec::new();
         while self.jobs.len() > limits.jobs_max || self.bytes > limits.bytes_max {
@@ -238,7 +232,7 @@ fn read_row(path: &Path, job: JobId, stamp: Stamp) -> Result<IndexRow, String> {
 fn row_of(head: &[u8], job: JobId, stamp: Stamp) -> Result<IndexRow, String> {
     let (summary, token) = StoredHead::parse(head)?.into_summary();
     if summary.job != job {
-        return Err(format!("it is that of {}", summary.job));
+        return Err(format!("it belongs to {}", summary.job));
     }
     Ok(IndexRow { summary, token, stamp })
 }

@@ -1,7 +1,5 @@
-//! On which slot of its worker each stint is drawn.
-//!
-//! Owns that choice, the same for equal input in any order: the lowest slot that is free. The history does
-//! not say which one a task had, and slots of a kind are alike.
+//! Assigns each stint to a slot (lane) of its worker: the lowest free one, independent of the input order. The
+//! history does not record slots, which are interchangeable.
 
 use std::collections::HashMap;
 
@@ -9,17 +7,17 @@ use napreduce_engine::{TaskKind, WorkerId};
 
 use super::{MILLI_MICROS, Stint};
 
-/// A slot of a worker, as it is drawn.
+/// A slot of a worker, as drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Lane {
     pub worker: WorkerId,
     pub is_reduce: bool,
-    /// From 0, among those of its kind.
+    /// Number among the worker's slots of the same kind, from 0.
     pub number: u32,
 }
 
-/// Gives each stint a lane, in which no two of them overlap, and brings them in order of time. A launch is
-/// known to a millisecond, so it may move by less than one to where the lane is free.
+/// Assigns lanes so that stints do not overlap, and sorts by time. Launch times have a resolution of one
+/// millisecond, so a stint may start up to that much later, when the lane is free.
 pub fn assign_lanes<'job>(mut stints: Vec<Stint<'job>>) -> Vec<(Lane, Stint<'job>)> {
     stints.sort_by_key(|stint| (stint.from_micros, stint.until_micros, stint.attempt));
     let mut free_at: HashMap<(WorkerId, bool), Vec<u64>> = HashMap::new();
@@ -51,12 +49,22 @@ mod tests {
         let kind = if index.is_multiple_of(2) { TaskKind::Map } else { TaskKind::Reduce };
         let attempt = AttemptId { task: TaskId { job: JobId(1), kind, index }, number: 1 };
         let (end, worker) = (StintEnd::Ended, WorkerId(worker));
-        let (started_micros, preemption, said, restore) = (None, None, None, None);
-        Stint { attempt, worker, from_micros, started_micros, until_micros, end, preemption, said, restore }
+        let (started_micros, preemption, end_text, restore) = (None, None, None, None);
+        Stint {
+            attempt,
+            worker,
+            from_micros,
+            started_micros,
+            until_micros,
+            end,
+            preemption,
+            end_text,
+            restore,
+        }
     }
 
     #[test]
-    fn a_stint_begins_where_another_one_has_just_ended() {
+    fn stint_starts_on_a_lane_freed_within_its_millisecond() {
         let both = assign_lanes(vec![stint(0, 1, 0, 5_400), stint(2, 1, 5_000, 9_000)]);
         let lanes: Vec<_> = both.iter().map(|(lane, stint)| (lane.number, stint.from_micros)).collect();
         assert_eq!(lanes, [(0, 0), (0, 5_400)]);
@@ -66,7 +74,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_two_stints_of_a_lane_overlap_and_order_does_not_matter(
+        fn lanes_never_overlap_and_ignore_input_order(
             spans in proptest::collection::vec((0..3_u32, 0..50_000_u64, 0..20_000_u64), 0..60),
             seed in any::<u64>(),
         ) {

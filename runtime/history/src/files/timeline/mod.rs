@@ -1,7 +1,5 @@
-//! The life of every attempt: stints, in which it holds a slot, and naps, in which its work waits.
-//!
-//! Owns how both follow from what the history of a job holds, and nothing more than that. Does not own which
-//! slot a stint is drawn on (`lanes`) nor any form in files (`trace`).
+//! The life of every attempt: stints, in which it holds a slot, and naps, in which its saved work waits. Both are
+//! derived from the history of a job alone.
 
 mod lanes;
 
@@ -14,64 +12,62 @@ use napreduce_protocol::{
 
 pub use lanes::{Lane, assign_lanes};
 
-/// Of what earlier versions have recorded, launches and ends are known to a millisecond, and cut off.
+/// Launches and ends in recordings of earlier versions are truncated to milliseconds.
 const MILLI_MICROS: u64 = 1_000;
 
-/// A stretch of time in which one attempt holds a slot. Times are microseconds since 1970.
+/// A period in which an attempt holds a slot. Times are microseconds since 1970.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stint<'job> {
     pub attempt: AttemptId,
     pub worker: WorkerId,
     pub from_micros: u64,
-    /// When its process began to work, in the first one of an attempt; before that it was being started.
+    /// When the process started to work, in the first stint of an attempt.
     pub started_micros: Option<u64>,
-    /// At least `from_micros`; now, for one that goes on.
+    /// At least `from_micros`; now if the stint is open.
     pub until_micros: u64,
     pub end: StintEnd,
-    /// The request that ended it, if one did.
+    /// The request that ended the stint.
     pub preemption: Option<&'job PreemptionSummary>,
-    /// How the attempt ended, for people, if this is its last one.
-    pub said: Option<&'job str>,
-    /// The checkpoint that it began from.
+    /// How the attempt ended, if this is its last stint.
+    pub end_text: Option<&'job str>,
+    /// The checkpoint that the attempt started from.
     pub restore: Option<&'job RestoreSummary>,
 }
 
-/// How a stint ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StintEnd {
-    /// It has not.
+    /// Not ended yet.
     Open,
-    /// Its process is stopped.
+    /// The process was stopped.
     Suspended,
-    /// Its work is saved, and its process is gone.
+    /// The work was saved and the process ended.
     Checkpointed,
-    /// Its process was killed for another one.
+    /// The process was killed for another one.
     Killed,
-    /// By itself: it is done, has failed or was lost.
+    /// The attempt succeeded, failed or was lost.
     Ended,
 }
 
-/// A stretch between two stints of a task, or after the last one. Times likewise.
+/// A period in which the work of an attempt waits without a slot. Times are microseconds since 1970.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Nap<'job> {
-    /// The attempt that gave up its slot.
+    /// The attempt that lost its slot.
     pub attempt: AttemptId,
-    /// Where its memory or its checkpoint was left.
+    /// The worker with its memory or checkpoint.
     pub worker: WorkerId,
     pub from_micros: u64,
-    /// Likewise.
+    /// At least `from_micros`; now if the nap is open.
     pub until_micros: u64,
     pub preemption: &'job PreemptionSummary,
 }
 
 impl Nap<'_> {
-    /// Whether its memory stays on the worker.
+    /// Whether the memory stays on the worker.
     pub fn is_suspended(&self) -> bool {
         self.preemption.end == Some(PreemptionEnd::Suspended)
     }
 }
 
-/// The stints and naps of a job.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Timeline<'job> {
     pub stints: Vec<Stint<'job>>,
@@ -79,8 +75,8 @@ pub struct Timeline<'job> {
 }
 
 impl<'job> Timeline<'job> {
-    /// What is known of a job. What has not ended goes on until `now_micros`.
-    pub fn of(detail: &'job JobDetail, now_micros: u64) -> Timeline<'job> {
+    /// Derives the timeline of a job. Open stints and naps extend to `now_micros`.
+    pub fn new(detail: &'job JobDetail, now_micros: u64) -> Timeline<'job> {
         let mut preemptions: HashMap<AttemptId, Vec<&PreemptionSummary>> = HashMap::new();
         for preemption in &detail.preemptions {
             preemptions.entry(preemption.attempt).or_default().push(preemption);
@@ -110,14 +106,14 @@ impl<'job> Timeline<'job> {
     }
 }
 
-/// What is known of one attempt.
+/// The records of one attempt.
 struct AttemptTrack<'job> {
     attempt: &'job AttemptSummary,
     restore: Option<&'job RestoreSummary>,
-    /// Oldest first, as are resumes.
+    /// Oldest first, like the resumes.
     preemptions: Vec<&'job PreemptionSummary>,
     resumes: Vec<&'job ResumeSummary>,
-    /// When another attempt went on from its checkpoint, or the job ended.
+    /// When another attempt restored its checkpoint, or the job ended.
     continued: u64,
     now_micros: u64,
 }
@@ -129,7 +125,7 @@ impl<'job> AttemptTrack<'job> {
             None => self.attempt.launched_micros(),
         };
         let ended = self.attempt.ended_micros();
-        // Suspended work whose attempt gets no slot again may be saved or killed where it is.
+        // Suspended work may be checkpointed or killed before it gets a slot again.
         let mut holds_slot = true;
         let mut stopped =
             self.preemptions.iter().filter_map(|preemption| Some((*preemption, stopped(preemption)?)));
@@ -139,7 +135,11 @@ impl<'job> AttemptTrack<'job> {
             let freed = freed.max(from);
             if holds_slot {
                 let is_last = end != StintEnd::Suspended;
-                timeline.stints.push(self.stint((from, freed), (end, Some(preemption)), is_last));
+                timeline.stints.push(self.stint(
+                    from,
+                    freed,
+                    Ending { end, preemption: Some(preemption), is_last },
+                ));
             }
             let (until, resumed) = match end {
                 StintEnd::Suspended => {
@@ -165,15 +165,11 @@ impl<'job> AttemptTrack<'job> {
             Some(ended) => (ended, StintEnd::Ended),
             None => (self.now_micros, StintEnd::Open),
         };
-        timeline.stints.push(self.stint((from, until.max(from)), (end, None), true));
+        let ending = Ending { end, preemption: None, is_last: true };
+        timeline.stints.push(self.stint(from, until.max(from), ending));
     }
 
-    fn stint(
-        &self,
-        (from_micros, until_micros): (u64, u64),
-        (end, preemption): (StintEnd, Option<&'job PreemptionSummary>),
-        is_last: bool,
-    ) -> Stint<'job> {
+    fn stint(&self, from_micros: u64, until_micros: u64, ending: Ending<'job>) -> Stint<'job> {
         Stint {
             attempt: self.attempt.attempt,
             worker: self.attempt.worker,
@@ -183,15 +179,22 @@ impl<'job> AttemptTrack<'job> {
                 .started_micros()
                 .filter(|started| (from_micros..=until_micros).contains(started)),
             until_micros,
-            end,
-            preemption,
-            said: self.attempt.end.as_deref().filter(|_| is_last),
+            end: ending.end,
+            preemption: ending.preemption,
+            end_text: self.attempt.end.as_deref().filter(|_| ending.is_last),
             restore: self.restore,
         }
     }
 }
 
-/// When and how a request stopped its attempt. One that was withdrawn, or came too late, did not.
+/// How a stint ends, and whether it is the attempt's last one.
+struct Ending<'job> {
+    end: StintEnd,
+    preemption: Option<&'job PreemptionSummary>,
+    is_last: bool,
+}
+
+/// Returns when and how a request stopped its attempt; `None` if it was withdrawn or came too late.
 fn stopped(preemption: &PreemptionSummary) -> Option<(u64, StintEnd)> {
     let end = match preemption.end? {
         PreemptionEnd::Suspended => StintEnd::Suspended,
